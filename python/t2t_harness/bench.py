@@ -1,0 +1,225 @@
+"""Measures one variant beside torch, run by run in turns, in one process and with one clock.
+
+The clock is captured before kernel code is imported and compared at the end. Inputs change in place from run to run. An autotuned kernel runs with the
+configuration that the document `tune` names. Timed calls go through Triton alone: nothing of the harness stands between the clock and the wrapper.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from t2t_harness import cases, failure, inputs, launching, loading, sample, statistics, telemetry, timing, warm
+from t2t_harness import clock as clocks
+from t2t_harness import tune as tuning
+from t2t_harness.candidate import lane as lane_of
+from t2t_harness.candidate import pretending
+
+HOST_CALLS = 100
+"""Calls in a row whose host time is measured: fewer than the device's queue takes."""
+
+HOST_REPEATS = 5
+
+
+@dataclass
+class Measurement:
+    """A bench in progress."""
+
+    request: Mapping[str, Any]
+    clock: clocks.Clock
+    entry: Callable[..., Any]
+    protocol: timing.Protocol
+    sampled: tuple[str, int] | None
+    """Size and run of which one output is kept; None once it is."""
+    sizes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    hits: int = 0
+    misses: list[str] = field(default_factory=list)
+    host_us: float | None = None
+
+    @property
+    def lane(self) -> str:
+        """Returns the lane of the bench."""
+        return str(self.request["lane"])
+
+
+def bench(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the reply with the document `bench`; leaves a sampled output in scratch for `sample.judge_sample`.
+
+    Rejected with class `exception` and a `failure` where the wrapper raises, or where it replaced what times it.
+    """
+    clock = clocks.clock_of(request["lane"])
+    timing.set_precision(request["op"])
+    warm.unpack_all(request)
+    device, before = telemetry.device_facts(request), snapshot(request)
+    with lane_of(request):
+        try:
+            with pretending(request["lane"]):
+                entry = loading.load_entry(request["root"], dict(request["variant"]))
+            found = Measurement(request, clock, entry, timing.protocol_of(request), sampled_run(request))
+            why, is_remeasured, after = measure(found, before)
+        except Exception as error:
+            return rejected(failure.failure("exception", failure.describe(error), root=request["root"], error=error))
+    if replaced := clock.replaced():
+        message = f"the kernel's module replaced what times it: {', '.join(replaced)}"
+        return rejected(failure.failure("exception", message, root=request["root"]))
+    document = {
+        "clock": clock.name,
+        "protocol": dict(request["protocol"]),
+        "device": device,
+        "sizes": found.sizes,
+        **finals(found.sizes),
+        "host_us": found.host_us,
+        "unstable": bool(why),
+        "why_unstable": "; ".join(why) or None,
+        "remeasured": is_remeasured,
+        "judged": judged(request),
+        "telemetry": {"before": before, "after": after},
+        "triton_cache": {"hits": found.hits, "misses": sorted(found.misses)},
+    }
+    return {"outcome": "passed", "class": None, "cites": False, "documents": {"bench": document}, "files": {}}
+
+
+def rejected(record: dict[str, Any]) -> dict[str, Any]:
+    """Returns the reply of a bench that `record` ends."""
+    return {
+        "outcome": "rejected",
+        "class": record["class"],
+        "cites": failure.cites(record),
+        "documents": {"failure": record},
+        "files": {},
+    }
+
+
+def snapshot(request: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Returns the GPU's telemetry, or None where there is no GPU."""
+    return telemetry.snapshot() if request["lane"] == "cuda" else None
+
+
+def sampled_run(request: Mapping[str, Any]) -> tuple[str, int] | None:
+    """Returns a size and a run at random; None for an op that changes its inputs, whose results depend on the calls before."""
+    sizes = list(timing.timed_cases(request))
+    if request["op"]["mutates"] or not sizes:
+        return None
+    chance = random.SystemRandom()
+    return chance.choice(sizes), chance.randrange(timing.protocol_of(request).runs)
+
+
+def measure(found: Measurement, before: dict[str, Any] | None) -> tuple[list[str], bool, dict[str, Any] | None]:
+    """Measures every size, and on a GPU once more what was not stable. Returns why it still is not, whether it was repeated, and the telemetry.
+
+    Raises what the wrapper raises.
+    """
+    timed = timing.timed_cases(found.request)
+    for size, case in timed.items():
+        measure_size(found, size, case)
+    after = snapshot(found.request)
+    disturbed = telemetry.disturbances([before, after])
+    varied = [size for size in timed if is_varied(found.sizes[size])]
+    if found.lane != "cuda" or not (disturbed or varied):
+        return [*disturbed, *map(varied_words(found.sizes), varied)], False, after
+    for size in timed if disturbed else varied:
+        measure_size(found, size, timed[size])
+    after = snapshot(found.request)
+    varied = [size for size in timed if is_varied(found.sizes[size])]
+    return [*telemetry.disturbances([after]), *map(varied_words(found.sizes), varied)], True, after
+
+
+def is_varied(size: Mapping[str, Any]) -> bool:
+    """Tells whether a figure of one size varies from run to run by more than is stable."""
+    return bool(max(size["variant"]["cv"], size["torch"]["cv"]) > statistics.STEADY)
+
+
+def varied_words(sizes: Mapping[str, Any]) -> Callable[[str], str]:
+    """Returns what says in words how far the figures of a size vary."""
+
+    def words(size: str) -> str:
+        told = [f"{who} {100 * sizes[size][who]['cv']:.0f} %" for who in ("variant", "torch")]
+        return f"{size}: runs vary by {', '.join(told)}"
+
+    return words
+
+
+def measure_size(found: Measurement, size: str, case: cases.Case) -> None:
+    """Times the variant and torch in turns at one size, and puts both figures into `found.sizes`. Raises what the wrapper raises."""
+    declaration, device = found.request["op"], timing.device_of(found.lane)
+    buffers = inputs.make_inputs(declaration, case, device)
+    originals = {name: value.clone() for name, value in buffers.items()}
+    args, kwargs = inputs.call_arguments(found.entry, declaration, case, buffers)
+    config = first_launch(found, args, kwargs)
+    torch_call = timing.torch_call(declaration, case, buffers)
+    call = timing.bound(found.entry, args, kwargs)
+    runs: dict[str, list[dict[str, float]]] = {"variant": [], "torch": []}
+    for run in range(found.protocol.runs):
+        timing.refill(buffers, originals, run)
+        is_sampled = found.sampled == (size, run)
+        sampled = sample.Sampled(call)
+        with pretending(found.lane):
+            runs["variant"].append(timing.run_once(found.clock, sampled if is_sampled else call, found.protocol))
+        if is_sampled:
+            sample.keep(Path(found.request["scratch"]), case, size, run, sampled.kept)
+            found.sampled = None
+        runs["torch"].append(timing.run_once(found.clock, torch_call, found.protocol))
+    if found.lane == "cuda" and found.host_us is None:
+        found.host_us = host_time(found.clock, call)
+    figures = {who: statistics.figure(facts) for who, facts in runs.items()}
+    found.sizes[size] = {"binding": case.binding, "dtype": case.dtype, **figures, "config": config or None}
+
+
+def first_launch(found: Measurement, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Calls the wrapper once, untimed, and returns the configuration of each autotuned kernel, by its name.
+
+    Triton loads the kernels and builds their launchers here. Each configuration is put where Triton's autotuner keeps the winner of such a
+    call, so that the timed calls find it there.
+    """
+
+    def choose(tuner: Any, configs: list[Any]) -> list[Any]:
+        key = [str(part) for part in recorder.key]
+        wanted = tuning.chosen_facts(found.request.get("tune"), launching.kernel_name(tuner), key)
+        ordered = sorted(configs, key=lambda config: launching.config_facts(config) != wanted)
+        # Nothing fails to fit the interpreter, where a launch takes long.
+        chosen = ordered[:1] if found.lane == "interpreter" else launching.first_that_fits(recorder, tuner, ordered)
+        tuner.cache[recorder.key] = chosen[0]
+        return chosen
+
+    with launching.recording(found.lane, choose) as recorder, pretending(found.lane):
+        found.entry(*args, **kwargs)
+        found.clock.synchronize()
+    found.hits += recorder.hits
+    found.misses += recorder.misses
+    return {launch.kernel: launch.config for launch in recorder.launches if launch.config is not None}
+
+
+def host_time(clock: clocks.Clock, call: clocks.Call) -> float:
+    """Returns the host's time of one call in µs, the device not waited for: the median of a few series."""
+    series = []
+    for _ in range(HOST_REPEATS):
+        clock.synchronize()
+        begun = clock.counter()
+        for _ in range(HOST_CALLS):
+            call()
+        series.append((clock.counter() - begun) / HOST_CALLS * 1e6)
+    clock.synchronize()
+    return statistics.quantile(series, 0.5)
+
+
+def finals(sizes: Mapping[str, Mapping[str, Any]]) -> dict[str, float | None]:
+    """Returns the figures over all sizes; None each where nothing was measured."""
+    if not sizes:
+        return dict.fromkeys(("final_ms", "torch_final_ms", "speedup", "geomean_speedup"))
+    variant = [size["variant"]["mean"] for size in sizes.values()]
+    torch = [size["torch"]["mean"] for size in sizes.values()]
+    return {**statistics.comparison(variant, torch)}
+
+
+def judged(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what was left for the judge, not judged yet."""
+    import json
+
+    path = Path(request["scratch"]) / sample.FACTS
+    if not path.is_file():
+        return {"size": None, "run": None, "verdict": "not-judged"}
+    facts = json.loads(path.read_text(encoding="utf-8"))
+    return {"size": facts["size"], "run": facts["run"], "verdict": "not-judged"}

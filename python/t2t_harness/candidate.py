@@ -1,0 +1,387 @@
+"""The second child of a check: runs the kernel on every case and leaves what it returned; it holds no expected value.
+
+What it does with the results is taken hold of before kernel code is imported. Every case is written before the next one
+begins, so that a crash leaves the earlier ones, and says which one was running. The judge believes the tensors to be
+what the kernel made; the rest is evidence from the kernel's own process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from t2t_harness import cases, facade, failure, inputs, launching, loading, oracle, watch
+from t2t_harness.prepare import prepared_cases
+
+if TYPE_CHECKING:
+    import torch
+
+H200: dict[str, Any] = {
+    "name": "NVIDIA H200",
+    "capability": [9, 0],
+    "multiprocessors": 132,
+    "memory": 150_754_820_096,
+    "shared_memory": 232_448,
+    "shared_memory_per_multiprocessor": 233_472,
+    "l2": 62_914_560,
+}
+"""The device whose properties a wrapper is told on a machine without one, where the request names none."""
+
+UNSUPPORTED = (
+    "extern_elementwise not supported in interpreter",
+    "inline_asm not supported in interpreter",
+    "active drivers",
+)
+"""What Triton raises on the interpreter for libdevice, inline assembly, and for Gluon, which it does not interpret at
+all."""
+
+TUNED_CASES = 2
+"""Declared cases that run with every configuration of an autotuned kernel."""
+
+
+@dataclass
+class Bench:
+    """The kernel, and what its cases run with."""
+
+    request: Mapping[str, Any]
+    entry: Callable[..., Any]
+    own: frozenset[str]
+    save: Callable[[dict[str, Any], str], None]
+    synchronize: Callable[[], None]
+    folder: Path
+    constants: dict[str, int] | None = None
+    tried: int = 1
+    dropped: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def lane(self) -> str:
+        """Returns the lane of the check."""
+        return str(self.request["lane"])
+
+
+def run(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the reply with the document `ran`; leaves `outputs/N.json` and `outputs/N.safetensors` per case, and
+    `outputs/state.json`.
+
+    What a kernel raises is recorded and not raised; SystemExit ends the process, as any process of the kernel's would
+    end.
+    """
+    folder = Path(request["scratch"]) / "outputs"
+    folder.mkdir(parents=True, exist_ok=True)
+    state: dict[str, Any] = {
+        "running": None,
+        "constants": {},
+        "load": None,
+        "configurations": {"tried": 1, "dropped": []},
+    }
+    write_state(folder, state)
+    if request["lane"] not in request["variant"]["lanes"]:
+        state["load"] = {"not_judged": f"the variant is not for the {request['lane']} lane"}
+        return _reply(folder, state)
+    with lane(request):
+        bench = load(request, folder, state)
+        if bench is not None:
+            run_cases(bench, state)
+    return _reply(folder, state)
+
+
+@contextlib.contextmanager
+def lane(request: Mapping[str, Any]) -> Iterator[None]:
+    """Makes the process what a wrapper expects of the lane: on the interpreter, `torch.cuda` answers for a device of
+    the table."""
+    if request["lane"] == "interpreter":
+        rows = request.get("devices") or [H200]
+        facade.patch_torch_cuda(rows[0])
+        yield
+        return
+    from t2t_harness import normalize
+
+    normalize.install()
+    yield
+
+
+def load(request: Mapping[str, Any], folder: Path, state: dict[str, Any]) -> Bench | None:
+    """Returns the loaded kernel, or None with the failure in `state`. What the harness needs of torch is looked up
+    first."""
+    import torch
+    from safetensors.torch import save_file
+
+    synchronize = torch.cuda.synchronize if request["lane"] == "cuda" else _nothing
+    own = own_operations(request["op"])
+    try:
+        with pretending(request["lane"]):
+            entry = loading.load_entry(request["root"], request["variant"])
+    except Exception as error:
+        class_ = (
+            "source"
+            if isinstance(error, SyntaxError | UnicodeDecodeError) or _lacks_entry(error, request)
+            else "exception"
+        )
+        state["load"] = {"failure": _failure(class_, error, request["root"], None)}
+        return None
+    return Bench(request, entry, own, save_file, synchronize, folder)
+
+
+def _nothing() -> None:
+    return None
+
+
+def _lacks_entry(error: Exception, request: Mapping[str, Any]) -> bool:
+    return isinstance(error, AttributeError) and getattr(error, "name", None) == request["variant"]["entry"]
+
+
+def own_operations(declaration: Mapping[str, Any]) -> frozenset[str]:
+    """Returns what watch.own_operations says of the op, on zeros in the form of its first case; nothing where torch
+    refuses."""
+    case = next(iter(cases.declared_cases(declaration)), None)
+    if case is None:
+        return frozenset()
+    try:
+        # Zeros tell no expected value, and tensors without values would import torch's compiler, which takes seconds.
+        made = {name: value.zero_() for name, value in inputs.make_inputs(declaration, case).items()}
+        kwargs = inputs.kwargs_of(declaration, case)
+        return watch.own_operations(lambda: inputs.call_torch(declaration, made, kwargs))
+    except Exception:
+        return frozenset()
+
+
+def pretending(lane_name: str) -> contextlib.AbstractContextManager[Any]:
+    """Returns the context in which kernel code is called: on the interpreter, CPU tensors answer as CUDA tensors."""
+    return facade.cpu_as_cuda() if lane_name == "interpreter" else contextlib.nullcontext()
+
+
+def run_cases(bench: Bench, state: dict[str, Any]) -> None:
+    """Runs all cases in order; an exception in one ends the run, unless it is an edge, which torch may refuse as
+    well."""
+    folder = bench.request["inputs"]
+    listed = prepared_cases(folder)
+    tuned = tuned_cases(listed, bench.lane)
+    position, edges_added = 0, False
+    while position < len(listed):
+        case = listed[position]
+        facts = run_case(bench, case, position, state, every=case.name in tuned)
+        write_json(bench.folder / f"{position}.json", facts)
+        if facts["status"] == "exception" and (case.kind != "edge" or bench.lane == "cuda"):
+            return
+        position += 1
+        if not edges_added and bench.constants is not None:
+            edges_added = True
+            limit = cases.limit_of(bench.lane)
+            listed = list(cases.unique([*listed, *cases.length_edges(bench.request["op"], bench.constants, limit)]))
+    state["running"] = None
+    write_state(bench.folder, state)
+
+
+def tuned_cases(listed: list[cases.Case], lane_name: str) -> set[str]:
+    """Returns the names of the declared cases that run with every configuration: the first of two dtypes, else the
+    first two."""
+    judged = [case for case in listed if case.kind == "declared" and cases.refusal(lane_name, case.dtype) is None]
+    firsts = list({case.dtype: case for case in reversed(judged)}.values())[::-1]
+    return {case.name for case in [*firsts, *judged][:TUNED_CASES]} | {
+        case.name for case in judged[: TUNED_CASES - len(firsts)]
+    }
+
+
+def run_case(bench: Bench, case: cases.Case, position: int, state: dict[str, Any], *, every: bool) -> dict[str, Any]:
+    """Returns the facts of one case, its outputs written; `every` runs the other configurations of an autotuned kernel
+    as well."""
+    reason = cases.refusal(bench.lane, case.dtype)
+    if reason is not None:
+        return {"name": case.name, "status": "not-judged", "reason": reason}
+    state["running"] = case.name
+    write_state(bench.folder, state)
+    facts: dict[str, Any] = {"name": case.name, "status": "ran", "reason": None, "runs": {}}
+    tensors: dict[str, torch.Tensor] = {}
+    try:
+        # The first configuration twice, on fresh memory with other contents; then one run per further configuration. An
+        # interpreted edge case runs once: it computes in one order, and is slow.
+        for label in "a" if bench.lane == "interpreter" and case.kind == "edge" else "ab":
+            run_once(bench, case, label, 0, facts, tensors)
+        for index in range(1, bench.tried if every else 1):
+            run_once(bench, case, f"c{index}", index, facts, tensors)
+    except Exception as error:
+        facts |= {"status": "exception", "failure": _failure("exception", error, bench.request["root"], case.name)}
+        if bench.lane == "interpreter" and (unsupported := _unsupported(error)):
+            facts = {
+                "name": case.name,
+                "status": "not-judged",
+                "reason": f"Triton's interpreter lacks this: {unsupported}",
+            }
+    if facts["status"] == "ran":
+        bench.save(tensors, str(bench.folder / f"{position}.safetensors"))
+    state["constants"] = bench.constants or {}
+    state["configurations"] = {"tried": bench.tried, "dropped": bench.dropped}
+    return facts
+
+
+def _unsupported(error: Exception) -> str | None:
+    """Returns what the interpreter lacks if that is why `error` was raised, else None.
+
+    Triton's portable libdevice functions return None there and fail in what takes it, so the code that failed is asked
+    whether it names one.
+    """
+    text = failure.describe(error)
+    if any(part in text for part in UNSUPPORTED):
+        return text
+    for one in failure.chain(error):
+        for frame, _ in traceback.walk_tb(one.__traceback__):
+            named = [frame.f_globals.get(name) for name in frame.f_code.co_names]
+            if "triton" not in frame.f_globals.get("__name__", "").split(".") and any(map(_is_libdevice, named)):
+                return "libdevice"
+    return None
+
+
+def _is_libdevice(value: Any) -> bool:
+    home = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+    return str(home).startswith("triton.language.extra") and str(home).endswith("libdevice")
+
+
+def run_once(
+    bench: Bench, case: cases.Case, label: str, index: int, facts: dict[str, Any], tensors: dict[str, torch.Tensor]
+) -> None:
+    """Calls the wrapper once with configuration `index`, adds its outputs to `tensors` as `LABEL.NAME`, and what was
+    seen to `facts`.
+
+    Raises what the wrapper raises. A configuration that the device cannot hold leaves nothing.
+    """
+    from triton.runtime.errors import OutOfResources
+
+    declaration, backward = bench.request["op"], bool(bench.request["op"]["backward"])
+    device = "cuda" if bench.lane == "cuda" else "cpu"
+    given = inputs.inputs_of(declaration, case, device, bench.request["inputs"])
+    if backward:
+        given = oracle.with_gradients(given)
+    args, kwargs = inputs.call_arguments(bench.entry, declaration, case, given)
+    chooser = Chooser(index)
+    with launching.recording(bench.lane, chooser.choose) as recorder:
+        chooser.recorder = recorder
+        with pretending(bench.lane), watch.watching(bench.own, int(label == "b")) as seen:
+            try:
+                returned = bench.entry(*args, **kwargs)
+                bench.synchronize()
+            except OutOfResources:
+                if index > 0:
+                    return
+                raise
+            finally:
+                note_launches(bench, recorder, chooser)
+            results = list(returned) if isinstance(returned, (tuple, list)) else [returned]
+        made = {str(position): value for position, value in enumerate(results)}
+        described = {name: describe(value, recorder) for name, value in made.items()}
+        if backward:
+            upstream = oracle.upstream_gradients(results, case)
+            with pretending(bench.lane), watch.watching(bench.own, int(label == "b")) as seen_back:
+                made |= oracle.gradients_for(results, given, upstream)
+                bench.synchronize()
+            seen.computed |= _but_accumulation(seen_back.computed)
+    if label == "a":
+        made |= {f"after.{name}": value for name, value in given.items()}
+    facts["runs"][label] = {
+        "several": isinstance(returned, (tuple, list)),
+        "outputs": described,
+        "computed": seen.computed,
+        "launches": len(recorder.launches),
+        "configs": sorted({json.dumps(launch.config, sort_keys=True) for launch in recorder.launches if launch.config}),
+    }
+    for name, value in made.items():
+        stored = stored_form(value)
+        if stored is not None:
+            tensors[f"{label}.{name}"] = stored
+
+
+def _but_accumulation(computed: dict[str, int]) -> dict[str, int]:
+    """Returns `computed` without the addition by which autograd joins gradients of one input."""
+    return {name: count for name, count in computed.items() if name not in ("add", "add_")}
+
+
+@dataclass
+class Chooser:
+    """Chooses one configuration of each autotuner: number `index`, or the first one from there on that the device can
+    hold if it is 0."""
+
+    index: int
+    most: int = 1
+    recorder: launching.Recorder | None = None
+
+    def choose(self, tuner: Any, configs: list[Any]) -> Iterator[Any]:
+        """Yields configurations until one has run."""
+        self.most = max(self.most, len(configs))
+        start = min(self.index, len(configs) - 1)
+        for config in configs[start:] if self.index == 0 else configs[start : start + 1]:
+            before = self._dropped()
+            yield config
+            if self._dropped() == before:
+                return
+
+    def _dropped(self) -> int:
+        return 0 if self.recorder is None else len(self.recorder.dropped)
+
+
+def note_launches(bench: Bench, recorder: launching.Recorder, chooser: Chooser) -> None:
+    """Keeps the constants of the kernel's first launches, the number of configurations, and those that were dropped."""
+    bench.tried = max(bench.tried, chooser.most)
+    bench.dropped += [one for one in recorder.dropped if one not in bench.dropped]
+    if bench.constants is None and recorder.launches:
+        bench.constants = {}
+        for launch in recorder.launches:
+            bench.constants = {**launch.constants, **bench.constants}
+
+
+def describe(value: Any, recorder: launching.Recorder) -> dict[str, Any]:
+    """Returns what is known of one returned value: its type, shape, dtype, device, and whether a launch was given its
+    memory."""
+    import torch
+
+    name = f"{type(value).__module__}.{type(value).__qualname__}"
+    if not isinstance(value, torch.Tensor):
+        return {"type": name.removeprefix("builtins."), "plain": False}
+    launched = {address for launch in recorder.launches for address in launch.storages}
+    return {
+        "type": name,
+        "plain": type(value) is torch.Tensor,
+        "shape": list(value.shape),
+        "dtype": str(value.dtype).removeprefix("torch."),
+        "device": value.device.type,
+        "launched": value.untyped_storage().data_ptr() in launched,
+    }
+
+
+def stored_form(value: Any) -> torch.Tensor | None:
+    """Returns a tensor as it can be stored: on the CPU, dense, sharing no memory, complex numbers as pairs; None for
+    other values."""
+    import torch
+
+    if not isinstance(value, torch.Tensor):
+        return None
+    plain = value.detach().as_subclass(torch.Tensor)
+    if plain.dtype.is_complex:
+        plain = torch.view_as_real(plain.resolve_conj())
+    return plain.cpu().clone(memory_format=torch.contiguous_format)
+
+
+def _failure(class_: str, error: Exception, root: str, case: str | None) -> dict[str, Any]:
+    return failure.failure(class_, failure.describe(error), root=root, case=case, error=error)
+
+
+def write_state(folder: Path, state: dict[str, Any]) -> None:
+    """Writes what the judge needs if this process ends here."""
+    write_json(folder / "state.json", state)
+
+
+def write_json(path: Path, document: dict[str, Any]) -> None:
+    """Writes `document` under a temporary name and renames it, so that it is whole or absent."""
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(json.dumps(document), encoding="utf-8")
+    os.replace(temporary, path)
+
+
+def _reply(folder: Path, state: dict[str, Any]) -> dict[str, Any]:
+    write_state(folder, state)
+    return {"outcome": "passed", "class": None, "cites": False, "documents": {"ran": state}, "files": {}}

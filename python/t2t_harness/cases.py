@@ -1,0 +1,270 @@
+"""The cases of an op: which inputs a kernel is run on, named, without their values.
+
+A case is data: a size, a dtype, a seed and what is special about it. Values come from inputs.py. Nothing here imports
+torch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import product
+from typing import Any
+
+from t2t_harness.declaration import bind_shape
+
+EDGES = 12
+"""Most edge cases of one op, in its first dtype."""
+
+INTERPRETER_ELEMENTS = 8192
+"""Most elements of one input of an edge case where a kernel is interpreted: a million-element addition takes a second
+there."""
+
+DEVICE_ELEMENTS = 1 << 22
+"""Most elements of one input of an edge case on a device."""
+
+FLOATING = ("float64", "float32", "float16", "bfloat16")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One set of inputs. Two cases with equal fields have bit-identical inputs."""
+
+    name: str
+    kind: str
+    """`declared`, `edge` or `hook`."""
+    dtype: str
+    binding: dict[str, int]
+    seed: int = 0
+    values: str = "declared"
+    """`declared`, `large`, `equal-rows` or `special`; only floating inputs with random values heed it."""
+    layout: str | None = None
+    """In the place of every input's declared layout, where that input has the dims for it."""
+    broadcast: bool = False
+    """Whether the second input has length 1 along its first dim."""
+    kwargs: dict[str, Any] | None = None
+    """In the place of the declared keyword arguments, for a case of the user's own."""
+    file: str | None = None
+    """Where the inputs of a hook case lie, relative to the folder of `cases.json`."""
+    strides: dict[str, list[int]] | None = None
+    """Strides of the inputs of a hook case."""
+
+    def facts(self) -> dict[str, Any]:
+        """Returns the case as JSON facts."""
+        return asdict(self)
+
+
+def from_facts(facts: Mapping[str, Any]) -> Case:
+    """Returns the case that `facts` were made of."""
+    return Case(**facts)
+
+
+def declared_cases(declaration: Mapping[str, Any]) -> list[Case]:
+    """Returns check sizes × dtypes × seeds, named `small/float32/0`."""
+    sizes = [
+        (size, binding) for size, binding in declaration["check_sizes"].items() if binding or not dims(declaration)
+    ]
+    return [
+        Case(f"{size}/{dtype}/{seed}", "declared", dtype, dict(binding), seed)
+        for (size, binding), dtype, seed in product(sizes, declaration["dtypes"], range(declaration["seeds"]))
+    ]
+
+
+def bench_cases(declaration: Mapping[str, Any]) -> list[Case]:
+    """Returns sizes × dtypes with seed 0, named `large/float16`."""
+    sizes = [(size, binding) for size, binding in declaration["sizes"].items() if binding or not dims(declaration)]
+    return [
+        Case(f"{size}/{dtype}", "declared", dtype, dict(binding))
+        for (size, binding), dtype in product(sizes, declaration["dtypes"])
+    ]
+
+
+def fixed_edges(declaration: Mapping[str, Any], limit: int = INTERPRETER_ELEMENTS) -> list[Case]:
+    """Returns the edge cases that no block size decides; the first dtype has all, the others only `special`.
+
+    They have the first check size, made smaller until no input has more than a sixteenth of `limit` elements, but for
+    dims that the op fixes.
+    """
+    cases: list[Case] = []
+    for position, dtype in enumerate(declaration["dtypes"]):
+        edges = _fixed(declaration, dtype, limit)
+        cases += edges if position == 0 else [case for case in edges if case.values == "special"]
+    return cases
+
+
+def length_edges(
+    declaration: Mapping[str, Any], constants: Mapping[str, int], limit: int = INTERPRETER_ELEMENTS
+) -> list[Case]:
+    """Returns the edge cases around a variant's blocks: lengths below, at, above and not a multiple of its constexpr
+    integers.
+
+    `constants` are those of the variant's first launch. A dim `M` is matched with a constant such as `BLOCK_M`; where
+    no dim has one of its own, the last free dim is tried with the largest constant that keeps inputs within `limit`
+    elements. Each tested dim meets each of the four lengths once, and no two dims meet the same one in one case, so
+    that four cases cover all. Other free dims are at most 2.
+    """
+    blocks = _blocks(declaration, constants, limit)
+    if not blocks:
+        return []
+    small = {dim: min(length, 2) for dim, length in _free(declaration).items()}
+    cases = []
+    for turn, kind in enumerate(LENGTHS):
+        binding = {**_fixed_dims(declaration), **small}
+        for position, (dim, block) in enumerate(blocks.items()):
+            binding[dim] = _length(LENGTHS[(turn + position) % len(LENGTHS)], block)
+        blocks_named = ",".join(f"{dim}={binding[dim]}" for dim in blocks)
+        cases.append(Case(f"edge/{kind}-block[{blocks_named}]", "edge", "", binding))
+    room = max(EDGES - len(_fixed(declaration, declaration["dtypes"][0], limit)), 1)
+    named = []
+    for position, dtype in enumerate(declaration["dtypes"]):
+        for case in cases[:room] if position == 0 else cases[2:3]:
+            named.append(replace(case, name=f"{case.name}/{dtype}", dtype=dtype))
+    return named
+
+
+LENGTHS = ("below", "at", "above", "off")
+
+
+def _length(kind: str, block: int) -> int:
+    """Returns a length below, at, above, or beyond and not a multiple of `block`."""
+    return {"below": max(block - 1, 1), "at": block, "above": block + 1, "off": block + max(block // 2, 1) + 1}[kind]
+
+
+def dims(declaration: Mapping[str, Any]) -> list[str]:
+    """Returns the names of the dims in the inputs' shapes, in order of appearance."""
+    named = (dim for given in declaration["inputs"] for dim in given["shape"] if isinstance(dim, str))
+    return list(dict.fromkeys(named))
+
+
+def limit_of(lane: str) -> int:
+    """Returns the most elements of an input of an edge case on `lane`."""
+    return DEVICE_ELEMENTS if lane == "cuda" else INTERPRETER_ELEMENTS
+
+
+def refusal(lane: str, dtype: str) -> str | None:
+    """Returns why no case of `dtype` can be judged on `lane`, or None."""
+    if lane == "interpreter" and dtype == "bfloat16":
+        return "Triton's interpreter computes bfloat16 wrongly"
+    return None
+
+
+def shapes(declaration: Mapping[str, Any], case: Case) -> dict[str, list[int]]:
+    """Returns the shape of each input of a declared or edge case."""
+    found = {given["name"]: bind_shape(given["shape"], case.binding) for given in declaration["inputs"]}
+    if case.broadcast:
+        second = declaration["inputs"][1]["name"]
+        found[second] = [1, *found[second][1:]]
+    return found
+
+
+def _small(declaration: Mapping[str, Any]) -> dict[str, int]:
+    """Returns the first non-empty check size, or nothing for an op without dims."""
+    sizes = [*declaration["check_sizes"].values(), *declaration["sizes"].values()]
+    return dict(next((size for size in sizes if size), {}))
+
+
+def _fixed_dims(declaration: Mapping[str, Any]) -> dict[str, int]:
+    """Returns the dims that have one length in all of two or more sizes: a kernel may rely on it."""
+    sizes = [size for size in [*declaration["sizes"].values(), *declaration["check_sizes"].values()] if size]
+    distinct = [size for position, size in enumerate(sizes) if size not in sizes[:position]]
+    if len(distinct) < 2:
+        return {}
+    return {dim: length for dim, length in distinct[0].items() if all(size.get(dim) == length for size in distinct)}
+
+
+def _free(declaration: Mapping[str, Any]) -> dict[str, int]:
+    """Returns the dims that differ from size to size, with their lengths in the first check size."""
+    fixed = _fixed_dims(declaration)
+    return {dim: length for dim, length in _small(declaration).items() if dim not in fixed}
+
+
+def _largest(declaration: Mapping[str, Any], binding: Mapping[str, int]) -> int:
+    """Returns the number of elements of the largest input."""
+    return max((math.prod(bind_shape(given["shape"], binding)) for given in declaration["inputs"]), default=0)
+
+
+def _within(declaration: Mapping[str, Any], binding: Mapping[str, int], limit: int) -> dict[str, int]:
+    """Returns `binding` with its longest free dims halved until no input has more than `limit` elements."""
+    bound, free = dict(binding), _free(declaration)
+    while free and _largest(declaration, bound) > limit:
+        longest = max(free, key=lambda dim: bound[dim])
+        if bound[longest] <= 4:
+            break
+        bound[longest] //= 2
+    return bound
+
+
+def _fixed(declaration: Mapping[str, Any], dtype: str, limit: int) -> list[Case]:
+    edges: list[Case] = []
+    free, small = _free(declaration), _within(declaration, _small(declaration), limit // 16)
+
+    def edge(name: str, binding: dict[str, int], **special: Any) -> None:
+        edges.append(Case(f"edge/{name}/{dtype}", "edge", dtype, binding, **special))
+
+    if free:
+        edge("empty", {**small, next(iter(free)): 0})
+        edge("one", {**small, **dict.fromkeys(free, 1)})
+    ranks = [len(given["shape"]) for given in declaration["inputs"]]
+    if any(rank >= 2 for rank in ranks):
+        edge("transposed", small, layout="transposed")
+    if any(rank >= 1 for rank in ranks):
+        edge("strided", small, layout="strided")
+    if any(random_floats(given, dtype) for given in declaration["inputs"]):
+        edge("large", small, values="large")
+        edge("equal-rows", small, values="equal-rows")
+        edge("special", small, values="special")
+    if declaration["broadcast"] and len(ranks) >= 2 and ranks[1] >= 1:
+        edge("broadcast", small, broadcast=True)
+    return edges
+
+
+def random_floats(given: Mapping[str, Any], dtype: str) -> bool:
+    """Tells whether the declared input `given` has random floating values in a case of `dtype`."""
+    return (given["dtype"] or dtype) in FLOATING and given["init"]["kind"] in ("normal", "uniform")
+
+
+def _blocks(declaration: Mapping[str, Any], constants: Mapping[str, int], limit: int) -> dict[str, int]:
+    """Returns the dims to test with the block that each is tested with."""
+    free = list(_free(declaration))
+    own = {dim: block for dim in free if (block := _own_block(dim, constants)) is not None}
+    together: dict[str, int] = {}
+    for dim, block in own.items():
+        if _fits(declaration, {**together, dim: block}, limit):
+            together[dim] = block
+    if together:
+        return together
+    taken = {name for dim in dims(declaration) for name in _names(dim)}
+    sizes = sorted((block for name, block in constants.items() if block > 1 and name not in taken), reverse=True)
+    for dim, block in product(reversed(free[-1:]), sizes):
+        if _fits(declaration, {dim: block}, limit):
+            return {dim: block}
+    return {}
+
+
+def _fits(declaration: Mapping[str, Any], blocks: Mapping[str, int], limit: int) -> bool:
+    small = {dim: min(length, 2) for dim, length in _free(declaration).items()}
+    longest = {dim: _length("off", block) for dim, block in blocks.items()}
+    fixed = _fixed_dims(declaration)
+    # What fixed dims contribute cannot be helped, and does not count. Blocks may take four times what other edges take.
+    share = max(math.prod(fixed.values()), 1)
+    return _largest(declaration, {**fixed, **small, **longest}) <= 4 * limit * share
+
+
+def _own_block(dim: str, constants: Mapping[str, int]) -> int | None:
+    found = [constants[name] for name in _names(dim) if constants.get(name, 0) > 1]
+    return found[0] if found else None
+
+
+def _names(dim: str) -> Sequence[str]:
+    forms = ("BLOCK_{}", "BLOCK_SIZE_{}", "BLOCK{}", "{}_BLOCK", "BLOCK_{}_SIZE", "TILE_{}", "TILE_SIZE_{}", "{}")
+    return [form.format(dim) for form in forms]
+
+
+def unique(cases: Sequence[Case]) -> Iterator[Case]:
+    """Yields `cases` without those that have the name of an earlier one."""
+    seen: set[str] = set()
+    for case in cases:
+        if case.name not in seen:
+            seen.add(case.name)
+            yield case

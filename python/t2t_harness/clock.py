@@ -1,0 +1,117 @@
+"""Two clocks with one protocol: how long a call takes, sampled again and again.
+
+`cuda-events` is `triton.testing.do_bench`, which clears the L2 cache before each call and times it between two events on the device. `host` does
+the same with the host's clock, for the interpreter. What times is captured when a clock is made, before any kernel's module is imported,
+and compared afterwards.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+Call = Callable[[], Any]
+
+ESTIMATE_FLOOR_MS = 1e-4
+"""A call is taken to last at least this long where calls are counted by their estimated time."""
+
+
+@dataclass(frozen=True)
+class Clock:
+    """A way to time calls, and what it stands on."""
+
+    name: str
+    """`cuda-events` or `host`."""
+    sample: Callable[[Call, float, float], list[float]]
+    """Takes a call, and the warm-up and repetition times in ms; returns one time in ms per timed call, at least one."""
+    counter: Callable[[], float]
+    """The host's clock in seconds."""
+    synchronize: Callable[[], None]
+    """Waits until the device has finished."""
+    parts: tuple[tuple[Any, str, Any], ...]
+    """What it stands on: owner, attribute, and the value when the clock was made."""
+
+    def replaced(self) -> list[str]:
+        """Returns the names of the parts that are not what they were when the clock was made."""
+        return [
+            f"{getattr(owner, '__name__', owner)}.{name}"
+            for owner, name, value in self.parts
+            if getattr(owner, name, None) is not value
+        ]
+
+
+def clock_of(lane: str) -> Clock:
+    """Returns the clock of `lane`. On `cuda` this starts CUDA."""
+    return event_clock() if lane == "cuda" else host_clock()
+
+
+def captured(*parts: tuple[Any, str]) -> tuple[tuple[Any, str, Any], ...]:
+    """Returns each owner and attribute with its present value."""
+    return tuple((owner, name, getattr(owner, name)) for owner, name in parts)
+
+
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """Keeps Python's garbage collector from running: the thousands of events of one sample set it off between two of them."""
+    was_enabled = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def event_clock() -> Clock:
+    """Returns the clock of CUDA events."""
+    import torch
+    from triton import testing
+    from triton.runtime.driver import driver
+
+    do_bench = testing.do_bench
+    active = type(driver.active)
+
+    def sample(call: Call, warmup_ms: float, rep_ms: float) -> list[float]:
+        with uncollected():
+            return list(do_bench(call, warmup=warmup_ms, rep=rep_ms, return_mode="all"))
+
+    parts = captured(
+        (time, "perf_counter"),
+        (testing, "do_bench"),
+        (torch.cuda, "Event"),
+        (torch.cuda, "synchronize"),
+        (torch.cuda.Event, "record"),
+        (torch.cuda.Event, "elapsed_time"),
+        (active, "get_device_interface"),
+        (active, "get_empty_cache_for_benchmark"),
+        (active, "clear_cache"),
+    )
+    return Clock("cuda-events", sample, time.perf_counter, torch.cuda.synchronize, parts)
+
+
+def host_clock() -> Clock:
+    """Returns the clock of the host."""
+    counter = time.perf_counter
+
+    def timed(call: Call) -> float:
+        begun = counter()
+        call()
+        return (counter() - begun) * 1e3
+
+    def sample(call: Call, warmup_ms: float, rep_ms: float) -> list[float]:
+        first = timed(call)
+        estimate = max(first, ESTIMATE_FLOOR_MS)
+        for _ in range(int(warmup_ms / estimate)):
+            call()
+        repetitions = max(1, int(rep_ms / estimate))
+        if repetitions == 1 and warmup_ms == 0:
+            # A call longer than the whole run, as an interpreted one often is, is not made a second time.
+            return [first]
+        return [timed(call) for _ in range(repetitions)]
+
+    return Clock("host", sample, counter, lambda: None, captured((time, "perf_counter")))

@@ -1,0 +1,543 @@
+"""The last child of a check: makes the inputs again, computes what is right, and judges what the candidate left. It
+never imports kernel code.
+
+Its two documents are `verdict`, which later actions depend on, and `evidence`, which is everything else. It runs
+however the candidate ended.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from t2t_harness import cases, failure, inputs, lint, oracle, tolerance
+from t2t_harness.prepare import prepared_cases
+
+if TYPE_CHECKING:
+    import torch
+
+ENDS = {
+    "exit": ("exit", "the process left by itself"),
+    "signal": ("crash", "the process died by a signal"),
+    "timeout": ("timeout", "the deadline passed"),
+    "cpu-limit": ("timeout", "the CPU seconds were used up"),
+    "memory": ("memory", "the memory limit was passed"),
+    "output-limit": ("output-flood", "more was printed than is allowed"),
+    "no-reply": ("no-reply", "the process ended and said nothing"),
+    "bad-reply": ("no-reply", "what the process said is no reply"),
+    "raised": ("exception", "the process raised"),
+}
+"""How a candidate may have ended without a reply → class and words."""
+
+
+@dataclass
+class Finding:
+    """What is wrong with one case."""
+
+    class_: str
+    message: str
+    comparison: tolerance.Comparison | None = None
+    record: dict[str, Any] | None = None
+    """A FAILURE document that the candidate made, where its traceback is the news."""
+
+
+@dataclass
+class Trial:
+    """A check in progress."""
+
+    request: Mapping[str, Any]
+    state: dict[str, Any]
+    lint: lint.Lint = field(default_factory=lint.Lint)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    previous: dict[tuple[str, str, tuple[int, ...]], torch.Tensor] = field(default_factory=dict)
+    first: tuple[str | None, Finding] | None = None
+    """The first failing case, by name, and what is wrong with it."""
+    differs: bool = False
+
+    @property
+    def declaration(self) -> Mapping[str, Any]:
+        """Returns the op's declaration."""
+        op: Mapping[str, Any] = self.request["op"]
+        return op
+
+    @property
+    def device(self) -> str:
+        """Returns the device that the references are computed on: the candidate's."""
+        return "cuda" if self.request["lane"] == "cuda" else "cpu"
+
+
+def judge(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the reply with the documents `verdict` and `evidence`.
+
+    `prepared` and `candidate` are the scratch folders of the other two children, `end` tells how the candidate's ended.
+    """
+    trial = Trial(request, read_state(Path(request["candidate"]) / "outputs"))
+    for position, case in enumerate(listed_cases(trial)):
+        judge_case(trial, case, position)
+    judge_end(trial)
+    return reply(trial)
+
+
+def read_state(folder: Path) -> dict[str, Any]:
+    """Returns what the candidate last said of itself, or a state that says nothing."""
+    blank: dict[str, Any] = {
+        "running": None,
+        "constants": {},
+        "load": None,
+        "configurations": {"tried": 0, "dropped": []},
+    }
+    return {**blank, **(read_json(folder / "state.json") or {})}
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """Returns the JSON object in `path`, or None where there is none."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def listed_cases(trial: Trial) -> list[cases.Case]:
+    """Returns the prepared cases, and the edges around the constants that the candidate's first launch had."""
+    listed = prepared_cases(trial.request["prepared"])
+    constants = {str(name): int(value) for name, value in trial.state["constants"].items()}
+    limit = cases.limit_of(trial.request["lane"])
+    return list(cases.unique([*listed, *cases.length_edges(trial.declaration, constants, limit)]))
+
+
+def judge_case(trial: Trial, case: cases.Case, position: int) -> None:
+    """Adds one row to the evidence, and the case's mutants to the lint."""
+    row = blank_row(case)
+    trial.rows.append(row)
+    reason = cases.refusal(trial.request["lane"], case.dtype)
+    if reason is not None:
+        row |= {"verdict": "not-judged", "reason": reason}
+        return
+    given = inputs.inputs_of(trial.declaration, case, trial.device, trial.request["prepared"])
+    try:
+        right = oracle.reference(trial.declaration, case, given)
+    except oracle.Refused as refusal:
+        row |= {"verdict": "dropped", "reason": str(refusal)}
+        return
+    if case.kind == "edge" and (ill := ill_conditioned(right)) is not None:
+        row |= {"verdict": "dropped", "reason": ill}
+        return
+    lint_case(trial, case, given, right)
+    facts = read_json(Path(trial.request["candidate"]) / "outputs" / f"{position}.json")
+    if facts is None:
+        absent(trial, case, row)
+    elif facts["status"] == "not-judged":
+        row |= {"verdict": "not-judged", "reason": facts["reason"]}
+    else:
+        settle(trial, case, row, find(trial, case, position, row, facts, given, right))
+
+
+def blank_row(case: cases.Case) -> dict[str, Any]:
+    """Returns a row of evidence that says nothing yet."""
+    return {
+        "name": case.name,
+        "kind": case.kind,
+        "dtype": case.dtype,
+        "binding": case.binding,
+        "verdict": "passed",
+        **dict.fromkeys(("reason", "class", "rule", "max_abs", "max_rel")),
+        "bad": 0,
+        "total": 0,
+        **dict.fromkeys(("index", "got", "expected", "torch_max_abs")),
+        "launches": 0,
+        "configs": 0,
+    }
+
+
+def ill_conditioned(right: oracle.Reference) -> str | None:
+    """Returns why torch's results are no measure, or None."""
+    if right.oracle is None:
+        return None
+    reasons = (tolerance.torch_is_ill_conditioned(value, right.oracle[name]) for name, value in right.plain.items())
+    return next((reason for reason in reasons if reason is not None), None)
+
+
+def absent(trial: Trial, case: cases.Case, row: dict[str, Any]) -> None:
+    """Fills the row of a case that the candidate left nothing of: it ended in it, or before it."""
+    end = trial.request["end"]
+    if trial.first is None and trial.state["running"] == case.name:
+        kind = str(end["kind"]).replace("_", "-")
+        settle(trial, case, row, ended(trial) if kind in ENDS else Finding("no-reply", "the case left no result"))
+        return
+    why = "the candidate ended before it" if trial.state["load"] is None else "the kernel was not run"
+    row |= {"verdict": "not-judged", "reason": f"not run: {why}"}
+
+
+def ended(trial: Trial) -> Finding:
+    """Returns the finding for a candidate that ended without a reply."""
+    end = trial.request["end"]
+    class_, words = ENDS[str(end["kind"]).replace("_", "-")]
+    if end.get("code") is not None:
+        words = f"{words}: exit code {end['code']}"
+    if end.get("signal") is not None:
+        words = f"{words}: {signal_name(end['signal'])}"
+    error = end.get("error") or {}
+    if error:
+        words = f"{error.get('type')}: {error.get('message')}"
+    printed = error.get("traceback") or end.get("stderr") or ""
+    return Finding(class_, words, record=failure.failure(class_, words, root=trial.request["root"], printed=printed))
+
+
+def signal_name(signal: int | str) -> str:
+    """Returns `SIGSEGV` for 11; a name is returned as it is."""
+    import signal as signals
+
+    try:
+        return signal if isinstance(signal, str) else signals.Signals(signal).name
+    except ValueError:
+        return f"signal {signal}"
+
+
+def settle(trial: Trial, case: cases.Case, row: dict[str, Any], finding: Finding | None) -> None:
+    """Writes `finding`, or that the case passed, into its row, and keeps the first finding of all."""
+    if finding is None:
+        return
+    row |= {"verdict": "rejected", "class": finding.class_, "reason": finding.message}
+    if finding.comparison is not None:
+        row |= figures(finding.comparison)
+    if trial.first is None:
+        trial.first = (case.name, finding)
+
+
+def figures(found: tolerance.Comparison) -> dict[str, Any]:
+    """Returns the figures of a comparison as JSON holds them."""
+    named = {
+        name: getattr(found, name)
+        for name in ("max_abs", "max_rel", "torch_max_abs", "bad", "total", "index", "got", "expected")
+    }
+    return {name: failure.json_number(value) for name, value in named.items()}
+
+
+def find(
+    trial: Trial,
+    case: cases.Case,
+    position: int,
+    row: dict[str, Any],
+    facts: dict[str, Any],
+    given: Mapping[str, torch.Tensor],
+    right: oracle.Reference,
+) -> Finding | None:
+    """Returns what is wrong with a case that the candidate ran, or None; figures go into `row`.
+
+    The order of questions is the order in which one cause hides another: an exception, the form of the result, changed
+    inputs, who computed it, its values, and whether they repeat.
+    """
+    if facts["status"] == "exception":
+        record = facts["failure"]
+        return Finding(record["class"], record["message"], record=record)
+    try:
+        tensors = load_outputs(Path(trial.request["candidate"]) / "outputs" / f"{position}.safetensors")
+        runs: dict[str, dict[str, Any]] = facts["runs"]
+        row |= {
+            "launches": runs["a"]["launches"],
+            "configs": len({one for run in runs.values() for one in run["configs"]}),
+        }
+        questions: list[Callable[[], Finding | None]] = [
+            lambda: first_of(form(run, right, trial.device) for run in runs.values()),
+            lambda: first_of(stored_form(tensors, label, right, trial) for label in runs),
+            lambda: mutated(trial, tensors, given),
+            lambda: first_of(origin(run) for run in runs.values()),
+            lambda: first_of(values(trial, case, row, tensors, label, right) for label in runs),
+            lambda: repeated(trial, tensors, right),
+        ]
+        return first_of(question() for question in questions)
+    except (KeyError, OSError, ValueError, TypeError, RuntimeError) as error:
+        return Finding("no-reply", f"the case left no readable result: {failure.describe(error)}")
+
+
+def first_of(found: Any) -> Finding | None:
+    """Returns the first of `found` that is not None."""
+    return next((one for one in found if one is not None), None)
+
+
+def load_outputs(path: Path) -> dict[str, torch.Tensor]:
+    """Returns the tensors that the candidate stored. Raises OSError or ValueError where it stored none."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        return load_file(str(path))
+    except SafetensorError as error:
+        raise ValueError(str(error)) from error
+
+
+def form(run: dict[str, Any], right: oracle.Reference, device: str) -> Finding | None:
+    """Returns what is wrong with the type, number, shape, dtype or device of the outputs of one run, or None."""
+    expected = {name: value for name, value in right.plain.items() if name.isdecimal()}
+    outputs = run["outputs"]
+    if run["several"] != right.several or len(outputs) != len(expected):
+        got = f"a tuple of {len(outputs)}" if run["several"] else "one value"
+        wanted = f"a tuple of {len(expected)}" if right.several else "one tensor"
+        return Finding("type", f"returns {got}, torch returns {wanted}")
+    for name, value in expected.items():
+        made = outputs[name]
+        if not made["plain"]:
+            return Finding("type", f"returns `{made['type']}`, torch returns `torch.Tensor`")
+        if made["shape"] != list(value.shape):
+            return Finding("shape", f"returns shape {made['shape']}, torch returns {list(value.shape)}")
+        dtype = str(value.dtype).removeprefix("torch.")
+        if made["dtype"] != dtype:
+            return Finding("dtype", f"returns {made['dtype']}, torch returns {dtype}")
+        if made["device"] != device:
+            return Finding("type", f"returns a tensor on `{made['device']}`, torch returns one on `{device}`")
+    return None
+
+
+def stored_form(tensors: dict[str, torch.Tensor], label: str, right: oracle.Reference, trial: Trial) -> Finding | None:
+    """Returns what is wrong with the shapes and dtypes of what was really stored in the run `label`, or None.
+
+    Complex results are stored as pairs, and made complex here. What the candidate says of itself is not relied on.
+    """
+    import torch
+
+    for name, value in right.plain.items():
+        if name.startswith("after.") and label != "a":
+            continue
+        stored = tensors[f"{label}.{name}"].to(trial.device)
+        if value.dtype.is_complex:
+            stored = torch.view_as_complex(stored)
+        tensors[f"{label}.{name}"] = stored
+        what = "" if name.isdecimal() else f" for `{name}`"
+        if stored.shape != value.shape:
+            return Finding("shape", f"returns shape {list(stored.shape)}, torch returns {list(value.shape)}{what}")
+        if stored.dtype != value.dtype:
+            return Finding("dtype", f"returns {stored.dtype}, torch returns {value.dtype}{what}")
+    return None
+
+
+def mutated(trial: Trial, tensors: dict[str, torch.Tensor], given: Mapping[str, torch.Tensor]) -> Finding | None:
+    """Returns that an input which the op does not declare as changed has other bits than before, or None."""
+    for name, before in given.items():
+        if name in trial.declaration["mutates"]:
+            continue
+        after, own = (
+            raw_bytes(tensors[f"a.after.{name}"]),
+            raw_bytes(before),
+        )
+        if after.shape != own.shape:
+            return Finding("mutated-input", f"input `{name}` has another shape or dtype after the call")
+        wrong = (after != own).any(dim=-1)
+        if bool(wrong.any()):
+            first = int(wrong.int().argmax())
+            index = tolerance.unravel(first, list(before.shape))
+            return Finding("mutated-input", f"input `{name}` is changed in {int(wrong.sum())} elements, first {index}")
+    return None
+
+
+def raw_bytes(value: torch.Tensor) -> torch.Tensor:
+    """Returns the elements of `value` in row-major order as rows of bytes on the CPU."""
+    import torch
+
+    if value.dtype.is_complex:
+        value = torch.view_as_real(value.resolve_conj())
+    dense = value.detach().cpu().contiguous().reshape(-1)
+    return (
+        dense.view(torch.uint8).reshape(dense.numel(), dense.element_size())
+        if dense.numel() > 0
+        else torch.zeros((0, 1))
+    )
+
+
+def origin(run: dict[str, Any]) -> Finding | None:
+    """Returns that something other than a launched kernel made a result of one run, or None. An empty result needs no
+    launch."""
+    computed = run["computed"]
+    if computed:
+        named = ", ".join(f"aten.{name}" for name in sorted(computed))
+        return Finding("torch-fallback", f"torch computes for the wrapper: {named}")
+    made = [output for output in run["outputs"].values() if 0 not in output["shape"]]
+    if made and run["launches"] == 0:
+        return Finding("no-kernel-launched", "no kernel was launched")
+    if any(not output["launched"] for output in made):
+        return Finding("torch-fallback", "a result lies in memory that no launched kernel was given")
+    return None
+
+
+def values(
+    trial: Trial,
+    case: cases.Case,
+    row: dict[str, Any],
+    tensors: dict[str, torch.Tensor],
+    label: str,
+    right: oracle.Reference,
+) -> Finding | None:
+    """Returns which result of the run `label` is wrong, or None. The largest errors of all runs stay in `row`."""
+    for name, expected in right.plain.items():
+        if name.startswith("after.") and label != "a":
+            continue
+        found = compared(
+            trial, case, tensors[f"{label}.{name}"], expected, None if right.oracle is None else right.oracle[name]
+        )
+        if row["rule"] is None or found.max_abs > (row["max_abs"] or 0.0):
+            row |= figures(found)
+        if row["rule"] != "oracle":
+            row["rule"] = found.rule
+        if not found.passed:
+            row["rule"] = None
+            where = "" if label in ("a", "b") else f" (configuration {label.removeprefix('c')})"
+            what = "" if name == "0" and not right.several else f"{name}: "
+            return Finding(str(found.class_), f"{what}{found.message}{where}", comparison=found)
+    return None
+
+
+def compared(
+    trial: Trial, case: cases.Case, out: torch.Tensor, expected: torch.Tensor, wide: torch.Tensor | None
+) -> tolerance.Comparison:
+    """Returns the comparison of one result under the declared tolerance of the case's dtype."""
+    exact = trial.declaration["precision"] == "ieee" or case.dtype != "float32"
+    return tolerance.compare(out, expected, wide, tolerance_of(trial, case), whole=exact and case.values == "declared")
+
+
+def tolerance_of(trial: Trial, case: cases.Case) -> tuple[float, float]:
+    """Returns (atol, rtol) for the case's dtype; a dtype without one is held to float32's."""
+    declared = trial.declaration["tolerances"]
+    atol, rtol = declared.get(case.dtype, declared.get("float32", (1e-5, 1e-5)))
+    return float(atol), float(rtol)
+
+
+def repeated(trial: Trial, tensors: dict[str, torch.Tensor], right: oracle.Reference) -> Finding | None:
+    """Returns that two runs on the same inputs gave other bits, where that is not declared, or None."""
+    for name in right.plain:
+        if name.startswith("after.") or f"b.{name}" not in tensors:
+            continue
+        one, other = raw_bytes(tensors[f"a.{name}"]), raw_bytes(tensors[f"b.{name}"])
+        if one.equal(other):
+            continue
+        trial.differs = True
+        if not run_to_run(trial):
+            count = int((one != other).any(dim=-1).sum())
+            return Finding(
+                "nondeterministic", f"two runs on the same inputs differ in {count} of {one.shape[0]} elements"
+            )
+    return None
+
+
+def run_to_run(trial: Trial) -> bool:
+    """Tells whether the op or the variant declares that runs may differ."""
+    return not (trial.declaration["deterministic"] and trial.request["variant"].get("deterministic", True))
+
+
+def lint_case(trial: Trial, case: cases.Case, given: Mapping[str, torch.Tensor], right: oracle.Reference) -> None:
+    """Shows the case the mutants of its right results."""
+    names = lint.MUTANTS if beyond_tf32(trial, case) else tuple(name for name in lint.MUTANTS if name != "tf32")
+    for name, expected in right.plain.items():
+        wide = None if right.oracle is None else right.oracle[name]
+
+        def rejects(wrong: torch.Tensor, expected: torch.Tensor = expected, wide: torch.Tensor | None = wide) -> bool:
+            return not compared(trial, case, wrong, expected, wide).passed
+
+        key = (case.dtype, name, tuple(expected.shape))
+        first_input = next(iter(given.values()), None)
+        of = "" if name == "0" else f" of {name}"
+        trial.lint.judge(case.name, case.dtype, expected, first_input, trial.previous.get(key), rejects, names, of)
+        trial.previous[key] = expected
+
+
+def beyond_tf32(trial: Trial, case: cases.Case) -> bool:
+    """Tells whether results rounded to TF32 must be rejected in this case."""
+    asked = case.dtype == "float32" and trial.declaration["precision"] == "ieee"
+    return asked and tolerance.asks_beyond_tf32(tolerance_of(trial, case))
+
+
+def judge_end(trial: Trial) -> None:
+    """Takes the way the candidate ended for the finding where no case shows one."""
+    load, kind = trial.state["load"] or {}, str(trial.request["end"]["kind"]).replace("_", "-")
+    if trial.first is None and "failure" in load:
+        record = load["failure"]
+        trial.first = (None, Finding(record["class"], record["message"], record=record))
+    if trial.first is None and kind in ENDS:
+        trial.first = (None, ended(trial))
+
+
+def reply(trial: Trial) -> dict[str, Any]:
+    """Returns the reply of a finished trial."""
+    record = failure_of(trial)
+    # An empty case passes without a launch, and says nothing of the kernel.
+    passed = any(row["verdict"] == "passed" and row["launches"] > 0 for row in trial.rows)
+    verdict = "rejected" if record is not None else "passed" if passed else "not-judged"
+    class_ = None if record is None else record["class"]
+    documents = {
+        "verdict": {
+            "verdict": verdict,
+            "class": class_,
+            "reason": nothing_judged(trial) if verdict == "not-judged" else None,
+            "cases": {row["name"]: row["verdict"] for row in trial.rows},
+        },
+        "evidence": evidence(trial, record),
+    }
+    outcome = "rejected" if record is not None else "passed"
+    return {"outcome": outcome, "class": class_, "cites": failure.cites(record), "documents": documents, "files": {}}
+
+
+def nothing_judged(trial: Trial) -> str:
+    """Returns why no case was judged."""
+    said = (trial.state["load"] or {}).get("not_judged")
+    return str(said or next((row["reason"] for row in trial.rows if row["reason"]), "the op has no cases"))
+
+
+def failure_of(trial: Trial) -> dict[str, Any] | None:
+    """Returns the FAILURE document of the trial, or None."""
+    root = trial.request["root"]
+    if trial.first is None:
+        unfit = trial.lint.unfit()
+        if not unfit:
+            return None
+        message = f"the op's cases accept wrong results: {', '.join(unfit)}"
+        hint = "declare other sizes, a tighter tolerance or another `init`, or add a `cases.py`"
+        return failure.failure("unfit-cases", message, root=root, hint=hint)
+    name, finding = trial.first
+    if finding.record is not None:
+        return {**finding.record, "case": name or finding.record["case"]}
+    shown = {} if finding.comparison is None else figures(finding.comparison)
+    shown.pop("torch_max_abs", None)
+    return failure.failure(finding.class_, finding.message, root=root, case=name, **shown)
+
+
+def evidence(trial: Trial, record: dict[str, Any] | None) -> dict[str, Any]:
+    """Returns the document `evidence`."""
+    end = trial.request["end"]
+    judged = [row for row in trial.rows if isinstance(row["max_abs"], float)]
+    worst = max(
+        judged, key=lambda row: row["max_rel"] if isinstance(row["max_rel"], float) else float("inf"), default=None
+    )
+    repeat = (
+        "differs"
+        if trial.differs and not run_to_run(trial)
+        else "declared run-to-run"
+        if run_to_run(trial)
+        else "identical"
+    )
+    return {
+        "cases": trial.rows,
+        "tolerances": {
+            dtype: list(trial.declaration["tolerances"].get(dtype, [])) for dtype in trial.declaration["dtypes"]
+        },
+        "lint": trial.lint.document(),
+        "unfit": trial.lint.unfit(),
+        "repeat": repeat,
+        "constants": trial.state["constants"],
+        "configurations": trial.state["configurations"],
+        "worst": None
+        if worst is None
+        else {"case": worst["name"], "max_abs": worst["max_abs"], "max_rel": worst["max_rel"]},
+        "notes": notes(end),
+        "failure": record,
+        "output": {name: end.get(name) or "" for name in ("stdout", "stderr")}
+        | {"truncated": bool(end.get("truncated"))},
+    }
+
+
+def notes(end: Mapping[str, Any]) -> list[str]:
+    """Returns remarks on how the candidate ended that do not change the verdict."""
+    left = end.get("left_behind") or 0
+    count = left if isinstance(left, int) else len(left)
+    return [f"left behind: {count} process{'es' if count > 1 else ''}, killed"] if count else []

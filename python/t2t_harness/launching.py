@@ -1,0 +1,316 @@
+"""Watches and steers what a wrapper launches: every launch is recorded, and the caller, not a clock, chooses an autotuner's configuration.
+
+One patch serves all lanes. On the compile lane a launch compiles and does not run; on the interpreter and on a GPU it runs.
+"""
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+Choose = Callable[[Any, list[Any]], Iterable[Any]]
+"""Takes an Autotuner and its pruned configurations; returns those to run, in order. It is asked for the next after the last has run, so a
+generator may look at what was dropped."""
+
+
+@dataclasses.dataclass
+class Launch:
+    """One launch of one kernel."""
+
+    kernel: str
+    config: dict[str, Any] | None
+    constants: dict[str, int]
+    grid: list[int] | None
+    storages: list[int]
+    """Addresses of the storages of its tensor arguments; empty on the compile lane."""
+    compiled: Any = None
+    """Triton's CompiledKernel, on compiled lanes."""
+
+
+@dataclasses.dataclass
+class Recorder:
+    """What was launched while it was installed, and what Triton's cache answered."""
+
+    launches: list[Launch] = dataclasses.field(default_factory=list)
+    hits: int = 0
+    misses: list[str] = dataclasses.field(default_factory=list)
+    """Names of the kernels that had to be compiled."""
+    hashes: list[str] = dataclasses.field(default_factory=list)
+    """Triton's hashes of the kernels that its cache on disk was asked for, those of dropped configurations among them."""
+    dropped: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    """Configurations that this device cannot hold, each with its reason."""
+    faults: list[BaseException] = dataclasses.field(default_factory=list)
+    """What Triton itself raised while it compiled or launched, dropped configurations apart."""
+    config: Any = None
+    key: tuple[Any, ...] = ()
+    """What Triton would look the present call's configuration up by, while a configuration is chosen."""
+    attempt: Callable[[Any], Any] | None = None
+    """Launches an autotuned kernel's present call with one configuration."""
+    is_paused: bool = False
+    """Whether launches go through unrecorded: while something is timed."""
+
+
+def config_facts(config: Any) -> dict[str, Any] | None:
+    """Returns an autotuner's configuration as JSON facts, or None."""
+    if config is None:
+        return None
+    return {name: plain(value) for name, value in sorted(config.all_kwargs().items())}
+
+
+def plain(value: Any) -> Any:
+    """Returns `value` if JSON can hold it, else its text."""
+    return value if isinstance(value, (bool, int, float, str)) or value is None else str(value)
+
+
+def constants_of(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, int]:
+    """Returns the integer constexpr arguments of a call of the kernel `function`, by name."""
+    import inspect
+
+    python = function.fn
+    signature = inspect.signature(python)
+    known = {name: value for name, value in kwargs.items() if name in signature.parameters}
+    bound = signature.bind_partial(*args, **known)
+    bound.apply_defaults()
+    constants = {}
+    for name, parameter in signature.parameters.items():
+        value = getattr(bound.arguments.get(name), "value", bound.arguments.get(name))
+        if "constexpr" in str(parameter.annotation) and isinstance(value, int) and not isinstance(value, bool):
+            constants[name] = value
+    return constants
+
+
+def grid_of(grid: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[int] | None:
+    """Returns the launch grid as integers, or None where it cannot be told."""
+    import inspect
+
+    try:
+        if callable(grid):
+            signature = inspect.signature(function.fn)
+            known = {name: value for name, value in kwargs.items() if name in signature.parameters}
+            bound = signature.bind_partial(*args, **known)
+            bound.apply_defaults()
+            grid = grid(dict(bound.arguments))
+        return [int(axis) for axis in grid]
+    except Exception:
+        return None
+
+
+def storages_of(values: Iterator[Any]) -> list[int]:
+    """Returns the storage addresses of the tensors among `values`."""
+    import torch
+
+    found = []
+    for value in values:
+        tensor = getattr(value, "base", value)
+        if isinstance(tensor, torch.Tensor):
+            found.append(tensor.untyped_storage().data_ptr())
+    return found
+
+
+class FakePointer:
+    """Stands for a fake tensor in a compile: its dtype, and the alignment that its storage offset implies.
+
+    A real allocation starts at a multiple of 16 bytes, so the offset alone decides what Triton specializes on.
+    """
+
+    def __init__(self, tensor: Any) -> None:
+        self.dtype = tensor.dtype
+        self.shape = tensor.shape
+        self.strides = tensor.stride()
+        self.offset = int(tensor.storage_offset()) * tensor.element_size()
+        self.bytes = tensor.numel() * tensor.element_size()
+
+    def stride(self) -> tuple[int, ...]:
+        """Returns the strides in elements."""
+        return tuple(self.strides)
+
+    def data_ptr(self) -> int:
+        """Returns an address with the alignment that the real one will have."""
+        return int(self.offset)
+
+    def ptr_range(self) -> int:
+        """Returns the size of the storage in bytes."""
+        return int(self.bytes)
+
+
+def pointer(value: Any) -> Any:
+    """Returns what stands for `value` in a compile."""
+    import torch
+
+    return FakePointer(value) if isinstance(value, torch.Tensor) else value
+
+
+@contextlib.contextmanager
+def recording(lane: str, choose: Choose) -> Iterator[Recorder]:
+    """Installs the patches for `lane` (`compile`, `interpreter`, `cuda`) and yields the recorder. Removes them at the end."""
+    from triton import knobs
+    from triton.runtime import autotuner, interpreter, jit
+
+    recorder = Recorder()
+    kernel = interpreter.InterpretedFunction if lane == "interpreter" else jit.JITFunction
+    run_kernel = kernel.run
+    run_autotuner = autotuner.Autotuner.run
+
+    def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        if recorder.is_paused:
+            return run_kernel(self, *args, grid=grid, warmup=warmup, **kwargs)
+        launch = Launch(
+            kernel=self.fn.__name__,
+            config=config_facts(recorder.config),
+            constants=constants_of(self, args, kwargs),
+            grid=grid_of(grid, self, args, kwargs),
+            storages=[] if lane == "compile" else storages_of(iter([*args, *kwargs.values()])),
+        )
+        try:
+            if lane == "compile":
+                mocked = [pointer(value) for value in args]
+                mocked_kwargs = {name: pointer(value) for name, value in kwargs.items()}
+                launch.compiled = run_kernel(self, *mocked, grid=grid, warmup=True, **mocked_kwargs)
+                require_fit(launch.compiled)
+            else:
+                with unwatched():
+                    launch.compiled = run_kernel(self, *args, grid=grid, warmup=warmup, **kwargs)
+        except Exception as error:
+            recorder.faults.append(error)
+            raise
+        recorder.launches.append(launch)
+        return launch.compiled
+
+    def run_chosen(self: Any, *args: Any, **kwargs: Any) -> Any:
+        self.nargs = dict(zip(self.arg_names, args, strict=False))
+
+        def attempt(config: Any) -> Any:
+            everything = {**self.nargs, **kwargs, **config.all_kwargs()}
+            recorder.config = config
+            try:
+                self.pre_hook(everything)
+                if config.pre_hook is not None:
+                    config.pre_hook(everything)
+                result = self.fn.run(*args, **kwargs, **config.all_kwargs())
+                self.post_hook(everything, exception=None)
+            finally:
+                recorder.config = None
+            return result
+
+        recorder.key, recorder.attempt = tuning_key(self, kwargs), attempt
+        results: list[Any] = []
+        misfit: Exception | None = None
+        for config in choose(self, self.prune_configs(kwargs)):
+            try:
+                results.append(attempt(config))
+            except misfits() as error:
+                misfit = error
+                note_dropped(self, recorder, config, error)
+        if misfit is not None and not results:
+            recorder.faults.append(misfit)
+            raise misfit
+        return results[-1] if results else None
+
+    def listen(*, src: Any, metadata: Any, metadata_group: Any, times: Any, cache_hit: bool) -> None:
+        recorder.hashes.append(metadata["hash"])
+        if cache_hit:
+            recorder.hits += 1
+        else:
+            recorder.misses.append(src.name)
+
+    listener = knobs.compilation.listener
+    kernel.run = run
+    autotuner.Autotuner.run = run_chosen
+    knobs.compilation.listener = listen
+    try:
+        yield recorder
+    finally:
+        kernel.run = run_kernel
+        autotuner.Autotuner.run = run_autotuner
+        knobs.compilation.listener = listener
+
+
+def first_that_fits(recorder: Recorder, tuner: Any, configs: list[Any]) -> list[Any]:
+    """Chooses the first configuration that the device can hold, by launching the present call with one after another.
+
+    Raises the last one's error where none fits.
+    """
+    misfit: Exception | None = None
+    for config in configs:
+        try:
+            if recorder.attempt is not None:
+                recorder.attempt(config)
+            return [config]
+        except misfits() as found:
+            misfit = found
+            note_dropped(tuner, recorder, config, found)
+    error = misfit or ValueError(f"`{kernel_name(tuner)}` has no configuration")
+    recorder.faults.append(error)
+    raise error
+
+
+def misfits() -> tuple[type[Exception], ...]:
+    """Returns the errors for which Triton's autotuner passes over a configuration."""
+    from triton.compiler.errors import CompileTimeAssertionFailure
+    from triton.runtime.errors import OutOfResources, PTXASError
+
+    return OutOfResources, CompileTimeAssertionFailure, PTXASError
+
+
+def note_dropped(tuner: Any, recorder: Recorder, config: Any, error: Exception) -> None:
+    """Adds `config` to the dropped ones: its error is no fault of the kernel."""
+    recorder.dropped.append(
+        {"kernel": kernel_name(tuner), "config": config_facts(config), "reason": misfit_reason(error)}
+    )
+    recorder.faults = [fault for fault in recorder.faults if fault is not error]
+
+
+def misfit_reason(error: Exception) -> str:
+    """Returns in words why a configuration does not fit."""
+    from triton.runtime.errors import OutOfResources
+
+    if isinstance(error, OutOfResources):
+        unit = "bytes of " if error.name == "shared memory" else ""
+        return f"needs {error.required} {unit}{error.name}, has {error.limit}"
+    return " ".join(str(error).split())[:400]
+
+
+def require_fit(compiled: Any) -> None:
+    """Raises Triton's OutOfResources for a compiled kernel that needs more shared memory than the active driver's device has.
+
+    Triton asks the same when it loads a kernel on a device.
+    """
+    from triton.runtime.driver import driver
+    from triton.runtime.errors import OutOfResources
+
+    device = driver.active.get_current_device()
+    limit = driver.active.utils.get_device_properties(device)["max_shared_mem"]
+    if compiled is not None and compiled.metadata.shared > limit:
+        raise OutOfResources(compiled.metadata.shared, limit, "shared memory")
+
+
+def kernel_name(tuner: Any) -> str:
+    """Returns the name of the kernel that an Autotuner, or what it wraps, launches."""
+    return str(tuner.base_fn.__name__)
+
+
+def tuning_key(tuner: Any, kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """Returns what an Autotuner keeps the winner of this call under, in `tuner.cache` (triton 3.6, `Autotuner.run`)."""
+    given = {name: value for name, value in {**tuner.nargs, **kwargs}.items() if name in tuner.arg_names}
+    key = [given[name] for name in tuner.keys if name in given]
+    return (*key, *(str(value.dtype) for value in given.values() if hasattr(value, "dtype")))
+
+
+@contextlib.contextmanager
+def unwatched() -> Iterator[None]:
+    """Suspends torch's function and dispatch modes: what Triton does inside a launch is not the wrapper's doing."""
+    import torch
+    from torch.utils._python_dispatch import _disable_current_modes
+
+    with torch._C.DisableTorchFunction(), _disable_current_modes():
+        yield
+
+
+def first_config(tuner: Any, configs: list[Any]) -> list[Any]:
+    """Chooses an autotuner's first configuration."""
+    return configs[:1]
+
+
+def every_config(tuner: Any, configs: list[Any]) -> list[Any]:
+    """Chooses all configurations of an autotuner."""
+    return configs

@@ -1,0 +1,147 @@
+"""What is right: torch's result in the tested dtype, and the oracle, torch's result in float64 on the same rounded
+inputs.
+
+Only the judge computes them. torch is imported only inside functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from t2t_harness import inputs as making
+
+if TYPE_CHECKING:
+    import torch
+
+    from t2t_harness.cases import Case
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What torch returns for one case, by name: `0`, `1` for outputs, `grad.NAME` for gradients, `after.NAME` for
+    inputs it changes."""
+
+    plain: dict[str, torch.Tensor]
+    """In the tested dtype."""
+    oracle: dict[str, torch.Tensor] | None
+    """In float64; None where torch has no float64 for the op."""
+    several: bool
+    """Whether the op returns a tuple."""
+
+
+class Refused(Exception):
+    """torch itself raises on this case; its exception is the cause."""
+
+
+def reference(declaration: Mapping[str, Any], case: Case, inputs: Mapping[str, torch.Tensor]) -> Reference:
+    """Returns both results for `inputs`, which are left as they are. Raises Refused where torch raises in the tested
+    dtype."""
+    kwargs = making.kwargs_of(declaration, case)
+    try:
+        results, several = _call(declaration, case, copies(inputs), kwargs)
+    except Exception as error:
+        raise Refused(f"torch refuses: {type(error).__name__}: {error}") from error
+    wide_kwargs = {name: widened(value) for name, value in kwargs.items()}
+    try:
+        oracle, _ = _call(declaration, case, {name: wide(value) for name, value in copies(inputs).items()}, wide_kwargs)
+    except Exception:
+        return Reference(results, None, several)
+    if any(oracle[name].shape != value.shape for name, value in results.items()):
+        return Reference(results, None, several)
+    return Reference(results, oracle, several)
+
+
+def _call(
+    declaration: Mapping[str, Any], case: Case, inputs: dict[str, torch.Tensor], kwargs: dict[str, Any]
+) -> tuple[dict[str, torch.Tensor], bool]:
+    import torch
+
+    backward = bool(declaration["backward"])
+    if backward:
+        inputs = with_gradients(inputs)
+    with torch.set_grad_enabled(backward):
+        result = making.call_torch(declaration, inputs, kwargs)
+    outputs = list(result) if isinstance(result, (tuple, list)) else [result]
+    named = {str(position): value.detach() for position, value in enumerate(outputs)}
+    named |= {f"after.{name}": inputs[name].detach() for name in declaration["mutates"]}
+    if backward:
+        named |= gradients(outputs, inputs, case)
+    return named, isinstance(result, (tuple, list))
+
+
+def copies(inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Returns tensors with the values and the strides of `inputs` in memory of their own."""
+    import torch
+
+    copied = {}
+    for name, value in inputs.items():
+        copied[name] = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
+        copied[name].copy_(value)
+    return copied
+
+
+def with_gradients(inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Returns `inputs` as leaves that collect gradients, where their dtype has any."""
+    return {
+        name: value.detach().requires_grad_(value.dtype.is_floating_point or value.dtype.is_complex)
+        for name, value in inputs.items()
+    }
+
+
+def gradients(outputs: list[torch.Tensor], inputs: Mapping[str, torch.Tensor], case: Case) -> dict[str, torch.Tensor]:
+    """Returns `gradients_for` the upstream gradients that `case` draws."""
+    return gradients_for(outputs, inputs, upstream_gradients(outputs, case))
+
+
+def gradients_for(
+    outputs: list[torch.Tensor], inputs: Mapping[str, torch.Tensor], upstream: Mapping[int, torch.Tensor]
+) -> dict[str, torch.Tensor]:
+    """Returns the gradient of each differentiable input, named `grad.NAME`, for the `upstream` gradient of each output.
+
+    An input that the outputs do not depend on has zeros.
+    """
+    import torch
+
+    leaves = {name: value for name, value in inputs.items() if value.requires_grad}
+    ends = [outputs[position] for position in upstream]
+    found = torch.autograd.grad(ends, list(leaves.values()), list(upstream.values()), allow_unused=True)
+    return {
+        f"grad.{name}": torch.zeros_like(leaf) if gradient is None else gradient.detach()
+        for (name, leaf), gradient in zip(leaves.items(), found, strict=True)
+    }
+
+
+def upstream_gradients(outputs: list[torch.Tensor], case: Case) -> dict[int, torch.Tensor]:
+    """Returns the gradient that flows into each differentiable output, by position: normal values from the case's name.
+
+    They are rounded to the case's dtype, whatever the output's, so that the oracle gets the same.
+    """
+    import torch
+
+    drawn = {}
+    for position, output in enumerate(outputs):
+        if output.requires_grad:
+            generator = making.generator_of(case.name, case.seed, "gradient", position)
+            values = torch.randn(output.shape, generator=generator, dtype=torch.float32)
+            drawn[position] = values.to(making.dtype_of(case.dtype)).to(output.dtype).to(output.device)
+    return drawn
+
+
+def wide(value: torch.Tensor) -> torch.Tensor:
+    """Returns a floating tensor in float64, a complex one in complex128, any other as it is; strides are kept."""
+    import torch
+
+    if value.dtype.is_floating_point:
+        return value.to(torch.float64, memory_format=torch.preserve_format)
+    return value.to(torch.complex128) if value.dtype.is_complex else value
+
+
+def widened(value: Any) -> Any:
+    """Returns a keyword argument for the oracle: a floating dtype becomes float64, a floating tensor is widened."""
+    import torch
+
+    if isinstance(value, torch.dtype):
+        return torch.float64 if value.is_floating_point else value
+    return wide(value) if isinstance(value, torch.Tensor) else value

@@ -1,0 +1,143 @@
+"""The first child of a check: lists the cases that do not depend on the kernel, and keeps the inputs that cannot be
+made again.
+
+Declared and edge cases are made again from their names by whoever needs them; only the inputs of the op's own
+`cases.py` are stored. It never imports kernel code.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from t2t_harness import cases, failure, inputs, loading
+
+if TYPE_CHECKING:
+    import torch
+
+
+def prepare(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the reply; leaves `cases.json`, and `inputs/*.safetensors` for hook cases, in the scratch folder.
+
+    Rejected with class `unfit-cases` and the documents of a check where the op's `cases.py` fails.
+    """
+    declaration, scratch = request["op"], Path(request["scratch"])
+    (scratch / "inputs").mkdir(parents=True, exist_ok=True)
+    listed = cases.declared_cases(declaration) + cases.fixed_edges(declaration, cases.limit_of(request["lane"]))
+    try:
+        hooks = [] if declaration["cases"] is None else hook_cases(declaration, request["root"], scratch)
+    except Exception as error:
+        message = f"{declaration['cases']}: {failure.describe(error)}"
+        return _rejected(failure.failure("unfit-cases", message, root=request["root"], error=error))
+    facts = [case.facts() for case in cases.unique([*listed, *hooks])]
+    (scratch / "cases.json").write_text(json.dumps({"cases": facts}), encoding="utf-8")
+    return {"outcome": "passed", "class": None, "cites": False, "documents": {}, "files": {}}
+
+
+def prepared_cases(folder: str | Path) -> list[cases.Case]:
+    """Returns the cases that prepare listed in its scratch `folder`."""
+    listed = json.loads((Path(folder) / "cases.json").read_text(encoding="utf-8"))
+    return [cases.from_facts(facts) for facts in listed["cases"]]
+
+
+def hook_cases(declaration: Mapping[str, Any], root: str, scratch: Path) -> list[cases.Case]:
+    """Returns the cases that the op's `cases.py` makes, their inputs stored below `scratch`.
+
+    The file defines `cases(spec, generator)`: `spec` is the declaration, `generator` a seeded CPU generator, and each
+    case any object with `name`, `inputs` (name → CPU tensor, in declared order) and, if it likes, `kwargs`. Raises what
+    the file raises, and ValueError for a case of another form.
+    """
+    file = declaration["cases"]
+    loading.install_finder(root)
+    refuse_variants(file)
+    made = loading.load_file(root, file).cases(
+        json.loads(json.dumps(declaration)), inputs.generator_of(declaration["name"], "hook")
+    )
+    if not isinstance(made, Iterable):
+        raise ValueError("`cases` returns no cases")
+    return [stored(declaration, position, case, scratch) for position, case in enumerate(made)]
+
+
+def stored(declaration: Mapping[str, Any], position: int, made: Any, scratch: Path) -> cases.Case:
+    """Returns the hook case `made` as a Case, its inputs written to `inputs/hook-POSITION.safetensors`."""
+    from safetensors.torch import save_file
+
+    name, tensors = f"hook/{made.name}", dict(made.inputs)
+    expected = [given["name"] for given in declaration["inputs"]]
+    if sorted(tensors) != sorted(expected):
+        raise ValueError(f"case `{made.name}` has the inputs {sorted(tensors)}, the op has {sorted(expected)}")
+    tensors = {name: tensors[name].detach() for name in expected}
+    file = f"inputs/hook-{position}.safetensors"
+    save_file({name: value.clone().contiguous() for name, value in tensors.items()}, str(scratch / file))
+    kwargs = getattr(made, "kwargs", None)
+    return cases.Case(
+        name=name,
+        kind="hook",
+        dtype=dtype_name(tensors, declaration["dtypes"][0]),
+        binding=binding_of(declaration, tensors),
+        kwargs=None if kwargs is None else {name: plain(value) for name, value in kwargs.items()},
+        file=file,
+        strides={name: own_strides(value) for name, value in tensors.items()},
+    )
+
+
+def binding_of(declaration: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]) -> dict[str, int]:
+    """Returns the length of each dim that the shapes of `tensors` agree with the declaration on."""
+    binding: dict[str, int] = {}
+    for given in declaration["inputs"]:
+        shape = tensors[given["name"]].shape
+        if len(shape) == len(given["shape"]):
+            pairs = zip(given["shape"], shape, strict=True)
+            binding |= {dim: int(length) for dim, length in pairs if isinstance(dim, str) and dim not in binding}
+    return binding
+
+
+def dtype_name(tensors: Mapping[str, torch.Tensor], default: str) -> str:
+    """Returns the dtype of the first floating tensor, by name, or `default`."""
+    floating = (value.dtype for value in tensors.values() if value.dtype.is_floating_point)
+    return str(next(floating, default)).removeprefix("torch.")
+
+
+def own_strides(value: torch.Tensor) -> list[int]:
+    """Returns the strides of `value`, or dense ones where elements of it share memory."""
+    expanded = any(stride == 0 and length > 1 for stride, length in zip(value.stride(), value.shape, strict=True))
+    return list(value.contiguous().stride() if expanded else value.stride())
+
+
+def plain(value: Any) -> Any:
+    """Returns a keyword argument as JSON can hold it; a dtype becomes its name, as in ops.yaml."""
+    import torch
+
+    return str(value) if isinstance(value, torch.dtype) else value
+
+
+def refuse_variants(file: str) -> None:
+    """Makes the import of any file in an op's folder below `kernels` fail, but for `file` itself: cases know nothing of
+    kernels."""
+    allowed = loading.module_name(file)
+
+    class Refuse(importlib.abc.MetaPathFinder):
+        """Refuses what could be a variant."""
+
+        def find_spec(self, fullname: str, path: Sequence[str] | None, target: Any = None) -> None:
+            if fullname.startswith("kernels.") and fullname.count(".") >= 2 and fullname != allowed:
+                raise ImportError(
+                    f"{file} may not import `{fullname}`: cases must not depend on a kernel", name=fullname
+                )
+
+    sys.meta_path.insert(0, Refuse())
+
+
+def _rejected(record: dict[str, Any]) -> dict[str, Any]:
+    verdict = {"verdict": "rejected", "class": record["class"], "reason": None, "cases": {}}
+    return {
+        "outcome": "rejected",
+        "class": record["class"],
+        "cites": failure.cites(record),
+        "documents": {"verdict": verdict, "evidence": {"cases": [], "failure": record}},
+        "files": {},
+    }

@@ -1,0 +1,87 @@
+"""What the interpreter has: versions of the toolchain, and the names that `torch:` in ops.yaml may be.
+
+Touches no device and loads no Triton: versions come from package metadata, ptxas says its own.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import platform
+import re
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+NAMESPACES = ("torch", "torch.Tensor", "torch.fft", "torch.linalg", "torch.nn.functional", "torch.special")
+
+
+def probe(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the documents `toolchain` (name to version, null where absent) and `names` (sorted dotted callables)."""
+    return {
+        "outcome": "passed",
+        "class": None,
+        "cites": False,
+        "documents": {"toolchain": toolchain(), "names": sorted(set(_names()))},
+        "files": {},
+    }
+
+
+def toolchain() -> dict[str, str | None]:
+    """Return the versions of python, torch, triton, numpy, Triton's bundled ptxas, and the CUDA torch was built for."""
+    import torch
+
+    return {
+        "python": platform.python_version(),
+        "torch": str(torch.__version__),
+        "triton": _version("triton"),
+        "numpy": _version("numpy"),
+        "ptxas": _ptxas_version(),
+        "cuda": torch.version.cuda,
+    }
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _ptxas_version() -> str | None:
+    spec = importlib.util.find_spec("triton")
+    if spec is None or spec.origin is None:
+        return None
+    ptxas = Path(spec.origin).parent / "backends" / "nvidia" / "bin" / "ptxas"
+    try:
+        told = subprocess.run([str(ptxas), "--version"], capture_output=True, text=True, timeout=10, check=False).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.search(r"\bV(\d+(?:\.\d+)+)", told)
+    return found.group(1) if found else None
+
+
+def _names() -> Iterator[str]:
+    import torch
+
+    for namespace in NAMESPACES:
+        owner: Any = torch
+        for part in namespace.split(".")[1:]:
+            owner = getattr(owner, part)
+        yield from (f"{namespace}.{name}" for name in dir(owner) if _is_operation(owner, name))
+    for schema in torch._C._jit_get_all_schemas():
+        space, _, name = schema.name.partition("::")
+        if space == "aten" and not name.startswith("_"):
+            yield f"torch.ops.aten.{name}"
+
+
+def _is_operation(owner: Any, name: str) -> bool:
+    """Tell whether the attribute is a public function of torch: no class, module, constant or import from elsewhere."""
+    if name.startswith("_"):
+        return False
+    value = getattr(owner, name, None)
+    if not callable(value) or isinstance(value, type):
+        return False
+    home = getattr(value, "__module__", None)
+    return home is None or str(home).partition(".")[0] == "torch"

@@ -1,0 +1,133 @@
+"""One output of a timed call, kept by the bench and judged afterwards by a child that never imports kernel code.
+
+The timed process picks the call at random, so that a kernel that is right when checked and cheaper when timed is found.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from t2t_harness import cases, failure, oracle, timing, tolerance
+
+if TYPE_CHECKING:
+    import torch
+
+    from t2t_harness.clock import Call
+
+FACTS = "bench_sample.json"
+TENSORS = "bench_sample.safetensors"
+
+
+class Sampled:
+    """A call that keeps the result of one of its calls, each with equal chance."""
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self.calls = 0
+        self.kept: Any = None
+        self.random = random.SystemRandom().random
+
+    def __call__(self) -> Any:
+        """Returns what the call returns."""
+        result = self.call()
+        self.calls += 1
+        if self.random() * self.calls < 1:
+            self.kept = result
+        return result
+
+
+def keep(folder: Path, case: cases.Case, size: str, run: int, result: Any) -> None:
+    """Writes the outputs in `result` and the case, size and run they belong to below `folder`; nothing where it holds no tensors."""
+    import torch
+    from safetensors.torch import save_file
+
+    outputs = list(result) if isinstance(result, (tuple, list)) else [result]
+    if not outputs or not all(isinstance(value, torch.Tensor) for value in outputs):
+        return
+    save_file({str(position): dense(value) for position, value in enumerate(outputs)}, str(folder / TENSORS))
+    (folder / FACTS).write_text(json.dumps({"case": case.facts(), "size": size, "run": run}), encoding="utf-8")
+
+
+def dense(value: torch.Tensor) -> torch.Tensor:
+    """Returns `value` as it is stored: on the CPU, dense, in memory of its own, complex numbers as pairs."""
+    import torch
+
+    plain = value.detach()
+    if plain.dtype.is_complex:
+        plain = torch.view_as_real(plain.resolve_conj())
+    return plain.cpu().clone(memory_format=torch.contiguous_format)
+
+
+def judge_sample(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the reply with the document `bench`, its `judged` filled in; rejected, with a `failure` too, where the output is wrong.
+
+    `sample` is the scratch folder of the bench, `bench` its document. Without a sample the verdict is `not-judged`.
+    """
+    document = dict(request["bench"])
+    path = Path(request["sample"]) / FACTS
+    if not path.is_file():
+        document["judged"] = {**(document.get("judged") or {"size": None, "run": None}), "verdict": "not-judged"}
+        return reply(document, None)
+    facts = json.loads(path.read_text(encoding="utf-8"))
+    case = cases.from_facts(facts["case"])
+    message = wrong(request, case, facts["run"])
+    verdict = "passed" if message is None else "rejected"
+    document["judged"] = {"size": facts["size"], "run": facts["run"], "verdict": verdict}
+    if message is None:
+        return reply(document, None)
+    words = f"a timed call returned something else than torch: {message}"
+    return reply(document, failure.failure("mismatch", words, root=request["root"], case=case.name))
+
+
+def reply(document: dict[str, Any], record: dict[str, Any] | None) -> dict[str, Any]:
+    """Returns the reply with `document`, rejected by `record` if there is one."""
+    documents = {"bench": document} if record is None else {"bench": document, "failure": record}
+    return {
+        "outcome": "passed" if record is None else "rejected",
+        "class": None if record is None else record["class"],
+        "cites": failure.cites(record),
+        "documents": documents,
+        "files": {},
+    }
+
+
+def wrong(request: Mapping[str, Any], case: cases.Case, run: int) -> str | None:
+    """Returns what is wrong with the sampled outputs, or None. The inputs of the run are made again here."""
+    from safetensors.torch import load_file
+
+    declaration, device = request["op"], timing.device_of(request["lane"])
+    timing.set_precision(declaration)
+    right = oracle.reference(declaration, case, timing.run_inputs(declaration, case, run, device))
+    stored = load_file(str(Path(request["sample"]) / TENSORS), device=device)
+    expected = [name for name in right.plain if not name.startswith(("after.", "grad."))]
+    if sorted(stored) != sorted(expected):
+        return f"{len(stored)} outputs, {len(expected)} expected"
+    found = (compared(declaration, case, name, stored[name], right) for name in expected)
+    return next((message for message in found if message is not None), None)
+
+
+def compared(
+    declaration: Mapping[str, Any], case: cases.Case, name: str, out: torch.Tensor, right: oracle.Reference
+) -> str | None:
+    """Returns what is wrong with output `name`, by the rules of a check, or None."""
+    import torch
+
+    plain = right.plain[name]
+    if plain.dtype.is_complex:
+        out = torch.view_as_complex(out)
+    if (out.shape, out.dtype) != (plain.shape, plain.dtype):
+        return f"{list(out.shape)} of {out.dtype}, {list(plain.shape)} of {plain.dtype} expected"
+    is_exact = declaration["precision"] == "ieee" or case.dtype != "float32"
+    wide = None if right.oracle is None else right.oracle[name]
+    return tolerance.compare(out, plain, wide, tolerance_of(declaration, case.dtype), whole=is_exact).message
+
+
+def tolerance_of(declaration: Mapping[str, Any], dtype: str) -> tuple[float, float]:
+    """Returns (atol, rtol) for `dtype`; a dtype without one is held to float32's."""
+    told = declaration["tolerances"]
+    atol, rtol = told.get(dtype, told.get("float32", (1e-5, 1e-5)))
+    return float(atol), float(rtol)

@@ -1,0 +1,115 @@
+"""What bench and baseline share: the protocol, the calls that are timed, and inputs that change from run to run in place.
+
+torch is imported only inside functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from t2t_harness import cases, inputs, statistics
+from t2t_harness import declaration as declared
+
+if TYPE_CHECKING:
+    import torch
+
+    from t2t_harness.clock import Call, Clock
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How often and how long each size is timed."""
+
+    runs: int
+    warmup_ms: float
+    rep_ms: float
+
+
+def protocol_of(request: Mapping[str, Any]) -> Protocol:
+    """Returns the request's protocol."""
+    told = request["protocol"]
+    return Protocol(int(told["runs"]), float(told["warmup_ms"]), float(told["rep_ms"]))
+
+
+def timed_cases(request: Mapping[str, Any]) -> dict[str, cases.Case]:
+    """Returns the case that is timed at each size: the first declared dtype that the lane can compute."""
+    found: dict[str, cases.Case] = {}
+    for case in cases.bench_cases(request["op"]):
+        if cases.refusal(request["lane"], case.dtype) is None:
+            found.setdefault(case.name.rsplit("/", 1)[0], case)
+    return found
+
+
+def device_of(lane: str) -> str:
+    """Returns torch's name of the device of a lane."""
+    return "cuda" if lane == "cuda" else "cpu"
+
+
+def run_inputs(
+    declaration: Mapping[str, Any], case: cases.Case, run: int, device: str = "cpu"
+) -> dict[str, torch.Tensor]:
+    """Returns the inputs of `case` in run number `run`: the same values, each `run` places further on, the last ones first.
+
+    So every run has other results, any process can make the inputs of any run, and no time goes into drawing numbers.
+    """
+    made = inputs.make_inputs(declaration, case, device)
+    for value in made.values():
+        value.copy_(value.roll(run))
+    return made
+
+
+def refill(buffers: Mapping[str, torch.Tensor], originals: Mapping[str, torch.Tensor], run: int) -> None:
+    """Writes the values of `run_inputs` into `buffers`, in place; `originals` hold those of run 0."""
+    for name, original in originals.items():
+        buffers[name].copy_(original.roll(run))
+
+
+def torch_call(declaration: Mapping[str, Any], case: cases.Case, given: Mapping[str, Any]) -> Call:
+    """Returns a call of the op's torch callable on `given`, with nothing between the clock and torch. Calls it once.
+
+    Raises what torch raises.
+    """
+    return call_of(declared.resolve(declaration["torch"]), declaration, case, given)
+
+
+def call_of(
+    function: Callable[..., Any], declaration: Mapping[str, Any], case: cases.Case, given: Mapping[str, Any]
+) -> Call:
+    """Returns a call of `function`, the op's torch callable in whatever form, on `given`. Calls it once and raises what it raises."""
+    kwargs = inputs.kwargs_of(declaration, case)
+    if declaration["torch"].startswith("torch.Tensor."):
+        by_self = bound(function, tuple(given.values()), kwargs)
+        by_self()
+        return by_self
+    by_name, by_place = bound(function, (), {**given, **kwargs}), bound(function, tuple(given.values()), kwargs)
+    try:
+        by_name()
+    except TypeError as refusal:
+        try:
+            by_place()
+        except TypeError:
+            raise refusal from None
+        return by_place
+    return by_name
+
+
+def bound(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
+    """Returns a call of `function` with the arguments given."""
+    keywords = dict(kwargs)
+    return lambda: function(*args, **keywords)
+
+
+def run_once(clock: Clock, call: Call, protocol: Protocol) -> dict[str, float]:
+    """Returns the facts of one run of `call`."""
+    return statistics.run_facts(clock.sample(call, protocol.warmup_ms, protocol.rep_ms))
+
+
+def set_precision(declaration: Mapping[str, Any]) -> None:
+    """Makes torch compute float32 products as the op declares: in IEEE arithmetic, or through TF32."""
+    import torch
+
+    is_tf32 = declaration["precision"] == "tf32"
+    torch.set_float32_matmul_precision("high" if is_tf32 else "highest")
+    torch.backends.cudnn.allow_tf32 = is_tf32

@@ -1,0 +1,237 @@
+"""The comparison rules: whether one output is right, and by how much it is off.
+
+Three results meet here: the candidate's, torch's in the tested dtype, and the oracle, torch's in float64 on the same
+rounded inputs. Rows are runs along the last dim. docs/judging.md gives the rules in words. torch is imported only
+inside functions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+TF32_RTOL = 2e-5
+"""A declared relative tolerance up to this asks for more than TF32 gives."""
+
+WHOLE = 64
+"""Fewest elements of an output whose error as a whole is judged: over fewer, cancellation in one decides it."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What comparing one output found. Errors are against the oracle; `max_rel` is relative to the largest value of its
+    row."""
+
+    passed: bool
+    class_: str | None
+    rule: str | None
+    message: str | None
+    max_abs: float
+    max_rel: float
+    torch_max_abs: float
+    bad: int
+    total: int
+    index: list[int] | None
+    got: float | None
+    expected: float | None
+
+
+def compare(
+    out: torch.Tensor,
+    torch_out: torch.Tensor,
+    oracle: torch.Tensor | None,
+    tolerance: tuple[float, float],
+    *,
+    whole: bool,
+) -> Comparison:
+    """Returns the comparison of `out` with torch's result and the oracle, all of one shape and on one device.
+
+    `out` and `torch_out` have the tested dtype. `oracle` is in float64, or None where torch has no float64 for the op;
+    then torch's result stands for it. `tolerance` is (atol, rtol). `whole` asks for the relative error of the output as
+    a whole, too.
+    """
+    if not torch_out.dtype.is_floating_point and not torch_out.dtype.is_complex:
+        return _exact(out, torch_out)
+    rows = _rows(out, torch_out, oracle)
+    return _floating(rows, list(torch_out.shape), tolerance, whole=whole)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Three results as rows in float64, and the properties of the tested dtype. The oracle is rounded to that dtype."""
+
+    out: torch.Tensor
+    plain: torch.Tensor
+    """torch's own result in the tested dtype."""
+    oracle: torch.Tensor
+    eps: float
+    smallest: float
+
+
+def _rows(out: torch.Tensor, torch_out: torch.Tensor, oracle: torch.Tensor | None) -> Rows:
+    import torch
+
+    rounded = torch_out if oracle is None else oracle.to(torch_out.dtype)
+    found = torch.finfo(torch_out.dtype)
+    return Rows(_as_rows(out), _as_rows(torch_out), _as_rows(rounded), found.eps, found.tiny * found.eps)
+
+
+def _as_rows(value: torch.Tensor) -> torch.Tensor:
+    import torch
+
+    if value.dtype.is_complex:
+        value = torch.view_as_real(value.resolve_conj())
+        value = value.flatten(-2)
+    wide = value.double()
+    return wide.reshape(-1, wide.shape[-1]) if wide.dim() > 0 and wide.numel() > 0 else wide.reshape(-1, 1)
+
+
+def _floating(rows: Rows, shape: list[int], tolerance: tuple[float, float], *, whole: bool) -> Comparison:
+    """Returns the comparison of floating rows. Infinities are compared as places, and left out of every figure."""
+    import torch
+
+    atol, rtol = tolerance
+    kinds = [_kind(value) for value in (rows.out, rows.plain, rows.oracle)]
+    placed = (kinds[0] == kinds[1]) | (kinds[0] == kinds[2])
+    finite = placed & (kinds[0] == 0)
+    reference = torch.where(kinds[1] == 0, rows.plain, rows.oracle)
+    close = ~finite | ((rows.out - reference).abs() <= atol + rtol * reference.abs())
+    known = finite & (kinds[2] == 0)
+    error = _errors(rows.out, rows.oracle, known)
+    torch_error = _errors(rows.plain, rows.oracle, (kinds[1] == 0) & (kinds[2] == 0))
+    scale = _largest(rows.oracle.abs().where(kinds[2] == 0, rows.oracle.new_zeros(())))
+    bound = 2 * _largest(torch_error) + _ulp(scale, rows)
+    bad = ~(placed & (close | (known & (error <= bound))))
+    figures: dict[str, Any] = {
+        "max_abs": _number(error),
+        "max_rel": _number(_largest(error) / scale.where(scale > 0, torch.ones_like(scale))),
+        "torch_max_abs": _number(torch_error),
+        "total": rows.out.numel(),
+    }
+    if bool(bad.any()):
+        return _bad(rows, shape, bad, kinds[0] != 0, kinds[2] != 0, figures)
+    if whole and (off := _whole(rows, known, max(5 * rtol, 4 * rows.eps))) is not None:
+        message = f"relative error of the whole output is {off[0]:.2g}, at most {off[1]:.2g} is allowed"
+        return Comparison(False, "mismatch", None, message, bad=0, index=None, got=None, expected=None, **figures)
+    rule = "allclose" if bool(close.all()) else "oracle"
+    return Comparison(True, None, rule, None, bad=0, index=None, got=None, expected=None, **figures)
+
+
+def _bad(
+    rows: Rows,
+    shape: list[int],
+    bad: torch.Tensor,
+    odd: torch.Tensor,
+    odd_oracle: torch.Tensor,
+    figures: dict[str, Any],
+) -> Comparison:
+    """Returns the comparison of an output with `bad` elements; the first of them is the one shown."""
+    first = int(bad.reshape(-1).int().argmax())
+    count = int(bad.sum())
+    got, expected = float(rows.out.reshape(-1)[first]), float(rows.oracle.reshape(-1)[first])
+    class_ = "nan" if bool((bad & (odd | odd_oracle)).any()) else "mismatch"
+    index = unravel(first, shape)
+    place = f"[{', '.join(map(str, index))}]" if index else "the only element"
+    message = f"{count} of {rows.out.numel()} elements are wrong, first {place}: got {got:.9g}, expected {expected:.9g}"
+    return Comparison(False, class_, None, message, bad=count, index=index, got=got, expected=expected, **figures)
+
+
+def _exact(out: torch.Tensor, torch_out: torch.Tensor) -> Comparison:
+    """Returns the comparison of integers or booleans, which must be equal."""
+    wrong = out != torch_out
+    count, total = int(wrong.sum()), out.numel()
+    if count == 0:
+        return Comparison(True, None, "allclose", None, 0.0, 0.0, 0.0, 0, total, None, None, None)
+    first = int(wrong.reshape(-1).int().argmax())
+    got, expected = float(out.reshape(-1)[first]), float(torch_out.reshape(-1)[first])
+    worst = float((out.double() - torch_out.double()).abs().max())
+    index = unravel(first, list(torch_out.shape))
+    message = f"{count} of {total} elements are wrong, first {index}: got {got:g}, expected {expected:g}"
+    return Comparison(False, "mismatch", None, message, worst, worst, 0.0, count, total, index, got, expected)
+
+
+def torch_is_ill_conditioned(torch_out: torch.Tensor, oracle: torch.Tensor) -> str | None:
+    """Returns why no result can be judged by torch's: in some row its own error is large beside the row; else None."""
+    if not torch_out.dtype.is_floating_point:
+        return None
+    rows = _rows(torch_out, torch_out, oracle)
+    known = rows.plain.isfinite() & rows.oracle.isfinite()
+    worst = _largest(_errors(rows.plain, rows.oracle, known))
+    scale = _largest(rows.oracle.abs().where(known, rows.oracle.new_zeros(())))
+    allowed = max(1e-2, 64 * rows.eps)
+    # One ulp of the smallest number of the dtype is no error of torch's.
+    off = (worst > allowed * scale) & (worst > 64 * rows.smallest)
+    if not bool(off.any()):
+        return None
+    ratio = float((worst[off] / scale[off].clamp(min=rows.smallest)).max())
+    return f"ill-conditioned: torch's own error is {ratio:.2g} of the row"
+
+
+def through_tf32(value: torch.Tensor) -> torch.Tensor:
+    """Returns float32 values rounded to TF32's 10 bits of mantissa, to nearest."""
+    import torch
+
+    bits = value.contiguous().view(torch.int32)
+    rounded = ((bits + 0x1000) & ~0x1FFF).view(torch.float32)
+    return torch.where(value.isfinite(), rounded, value)
+
+
+def asks_beyond_tf32(tolerance: tuple[float, float]) -> bool:
+    """Tells whether `tolerance` (atol, rtol) for float32 is one that TF32 does not meet."""
+    return tolerance[1] <= TF32_RTOL
+
+
+def unravel(position: int, shape: list[int]) -> list[int]:
+    """Returns the index in `shape` of the element at `position` in row-major order; complex parts count as their
+    element."""
+    index: list[int] = []
+    for length in reversed(shape):
+        index.insert(0, position % length)
+        position //= length
+    return index
+
+
+def _kind(value: torch.Tensor) -> torch.Tensor:
+    """Returns 0 where finite, 1 for NaN, 2 for inf, 3 for -inf."""
+    return value.isnan().to(value.dtype) + 2 * value.isposinf() + 3 * value.isneginf()
+
+
+def _errors(value: torch.Tensor, oracle: torch.Tensor, where: torch.Tensor) -> torch.Tensor:
+    return (value - oracle).abs().where(where, value.new_zeros(()))
+
+
+def _largest(value: torch.Tensor) -> torch.Tensor:
+    """Returns the maximum of each row as a column; 0 of an empty row."""
+    if value.numel() == 0:
+        return value.new_zeros((value.shape[0], 1))
+    return value.amax(dim=1, keepdim=True)
+
+
+def _ulp(scale: torch.Tensor, rows: Rows) -> torch.Tensor:
+    """Returns the distance between neighbouring numbers of the tested dtype at `scale`."""
+    import torch
+
+    _, exponent = torch.frexp(scale)
+    step = torch.ldexp(torch.full_like(scale, rows.eps), exponent - 1)
+    return step.clamp(min=rows.smallest)
+
+
+def _whole(rows: Rows, known: torch.Tensor, floor: float) -> tuple[float, float] | None:
+    """Returns (relative error, what is allowed) of the output as a whole where it is more than that, else None."""
+    if rows.out.numel() < WHOLE:
+        return None
+    zero = rows.out.new_zeros(())
+    both = known & rows.plain.isfinite()
+    size = float(rows.oracle.where(both, zero).norm())
+    if size == 0:
+        return None
+    error = float(_errors(rows.out, rows.oracle, both).norm()) / size
+    allowed = max(floor, 2 * float(_errors(rows.plain, rows.oracle, both).norm()) / size)
+    return (error, allowed) if error > allowed else None
+
+
+def _number(value: torch.Tensor) -> float:
+    return float(value.max()) if value.numel() > 0 else 0.0

@@ -1,0 +1,81 @@
+"""Carries Triton's cache from the machine that compiled to the machine that launches.
+
+An archive holds, per compiled kernel, a folder named by Triton's key with metadata, ttir, ttgir, llir, ptx and cubin. Triton finds them through a
+group file that names absolute paths, so the group files are left out and written again where the archive is unpacked.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import tarfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+STAGES = ("ttir", "ttgir", "llir", "ptx", "cubin")
+"""What is kept of each kernel, in the order in which it is made. Triton's `.source` is not: nothing reads it again."""
+
+GROUP = "__grp__"
+
+
+def pack(cache: Path, folders: Iterable[str], archive: Path) -> None:
+    """Writes the compiled kernels in `folders` below `cache` to `archive`: the same bytes for the same kernels, wherever and whenever."""
+    with (
+        archive.open("wb") as raw,
+        gzip.GzipFile("", "wb", compresslevel=1, fileobj=raw, mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as tar,
+    ):
+        for file in kernel_files(cache, folders):
+            data = file.read_bytes()
+            if file.suffix == ".json":
+                data = without_installation(data)
+            member = tarfile.TarInfo(f"{file.parent.name}/{file.name}")
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+
+
+def kernel_files(cache: Path, folders: Iterable[str]) -> Iterator[Path]:
+    """Yields the files to keep of every complete kernel in `folders` below the folder `cache`, sorted."""
+    for folder in sorted(set(folders)):
+        for metadata in sorted((cache / folder).glob("*.json")):
+            files = [metadata, *(metadata.with_suffix(f".{stage}") for stage in STAGES)]
+            if not metadata.name.startswith(GROUP) and all(file.is_file() for file in files):
+                yield from sorted(files)
+
+
+def without_installation(metadata: bytes) -> bytes:
+    """Returns Triton's metadata with the folder of the Triton that wrote it taken out: nothing reads it after compiling."""
+    import triton
+
+    return metadata.replace(str(Path(triton.__file__).parent).encode(), b"triton")
+
+
+def unpack(archive: Path, cache: Path) -> None:
+    """Unpacks `archive` below the folder `cache`, so that Triton finds the kernels there.
+
+    Raises `tarfile.FilterError` for a member that would lie outside, is a link or a device.
+    """
+    cache.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(archive, "r:gz") as tar:
+        tar.extractall(cache, filter="data")
+        folders = {Path(member.name).parts[0] for member in tar.getmembers()}
+    for folder in sorted(folders):
+        write_groups(cache / folder)
+
+
+def write_groups(folder: Path) -> None:
+    """Writes the group file of each kernel in `folder`: the absolute path of each of its files."""
+    for metadata in folder.glob("*.json"):
+        if not metadata.name.startswith(GROUP):
+            files = [metadata, *(metadata.with_suffix(f".{stage}") for stage in STAGES)]
+            paths = {file.name: str(file.resolve()) for file in files if file.is_file()}
+            (folder / f"{GROUP}{metadata.name}").write_text(json.dumps({"child_paths": paths}))
+
+
+def unpack_all(request: Mapping[str, Any]) -> None:
+    """Unpacks the archives that the request lists under `warm` into `$TRITON_CACHE_DIR`. Without any, does nothing."""
+    for archive in request.get("warm") or []:
+        unpack(Path(archive), Path(os.environ["TRITON_CACHE_DIR"]))

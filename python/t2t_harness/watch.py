@@ -1,0 +1,138 @@
+"""Watches what torch does while a wrapper runs: fresh memory is poisoned, and torch may move data but not compute.
+
+The allow-list is closed: an operation that is not on it counts as computing. docs/judging.md prints it. torch is
+imported only inside functions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+ALLOCATIONS = frozenset(
+    """
+    empty empty_like empty_strided empty_permuted new_empty new_empty_strided resize_ resize_as_ set_
+    _efficientzerotensor zeros zeros_like new_zeros zero_ ones ones_like new_ones full full_like new_full fill
+    fill_ scalar_tensor arange
+    """.split()
+)
+"""Make memory, and fill it with what no input decides."""
+
+VIEWS = frozenset(
+    """
+    alias as_strided as_strided_ broadcast_to chunk detach detach_ diagonal expand expand_as flatten
+    lift_fresh mT matrix_H movedim narrow permute real imag reshape reshape_as _reshape_alias resolve_conj
+    resolve_neg select slice split split_with_sizes squeeze squeeze_ swapaxes swapdims t t_ tensor_split
+    transpose transpose_ unbind unflatten unfold unsafe_chunk unsafe_split _unsafe_view unsqueeze unsqueeze_
+    view view_as view_as_complex view_as_real
+    """.split()
+)
+"""Look at memory in another way."""
+
+COPIES = frozenset(
+    """
+    cat clone concat contiguous constant_pad_nd copy copy_ hstack lift lift_fresh_copy _local_scalar_dense
+    item pad record_stream repeat stack _to_copy to vstack
+    """.split()
+)
+"""Put values elsewhere, in another dtype or with padding, or read one number."""
+
+ALLOWED = ALLOCATIONS | VIEWS | COPIES
+
+FRESH = frozenset("empty empty_like empty_strided empty_permuted new_empty new_empty_strided".split())
+"""Return memory that nobody has written."""
+
+
+@dataclass
+class Watch:
+    """What torch dispatched on the wrapper's behalf."""
+
+    computed: dict[str, int] = field(default_factory=dict)
+    """Operations that are not allowed, with how often each ran."""
+
+
+def own_operations(call: Callable[[], Any]) -> frozenset[str]:
+    """Returns the allowed operations that `call`, the op itself, consists of, where it consists of nothing else.
+
+    Of an op that only moves data, its own copies and fills count as computing: a wrapper that calls `clone` is no
+    kernel for `clone`. An op that computes calls something that is not allowed anyway, and its wrapper may copy.
+    """
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    seen: set[str] = set()
+
+    class Record(TorchDispatchMode):  # type: ignore[no-untyped-call]
+        @classmethod
+        def _should_skip_dynamo(cls) -> bool:
+            # Else the first call imports torch's compiler, which takes seconds (torch 2.11).
+            return False
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if func.namespace == "aten":
+                seen.add(base_name(func))
+            return func(*args, **(kwargs or {}))
+
+    with Record():  # type: ignore[no-untyped-call]
+        call()
+    if seen - ALLOWED:
+        return frozenset()
+    return frozenset(seen - FRESH - VIEWS)
+
+
+def base_name(func: Any) -> str:
+    """Returns the name of an aten overload without its overload: `add` of `aten::add.Tensor`."""
+    return str(func._schema.name).partition("::")[2]
+
+
+@contextlib.contextmanager
+def watching(own: frozenset[str], run: int) -> Iterator[Watch]:
+    """Watches for the length of the context; fresh memory holds NaN in an even `run`, and another pattern in an odd
+    one.
+
+    `own` are operations that are not allowed beside all those that are not on the list.
+    """
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    watch = Watch()
+    allowed = ALLOWED - own
+
+    class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
+        @classmethod
+        def _should_skip_dynamo(cls) -> bool:
+            return False
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            result = func(*args, **(kwargs or {}))
+            name = base_name(func)
+            if func.namespace not in ("aten", "prim"):
+                name = f"{func.namespace}::{name}"
+            if func.namespace != "prim" and name not in allowed:
+                watch.computed[name] = watch.computed.get(name, 0) + 1
+            if name in FRESH and not _is_output(kwargs):
+                poison(result, run)
+            return result
+
+    with Watching():  # type: ignore[no-untyped-call]
+        yield watch
+
+
+def _is_output(kwargs: Mapping[str, Any] | None) -> bool:
+    return bool(kwargs) and kwargs is not None and kwargs.get("out") is not None
+
+
+def poison(tensor: Any, run: int) -> None:
+    """Fills the storage of `tensor`: floating ones with NaN in an even `run`, all others with a byte pattern of the
+    run."""
+    import torch
+
+    if not isinstance(tensor, torch.Tensor) or tensor.untyped_storage().nbytes() == 0:
+        return
+    storage = tensor.untyped_storage()
+    if run % 2 == 0 and tensor.dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16):
+        values = torch.empty(0, dtype=tensor.dtype, device=tensor.device).set_(storage)
+        values.fill_(float("nan"))
+        return
+    pattern = 0x5A if run % 2 == 0 else 0x7F
+    torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage).fill_(pattern)

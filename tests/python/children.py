@@ -1,0 +1,49 @@
+"""Runs a function of the harness in a forked child, as t2t's worker does: it may patch what it likes, and nothing of it stays.
+
+The children come from a server that has imported torch and Triton and has done nothing with them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import multiprocessing
+import os
+import sys
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+HARNESS = str(Path(__file__).resolve().parents[2] / "python")
+
+
+def ask(target: str, request: dict[str, Any], interpreter: bool = False) -> dict[str, Any]:
+    """Returns the reply of `module.function` of the harness to `request`; Triton's cache lies in the request's scratch folder.
+
+    Raises ChildProcessError where the child ends without a reply.
+    """
+    context = multiprocessing.get_context("forkserver")
+    # One server serves all: a test session is either interpreted or compiled, as the two folders of tests are run.
+    os.environ["TRITON_INTERPRET"] = "1" if interpreter else "0"
+    context.set_forkserver_preload(["torch", "triton", "torch._dynamo", "safetensors.torch"])
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=answer, args=(sender, target, request, interpreter))
+    process.start()
+    sender.close()
+    try:
+        reply: dict[str, Any] = receiver.recv()
+    except EOFError:
+        process.join()
+        raise ChildProcessError(f"the child ended with {process.exitcode}") from None
+    process.join()
+    return reply
+
+
+def answer(sender: Connection, target: str, request: dict[str, Any], interpreter: bool) -> None:
+    """Calls the function in the child and sends what it returns."""
+    sys.path.insert(0, HARNESS)
+    os.environ["TRITON_CACHE_DIR"] = str(Path(request["scratch"]) / "triton")
+    os.environ["TRITON_INTERPRET"] = "1" if interpreter else "0"
+    os.chdir(request["scratch"])
+    module, _, function = target.rpartition(".")
+    sender.send(getattr(importlib.import_module(f"t2t_harness.{module}"), function)(request))
+    sender.close()

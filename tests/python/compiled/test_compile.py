@@ -1,0 +1,362 @@
+"""The compile phase on small kernels, with no GPU: what is compiled, what is found again, and what is refused, and where."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "tests" / "python"))
+
+from children import ask
+from t2t_harness import warm
+
+HEAD = '''"""A kernel."""
+import torch, triton
+import triton.language as tl
+'''
+
+SCALE = (
+    HEAD
+    + '''
+
+@triton.jit
+def scale_kernel(x_ptr, o_ptr, M, N, stride_m, stride_n, SMS: tl.constexpr, BLOCK: tl.constexpr):
+    """Doubles."""
+    row = tl.program_id(0)
+    while row < M:
+        for start in range(0, N, BLOCK):
+            cols = start + tl.arange(0, BLOCK)
+            x = tl.load(x_ptr + row * stride_m + cols * stride_n, mask=cols < N)
+            tl.store(o_ptr + row * N + cols, x * 2.0, mask=cols < N)
+        row += SMS
+
+
+def triton_op(input):
+    assert input.is_cuda
+    x = input[:, 1:]
+    out = torch.empty(x.shape, device="cuda", dtype=x.dtype)
+    sms = torch.cuda.get_device_properties(x.device).multi_processor_count
+    if out.numel():
+        scale_kernel[(min(x.shape[0], sms),)](x, out, *x.shape, *x.stride(), SMS=sms, BLOCK=64)
+    return out
+'''
+)
+
+TUNED = (
+    HEAD
+    + """
+
+def configs():
+    return [triton.Config({"BLOCK": 128}, num_warps=w) for w in (1, 2)] + [triton.Config({"BLOCK": 256}, num_warps=4)]
+
+
+@triton.autotune(configs=configs(), key=["n"])
+@triton.jit
+def add_kernel(x_ptr, o_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(o_ptr + offsets, tl.load(x_ptr + offsets, mask=offsets < n) + 1.0, mask=offsets < n)
+
+
+def triton_op(input):
+    x = input.contiguous()
+    out = torch.empty_like(x)
+    if out.numel():
+        add_kernel[lambda meta: (triton.cdiv(out.numel(), meta["BLOCK"]),)](x, out, out.numel())
+    return out
+"""
+)
+
+DOT = (
+    HEAD
+    + """
+
+@triton.autotune(configs=[triton.Config({"BLOCK": b}, num_stages=s) for b, s in ((64, 4), (32, 2))], key=["n"])
+@triton.jit
+def dot_kernel(x_ptr, o_ptr, n, BLOCK: tl.constexpr):
+    rows = tl.arange(0, BLOCK)[:, None] * n
+    total = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for start in range(0, n, BLOCK):
+        x = tl.load(x_ptr + rows + start + tl.arange(0, BLOCK)[None, :])
+        total += tl.dot(x, x, input_precision="tf32")
+    tl.store(o_ptr + rows + tl.arange(0, BLOCK)[None, :], total)
+
+
+def triton_op(input):
+    out = torch.empty_like(input)
+    dot_kernel[(1,)](input, out, 128)
+    return out
+"""
+)
+
+
+def declaration(dtypes: tuple[str, ...] = ("float32",), layout: str = "contiguous") -> dict[str, Any]:
+    given = {
+        "name": "input",
+        "shape": ["M", "N"],
+        "dtype": None,
+        "init": {"kind": "normal", "mean": 0.0, "std": 1.0},
+        "requires_grad": False,
+        "layout": layout,
+    }
+    return {
+        "name": "op",
+        "torch": "torch.relu",
+        "inputs": [given],
+        "kwargs": {},
+        "dtypes": list(dtypes),
+        "sizes": {"small": {"M": 16, "N": 32}, "large": {"M": 128, "N": 128}},
+        "check_sizes": {"small": {"M": 16, "N": 32}},
+        "seeds": 2,
+        "tolerances": {"float32": [1e-5, 1e-5]},
+        "precision": "ieee",
+        "mutates": [],
+        "backward": False,
+        "broadcast": False,
+        "deterministic": True,
+        "cases": None,
+    }
+
+
+def targets(*names: str, **changes: Any) -> list[dict[str, Any]]:
+    table = json.loads((ROOT / "assets" / "devices.json").read_text())
+    return [{"id": name, **table[name], **changes} for name in names or ("nvidia-h200",)]
+
+
+class Workspace:
+    """A workspace with one kernel, and a scratch folder for each compile of it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.count = 0
+
+    def compile(self, source: str, **changes: Any) -> tuple[dict[str, Any], Path]:
+        """Returns the reply for a kernel file of the text `source`, and its scratch folder."""
+        file = self.root / "kernels" / "op" / "v1.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(source)
+        self.count += 1
+        scratch = self.root / f"scratch{self.count}"
+        scratch.mkdir()
+        variant = {"name": "v1", "file": "kernels/op/v1.py", "entry": "triton_op", "lanes": ["cuda"]}
+        request = {
+            "op": declaration(),
+            "variant": variant,
+            "root": str(self.root),
+            "scratch": str(scratch),
+            "lane": "compile",
+            "targets": targets(),
+            **changes,
+        }
+        return ask("compile.compile_variant", request), scratch
+
+    def failure(self, source: str, **changes: Any) -> dict[str, Any]:
+        """Returns the failure record of a kernel that must be rejected."""
+        reply, _ = self.compile(source, **changes)
+        assert reply["outcome"] == "rejected"
+        assert reply["class"] == reply["documents"]["failure"]["class"]
+        record: dict[str, Any] = reply["documents"]["failure"]
+        return record
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    return Workspace(tmp_path)
+
+
+def launches(reply: dict[str, Any]) -> dict[str, Any]:
+    assert reply["outcome"] == "passed", reply["documents"]
+    document: dict[str, Any] = reply["documents"]["launches"]
+    return document
+
+
+@pytest.mark.parametrize(
+    ("source", "op"),
+    [
+        (SCALE, declaration(layout="transposed")),
+        (SCALE, declaration(("float32", "float16"), layout="strided")),
+        (TUNED, declaration()),
+    ],
+    ids=["transposed and offset", "strided and offset", "autotuned"],
+)
+def test_edited_comments_and_another_folder_miss_nothing(workspace: Workspace, source: str, op: dict[str, Any]) -> None:
+    first, scratch = workspace.compile(source, op=op)
+    edited = source.replace('"""A kernel."""', '"""A kernel,\nsaid in two lines."""').replace(
+        "    offsets =", "    # Here.\n    offsets  =  "
+    )
+    edited = edited.replace('    """Doubles."""\n', "    # Doubles,\n\n    # as it said.\n")
+    second, again = workspace.compile(edited, op=op, warm=[str(scratch / "triton.tar.gz")])
+    assert edited != source
+    assert first["documents"]["triton_cache"]["misses"] != []
+    assert second["documents"]["triton_cache"]["misses"] == []
+    assert launches(second) == launches(first)
+    assert second["documents"]["resources"] == first["documents"]["resources"]
+    assert (again / "triton.tar.gz").read_bytes() == (scratch / "triton.tar.gz").read_bytes()
+
+
+def test_an_edit_of_the_code_is_compiled(workspace: Workspace) -> None:
+    _, scratch = workspace.compile(TUNED)
+    reply, _ = workspace.compile(TUNED.replace("+ 1.0", "+ 2.0"), warm=[str(scratch / "triton.tar.gz")])
+    assert set(reply["documents"]["triton_cache"]["misses"]) == {"add_kernel"}
+
+
+def test_every_configuration_is_compiled_at_declared_sizes_and_the_first_at_edges(workspace: Workspace) -> None:
+    document = launches(workspace.compile(TUNED)[0])
+    assert document["coverage"] == "full"
+    assert document["autotuned"]
+    configs = {(one["config"]["BLOCK"], one["config"]["num_warps"]) for one in document["launches"]}
+    assert configs == {(128, 1), (128, 2), (256, 4)}
+    by_case = {
+        case: sum(one["case"] == case for one in document["launches"])
+        for case in {one["case"] for one in document["launches"]}
+    }
+    assert by_case["small/float32/0"] == 3
+    assert by_case["large/float32"] == 3
+    edges = {case: count for case, count in by_case.items() if case.startswith("edge/")}
+    assert set(edges.values()) == {1}
+    assert any("-block[" in case for case in edges)
+    large = [one for one in document["launches"] if one["case"] == "large/float32"]
+    assert [one["grid"] for one in large] == [[128], [128], [64]]
+
+
+def test_resources_name_stages_that_the_archive_holds(workspace: Workspace) -> None:
+    reply, scratch = workspace.compile(SCALE)
+    with tarfile.open(scratch / "triton.tar.gz") as tar:
+        members = tar.getnames()
+    kernels = reply["documents"]["resources"]["kernels"]
+    assert {one["compiled"] for one in launches(reply)["launches"]} == {one["compiled"] for one in kernels}
+    for kernel in kernels:
+        assert list(kernel["stages"]) == ["ttir", "ttgir", "llir", "ptx", "cubin"]
+        assert set(kernel["stages"].values()) < set(members)
+        assert kernel["registers"] > 0
+        assert kernel["spills"] == 0
+        assert kernel["num_warps"] == 4
+    assert not [name for name in members if "__grp__" in name]
+
+
+def test_two_compiles_write_the_same_archive(workspace: Workspace) -> None:
+    first, second = (workspace.compile(TUNED)[1] / "triton.tar.gz" for _ in range(2))
+    assert first.read_bytes() == second.read_bytes()
+    assert str(workspace.root).encode() not in first.read_bytes()
+
+
+def test_each_target_has_its_own_properties(workspace: Workspace) -> None:
+    document = launches(workspace.compile(SCALE, targets=targets("nvidia-h200", "nvidia-h100-pcie", "nvidia-a100"))[0])
+    sms = {one["target"]: one["constants"]["SMS"] for one in document["launches"]}
+    assert sms == {"nvidia-h200": 132, "nvidia-h100-pcie": 114, "nvidia-a100": 108}
+    compiled = {one["target"]: one["compiled"] for one in document["launches"] if one["case"] == "large/float32"}
+    assert len(set(compiled.values())) == 3
+
+
+def test_properties_asked_for_at_import_are_those_of_each_target(workspace: Workspace) -> None:
+    source = SCALE.replace(
+        "import triton.language as tl\n",
+        "import triton.language as tl\nSM_COUNT = torch.cuda.get_device_properties(0).multi_processor_count\n",
+    ).replace("SMS=sms", "SMS=SM_COUNT")
+    document = launches(workspace.compile(source, targets=targets("nvidia-h200", "nvidia-a100"))[0])
+    assert {(one["target"], one["constants"]["SMS"]) for one in document["launches"]} == {
+        ("nvidia-h200", 132),
+        ("nvidia-a100", 108),
+    }
+
+
+def test_a_compile_error_names_the_users_own_line_and_column(workspace: Workspace) -> None:
+    source = TUNED.replace(
+        "    tl.store(", '    """Adds."""\n    # A comment.\n    y   =   undefined_name\n    tl.store('
+    )
+    record = workspace.failure(source)
+    line = source.splitlines().index("    y   =   undefined_name") + 1
+    assert record["class"] == "compile-error"
+    assert record["place"] == {"file": "kernels/op/v1.py", "line": line, "column": 13}
+    assert record["excerpt"] == "y   =   undefined_name"
+    assert "undefined_name is not defined" in record["message"]
+    assert record["traceback"][-1] == f"kernels/op/v1.py:{line} in add_kernel"
+
+
+def test_a_compile_error_in_a_called_function_names_its_line(workspace: Workspace) -> None:
+    source = TUNED.replace("def configs", "@triton.jit\ndef plus(x):\n    return x + tl.nothing(x)\n\n\ndef configs")
+    record = workspace.failure(source.replace(" + 1.0", " + plus(1.0)"))
+    assert record["excerpt"] == "return x + tl.nothing(x)"
+
+
+def test_what_ptxas_refuses_is_a_compile_error(workspace: Workspace) -> None:
+    text = 'tl.inline_asm_elementwise("bogus $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1)'
+    record = workspace.failure(SCALE.replace("x * 2.0", text))
+    assert record["class"] == "compile-error"
+    assert "bogus" in record["message"]
+    assert record["place"]["file"] == "kernels/op/v1.py"
+
+
+def test_a_configuration_beyond_the_shared_memory_is_dropped(workspace: Workspace) -> None:
+    document = launches(workspace.compile(DOT, targets=targets("nvidia-h200", shared_memory=20000))[0])
+    assert {one["config"]["BLOCK"] for one in document["launches"]} == {32}
+    [dropped] = document["dropped"]
+    assert dropped["target"] == "nvidia-h200"
+    assert dropped["kernel"] == "dot_kernel"
+    assert dropped["config"]["BLOCK"] == 64
+    assert dropped["reason"].endswith("bytes of shared memory, has 20000")
+
+
+def test_a_dropped_configuration_is_in_the_archive_all_the_same(workspace: Workspace) -> None:
+    # A GPU compiles it before it finds that it does not fit.
+    reply, scratch = workspace.compile(DOT, targets=targets("nvidia-h200", shared_memory=20000))
+    with tarfile.open(scratch / "triton.tar.gz") as tar:
+        folders = {name.split("/")[0] for name in tar.getnames()}
+    kept = {one["compiled"] for one in reply["documents"]["resources"]["kernels"]}
+    assert kept < folders
+
+
+def test_a_variant_with_no_configuration_left_is_rejected(workspace: Workspace) -> None:
+    record = workspace.failure(DOT, targets=targets("nvidia-h200", shared_memory=1000))
+    assert record["class"] == "compile-error"
+    assert record["message"].endswith("bytes of shared memory, has 1000")
+
+
+def test_a_configuration_that_asserts_is_dropped(workspace: Workspace) -> None:
+    source = TUNED.replace("    offsets =", '    tl.static_assert(BLOCK == 128, "no")\n    offsets =')
+    document = launches(workspace.compile(source)[0])
+    assert {one["config"]["BLOCK"] for one in document["dropped"]} == {256}
+
+
+def test_a_launch_that_depends_on_data_leaves_the_coverage_partial(workspace: Workspace) -> None:
+    source = TUNED.replace(
+        "    out = torch", "    if x.numel() > 1000 and x.sum().item() > 0:\n        x = -x\n    out = torch"
+    )
+    document = launches(workspace.compile(source)[0])
+    assert document["coverage"] == "partial"
+    assert document["reasons"][0].startswith("large/float32: DataDependentOutputException")
+    assert "small/float32/0" in {one["case"] for one in document["launches"]}
+
+
+def test_an_exception_of_the_wrapper_is_left_to_the_check(workspace: Workspace) -> None:
+    source = TUNED.replace("    out = torch", "    assert x.shape[1] % 2 == 0, 'even'\n    out = torch")
+    document = launches(workspace.compile(source)[0])
+    assert document["coverage"] == "partial"
+    assert all(reason.startswith("edge/") and "AssertionError: even" in reason for reason in document["reasons"])
+
+
+def test_a_module_that_cannot_be_imported_is_rejected_with_its_line(workspace: Workspace) -> None:
+    record = workspace.failure(
+        TUNED.replace("import triton.language as tl\n", "import triton.language as tl\nimport nope\n")
+    )
+    assert (record["class"], record["excerpt"]) == ("exception", "import nope")
+    record = workspace.failure(TUNED + "\ndef broken(:\n")
+    assert (record["class"], record["excerpt"]) == ("exception", "def broken(:")
+
+
+def test_leaving_the_process_is_not_swallowed(workspace: Workspace) -> None:
+    with pytest.raises(ChildProcessError, match="ended with 3"):
+        workspace.compile(TUNED.replace("    out = torch", "    raise SystemExit(3)\n    out = torch"))
+
+
+def test_an_archive_with_a_member_outside_is_refused(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "bad.tar.gz", "w:gz") as tar:
+        tar.add(__file__, "../outside.json")
+    with pytest.raises(tarfile.FilterError):
+        warm.unpack(tmp_path / "bad.tar.gz", tmp_path / "cache")
+    assert not (tmp_path / "outside.json").exists()

@@ -1,0 +1,241 @@
+"""Figures by hand, the host's clock, and a bench from end to end on the interpreter."""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests" / "python")]
+
+from children import ask
+from t2t_harness import clock, statistics, telemetry
+
+KERNEL = '''"""A kernel."""
+import torch, triton
+import triton.language as tl
+
+
+@triton.autotune(configs=[triton.Config({"BLOCK": 32}), triton.Config({"BLOCK": 64}, num_warps=8)], key=["n"])
+@triton.jit
+def double_kernel(x_ptr, o_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(o_ptr + offsets, tl.load(x_ptr + offsets, mask=offsets < n) * 2.0, mask=offsets < n)
+
+
+def triton_op(input, other):
+    assert input.is_cuda
+    out = torch.empty(input.shape, device="cuda", dtype=input.dtype)
+    double_kernel[lambda meta: (triton.cdiv(out.numel(), meta["BLOCK"]),)](input, out, out.numel())
+    return out
+'''
+
+
+def test_mean_and_quantiles_are_those_of_triton() -> None:
+    values = [4.0, 1.0, 3.0, 2.0, 10.0]
+    assert statistics.mean(values) == 4.0
+    assert statistics.quantile(values, 0.5) == 3.0
+    assert statistics.quantile(values, 0.2) == pytest.approx(1.8)
+    assert statistics.quantile(values, 0.8) == pytest.approx(5.2)
+    assert statistics.quantile([7.0], 0.2) == 7.0
+
+
+def test_variation_is_the_sample_deviation_over_the_mean() -> None:
+    assert statistics.variation([1.0, 2.0, 3.0]) == pytest.approx(0.5)
+    assert statistics.variation([2.0]) == 0.0
+    assert statistics.variation([0.0, 0.0]) == 0.0
+
+
+def test_a_figure_is_the_mean_of_its_runs() -> None:
+    runs = [statistics.run_facts(samples) for samples in ([1.0, 2.0, 3.0], [3.0, 4.0, 5.0])]
+    figure = statistics.figure(runs)
+    assert (figure["mean"], figure["median"]) == (3.0, 3.0)
+    assert figure["p20"] == pytest.approx(2.4)
+    assert figure["p80"] == pytest.approx(3.6)
+    assert figure["cv"] == pytest.approx(math.sqrt(2) / 3)
+    assert figure["runs"] == runs
+
+
+def test_speedup_is_the_ratio_of_the_finals() -> None:
+    found = statistics.comparison([1.0, 2.0, 6.0], [2.0, 2.0, 3.0])
+    assert found["final_ms"] == 3.0
+    assert found["torch_final_ms"] == pytest.approx(7 / 3)
+    assert found["speedup"] == pytest.approx(7 / 9)
+    assert found["geomean_speedup"] == pytest.approx(1.0)
+
+
+def test_figures_of_nothing_are_refused() -> None:
+    with pytest.raises(ValueError, match="no values"):
+        statistics.mean([])
+    with pytest.raises(ValueError, match="no values"):
+        statistics.quantile([], 0.5)
+
+
+class Ticking:
+    """A call that takes the same time always, by a clock that only it moves."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, milliseconds: float) -> None:
+        self.calls = 0
+        self.seconds = 0.0
+        self.milliseconds = milliseconds
+        monkeypatch.setattr("time.perf_counter", lambda: self.seconds)
+        self.clock = clock.host_clock()
+
+    def __call__(self) -> None:
+        self.calls += 1
+        self.seconds += self.milliseconds / 1e3
+
+
+def test_the_host_clock_repeats_for_as_long_as_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    call = Ticking(monkeypatch, 2.0)
+    assert call.clock.sample(call, 10, 20) == pytest.approx([2.0] * 10)
+    assert call.calls == 1 + 5 + 10
+
+
+def test_a_call_longer_than_a_run_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    call = Ticking(monkeypatch, 500.0)
+    assert call.clock.sample(call, 0, 20) == pytest.approx([500.0])
+    assert call.calls == 1
+
+
+def test_a_replaced_clock_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = clock.host_clock()
+    assert made.replaced() == []
+    monkeypatch.setattr("time.perf_counter", lambda: 0.0)
+    assert made.replaced() == ["time.perf_counter"]
+
+
+def test_telemetry_tells_what_disturbs() -> None:
+    assert telemetry.throttles("0x0000000000000024") == ["power cap", "thermal slowdown (software)"]
+    quiet = {"throttle": ["power cap"], "other_processes": 0}
+    assert telemetry.disturbances([quiet, None]) == []
+    hot = {"throttle": ["thermal slowdown (hardware)"], "other_processes": 2}
+    assert telemetry.disturbances([quiet, hot, hot]) == [
+        "throttled: thermal slowdown (hardware)",
+        "other processes on the GPU: 2",
+    ]
+
+
+def given(name: str) -> dict[str, Any]:
+    init = {"kind": "normal", "mean": 0.0, "std": 1.0}
+    shape = ["M", "N"]
+    return {"name": name, "shape": shape, "dtype": None, "init": init, "requires_grad": False, "layout": "contiguous"}
+
+
+@pytest.fixture
+def request_of(tmp_path: Path) -> Any:
+    """Returns a function that makes the request of a bench of a kernel's text: it doubles, as `torch.add` of equal inputs does."""
+
+    def make(source: str, **changes: Any) -> dict[str, Any]:
+        file = tmp_path / "kernels" / "op" / "v1.py"
+        file.parent.mkdir(parents=True)
+        file.write_text(source)
+        (tmp_path / "scratch").mkdir()
+        size = {"M": 8, "N": 16}
+        op = {
+            "name": "op",
+            "torch": "torch.mul",
+            "inputs": [given("input"), given("other") | {"init": {"kind": "constant", "value": 2.0}}],
+            "kwargs": {},
+            "dtypes": ["bfloat16", "float32"],
+            "sizes": {"small": size, "medium": {"M": 16, "N": 16}},
+            "check_sizes": {"small": size},
+            "seeds": 1,
+            "tolerances": {"float32": [1e-5, 1e-5]},
+            "precision": "ieee",
+            "mutates": [],
+            "backward": False,
+            "broadcast": False,
+            "deterministic": True,
+            "cases": None,
+        }
+        variant = {"name": "v1", "file": "kernels/op/v1.py", "entry": "triton_op", "lanes": ["interpreter", "cuda"]}
+        return {
+            "op": op,
+            "variant": variant,
+            "root": str(tmp_path),
+            "scratch": str(tmp_path / "scratch"),
+            "lane": "interpreter",
+            "protocol": {"runs": 3, "warmup_ms": 0, "rep_ms": 2},
+            "baselines": ["torch"],
+            "tune": None,
+            **changes,
+        }
+
+    return make
+
+
+def test_a_bench_from_end_to_end(request_of: Any) -> None:
+    request = request_of(KERNEL)
+    reply = ask("bench.bench", request, interpreter=True)
+    assert reply["outcome"] == "passed", reply["documents"]
+    document = reply["documents"]["bench"]
+    assert document["clock"] == "host"
+    assert document["device"]["model"] == "interpreter"
+    assert list(document["sizes"]) == ["small", "medium"]
+    for size in document["sizes"].values():
+        assert size["dtype"] == "float32"
+        assert len(size["variant"]["runs"]) == len(size["torch"]["runs"]) == 3
+        assert size["config"]["double_kernel"]["BLOCK"] == 32
+    means = [size["variant"]["mean"] for size in document["sizes"].values()]
+    assert document["final_ms"] == pytest.approx(sum(means) / 2)
+    assert document["speedup"] == pytest.approx(document["torch_final_ms"] / document["final_ms"])
+    assert document["host_us"] is None
+    assert not document["remeasured"]
+    judged = ask("sample.judge_sample", {**request, "sample": request["scratch"], "bench": document}, interpreter=True)
+    assert judged["outcome"] == "passed", judged["documents"]
+    assert judged["documents"]["bench"]["judged"] == {**document["judged"], "verdict": "passed"}
+
+
+def test_the_tuned_configuration_is_the_one_timed(request_of: Any) -> None:
+    facts = {"BLOCK": 64, "num_warps": 8, "num_stages": 3, "num_ctas": 1}
+    keys = [[str(size), "torch.float32", "torch.float32"] for size in (128, 256)]
+    choices = [{"kernel": "double_kernel", "key": key, "config": facts, "timings": []} for key in keys]
+    reply = ask("bench.bench", request_of(KERNEL, tune={"device": "x", "choices": choices}), interpreter=True)
+    configs = [size["config"] for size in reply["documents"]["bench"]["sizes"].values()]
+    assert configs == [{"double_kernel": facts}] * 2
+
+
+def test_a_timed_call_that_is_wrong_is_found(request_of: Any) -> None:
+    # The first call, as a check would make it, is right; later ones return what nobody computed.
+    source = KERNEL.replace("def triton_op(", "CALLS = []\n\n\ndef triton_op(").replace(
+        "    assert input.is_cuda\n",
+        "    CALLS.append(1)\n    if len(CALLS) > 1:\n        return torch.zeros_like(input)\n",
+    )
+    request = request_of(source)
+    document = ask("bench.bench", request, interpreter=True)["documents"]["bench"]
+    reply = ask("sample.judge_sample", {**request, "sample": request["scratch"], "bench": document}, interpreter=True)
+    assert (reply["outcome"], reply["class"]) == ("rejected", "mismatch")
+    assert reply["documents"]["bench"]["judged"]["verdict"] == "rejected"
+
+
+def test_a_module_that_replaces_the_clock_is_rejected(request_of: Any) -> None:
+    source = KERNEL + "\n\nimport time\n\ntime.perf_counter = time.monotonic\n"
+    reply = ask("bench.bench", request_of(source), interpreter=True)
+    assert reply["outcome"] == "rejected"
+    assert "time.perf_counter" in reply["documents"]["failure"]["message"]
+
+
+def test_an_exception_in_a_timed_call_names_its_line(request_of: Any) -> None:
+    source = KERNEL.replace("    assert input.is_cuda\n", "    assert input.is_cuda\n    input.nothing()\n")
+    reply = ask("bench.bench", request_of(source), interpreter=True)
+    assert (reply["class"], reply["cites"]) == ("exception", True)
+    assert reply["documents"]["failure"]["excerpt"] == "input.nothing()"
+
+
+def test_a_baseline_has_a_figure_for_each_and_a_reason_for_none(request_of: Any) -> None:
+    reply = ask("baseline.baseline", request_of(KERNEL), interpreter=True)
+    document = reply["documents"]["baseline"]
+    assert document["reasons"] == {}
+    assert document["compile_ms"] is None
+    means = [size["torch"]["mean"] for size in document["sizes"].values()]
+    assert document["finals"] == {"torch": pytest.approx(sum(means) / 2)}
+
+
+def test_nothing_is_tuned_on_the_interpreter(request_of: Any) -> None:
+    reply = ask("tune.tune", request_of(KERNEL), interpreter=True)
+    assert reply["documents"]["tune"]["choices"] == []
