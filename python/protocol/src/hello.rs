@@ -1,0 +1,101 @@
+//! Who is there: the first message of each side.
+//!
+//! It does not know how a Python is found or started.
+
+use std::{collections::BTreeMap, fmt};
+
+use serde::{Deserialize, Serialize};
+
+/// The modules that a server of actions imports before it forks, in this order; the harness's own come after them.
+pub const PRELOAD: [&str; 4] = ["numpy", "torch", "triton", "triton.experimental.gluon"];
+
+/// What a server was started for. Triton reads `TRITON_INTERPRET` when it is imported, so one process cannot be both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ServerKind {
+    /// Kernels run in Triton's interpreter.
+    Interpreter,
+    /// Kernels are compiled, and run on a device where there is one.
+    Compiled,
+}
+
+impl ServerKind {
+    /// Returns the value of `TRITON_INTERPRET` for this kind.
+    #[must_use]
+    pub fn triton_interpret(self) -> &'static str {
+        match self {
+            Self::Interpreter => "1",
+            Self::Compiled => "0",
+        }
+    }
+}
+
+impl fmt::Display for ServerKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Interpreter => "interpreter",
+            Self::Compiled => "compiled",
+        })
+    }
+}
+
+/// What t2t says first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientHello {
+    /// [`crate::VERSION`] of t2t.
+    pub version: u32,
+    /// What the server is for.
+    pub kind: ServerKind,
+    /// The folder that holds the harness package; it comes first on `sys.path`. Absolute.
+    pub harness: Option<String>,
+    /// The modules to import before serving, in order. One that fails is listed in [`ServerHello::missing`].
+    pub preload: Vec<String>,
+}
+
+/// What the worker answers once it can fork.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerHello {
+    /// [`crate::VERSION`] of the worker.
+    pub version: u32,
+    /// The kind that the server was started as.
+    pub kind: ServerKind,
+    /// The version of the `t2t_worker` module.
+    pub worker: String,
+    /// The server's process.
+    pub pid: i32,
+    /// The version of Python, as `3.11.7`.
+    pub python: String,
+    /// `sys.executable`.
+    pub executable: String,
+    /// `sys.path` as the children see it.
+    pub path: Vec<String>,
+    /// `__version__` of each top-level package among the preloaded modules.
+    pub packages: BTreeMap<String, String>,
+    /// The modules that could not be imported.
+    pub missing: Vec<Missing>,
+    /// What the kernel offers to a sandbox.
+    pub landlock: Landlock,
+}
+
+/// A module that could not be imported, and the error.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Missing {
+    /// The module's full name.
+    pub module: String,
+    /// The exception, as `ImportError: libcudart.so.13: …`.
+    pub reason: String,
+}
+
+/// The Landlock ABI of the running kernel; 0 where it has none and sandboxed children get only the system-call filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Landlock(pub u32);
+
+impl fmt::Display for Landlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            0 => f.write_str("none"),
+            abi => write!(f, "landlock {abi}"),
+        }
+    }
+}

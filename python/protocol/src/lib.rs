@@ -1,0 +1,27 @@
+//! The words that t2t and its Python worker exchange, and the frames that carry them.
+//!
+//! It does not know sockets, processes, Python or torch: two programs that were built apart agree on it, so it is
+//! data, and the few pure rules that both sides must read alike.
+//!
+//! Code map, in order of dependency: `frame` (bytes on the wire) · `hello` (who is there) · `request` (what t2t asks) ·
+//! `end` (how a child ended, and whose fault that is) · `message` (the two enums that travel).
+
+#![forbid(unsafe_code)]
+
+mod frame;
+mod hello;
+mod request;
+mod end;
+mod message;
+
+pub use end::{End, Fault, FaultClass, Output, Usage};
+pub use frame::{FrameError, FrameReader, MAX_FRAME, encode};
+pub use hello::{ClientHello, Landlock, Missing, PRELOAD, ServerHello, ServerKind};
+pub use message::{Finished, FromWorker, ToWorker, Unfit, UnfitReason};
+pub use request::{Limits, Request, Sandbox};
+
+/// The version of the protocol. Both sides refuse another one.
+///
+/// History:
+/// - 1: hello, run, cancel, shutdown; started, finished, unfit.
+pub const VERSION: u32 = 1;

@@ -1,0 +1,63 @@
+//! What t2t asks of one child: a function, its arguments, and the walls around it.
+//!
+//! It does not know phases, ops or lanes.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// One action's child: a function of the harness, called once in a fresh process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    /// Names the request in every message about it. Not reused while the server lives.
+    pub id: u64,
+    /// The function, as `module:function`. It gets the arguments as its only parameter.
+    pub function: String,
+    /// A JSON value; the function sees dicts, lists, strings, numbers, booleans and None.
+    pub arguments: Value,
+    /// An existing folder: the child's working directory, `TMPDIR` and `HOME`. Absolute.
+    pub scratch: String,
+    /// The child's environment, over the few variables that every child gets.
+    pub environment: BTreeMap<String, String>,
+    /// What the child may use.
+    pub limits: Limits,
+    /// What the child may reach; `None` runs it without a sandbox.
+    pub sandbox: Option<Sandbox>,
+    /// The folder whose files are reported when they are opened or probed. Absolute.
+    pub watch_under: Option<String>,
+}
+
+/// What a child may use.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Milliseconds from the fork until everything of the action is killed.
+    pub wall_ms: u64,
+    /// Milliseconds of CPU time, all threads together.
+    pub cpu_ms: Option<u64>,
+    /// Bytes of memory that the action may hold over what it inherits from the server.
+    pub memory_bytes: Option<u64>,
+    /// Bytes that the action may print on both streams. Without it output is unlimited, and cut.
+    pub output_bytes: Option<u64>,
+    /// Bytes of the reply, encoded.
+    pub reply_bytes: u64,
+}
+
+impl Limits {
+    /// Limits the time alone; a reply may have 16 MiB.
+    #[must_use]
+    pub fn wall(milliseconds: u64) -> Self {
+        Self { wall_ms: milliseconds, cpu_ms: None, memory_bytes: None, output_bytes: None, reply_bytes: 16 << 20 }
+    }
+}
+
+/// What a sandboxed child may reach beside its scratch, the interpreter and the system's libraries.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sandbox {
+    /// Files and folders to read. One that does not exist is skipped.
+    pub read: Vec<String>,
+    /// Files and folders to write, too.
+    pub write: Vec<String>,
+    /// Grants what CUDA needs: its devices and `/proc/self/task`.
+    pub device: bool,
+}

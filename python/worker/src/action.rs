@@ -1,0 +1,314 @@
+//! One running child, seen from outside: what it prints, what it says, what it uses, when it must end.
+//!
+//! It does not know the other actions, nor t2t. It kills, but only its own child; what that leaves behind is swept by
+//! the server, which alone sees orphans.
+
+use std::{
+    collections::BTreeSet,
+    fs::File,
+    io::{self, Read},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    time::{Duration, Instant},
+};
+
+use libc::pid_t;
+use nix::{
+    fcntl::{FcntlArg, OFlag, fcntl},
+    unistd::pipe2,
+};
+use t2t_protocol::{End, Finished, Limits, Request, Usage};
+
+use crate::{
+    capture::Capture,
+    channel::{Answer, Heard, Secret},
+    kin::{self, Mark, Reaped, Status},
+};
+
+const CHUNK: usize = 16 << 10;
+/// How many chunks of one pipe are read before the others get their turn.
+const TURN: usize = 16;
+/// How often memory and CPU time are looked at.
+const SAMPLE: Duration = Duration::from_millis(20);
+
+/// The read end of a pipe from the child; `None` once nobody can write to it.
+#[derive(Debug)]
+struct Pipe(Option<File>);
+
+impl Pipe {
+    /// Makes a pipe, and returns its write end beside it.
+    fn new() -> io::Result<(Self, OwnedFd)> {
+        let (read, write) = pipe2(OFlag::O_CLOEXEC)?;
+        fcntl(&read, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+        Ok((Self(Some(read.into())), write))
+    }
+
+    /// Gives what is there to `sink`, up to a number of chunks.
+    fn drain(&mut self, chunks: usize, mut sink: impl FnMut(&[u8])) {
+        let mut chunk = [0; CHUNK];
+        for _ in 0..chunks {
+            let Some(file) = &mut self.0 else { return };
+            match file.read(&mut chunk) {
+                Ok(0) => self.0 = None,
+                Ok(count) => sink(&chunk[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) => self.0 = None,
+            }
+        }
+    }
+}
+
+/// The three pipes of a child, as the server has them.
+#[derive(Debug)]
+pub struct Pipes {
+    stdout: Pipe,
+    stderr: Pipe,
+    reply: Pipe,
+}
+
+/// The three pipes of a child, as the child has them.
+#[derive(Debug)]
+pub struct Ends {
+    pub stdout: OwnedFd,
+    pub stderr: OwnedFd,
+    pub reply: OwnedFd,
+}
+
+impl Pipes {
+    /// Makes both sides.
+    pub fn new() -> io::Result<(Self, Ends)> {
+        let (stdout, stdout_end) = Pipe::new()?;
+        let (stderr, stderr_end) = Pipe::new()?;
+        let (reply, reply_end) = Pipe::new()?;
+        Ok((Self { stdout, stderr, reply }, Ends { stdout: stdout_end, stderr: stderr_end, reply: reply_end }))
+    }
+}
+
+/// What is known of the machine right before a fork, to compare with afterwards.
+#[derive(Clone, Copy, Debug)]
+pub struct Before {
+    memory: u64,
+    oom_kills: u64,
+    time: Instant,
+}
+
+impl Before {
+    /// Looks now.
+    pub fn now(server: pid_t) -> Self {
+        Self { memory: kin::memory_of(server), oom_kills: kin::oom_kills(), time: Instant::now() }
+    }
+}
+
+/// One child and what is known of it.
+#[derive(Debug)]
+pub struct Action {
+    /// The request's number.
+    pub id: u64,
+    /// The child, its group and its session.
+    pub pid: pid_t,
+    /// What its descendants can be told by.
+    pub mark: Mark,
+    limits: Limits,
+    before: Before,
+    pipes: Pipes,
+    stdout: Capture,
+    stderr: Capture,
+    heard: Heard,
+    sampled: Instant,
+    grown: u64,
+    /// Why the server killed it.
+    stopped: Option<End>,
+    /// When it was seen to have ended; nobody has waited for it yet.
+    ended: Option<Instant>,
+    left_behind: BTreeSet<pid_t>,
+}
+
+impl Action {
+    /// Looks after a child that was just forked.
+    pub fn new(request: &Request, pid: pid_t, mark: Mark, secret: Secret, pipes: Pipes, before: Before) -> Self {
+        Self {
+            id: request.id,
+            pid,
+            mark,
+            limits: request.limits.clone(),
+            before,
+            pipes,
+            stdout: Capture::default(),
+            stderr: Capture::default(),
+            heard: Heard::new(secret, request.limits.reply_bytes),
+            sampled: before.time,
+            grown: 0,
+            stopped: None,
+            ended: None,
+            left_behind: BTreeSet::new(),
+        }
+    }
+
+    /// Lists what to wait for.
+    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let Pipes { stdout, stderr, reply } = &self.pipes;
+        [stdout, stderr, reply].into_iter().filter_map(|pipe| pipe.0.as_ref().map(AsFd::as_fd))
+    }
+
+    /// Reads what the child wrote.
+    pub fn read(&mut self) {
+        self.read_chunks(TURN);
+    }
+
+    fn read_chunks(&mut self, chunks: usize) {
+        self.pipes.stdout.drain(chunks, |bytes| self.stdout.push(bytes));
+        self.pipes.stderr.drain(chunks, |bytes| self.stderr.push(bytes));
+        self.pipes.reply.drain(chunks, |bytes| self.heard.push(bytes));
+    }
+
+    /// Says whether the child has ended, and since when that is known.
+    pub fn ended(&self) -> Option<Instant> {
+        self.ended
+    }
+
+    /// Looks whether the child has ended, else whether it must.
+    pub fn check(&mut self, now: Instant) {
+        if self.ended.is_some() {
+            return;
+        }
+        if kin::has_ended(self.pid) {
+            self.ended = Some(now);
+            return;
+        }
+        if self.stopped.is_none()
+            && let Some(end) = self.overrun(now)
+        {
+            self.stop(end);
+        }
+    }
+
+    /// Kills the child for a reason.
+    pub fn stop(&mut self, end: End) {
+        if self.ended.is_none() {
+            self.stopped.get_or_insert(end);
+            kin::kill_group(self.pid);
+        }
+    }
+
+    fn overrun(&mut self, now: Instant) -> Option<End> {
+        if now.duration_since(self.before.time) >= Duration::from_millis(self.limits.wall_ms) {
+            return Some(End::Timeout);
+        }
+        if let Some(reason) = &self.heard.spoiled {
+            return Some(End::BadReply(reason.clone()));
+        }
+        if self.limits.output_bytes.is_some_and(|limit| self.stdout.total() + self.stderr.total() > limit) {
+            return Some(End::OutputLimit);
+        }
+        if now.duration_since(self.sampled) < SAMPLE {
+            return None;
+        }
+        self.sampled = now;
+        self.sample()
+    }
+
+    fn sample(&mut self) -> Option<End> {
+        let family = kin::family_of(self.pid);
+        let grown = family.iter().map(|pid| kin::memory_of(*pid).saturating_sub(self.before.memory)).sum();
+        self.grown = self.grown.max(grown);
+        if self.limits.memory_bytes.is_some_and(|limit| grown > limit) {
+            return Some(End::Memory(format!("held {} MiB", grown >> 20)));
+        }
+        let limit = Duration::from_millis(self.limits.cpu_ms?);
+        let used: Duration = family.iter().map(|pid| kin::cpu_of(*pid)).sum();
+        (used >= limit).then_some(End::CpuLimit)
+    }
+
+    /// Notes and kills what outlived the child: its group, and the orphans that are its own with all their descendants.
+    pub fn sweep(&mut self, orphans: &[pid_t]) {
+        for process in orphans.iter().flat_map(|orphan| kin::family_of(*orphan)) {
+            if kin::runs(process) && self.outlived(process) {
+                self.left_behind.insert(process);
+            }
+        }
+        // Nobody has waited for the child, so the group's number is still its own.
+        kin::kill_group(self.pid);
+        for orphan in orphans {
+            kin::kill(*orphan);
+            kin::reap(*orphan);
+        }
+    }
+
+    /// Says whether a process chose to go on. One of the child's group that was killed with it may only be slow to die.
+    fn outlived(&self, process: pid_t) -> bool {
+        self.stopped.is_none() || kin::group_of(process) != Some(self.pid)
+    }
+
+    /// Ends the action: waits for the child, and says all there is to say.
+    pub fn finish(mut self, now: Instant) -> Finished {
+        // Everything that could write is dead, so this reads what the pipes still hold.
+        self.read_chunks(usize::MAX);
+        self.heard.finish();
+        let wall = self.ended.unwrap_or(now).duration_since(self.before.time);
+        let reaped = kin::reap(self.pid);
+        let usage = Usage {
+            wall_ms: milliseconds(wall),
+            cpu_ms: milliseconds(reaped.map_or(Duration::ZERO, |reaped| reaped.cpu)),
+            max_rss_kib: reaped.map_or(0, |reaped| reaped.max_rss_kib),
+            grown_kib: self.grown >> 10,
+        };
+        Finished {
+            id: self.id,
+            end: end(reaped, self.stopped, &mut self.heard, self.before.oom_kills, self.limits.cpu_ms),
+            stdout: self.stdout.finish(),
+            stderr: self.stderr.finish(),
+            usage,
+            opened: self.heard.opened.into_iter().collect(),
+            left_behind: u32::try_from(self.left_behind.len()).unwrap_or(u32::MAX),
+        }
+    }
+}
+
+/// Says how a child ended. A child that answered and left in time has done so even if it was being killed; else the
+/// reason of the kill comes before what it led to.
+fn end(
+    reaped: Option<Reaped>,
+    stopped: Option<End>,
+    heard: &mut Heard,
+    oom_kills_before: u64,
+    cpu_ms: Option<u64>,
+) -> End {
+    let Some(Reaped { status, .. }) = reaped else {
+        return End::Refused("the child cannot be waited for".to_owned());
+    };
+    let answer = heard.answer.take();
+    if matches!(answer, Some(Answer::Reply(_))) && matches!(status, Status::Exited(0)) && heard.spoiled.is_none() {
+        return end_of_answer(answer);
+    }
+    if let Some(end) = stopped {
+        return end;
+    }
+    match status {
+        Status::Signaled(libc::SIGKILL) if kin::oom_kills() > oom_kills_before => {
+            End::Memory("killed by the kernel, out of memory".to_owned())
+        }
+        Status::Signaled(libc::SIGXCPU) if cpu_ms.is_some() => End::CpuLimit,
+        Status::Signaled(signal) if heard.began => End::Signal(signal),
+        Status::Signaled(signal) => End::Refused(format!("signal {signal} before the work began")),
+        Status::Exited(_) if heard.spoiled.is_some() => End::BadReply(heard.spoiled.take().unwrap_or_default()),
+        Status::Exited(_) if answer.is_some() => end_of_answer(answer),
+        Status::Exited(code) if !heard.began => End::Refused(format!("exit code {code} before the work began")),
+        Status::Exited(0) => End::NoReply,
+        Status::Exited(code) => End::Exit(code),
+    }
+}
+
+fn end_of_answer(answer: Option<Answer>) -> End {
+    match answer {
+        Some(Answer::Reply(value)) => End::Reply(value),
+        Some(Answer::Raised { kind, message, traceback }) => End::Raised { kind, message, traceback },
+        Some(Answer::Exit(code)) => End::Exit(code),
+        Some(Answer::Bad(reason)) => End::BadReply(reason),
+        Some(Answer::Refused(reason)) => End::Refused(reason),
+        None => End::NoReply,
+    }
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

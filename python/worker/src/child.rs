@@ -1,0 +1,320 @@
+//! What the child does, from the fork to its `_exit`.
+//!
+//! It does not know how it is watched. It runs in the server's own frame, so it must never return from it: whatever
+//! happens, a panic too, ends in `_exit`.
+
+use std::{
+    collections::BTreeMap,
+    env, fs,
+    os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd},
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::{Path, PathBuf},
+};
+
+use nix::{
+    sys::{
+        prctl::set_pdeathsig,
+        resource::{Resource, getrlimit, setrlimit},
+        signal::{SigSet, SigmaskHow, Signal, sigprocmask},
+    },
+    unistd::{Pid, chdir, dup2_stderr, dup2_stdin, dup2_stdout, getpid, getppid, setsid},
+};
+use pyo3::{
+    exceptions::PySystemExit,
+    prelude::*,
+    types::{PyDict, PyModule},
+};
+use t2t_protocol::Request;
+
+use crate::{
+    channel::{self, Answer, Secret},
+    convert, kin,
+    kin::Mark,
+    sandbox::{self, Interpreter},
+    watch,
+};
+
+/// The variables that a child keeps from the server; everything else is in the request.
+const KEPT: [&str; 15] = [
+    "CC",
+    "CUDA_HOME",
+    "CUDA_PATH",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LD_LIBRARY_PATH",
+    "OPENBLAS_NUM_THREADS",
+    "PATH",
+    "PYTHONHASHSEED",
+    "PYTHONHOME",
+    "PYTHONPATH",
+    "TRITON_INTERPRET",
+    "TZ",
+    "VIRTUAL_ENV",
+];
+/// Where the reply pipe lies in the child.
+const CHANNEL: RawFd = 3;
+const OPEN_FILES: u64 = 4096;
+const FILE_BYTES: u64 = 64 << 30;
+/// What a process may map writable beside the memory it may hold: thread stacks and allocators reserve more than they use.
+const RESERVED: u64 = 4 << 30;
+/// An exception's text is cut here; a traceback of a deep recursion is long.
+const TEXT: usize = 64 << 10;
+
+/// What the server prepares for a child before the fork.
+#[derive(Debug)]
+pub struct Plan<'a> {
+    pub request: &'a Request,
+    pub interpreter: &'a Interpreter,
+    pub server: Pid,
+    pub mark: Mark,
+    pub secret: Secret,
+    pub stdout: OwnedFd,
+    pub stderr: OwnedFd,
+    pub reply: OwnedFd,
+}
+
+/// Lives the child's life. Called right after the fork, attached to Python.
+pub fn live(py: Python<'_>, plan: Plan<'_>) -> ! {
+    let code = catch_unwind(AssertUnwindSafe(|| run(py, plan))).unwrap_or_else(|_| {
+        channel::answer(&Answer::Refused("the worker's own code panicked in the child".to_owned()));
+        1
+    });
+    // SAFETY: _exit takes a number. Destructors and at-exit handlers belong to the server, whose copy this is.
+    unsafe { libc::_exit(code) }
+}
+
+/// Returns the exit code.
+fn run(py: Python<'_>, plan: Plan<'_>) -> i32 {
+    let (request, interpreter) = (plan.request, plan.interpreter);
+    let prepare = || prepare_python(py, request, interpreter).map_err(|error| error_text(py, &error));
+    let prepared = settle(plan).and_then(|()| prepare());
+    let function = match prepared {
+        Ok(function) => function,
+        Err(reason) => {
+            channel::answer(&Answer::Refused(reason));
+            return 1;
+        }
+    };
+    let (answer, code) = match convert::to_python(py, &request.arguments) {
+        Ok(arguments) => {
+            channel::began();
+            call(py, &function, arguments)
+        }
+        Err(error) => (Answer::Refused(error_text(py, &error)), 1),
+    };
+    if !channel::is_owner() {
+        // A process that the kernel code forked came back here; it has no say.
+        return 0;
+    }
+    flush(py);
+    channel::answer(&answer);
+    code
+}
+
+fn call(py: Python<'_>, function: &Bound<'_, PyAny>, arguments: Bound<'_, PyAny>) -> (Answer, i32) {
+    match function.call1((arguments,)) {
+        Ok(reply) => (convert::to_json(&reply).map_or_else(Answer::Bad, Answer::Reply), 0),
+        Err(error) if error.is_instance_of::<PySystemExit>(py) => {
+            let code = exit_code(py, &error);
+            (Answer::Exit(code), code)
+        }
+        Err(error) => (raised(py, &error), 0),
+    }
+}
+
+/// Reads the code of a `SystemExit` as Python does: none is 0, and anything that is no number is printed and 1.
+fn exit_code(py: Python<'_>, error: &PyErr) -> i32 {
+    let Ok(code) = error.value(py).getattr("code") else { return 1 };
+    if code.is_none() {
+        return 0;
+    }
+    code.extract::<i32>().map_or_else(
+        |_| {
+            eprintln!("{code}");
+            1
+        },
+        |code| code & 0xff,
+    )
+}
+
+fn raised(py: Python<'_>, error: &PyErr) -> Answer {
+    let kind = error.get_type(py);
+    let name = kind.qualname().map_or_else(|_| "Exception".to_owned(), |name| name.to_string());
+    let module = kind.module().map_or_else(|_| "builtins".to_owned(), |module| module.to_string());
+    let kind = if module == "builtins" { name } else { format!("{module}.{name}") };
+    let message = error.value(py).str().map_or_else(|_| String::new(), |text| text.to_string_lossy().into_owned());
+    Answer::Raised { kind, message: cut(message), traceback: cut(error_text(py, error)) }
+}
+
+fn cut(mut text: String) -> String {
+    if text.len() > TEXT {
+        let start = text.ceil_char_boundary(text.len() - TEXT);
+        text.replace_range(..start, "[…] ");
+    }
+    text
+}
+
+/// Formats an exception as Python prints it; short where even that fails.
+fn error_text(py: Python<'_>, error: &PyErr) -> String {
+    let format = || -> PyResult<String> {
+        // Before 3.12 an error that was fetched holds its traceback beside the exception; this puts it back.
+        let exception = error.clone_ref(py).into_value(py);
+        let lines: Vec<String> = py.import("traceback")?.call_method1("format_exception", (exception,))?.extract()?;
+        Ok(lines.concat())
+    };
+    format().unwrap_or_else(|_| error.to_string())
+}
+
+/// Everything that concerns the process alone. The channel is opened first, so that what fails after it is reported.
+fn settle(plan: Plan<'_>) -> Result<(), String> {
+    let (request, interpreter) = (plan.request, plan.interpreter);
+    own_session(plan.server)?;
+    plan.mark.put_on();
+    take_descriptors(plan.stdout, plan.stderr, plan.reply, plan.secret)?;
+    own_signals()?;
+    set_limits(request)?;
+    let scratch = Path::new(&request.scratch);
+    chdir(scratch).map_err(|error| format!("scratch folder `{}`: {error}", request.scratch))?;
+    match &request.sandbox {
+        Some(sandbox) => sandbox::enter(sandbox, interpreter, scratch),
+        None => Ok(()),
+    }
+}
+
+/// Leaves the server's group, and dies with it. The parent is compared because it may have died before the request to
+/// be told.
+fn own_session(server: Pid) -> Result<(), String> {
+    setsid().map_err(|error| format!("setsid: {error}"))?;
+    set_pdeathsig(Signal::SIGKILL).map_err(|error| format!("pdeathsig: {error}"))?;
+    if getppid() != server {
+        kin::kill(getpid().as_raw());
+    }
+    Ok(())
+}
+
+/// Leaves open: nothing to read, the two outputs, the channel. The control socket must not reach kernel code.
+fn take_descriptors(stdout: OwnedFd, stderr: OwnedFd, reply: OwnedFd, secret: Secret) -> Result<(), String> {
+    let null = fs::File::open("/dev/null").map_err(|error| format!("/dev/null: {error}"))?;
+    let moved = dup2_stdin(null.as_fd()).and_then(|()| dup2_stdout(&stdout)).and_then(|()| dup2_stderr(&stderr));
+    moved.map_err(|error| format!("dup2: {error}"))?;
+    let raw = reply.as_raw_fd();
+    // They are closed by number below; closing them again on drop would be a double close.
+    for descriptor in [null.into(), stdout, stderr, reply] {
+        std::mem::forget::<OwnedFd>(descriptor);
+    }
+    // SAFETY: the numbers name descriptors that nothing in this process uses from here on.
+    let channel = unsafe {
+        let moved = raw == CHANNEL || libc::dup3(raw, CHANNEL, libc::O_CLOEXEC) == CHANNEL;
+        let first = libc::c_uint::try_from(CHANNEL + 1).unwrap_or(libc::c_uint::MAX);
+        let closed = libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) == 0;
+        if !moved || !closed {
+            return Err(format!("descriptors: {}", std::io::Error::last_os_error()));
+        }
+        OwnedFd::from_raw_fd(CHANNEL)
+    };
+    channel::open(channel, secret);
+    Ok(())
+}
+
+/// Undoes what the server did to signals. Python's handler of SIGINT is the server's, too.
+fn own_signals() -> Result<(), String> {
+    // SAFETY: SIG_DFL is no function that could be called.
+    unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) };
+    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None).map_err(|error| format!("sigprocmask: {error}"))
+}
+
+fn set_limits(request: &Request) -> Result<(), String> {
+    lower(Resource::RLIMIT_CORE, 0)?;
+    lower(Resource::RLIMIT_NOFILE, OPEN_FILES)?;
+    lower(Resource::RLIMIT_FSIZE, FILE_BYTES)?;
+    if let Some(milliseconds) = request.limits.cpu_ms {
+        // A spare: the server looks more often, at all threads and descendants together.
+        lower(Resource::RLIMIT_CPU, milliseconds.div_ceil(1000) + 1)?;
+    }
+    if let Some(bytes) = request.limits.memory_bytes {
+        lower(Resource::RLIMIT_DATA, kin::own_data().saturating_add(bytes).saturating_add(RESERVED))?;
+    }
+    Ok(())
+}
+
+fn lower(resource: Resource, value: u64) -> Result<(), String> {
+    let failed = |error| format!("{resource:?}: {error}");
+    let (_, hard) = getrlimit(resource).map_err(failed)?;
+    let value = value.min(hard);
+    setrlimit(resource, value, value).map_err(failed)
+}
+
+/// Everything that concerns Python: its environment, its streams, the watch, and the function to call.
+fn prepare_python<'py>(py: Python<'py>, request: &Request, interpreter: &Interpreter) -> PyResult<Bound<'py, PyAny>> {
+    replace_environment(py, request)?;
+    set_streams(py)?;
+    set_threads(py, request)?;
+    if let Some(root) = &request.watch_under {
+        watch::start(py, Path::new(root), unwatched(request, interpreter))?;
+    }
+    let (module, name) = request.function.split_once(':').unwrap_or((&request.function, "main"));
+    PyModule::import(py, module)?.getattr(name)
+}
+
+/// Goes through `os.environ`, which keeps a copy of its own beside that of C.
+fn replace_environment(py: Python<'_>, request: &Request) -> PyResult<()> {
+    let mut variables: BTreeMap<&str, String> = BTreeMap::new();
+    for name in KEPT {
+        variables.extend(env::var(name).ok().map(|value| (name, value)));
+    }
+    for name in ["HOME", "TMPDIR"] {
+        variables.insert(name, request.scratch.clone());
+    }
+    for (name, value) in &request.environment {
+        variables.insert(name, value.clone());
+    }
+    let environ = py.import("os")?.getattr("environ")?;
+    environ.call_method0("clear")?;
+    environ.call_method1("update", (variables,))?;
+    // The folder for temporary files is remembered by whoever asked for it first.
+    py.import("tempfile")?.setattr("tempdir", py.None())
+}
+
+/// Lets what is printed reach the server before a crash, and a crash print its Python stack.
+fn set_streams(py: Python<'_>) -> PyResult<()> {
+    let options = PyDict::new(py);
+    options.set_item("line_buffering", true)?;
+    options.set_item("errors", "backslashreplace")?;
+    let sys = py.import("sys")?;
+    for name in ["stdout", "stderr"] {
+        sys.getattr(name)?.call_method("reconfigure", (), Some(&options))?;
+    }
+    py.import("faulthandler")?.call_method0("enable").map(drop)
+}
+
+/// OpenMP has read its variable when the server loaded it, so torch is told itself.
+fn set_threads(py: Python<'_>, request: &Request) -> PyResult<()> {
+    let wanted = request.environment.get("OMP_NUM_THREADS").and_then(|count| count.parse::<u32>().ok());
+    let torch = py.import("sys")?.getattr("modules")?.call_method1("get", ("torch",))?;
+    match wanted {
+        Some(count) if !torch.is_none() => torch.call_method1("set_num_threads", (count.max(1),)).map(drop),
+        _ => Ok(()),
+    }
+}
+
+/// Lists what may lie under the watched folder and is none of its sources.
+fn unwatched(request: &Request, interpreter: &Interpreter) -> Vec<PathBuf> {
+    let mut folders = interpreter.prefixes.clone();
+    folders.extend(interpreter.harness.clone());
+    folders.push(PathBuf::from(&request.scratch));
+    let real: Vec<PathBuf> = folders.iter().filter_map(|folder| folder.canonicalize().ok()).collect();
+    folders.extend(real);
+    folders
+}
+
+/// Empties the buffers of Python and of C. Kernel code may have replaced the streams by anything, so failures are its
+/// own.
+fn flush(py: Python<'_>) {
+    for name in ["stdout", "stderr"] {
+        let stream = py.import("sys").and_then(|sys| sys.getattr(name));
+        stream.and_then(|stream| stream.call_method0("flush")).ok();
+    }
+    // SAFETY: a null stream stands for all of them.
+    unsafe { libc::fflush(std::ptr::null_mut()) };
+}

@@ -1,0 +1,49 @@
+//! The fork server of t2t: an extension module that the user's own Python hosts.
+//!
+//! It does not know ops, kernels, torch or Triton: it imports what it is told, forks a child for each request, calls a
+//! function there, and says how the child ended. The server never runs a tensor operation and has one thread.
+//!
+//! Code map; a module uses only those above it. Plain: `kin` (processes, by /proc and wait) · `capture` (bounded
+//! output) · `channel` (what a child tells its server) · `control` (the socket to t2t) · `convert` (JSON and Python).
+//! In the child: `watch` (the files it opens) · `sandbox` · `child`. In the server: `action` (one child, seen from
+//! outside) · `server` (the loop) · `start` (hello and imports).
+
+mod kin;
+mod capture;
+mod channel;
+mod control;
+mod convert;
+mod watch;
+mod sandbox;
+mod child;
+mod action;
+mod server;
+mod start;
+
+use std::{convert::Infallible, path::PathBuf};
+
+use pyo3::prelude::*;
+
+/// Serves t2t over the socket on standard input. It ends the process and never returns.
+#[pyfunction]
+fn serve(py: Python<'_>) -> PyResult<()> {
+    let never: Infallible = start::serve(py)?;
+    match never {}
+}
+
+/// Reports a file that was looked for, whether or not it exists; for finders, whose `stat` raises no audit event.
+///
+/// Outside a watched child it does nothing.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 makes the argument")]
+fn note_probe(path: PathBuf) {
+    watch::note(&path);
+}
+
+#[pymodule]
+fn t2t_worker(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("PROTOCOL", t2t_protocol::VERSION)?;
+    module.add_function(wrap_pyfunction!(serve, module)?)?;
+    module.add_function(wrap_pyfunction!(note_probe, module)?)
+}

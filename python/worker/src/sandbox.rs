@@ -1,0 +1,154 @@
+//! The walls around a child: Landlock for files, TCP, signals and abstract sockets; seccomp for all other sockets and
+//! `io_uring`, which Landlock does not see.
+//!
+//! It does not know which files an action needs. It is an allow-list: what is not granted is refused. Both layers are
+//! inherited by whatever the child starts, ptxas and the C compiler among them. Known gaps: names and times of files
+//! can be seen and changed by their owner (`stat`, `chmod`, `utime`), and with a device, Unix sockets that have a path
+//! can be connected to.
+
+use std::{
+    collections::BTreeMap,
+    env,
+    path::{Path, PathBuf},
+};
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreatedAttr,
+    RulesetError, Scope, make_bitflags, path_beneath_rules,
+};
+use pyo3::prelude::*;
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    TargetArch, apply_filter,
+};
+use t2t_protocol::{Landlock, Sandbox};
+
+/// The newest ABI that this was tried on. Older kernels enforce what they know.
+const KNOWN: ABI = ABI::V7;
+
+/// Read and executed: libraries, compilers and their data. Of /etc only what loaders, locales and `getpwuid` read.
+const SYSTEM: [&str; 19] = [
+    "/usr",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/bin",
+    "/sbin",
+    "/opt",
+    "/nix/store",
+    "/proc",
+    "/sys",
+    "/etc/alternatives",
+    "/etc/group",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/locale.alias",
+    "/etc/localtime",
+    "/etc/nsswitch.conf",
+    "/etc/passwd",
+];
+/// Read and written, as every program expects.
+const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+/// The folder below which CUDA names its threads; refused, every CUDA call fails with error 304.
+const TASKS: &str = "/proc/self/task";
+
+/// Asks the kernel for its Landlock ABI.
+pub fn landlock() -> Landlock {
+    const VERSION: libc::c_ulong = 1;
+    let (no_attribute, no_size): (*const libc::c_void, libc::size_t) = (std::ptr::null(), 0);
+    // SAFETY: with this flag the call takes no attribute and only returns a number.
+    let abi = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, no_attribute, no_size, VERSION) };
+    Landlock(u32::try_from(abi).unwrap_or(0))
+}
+
+/// The folders that any child needs to run Python at all. Known to the server before it forks.
+#[derive(Clone, Debug, Default)]
+pub struct Interpreter {
+    /// The installation, and the virtual environment over it.
+    pub prefixes: Vec<PathBuf>,
+    /// The rest of `sys.path`, and the folders of `LD_LIBRARY_PATH`.
+    pub paths: Vec<PathBuf>,
+    /// The folder of the harness package; it is on `sys.path`.
+    pub harness: Option<PathBuf>,
+}
+
+impl Interpreter {
+    /// Asks this process's own.
+    pub fn of(py: Python<'_>, harness: Option<PathBuf>) -> PyResult<Self> {
+        let sys = py.import("sys")?;
+        let prefix = |name| sys.getattr(name)?.extract::<PathBuf>();
+        let prefixes = vec![prefix("prefix")?, prefix("base_prefix")?, prefix("exec_prefix")?];
+        let mut paths: Vec<PathBuf> = sys.getattr("path")?.extract()?;
+        paths.extend(env::split_paths(&env::var_os("LD_LIBRARY_PATH").unwrap_or_default()));
+        paths.retain(|path| path.is_absolute());
+        Ok(Self { prefixes, paths, harness })
+    }
+
+    /// Lists what may be read. A folder on `sys.path` that holds the scratch folder holds the workspace too: granting
+    /// it would give away the cache, so its modules are not to be had.
+    fn readable<'a>(&'a self, scratch: &'a Path) -> impl Iterator<Item = &'a Path> {
+        let paths = self.paths.iter().filter(move |path| !scratch.starts_with(path));
+        self.prefixes.iter().chain(paths).map(PathBuf::as_path)
+    }
+}
+
+/// Shuts this process in, for good.
+pub fn enter(sandbox: &Sandbox, interpreter: &Interpreter, scratch: &Path) -> Result<(), String> {
+    restrict_files(sandbox, interpreter, scratch).map_err(|error| format!("landlock: {error}"))?;
+    apply_filter(&system_calls(sandbox)?).map_err(|error| format!("seccomp: {error}"))
+}
+
+fn restrict_files(sandbox: &Sandbox, interpreter: &Interpreter, scratch: &Path) -> Result<(), RulesetError> {
+    let all = AccessFs::from_all(KNOWN);
+    let run = AccessFs::from_read(KNOWN);
+    let read = make_bitflags!(AccessFs::{ReadFile | ReadDir});
+    let device: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | WriteFile | IoctlDev});
+    // The driver opens the names for writing anew, which truncates.
+    let task = read | AccessFs::WriteFile | AccessFs::Truncate;
+    let ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(all)?
+        .handle_access(AccessNet::from_all(KNOWN))?
+        .scope(Scope::from_all(KNOWN))?
+        .create()?
+        .add_rules(path_beneath_rules(SYSTEM, run))?
+        .add_rules(path_beneath_rules(interpreter.readable(scratch), run))?
+        .add_rules(path_beneath_rules(DEVICES, device))?
+        .add_rules(path_beneath_rules(&sandbox.read, read))?
+        .add_rules(path_beneath_rules(&sandbox.write, all))?
+        .add_rules(path_beneath_rules([scratch], all))?;
+    let ruleset = if sandbox.device {
+        ruleset.add_rules(path_beneath_rules(cuda_devices(), device))?.add_rules(path_beneath_rules([TASKS], task))?
+    } else {
+        ruleset
+    };
+    ruleset.restrict_self().map(drop)
+}
+
+fn cuda_devices() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir("/dev").into_iter().flatten().flatten();
+    let names = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("nvidia"));
+    names.map(|entry| entry.path()).collect()
+}
+
+/// Refuses sockets and `io_uring`. The CUDA driver looks for its helpers over Unix sockets.
+fn system_calls(sandbox: &Sandbox) -> Result<BpfProgram, String> {
+    let sockets = if sandbox.device {
+        let unix = libc::AF_UNIX.unsigned_abs().into();
+        let other = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, unix);
+        vec![rule(other)?]
+    } else {
+        Vec::new()
+    };
+    let calls = BTreeMap::from([(libc::SYS_socket, sockets), (libc::SYS_io_uring_setup, Vec::new())]);
+    let refusal = SeccompAction::Errno(libc::EACCES.unsigned_abs());
+    let arch = TargetArch::try_from(env::consts::ARCH).map_err(|error| format!("seccomp: {error}"))?;
+    let filter = SeccompFilter::new(calls, SeccompAction::Allow, refusal, arch);
+    filter.and_then(BpfProgram::try_from).map_err(|error| format!("seccomp: {error}"))
+}
+
+fn rule(condition: Result<SeccompCondition, seccompiler::BackendError>) -> Result<SeccompRule, String> {
+    let rule = condition.and_then(|condition| SeccompRule::new(vec![condition]));
+    rule.map_err(|error| format!("seccomp: {error}"))
+}

@@ -1,0 +1,242 @@
+//! The loop: requests in, children forked, ends reported, nothing left behind.
+//!
+//! It does not know what the children compute. It runs detached from Python and attaches only to fork. The end of t2t is
+//! seen as the end of its socket, whatever killed it; the end of the server is survived by no child, because they asked
+//! to die with it.
+
+use std::{
+    io,
+    os::fd::AsFd,
+    time::{Duration, Instant},
+};
+
+use libc::pid_t;
+use nix::{
+    poll::{PollFd, PollFlags, PollTimeout, poll},
+    sys::{signal::SigSet, signal::Signal, signalfd::SignalFd},
+    unistd::{Pid, getpid},
+};
+use pyo3::prelude::*;
+use t2t_protocol::{End, Finished, FromWorker, Request, ToWorker};
+
+use crate::{
+    action::{Action, Before, Ends, Pipes},
+    channel::Secret,
+    child::{self, Plan},
+    control::{Control, Peer},
+    kin::{self, Mark},
+    sandbox::Interpreter,
+};
+
+/// How long a child may run unobserved.
+const TICK: Duration = Duration::from_millis(20);
+/// How long to wait between two looks at what a child left behind.
+const SWEEP: Duration = Duration::from_millis(2);
+/// How long processes that were killed may take to go. Only one that hangs in the kernel takes longer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Whether to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Serve,
+    Leave,
+}
+
+/// The fork server.
+#[derive(Debug)]
+pub struct Server {
+    control: Control,
+    signals: SignalFd,
+    interpreter: Interpreter,
+    pid: Pid,
+    actions: Vec<Action>,
+}
+
+impl Server {
+    /// Serves over a socket. The signals that it reads must be blocked.
+    pub fn new(control: Control, signals: SignalFd, interpreter: Interpreter) -> io::Result<Self> {
+        control.stop_blocking()?;
+        Ok(Self { control, signals, interpreter, pid: getpid(), actions: Vec::new() })
+    }
+
+    /// Serves until t2t has gone or says so. No child is left then.
+    pub fn run(mut self) {
+        while self.turn() == Next::Serve {}
+        self.end_everything();
+    }
+
+    fn turn(&mut self) -> Next {
+        self.wait();
+        self.control.flush();
+        if self.hear_signals() == Next::Leave || self.hear_client() == Next::Leave {
+            return Next::Leave;
+        }
+        self.look_after_actions();
+        Next::Serve
+    }
+
+    /// Waits until something is to be done.
+    fn wait(&self) {
+        let mut events = PollFlags::POLLIN;
+        events.set(PollFlags::POLLOUT, self.control.has_unsent());
+        let mut sources =
+            vec![PollFd::new(self.control.as_fd(), events), PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
+        let outputs = self.actions.iter().flat_map(Action::descriptors);
+        sources.extend(outputs.map(|output| PollFd::new(output, PollFlags::POLLIN)));
+        // A signal is no reason to fail: the next turn looks at everything.
+        poll(&mut sources, self.timeout()).ok();
+    }
+
+    fn timeout(&self) -> PollTimeout {
+        let sweeping = self.actions.iter().any(|action| action.ended().is_some());
+        match (self.actions.is_empty(), sweeping) {
+            (true, _) => PollTimeout::NONE,
+            (false, true) => PollTimeout::try_from(SWEEP).unwrap_or(PollTimeout::ZERO),
+            (false, false) => PollTimeout::try_from(TICK).unwrap_or(PollTimeout::ZERO),
+        }
+    }
+
+    fn hear_signals(&mut self) -> Next {
+        while let Ok(Some(signal)) = self.signals.read_signal() {
+            if signal.ssi_signo != Signal::SIGCHLD as u32 {
+                return Next::Leave;
+            }
+            self.reap_orphans();
+        }
+        Next::Serve
+    }
+
+    fn hear_client(&mut self) -> Next {
+        let peer = self.control.receive();
+        loop {
+            match self.control.next_message() {
+                Ok(Some(ToWorker::Run(request))) => self.start(&request),
+                Ok(Some(ToWorker::Cancel { id })) => self.cancel(id),
+                Ok(None) if peer == Peer::Present => return Next::Serve,
+                // A second hello is no protocol, and neither is what does not parse.
+                Ok(Some(ToWorker::Shutdown | ToWorker::Hello(_)) | None) | Err(_) => return Next::Leave,
+            }
+        }
+    }
+
+    fn cancel(&mut self, id: u64) {
+        for action in self.actions.iter_mut().filter(|action| action.id == id) {
+            action.stop(End::Cancelled);
+        }
+    }
+
+    fn start(&mut self, request: &Request) {
+        match self.fork(request) {
+            Ok(action) => {
+                let started = FromWorker::Started { id: action.id, pid: action.pid };
+                self.control.send(&started).expect("two numbers fit a frame");
+                self.actions.push(action);
+            }
+            Err(reason) => self.report_end(Finished::bare(request.id, End::Refused(reason))),
+        }
+    }
+
+    fn fork(&self, request: &Request) -> Result<Action, String> {
+        let threads = kin::own_threads();
+        if threads != 1 {
+            return Err(format!("the server has {threads} threads, and only one of them would live in the child"));
+        }
+        let secret = Secret::draw().map_err(|error| format!("/dev/urandom: {error}"))?;
+        let (pipes, Ends { stdout, stderr, reply }) = Pipes::new().map_err(|error| format!("pipes: {error}"))?;
+        let mark = Mark::of_slot(self.free_slot());
+        let before = Before::now(self.pid.as_raw());
+        let (interpreter, server) = (&self.interpreter, self.pid);
+        let plan = Plan { request, interpreter, server, mark, secret, stdout, stderr, reply };
+        let pid = Python::attach(|py| fork(py, plan)).map_err(|error| format!("fork: {error}"))?;
+        Ok(Action::new(request, pid, mark, secret, pipes, before))
+    }
+
+    fn free_slot(&self) -> usize {
+        let taken = |slot| self.actions.iter().any(|action| action.mark == Mark::of_slot(slot));
+        (0..self.actions.len()).find(|slot| !taken(*slot)).unwrap_or(self.actions.len())
+    }
+
+    fn look_after_actions(&mut self) {
+        let now = Instant::now();
+        for action in &mut self.actions {
+            action.read();
+            action.check(now);
+        }
+        let mut index = 0;
+        while index < self.actions.len() {
+            if self.has_gone(index, now) {
+                let finished = self.actions.remove(index).finish(now);
+                self.report_end(finished);
+            } else {
+                index += 1;
+            }
+        }
+    }
+
+    /// Says whether nothing of an action is left, or nothing that can be killed.
+    fn has_gone(&mut self, index: usize, now: Instant) -> bool {
+        let Some(ended) = self.actions[index].ended() else { return false };
+        let survivors: Vec<pid_t> = self.orphans().into_iter().filter(|pid| self.belongs(*pid, index)).collect();
+        self.actions[index].sweep(&survivors);
+        survivors.is_empty() || now.duration_since(ended) > PATIENCE
+    }
+
+    /// Lists the processes that were handed over to the server when their parents died.
+    fn orphans(&self) -> Vec<pid_t> {
+        let mut children = kin::children_of(self.pid.as_raw());
+        children.retain(|pid| self.actions.iter().all(|action| action.pid != *pid));
+        children
+    }
+
+    /// Says whether an orphan is to end with this action: it is marked as its own, or as nobody's.
+    fn belongs(&self, orphan: pid_t, index: usize) -> bool {
+        let mark = Mark::of(orphan);
+        let mut others = self.actions.iter().enumerate().filter(|(other, _)| *other != index);
+        !others.any(|(_, action)| Some(action.mark) == mark && action.ended().is_none())
+    }
+
+    fn reap_orphans(&self) {
+        for orphan in self.orphans() {
+            kin::reap(orphan);
+        }
+    }
+
+    fn report_end(&mut self, finished: Finished) {
+        let id = finished.id;
+        if let Err(error) = self.control.send(&FromWorker::Finished(Box::new(finished))) {
+            let short = Finished::bare(id, End::BadReply(error.to_string()));
+            let short = FromWorker::Finished(Box::new(short));
+            self.control.send(&short).expect("an end without its output fits a frame");
+        }
+    }
+
+    /// Kills all children and whatever they left, and waits for it.
+    fn end_everything(&mut self) {
+        let started = Instant::now();
+        loop {
+            let children = kin::children_of(self.pid.as_raw());
+            if children.is_empty() || started.elapsed() > PATIENCE {
+                return;
+            }
+            for child in children {
+                kin::kill_group(child);
+                kin::reap(child);
+            }
+            std::thread::sleep(SWEEP);
+        }
+    }
+}
+
+/// Forks through Python, whose own state must follow. In the child it does not return.
+fn fork(py: Python<'_>, plan: Plan<'_>) -> PyResult<pid_t> {
+    let pid: pid_t = py.import("os")?.call_method0("fork")?.extract()?;
+    if pid == 0 {
+        child::live(py, plan);
+    }
+    Ok(pid)
+}
+
+/// Lists the signals that the server reads instead of being interrupted by them.
+pub fn signals() -> SigSet {
+    [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGCHLD].into_iter().collect()
+}
