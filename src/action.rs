@@ -1,0 +1,268 @@
+//! What t2t does: phases, actions and what one asks of another.
+//!
+//! It does not know whether an action is stale, nor how it is performed.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+use crate::manifest::Fact;
+use crate::path::RepoPath;
+
+/// A kind of action.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// What torch says of the op.
+    Analyze,
+    /// A generator writes a kernel file.
+    Generate,
+    /// Kernels for the target devices, with no GPU.
+    Compile,
+    /// The kernel's outputs against torch.
+    Check,
+    /// The fastest configuration on this device.
+    Tune,
+    /// Torch itself, measured.
+    Baseline,
+    /// A variant, measured.
+    Bench,
+    /// The best variant of an op.
+    Select,
+    /// The op's log.
+    Log,
+    /// The log of the whole build.
+    Summary,
+}
+
+impl Phase {
+    /// All phases, in the order in which an op meets them.
+    pub const ALL: [Self; 10] = [
+        Self::Analyze,
+        Self::Generate,
+        Self::Compile,
+        Self::Check,
+        Self::Tune,
+        Self::Baseline,
+        Self::Bench,
+        Self::Select,
+        Self::Log,
+        Self::Summary,
+    ];
+
+    /// Returns the phase's name, as it stands in targets.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Analyze => "analyze",
+            Self::Generate => "generate",
+            Self::Compile => "compile",
+            Self::Check => "check",
+            Self::Tune => "tune",
+            Self::Baseline => "baseline",
+            Self::Bench => "bench",
+            Self::Select => "select",
+            Self::Log => "log",
+            Self::Summary => "summary",
+        }
+    }
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Phase {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        Self::ALL.into_iter().find(|phase| phase.name() == text).ok_or(())
+    }
+}
+
+/// The name of an action: `op:phase`, `op/variant:phase`, or `summary`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Target {
+    /// The op, or empty for the summary.
+    pub op: String,
+    /// The variant, for the phases of one.
+    pub variant: Option<String>,
+    /// The phase.
+    pub phase: Phase,
+}
+
+impl Target {
+    /// Returns the name of a phase of an op.
+    #[must_use]
+    pub fn of_op(op: &str, phase: Phase) -> Self {
+        Self { op: op.to_owned(), variant: None, phase }
+    }
+
+    /// Returns the name of a phase of a variant.
+    #[must_use]
+    pub fn of_variant(op: &str, variant: &str, phase: Phase) -> Self {
+        Self { op: op.to_owned(), variant: Some(variant.to_owned()), phase }
+    }
+
+    /// Returns the name of the summary.
+    #[must_use]
+    pub fn summary() -> Self {
+        Self { op: String::new(), variant: None, phase: Phase::Summary }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.variant, self.phase) {
+            (_, Phase::Summary) => f.write_str("summary"),
+            (Some(variant), phase) => write!(f, "{}/{variant}:{phase}", self.op),
+            (None, phase) => write!(f, "{}:{phase}", self.op),
+        }
+    }
+}
+
+impl From<Target> for String {
+    fn from(target: Target) -> Self {
+        target.to_string()
+    }
+}
+
+impl TryFrom<String> for Target {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        if text == "summary" {
+            return Ok(Self::summary());
+        }
+        let refuse = || format!("`{text}` is no target");
+        let (place, phase) = text.rsplit_once(':').ok_or_else(refuse)?;
+        let phase = phase.parse().map_err(|()| refuse())?;
+        Ok(match place.split_once('/') {
+            Some((op, variant)) => Self::of_variant(op, variant, phase),
+            None => Self::of_op(place, phase),
+        })
+    }
+}
+
+/// What a device lane runs on, as far as results depend on it: `interpreter`, or `cuda` with a model.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(into = "String", from = "String")]
+pub enum DeviceClass {
+    /// Triton's interpreter, on the CPU.
+    Interpreter,
+    /// A CUDA device of this model, as in `nvidia-h200`.
+    Cuda(String),
+}
+
+impl fmt::Display for DeviceClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Interpreter => f.write_str("interpreter"),
+            Self::Cuda(model) => f.write_str(model),
+        }
+    }
+}
+
+impl From<DeviceClass> for String {
+    fn from(class: DeviceClass) -> Self {
+        class.to_string()
+    }
+}
+
+impl From<String> for DeviceClass {
+    fn from(text: String) -> Self {
+        if text == "interpreter" { Self::Interpreter } else { Self::Cuda(text) }
+    }
+}
+
+/// What makes an action the same action across builds: its target and, where the result depends on it, the device class.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct Identity {
+    /// The action's name.
+    pub target: Target,
+    /// The device class, for phases whose results depend on it.
+    pub device: Option<DeviceClass>,
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.device {
+            Some(device) => write!(f, "{} on {device}", self.target),
+            None => write!(f, "{}", self.target),
+        }
+    }
+}
+
+/// What an edge asks of its source.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Need {
+    /// The source must pass; else the dependent is skipped.
+    Pass,
+    /// Any end of the source will do.
+    Settle,
+    /// The source must be rejected; else the dependent is skipped. A later attempt needs it of an earlier one.
+    Reject,
+}
+
+/// An edge: what an action needs of another, and which of its artifacts it reads.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Dependency {
+    /// The source.
+    pub on: Target,
+    /// What is asked of it.
+    pub need: Need,
+    /// The artifacts whose digests enter the manifest. None for an edge that only orders.
+    pub reads: &'static [&'static str],
+}
+
+/// Where an action runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lane {
+    /// One slot of the CPU lane.
+    Cpu,
+    /// All slots of the CPU lane: a measurement on the host.
+    WholeCpu,
+    /// A CUDA device.
+    Device,
+}
+
+/// A workspace file in the closure of an action, as it is now.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Source {
+    /// The digest that the key holds: semantic for Python.
+    pub meaning: Digest,
+    /// The digest of the bytes.
+    pub bytes: Digest,
+}
+
+/// One cacheable step, with everything of its manifest that is known before anything runs.
+#[derive(Clone, Debug)]
+pub struct Action {
+    /// Its name and device class.
+    pub identity: Identity,
+    /// Where it runs.
+    pub lane: Lane,
+    /// Facts known beforehand: declaration, fingerprints, source digests.
+    pub facts: BTreeMap<String, Fact>,
+    /// The closure of its kernel file, for evidence that cites lines.
+    pub sources: BTreeMap<RepoPath, Source>,
+    /// What it needs of other actions.
+    pub dependencies: Vec<Dependency>,
+    /// How long it may take. In no key.
+    pub deadline: Duration,
+}
+
+impl Action {
+    /// Returns the action's name.
+    #[must_use]
+    pub fn target(&self) -> &Target {
+        &self.identity.target
+    }
+}

@@ -1,0 +1,227 @@
+//! The command line: what people type, and what they get back.
+//!
+//! It and the reporter are the only places that print. Results go to standard output, everything else to standard error.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+
+use crate::action::Phase;
+use crate::session::DeviceChoice;
+
+mod build;
+mod context;
+mod doctor;
+mod error;
+mod inspect;
+mod tidy;
+
+use self::error::CliError;
+
+/// What `t2t --version` says: the version, and how the binary was built.
+const LONG_VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("T2T_PROFILE"), ")");
+
+/// A declarative build system for repositories of Torch-to-Triton kernels
+#[derive(Debug, Parser)]
+#[command(name = "t2t", version = LONG_VERSION, max_term_width = 100, infer_subcommands = false)]
+struct Cli {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What every command takes.
+#[derive(Debug, Args)]
+struct Common {
+    /// The Python that has torch and triton (default: $T2T_PYTHON, $VIRTUAL_ENV, the workspace's .venv, t2t's own folder)
+    #[arg(long, global = true, value_name = "PATH")]
+    python: Option<PathBuf>,
+    /// Where kernels are checked and measured: auto, cuda, cuda:N, cpu (Triton's interpreter)
+    #[arg(long, global = true, value_name = "DEVICE", default_value = "auto", value_parser = device)]
+    device: DeviceChoice,
+    /// Say only what failed, and the result
+    #[arg(long, short, global = true)]
+    quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Bring everything, or the named targets, up to date
+    Build(BuildArguments),
+    /// Say what is up to date and what is not
+    Status(Targets),
+    /// Say why an action is stale, or what its result depends on
+    Explain {
+        /// As in softmax/v2_tiling:check, softmax:log, softmax
+        #[arg(required = true)]
+        targets: Vec<String>,
+    },
+    /// Print the graph of actions
+    Graph {
+        #[command(flatten)]
+        targets: Targets,
+        /// How it is written
+        #[arg(long, value_enum, default_value = "dot")]
+        format: GraphFormat,
+    },
+    /// Print an op's log
+    Log {
+        /// The op
+        op: String,
+    },
+    /// Print what the compiler made of a variant's kernels
+    Ir {
+        /// As in softmax/v4_optimized
+        target: String,
+        /// Which stage
+        #[arg(long, value_enum, default_value = "ptx")]
+        stage: Stage,
+        /// Only kernels with this name
+        #[arg(long)]
+        kernel: Option<String>,
+        /// All compilations of a kernel, not only the first
+        #[arg(long)]
+        all: bool,
+    },
+    /// Print the JSON Schema of ops.yaml
+    Schema,
+    /// Say what this machine has and what it lacks
+    Doctor,
+    /// Remove logs/ and, with --cache, cache/
+    Clean {
+        /// The store too: every result is lost
+        #[arg(long)]
+        cache: bool,
+    },
+    /// Print a completion script
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Which targets.
+#[derive(Debug, Args, Clone)]
+struct Targets {
+    /// Ops or targets: `softmax`, `softmax/v2_tiling`, `softmax:check`, "softmax, gelu" (default: everything)
+    targets: Vec<String>,
+    /// An op; may be given several times
+    #[arg(long, value_name = "OP")]
+    op: Vec<String>,
+    /// Only these variants
+    #[arg(long, value_name = "VARIANT")]
+    variant: Vec<String>,
+    /// Only this phase
+    #[arg(long, value_name = "PHASE", value_parser = phase)]
+    phase: Option<Phase>,
+}
+
+#[derive(Debug, Args)]
+struct BuildArguments {
+    #[command(flatten)]
+    targets: Targets,
+    /// How many actions run at once on the CPU (default: the number of cores)
+    #[arg(long, short, value_name = "N")]
+    jobs: Option<usize>,
+    /// Run what is named, whatever is known
+    #[arg(long)]
+    force: bool,
+    /// Say what would run and why, and run nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Go on after a rejection with all that does not need it (the default)
+    #[arg(long, conflicts_with = "fail_fast")]
+    keep_going: bool,
+    /// Start nothing new after a rejection
+    #[arg(long)]
+    fail_fast: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum GraphFormat {
+    Dot,
+    Mermaid,
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Stage {
+    Ttir,
+    Ttgir,
+    Llir,
+    Ptx,
+    Cubin,
+}
+
+impl Stage {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Ttir => "ttir",
+            Self::Ttgir => "ttgir",
+            Self::Llir => "llir",
+            Self::Ptx => "ptx",
+            Self::Cubin => "cubin",
+        }
+    }
+}
+
+/// Runs the command line of this process and returns its exit code: 0 done, 1 a kernel was rejected, 2 bad use or bad ops.yaml, 3 the
+/// machine failed, 130 interrupted.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(cli) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            error.print();
+            ExitCode::from(error.code())
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<u8, CliError> {
+    let common = &cli.common;
+    match cli.command {
+        Command::Build(arguments) if arguments.dry_run => inspect::dry_run(common, &arguments),
+        Command::Build(arguments) => build::build(common, &arguments),
+        Command::Status(targets) => inspect::status(common, &targets),
+        Command::Explain { targets } => inspect::explain(common, &targets),
+        Command::Graph { targets, format } => inspect::graph(common, &targets, format),
+        Command::Log { op } => inspect::log(common, &op),
+        Command::Ir { target, stage, kernel, all } => {
+            let wanted = if all { inspect::Kernels::All } else { inspect::Kernels::First };
+            inspect::ir(common, &target, stage.name(), kernel.as_deref(), wanted)
+        }
+        Command::Schema => {
+            context::print(&format!("{:#}\n", crate::spec::schema::schema()));
+            Ok(0)
+        }
+        Command::Doctor => doctor::doctor(common),
+        Command::Clean { cache } => tidy::clean(if cache { tidy::What::LogsAndStore } else { tidy::What::Logs }),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "t2t", &mut script);
+            context::print(&String::from_utf8_lossy(&script));
+            Ok(0)
+        }
+    }
+}
+
+fn device(text: &str) -> Result<DeviceChoice, String> {
+    match text.split_once(':') {
+        None if text == "auto" => Ok(DeviceChoice::Auto),
+        None if text == "cuda" => Ok(DeviceChoice::Cuda),
+        None if text == "cpu" => Ok(DeviceChoice::Cpu),
+        Some(("cuda", number)) => {
+            number.parse().map(DeviceChoice::CudaNumber).map_err(|_| format!("`{number}` is no number"))
+        }
+        _ => Err("it is one of auto, cuda, cuda:N, cpu".to_owned()),
+    }
+}
+
+fn phase(text: &str) -> Result<Phase, String> {
+    let names: Vec<&str> = Phase::ALL.into_iter().map(Phase::name).collect();
+    text.parse().map_err(|()| format!("it is one of {}", names.join(", ")))
+}

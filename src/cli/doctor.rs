@@ -1,0 +1,49 @@
+//! `t2t doctor`: what this machine has, and what it lacks.
+
+use std::env;
+
+use t2t_protocol::{Landlock, ServerKind};
+
+use super::error::CliError;
+use super::{Common, context};
+use crate::device;
+use crate::interrupt::Interrupt;
+use crate::session::Probing;
+
+/// Runs the command.
+pub fn doctor(common: &Common) -> Result<u8, CliError> {
+    let session = context::open(common, Probing::Allowed, &Interrupt::default())?;
+    let mut lines = Vec::new();
+    if let Some(python) = context::python(common, session.root.clone()) {
+        lines.push(format!("python: {} ({})", python.path.display(), python.found));
+    }
+    for (name, version) in session.toolchain.iter().flat_map(|toolchain| &toolchain.versions) {
+        lines.push(format!("{name}: {version}"));
+    }
+    match session.pool.hello(ServerKind::Compiled) {
+        Ok(hello) => {
+            lines.push(format!("worker: {}", hello.worker));
+            lines.push(format!("sandbox: {}", hello.landlock));
+            if hello.landlock == Landlock(0) {
+                lines.push("hint: this kernel has no Landlock: kernel code can read and write what you can".to_owned());
+            }
+            lines.extend(
+                hello.missing.iter().map(|missing| format!("missing: {} ({})", missing.module, missing.reason)),
+            );
+        }
+        Err(error) => lines.push(format!("worker: {error}")),
+    }
+    let devices = device::devices(env::var("CUDA_VISIBLE_DEVICES").ok().as_deref(), None);
+    lines.extend(
+        devices.iter().map(|device| {
+            format!("cuda:{}: {}, {}, driver {}", device.number, device.name, device.uuid, device.driver)
+        }),
+    );
+    if devices.is_empty() {
+        lines.push("cuda: no device; kernels run in Triton's interpreter".to_owned());
+    }
+    let locks = device::lock_folder(env::var("T2T_LOCK_DIR").ok().as_deref());
+    lines.push(format!("device locks: {}", locks.display()));
+    context::print(&(lines.join("\n") + "\n"));
+    Ok(0)
+}

@@ -1,0 +1,102 @@
+//! What ends a command early: the message, a hint, and the exit code.
+
+use crate::engine::EngineError;
+use crate::graph::pick::Unknown;
+use crate::problem::{self, Problem};
+use crate::session::NoSession;
+
+/// Why a command ended early.
+#[derive(Debug)]
+pub enum CliError {
+    /// Bad use: exit 2.
+    Use {
+        /// What is wrong.
+        message: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
+    /// A bad ops.yaml: exit 2.
+    Spec(Vec<Problem>),
+    /// The machine failed: exit 3.
+    Machine {
+        /// What failed.
+        message: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
+    /// The user asked to stop: exit 130.
+    Interrupted,
+}
+
+impl CliError {
+    /// Returns the exit code.
+    pub fn code(&self) -> u8 {
+        match self {
+            Self::Use { .. } | Self::Spec(_) => 2,
+            Self::Machine { .. } => 3,
+            Self::Interrupted => 130,
+        }
+    }
+
+    /// Prints the message to standard error.
+    pub fn print(&self) {
+        let text = match self {
+            Self::Use { message, hint } | Self::Machine { message, hint } => {
+                let hint = hint.as_ref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+                format!("error: {message}{hint}")
+            }
+            Self::Spec(problems) => problem::render(problems).trim_end().to_owned(),
+            Self::Interrupted => "interrupted".to_owned(),
+        };
+        super::context::say(&text);
+    }
+
+    /// Returns bad use with a hint.
+    pub fn misuse(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Use { message: message.into(), hint: Some(hint.into()) }
+    }
+
+    /// Returns a failure of the machine.
+    pub fn machine(message: impl Into<String>) -> Self {
+        Self::Machine { message: message.into(), hint: None }
+    }
+}
+
+impl From<NoSession> for CliError {
+    fn from(error: NoSession) -> Self {
+        let message = error.to_string();
+        match error {
+            NoSession::Spec(problems) => Self::Spec(problems),
+            NoSession::Use { message, hint } => Self::Use { message, hint: Some(hint) },
+            NoSession::Machine { message, hint } => Self::Machine { message, hint },
+            NoSession::Worker(worker) => Self::Machine { message, hint: worker.hint().map(str::to_owned) },
+            NoSession::Interrupted => Self::Interrupted,
+            NoSession::Graph(_) => Self::Machine { message, hint: Some("this is a defect of t2t".to_owned()) },
+        }
+    }
+}
+
+impl From<Unknown> for CliError {
+    fn from(unknown: Unknown) -> Self {
+        Self::misuse(unknown.message, unknown.hint)
+    }
+}
+
+impl From<EngineError> for CliError {
+    fn from(error: EngineError) -> Self {
+        let message = error.to_string();
+        match error {
+            EngineError::Template(error) => Self::Use { message, hint: error.hint },
+            EngineError::NoTemplate { .. } => {
+                Self::misuse(message, "name another template with `log: {template: …}` in ops.yaml")
+            }
+            EngineError::Store(_) | EngineError::Vanishing(_) => Self::machine(message),
+        }
+    }
+}
+
+impl From<std::io::Error> for CliError {
+    fn from(error: std::io::Error) -> Self {
+        Self::machine(error.to_string())
+    }
+}

@@ -1,0 +1,254 @@
+//! The commands that look and run nothing: dry run, `status`, `explain`, `graph`, `log`, `ir`.
+
+use std::io::Read;
+
+use flate2::read::GzDecoder;
+use serde_json::Value;
+
+use super::error::CliError;
+use super::{BuildArguments, Common, GraphFormat, Targets, context};
+use crate::action::{Phase, Target};
+use crate::decide::{History, Why};
+use crate::dot::{self, Format};
+use crate::engine::local::log_path;
+use crate::explain;
+use crate::graph::pick::{Force, Selection, named, pick};
+use crate::graph::{Index, Wanted};
+use crate::interrupt::Interrupt;
+use crate::manifest::Manifest;
+use crate::record::Outcome;
+use crate::schedule::{Schedule, Settled, Step};
+use crate::session::{Probing, Session};
+use crate::store::cas::Cas;
+use crate::store::journal::Journal;
+
+/// What would become of an action.
+struct Plan {
+    index: Index,
+    settled: Settled,
+    /// Why it would run, in words.
+    why: Vec<String>,
+    manifest: Option<Manifest>,
+}
+
+/// Prints a line for every action that would run: its target, then the reasons.
+pub fn dry_run(common: &Common, arguments: &BuildArguments) -> Result<u8, CliError> {
+    let session = context::open(common, Probing::Allowed, &Interrupt::default())?;
+    let force = if arguments.force { Force::Named } else { Force::Stale };
+    let wanted = pick(&session.graph, &arguments.targets.selection(), force)?;
+    let plans = plans(&session, &wanted)?;
+    let lines = plans.iter().filter(|plan| plan.settled == Settled::Planned);
+    let lines: Vec<String> =
+        lines.map(|plan| format!("{} {}\n", session.graph.action(plan.index).target(), plan.why.join("; "))).collect();
+    context::print(&lines.concat());
+    session.sources.save()?;
+    Ok(0)
+}
+
+/// Prints how each op stands: what is up to date, what is stale, what is rejected.
+pub fn status(common: &Common, targets: &Targets) -> Result<u8, CliError> {
+    let session = context::open(common, Probing::Never, &Interrupt::default())?;
+    let wanted = pick(&session.graph, &targets.selection(), Force::Stale)?;
+    let plans = plans(&session, &wanted)?;
+    for plan in &plans {
+        let target = session.graph.action(plan.index).target();
+        let line = match &plan.settled {
+            Settled::Planned => format!("stale     {target}  {}", plan.why.join("; ")),
+            Settled::Skipped(on) => format!("skipped   {target}  after {on}"),
+            settled => match settled.record().map(|record| &record.outcome) {
+                Some(Outcome::Rejected { class }) => format!("rejected  {target}  {class}"),
+                _ => continue,
+            },
+        };
+        context::print(&(line + "\n"));
+    }
+    let stale = plans.iter().filter(|plan| plan.settled == Settled::Planned).count();
+    let fresh = plans.iter().filter(|plan| plan.settled.record().is_some()).count();
+    context::print(&format!("{fresh} up to date, {stale} stale, of {} actions\n", plans.len()));
+    Ok(0)
+}
+
+/// Prints, for every action that is named, whether it is stale and why, and what its result depends on.
+pub fn explain(common: &Common, targets: &[String]) -> Result<u8, CliError> {
+    let session = context::open(common, Probing::Never, &Interrupt::default())?;
+    let selection = Selection { targets: targets.to_vec(), ..Selection::default() };
+    let wanted = pick(&session.graph, &selection, Force::Stale)?;
+    let named = named(&session.graph, &selection)?;
+    for plan in plans(&session, &wanted)?.iter().filter(|plan| named.contains(&plan.index)) {
+        context::print(&told(&session, plan));
+    }
+    Ok(0)
+}
+
+fn told(session: &Session, plan: &Plan) -> String {
+    let target = session.graph.action(plan.index).target();
+    let state = match &plan.settled {
+        Settled::Planned => "stale".to_owned(),
+        Settled::Fresh(_) => "fresh".to_owned(),
+        Settled::Restored(_) => "fresh: an earlier result comes back".to_owned(),
+        Settled::Skipped(on) => format!("skipped after {on}"),
+        Settled::Ran(_) | Settled::Lost(_) => "settled".to_owned(),
+    };
+    let mut text = format!("{target}: {state}\n");
+    for reason in &plan.why {
+        text += &format!("  because {reason}\n");
+    }
+    if let Some(manifest) = &plan.manifest {
+        text += &format!("  key {}\n", manifest.key());
+        for (name, fact) in &manifest.facts {
+            text += &format!("    {name} = {fact}\n");
+        }
+    }
+    for (path, seen) in plan.settled.record().iter().flat_map(|record| &record.discovered) {
+        text += &format!("    discovered {path} = {seen:?}\n");
+    }
+    text
+}
+
+/// Decides every wanted action as a build would, and runs none.
+fn plans(session: &Session, wanted: &Wanted) -> Result<Vec<Plan>, CliError> {
+    let history = Journal::open(&session.cache).load()?.history;
+    let cas = Cas::open(&session.cache);
+    let mut schedule = Schedule::new(&session.graph, wanted.clone());
+    let mut plans = Vec::new();
+    while let Some(step) = schedule.next_step(&history, &|path, like| session.sources.seen(path, like)) {
+        let plan = match step {
+            Step::Settled(index) => {
+                let settled = schedule.settled(index).cloned().expect("it settled");
+                let manifest = settled.record().and_then(|record| stored(&cas, record.key));
+                Plan { index, settled, why: Vec::new(), manifest }
+            }
+            Step::Run { index, manifest, why } => {
+                schedule.finish(index, Settled::Planned);
+                let why = words(&cas, &why, &manifest);
+                Plan { index, settled: Settled::Planned, why, manifest: Some(manifest) }
+            }
+        };
+        plans.push(plan);
+    }
+    plans.sort_by_key(|plan| plan.index);
+    Ok(plans)
+}
+
+fn words(cas: &Cas, why: &Why, manifest: &Manifest) -> Vec<String> {
+    let old = match why {
+        Why::Changed { old } => stored(cas, *old),
+        _ => None,
+    };
+    explain::reasons(why, old.as_ref(), manifest).iter().map(ToString::to_string).collect()
+}
+
+fn stored(cas: &Cas, key: crate::digest::Digest) -> Option<Manifest> {
+    cas.get(key).ok().and_then(|bytes| Manifest::decode(&bytes))
+}
+
+/// Prints the graph.
+pub fn graph(common: &Common, targets: &Targets, format: GraphFormat) -> Result<u8, CliError> {
+    let session = context::open(common, Probing::Never, &Interrupt::default())?;
+    let wanted = pick(&session.graph, &targets.selection(), Force::Stale)?;
+    let format = match format {
+        GraphFormat::Dot => Format::Dot,
+        GraphFormat::Mermaid => Format::Mermaid,
+        GraphFormat::Json => Format::Json,
+    };
+    context::print(&dot::write(&session.graph, &wanted.wanted, format));
+    Ok(0)
+}
+
+/// Prints the log of an op, as the store has it.
+pub fn log(common: &Common, op: &str) -> Result<u8, CliError> {
+    let session = context::open(common, Probing::Never, &Interrupt::default())?;
+    let target = Target::of_op(op, Phase::Log);
+    let wanted =
+        pick(&session.graph, &Selection { targets: vec![target.to_string()], ..Selection::default() }, Force::Stale)?;
+    let history = history(&session)?;
+    let index = session.graph.find(&target).filter(|index| wanted.wanted[index.number()]);
+    let record = index.and_then(|index| history.last(&session.graph.action(index).identity));
+    let Some(blob) = record.and_then(|record| record.outputs.get("page")) else {
+        return Err(CliError::misuse(format!("`{op}` has no log yet"), format!("run `t2t build {op}`")));
+    };
+    let bytes = Cas::open(&session.cache)
+        .get(blob.digest)
+        .map_err(|error| CliError::misuse(format!("{}: {error}", log_path(op)), format!("run `t2t build {op}`")))?;
+    context::print(&String::from_utf8_lossy(&bytes));
+    Ok(0)
+}
+
+fn history(session: &Session) -> Result<History, CliError> {
+    Ok(Journal::open(&session.cache).load()?.history)
+}
+
+/// Which of a variant's compiled kernels are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kernels {
+    /// The first compilation of each kernel.
+    First,
+    /// Every compilation.
+    All,
+}
+
+/// Prints a stage of a variant's compiled kernels: text with a heading for each, or the bytes of one cubin.
+pub fn ir(common: &Common, target: &str, stage: &str, kernel: Option<&str>, kernels: Kernels) -> Result<u8, CliError> {
+    let session = context::open(common, Probing::Never, &Interrupt::default())?;
+    let place = target.split(':').next().unwrap_or(target);
+    let Some((op, variant)) = place.split_once('/') else {
+        return Err(CliError::misuse(
+            format!("`{target}` names no variant"),
+            "write it as in `t2t ir softmax/v4_optimized`",
+        ));
+    };
+    let selection = Selection { targets: vec![format!("{place}:compile")], ..Selection::default() };
+    named(&session.graph, &selection)?;
+    let index = session.graph.find(&Target::of_variant(op, variant, Phase::Compile)).expect("it was picked");
+    let history = history(&session)?;
+    let outputs =
+        history.last(&session.graph.action(index).identity).map(|record| record.outputs.clone()).unwrap_or_default();
+    let cas = Cas::open(&session.cache);
+    let artifact = |name: &str| outputs.get(name).and_then(|blob| cas.get(blob.digest).ok());
+    let (Some(resources), Some(archive)) = (artifact("resources"), artifact("triton.tar.gz")) else {
+        return Err(CliError::misuse(format!("`{place}` is not compiled"), format!("run `t2t build {place}:compile`")));
+    };
+    let resources: Value = serde_json::from_slice(&resources).unwrap_or_default();
+    let mut shown: Vec<&str> = Vec::new();
+    for row in resources["kernels"].as_array().into_iter().flatten() {
+        let name = row["kernel"].as_str().unwrap_or_default();
+        let again = shown.contains(&name) && kernels == Kernels::First;
+        if again || kernel.is_some_and(|wanted| wanted != name) {
+            continue;
+        }
+        shown.push(name);
+        let member = row["stages"][stage].as_str().unwrap_or_default();
+        let bytes = member_of(&archive, member)?;
+        print_stage(row, stage, &bytes);
+    }
+    if shown.is_empty() {
+        return Err(CliError::misuse(format!("`{place}` has no such kernel"), "drop `--kernel`"));
+    }
+    Ok(0)
+}
+
+fn print_stage(row: &Value, stage: &str, bytes: &[u8]) {
+    if stage == "cubin" {
+        use std::io::Write;
+        let _ = std::io::stdout().lock().write_all(bytes);
+        return;
+    }
+    let config = if row["config"].is_null() { String::new() } else { format!(" {}", row["config"]) };
+    let name = row["kernel"].as_str().unwrap_or_default();
+    let target = row["target"].as_str().unwrap_or_default();
+    context::say(&format!("{name} for {target}{config} {}", row["constants"]));
+    context::print(&String::from_utf8_lossy(bytes));
+}
+
+fn member_of(archive: &[u8], wanted: &str) -> Result<Vec<u8>, CliError> {
+    let mut archive = tar::Archive::new(GzDecoder::new(archive));
+    for member in archive.entries()? {
+        let mut member = member?;
+        if member.path()?.to_str() == Some(wanted) {
+            let mut bytes = Vec::new();
+            member.read_to_end(&mut bytes)?;
+            return Ok(bytes);
+        }
+    }
+    Err(CliError::machine(format!("the archive of compiled kernels has no `{wanted}`")))
+}

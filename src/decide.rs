@@ -1,0 +1,132 @@
+//! The one staleness rule: whether an action's earlier result still stands, and if not, why.
+//!
+//! It reads no file, clock or environment: what the tree holds now is asked of a function that the caller gives.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use crate::action::{Action, Identity};
+use crate::digest::Digest;
+use crate::path::RepoPath;
+use crate::record::{Outcome, Record, Seen};
+
+/// Answers what a file is now, in the terms in which it was seen.
+pub type Tree<'a> = dyn Fn(&RepoPath, Seen) -> Seen + 'a;
+
+/// Earlier results: the last of each action, and all that are known by key.
+#[derive(Debug, Default, Clone)]
+pub struct History {
+    last: HashMap<Identity, Record>,
+    by_key: HashMap<Digest, Vec<Record>>,
+}
+
+impl History {
+    /// Adds a finished action. It becomes the action's last result. A lost one is known by no key, so that it takes no other's place.
+    pub fn add(&mut self, record: Record) {
+        if !matches!(record.outcome, Outcome::Lost { .. }) {
+            let known = self.by_key.entry(record.key).or_default();
+            known.retain(|other| other.discovered != record.discovered);
+            known.insert(0, record.clone());
+        }
+        self.last.insert(record.identity.clone(), record);
+    }
+
+    /// Drops what is known under `key`: its artifacts are lost or damaged.
+    pub fn forget(&mut self, key: Digest) {
+        self.by_key.remove(&key);
+        self.last.retain(|_, record| record.key != key);
+    }
+
+    /// Returns the last result of an action.
+    #[must_use]
+    pub fn last(&self, identity: &Identity) -> Option<&Record> {
+        self.last.get(identity)
+    }
+
+    /// Returns the results known by `key`, newest first.
+    #[must_use]
+    pub fn known(&self, key: Digest) -> &[Record] {
+        self.by_key.get(&key).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// What is to be done about an action.
+#[derive(Debug, PartialEq)]
+pub enum Decision<'a> {
+    /// Its last result stands.
+    Fresh(&'a Record),
+    /// An earlier result stands: it comes back.
+    Restore(&'a Record),
+    /// No result stands.
+    Stale(Why),
+}
+
+/// Why no result stands: data that explain, logs and tests share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Why {
+    /// It was asked for.
+    Forced,
+    /// There is no earlier result.
+    NeverRan,
+    /// The manifest differs from the last result's, whose key this is.
+    Changed {
+        /// The last result's key.
+        old: Digest,
+    },
+    /// A file that the action turned out to read is not what it was.
+    Discovered {
+        /// The file.
+        path: RepoPath,
+        /// What it was.
+        old: Seen,
+        /// What it is.
+        new: Seen,
+    },
+    /// It was rejected for a deadline that is now longer.
+    Deadline {
+        /// The deadline it missed.
+        old: Duration,
+        /// The deadline it has now.
+        new: Duration,
+    },
+    /// The last run was lost to the machine.
+    Lost,
+}
+
+/// Returns what is to be done about `action`, whose manifest has the digest `key`.
+pub fn decide<'a>(action: &Action, key: Digest, history: &'a History, tree: &Tree<'_>) -> Decision<'a> {
+    let last = history.last(&action.identity);
+    if let Some(record) = last
+        && record.key == key
+        && objection(action, record, tree).is_none()
+    {
+        return Decision::Fresh(record);
+    }
+    let standing = history.known(key).iter().find(|record| objection(action, record, tree).is_none());
+    match (standing, last) {
+        (Some(record), _) => Decision::Restore(record),
+        (None, None) => Decision::Stale(why_unknown(action, key, history, tree)),
+        (None, Some(record)) if record.key != key => Decision::Stale(Why::Changed { old: record.key }),
+        (None, Some(record)) => Decision::Stale(objection(action, record, tree).unwrap_or(Why::NeverRan)),
+    }
+}
+
+/// Returns why a result with the right key still does not stand, or None where it does.
+fn objection(action: &Action, record: &Record, tree: &Tree<'_>) -> Option<Why> {
+    if matches!(record.outcome, Outcome::Lost { .. }) {
+        return Some(Why::Lost);
+    }
+    if record.outcome.is_timeout() && action.deadline > record.deadline() {
+        return Some(Why::Deadline { old: record.deadline(), new: action.deadline });
+    }
+    record.discovered.iter().find_map(|(path, &old)| {
+        let new = tree(path, old);
+        (new != old).then(|| Why::Discovered { path: path.clone(), old, new })
+    })
+}
+
+/// Returns why an action without a last result has none that stands: another workspace's result may be known by key.
+fn why_unknown(action: &Action, key: Digest, history: &History, tree: &Tree<'_>) -> Why {
+    let objections = history.known(key).iter().find_map(|record| objection(action, record, tree));
+    objections.unwrap_or(Why::NeverRan)
+}

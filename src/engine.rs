@@ -1,0 +1,515 @@
+//! The engine: the one loop in which the schedule's steps are performed on their lanes, and what comes of them is kept.
+//!
+//! It is the only place where the core and the outside meet. It formats nothing: it emits events.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::action::{Action, Lane, Phase};
+use crate::decide::History;
+use crate::device::DeviceLock;
+use crate::digest::Digest;
+use crate::engine::perform::{Job, Performed, perform};
+use crate::engine::request::{Given, Requests};
+use crate::event::Event;
+use crate::explain;
+use crate::fs;
+use crate::graph::{Index, Wanted};
+use crate::interrupt::Interrupt;
+use crate::manifest::{Manifest, canonical_json};
+use crate::path::RepoPath;
+use crate::record::{Blob, Outcome, Record, Seen};
+use crate::schedule::{Schedule, Settled, Step};
+use crate::session::Session;
+use crate::store::cas::{Cas, Unavailable};
+use crate::store::journal::Journal;
+
+mod derive;
+mod evidence;
+mod lanes;
+pub mod local;
+pub mod perform;
+pub mod request;
+
+use self::lanes::Lanes;
+
+/// How a build is run.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// How many slots the CPU lane has.
+    pub jobs: usize,
+    /// How many cores the machine has.
+    pub cores: usize,
+    /// What happens after a rejection.
+    pub after_rejection: AfterRejection,
+    /// The folder of the device locks.
+    pub locks: PathBuf,
+}
+
+/// What a build does after a kernel was rejected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AfterRejection {
+    /// Everything that does not need it goes on.
+    GoOn,
+    /// Nothing new is started.
+    Stop,
+}
+
+/// What became of a build.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// By number: what became of each wanted action that settled.
+    pub settled: Vec<Option<Settled>>,
+    /// Whether the user stopped it.
+    pub interrupted: bool,
+    /// Whether it stopped after a rejection.
+    pub stopped: bool,
+}
+
+/// Why a build cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The store cannot be read or written.
+    #[error("cannot use the store `cache/`: {0}")]
+    Store(#[from] io::Error),
+    /// A template is wrong.
+    #[error(transparent)]
+    Template(#[from] crate::render::RenderError),
+    /// A template cannot be read.
+    #[error("{path}: {message}")]
+    NoTemplate {
+        /// Its place in the workspace.
+        path: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// Blobs keep vanishing.
+    #[error("artifacts in the store keep vanishing; the last was {0}")]
+    Vanishing(Digest),
+}
+
+/// How often a build starts over because an artifact turned out to be lost or damaged.
+const RESTARTS: usize = 8;
+
+/// How often the loop looks whether the user asked to stop.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Builds the wanted part of the session's graph. `emit` is told what happens, on this thread.
+pub fn build(
+    session: &Session,
+    wanted: &Wanted,
+    settings: &Settings,
+    interrupt: &Interrupt,
+    emit: &mut dyn FnMut(Event),
+) -> Result<Report, EngineError> {
+    let mut journal = Journal::open(&session.cache);
+    let loaded = journal.load()?;
+    if loaded.damaged > 0 {
+        emit(Event::Warning { text: format!("{} damaged lines of cache/journal are ignored", loaded.damaged) });
+    }
+    let cas = Cas::open(&session.cache);
+    let mut history = loaded.history;
+    let mut wanted = wanted.clone();
+    for _ in 0..RESTARTS {
+        let mut run = Run::new(session, &mut history, &mut journal, &cas, settings, interrupt, wanted.clone(), emit);
+        match run.to_the_end() {
+            Ok(report) => return Ok(report),
+            Err(Stop::Error(error)) => return Err(error),
+            Err(Stop::Lost { blob, source }) => {
+                let ran = run.ran();
+                emit(Event::Warning { text: format!("{blob}; the action that made it runs again") });
+                history.forget(source);
+                // What was forced and has run is not forced again.
+                wanted.forced.iter_mut().zip(ran).for_each(|(forced, ran)| *forced &= !ran);
+            }
+        }
+    }
+    Err(EngineError::Vanishing(Digest::of(b"")))
+}
+
+/// Why a run of the loop ended early.
+enum Stop {
+    Error(EngineError),
+    /// An artifact is not in the store, and must be made again.
+    Lost {
+        blob: String,
+        source: Digest,
+    },
+}
+
+impl<E: Into<EngineError>> From<E> for Stop {
+    fn from(error: E) -> Self {
+        Self::Error(error.into())
+    }
+}
+
+/// What the thread of an action tells the loop.
+enum Word {
+    /// It waits for a device that somebody else holds.
+    Waiting { what: String, holder: String },
+    /// It is done.
+    Done(Index, Box<Performed>),
+}
+
+/// An action that is to run, until it is kept.
+struct Pending {
+    manifest: Manifest,
+    why: Vec<String>,
+    lane: String,
+    since: Instant,
+}
+
+/// One run of the loop.
+struct Run<'a> {
+    session: &'a Session,
+    history: &'a mut History,
+    journal: &'a mut Journal,
+    cas: &'a Cas,
+    settings: &'a Settings,
+    interrupt: &'a Interrupt,
+    emit: &'a mut dyn FnMut(Event),
+    schedule: Schedule<'a>,
+    lanes: Lanes,
+    queue: VecDeque<Index>,
+    pending: HashMap<Index, Pending>,
+    words: (Sender<Word>, Receiver<Word>),
+    scratch: PathBuf,
+    catalogue: PathBuf,
+    stopped: bool,
+}
+
+impl<'a> Run<'a> {
+    #[expect(clippy::too_many_arguments, reason = "a run is made in one place, of all that a build has")]
+    fn new(
+        session: &'a Session,
+        history: &'a mut History,
+        journal: &'a mut Journal,
+        cas: &'a Cas,
+        settings: &'a Settings,
+        interrupt: &'a Interrupt,
+        wanted: Wanted,
+        emit: &'a mut dyn FnMut(Event),
+    ) -> Self {
+        Self {
+            session,
+            history,
+            journal,
+            cas,
+            settings,
+            interrupt,
+            emit,
+            schedule: Schedule::new(&session.graph, wanted),
+            lanes: Lanes::new(settings.jobs, session.devices.iter().map(|device| device.uuid.clone()).collect()),
+            queue: VecDeque::new(),
+            pending: HashMap::new(),
+            words: channel(),
+            scratch: session.cache.join("scratch").join(std::process::id().to_string()),
+            catalogue: session.catalogue.clone(),
+            stopped: false,
+        }
+    }
+
+    /// Steps until nothing is ready and nothing runs.
+    fn to_the_end(&mut self) -> Result<Report, Stop> {
+        std::thread::scope(|scope| {
+            let ended = self.steps(scope);
+            if ended.is_err() || self.interrupt.is_set() {
+                // Children are killed, so that the scope's threads return.
+                self.session.pool.stop();
+            }
+            ended
+        })?;
+        let _ = fs::remove(&self.scratch);
+        if !self.interrupt.is_set() {
+            self.derive()?;
+        }
+        Ok(Report {
+            settled: self.session.graph.indices().map(|index| self.schedule.settled(index).cloned()).collect(),
+            interrupted: self.interrupt.is_set(),
+            stopped: self.stopped,
+        })
+    }
+
+    fn ran(&self) -> Vec<bool> {
+        let indices = self.session.graph.indices();
+        indices.map(|index| matches!(self.schedule.settled(index), Some(Settled::Ran(_)))).collect()
+    }
+
+    fn steps<'scope>(&mut self, scope: &'scope std::thread::Scope<'scope, '_>) -> Result<(), Stop>
+    where
+        'a: 'scope,
+    {
+        loop {
+            self.decide_ready()?;
+            if self.interrupt.is_set() {
+                return Ok(());
+            }
+            self.start_queued(scope)?;
+            if self.lanes.is_idle() {
+                return Ok(());
+            }
+            match self.words.1.recv_timeout(LOOK) {
+                Ok(Word::Waiting { what, holder }) => (self.emit)(Event::Waiting { what, holder }),
+                Ok(Word::Done(index, performed)) => {
+                    self.lanes.free(index);
+                    self.keep(index, *performed)?;
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => unreachable!("this run holds a sender"),
+            }
+        }
+    }
+
+    /// Takes all steps that the schedule has now: what runs Python is queued, what does not is done at once.
+    fn decide_ready(&mut self) -> Result<(), Stop> {
+        loop {
+            let sources = &self.session.sources;
+            let Some(step) = self.schedule.next_step(self.history, &|path, like| sources.seen(path, like)) else {
+                return Ok(());
+            };
+            match step {
+                Step::Settled(index) => self.tell_settled(index)?,
+                Step::Run { index, manifest, why } => {
+                    if self.stopped {
+                        continue;
+                    }
+                    let old = match &why {
+                        crate::decide::Why::Changed { old } => self.manifest(*old),
+                        _ => None,
+                    };
+                    let why = explain::reasons(&why, old.as_ref(), &manifest).iter().map(ToString::to_string).collect();
+                    let (lane, since) = ("cpu".to_owned(), Instant::now());
+                    self.pending.insert(index, Pending { manifest, why, lane, since });
+                    self.begin(index)?;
+                }
+            }
+        }
+    }
+
+    fn manifest(&self, key: Digest) -> Option<Manifest> {
+        self.cas.get(key).ok().and_then(|bytes| Manifest::decode(&bytes))
+    }
+
+    /// Performs an action that needs no child, and queues one that does.
+    fn begin(&mut self, index: Index) -> Result<(), Stop> {
+        let Some(mut performed) = self.performed_here(index)? else {
+            self.queue.push_back(index);
+            return Ok(());
+        };
+        performed.wall = self.pending[&index].since.elapsed();
+        self.tell_started(index);
+        self.keep(index, performed)
+    }
+
+    fn tell_started(&mut self, index: Index) {
+        let pending = &self.pending[&index];
+        let target = self.session.graph.action(index).target().clone();
+        (self.emit)(Event::ActionStarted { target, lane: pending.lane.clone(), why: pending.why.clone() });
+    }
+
+    /// Starts what is queued and finds a free slot, in order.
+    fn start_queued<'scope>(&mut self, scope: &'scope std::thread::Scope<'scope, '_>) -> Result<(), Stop>
+    where
+        'a: 'scope,
+    {
+        let mut waiting = VecDeque::new();
+        while let Some(index) = self.queue.pop_front() {
+            let action = self.session.graph.action(index);
+            let Some(slot) = self.lanes.take(index, action.lane) else {
+                waiting.push_back(index);
+                continue;
+            };
+            let given = self.given(index, slot.device.clone())?;
+            let job = self.requests().job(action, &given, self.scratch.join(index.number().to_string()));
+            self.pending.get_mut(&index).expect("what is queued is pending").lane = slot.name;
+            self.tell_started(index);
+            let (pool, words, locks) = (&self.session.pool, self.words.0.clone(), self.settings.locks.clone());
+            scope.spawn(move || {
+                let performed = locked(&job, &locks, &words, || perform(&job, pool));
+                let _ = words.send(Word::Done(index, Box::new(performed)));
+            });
+        }
+        self.queue = waiting;
+        Ok(())
+    }
+
+    fn requests(&self) -> Requests<'_> {
+        Requests {
+            spec: &self.session.spec,
+            inventory: &self.session.inventory,
+            root: &self.session.root,
+            catalogue: &self.catalogue,
+            cores: self.settings.cores,
+            jobs: self.settings.jobs,
+        }
+    }
+
+    /// Returns what an action gets of others beside what its manifest names: compiled kernels, the tuned configuration.
+    fn given(&self, index: Index, device: Option<String>) -> Result<Given, Stop> {
+        let mut given = Given { device, ..Given::default() };
+        for (source, _) in self.session.graph.dependencies(index) {
+            let Some(record) = self.schedule.settled(source).and_then(Settled::record) else { continue };
+            if let (Some(archive), Some(_)) = (record.outputs.get("triton.tar.gz"), &given.device) {
+                self.bytes(archive.digest)?;
+                given.warm.push(self.cas.path(archive.digest));
+            }
+            if let Some(tune) = record.outputs.get("tune") {
+                given.tune = Some(self.document(tune.digest)?);
+            }
+        }
+        Ok(given)
+    }
+
+    fn bytes(&self, digest: Digest) -> Result<Vec<u8>, Stop> {
+        self.cas.get(digest).map_err(|error| self.lost(&error))
+    }
+
+    fn document(&self, digest: Digest) -> Result<Value, Stop> {
+        let bytes = self.bytes(digest)?;
+        Ok(serde_json::from_slice(&bytes).unwrap_or_default())
+    }
+
+    fn lost(&self, error: &Unavailable) -> Stop {
+        let source = self.schedule.source_of(error.digest());
+        match source {
+            Some(source) => Stop::Lost { blob: error.to_string(), source },
+            None => Stop::Error(EngineError::Vanishing(error.digest())),
+        }
+    }
+
+    /// Keeps what came of an action: its artifacts, its manifest, its record, in this order.
+    fn keep(&mut self, index: Index, performed: Performed) -> Result<(), Stop> {
+        let action = self.session.graph.action(index);
+        let Pending { manifest, lane, .. } = self.pending.remove(&index).expect("what ran was pending");
+        let outcome = performed.outcome.clone().unwrap_or(Outcome::Lost { reason: "nothing was said".to_owned() });
+        if let Outcome::Lost { reason } = outcome {
+            if !self.interrupt.is_set() {
+                (self.emit)(Event::ActionLost {
+                    target: action.target().clone(),
+                    lane: Some(lane),
+                    reason: reason.clone(),
+                });
+            }
+            self.schedule.finish(index, Settled::Lost(reason));
+            return Ok(());
+        }
+        let outputs = self.put(action, &performed)?;
+        let key = self.cas.put(&manifest.encode())?.digest;
+        let record = Record {
+            identity: action.identity.clone(),
+            key,
+            outcome: outcome.clone(),
+            outputs,
+            discovered: self.discovered(action, &performed),
+            deadline_ms: milliseconds(action.deadline),
+            wall_ms: milliseconds(performed.wall),
+            device_ms: if action.lane == Lane::Device { milliseconds(performed.wall) } else { 0 },
+            circumstances: self.circumstances(),
+        };
+        self.journal.add(&record)?;
+        self.history.add(record.clone());
+        let target = action.target().clone();
+        (self.emit)(Event::ActionFinished { target, lane, outcome: outcome.clone(), wall: performed.wall });
+        self.tell_failure(action, &outcome, &record)?;
+        self.schedule.finish(index, Settled::Ran(record));
+        Ok(())
+    }
+
+    fn put(&self, action: &Action, performed: &Performed) -> Result<BTreeMap<String, Blob>, Stop> {
+        let mut outputs = BTreeMap::new();
+        for (name, bytes) in &performed.documents {
+            outputs.insert(name.clone(), self.cas.put(bytes)?);
+        }
+        for (name, path) in &performed.files {
+            outputs.insert(name.clone(), self.cas.put(&fs::read(path)?)?);
+        }
+        if !matches!(action.target().phase, Phase::Log | Phase::Summary) {
+            let wall = milliseconds(performed.wall);
+            let device = if action.lane == Lane::Device { wall } else { 0 };
+            let cost = json!({"wall_ms": wall, "device_ms": device});
+            outputs.insert("cost".to_owned(), self.cas.put(canonical_json(&cost).as_bytes())?);
+        }
+        Ok(outputs)
+    }
+
+    /// Returns the files that the action turned out to read, as they are now: not those its key holds, nor what t2t itself makes. A rejection that cites
+    /// lines depends on the bytes of its sources.
+    fn discovered(&self, action: &Action, performed: &Performed) -> BTreeMap<RepoPath, Seen> {
+        let sources = &self.session.sources;
+        let own =
+            |path: &RepoPath| ["cache/", "logs/", ".venv/"].iter().any(|folder| path.as_str().starts_with(folder));
+        let opened = performed.opened.iter().filter_map(|path| RepoPath::new(path).ok());
+        let opened = opened.filter(|path| !own(path) && !action.sources.contains_key(path));
+        let mut found: BTreeMap<RepoPath, Seen> =
+            opened.map(|path| (path.clone(), sources.as_discovered(&path))).collect();
+        if performed.cites {
+            found.extend(action.sources.iter().map(|(path, source)| (path.clone(), Seen::Bytes(source.bytes))));
+        }
+        found
+    }
+
+    fn circumstances(&self) -> BTreeMap<String, String> {
+        let versions = self.session.toolchain.as_ref().map(|toolchain| toolchain.versions.clone()).unwrap_or_default();
+        let python = versions.get("python").cloned().unwrap_or_default();
+        BTreeMap::from([("python".to_owned(), python), ("t2t".to_owned(), env!("CARGO_PKG_VERSION").to_owned())])
+    }
+
+    fn tell_settled(&mut self, index: Index) -> Result<(), Stop> {
+        let action = self.session.graph.action(index);
+        let target = action.target().clone();
+        let settled = self.schedule.settled(index).cloned().expect("it settled");
+        match &settled {
+            Settled::Fresh(_) => (self.emit)(Event::ActionFresh { target }),
+            Settled::Restored(record) => {
+                self.journal.add(record)?;
+                self.history.add(record.clone());
+                (self.emit)(Event::ActionRestored { target });
+            }
+            Settled::Skipped(on) => (self.emit)(Event::ActionSkipped { target, because: on.clone() }),
+            Settled::Ran(_) | Settled::Lost(_) | Settled::Planned => {}
+        }
+        if let Some(record) = settled.record() {
+            self.tell_failure(action, &record.outcome.clone(), record)?;
+        }
+        Ok(())
+    }
+
+    /// Tells of a rejection in full, and stops where that was asked for.
+    fn tell_failure(&mut self, action: &Action, outcome: &Outcome, record: &Record) -> Result<(), Stop> {
+        let Outcome::Rejected { class } = outcome else { return Ok(()) };
+        self.stopped |= self.settings.after_rejection == AfterRejection::Stop;
+        let failure = evidence::failure(record, |digest| self.document(digest))?;
+        let fault = action.target().variant.as_ref().and_then(|variant| {
+            let variant = self.session.spec.op(&action.target().op)?.variant(variant)?;
+            self.session.inventory.files.get(&variant.file)?.fault.clone()
+        });
+        let text = match fault {
+            Some(problem) if class == "source" => problem.to_string(),
+            _ => evidence::text(&failure, action.target()),
+        };
+        (self.emit)(Event::Failure { target: action.target().clone(), text });
+        Ok(())
+    }
+}
+
+/// Runs `work` under the lock of the job's device, where it has one. Whoever waits says for whom.
+fn locked(job: &Job, locks: &Path, words: &Sender<Word>, work: impl FnOnce() -> Performed) -> Performed {
+    let Some(uuid) = &job.device else { return work() };
+    let who = format!("pid {}, {} in {}", std::process::id(), job.target, job.root.display());
+    let waiting = |holder: &str| {
+        let _ = words.send(Word::Waiting { what: format!("device {uuid}"), holder: holder.to_owned() });
+    };
+    match DeviceLock::take(locks, uuid, &who, waiting) {
+        Ok(_lock) => work(),
+        Err(error) => Performed::lost(format!("cannot lock device {uuid}: {error}")),
+    }
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

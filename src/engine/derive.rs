@@ -1,0 +1,66 @@
+//! Derived files: the logs in the workspace are what the store holds, whatever became of them since.
+//!
+//! A file that somebody changed is put back, and the change is kept under `cache/replaced/`.
+
+use super::{Run, Stop, local};
+use crate::action::Phase;
+use crate::event::Event;
+use crate::fs;
+use crate::path::RepoPath;
+use crate::record::Blob;
+use crate::schedule::Settled;
+
+impl Run<'_> {
+    /// Writes every log of this build that is missing or differs from the store's.
+    pub(super) fn derive(&mut self) -> Result<(), Stop> {
+        for index in self.session.graph.indices() {
+            let target = self.session.graph.action(index).target();
+            let path = match target.phase {
+                Phase::Log => local::log_path(&target.op),
+                Phase::Summary => local::SUMMARY.to_owned(),
+                _ => continue,
+            };
+            let Some(settled) = self.schedule.settled(index) else { continue };
+            let Some(blob) = settled.record().and_then(|record| record.outputs.get(local::PAGE)) else { continue };
+            let ran = matches!(settled, Settled::Ran(_) | Settled::Restored(_));
+            self.restore(&path, *blob, if ran { Known::Rendered } else { Known::Fresh })?;
+        }
+        Ok(())
+    }
+
+    fn restore(&mut self, path: &str, blob: Blob, known: Known) -> Result<(), Stop> {
+        let Ok(path) = RepoPath::new(path) else { return Ok(()) };
+        let there = self.session.sources.bytes(&path);
+        if there == Some(blob.digest) {
+            return Ok(());
+        }
+        let bytes = self.bytes(blob.digest)?;
+        let file = path.under(&self.session.root);
+        match (there, known) {
+            (Some(edited), Known::Fresh) => self.keep_replaced(&path, &edited.short())?,
+            (None, Known::Fresh) => (self.emit)(Event::Note { text: format!("{path} was missing and is restored") }),
+            (_, Known::Rendered) => {}
+        }
+        fs::write(&file, &bytes)?;
+        self.session.sources.look_again();
+        Ok(())
+    }
+
+    /// Keeps a log that was edited by hand before it is put back.
+    fn keep_replaced(&mut self, path: &RepoPath, edited: &str) -> Result<(), Stop> {
+        let kept = format!("cache/replaced/{edited}-{}", path.as_str().trim_start_matches("logs/"));
+        fs::write(&self.session.root.join(&kept), &fs::read(&path.under(&self.session.root))?)?;
+        let text = format!("{path} was edited by hand and is restored; the edit is kept in {kept}");
+        (self.emit)(Event::Note { text });
+        Ok(())
+    }
+}
+
+/// What is known of a log's file before it is written.
+#[derive(Clone, Copy)]
+enum Known {
+    /// This build rendered it: the file is expected to differ.
+    Rendered,
+    /// It was rendered before: a file that differs was changed by somebody else.
+    Fresh,
+}

@@ -1,0 +1,53 @@
+//! Evidence of rejections: made where no child ran, and found again in what an action left.
+//!
+//! docs/design/harness.md has the form of the documents.
+
+use serde_json::{Value, json};
+
+use crate::digest::Digest;
+use crate::engine::perform::Performed;
+use crate::problem::Problem;
+use crate::record::Record;
+
+/// The class of a kernel file that cannot be used.
+pub const SOURCE: &str = "source";
+
+/// Returns the end of an action whose kernel file cannot be used: no child runs.
+#[must_use]
+pub fn unusable(problem: &Problem) -> Performed {
+    let failure = failure_of(problem);
+    let verdict = json!({"verdict": "rejected", "class": SOURCE, "reason": problem.message, "cases": {}});
+    let evidence = json!({
+        "cases": [], "tolerances": {}, "lint": {}, "unfit": [], "repeat": null, "constants": {},
+        "configurations": {"tried": 0, "dropped": []}, "worst": null, "notes": [], "failure": failure,
+        "output": {"stdout": "", "stderr": "", "truncated": false},
+    });
+    Performed::rejected(SOURCE, &[("verdict", verdict), ("evidence", evidence), ("failure", failure)])
+}
+
+fn failure_of(problem: &Problem) -> Value {
+    let place = problem.line.map(|line| json!({"file": problem.file, "line": line, "column": problem.column}));
+    let message =
+        if place.is_some() { problem.message.clone() } else { format!("{}: {}", problem.file, problem.message) };
+    json!({
+        "class": SOURCE, "case": null, "message": message, "place": place, "excerpt": problem.excerpt, "hint": problem.hint,
+        "traceback": [], "index": null, "got": null, "expected": null, "max_abs": null, "max_rel": null, "bad": null, "total": null,
+    })
+}
+
+/// Returns the document `failure` of a rejected action, read through `document`; null where it left none.
+pub fn failure<E>(record: &Record, document: impl Fn(Digest) -> Result<Value, E>) -> Result<Value, E> {
+    if let Some(blob) = record.outputs.get("failure") {
+        return document(blob.digest);
+    }
+    match record.outputs.get("evidence") {
+        Some(blob) => Ok(document(blob.digest)?["failure"].clone()),
+        None => Ok(Value::Null),
+    }
+}
+
+/// Returns the message of a rejection for a terminal: that of the document `failure`, as `target`'s.
+#[must_use]
+pub fn text(failure: &Value, target: &crate::action::Target) -> String {
+    crate::render::problem::Problem::of(target.phase.name(), failure).text(&target.to_string())
+}

@@ -1,0 +1,232 @@
+//! Actions that need no child: what is chosen, rendered, or already clear from what other actions made.
+//!
+//! Documents are read from the store; what is made of them is the core's.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{EngineError, Run, Stop, evidence};
+use crate::action::{Phase, Target};
+use crate::assets;
+use crate::engine::perform::Performed;
+use crate::graph::Index;
+use crate::manifest::canonical_json;
+use crate::rank::{self, Found, VariantResult};
+use crate::record::Outcome;
+use crate::render::build_page::BuildPage;
+use crate::render::op_page::{OpPage, VariantPage};
+use crate::render::{self, Template};
+use crate::schedule::Settled;
+use crate::spec::Op;
+
+/// The artifact of a log and of the summary.
+pub const PAGE: &str = "page";
+
+impl Run<'_> {
+    /// Performs the action at `index` if it needs no child; None where it does.
+    pub(super) fn performed_here(&mut self, index: Index) -> Result<Option<Performed>, Stop> {
+        let target = self.session.graph.action(index).target().clone();
+        match target.phase {
+            Phase::Select => self.select(&target).map(Some),
+            Phase::Log => self.log(&target).map(Some),
+            Phase::Summary => self.summary().map(Some),
+            Phase::Compile | Phase::Check => Ok(self.unusable(&target)),
+            Phase::Bench => self.not_measured(&target),
+            Phase::Tune => self.not_tuned(&target),
+            Phase::Analyze | Phase::Generate | Phase::Baseline => Ok(None),
+        }
+    }
+
+    fn unusable(&self, target: &Target) -> Option<Performed> {
+        let variant = self.op(target)?.variant(target.variant.as_deref()?)?;
+        let fault = self.session.inventory.files.get(&variant.file)?.fault.as_ref();
+        fault.map(evidence::unusable)
+    }
+
+    /// What was not judged here is not measured here.
+    fn not_measured(&self, target: &Target) -> Result<Option<Performed>, Stop> {
+        let verdict = self.sibling(target, Phase::Check, "verdict")?;
+        let Some("not-judged") = verdict.document().and_then(|verdict| verdict["verdict"].as_str()) else {
+            return Ok(None);
+        };
+        let reason = verdict.document().map(|verdict| verdict["reason"].clone()).unwrap_or_default();
+        let bench = json!({"measured": false, "reason": reason, "sizes": {}});
+        Ok(Some(passed(&[("bench", canonical_json(&bench))])))
+    }
+
+    fn not_tuned(&self, target: &Target) -> Result<Option<Performed>, Stop> {
+        let launches = self.sibling(target, Phase::Compile, "launches")?;
+        let autotuned = launches.document().is_none_or(|launches| launches["autotuned"] != false);
+        let tune = json!({"device": self.session.inventory.device.class.to_string(), "choices": []});
+        Ok((!autotuned).then(|| passed(&[("tune", canonical_json(&tune))])))
+    }
+
+    fn select(&self, target: &Target) -> Result<Performed, Stop> {
+        let results = self.results(target)?;
+        let baseline = self.found(&Target::of_op(&target.op, Phase::Baseline), "baseline")?;
+        let selection = rank::select(&results, baseline.document());
+        Ok(passed(&[("selection", canonical_json(&selection))]))
+    }
+
+    fn results(&self, target: &Target) -> Result<Vec<VariantResult>, Stop> {
+        let op = self.op(target).expect("an action of an op");
+        let results = op.variants.iter().map(|variant| {
+            let of = |phase| Target::of_variant(&target.op, &variant.name, phase);
+            Ok(VariantResult {
+                name: variant.name.clone(),
+                verdict: self.found(&of(Phase::Check), "verdict")?,
+                bench: self.found(&of(Phase::Bench), "bench")?,
+            })
+        });
+        results.collect()
+    }
+
+    fn log(&self, target: &Target) -> Result<Performed, Stop> {
+        let op = self.op(target).expect("an action of an op");
+        let of_op = |phase, name| self.found(&Target::of_op(&target.op, phase), name);
+        let analysis = of_op(Phase::Analyze, "analysis")?;
+        let analysis_failure = of_op(Phase::Analyze, "failure")?;
+        let baseline = of_op(Phase::Baseline, "baseline")?;
+        let selection = of_op(Phase::Select, "selection")?;
+        let results = self.results(target)?;
+        let parts: Vec<Parts> =
+            op.variants.iter().map(|variant| self.parts(target, &variant.name)).collect::<Result<_, _>>()?;
+        let variants = op.variants.iter().zip(&results).zip(&parts).map(|((variant, result), parts)| VariantPage {
+            result,
+            file: &variant.file,
+            docstring: self.session.inventory.files.get(&variant.file).and_then(|file| file.docstring.as_deref()),
+            evidence: parts.evidence.document(),
+            launches: parts.launches.document(),
+            resources: &parts.resources,
+            tune: parts.tune.document(),
+            failures: parts.failures.iter().filter_map(|(phase, found)| Some((*phase, found.document()?))).collect(),
+        });
+        let kwargs = json!(op.kwargs);
+        let page = OpPage {
+            op: &op.name,
+            kwargs: &kwargs,
+            analysis: &analysis,
+            analysis_failure: analysis_failure.document(),
+            baseline: &baseline,
+            selection: &selection,
+            variants: variants.collect(),
+        };
+        let text = self.template(&op.template)?;
+        let page = render::log(Template { path: &op.template, text: &text }, &page).map_err(EngineError::from)?;
+        Ok(passed(&[(PAGE, page)]))
+    }
+
+    fn parts(&self, target: &Target, variant: &str) -> Result<Parts, Stop> {
+        let of = |phase, name| self.found(&Target::of_variant(&target.op, variant, phase), name);
+        let mut failures = BTreeMap::new();
+        for phase in [Phase::Compile, Phase::Check, Phase::Tune, Phase::Bench] {
+            failures.insert(phase, of(phase, "failure")?);
+        }
+        let evidence = of(Phase::Check, "evidence")?;
+        if evidence.document().is_some_and(|evidence| !evidence["failure"].is_null()) {
+            failures.remove(&Phase::Check);
+        }
+        Ok(Parts {
+            evidence,
+            launches: of(Phase::Compile, "launches")?,
+            resources: of(Phase::Compile, "resources")?,
+            tune: of(Phase::Tune, "tune")?,
+            failures,
+        })
+    }
+
+    fn summary(&self) -> Result<Performed, Stop> {
+        let names: Vec<String> = self.session.spec.ops.iter().map(|op| op.name.clone()).collect();
+        let selections = self.selections(&names)?;
+        let (wall, device) = self.costs()?;
+        let mut files: Vec<String> = names.iter().map(|name| log_path(name)).collect();
+        files.push(SUMMARY.to_owned());
+        files.sort();
+        let page = BuildPage { ops: names.iter().map(String::as_str).zip(&selections).collect(), files, wall, device };
+        let text = self.template(assets::SUMMARY_TEMPLATE)?;
+        let template = Template { path: assets::SUMMARY_TEMPLATE, text: &text };
+        Ok(passed(&[(PAGE, render::summary(template, &page).map_err(EngineError::from)?)]))
+    }
+
+    /// Returns the document `selection` of each op.
+    pub(super) fn selections(&self, names: &[String]) -> Result<Vec<Found>, Stop> {
+        names.iter().map(|name| self.found(&Target::of_op(name, Phase::Select), "selection")).collect()
+    }
+
+    /// Returns the sums of how long the actions behind the summary ran and held a device.
+    fn costs(&self) -> Result<(Duration, Duration), Stop> {
+        let (mut wall, mut device) = (0, 0);
+        for index in self.session.graph.indices() {
+            let target = self.session.graph.action(index).target();
+            if let Some(cost) = self.found(target, "cost")?.document() {
+                wall += cost["wall_ms"].as_u64().unwrap_or(0);
+                device += cost["device_ms"].as_u64().unwrap_or(0);
+            }
+        }
+        Ok((Duration::from_millis(wall), Duration::from_millis(device)))
+    }
+
+    fn template(&self, path: &str) -> Result<String, Stop> {
+        let bytes = assets::read(&self.session.root, path);
+        let wrong = |message: &str| EngineError::NoTemplate { path: path.to_owned(), message: message.to_owned() };
+        let bytes = bytes.ok_or_else(|| wrong("no such file"))?;
+        String::from_utf8(bytes).map_err(|_| wrong("not UTF-8").into())
+    }
+
+    fn op(&self, target: &Target) -> Option<&Op> {
+        self.session.spec.op(&target.op)
+    }
+
+    fn sibling(&self, target: &Target, phase: Phase, name: &str) -> Result<Found, Stop> {
+        self.found(&Target { phase, ..target.clone() }, name)
+    }
+
+    /// Returns the artifact `name` of `target`, or why there is none.
+    pub(super) fn found(&self, target: &Target, name: &str) -> Result<Found, Stop> {
+        let settled = self.session.graph.find(target).and_then(|index| self.schedule.settled(index));
+        let record = match settled {
+            None => return Ok(Found::Skipped { reason: "it is no part of this build".to_owned() }),
+            Some(Settled::Skipped(on)) => return Ok(Found::Skipped { reason: self.why_skipped(on) }),
+            Some(Settled::Lost(_) | Settled::Planned) => return Ok(Found::Lost),
+            Some(Settled::Fresh(record) | Settled::Restored(record) | Settled::Ran(record)) => record,
+        };
+        match (record.outputs.get(name), &record.outcome) {
+            (Some(blob), _) => Ok(Found::Document(self.document(blob.digest)?)),
+            (None, Outcome::Rejected { class }) => Ok(Found::Rejected { class: class.clone() }),
+            (None, _) => Ok(Found::Skipped { reason: format!("`{target}` made no `{name}`") }),
+        }
+    }
+
+    fn why_skipped(&self, on: &Target) -> String {
+        let settled = self.session.graph.find(on).and_then(|index| self.schedule.settled(index));
+        match settled.and_then(Settled::record).map(|record| &record.outcome) {
+            Some(Outcome::Rejected { class }) => format!("`{on}` was rejected ({class})"),
+            _ => format!("`{on}` did not pass"),
+        }
+    }
+}
+
+/// What the log tells of a variant, as found.
+struct Parts {
+    evidence: Found,
+    launches: Found,
+    resources: Found,
+    tune: Found,
+    failures: BTreeMap<Phase, Found>,
+}
+
+/// The summary's place in the workspace.
+pub const SUMMARY: &str = "logs/summary.md";
+
+/// Returns the place of an op's log in the workspace.
+#[must_use]
+pub fn log_path(op: &str) -> String {
+    format!("logs/{op}_log.md")
+}
+
+fn passed(artifacts: &[(&str, String)]) -> Performed {
+    let documents = artifacts.iter().map(|(name, text)| ((*name).to_owned(), text.clone().into_bytes())).collect();
+    Performed { outcome: Some(Outcome::Passed), documents, ..Performed::default() }
+}

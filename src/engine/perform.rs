@@ -1,0 +1,392 @@
+//! Performing: an action that runs Python, as calls of harness functions in children, from its request to its documents.
+//!
+//! It runs on a thread of its own and writes nothing but its scratch folder: what comes of it is for the engine to keep.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+use t2t_protocol::{End, Fault, Finished, Limits, Output, Request, Sandbox, ServerKind};
+
+use crate::action::{Phase, Target};
+use crate::fs;
+use crate::manifest::canonical_json;
+use crate::pool::{NoCall, Pool};
+use crate::record::Outcome;
+
+/// How many bytes of memory a child that runs kernel code on the CPU may take.
+const CPU_MEMORY: u64 = 4 << 30;
+
+/// How much of what a child printed stands in evidence, in bytes a stream.
+const SHOWN: usize = 8 << 10;
+
+/// How much longer than its CPU time an action on the CPU lane may take by the clock: other work shares the cores.
+const PATIENCE: u32 = 4;
+
+/// Everything that performing one action needs.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// Which action.
+    pub target: Target,
+    /// The server that its children are forked from.
+    pub kind: ServerKind,
+    /// What every request of it holds.
+    pub arguments: Map<String, Value>,
+    /// Files and folders that its children may read, beside what every child may.
+    pub read: Vec<PathBuf>,
+    /// The workspace.
+    pub root: PathBuf,
+    /// An empty folder of its own.
+    pub scratch: PathBuf,
+    /// How long it may take.
+    pub deadline: Duration,
+    /// How many threads a child's arithmetic may use.
+    pub threads: usize,
+    /// The device that its children see.
+    pub device: Option<String>,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Default)]
+pub struct Performed {
+    /// How it ended; none where nothing was said, which is for the caller to avoid.
+    pub outcome: Option<Outcome>,
+    /// Artifact name → bytes.
+    pub documents: BTreeMap<String, Vec<u8>>,
+    /// Artifact name → file.
+    pub files: BTreeMap<String, PathBuf>,
+    /// Workspace files that children opened or looked for.
+    pub opened: BTreeSet<String>,
+    /// Whether the documents cite source lines.
+    pub cites: bool,
+    /// From start to end.
+    pub wall: Duration,
+}
+
+impl Performed {
+    /// Returns the end of an action that the machine failed.
+    #[must_use]
+    pub fn lost(reason: impl Into<String>) -> Self {
+        Self { outcome: Some(Outcome::Lost { reason: reason.into() }), ..Self::default() }
+    }
+
+    /// Returns the end of an action whose kernel was rejected, with its documents.
+    #[must_use]
+    pub fn rejected(class: &str, documents: &[(&str, Value)]) -> Self {
+        let documents = documents.iter().map(|(name, value)| ((*name).to_owned(), canonical_json(value).into_bytes()));
+        let outcome = Some(Outcome::Rejected { class: class.to_owned() });
+        Self { outcome, documents: documents.collect(), cites: true, ..Self::default() }
+    }
+
+    fn is_lost(&self) -> bool {
+        matches!(self.outcome, Some(Outcome::Lost { .. }))
+    }
+}
+
+/// Performs `job`, and once more where the machine failed it.
+#[must_use]
+pub fn perform(job: &Job, pool: &Pool) -> Performed {
+    let start = Instant::now();
+    let mut performed = attempt(job, pool);
+    if performed.is_lost() {
+        let again = attempt(job, pool);
+        performed = if again.is_lost() { performed } else { again };
+    }
+    performed.wall = start.elapsed();
+    performed
+}
+
+fn attempt(job: &Job, pool: &Pool) -> Performed {
+    if let Err(error) = fs::remove(&job.scratch).and_then(|()| fs::make_folder(&job.scratch)) {
+        return Performed::lost(format!("cannot make `{}`: {error}", job.scratch.display()));
+    }
+    match job.target.phase {
+        Phase::Check => check(job, pool),
+        Phase::Analyze => single(job, pool, "analyze:analyze"),
+        Phase::Compile => single(job, pool, "compile:compile_variant"),
+        Phase::Tune => single(job, pool, "tune:tune"),
+        Phase::Baseline => single(job, pool, "baseline:baseline"),
+        Phase::Bench => bench(job, pool),
+        Phase::Generate | Phase::Select | Phase::Log | Phase::Summary => Performed::lost("not performed by a child"),
+    }
+}
+
+/// Runs an action that is one child.
+fn single(job: &Job, pool: &Pool, function: &str) -> Performed {
+    let step =
+        Step { job, name: "main", function, more: Map::new(), read: Vec::new(), trusted: job.target.variant.is_none() };
+    match step.run(pool) {
+        Ok(finished) => conclude(&step.folder(), finished),
+        Err(error) => Performed::lost(error.to_string()),
+    }
+}
+
+/// Runs a check: inputs are prepared, the candidate runs, its outputs are judged, by three children that share nothing but folders.
+fn check(job: &Job, pool: &Pool) -> Performed {
+    let prepare =
+        Step { job, name: "prepare", function: "prepare:prepare", more: Map::new(), read: Vec::new(), trusted: true };
+    let prepared = match prepare.run(pool) {
+        Ok(finished) if replied(&finished) => finished,
+        Ok(finished) => return unjudged(finished),
+        Err(error) => return Performed::lost(error.to_string()),
+    };
+    let candidate = Step {
+        job,
+        name: "candidate",
+        function: "candidate:run",
+        more: object(json!({"inputs": text(&prepare.folder())})),
+        read: vec![prepare.folder()],
+        trusted: false,
+    };
+    let ran = match candidate.run(pool) {
+        Ok(finished) => finished,
+        Err(error) => return Performed::lost(error.to_string()),
+    };
+    if let Some(Fault::Machine(reason)) = ran.end.fault() {
+        return Performed::lost(reason);
+    }
+    let judge = Step {
+        job,
+        name: "judge",
+        function: "judge:judge",
+        more: object(json!({
+            "prepared": text(&prepare.folder()),
+            "candidate": text(&candidate.folder()),
+            "end": described(&ran),
+        })),
+        read: vec![prepare.folder(), candidate.folder()],
+        trusted: true,
+    };
+    let judged = match judge.run(pool) {
+        Ok(finished) => finished,
+        Err(error) => return Performed::lost(error.to_string()),
+    };
+    let opened: BTreeSet<String> = prepared.opened.into_iter().chain(ran.opened).collect();
+    let mut performed = if replied(&judged) { conclude(&judge.folder(), judged) } else { unjudged(judged) };
+    performed.opened.extend(opened);
+    performed
+}
+
+/// Runs a bench: the variant is measured, and one output of a timed call is judged by a child that never saw the kernel.
+fn bench(job: &Job, pool: &Pool) -> Performed {
+    let measure =
+        Step { job, name: "main", function: "bench:bench", more: Map::new(), read: Vec::new(), trusted: false };
+    let measured = match measure.run(pool) {
+        Ok(finished) => finished,
+        Err(error) => return Performed::lost(error.to_string()),
+    };
+    let mut performed = conclude(&measure.folder(), measured);
+    if performed.outcome != Some(Outcome::Passed) {
+        return performed;
+    }
+    let bench = performed.documents.get("bench").and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok());
+    let judge = Step {
+        job,
+        name: "judge",
+        function: "sample:judge_sample",
+        more: object(json!({"sample": text(&measure.folder()), "bench": bench})),
+        read: vec![measure.folder()],
+        trusted: true,
+    };
+    let mut judged = match judge.run(pool) {
+        Ok(finished) if replied(&finished) => conclude(&judge.folder(), finished),
+        Ok(finished) => return unjudged(finished),
+        Err(error) => return Performed::lost(error.to_string()),
+    };
+    judged.opened.append(&mut performed.opened);
+    judged
+}
+
+/// One child of an action.
+struct Step<'a> {
+    job: &'a Job,
+    name: &'a str,
+    function: &'a str,
+    more: Map<String, Value>,
+    read: Vec<PathBuf>,
+    /// Whether it runs no kernel code.
+    trusted: bool,
+}
+
+impl Step<'_> {
+    fn folder(&self) -> PathBuf {
+        self.job.scratch.join(self.name)
+    }
+
+    fn run(&self, pool: &Pool) -> Result<Finished, NoCall> {
+        let folder = self.folder();
+        if let Err(error) = fs::make_folder(&folder) {
+            return Ok(Finished::bare(0, End::Refused(format!("cannot make `{}`: {error}", folder.display()))));
+        }
+        pool.call(self.job.kind, self.request(&folder))
+    }
+
+    fn request(&self, folder: &Path) -> Request {
+        let mut arguments = self.job.arguments.clone();
+        arguments.insert("root".to_owned(), text(&self.job.root).into());
+        arguments.insert("scratch".to_owned(), text(folder).into());
+        arguments.extend(self.more.clone());
+        Request {
+            id: 0,
+            function: format!("t2t_harness.{}", self.function),
+            arguments: Value::Object(arguments),
+            scratch: text(folder),
+            environment: self.environment(folder),
+            limits: self.limits(),
+            sandbox: Some(self.sandbox()),
+            watch_under: Some(text(&self.job.root)),
+        }
+    }
+
+    fn environment(&self, folder: &Path) -> BTreeMap<String, String> {
+        let threads = self.job.threads.to_string();
+        [
+            ("TRITON_CACHE_DIR", text(&folder.join("triton"))),
+            ("TRITON_DISABLE_LINE_INFO", "1".to_owned()),
+            ("CUDA_CACHE_PATH", text(&folder.join("cuda"))),
+            ("CUDA_VISIBLE_DEVICES", self.job.device.clone().unwrap_or_default()),
+            ("TORCHINDUCTOR_CACHE_DIR", text(&folder.join("inductor"))),
+            ("OMP_NUM_THREADS", threads.clone()),
+            ("MKL_NUM_THREADS", threads),
+        ]
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
+    }
+
+    /// On the CPU lane a deadline counts CPU time: how fast the clock runs beside it is the machine's doing.
+    fn limits(&self) -> Limits {
+        let deadline = milliseconds(self.job.deadline);
+        if self.job.device.is_some() {
+            return Limits { output_bytes: None, ..Limits::wall(deadline) };
+        }
+        let wall = deadline.saturating_mul(PATIENCE.into());
+        let memory_bytes = (!self.trusted).then_some(CPU_MEMORY);
+        Limits { cpu_ms: Some(deadline), memory_bytes, ..Limits::wall(wall) }
+    }
+
+    fn sandbox(&self) -> Sandbox {
+        let kernels = self.job.root.join("kernels");
+        let read = [kernels].iter().chain(&self.job.read).chain(&self.read).map(|path| text(path)).collect();
+        Sandbox { read, write: Vec::new(), device: self.job.device.is_some() }
+    }
+}
+
+/// Turns the end of a child into what came of the action.
+fn conclude(folder: &Path, finished: Finished) -> Performed {
+    match &finished.end {
+        End::Reply(reply) => replied_with(folder, reply, finished.opened.iter().cloned().collect()),
+        _ => unjudged(finished),
+    }
+}
+
+fn replied_with(folder: &Path, reply: &Value, opened: BTreeSet<String>) -> Performed {
+    let outcome = match (reply["outcome"].as_str(), reply["class"].as_str()) {
+        (Some("passed"), _) => Outcome::Passed,
+        (Some("rejected"), Some(class)) => Outcome::Rejected { class: class.to_owned() },
+        _ => Outcome::Lost { reason: "the harness gave a reply without an outcome".to_owned() },
+    };
+    let documents = reply["documents"].as_object().into_iter().flatten();
+    let files = reply["files"].as_object().into_iter().flatten();
+    Performed {
+        outcome: Some(outcome),
+        documents: documents.map(|(name, value)| (name.clone(), canonical_json(value).into_bytes())).collect(),
+        files: files.filter_map(|(name, path)| Some((name.clone(), folder.join(path.as_str()?)))).collect(),
+        opened,
+        cites: reply["cites"].as_bool().unwrap_or(false),
+        wall: Duration::ZERO,
+    }
+}
+
+/// Returns what came of an action whose child did not reply: the way it ended is all there is to say.
+fn unjudged(finished: Finished) -> Performed {
+    let mut performed = match finished.end.fault() {
+        Some(Fault::Kernel(class)) => {
+            let failure = json!({
+                "class": class.as_str(), "case": null, "message": format!("the process {}", finished.end), "place": null, "excerpt": null,
+                "hint": null, "traceback": [], "index": null, "got": null, "expected": null, "max_abs": null, "max_rel": null,
+                "bad": null, "total": null,
+                "output": {"stdout": shown(&finished.stdout), "stderr": shown(&finished.stderr), "truncated": cut(&finished)},
+            });
+            Performed::rejected(class.as_str(), &[("failure", failure)])
+        }
+        Some(Fault::Machine(reason)) => Performed::lost(with_output(reason, &finished)),
+        None => Performed::lost("the harness gave an unexpected reply"),
+    };
+    performed.opened = finished.opened.into_iter().collect();
+    performed
+}
+
+fn with_output(reason: String, finished: &Finished) -> String {
+    match &finished.end {
+        End::Raised { traceback, .. } => format!("{reason}\n{traceback}"),
+        _ => reason,
+    }
+}
+
+fn replied(finished: &Finished) -> bool {
+    matches!(finished.end, End::Reply(_))
+}
+
+/// Returns what the judge is told of how the candidate's child ended.
+fn described(finished: &Finished) -> Value {
+    let (kind, detail) = match &finished.end {
+        End::Reply(_) => ("reply", Value::Null),
+        End::Raised { kind, message, traceback } => {
+            ("raised", json!({"type": kind, "message": message, "traceback": traceback}))
+        }
+        End::Exit(code) => ("exit", json!(code)),
+        End::Signal(number) => ("signal", json!(number)),
+        End::Timeout => ("timeout", Value::Null),
+        End::CpuLimit => ("cpu-limit", Value::Null),
+        End::Memory(how) => ("memory", json!(how)),
+        End::OutputLimit => ("output-limit", Value::Null),
+        End::NoReply => ("no-reply", Value::Null),
+        End::BadReply(reason) => ("bad-reply", json!(reason)),
+        End::Refused(reason) => ("refused", json!(reason)),
+        End::Cancelled => ("cancelled", Value::Null),
+    };
+    let of = |wanted: &str| if kind == wanted { detail.clone() } else { Value::Null };
+    json!({
+        "kind": kind,
+        "message": finished.end.to_string(),
+        "code": of("exit"),
+        "signal": of("signal"),
+        "how": of("memory"),
+        "error": of("raised"),
+        "seconds": null,
+        "stdout": shown(&finished.stdout),
+        "stderr": shown(&finished.stderr),
+        "truncated": cut(finished),
+        "left_behind": finished.left_behind,
+    })
+}
+
+fn shown(output: &Output) -> String {
+    let text = output.text();
+    if text.len() <= SHOWN {
+        return text;
+    }
+    let (head, tail) = (text.floor_char_boundary(SHOWN / 2), text.ceil_char_boundary(text.len() - SHOWN / 2));
+    format!("{}\n[{} bytes left out]\n{}", &text[..head], output.total.saturating_sub(SHOWN as u64), &text[tail..])
+}
+
+fn cut(finished: &Finished) -> bool {
+    [&finished.stdout, &finished.stderr].iter().any(|output| output.total > SHOWN as u64)
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

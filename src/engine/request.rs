@@ -1,0 +1,133 @@
+//! Requests: what the children of an action are told, from what ops.yaml declares and the machine has.
+//!
+//! It does not know how children are run.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+use t2t_protocol::ServerKind;
+
+use crate::action::{Action, DeviceClass, Phase};
+use crate::engine::perform::Job;
+use crate::graph::expand::{Inventory, profile};
+use crate::spec::{Op, Profile, Spec, Variant};
+
+/// What all requests of a build share.
+#[derive(Debug)]
+pub struct Requests<'a> {
+    /// The declared ops.
+    pub spec: &'a Spec,
+    /// What the workspace and the machine hold.
+    pub inventory: &'a Inventory,
+    /// The workspace.
+    pub root: &'a Path,
+    /// The file of the op catalogue.
+    pub catalogue: &'a Path,
+    /// How many cores there are.
+    pub cores: usize,
+    /// How many slots the CPU lane has.
+    pub jobs: usize,
+}
+
+/// What an action is given beside its declaration.
+#[derive(Debug, Default)]
+pub struct Given {
+    /// Archives of compiled kernels.
+    pub warm: Vec<PathBuf>,
+    /// The document `tune`.
+    pub tune: Option<Value>,
+    /// The document `verdict` of the variant's check.
+    pub verdict: Option<Value>,
+    /// The UUID of the device it runs on.
+    pub device: Option<String>,
+}
+
+impl Requests<'_> {
+    /// Returns the job of `action`, which runs Python, in the folder `scratch`.
+    #[must_use]
+    pub fn job(&self, action: &Action, given: &Given, scratch: PathBuf) -> Job {
+        let target = action.target();
+        let op = self.spec.op(&target.op).expect("an action of an op");
+        let variant = target.variant.as_deref().and_then(|name| op.variant(name));
+        let mut read = given.warm.clone();
+        read.push(self.catalogue.to_owned());
+        Job {
+            target: target.clone(),
+            kind: self.kind(target.phase),
+            arguments: self.arguments(op, variant, target.phase, given),
+            read,
+            root: self.root.to_owned(),
+            scratch,
+            deadline: action.deadline,
+            threads: self.threads(action),
+            device: given.device.clone(),
+        }
+    }
+
+    fn kind(&self, phase: Phase) -> ServerKind {
+        match (phase, &self.inventory.device.class) {
+            (Phase::Analyze | Phase::Compile, _) | (_, DeviceClass::Cuda(_)) => ServerKind::Compiled,
+            (_, DeviceClass::Interpreter) => ServerKind::Interpreter,
+        }
+    }
+
+    fn arguments(&self, op: &Op, variant: Option<&Variant>, phase: Phase, given: &Given) -> Map<String, Value> {
+        let profile = self.profile(phase);
+        let declaration = op.declaration(profile);
+        let mut arguments = Map::new();
+        let mut put = |name: &str, value: Value| arguments.insert(name.to_owned(), value);
+        put("op", json!(declaration));
+        put("lane", self.lane(phase).into());
+        put("model", self.inventory.device.class.to_string().into());
+        put("devices", self.inventory.targets.values().cloned().collect());
+        if let Some(variant) = variant {
+            put("variant", json!(variant));
+        }
+        match phase {
+            Phase::Analyze => put("catalogue", self.catalogue.to_string_lossy().into()),
+            Phase::Compile => put("targets", with_ids(&self.inventory.targets)),
+            Phase::Baseline => put("baselines", json!(declaration.baselines)),
+            Phase::Bench => put("tune", given.tune.clone().unwrap_or_default()),
+            _ => None,
+        };
+        if matches!(phase, Phase::Bench | Phase::Baseline | Phase::Tune) {
+            arguments.insert("protocol".to_owned(), json!(declaration.protocol));
+        }
+        let warm: Vec<String> = given.warm.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+        arguments.insert("warm".to_owned(), json!(warm));
+        arguments
+    }
+
+    fn profile(&self, phase: Phase) -> Profile {
+        match phase {
+            Phase::Analyze | Phase::Compile => Profile::Cuda,
+            _ => profile(&self.inventory.device.class),
+        }
+    }
+
+    fn lane(&self, phase: Phase) -> &'static str {
+        match (phase, &self.inventory.device.class) {
+            (Phase::Analyze | Phase::Compile, _) => "compile",
+            (_, DeviceClass::Cuda(_)) => "cuda",
+            (_, DeviceClass::Interpreter) => "interpreter",
+        }
+    }
+
+    /// A measurement has all cores; other children share them.
+    fn threads(&self, action: &Action) -> usize {
+        match action.lane {
+            crate::action::Lane::Cpu => (self.cores / self.jobs.max(1)).max(1),
+            crate::action::Lane::WholeCpu | crate::action::Lane::Device => self.cores,
+        }
+    }
+}
+
+fn with_ids(targets: &BTreeMap<String, Value>) -> Value {
+    let rows = targets.iter().map(|(id, row)| {
+        let mut row = row.clone();
+        row["id"] = id.as_str().into();
+        row
+    });
+    rows.collect()
+}

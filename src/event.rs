@@ -1,0 +1,156 @@
+//! An event: what the engine says while it works. One list of events, many readers.
+//!
+//! It holds data and no wording, but for texts that others made: reasons, problems, notes.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::action::Target;
+use crate::record::Outcome;
+
+/// One thing that happened in a build, in the order in which it did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Event {
+    /// The graph is known; nothing is decided yet.
+    BuildStarted {
+        /// How many actions are wanted.
+        actions: usize,
+        /// Lane → how many slots it has.
+        lanes: BTreeMap<String, usize>,
+    },
+    /// An action runs from now on.
+    ActionStarted {
+        /// Which.
+        target: Target,
+        /// On which lane: `cpu`, `interpreter`, `cuda:0`.
+        lane: String,
+        /// Why, in words, the first reason first.
+        why: Vec<String>,
+    },
+    /// An action ran, and its record is in the journal.
+    ActionFinished {
+        /// Which.
+        target: Target,
+        /// On which lane.
+        lane: String,
+        /// How it ended.
+        outcome: Outcome,
+        /// How long it ran, in milliseconds.
+        #[serde(rename = "wall_ms", with = "milliseconds")]
+        wall: Duration,
+    },
+    /// An action's last result stands.
+    ActionFresh {
+        /// Which.
+        target: Target,
+    },
+    /// An earlier result came back.
+    ActionRestored {
+        /// Which.
+        target: Target,
+    },
+    /// An action did not run, since another did not end as needed.
+    ActionSkipped {
+        /// Which.
+        target: Target,
+        /// The other.
+        because: Target,
+    },
+    /// The machine failed an action, which had started or not.
+    ActionLost {
+        /// Which.
+        target: Target,
+        /// On which lane, where it had started.
+        lane: Option<String>,
+        /// What went wrong.
+        reason: String,
+    },
+    /// Something is wrong with a kernel: told once, when its action is rejected or its rejection is found to stand.
+    Failure {
+        /// Which action.
+        target: Target,
+        /// The whole message: place and error, the line, the hint.
+        text: String,
+    },
+    /// Something good to know.
+    Note {
+        /// One line.
+        text: String,
+    },
+    /// Something that may be wrong.
+    Warning {
+        /// One line.
+        text: String,
+    },
+    /// The build waits for somebody.
+    Waiting {
+        /// For what: the workspace's lock, a device's.
+        what: String,
+        /// Who holds it.
+        holder: String,
+    },
+    /// The build is over.
+    Finished {
+        /// What became of the actions.
+        tally: Tally,
+        /// How long the build took, in milliseconds.
+        #[serde(rename = "wall_ms", with = "milliseconds")]
+        wall: Duration,
+    },
+}
+
+/// What became of the actions of a build: how many ended how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tally {
+    /// Their last result stands.
+    pub fresh: usize,
+    /// An earlier result came back.
+    pub restored: usize,
+    /// They ran and passed or were rejected.
+    pub ran: usize,
+    /// They were not reached.
+    pub skipped: usize,
+    /// Their result, new or not, is a rejection.
+    pub rejected: usize,
+    /// The machine failed them.
+    pub lost: usize,
+}
+
+mod milliseconds {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        u64::deserialize(deserializer).map(Duration::from_millis)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::action::Phase;
+
+    #[test]
+    fn an_event_is_one_line_of_json_and_comes_back() {
+        let event = Event::ActionFinished {
+            target: Target::of_variant("softmax", "v2_tiling", Phase::Check),
+            lane: "interpreter".to_owned(),
+            outcome: Outcome::Rejected { class: "mismatch".to_owned() },
+            wall: Duration::from_millis(1_200),
+        };
+        let line = serde_json::to_string(&event).unwrap();
+        assert_eq!(
+            line,
+            r#"{"event":"action-finished","target":"softmax/v2_tiling:check","lane":"interpreter","outcome":{"rejected":{"class":"mismatch"}},"wall_ms":1200}"#
+        );
+        assert_eq!(serde_json::from_str::<Event>(&line).unwrap(), event);
+    }
+}

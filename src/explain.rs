@@ -1,0 +1,149 @@
+//! Explaining: the reasons for which an action runs, in words, from the manifests that were hashed.
+//!
+//! It reads nothing: the old manifest is given, where it is still known.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::time::Duration;
+
+use crate::decide::Why;
+use crate::manifest::{Fact, Manifest};
+use crate::path::RepoPath;
+use crate::record::Seen;
+
+/// One reason for which an action runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reason {
+    /// It was asked for.
+    Forced,
+    /// There is no earlier result.
+    NeverRan,
+    /// A fact differs from the last result's: its name, what it was, what it is.
+    Fact {
+        /// The fact.
+        name: String,
+        /// None where there was no such fact.
+        old: Option<Fact>,
+        /// None where there is no such fact any more.
+        new: Option<Fact>,
+    },
+    /// The last result's manifest is no longer in the store.
+    Unknown,
+    /// A file that the action turned out to read changed.
+    File {
+        /// The file.
+        path: RepoPath,
+        /// What it was.
+        old: Seen,
+        /// What it is.
+        new: Seen,
+    },
+    /// Its deadline is longer than the one it missed.
+    Deadline {
+        /// The one it missed.
+        old: Duration,
+        /// The one it has.
+        new: Duration,
+    },
+    /// The last run was lost to the machine.
+    Lost,
+}
+
+/// Returns the reasons behind `why`. `old` is the last result's manifest.
+#[must_use]
+pub fn reasons(why: &Why, old: Option<&Manifest>, new: &Manifest) -> Vec<Reason> {
+    match why {
+        Why::Forced => vec![Reason::Forced],
+        Why::NeverRan => vec![Reason::NeverRan],
+        Why::Lost => vec![Reason::Lost],
+        Why::Deadline { old, new } => vec![Reason::Deadline { old: *old, new: *new }],
+        Why::Discovered { path, old, new } => vec![Reason::File { path: path.clone(), old: *old, new: *new }],
+        Why::Changed { .. } => old.map_or_else(|| vec![Reason::Unknown], |old| differences(old, new)),
+    }
+}
+
+/// Returns the facts in which two manifests differ, in order of names.
+#[must_use]
+pub fn differences(old: &Manifest, new: &Manifest) -> Vec<Reason> {
+    let names: BTreeSet<&String> = old.facts.keys().chain(new.facts.keys()).collect();
+    let changed = names.into_iter().filter(|name| old.facts.get(*name) != new.facts.get(*name));
+    changed
+        .map(|name| Reason::Fact {
+            name: name.clone(),
+            old: old.facts.get(name).cloned(),
+            new: new.facts.get(name).cloned(),
+        })
+        .collect()
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Forced => f.write_str("asked for by `--force`"),
+            Self::NeverRan => f.write_str("never ran"),
+            Self::Unknown => f.write_str("the last result's manifest is gone from the store"),
+            Self::Lost => f.write_str("the last run was lost to the machine"),
+            Self::Deadline { old, new } => write!(f, "its deadline is now {new:?}; it missed {old:?}"),
+            Self::File { path, old, new } => {
+                write!(f, "{path} {}: {} → {}", verb(*old, *new), state(*old), state(*new))
+            }
+            Self::Fact { name, old, new } => fact(f, name, old.as_ref(), new.as_ref()),
+        }
+    }
+}
+
+fn fact(f: &mut fmt::Formatter<'_>, name: &str, old: Option<&Fact>, new: Option<&Fact>) -> fmt::Result {
+    let what = subject(name);
+    match (old, new) {
+        (Some(old), Some(new)) => write!(f, "{what} changed: {} → {}", brief(old), brief(new)),
+        (None, Some(new)) => write!(f, "{what} is new: {}", brief(new)),
+        (Some(old), None) => write!(f, "{what} is gone: {}", brief(old)),
+        (None, None) => Ok(()),
+    }
+}
+
+/// Returns what a fact's name means, for people.
+fn subject(name: &str) -> String {
+    let (kind, rest) = name.split_once('.').unwrap_or((name, ""));
+    match (kind, rest) {
+        ("source", path) => format!("code of `{path}`"),
+        ("declaration", field) => format!("`{field}` in ops.yaml"),
+        ("variant", field) => format!("`{field}` of the variant in ops.yaml"),
+        ("toolchain", tool) => format!("{tool} version"),
+        ("from", artifact) => match artifact.rsplit_once('.') {
+            Some((target, name)) => format!("`{name}` of `{target}`"),
+            None => format!("`{artifact}`"),
+        },
+        ("docstring", variant) => format!("docstring of `{variant}`"),
+        ("device", part) if !part.is_empty() => format!("device {part}"),
+        ("target", model) => format!("target `{model}`"),
+        (other, _) => other.to_owned(),
+    }
+}
+
+/// Longer texts are cut in the middle: a reason is one line.
+fn brief(fact: &Fact) -> String {
+    let text = fact.to_string().replace('\n', "⏎");
+    let letters: Vec<char> = text.chars().collect();
+    if letters.len() <= 72 {
+        return text;
+    }
+    let head: String = letters[..40].iter().collect();
+    let tail: String = letters[letters.len() - 28..].iter().collect();
+    format!("{head} … {tail}")
+}
+
+fn state(seen: Seen) -> String {
+    match seen {
+        Seen::Absent => "absent".to_owned(),
+        Seen::Meaning(digest) | Seen::Bytes(digest) => digest.short(),
+    }
+}
+
+fn verb(old: Seen, new: Seen) -> &'static str {
+    match (old, new) {
+        (Seen::Absent, _) => "appeared",
+        (_, Seen::Absent) => "is gone",
+        _ => "changed",
+    }
+}

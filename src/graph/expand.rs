@@ -1,0 +1,333 @@
+//! From what ops.yaml declares and what the workspace and the machine hold to the actions of a build.
+//!
+//! Everything that a manifest needs and that is known before something runs is put into the actions here. It reads no file.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::action::{Action, Dependency, DeviceClass, Identity, Lane, Need, Phase, Source, Target};
+use crate::digest::Digest;
+use crate::manifest::Fact;
+use crate::path::RepoPath;
+use crate::problem::Problem;
+use crate::spec::{Op, Profile, Spec, Variant};
+
+/// What the workspace and the machine hold, as far as results depend on it.
+#[derive(Debug, Clone)]
+pub struct Inventory {
+    /// Kernel files and `cases.py` files by path, those that are missing too.
+    pub files: BTreeMap<String, KernelFile>,
+    /// Template path → digest.
+    pub templates: BTreeMap<String, Digest>,
+    /// The digest of the summary's template.
+    pub summary_template: Digest,
+    /// The digest of the op catalogue.
+    pub catalogue: Digest,
+    /// The meaning of the harness files that each phase imports.
+    pub harness: BTreeMap<Phase, Digest>,
+    /// Versions: `torch`, `triton`, `ptxas`.
+    pub toolchain: BTreeMap<String, String>,
+    /// The device lane.
+    pub device: Device,
+    /// What is compiled for: id → row of the device table.
+    pub targets: BTreeMap<String, Value>,
+}
+
+/// The device lane, as far as results depend on it.
+#[derive(Debug, Clone)]
+pub struct Device {
+    /// Interpreter, or a CUDA model.
+    pub class: DeviceClass,
+    /// The architecture, as in `sm_90`; `interpreter` for the interpreter.
+    pub architecture: String,
+    /// The driver's version, where there is one.
+    pub driver: Option<String>,
+}
+
+/// A kernel file, or a `cases.py`, with all that it imports.
+#[derive(Debug, Clone, Default)]
+pub struct KernelFile {
+    /// The file and the workspace files it imports.
+    pub closure: BTreeMap<RepoPath, Source>,
+    /// The module's docstring.
+    pub docstring: Option<String>,
+    /// Why it cannot be used.
+    pub fault: Option<Problem>,
+}
+
+/// How long actions that run no child of their own may take. They have no deadline of their own.
+const LOCAL: Duration = Duration::from_secs(60);
+
+/// Returns all actions of a build, op by op in the order of ops.yaml, the summary last.
+#[must_use]
+pub fn expand(spec: &Spec, inventory: &Inventory) -> Vec<Action> {
+    let mut actions: Vec<Action> = spec.ops.iter().flat_map(|op| Expansion { op, inventory }.actions()).collect();
+    actions.push(summary(spec, inventory, &actions));
+    actions
+}
+
+/// Returns the profile that counts on a device.
+#[must_use]
+pub fn profile(class: &DeviceClass) -> Profile {
+    match class {
+        DeviceClass::Interpreter => Profile::Cpu,
+        DeviceClass::Cuda(_) => Profile::Cuda,
+    }
+}
+
+/// Returns the phases of a variant on a device, in order.
+fn variant_phases(class: &DeviceClass) -> &'static [Phase] {
+    match class {
+        DeviceClass::Interpreter => &[Phase::Compile, Phase::Check, Phase::Bench],
+        DeviceClass::Cuda(_) => &[Phase::Compile, Phase::Check, Phase::Tune, Phase::Bench],
+    }
+}
+
+struct Expansion<'a> {
+    op: &'a Op,
+    inventory: &'a Inventory,
+}
+
+impl Expansion<'_> {
+    fn actions(&self) -> Vec<Action> {
+        let mut actions = vec![self.analyze(), self.baseline()];
+        for variant in &self.op.variants {
+            for phase in variant_phases(&self.inventory.device.class) {
+                actions.push(self.of_variant(variant, *phase));
+            }
+        }
+        actions.push(self.select());
+        actions.push(self.log());
+        actions
+    }
+
+    fn analyze(&self) -> Action {
+        let mut facts = self.declared(Phase::Analyze, Profile::Cuda);
+        self.versions(&mut facts, &["torch"]);
+        facts.insert("catalogue".to_owned(), Fact::Digest(self.inventory.catalogue));
+        self.action(Phase::Analyze, None, Lane::Cpu, facts)
+    }
+
+    fn baseline(&self) -> Action {
+        let mut facts = self.declared(Phase::Baseline, self.profile());
+        self.versions(&mut facts, &["torch"]);
+        self.measured_on(&mut facts);
+        self.action(Phase::Baseline, None, self.measuring_lane(), facts)
+    }
+
+    fn of_variant(&self, variant: &Variant, phase: Phase) -> Action {
+        let profile = if phase == Phase::Compile { Profile::Cuda } else { self.profile() };
+        let mut facts = self.declared(phase, profile);
+        facts.extend(variant.facts(phase).iter().map(|(name, value)| (format!("variant.{name}"), Fact::json(value))));
+        self.versions(
+            &mut facts,
+            if phase == Phase::Compile { &["torch", "triton", "ptxas"] } else { &["torch", "triton"] },
+        );
+        match phase {
+            Phase::Compile => self.compiled_for(&mut facts),
+            Phase::Check => self.checked_on(&mut facts),
+            _ => self.measured_on(&mut facts),
+        }
+        let mut sources = self.closure(&variant.file);
+        if let (Some(cases), Phase::Compile | Phase::Check | Phase::Bench) = (&self.op.cases, phase) {
+            sources.extend(self.closure(cases));
+        }
+        facts.extend(sources.iter().map(|(path, source)| (format!("source.{path}"), Fact::Digest(source.meaning))));
+        facts.extend(self.fault(&variant.file));
+        let lane = match phase {
+            Phase::Compile => Lane::Cpu,
+            Phase::Check => self.checking_lane(),
+            _ => self.measuring_lane(),
+        };
+        let mut action = self.action(phase, Some(variant), lane, facts);
+        action.sources = sources;
+        action.dependencies = self.needs_of_variant(variant, phase);
+        action
+    }
+
+    fn select(&self) -> Action {
+        let names: Vec<&str> = self.op.variants.iter().map(|variant| variant.name.as_str()).collect();
+        let facts = BTreeMap::from([
+            ("variants".to_owned(), Fact::json(&json!(names))),
+            ("device".to_owned(), Fact::Text(self.inventory.device.class.to_string())),
+        ]);
+        let mut action = self.action(Phase::Select, None, Lane::Cpu, facts);
+        action.dependencies = vec![self.settle(None, Phase::Baseline, &["baseline"])];
+        for variant in &self.op.variants {
+            action.dependencies.push(self.settle(Some(variant), Phase::Check, &["verdict"]));
+            action.dependencies.push(self.settle(Some(variant), Phase::Bench, &["bench"]));
+        }
+        action
+    }
+
+    fn log(&self) -> Action {
+        let template = self.inventory.templates.get(&self.op.template);
+        let mut facts = BTreeMap::from([
+            ("template".to_owned(), template.map_or(Fact::Text("missing".to_owned()), |digest| Fact::Digest(*digest))),
+            ("device".to_owned(), Fact::Text(self.inventory.device.class.to_string())),
+            ("declaration.kwargs".to_owned(), Fact::json(&json!(self.op.kwargs))),
+        ]);
+        for variant in &self.op.variants {
+            let docstring = self.inventory.files.get(&variant.file).and_then(|file| file.docstring.clone());
+            facts.insert(format!("docstring.{}", variant.name), Fact::Text(docstring.unwrap_or_default()));
+            facts.insert(format!("file.{}", variant.name), Fact::Text(variant.file.clone()));
+        }
+        let mut action = self.action(Phase::Log, None, Lane::Cpu, facts);
+        action.dependencies = vec![
+            self.settle(None, Phase::Analyze, &["analysis", "failure"]),
+            self.settle(None, Phase::Baseline, &["baseline", "failure"]),
+            self.settle(None, Phase::Select, &["selection"]),
+        ];
+        for variant in &self.op.variants {
+            for phase in variant_phases(&self.inventory.device.class) {
+                action.dependencies.push(self.settle(Some(variant), *phase, shown(*phase)));
+            }
+        }
+        action
+    }
+
+    fn needs_of_variant(&self, variant: &Variant, phase: Phase) -> Vec<Dependency> {
+        let on_device = matches!(self.inventory.device.class, DeviceClass::Cuda(_));
+        let need = |source: Phase, need: Need, reads: &'static [&'static str]| Dependency {
+            on: Target::of_variant(&self.op.name, &variant.name, source),
+            need,
+            reads,
+        };
+        match phase {
+            // On a device the check finds its kernels compiled; the interpreter compiles nothing.
+            Phase::Check if on_device => vec![need(Phase::Compile, Need::Pass, &[])],
+            Phase::Tune => vec![need(Phase::Compile, Need::Pass, &[]), need(Phase::Check, Need::Pass, &["verdict"])],
+            Phase::Bench if on_device => vec![
+                need(Phase::Compile, Need::Pass, &[]),
+                need(Phase::Check, Need::Pass, &["verdict"]),
+                need(Phase::Tune, Need::Pass, &["tune"]),
+            ],
+            Phase::Bench => vec![need(Phase::Compile, Need::Pass, &[]), need(Phase::Check, Need::Pass, &["verdict"])],
+            _ => Vec::new(),
+        }
+    }
+
+    fn settle(&self, variant: Option<&Variant>, phase: Phase, reads: &'static [&'static str]) -> Dependency {
+        Dependency { on: self.target(variant, phase), need: Need::Settle, reads }
+    }
+
+    fn target(&self, variant: Option<&Variant>, phase: Phase) -> Target {
+        match variant {
+            Some(variant) => Target::of_variant(&self.op.name, &variant.name, phase),
+            None => Target::of_op(&self.op.name, phase),
+        }
+    }
+
+    fn action(&self, phase: Phase, variant: Option<&Variant>, lane: Lane, facts: BTreeMap<String, Fact>) -> Action {
+        let anywhere = matches!(phase, Phase::Analyze | Phase::Compile);
+        let mut facts = facts;
+        if let Some(harness) = self.inventory.harness.get(&phase) {
+            facts.insert("harness".to_owned(), Fact::Digest(*harness));
+        }
+        Action {
+            identity: Identity {
+                target: self.target(variant, phase),
+                device: (!anywhere).then(|| self.inventory.device.class.clone()),
+            },
+            lane,
+            facts,
+            sources: BTreeMap::new(),
+            dependencies: Vec::new(),
+            deadline: self.op.timeout(phase, self.profile()).unwrap_or(LOCAL),
+        }
+    }
+
+    fn declared(&self, phase: Phase, profile: Profile) -> BTreeMap<String, Fact> {
+        let facts = self.op.declaration(profile).facts(phase);
+        facts.iter().map(|(name, value)| (format!("declaration.{name}"), Fact::json(value))).collect()
+    }
+
+    fn versions(&self, facts: &mut BTreeMap<String, Fact>, names: &[&str]) {
+        for name in names {
+            let version = self.inventory.toolchain.get(*name).cloned().unwrap_or_default();
+            facts.insert(format!("toolchain.{name}"), Fact::Text(version));
+        }
+    }
+
+    fn compiled_for(&self, facts: &mut BTreeMap<String, Fact>) {
+        for (id, row) in &self.inventory.targets {
+            facts.insert(format!("target.{id}"), Fact::json(row));
+        }
+    }
+
+    fn checked_on(&self, facts: &mut BTreeMap<String, Fact>) {
+        facts.insert("device.class".to_owned(), Fact::Text(self.inventory.device.class.to_string()));
+        facts.insert("device.architecture".to_owned(), Fact::Text(self.inventory.device.architecture.clone()));
+    }
+
+    fn measured_on(&self, facts: &mut BTreeMap<String, Fact>) {
+        facts.insert("device.model".to_owned(), Fact::Text(self.inventory.device.class.to_string()));
+        if let Some(driver) = &self.inventory.device.driver {
+            facts.insert("device.driver".to_owned(), Fact::Text(driver.clone()));
+        }
+    }
+
+    fn closure(&self, file: &str) -> BTreeMap<RepoPath, Source> {
+        self.inventory.files.get(file).map(|file| file.closure.clone()).unwrap_or_default()
+    }
+
+    fn fault(&self, file: &str) -> Option<(String, Fact)> {
+        let fault = self.inventory.files.get(file)?.fault.as_ref()?;
+        Some(("fault".to_owned(), Fact::Text(fault.to_string())))
+    }
+
+    fn profile(&self) -> Profile {
+        profile(&self.inventory.device.class)
+    }
+
+    fn checking_lane(&self) -> Lane {
+        match self.inventory.device.class {
+            DeviceClass::Interpreter => Lane::Cpu,
+            DeviceClass::Cuda(_) => Lane::Device,
+        }
+    }
+
+    fn measuring_lane(&self) -> Lane {
+        match self.inventory.device.class {
+            DeviceClass::Interpreter => Lane::WholeCpu,
+            DeviceClass::Cuda(_) => Lane::Device,
+        }
+    }
+}
+
+/// Returns the artifacts of a phase that a log shows.
+fn shown(phase: Phase) -> &'static [&'static str] {
+    match phase {
+        Phase::Compile => &["launches", "resources", "failure"],
+        Phase::Check => &["verdict", "evidence", "failure"],
+        Phase::Tune => &["tune", "failure"],
+        Phase::Bench => &["bench", "failure"],
+        _ => &[],
+    }
+}
+
+fn summary(spec: &Spec, inventory: &Inventory, actions: &[Action]) -> Action {
+    let order: Vec<&str> = spec.ops.iter().map(|op| op.name.as_str()).collect();
+    let reads = |phase: Phase| -> &'static [&'static str] {
+        if phase == Phase::Select { &["selection", "cost"] } else { &["cost"] }
+    };
+    let needs = actions.iter().filter(|action| action.target().phase != Phase::Log).map(|action| Dependency {
+        on: action.target().clone(),
+        need: Need::Settle,
+        reads: reads(action.target().phase),
+    });
+    Action {
+        identity: Identity { target: Target::summary(), device: Some(inventory.device.class.clone()) },
+        lane: Lane::Cpu,
+        facts: BTreeMap::from([
+            ("template".to_owned(), Fact::Digest(inventory.summary_template)),
+            ("order".to_owned(), Fact::json(&json!(order))),
+            ("device".to_owned(), Fact::Text(inventory.device.class.to_string())),
+        ]),
+        sources: BTreeMap::new(),
+        dependencies: needs.collect(),
+        deadline: LOCAL,
+    }
+}

@@ -1,0 +1,154 @@
+//! From what a person named to the actions that are wanted: `op`, `op/variant`, `op:phase`, `op/variant:phase`, `summary`, or lists of them.
+//!
+//! It does not know what is stale.
+
+use std::collections::BTreeSet;
+
+use crate::action::{Phase, Target};
+use crate::graph::{Graph, Index, Wanted};
+
+/// What a person asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    /// Targets as written, each perhaps a list with commas or spaces. None for everything.
+    pub targets: Vec<String>,
+    /// Only these variants, if any are named.
+    pub variants: Vec<String>,
+    /// Only this phase.
+    pub phase: Option<Phase>,
+}
+
+/// A name that is no target.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Unknown {
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    pub hint: String,
+}
+
+/// Whether wanted actions run although a result stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Force {
+    /// What is stale runs.
+    Stale,
+    /// Whatever was named runs.
+    Named,
+}
+
+/// Returns the actions that `selection` names, with all that they need. Fails on a name that nothing has.
+pub fn pick(graph: &Graph, selection: &Selection, force: Force) -> Result<Wanted, Unknown> {
+    let named = named(graph, selection)?;
+    let mut wanted = vec![false; graph.len()];
+    let mut open: Vec<Index> = named.iter().copied().collect();
+    while let Some(index) = open.pop() {
+        if !std::mem::replace(&mut wanted[index.number()], true) {
+            open.extend(graph.dependencies(index).into_iter().map(|(source, _)| source));
+        }
+    }
+    let forced = graph.indices().map(|index| force == Force::Named && named.contains(&index)).collect();
+    Ok(Wanted { wanted, forced })
+}
+
+/// Returns the actions that `selection` names, without what they need.
+pub fn named(graph: &Graph, selection: &Selection) -> Result<BTreeSet<Index>, Unknown> {
+    let written: Vec<&str> = selection.targets.iter().flat_map(|text| split(text)).collect();
+    for variant in &selection.variants {
+        known_variant(graph, variant)?;
+    }
+    let mut found = BTreeSet::new();
+    for text in &written {
+        found.extend(matching(graph, text)?);
+    }
+    if written.is_empty() {
+        found.extend(graph.indices());
+    }
+    found.extend(summary_of_all(graph, &found));
+    found.retain(|index| selection.admits(graph.action(*index).target()));
+    if found.is_empty() {
+        return Err(Unknown {
+            message: "no action is both in the named targets and in the named variants and phase".to_owned(),
+            hint: "drop `--variant` or `--phase`; `t2t graph` lists all actions".to_owned(),
+        });
+    }
+    Ok(found)
+}
+
+impl Selection {
+    fn admits(&self, target: &Target) -> bool {
+        let variant =
+            self.variants.is_empty() || target.variant.as_ref().is_some_and(|name| self.variants.contains(name));
+        variant && self.phase.is_none_or(|phase| phase == target.phase)
+    }
+}
+
+fn split(text: &str) -> impl Iterator<Item = &str> {
+    text.split([',', ' ', '\t', '\n']).filter(|part| !part.is_empty())
+}
+
+fn matching(graph: &Graph, text: &str) -> Result<Vec<Index>, Unknown> {
+    if text == "summary" {
+        return Ok(graph.find(&Target::summary()).into_iter().collect());
+    }
+    let (place, phase) = match text.split_once(':') {
+        Some((place, phase)) => (place, Some(phase.parse::<Phase>().map_err(|()| unknown_phase(phase))?)),
+        None => (text, None),
+    };
+    let (op, variant) = place.split_once('/').map_or((place, None), |(op, variant)| (op, Some(variant)));
+    let of_op: Vec<Index> =
+        graph.indices().filter(|index| graph.action(*index).target().op == op && !op.is_empty()).collect();
+    if of_op.is_empty() {
+        return Err(unknown_op(graph, op));
+    }
+    let fits = |target: &Target| {
+        variant.is_none_or(|name| target.variant.as_deref() == Some(name))
+            && phase.is_none_or(|phase| target.phase == phase)
+    };
+    let found: Vec<Index> = of_op.iter().copied().filter(|index| fits(graph.action(*index).target())).collect();
+    if found.is_empty() { Err(unknown_part(graph, text, &of_op)) } else { Ok(found) }
+}
+
+/// The summary is rendered when all ops are: then every log is named.
+fn summary_of_all(graph: &Graph, found: &BTreeSet<Index>) -> Option<Index> {
+    let mut logs = graph.indices().filter(|index| graph.action(*index).target().phase == Phase::Log);
+    logs.all(|index| found.contains(&index)).then(|| graph.find(&Target::summary())).flatten()
+}
+
+fn known_variant(graph: &Graph, name: &str) -> Result<(), Unknown> {
+    let variants: BTreeSet<&str> =
+        graph.indices().filter_map(|index| graph.action(index).target().variant.as_deref()).collect();
+    if variants.contains(name) {
+        return Ok(());
+    }
+    Err(Unknown { message: format!("no op has a variant `{name}`"), hint: listed("the variants are", variants) })
+}
+
+fn unknown_op(graph: &Graph, name: &str) -> Unknown {
+    let ops: BTreeSet<&str> =
+        graph.indices().map(|index| graph.action(index).target().op.as_str()).filter(|op| !op.is_empty()).collect();
+    let near = ops.iter().copied().max_by(|a, b| strsim::jaro(a, name).total_cmp(&strsim::jaro(b, name)));
+    let hint = match near.filter(|near| strsim::jaro(near, name) > 0.7) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => listed("the ops are", ops),
+    };
+    Unknown { message: format!("ops.yaml has no op `{name}`"), hint }
+}
+
+fn unknown_phase(name: &str) -> Unknown {
+    let phases = Phase::ALL.into_iter().map(Phase::name).collect();
+    Unknown { message: format!("there is no phase `{name}`"), hint: listed("the phases are", phases) }
+}
+
+fn unknown_part(graph: &Graph, text: &str, of_op: &[Index]) -> Unknown {
+    let targets = of_op.iter().map(|index| graph.action(*index).target().to_string()).collect::<Vec<_>>();
+    Unknown {
+        message: format!("there is no action `{text}`"),
+        hint: listed("the op has", targets.iter().map(String::as_str).collect()),
+    }
+}
+
+fn listed(head: &str, names: BTreeSet<&str>) -> String {
+    let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
+    format!("{head} {}", names.join(", "))
+}

@@ -1,0 +1,146 @@
+//! The harness: the Python files that the binary carries, what of them each phase imports, and where the worker finds them.
+//!
+//! It does not know what they do.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::action::Phase;
+use crate::closure::closure;
+use crate::digest::Digest;
+use crate::fs;
+use crate::path::RepoPath;
+use crate::python::{self, Python};
+
+/// The package's name.
+pub const PACKAGE: &str = "t2t_harness";
+
+const CARRIED: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/harness.rs"));
+
+/// The modules whose functions a phase calls.
+fn modules(phase: Phase) -> &'static [&'static str] {
+    match phase {
+        Phase::Analyze => &["analyze"],
+        Phase::Compile => &["compile"],
+        Phase::Check => &["prepare", "candidate", "judge"],
+        Phase::Tune => &["tune"],
+        Phase::Bench => &["bench", "sample"],
+        Phase::Baseline => &["baseline"],
+        Phase::Generate | Phase::Select | Phase::Log | Phase::Summary => &[],
+    }
+}
+
+/// The harness files: those carried, or those of a folder that a developer names.
+#[derive(Debug, Clone)]
+pub struct Harness {
+    files: BTreeMap<String, Vec<u8>>,
+    folder: Option<PathBuf>,
+}
+
+impl Harness {
+    /// Returns the harness of `folder` (`$T2T_HARNESS`), or the one that the binary carries. Fails where the folder cannot be read.
+    pub fn open(folder: Option<&Path>) -> io::Result<Self> {
+        let Some(folder) = folder else {
+            let files = CARRIED.iter().map(|(name, bytes)| ((*name).to_owned(), bytes.to_vec())).collect();
+            return Ok(Self { files, folder: None });
+        };
+        let package = folder.join(PACKAGE);
+        let names = fs::names(&package).into_iter().filter(|name| name.ends_with(".py"));
+        let files = names.map(|name| fs::read(&package.join(&name)).map(|bytes| (name, bytes)));
+        Ok(Self { files: files.collect::<io::Result<_>>()?, folder: Some(folder.to_owned()) })
+    }
+
+    /// Returns the folder that holds the package, for the worker's path. Carried files are put under `cache` first, by digest.
+    pub fn place(&self, cache: &Path) -> io::Result<PathBuf> {
+        if let Some(folder) = &self.folder {
+            return Ok(folder.clone());
+        }
+        let folder = cache.join("harness").join(self.digest().short());
+        for (name, bytes) in &self.files {
+            let path = folder.join(PACKAGE).join(name);
+            if fs::read(&path).ok().as_ref() != Some(bytes) {
+                fs::write(&path, bytes)?;
+            }
+        }
+        Ok(folder)
+    }
+
+    /// Returns the digest of all files' bytes.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        let mut bytes = Vec::new();
+        for (name, file) in &self.files {
+            bytes.extend_from_slice(name.as_bytes());
+            bytes.extend_from_slice(Digest::of(file).as_bytes());
+        }
+        Digest::of(&bytes)
+    }
+
+    /// Returns, by phase, the digest of the meaning of the files that the phase imports. `known` keeps what parsing told, by the digest of
+    /// all bytes.
+    #[must_use]
+    pub fn meanings(&self, known: &Path) -> BTreeMap<Phase, Digest> {
+        let file = known.join(format!("harness-{}.json", self.digest()));
+        let kept = fs::read(&file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        kept.unwrap_or_else(|| {
+            let meanings: BTreeMap<Phase, Digest> =
+                Phase::ALL.into_iter().filter_map(|phase| self.meaning(phase)).collect();
+            let bytes = serde_json::to_vec(&meanings).expect("digests are JSON");
+            let _ = fs::write(&file, &bytes);
+            meanings
+        })
+    }
+
+    fn meaning(&self, phase: Phase) -> Option<(Phase, Digest)> {
+        let mut found: BTreeMap<RepoPath, Python> = BTreeMap::new();
+        for module in modules(phase) {
+            let path = RepoPath::new(&format!("{PACKAGE}/{module}.py")).expect("module names are plain");
+            found.extend(closure(&path, &[PACKAGE], &mut |path| self.read(path)));
+        }
+        let mut bytes = Vec::new();
+        for (path, python) in &found {
+            bytes.extend_from_slice(path.as_str().as_bytes());
+            bytes.extend_from_slice(python.meaning.as_bytes());
+        }
+        (!found.is_empty()).then(|| (phase, Digest::of(&bytes)))
+    }
+
+    fn read(&self, path: &RepoPath) -> Option<Python> {
+        let name = path.as_str().strip_prefix(PACKAGE)?.strip_prefix('/')?;
+        self.files.get(name).map(|bytes| python::read(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_module_that_a_phase_calls_is_carried() {
+        let harness = Harness::open(None).unwrap();
+        for phase in Phase::ALL {
+            for module in modules(phase) {
+                assert!(harness.files.contains_key(&format!("{module}.py")), "{phase} calls {module}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_comment_in_the_harness_changes_no_phase_and_code_changes_those_that_import_it() {
+        let harness = Harness::open(None).unwrap();
+        let edited = |suffix: &str| {
+            let mut other = harness.clone();
+            other.files.get_mut("flops.py").unwrap().extend_from_slice(suffix.as_bytes());
+            other
+        };
+        let meanings = |harness: &Harness| {
+            Phase::ALL.into_iter().filter_map(|phase| harness.meaning(phase)).collect::<BTreeMap<_, _>>()
+        };
+        assert_eq!(meanings(&harness), meanings(&edited("\n# a comment\n")));
+        let changed = meanings(&edited("\nEXTRA = 1\n"));
+        let before = meanings(&harness);
+        let stale: Vec<Phase> = before.keys().copied().filter(|phase| before[phase] != changed[phase]).collect();
+        assert_eq!(stale, [Phase::Analyze]);
+    }
+}

@@ -1,0 +1,42 @@
+//! Ctrl-C and its kin: a flag that is set once, and a call made when it is.
+//!
+//! It does not know what is stopped.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+/// Whether the user asked to stop.
+#[derive(Debug, Clone, Default)]
+pub struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// Returns whether the user asked to stop.
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    /// Asks to stop.
+    pub fn set(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    /// Sets the flag at the first SIGINT, SIGTERM or SIGHUP, and then calls `then`, on a thread of its own. A second signal ends the process at once.
+    pub fn on_signal(&self, then: impl Fn() + Send + 'static) -> std::io::Result<()> {
+        let flag = self.clone();
+        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+        std::thread::spawn(move || {
+            for _ in signals.forever() {
+                if flag.is_set() {
+                    std::process::exit(130);
+                }
+                flag.set();
+                then();
+            }
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,46 @@
+//! t2t: a declarative build system for repositories of Torch-to-Triton kernels.
+//!
+//! The code map. A module uses only modules declared above it; `tests/it/layers.rs` holds it to that.
+#![forbid(unsafe_code)]
+
+// Words: data only.
+pub mod digest;
+pub mod path;
+pub mod manifest;
+pub mod action;
+pub mod record;
+pub mod event;
+pub mod problem;
+
+// Core: pure. No file, clock, environment, process or thread.
+pub mod figures;
+pub mod spec;
+pub mod python;
+pub mod closure;
+pub mod graph;
+pub mod decide;
+pub mod schedule;
+pub mod rank;
+pub mod render;
+pub mod explain;
+pub mod dot;
+
+// Outside: each file owns one thing.
+pub mod fs;
+pub mod assets;
+pub mod harness;
+pub mod sources;
+pub mod store;
+pub mod worker;
+pub mod device;
+pub mod toolchain;
+pub mod interrupt;
+pub mod pool;
+
+// Engine: the only place where the core and the outside meet.
+pub mod session;
+pub mod engine;
+
+// Views and the command line: the only places that print.
+pub mod reporter;
+pub mod cli;

@@ -1,0 +1,173 @@
+//! A manifest: the named facts that an action's result depends on, and their encoding, whose digest is the action key.
+//!
+//! It does not know where facts come from. docs/design/keys.md has the encoding and its history.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::digest::Digest;
+
+/// The first line of every encoding; a new number makes all results a miss.
+const HEADER: &[u8] = b"t2t manifest 1\n";
+
+/// One thing that a result depends on.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Fact {
+    /// A version, a number, a value as canonical JSON.
+    Text(String),
+    /// The digest of a file, an artifact, a fingerprint.
+    Digest(Digest),
+}
+
+impl Fact {
+    /// Returns the fact that a JSON value is, written canonically.
+    #[must_use]
+    pub fn json(value: &Value) -> Self {
+        Self::Text(canonical_json(value))
+    }
+}
+
+impl fmt::Display for Fact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Digest(digest) => f.write_str(&digest.short()),
+        }
+    }
+}
+
+/// The named facts of one action.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Manifest {
+    /// Fact name → fact.
+    pub facts: BTreeMap<String, Fact>,
+}
+
+impl Manifest {
+    /// Returns the bytes that are hashed and kept.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = HEADER.to_vec();
+        for (name, fact) in &self.facts {
+            put(&mut bytes, name.as_bytes());
+            match fact {
+                Fact::Text(text) => {
+                    bytes.push(0);
+                    put(&mut bytes, text.as_bytes());
+                }
+                Fact::Digest(digest) => {
+                    bytes.push(1);
+                    put(&mut bytes, digest.as_bytes());
+                }
+            }
+        }
+        bytes
+    }
+
+    /// Returns the action key: the digest of the encoding.
+    #[must_use]
+    pub fn key(&self) -> Digest {
+        Digest::of(&self.encode())
+    }
+
+    /// Returns the manifest that `bytes` encode, or None where they encode none of this version.
+    #[must_use]
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut rest = bytes.strip_prefix(HEADER)?;
+        let mut facts = BTreeMap::new();
+        while !rest.is_empty() {
+            let name = String::from_utf8(take(&mut rest)?.to_vec()).ok()?;
+            let (tag, after) = rest.split_first()?;
+            rest = after;
+            let body = take(&mut rest)?;
+            let fact = match tag {
+                0 => Fact::Text(String::from_utf8(body.to_vec()).ok()?),
+                1 => Fact::Digest(<[u8; 32]>::try_from(body).ok()?.into()),
+                _ => return None,
+            };
+            facts.insert(name, fact);
+        }
+        Some(Self { facts })
+    }
+}
+
+fn put(bytes: &mut Vec<u8>, part: &[u8]) {
+    let length = u32::try_from(part.len()).expect("a fact is shorter than 4 GiB");
+    bytes.extend_from_slice(&length.to_le_bytes());
+    bytes.extend_from_slice(part);
+}
+
+fn take<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let (length, after) = rest.split_first_chunk::<4>()?;
+    let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+    let (part, after) = after.split_at_checked(length)?;
+    *rest = after;
+    Some(part)
+}
+
+/// Returns `value` as JSON with sorted keys and no spaces.
+#[must_use]
+pub fn canonical_json(value: &Value) -> String {
+    match value {
+        Value::Object(map) => {
+            let sorted: BTreeMap<_, _> = map.iter().collect();
+            let members: Vec<String> = sorted
+                .into_iter()
+                .map(|(name, value)| format!("{}:{}", Value::from(name.as_str()), canonical_json(value)))
+                .collect();
+            format!("{{{}}}", members.join(","))
+        }
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(canonical_json).collect();
+            format!("[{}]", items.join(","))
+        }
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest(pairs: &[(&str, Fact)]) -> Manifest {
+        Manifest { facts: pairs.iter().map(|(name, fact)| ((*name).to_owned(), fact.clone())).collect() }
+    }
+
+    #[test]
+    fn decoding_gives_back_what_was_encoded() {
+        let made = manifest(&[("a", Fact::Text("1".into())), ("b", Fact::Digest(Digest::of(b"x")))]);
+        assert_eq!(Manifest::decode(&made.encode()), Some(made));
+    }
+
+    #[test]
+    fn moving_a_byte_between_name_and_fact_changes_the_key() {
+        let left = manifest(&[("ab", Fact::Text("c".into()))]);
+        let right = manifest(&[("a", Fact::Text("bc".into()))]);
+        assert_ne!(left.key(), right.key());
+    }
+
+    #[test]
+    fn a_text_is_never_a_digest() {
+        let digest = Digest::of(b"x");
+        let text = String::from_utf8_lossy(digest.as_bytes()).into_owned();
+        assert_ne!(manifest(&[("a", Fact::Digest(digest))]).key(), manifest(&[("a", Fact::Text(text))]).key());
+    }
+
+    #[test]
+    fn canonical_json_sorts_keys_at_every_depth() {
+        let value: Value = serde_json::from_str(r#"{"b":{"d":1,"c":[{"z":1,"y":2}]},"a":1.5}"#).unwrap();
+        assert_eq!(canonical_json(&value), r#"{"a":1.5,"b":{"c":[{"y":2,"z":1}],"d":1}}"#);
+    }
+
+    #[test]
+    fn damaged_bytes_decode_to_nothing_and_never_panic() {
+        let bytes = manifest(&[("a", Fact::Text("1".into()))]).encode();
+        for cut in 0..bytes.len() {
+            if cut != HEADER.len() {
+                assert_eq!(Manifest::decode(&bytes[..cut]), None, "cut at {cut}");
+            }
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! What t2t reads off a Python file without running it: its meaning, its imports, its docstring, its callables.
+//!
+//! The meaning is the syntax tree without comments, formatting, docstrings and positions. It does not know where files lie.
+
+use ruff_python_ast::comparable::ComparableMod;
+use ruff_python_ast::{Expr, Mod, ModModule, Stmt, Suite};
+use ruff_python_parser::parse_module;
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+
+/// Stands before every tree that is hashed; a new number makes all results of kernel code a miss. It also names the parser, whose types
+/// give the text.
+const HEADER: &str = "t2t python 1, ruff 0.0.10\n";
+
+/// What is known of a Python file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Python {
+    /// The digest of the tree, or of the bytes where there is no tree.
+    pub meaning: Digest,
+    /// What it imports, in order.
+    pub imports: Vec<Import>,
+    /// The module's docstring, as written.
+    pub docstring: Option<String>,
+    /// Names of the functions and classes at module level, in order.
+    pub callables: Vec<String>,
+    /// Other names bound at module level, imported ones among them; `*` for an import of everything.
+    pub names: Vec<String>,
+    /// Why there is no tree.
+    pub fault: Option<SourceFault>,
+}
+
+/// An import, as written.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Import {
+    /// How many dots stand before the module.
+    pub level: u32,
+    /// The module, empty in `from . import x`.
+    pub module: String,
+    /// The name taken from it, which may be a module itself.
+    pub name: Option<String>,
+}
+
+/// A file that is no Python.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceFault {
+    /// What is wrong.
+    pub message: String,
+    /// The line, from 1.
+    pub line: u32,
+    /// The column in characters, from 1.
+    pub column: u32,
+    /// The line's text.
+    pub excerpt: String,
+}
+
+/// Reads `bytes` as Python. Never fails: a file that does not parse has a fault, and its bytes for its meaning.
+#[must_use]
+pub fn read(bytes: &[u8]) -> Python {
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => text.strip_prefix('\u{feff}').unwrap_or(text),
+        Err(error) => return unread(bytes, not_utf8(bytes, error.valid_up_to())),
+    };
+    match parse_module(text) {
+        Ok(parsed) => of_tree(parsed.into_syntax()),
+        Err(error) => {
+            let at = error.location.start().to_usize();
+            unread(bytes, fault(text, at, error.error.to_string()))
+        }
+    }
+}
+
+fn of_tree(mut module: ModModule) -> Python {
+    let docstring = docstring_of(&module.body);
+    let (mut callables, mut names) = (Vec::new(), Vec::new());
+    collect_names(&module.body, &mut callables, &mut names);
+    let mut imports = Vec::new();
+    collect_imports(&module.body, &mut imports);
+    drop_docstrings(&mut module.body);
+    let tree = Mod::Module(module);
+    let text = format!("{HEADER}{:?}", ComparableMod::from(&tree));
+    Python { meaning: Digest::of(text.as_bytes()), imports, docstring, callables, names, fault: None }
+}
+
+fn unread(bytes: &[u8], fault: SourceFault) -> Python {
+    let (imports, callables, names) = (Vec::new(), Vec::new(), Vec::new());
+    Python { meaning: Digest::of(bytes), imports, docstring: None, callables, names, fault: Some(fault) }
+}
+
+fn not_utf8(bytes: &[u8], at: usize) -> SourceFault {
+    let text = String::from_utf8_lossy(bytes);
+    let before = String::from_utf8_lossy(&bytes[..at]).len();
+    fault(&text, before, format!("not UTF-8: byte 0x{:02x} at offset {at}", bytes[at]))
+}
+
+fn fault(text: &str, at: usize, message: String) -> SourceFault {
+    let at = text.floor_char_boundary(at.min(text.len()));
+    let before = &text[..at];
+    let start = before.rfind('\n').map_or(0, |end| end + 1);
+    let number = |count: usize| u32::try_from(count + 1).unwrap_or(u32::MAX);
+    SourceFault {
+        message: lower_first(&message),
+        line: number(before.matches('\n').count()),
+        column: number(text[start..at].chars().count()),
+        excerpt: text[start..].lines().next().unwrap_or_default().to_owned(),
+    }
+}
+
+fn lower_first(message: &str) -> String {
+    let mut letters = message.chars();
+    letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
+}
+
+fn docstring_of(body: &[Stmt]) -> Option<String> {
+    let Stmt::Expr(first) = body.first()? else { return None };
+    let Expr::StringLiteral(text) = &*first.value else { return None };
+    Some(text.value.to_str().to_owned())
+}
+
+/// Names bound at module level, also under `if` and `try`.
+fn collect_names(body: &[Stmt], callables: &mut Vec<String>, names: &mut Vec<String>) {
+    for statement in body {
+        match statement {
+            Stmt::FunctionDef(function) => callables.push(function.name.to_string()),
+            Stmt::ClassDef(class) => callables.push(class.name.to_string()),
+            Stmt::Assign(assign) => names.extend(assign.targets.iter().filter_map(assigned)),
+            Stmt::AnnAssign(assign) => names.extend(assigned(&assign.target)),
+            Stmt::ImportFrom(import) => {
+                names.extend(import.names.iter().map(|alias| alias.asname.as_ref().unwrap_or(&alias.name).to_string()));
+            }
+            other => bodies(other).into_iter().for_each(|inner| collect_names(inner, callables, names)),
+        }
+    }
+}
+
+fn assigned(target: &Expr) -> Option<String> {
+    target.as_name_expr().map(|name| name.id.to_string())
+}
+
+/// Imports at every depth: one in a function is read when the function runs.
+fn collect_imports(body: &[Stmt], into: &mut Vec<Import>) {
+    for statement in body {
+        match statement {
+            Stmt::Import(import) => into.extend(import.names.iter().map(|alias| Import {
+                level: 0,
+                module: alias.name.to_string(),
+                name: None,
+            })),
+            Stmt::ImportFrom(import) => into.extend(import.names.iter().map(|alias| Import {
+                level: import.level,
+                module: import.module.as_ref().map(ToString::to_string).unwrap_or_default(),
+                name: Some(alias.name.to_string()),
+            })),
+            _ => {}
+        }
+        for inner in bodies(statement) {
+            collect_imports(inner, into);
+        }
+    }
+}
+
+fn bodies(statement: &Stmt) -> Vec<&[Stmt]> {
+    match statement {
+        Stmt::FunctionDef(function) => vec![&function.body],
+        Stmt::ClassDef(class) => vec![&class.body],
+        Stmt::For(each) => vec![&each.body, &each.orelse],
+        Stmt::While(each) => vec![&each.body, &each.orelse],
+        Stmt::With(with) => vec![&with.body],
+        Stmt::If(choice) => {
+            let clauses = choice.elif_else_clauses.iter().map(|clause| &*clause.body);
+            std::iter::once(&*choice.body).chain(clauses).collect()
+        }
+        Stmt::Try(attempt) => {
+            let handlers = attempt.handlers.iter().map(|handler| {
+                let ruff_python_ast::ExceptHandler::ExceptHandler(handler) = handler;
+                &*handler.body
+            });
+            [&*attempt.body, &*attempt.orelse, &*attempt.finalbody].into_iter().chain(handlers).collect()
+        }
+        Stmt::Match(choice) => choice.cases.iter().map(|case| &*case.body).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn drop_docstrings(body: &mut Suite) {
+    if docstring_of(body).is_some() {
+        body.remove(0);
+    }
+    drop_inner_docstrings(body);
+}
+
+/// A string at the head of an `if` or a loop is no docstring, but a function inside may have one.
+fn drop_inner_docstrings(body: &mut [Stmt]) {
+    for statement in body {
+        match statement {
+            Stmt::FunctionDef(function) => drop_docstrings(&mut function.body),
+            Stmt::ClassDef(class) => drop_docstrings(&mut class.body),
+            Stmt::For(each) => drop_in([&mut each.body, &mut each.orelse]),
+            Stmt::While(each) => drop_in([&mut each.body, &mut each.orelse]),
+            Stmt::With(with) => drop_inner_docstrings(&mut with.body),
+            Stmt::If(choice) => {
+                drop_inner_docstrings(&mut choice.body);
+                choice.elif_else_clauses.iter_mut().for_each(|clause| drop_inner_docstrings(&mut clause.body));
+            }
+            Stmt::Try(attempt) => {
+                drop_in([&mut attempt.body, &mut attempt.orelse, &mut attempt.finalbody]);
+                for handler in &mut attempt.handlers {
+                    let ruff_python_ast::ExceptHandler::ExceptHandler(handler) = handler;
+                    drop_inner_docstrings(&mut handler.body);
+                }
+            }
+            Stmt::Match(choice) => choice.cases.iter_mut().for_each(|case| drop_inner_docstrings(&mut case.body)),
+            _ => {}
+        }
+    }
+}
+
+fn drop_in<const N: usize>(bodies: [&mut Suite; N]) {
+    for body in bodies {
+        drop_inner_docstrings(body);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KERNEL: &str = "\"\"\"Doc.\"\"\"\nimport triton\nfrom . import common\n\ndef f(x):\n    \"\"\"Inner.\"\"\"\n    return x + 1  # add\n";
+
+    fn meaning(text: &str) -> Digest {
+        read(text.as_bytes()).meaning
+    }
+
+    #[test]
+    fn comments_formatting_and_docstrings_have_no_meaning() {
+        let other = "# c\nimport triton\nfrom . import (\n    common,\n)\n\n\ndef f( x ):\n    # more\n    return (x\n        + 1)\n";
+        assert_eq!(meaning(KERNEL), meaning(other));
+    }
+
+    #[test]
+    fn code_has_meaning() {
+        for (from, to) in
+            [("x + 1", "x + 2"), ("x + 1", "x - 1"), ("return x", "return y"), ("import common", "import other")]
+        {
+            assert_ne!(meaning(KERNEL), meaning(&KERNEL.replacen(from, to, 1)), "{from} → {to}");
+        }
+    }
+
+    #[test]
+    fn a_string_that_is_no_docstring_has_meaning() {
+        assert_ne!(meaning("x = 'a'\n"), meaning("x = 'b'\n"));
+    }
+
+    #[test]
+    fn imports_docstring_and_callables_are_read() {
+        let file = read(KERNEL.as_bytes());
+        assert_eq!(file.docstring.as_deref(), Some("Doc."));
+        assert_eq!((file.callables, file.names), (vec!["f".to_owned()], vec!["common".to_owned()]));
+        let expected = [
+            Import { level: 0, module: "triton".into(), name: None },
+            Import { level: 1, module: String::new(), name: Some("common".into()) },
+        ];
+        assert_eq!(file.imports, expected);
+    }
+
+    #[test]
+    fn an_import_inside_a_function_is_found() {
+        let file = read(b"def f():\n    try:\n        from .a import b\n    except ImportError:\n        pass\n");
+        assert_eq!(file.imports, [Import { level: 1, module: "a".into(), name: Some("b".into()) }]);
+    }
+
+    #[test]
+    fn a_syntax_error_has_its_place() {
+        let fault = read(b"x = 1\ndef f(:\n").fault.unwrap();
+        assert_eq!((fault.line, fault.excerpt.as_str()), (2, "def f(:"));
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf8_have_their_place() {
+        let fault = read(b"x = 1\ny = '\xff'\n").fault.unwrap();
+        assert_eq!((fault.line, fault.column), (2, 6));
+        assert_eq!(fault.message, "not UTF-8: byte 0xff at offset 11");
+    }
+}

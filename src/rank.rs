@@ -1,0 +1,334 @@
+//! Ranking: which variant of an op is chosen, and why. It makes the document `selection`.
+//!
+//! It reads documents that others made and knows no file, clock or device. Chance comes from a seed of its own, so equal documents give
+//! equal bytes.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::figures;
+use crate::rank::bootstrap::Interval;
+use crate::rank::measured::Measured;
+
+mod bootstrap;
+mod measured;
+
+/// The version of the document `selection`. 1: first.
+pub const VERSION: u32 = 1;
+
+/// How many attempts at a kernel are judged: one, until a generator makes several.
+pub const ATTEMPTS: usize = 1;
+
+/// What there is of an artifact that a view reads.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Found {
+    /// The document.
+    Document(Value),
+    /// None: the action that makes it was rejected.
+    Rejected {
+        /// As in `source` or `timeout`.
+        class: String,
+    },
+    /// None: the action that makes it did not run.
+    Skipped {
+        /// Why, for people.
+        reason: String,
+    },
+    /// None: the machine failed.
+    Lost,
+}
+
+impl Found {
+    /// Returns the document, if there is one.
+    #[must_use]
+    pub fn document(&self) -> Option<&Value> {
+        match self {
+            Self::Document(document) => Some(document),
+            _ => None,
+        }
+    }
+}
+
+/// What is known of a variant when one is chosen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VariantResult {
+    /// Its name.
+    pub name: String,
+    /// The document `verdict` of its check.
+    pub verdict: Found,
+    /// The document `bench`.
+    pub bench: Found,
+}
+
+/// What the judging of a variant came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Every case passed, and so did the outputs of timed calls.
+    Passed,
+    /// The kernel is wrong, or could not be run.
+    Rejected,
+    /// It cannot be judged here. Neither pass nor fail.
+    NotJudged,
+    /// It was not reached.
+    Skipped,
+    /// The machine failed.
+    Lost,
+}
+
+impl Status {
+    /// Returns the status as documents write it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Rejected => "rejected",
+            Self::NotJudged => "not-judged",
+            Self::Skipped => "skipped",
+            Self::Lost => "lost",
+        }
+    }
+
+    /// Returns the mark that logs show.
+    #[must_use]
+    pub fn mark(self) -> &'static str {
+        match self {
+            Self::Passed => "✅",
+            Self::Rejected => "❌",
+            Self::NotJudged | Self::Skipped | Self::Lost => "⏭",
+        }
+    }
+}
+
+/// A variant's status with what is to be said of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// The status.
+    pub status: Status,
+    /// The class of a rejection.
+    pub class: Option<String>,
+    /// Why, where it is neither passed nor rejected, or was rejected by its bench.
+    pub reason: Option<String>,
+}
+
+/// Returns how a variant stands.
+#[must_use]
+pub fn standing(variant: &VariantResult) -> Standing {
+    match (&variant.verdict, &variant.bench) {
+        (Found::Document(verdict), bench) => match (judged(verdict), bench) {
+            (Standing { status: Status::Passed, .. }, Found::Rejected { class }) => Standing {
+                status: Status::Rejected,
+                class: Some(class.clone()),
+                reason: Some("while it was measured".to_owned()),
+            },
+            (standing, _) => standing,
+        },
+        (Found::Rejected { class }, _) => {
+            Standing { status: Status::Rejected, class: Some(class.clone()), reason: None }
+        }
+        (Found::Skipped { reason }, _) => {
+            Standing { status: Status::Skipped, class: None, reason: Some(reason.clone()) }
+        }
+        (Found::Lost, _) => {
+            Standing { status: Status::Lost, class: None, reason: Some("the machine failed".to_owned()) }
+        }
+    }
+}
+
+fn judged(verdict: &Value) -> Standing {
+    let status = match verdict["verdict"].as_str() {
+        Some("passed") => Status::Passed,
+        Some("rejected") => Status::Rejected,
+        _ => Status::NotJudged,
+    };
+    Standing { status, class: text(&verdict["class"]), reason: text(&verdict["reason"]) }
+}
+
+/// Returns the document `selection`: the chosen variant, why, its figures, and how every variant of the op stands.
+///
+/// `variants` are in declared order, the simplest first. The fastest Final among those that passed is chosen, unless the 95 % bootstrap
+/// interval of its ratio to an earlier one holds 1: then they tie and the earliest is. Interpreter timings choose the earliest that passed.
+#[must_use]
+pub fn select(variants: &[VariantResult], baseline: Option<&Value>) -> Value {
+    let entrants: Vec<Entrant> = variants.iter().map(Entrant::of).collect();
+    let interpreter = on_interpreter(variants, baseline);
+    let choice = if interpreter { earliest(&entrants) } else { fastest(&entrants) };
+    let comparable = !interpreter && choice.chosen.is_some();
+    let chosen = choice.chosen.map(|at| &entrants[at]);
+    let measured = chosen.and_then(|entrant| entrant.measured.as_ref());
+    json!({
+        "version": VERSION,
+        "comparable": comparable,
+        "interpreter": interpreter,
+        "note": interpreter.then_some("not comparable: interpreter"),
+        "device": device(variants, baseline),
+        "chosen": chosen.map(|entrant| &entrant.name),
+        "why": choice.why,
+        "ties": choice.ties.iter().map(|&at| &entrants[at].name).collect::<Vec<_>>(),
+        "fastest": choice.fastest.map(|at| &entrants[at].name),
+        "success": comparable && measured.is_some_and(Measured::reaches_torch),
+        "against_torch": measured.filter(|_| comparable).and_then(Measured::against_torch),
+        "figures": measured.map(Measured::document),
+        "variants": variants.iter().zip(&entrants).map(|(variant, entrant)| entrant.document(variant)).collect::<Vec<_>>(),
+        "counts": counts(&entrants),
+    })
+}
+
+struct Entrant {
+    name: String,
+    standing: Standing,
+    measured: Option<Measured>,
+}
+
+impl Entrant {
+    fn of(variant: &VariantResult) -> Self {
+        let measured = variant.bench.document().and_then(Measured::of);
+        Self { name: variant.name.clone(), standing: standing(variant), measured }
+    }
+
+    fn has_passed(&self) -> bool {
+        self.standing.status == Status::Passed
+    }
+
+    fn document(&self, variant: &VariantResult) -> Value {
+        json!({
+            "name": self.name,
+            "status": self.standing.status.name(),
+            "mark": self.standing.status.mark(),
+            "class": self.standing.class,
+            "reason": self.standing.reason,
+            "attempts": ATTEMPTS,
+            "cases": case_counts(&variant.verdict),
+            "figures": self.measured.as_ref().map(Measured::document),
+        })
+    }
+}
+
+/// The outcome of a rule: places among the entrants, and the reason.
+struct Choice {
+    chosen: Option<usize>,
+    fastest: Option<usize>,
+    ties: Vec<usize>,
+    why: String,
+}
+
+impl Choice {
+    fn none(why: &str) -> Self {
+        Self { chosen: None, fastest: None, ties: Vec::new(), why: why.to_owned() }
+    }
+}
+
+fn earliest(entrants: &[Entrant]) -> Choice {
+    let Some(chosen) = entrants.iter().position(Entrant::has_passed) else {
+        return Choice::none(nobody(entrants));
+    };
+    let why = format!(
+        "`{}` is the earliest declared variant that passed; not comparable: interpreter timings choose nothing",
+        entrants[chosen].name
+    );
+    Choice { chosen: Some(chosen), fastest: None, ties: Vec::new(), why }
+}
+
+fn fastest(entrants: &[Entrant]) -> Choice {
+    let field: Vec<(usize, &Measured)> = entrants
+        .iter()
+        .enumerate()
+        .filter(|(_, entrant)| entrant.has_passed())
+        .filter_map(|(at, entrant)| Some((at, entrant.measured.as_ref()?)))
+        .collect();
+    let Some(&(first, best)) = field.iter().min_by(|(_, a), (_, b)| a.final_ms.total_cmp(&b.final_ms)) else {
+        return Choice::none(nobody(entrants));
+    };
+    let level: Vec<(usize, Option<Interval>)> = field
+        .iter()
+        .filter(|(at, _)| *at != first)
+        .map(|&(at, measured)| (at, measured.ratio_to(best)))
+        .filter(|(_, interval)| interval.is_none_or(|interval| interval.holds_one()))
+        .collect();
+    let chosen = level.iter().map(|(at, _)| *at).chain([first]).min().expect("the fastest is there");
+    let ties = field.iter().map(|(at, _)| *at).filter(|at| *at != chosen);
+    let ties = ties.filter(|at| *at == first || level.iter().any(|(other, _)| other == at)).collect();
+    let why = match level.iter().find(|(at, _)| *at == chosen) {
+        Some((_, interval)) => why_tied(&entrants[chosen].name, &entrants[first].name, *interval),
+        None => why_fastest(&entrants[chosen].name, entrants, &field),
+    };
+    Choice { chosen: Some(chosen), fastest: Some(first), ties, why }
+}
+
+fn nobody(entrants: &[Entrant]) -> &'static str {
+    if entrants.iter().any(Entrant::has_passed) {
+        "none of the variants that passed was measured"
+    } else if entrants.iter().any(|entrant| entrant.standing.status == Status::Rejected) {
+        "no variant passed"
+    } else {
+        "no variant was judged"
+    }
+}
+
+fn why_tied(chosen: &str, fastest: &str, interval: Option<Interval>) -> String {
+    let told = match interval {
+        Some(interval) => format!("the 95 % interval of their ratio, {interval}, holds 1"),
+        None => "one run a size tells nothing apart".to_owned(),
+    };
+    format!(
+        "`{chosen}` ties with `{fastest}`, the lowest Final: {told}; of two that tie the simpler, declared earlier, is chosen"
+    )
+}
+
+fn why_fastest(chosen: &str, entrants: &[Entrant], field: &[(usize, &Measured)]) -> String {
+    let best = field.iter().map(|(_, measured)| measured.final_ms).fold(f64::INFINITY, f64::min);
+    let told = format!("`{chosen}` has the lowest Final, {} ms", figures::milliseconds(best));
+    let others = field.iter().filter(|(at, _)| entrants[*at].name != chosen);
+    match others.min_by(|(_, a), (_, b)| a.final_ms.total_cmp(&b.final_ms)) {
+        None => format!("{told}: it is the only variant that passed and was measured"),
+        Some((at, next)) => {
+            let behind = figures::ratio(next.final_ms / best);
+            format!("{told}; next is `{}`, which takes {behind} as long", entrants[*at].name)
+        }
+    }
+}
+
+/// Returns whether the timings are the host clock's around Triton's interpreter.
+#[must_use]
+pub fn on_interpreter(variants: &[VariantResult], baseline: Option<&Value>) -> bool {
+    benches(variants, baseline).any(|document| document["clock"] == "host")
+}
+
+fn device(variants: &[VariantResult], baseline: Option<&Value>) -> Value {
+    benches(variants, baseline)
+        .map(|document| document["device"].clone())
+        .find(|device| !device.is_null())
+        .unwrap_or_default()
+}
+
+fn benches<'a>(variants: &'a [VariantResult], baseline: Option<&'a Value>) -> impl Iterator<Item = &'a Value> {
+    variants.iter().filter_map(|variant| variant.bench.document()).chain(baseline)
+}
+
+fn counts(entrants: &[Entrant]) -> Value {
+    let of = |status| entrants.iter().filter(|entrant| entrant.standing.status == status).count();
+    json!({
+        "variants": entrants.len(),
+        "passed": of(Status::Passed),
+        "rejected": of(Status::Rejected),
+        "not_judged": of(Status::NotJudged),
+        "skipped": of(Status::Skipped),
+        "lost": of(Status::Lost),
+    })
+}
+
+fn case_counts(verdict: &Found) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    let cases = verdict.document().and_then(|verdict| verdict["cases"].as_object());
+    for status in cases.into_iter().flat_map(serde_json::Map::values).filter_map(Value::as_str) {
+        *counts.entry(status.replace('-', "_")).or_default() += 1;
+    }
+    counts
+}
+
+fn text(value: &Value) -> Option<String> {
+    value.as_str().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests;

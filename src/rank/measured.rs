@@ -1,0 +1,119 @@
+//! A measured variant: the figures of its document `bench` that ranking needs.
+//!
+//! It does not know the other variants, nor whether the kernel is right.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::rank::bootstrap::{self, Interval, Pairing};
+
+/// The figures of one bench. Times in milliseconds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// The mean of the sizes' figures.
+    pub final_ms: f64,
+    torch_final_ms: Option<f64>,
+    speedup: Option<f64>,
+    geomean_speedup: Option<f64>,
+    sizes: BTreeMap<String, Size>,
+    unstable: bool,
+    why_unstable: Option<String>,
+    interval: Option<Interval>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Size {
+    ms: Option<f64>,
+    torch_ms: Option<f64>,
+    runs: Vec<f64>,
+    torch_runs: Vec<f64>,
+}
+
+impl Measured {
+    /// Returns the figures of a document `bench`, None where it has no Final.
+    #[must_use]
+    pub fn of(bench: &Value) -> Option<Self> {
+        let sizes = bench["sizes"].as_object().into_iter().flatten();
+        let mut measured = Self {
+            final_ms: bench["final_ms"].as_f64()?,
+            torch_final_ms: bench["torch_final_ms"].as_f64(),
+            speedup: bench["speedup"].as_f64(),
+            geomean_speedup: bench["geomean_speedup"].as_f64(),
+            sizes: sizes.map(|(name, size)| (name.clone(), Size::of(size))).collect(),
+            unstable: bench["unstable"].as_bool().unwrap_or(false),
+            why_unstable: bench["why_unstable"].as_str().map(str::to_owned),
+            interval: None,
+        };
+        measured.interval = bootstrap::ratio(&measured.torch_runs(), &measured.runs(), Pairing::Interleaved);
+        Some(measured)
+    }
+
+    /// Returns the interval of the ratio of this Final to another variant's.
+    #[must_use]
+    pub fn ratio_to(&self, other: &Self) -> Option<Interval> {
+        bootstrap::ratio(&self.runs(), &other.runs(), Pairing::Independent)
+    }
+
+    /// Returns whether it is at least as fast as torch, as far as that can be told: the speedup or its interval reaches 1.
+    #[must_use]
+    pub fn reaches_torch(&self) -> bool {
+        let reached = self.interval.map(|interval| interval.high).into_iter().chain(self.speedup);
+        reached.fold(0.0, f64::max) >= 1.0
+    }
+
+    /// Returns how it compares with torch: `faster`, `ties` or `slower`.
+    #[must_use]
+    pub fn against_torch(&self) -> Option<&'static str> {
+        let speedup = self.speedup?;
+        let interval = self.interval.unwrap_or(Interval { low: speedup, high: speedup });
+        Some(match speedup {
+            _ if interval.holds_one() => "ties",
+            _ if speedup > 1.0 => "faster",
+            _ => "slower",
+        })
+    }
+
+    /// Returns the figures as the document `selection` holds them.
+    #[must_use]
+    pub fn document(&self) -> Value {
+        json!({
+            "final_ms": self.final_ms,
+            "torch_final_ms": self.torch_final_ms,
+            "speedup": self.speedup,
+            "interval": self.interval.map(|interval| [interval.low, interval.high]),
+            "geomean_speedup": self.geomean_speedup,
+            "sizes": self.sizes.iter().map(|(name, size)| (name.clone(), size.document())).collect::<BTreeMap<_, _>>(),
+            "unstable": self.unstable,
+            "why_unstable": self.why_unstable,
+        })
+    }
+
+    fn runs(&self) -> Vec<&[f64]> {
+        self.sizes.values().map(|size| size.runs.as_slice()).collect()
+    }
+
+    fn torch_runs(&self) -> Vec<&[f64]> {
+        self.sizes.values().map(|size| size.torch_runs.as_slice()).collect()
+    }
+}
+
+impl Size {
+    fn of(size: &Value) -> Self {
+        Self {
+            ms: size["variant"]["mean"].as_f64(),
+            torch_ms: size["torch"]["mean"].as_f64(),
+            runs: means(&size["variant"]),
+            torch_runs: means(&size["torch"]),
+        }
+    }
+
+    fn document(&self) -> Value {
+        let speedup = self.torch_ms.zip(self.ms).map(|(torch, ms)| torch / ms);
+        json!({"ms": self.ms, "torch_ms": self.torch_ms, "speedup": speedup})
+    }
+}
+
+fn means(figure: &Value) -> Vec<f64> {
+    figure["runs"].as_array().into_iter().flatten().filter_map(|run| run["mean"].as_f64()).collect()
+}

@@ -1,0 +1,179 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+/// A figure whose runs are `center`, a little less and a little more: `spread` is the share.
+fn figure(center: f64, spread: f64) -> Value {
+    let shares = [-1.0, 1.0, -0.5, 0.5, -0.25, 0.25, -0.75, 0.75, 0.0, 0.0];
+    let runs: Vec<Value> = shares.iter().map(|share| json!({"mean": center * (1.0 + share * spread)})).collect();
+    json!({"runs": runs, "mean": center, "cv": spread})
+}
+
+fn bench(clock: &str, ms: f64, spread: f64) -> Found {
+    let torch = 1.2;
+    let size = json!({"variant": figure(ms, spread), "torch": figure(torch, 0.001)});
+    Found::Document(json!({
+        "clock": clock, "device": {"model": "nvidia-h200"}, "sizes": {"large": size},
+        "final_ms": ms, "torch_final_ms": torch, "speedup": torch / ms, "geomean_speedup": torch / ms,
+        "unstable": spread > 0.05, "why_unstable": (spread > 0.05).then_some("coefficient of variation above 5 %"),
+    }))
+}
+
+fn verdict(verdict: &str) -> Found {
+    Found::Document(json!({"verdict": verdict, "class": (verdict == "rejected").then_some("mismatch"), "reason": null,
+        "cases": {"small/float32/0": verdict, "small/float32/1": "passed"}}))
+}
+
+fn variant(name: &str, judged: &str, bench: Found) -> VariantResult {
+    VariantResult { name: name.to_owned(), verdict: verdict(judged), bench }
+}
+
+fn skipped() -> Found {
+    Found::Skipped { reason: "its check was rejected".to_owned() }
+}
+
+#[test]
+fn the_fastest_that_passed_is_chosen() {
+    let found = select(
+        &[
+            variant("v1", "passed", bench("cuda-events", 1.0, 0.01)),
+            variant("v2", "passed", bench("cuda-events", 0.5, 0.01)),
+            variant("v3", "rejected", skipped()),
+        ],
+        None,
+    );
+    assert_eq!(found["chosen"], "v2");
+    assert_eq!(found["why"], "`v2` has the lowest Final, 0.5000 ms; next is `v1`, which takes 2.00x as long");
+    assert_eq!(found["ties"], json!([]));
+    assert_eq!(found["success"], true);
+    assert_eq!(found["against_torch"], "faster");
+    assert_eq!(found["figures"]["sizes"]["large"]["speedup"], 2.4);
+    assert_eq!(found["counts"]["passed"], 2);
+    assert_eq!(found["variants"][2]["mark"], "❌");
+    assert_eq!(found["variants"][2]["cases"], json!({"passed": 1, "rejected": 1}));
+}
+
+#[test]
+fn the_earlier_of_two_that_tie_is_chosen() {
+    let found = select(
+        &[
+            variant("v1", "passed", bench("cuda-events", 0.502, 0.02)),
+            variant("v2", "passed", bench("cuda-events", 0.8, 0.02)),
+            variant("v3", "passed", bench("cuda-events", 0.5, 0.02)),
+        ],
+        None,
+    );
+    assert_eq!(found["chosen"], "v1");
+    assert_eq!(found["fastest"], "v3");
+    assert_eq!(found["ties"], json!(["v3"]));
+    let why = found["why"].as_str().unwrap();
+    assert!(why.starts_with("`v1` ties with `v3`, the lowest Final: the 95 % interval of their ratio, 0.99"), "{why}");
+}
+
+#[test]
+fn a_later_variant_that_ties_is_named_and_not_chosen() {
+    let found = select(
+        &[
+            variant("v1", "passed", bench("cuda-events", 0.5, 0.02)),
+            variant("v2", "passed", bench("cuda-events", 0.502, 0.02)),
+        ],
+        None,
+    );
+    assert_eq!((&found["chosen"], &found["ties"]), (&json!("v1"), &json!(["v2"])));
+}
+
+#[test]
+fn a_difference_beyond_the_scatter_is_no_tie_however_small() {
+    let found = select(
+        &[
+            variant("v1", "passed", bench("cuda-events", 0.502, 0.0001)),
+            variant("v2", "passed", bench("cuda-events", 0.5, 0.0001)),
+        ],
+        None,
+    );
+    assert_eq!((&found["chosen"], &found["ties"]), (&json!("v2"), &json!([])));
+}
+
+#[test]
+fn a_rejected_variant_is_never_chosen_however_fast() {
+    let found = select(
+        &[
+            variant("v1", "passed", bench("cuda-events", 2.0, 0.01)),
+            variant("v2", "rejected", bench("cuda-events", 0.1, 0.01)),
+        ],
+        None,
+    );
+    assert_eq!(found["chosen"], "v1");
+    assert_eq!((&found["success"], &found["against_torch"]), (&json!(false), &json!("slower")));
+    assert!(found["why"].as_str().unwrap().ends_with("it is the only variant that passed and was measured"));
+}
+
+#[test]
+fn a_speedup_whose_interval_reaches_one_is_a_success_and_a_tie() {
+    let found = select(&[variant("v1", "passed", bench("cuda-events", 1.201, 0.04))], None);
+    assert!(found["figures"]["speedup"].as_f64().unwrap() < 1.0);
+    assert_eq!((&found["success"], &found["against_torch"]), (&json!(true), &json!("ties")));
+}
+
+#[test]
+fn interpreter_timings_choose_the_earliest_that_passed_and_are_no_success() {
+    let found = select(
+        &[
+            variant("v1", "rejected", skipped()),
+            variant("v2", "passed", bench("host", 1.0, 0.01)),
+            variant("v3", "passed", bench("host", 0.1, 0.01)),
+        ],
+        None,
+    );
+    assert_eq!(found["chosen"], "v2");
+    assert_eq!(found["note"], "not comparable: interpreter");
+    assert_eq!((&found["success"], &found["comparable"]), (&json!(false), &json!(false)));
+    assert_eq!((&found["fastest"], &found["against_torch"]), (&Value::Null, &Value::Null));
+}
+
+#[test]
+fn where_none_passed_none_is_chosen_and_the_reason_is_told() {
+    let rejected = select(&[variant("v1", "rejected", skipped())], None);
+    assert_eq!((&rejected["chosen"], &rejected["why"]), (&Value::Null, &json!("no variant passed")));
+    let unjudged = select(&[variant("v1", "not-judged", skipped())], None);
+    assert_eq!((&unjudged["why"], &unjudged["variants"][0]["mark"]), (&json!("no variant was judged"), &json!("⏭")));
+    let lost = select(&[variant("v1", "passed", Found::Lost)], None);
+    assert_eq!(lost["why"], "none of the variants that passed was measured");
+    assert_eq!(select(&[], None)["success"], false);
+}
+
+#[test]
+fn a_bench_that_finds_a_wrong_output_rejects_the_variant() {
+    let found = select(&[variant("v1", "passed", Found::Rejected { class: "mismatch".to_owned() })], None);
+    let told = &found["variants"][0];
+    assert_eq!((&told["status"], &told["reason"]), (&json!("rejected"), &json!("while it was measured")));
+    assert_eq!(found["why"], "no variant passed");
+}
+
+#[test]
+fn a_single_run_tells_nothing_apart() {
+    let one = |ms: f64| {
+        Found::Document(json!({"clock": "cuda-events", "final_ms": ms,
+            "sizes": {"s": {"variant": {"runs": [{"mean": ms}], "mean": ms}, "torch": {"runs": [], "mean": null}}}}))
+    };
+    let found = select(&[variant("v1", "passed", one(2.0)), variant("v2", "passed", one(1.0))], None);
+    assert_eq!(found["chosen"], "v1");
+    assert!(found["why"].as_str().unwrap().contains("one run a size tells nothing apart"));
+    assert_eq!(found["figures"]["sizes"]["s"]["speedup"], Value::Null);
+}
+
+#[test]
+fn an_unstable_bench_is_marked() {
+    let found = select(&[variant("v1", "passed", bench("cuda-events", 1.0, 0.2))], None);
+    assert_eq!(found["figures"]["unstable"], true);
+    assert_eq!(found["figures"]["why_unstable"], "coefficient of variation above 5 %");
+}
+
+#[test]
+fn equal_documents_give_equal_bytes() {
+    let variants = [
+        variant("v1", "passed", bench("cuda-events", 0.502, 0.02)),
+        variant("v2", "passed", bench("cuda-events", 0.5, 0.02)),
+    ];
+    assert_eq!(select(&variants, None).to_string(), select(&variants, None).to_string());
+}

@@ -1,0 +1,138 @@
+//! Lines: the words for events. The one place where they are.
+//!
+//! It does not know where lines go.
+
+use std::time::Duration;
+
+use console::Style;
+
+use crate::action::Target;
+use crate::event::{Event, Tally};
+use crate::figures;
+use crate::record::Outcome;
+use crate::render::problem::printable;
+use crate::reporter::{Paint, Verbosity};
+
+/// How lines are written.
+#[derive(Clone, Copy, Debug)]
+pub struct Lines {
+    /// How much is told.
+    pub verbosity: Verbosity,
+    /// Whether they are colored.
+    pub paint: Paint,
+}
+
+impl Lines {
+    /// Returns what is written of an event, without the last newline. None where nothing is.
+    #[must_use]
+    pub fn of(self, event: &Event) -> Option<String> {
+        match self.verbosity {
+            Verbosity::Quiet if !is_essential(event) => None,
+            _ => self.words(event),
+        }
+    }
+
+    /// Returns `text` in bold red, green, … where lines are colored.
+    #[must_use]
+    pub fn painted(self, style: Style, text: &str) -> String {
+        match self.paint {
+            Paint::Plain => text.to_owned(),
+            Paint::Color => style.force_styling(true).apply_to(text).to_string(),
+        }
+    }
+
+    fn words(self, event: &Event) -> Option<String> {
+        Some(match event {
+            Event::BuildStarted { actions, lanes } => {
+                let lanes: Vec<String> = lanes.iter().map(|(lane, slots)| slot_words(lane, *slots)).collect();
+                self.painted(Style::new().dim(), &format!("{}; lanes: {}", counted(*actions), lanes.join(", ")))
+            }
+            Event::ActionStarted { .. } | Event::ActionFresh { .. } | Event::ActionRestored { .. } => return None,
+            Event::ActionFinished { target, outcome, wall, .. } => self.finished(target, outcome, *wall),
+            Event::ActionSkipped { target, because } => {
+                let end = self.painted(Style::new().dim(), "skipped");
+                format!("{} … {end}, after {because}", named(target))
+            }
+            Event::ActionLost { target, reason, .. } => {
+                let end = self.painted(Style::new().red().bold(), "lost");
+                format!("{} … {end}: {}", named(target), printable(reason))
+            }
+            Event::Failure { text, .. } => self.failure(text),
+            Event::Note { text } => self.labeled(Style::new().cyan(), "note", text),
+            Event::Warning { text } => self.labeled(Style::new().yellow().bold(), "warning", text),
+            Event::Waiting { what, holder } => {
+                self.labeled(Style::new().yellow(), "waiting", &format!("{what}, held by {holder}"))
+            }
+            Event::Finished { tally, wall } => self.tally(*tally, *wall),
+        })
+    }
+
+    fn finished(self, target: &Target, outcome: &Outcome, wall: Duration) -> String {
+        let (style, word) = match outcome {
+            Outcome::Passed => (Style::new().green(), "passed".to_owned()),
+            Outcome::Rejected { class } => (Style::new().red().bold(), format!("rejected ({class})")),
+            Outcome::Lost { reason } => (Style::new().red().bold(), format!("lost: {}", printable(reason))),
+        };
+        format!("{} … {} {}", named(target), self.painted(style, &word), figures::time(wall))
+    }
+
+    /// Returns a problem's text, its `error:` and `hint:` colored.
+    fn failure(self, text: &str) -> String {
+        let lines = text.lines().map(|line| match line.split_once(": ") {
+            Some(("error", rest)) => self.labeled(Style::new().red().bold(), "error", rest),
+            Some(("hint", rest)) => self.labeled(Style::new().cyan(), "hint", rest),
+            _ => printable(line),
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    fn labeled(self, style: Style, label: &str, text: &str) -> String {
+        format!("{} {}", self.painted(style, &format!("{label}:")), printable(text))
+    }
+
+    fn tally(self, tally: Tally, wall: Duration) -> String {
+        let mut parts = vec![
+            format!("fresh {}", tally.fresh),
+            format!("restored {}", tally.restored),
+            format!("ran {}", tally.ran),
+        ];
+        let alarm = || Style::new().red().bold();
+        let rare = [
+            ("skipped", tally.skipped, Style::new().yellow()),
+            ("rejected", tally.rejected, alarm()),
+            ("lost", tally.lost, alarm()),
+        ];
+        for (word, count, style) in rare {
+            if count > 0 {
+                parts.push(self.painted(style, &format!("{word} {count}")));
+            }
+        }
+        format!("{} in {}", parts.join(", "), figures::time(wall))
+    }
+}
+
+/// Returns an action's name as it reads in a sentence: `check softmax/v2_tiling`.
+#[must_use]
+pub fn named(target: &Target) -> String {
+    match &target.variant {
+        Some(variant) => format!("{} {}/{variant}", target.phase, target.op),
+        None if target.op.is_empty() => target.phase.to_string(),
+        None => format!("{} {}", target.phase, target.op),
+    }
+}
+
+fn is_essential(event: &Event) -> bool {
+    match event {
+        Event::ActionLost { .. } | Event::Failure { .. } | Event::Finished { .. } => true,
+        Event::ActionFinished { outcome, .. } => !outcome.is_pass(),
+        _ => false,
+    }
+}
+
+fn counted(actions: usize) -> String {
+    if actions == 1 { "1 action".to_owned() } else { format!("{actions} actions") }
+}
+
+fn slot_words(lane: &str, slots: usize) -> String {
+    if slots == 1 { lane.to_owned() } else { format!("{lane} ×{slots}") }
+}

@@ -1,0 +1,390 @@
+//! A session: a workspace as it is now, read once: what it declares, what its files hold, what the machine has, and the graph of it all.
+//!
+//! It runs nothing but, at most, one probe of the interpreter. It does not know what is stale.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use t2t_protocol::{End, Limits, PRELOAD, Request, ServerKind};
+
+use crate::action::{Action, DeviceClass};
+use crate::assets;
+use crate::device::{self, Models};
+use crate::digest::Digest;
+use crate::fs;
+use crate::graph::expand::{Device, Inventory, KernelFile, expand};
+use crate::graph::{Graph, Unsealed};
+use crate::harness::Harness;
+use crate::interrupt::Interrupt;
+use crate::path::RepoPath;
+use crate::pool::{NoCall, Pool};
+use crate::problem::{Place, Problem};
+use crate::python::Python as Source;
+use crate::sources::Sources;
+use crate::spec::{Spec, Variant};
+use crate::toolchain::{Python, Toolchain};
+use crate::worker::{WorkerConfig, WorkerError};
+
+/// The file that makes a folder a workspace.
+pub const OPS: &str = "ops.yaml";
+
+/// Harness modules that servers import before they fork, beside torch and Triton: what children would import one after another.
+const WARM: [&str; 5] = [
+    "torch._subclasses.fake_tensor",
+    "torch._dynamo",
+    "torch.utils._python_dispatch",
+    "safetensors.torch",
+    "triton.testing",
+];
+
+/// What a session is opened with.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The interpreter, where one was found.
+    pub python: Option<Python>,
+    /// `--device`.
+    pub device: DeviceChoice,
+    /// `$CUDA_VISIBLE_DEVICES`.
+    pub visible: Option<String>,
+    /// `$T2T_HARNESS`.
+    pub harness: Option<PathBuf>,
+    /// Whether the interpreter may be started to learn versions that are not known.
+    pub probing: Probing,
+}
+
+/// Whether the interpreter may be started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Probing {
+    /// Where its versions are not known.
+    Allowed,
+    /// Never: unknown versions stay unknown.
+    Never,
+}
+
+/// Which device lane was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeviceChoice {
+    /// The CUDA devices where there are any, else the interpreter.
+    Auto,
+    /// The CUDA devices.
+    Cuda,
+    /// One CUDA device.
+    CudaNumber(usize),
+    /// The interpreter.
+    Cpu,
+}
+
+/// Why a session cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum NoSession {
+    /// ops.yaml is not as it should be.
+    #[error("ops.yaml has {} problems", .0.len())]
+    Spec(Vec<Problem>),
+    /// Something else that the user can mend.
+    #[error("{message}")]
+    Use {
+        /// What is wrong.
+        message: String,
+        /// What to do about it.
+        hint: String,
+    },
+    /// The machine failed.
+    #[error("{message}")]
+    Machine {
+        /// What failed.
+        message: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
+    /// The interpreter cannot be used.
+    #[error(transparent)]
+    Worker(#[from] WorkerError),
+    /// The user asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// The actions make no graph: t2t is wrong.
+    #[error(transparent)]
+    Graph(#[from] Unsealed),
+}
+
+/// A workspace as it is now.
+#[derive(Debug)]
+pub struct Session {
+    /// The workspace.
+    pub root: PathBuf,
+    /// Its store.
+    pub cache: PathBuf,
+    /// What it declares.
+    pub spec: Spec,
+    /// What its files and the machine hold.
+    pub inventory: Inventory,
+    /// All actions.
+    pub graph: Graph,
+    /// Its files.
+    pub sources: Sources,
+    /// The interpreter and what is in it.
+    pub toolchain: Option<Toolchain>,
+    /// The CUDA devices of the device lane.
+    pub devices: Vec<device::Device>,
+    /// The fork servers, none started unless the interpreter was probed.
+    pub pool: Arc<Pool>,
+    /// The file of the op catalogue.
+    pub catalogue: PathBuf,
+}
+
+/// Returns the workspace that `from` lies in: the nearest folder above it, or it, that has an ops.yaml.
+#[must_use]
+pub fn workspace(from: &Path) -> Option<PathBuf> {
+    from.ancestors().find(|folder| fs::stat(&folder.join(OPS)).is_some()).map(Path::to_owned)
+}
+
+impl Session {
+    /// Opens the workspace at `root`.
+    pub fn open(root: &Path, options: &Options, interrupt: &Interrupt) -> Result<Self, NoSession> {
+        let cache = root.join("cache");
+        let sources = Sources::open(root, &cache);
+        let harness =
+            Harness::open(options.harness.as_deref()).map_err(|error| machine("cannot read the harness", &error))?;
+        let pool = pool(options, &harness, &cache, interrupt)?;
+        let toolchain = toolchain(options, &cache, root, &pool)?;
+        let spec = spec(root, toolchain.as_ref())?;
+        let models = models(root)?;
+        let devices = devices(options)?;
+        let (catalogue, catalogue_digest) = catalogue(root, &cache)?;
+        let inventory = Inventory {
+            files: files(&spec, &sources),
+            templates: templates(&spec, root),
+            summary_template: asset_digest(root, assets::SUMMARY_TEMPLATE),
+            catalogue: catalogue_digest,
+            harness: harness.meanings(&cache.join("toolchain")),
+            toolchain: toolchain.as_ref().map(|toolchain| toolchain.versions.clone()).unwrap_or_default(),
+            device: device_of(&devices, &models),
+            targets: targets(&spec, &devices, &models)?,
+        };
+        let actions: Vec<Action> = expand(&spec, &inventory);
+        let graph = Graph::seal(actions)?;
+        let root = root.to_owned();
+        Ok(Self { root, cache, spec, inventory, graph, sources, toolchain, devices, pool, catalogue })
+    }
+}
+
+fn machine(what: &str, error: &dyn std::fmt::Display) -> NoSession {
+    NoSession::Machine { message: format!("{what}: {error}"), hint: None }
+}
+
+fn pool(options: &Options, harness: &Harness, cache: &Path, interrupt: &Interrupt) -> Result<Arc<Pool>, NoSession> {
+    let Some(python) = &options.python else { return Ok(Arc::new(Pool::new(Vec::new(), interrupt.clone()))) };
+    let folder = match options.probing {
+        Probing::Allowed => harness.place(cache).map_err(|error| machine("cannot write the harness", &error))?,
+        Probing::Never => cache.join("harness"),
+    };
+    let configs = [ServerKind::Interpreter, ServerKind::Compiled].map(|kind| WorkerConfig {
+        harness: Some(folder.clone()),
+        preload: PRELOAD.iter().chain(&WARM).map(|module| (*module).to_owned()).collect(),
+        ..WorkerConfig::new(&python.path, kind)
+    });
+    Ok(Arc::new(Pool::new(configs.to_vec(), interrupt.clone())))
+}
+
+fn toolchain(options: &Options, cache: &Path, root: &Path, pool: &Pool) -> Result<Option<Toolchain>, NoSession> {
+    let Some(python) = &options.python else {
+        return match options.probing {
+            Probing::Never => Ok(None),
+            Probing::Allowed => Err(NoSession::Use {
+                message: "no Python was found: looked at --python, $T2T_PYTHON, $VIRTUAL_ENV, the workspace's .venv and t2t's own folder".to_owned(),
+                hint: "run `uv run t2t build`, or name one with `--python`".to_owned(),
+            }),
+        };
+    };
+    let kept = Toolchain::kept(cache, &python.path);
+    if kept.is_some() || options.probing == Probing::Never {
+        return Ok(kept);
+    }
+    let probed = probe(&python.path, cache, root, pool)?;
+    probed.keep(cache, &python.path);
+    Ok(Some(probed))
+}
+
+/// Starts the interpreter and asks it what it has.
+fn probe(python: &Path, cache: &Path, root: &Path, pool: &Pool) -> Result<Toolchain, NoSession> {
+    let kind = ServerKind::Compiled;
+    let hello = pool.hello(kind).map_err(unprobed)?;
+    for module in ["torch", "triton"] {
+        if let Some(missing) = hello.missing.iter().find(|missing| missing.module == module) {
+            return Err(NoSession::Machine {
+                message: format!("`{}` cannot import {module}: {}", python.display(), missing.reason),
+                hint: Some("run `uv sync`, or name another interpreter with `--python`".to_owned()),
+            });
+        }
+    }
+    let scratch = cache.join("scratch").join(format!("probe-{}", std::process::id()));
+    fs::make_folder(&scratch).map_err(|error| machine("cannot write to `cache/`", &error))?;
+    let request = Request {
+        id: 0,
+        function: "t2t_harness.probe:probe".to_owned(),
+        arguments: json!({"root": root.to_string_lossy(), "scratch": scratch.to_string_lossy(), "lane": "compile"}),
+        scratch: scratch.to_string_lossy().into_owned(),
+        environment: BTreeMap::new(),
+        limits: Limits::wall(60_000),
+        sandbox: None,
+        watch_under: None,
+    };
+    let finished = pool.call(kind, request).map_err(unprobed)?;
+    let _ = fs::remove(&scratch);
+    let End::Reply(reply) = finished.end else {
+        return Err(machine(&format!("`{}` cannot be asked what it has", python.display()), &finished.end));
+    };
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let versions = reply["documents"]["toolchain"].as_object().into_iter().flatten();
+    let versions = versions.filter_map(|(name, value)| Some((name.clone(), text(value)?))).collect();
+    let names = reply["documents"]["names"].as_array().into_iter().flatten().filter_map(text).collect();
+    Ok(Toolchain::new(python, hello.path, versions, names))
+}
+
+fn unprobed(error: NoCall) -> NoSession {
+    match error {
+        NoCall::Start(error) => error.into(),
+        NoCall::Interrupted => NoSession::Interrupted,
+        NoCall::Died(_) => machine("the interpreter cannot be asked what it has", &error),
+    }
+}
+
+fn spec(root: &Path, toolchain: Option<&Toolchain>) -> Result<Spec, NoSession> {
+    let bytes = fs::read(&root.join(OPS)).map_err(|error| machine("cannot read `ops.yaml`", &error))?;
+    let names = toolchain.and_then(Toolchain::names);
+    Spec::parse(OPS, &bytes, names.as_ref()).map_err(NoSession::Spec)
+}
+
+fn models(root: &Path) -> Result<Models, NoSession> {
+    let bytes = assets::read(root, assets::DEVICES).unwrap_or_default();
+    Models::read(&bytes).map_err(|error| NoSession::Use {
+        message: format!("`{}` is no table of devices: {error}", assets::DEVICES),
+        hint: "restore the file, or remove it to use the one that t2t carries".to_owned(),
+    })
+}
+
+fn devices(options: &Options) -> Result<Vec<device::Device>, NoSession> {
+    if options.device == DeviceChoice::Cpu {
+        return Ok(Vec::new());
+    }
+    let mut found = device::devices(options.visible.as_deref(), None);
+    if let DeviceChoice::CudaNumber(number) = options.device {
+        found.retain(|device| device.number == number);
+    }
+    // Results of different models are not one build's: the lane has the devices of the first model.
+    if let Some(name) = found.first().map(|device| device.name.clone()) {
+        found.retain(|device| device.name == name);
+    }
+    if found.is_empty() && options.device != DeviceChoice::Auto {
+        return Err(NoSession::Use {
+            message: "this machine has no such CUDA device".to_owned(),
+            hint: "`--device cpu` uses Triton's interpreter; `t2t doctor` lists what there is".to_owned(),
+        });
+    }
+    Ok(found)
+}
+
+fn device_of(devices: &[device::Device], models: &Models) -> Device {
+    let Some(first) = devices.first() else {
+        let class = DeviceClass::Interpreter;
+        return Device { architecture: class.to_string(), class, driver: None };
+    };
+    let (id, row) = known_model(first, models);
+    Device {
+        class: DeviceClass::Cuda(id),
+        architecture: device::architecture(&row),
+        driver: Some(first.driver.clone()),
+    }
+}
+
+/// Returns the model of a device: its row of the table, or a row with nothing but the name.
+fn known_model(device: &device::Device, models: &Models) -> (String, Value) {
+    models.find(&device.name).unwrap_or_else(|| (device::plain_id(&device.name), json!({"name": device.name})))
+}
+
+fn targets(spec: &Spec, devices: &[device::Device], models: &Models) -> Result<BTreeMap<String, Value>, NoSession> {
+    let present = devices.first().map(|device| device.name.clone());
+    let wanted = if spec.targets.is_empty() {
+        vec![present.unwrap_or_else(|| "sm_90".to_owned())]
+    } else {
+        spec.targets.clone()
+    };
+    let unknown = |name: &str| NoSession::Use {
+        message: format!("ops.yaml: no device model `{name}` to compile for"),
+        hint: format!("known are {}; `assets/devices.json` can name more", models.ids().collect::<Vec<_>>().join(", ")),
+    };
+    wanted.iter().map(|name| models.find(name).ok_or_else(|| unknown(name))).collect()
+}
+
+/// Returns the catalogue as a file that children can read, and its digest.
+fn catalogue(root: &Path, cache: &Path) -> Result<(PathBuf, Digest), NoSession> {
+    let own = root.join(assets::CATALOGUE);
+    if let Ok(bytes) = fs::read(&own) {
+        return Ok((own, Digest::of(&bytes)));
+    }
+    let bytes = assets::carried(assets::CATALOGUE).unwrap_or_default();
+    let digest = Digest::of(bytes);
+    let path = cache.join("harness").join(format!("catalogue-{}.json", digest.short()));
+    if fs::stat(&path).is_none() {
+        fs::write(&path, bytes).map_err(|error| machine("cannot write to `cache/`", &error))?;
+    }
+    Ok((path, digest))
+}
+
+fn asset_digest(root: &Path, path: &str) -> Digest {
+    Digest::of(&assets::read(root, path).unwrap_or_default())
+}
+
+fn templates(spec: &Spec, root: &Path) -> BTreeMap<String, Digest> {
+    let paths: BTreeSet<&str> = spec.ops.iter().map(|op| op.template.as_str()).collect();
+    paths.into_iter().filter_map(|path| Some((path.to_owned(), Digest::of(&assets::read(root, path)?)))).collect()
+}
+
+fn files(spec: &Spec, sources: &Sources) -> BTreeMap<String, KernelFile> {
+    let variants = spec.ops.iter().flat_map(|op| &op.variants);
+    let kernels = variants.map(|variant| (variant.file.clone(), kernel_file(sources, &variant.file, Some(variant))));
+    let cases = spec.ops.iter().filter_map(|op| op.cases.as_ref());
+    kernels.chain(cases.map(|file| (file.clone(), kernel_file(sources, file, None)))).collect()
+}
+
+fn kernel_file(sources: &Sources, file: &str, variant: Option<&Variant>) -> KernelFile {
+    let Ok(path) = RepoPath::new(file) else {
+        return KernelFile {
+            fault: Some(Problem::of_file(file, "the path leaves the workspace")),
+            ..KernelFile::default()
+        };
+    };
+    let Some(source) = sources.python(&path) else {
+        let hint = "write the file, or take the variant out of ops.yaml";
+        return KernelFile {
+            fault: Some(Problem::of_file(file, "no such file").with_hint(hint)),
+            ..KernelFile::default()
+        };
+    };
+    let fault = fault_of(file, &source).or_else(|| missing_entry(file, &source, variant?));
+    KernelFile { closure: sources.closure(&path), docstring: source.docstring, fault }
+}
+
+fn fault_of(file: &str, source: &Source) -> Option<Problem> {
+    let fault = source.fault.as_ref()?;
+    let place = Place { line: fault.line, column: fault.column };
+    Some(Problem {
+        line: Some(place.line),
+        column: Some(place.column),
+        excerpt: Some(fault.excerpt.clone()),
+        ..Problem::of_file(file, fault.message.clone())
+    })
+}
+
+fn missing_entry(file: &str, source: &Source, variant: &Variant) -> Option<Problem> {
+    let there = |name: &str| source.callables.iter().chain(&source.names).any(|bound| bound == name);
+    if there(&variant.entry) || there("*") {
+        return None;
+    }
+    let names: Vec<String> = source.callables.iter().map(|name| format!("`{name}`")).collect();
+    let has = if names.is_empty() { "none at all".to_owned() } else { names.join(", ") };
+    let message = format!("no callable `{}`; the file has {has}", variant.entry);
+    Some(Problem::of_file(file, message).with_hint("name the wrapper with `entry:` in ops.yaml"))
+}

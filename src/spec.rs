@@ -1,0 +1,255 @@
+//! What ops.yaml declares: the ops, their kernels, and how they are judged and measured.
+//!
+//! A [`Spec`] is a value in which everything is resolved: defaults, profiles, dims, names. It does not know whether kernel files
+//! exist, which devices there are, or what has been built.
+
+mod fault;
+pub mod names;
+pub mod fields;
+pub mod schema;
+mod parse;
+mod conform;
+mod layers;
+mod torch;
+mod sizes;
+mod reader;
+mod inputs;
+mod variants;
+mod settings;
+mod check;
+mod declare;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+pub use self::declare::{Declaration, Facts};
+pub use self::sizes::Binding;
+pub use self::torch::{TorchName, TorchNames};
+use crate::action::Phase;
+use crate::problem::{Place, Problem};
+
+/// The version of ops.yaml that this t2t reads.
+///
+/// History: 1 is the first.
+pub const VERSION: i64 = 1;
+
+/// The largest ops.yaml that is read, in bytes. Ten thousand ops take an eighth of it.
+pub const FILE_LIMIT: usize = 16 << 20;
+
+/// Which of an op's settings count: those with the CPU profile applied (the interpreter), or those without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Profile {
+    Cpu,
+    Cuda,
+}
+
+/// A whole ops.yaml.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spec {
+    /// Device models or architectures to compile for; empty for the present device's.
+    pub targets: Vec<String>,
+    /// The ops in the order of the file.
+    pub ops: Vec<Op>,
+}
+
+/// A torch operation and the kernels meant to replace it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Op {
+    pub name: String,
+    /// Where ops.yaml declares it.
+    pub place: Place,
+    pub torch: TorchName,
+    pub inputs: Vec<Input>,
+    pub kwargs: BTreeMap<String, Value>,
+    /// The variants in declared order, which is the order of growing complexity.
+    pub variants: Vec<Variant>,
+    /// The op's `cases.py`, relative to the workspace.
+    pub cases: Option<String>,
+    pub precision: Precision,
+    pub mutates: Vec<String>,
+    pub backward: bool,
+    pub broadcast: bool,
+    pub deterministic: bool,
+    /// The template of the op's log, relative to the workspace.
+    pub template: String,
+    cpu: Settings,
+    cuda: Settings,
+}
+
+/// What a profile can change.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    pub dtypes: Vec<String>,
+    /// The lengths of all dims by size.
+    pub sizes: BTreeMap<String, Binding>,
+    pub check_sizes: BTreeMap<String, Binding>,
+    pub seeds: u64,
+    /// `[atol, rtol]` by dtype.
+    pub tolerances: BTreeMap<String, [f64; 2]>,
+    pub max_retries: u64,
+    pub check_timeout: Duration,
+    pub protocol: Protocol,
+    pub baselines: Vec<String>,
+    pub bench_timeout: Duration,
+}
+
+/// How a size is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Protocol {
+    pub runs: u64,
+    pub warmup_ms: u64,
+    pub rep_ms: u64,
+}
+
+/// A tensor argument.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Input {
+    pub name: String,
+    pub shape: Vec<Dim>,
+    /// None where it follows the tested dtype.
+    pub dtype: Option<String>,
+    pub init: Init,
+    pub requires_grad: bool,
+    pub layout: String,
+}
+
+/// One length of a shape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Dim {
+    Length(u64),
+    Name(String),
+}
+
+/// How the values of an input are drawn.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Init {
+    Normal { mean: Quantity, std: Quantity },
+    Uniform { low: Quantity, high: Quantity },
+    Randint { low: Quantity, high: Quantity },
+    Constant { value: Quantity },
+    Ones,
+}
+
+/// A number, or the length of a dim.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Quantity {
+    Whole(i64),
+    Number(f64),
+    Dim(String),
+}
+
+/// A kernel file of an op.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Variant {
+    pub name: String,
+    /// Relative to the workspace, with `/`.
+    pub file: String,
+    pub entry: String,
+    /// Of `interpreter` and `cuda`, those on which it can be judged.
+    pub lanes: Vec<String>,
+    pub deterministic: bool,
+}
+
+/// The precision in which float32 products are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    Ieee,
+    Tf32,
+}
+
+impl Spec {
+    /// Reads `bytes`, the contents of `file`. `names` are the functions that torch has; without them torch names are not checked.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the file, ordered by place.
+    pub fn parse(file: &str, bytes: &[u8], names: Option<&TorchNames>) -> Result<Spec, Vec<Problem>> {
+        let text = text_of(file, bytes).map_err(|problem| vec![problem])?;
+        let mut faults = Vec::new();
+        let spec = parse::parse(text, &mut faults)
+            .map_err(|fault| faults.push(fault))
+            .ok()
+            .and_then(|root| check::check(&root, names, &mut faults));
+        match spec {
+            Some(spec) if faults.is_empty() => Ok(spec),
+            _ => Err(fault::problems(file, text, faults)),
+        }
+    }
+
+    /// Returns the op of that name.
+    #[must_use]
+    pub fn op(&self, name: &str) -> Option<&Op> {
+        self.ops.iter().find(|op| op.name == name)
+    }
+}
+
+impl Op {
+    /// Returns the settings that count under a profile.
+    #[must_use]
+    pub fn settings(&self, profile: Profile) -> &Settings {
+        match profile {
+            Profile::Cpu => &self.cpu,
+            Profile::Cuda => &self.cuda,
+        }
+    }
+
+    /// Returns the variant of that name.
+    #[must_use]
+    pub fn variant(&self, name: &str) -> Option<&Variant> {
+        self.variants.iter().find(|variant| variant.name == name)
+    }
+
+    /// Returns the longest that an action of this op may take. Phases that run no child have no deadline.
+    #[must_use]
+    pub fn timeout(&self, phase: Phase, profile: Profile) -> Option<Duration> {
+        let settings = self.settings(profile);
+        match phase {
+            Phase::Analyze | Phase::Generate | Phase::Check => Some(settings.check_timeout),
+            Phase::Compile | Phase::Tune | Phase::Bench | Phase::Baseline => Some(settings.bench_timeout),
+            Phase::Select | Phase::Log | Phase::Summary => None,
+        }
+    }
+}
+
+impl Serialize for Dim {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Dim::Length(length) => to.serialize_u64(*length),
+            Dim::Name(name) => to.serialize_str(name),
+        }
+    }
+}
+
+impl Serialize for Quantity {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Quantity::Whole(whole) => to.serialize_i64(*whole),
+            Quantity::Number(number) => to.serialize_f64(*number),
+            Quantity::Dim(name) => to.serialize_str(name),
+        }
+    }
+}
+
+fn text_of<'bytes>(file: &str, bytes: &'bytes [u8]) -> Result<&'bytes str, Problem> {
+    if bytes.len() > FILE_LIMIT {
+        let message = format!("the file has {} bytes, more than the {FILE_LIMIT} that are read", bytes.len());
+        let hint = "split the repository, or move cases into `cases.py` files";
+        return Err(Problem::of_file(file, message).with_hint(hint));
+    }
+    std::str::from_utf8(bytes).map_err(|error| not_utf8(file, bytes, error.valid_up_to()))
+}
+
+/// Says where the first wrong byte is; the line is shown with `�` in its place.
+fn not_utf8(file: &str, bytes: &[u8], at: usize) -> Problem {
+    let before = String::from_utf8_lossy(&bytes[..at]);
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let place = Place { line: number(before.matches('\n').count() + 1), column: number(line.chars().count() + 1) };
+    let text = String::from_utf8_lossy(bytes);
+    let message = format!("not UTF-8: byte 0x{:02x} at offset {at}", bytes[at]);
+    crate::problem::Listing::new(file, &text).problem(place, message).with_hint("save the file as UTF-8")
+}

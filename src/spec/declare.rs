@@ -1,0 +1,133 @@
+//! What the harness is told about an op, and which part of it each phase's result depends on.
+//!
+//! The form is fixed by docs/design/harness.md. It does not know the other ops, nor in which order they stand.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{Binding, Input, Op, Precision, Profile, Protocol, Variant};
+use crate::action::Phase;
+
+/// Named values that enter a manifest.
+pub type Facts = BTreeMap<String, Value>;
+
+/// An op under one profile, with nothing left to default. Serialized, it is the request's `op`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Declaration {
+    pub name: String,
+    pub torch: String,
+    pub inputs: Vec<Input>,
+    pub kwargs: BTreeMap<String, Value>,
+    pub dtypes: Vec<String>,
+    pub sizes: BTreeMap<String, Binding>,
+    pub check_sizes: BTreeMap<String, Binding>,
+    pub seeds: u64,
+    pub tolerances: BTreeMap<String, [f64; 2]>,
+    pub precision: Precision,
+    pub mutates: Vec<String>,
+    pub backward: bool,
+    pub broadcast: bool,
+    pub deterministic: bool,
+    pub cases: Option<String>,
+    /// Requests have this beside the op.
+    #[serde(skip)]
+    pub protocol: Protocol,
+    /// Requests have this beside the op.
+    #[serde(skip)]
+    pub baselines: Vec<String>,
+}
+
+impl Op {
+    /// Returns the op as the harness is told of it on a lane.
+    #[must_use]
+    pub fn declaration(&self, profile: Profile) -> Declaration {
+        let settings = self.settings(profile).clone();
+        Declaration {
+            name: self.name.clone(),
+            torch: self.torch.as_str().to_owned(),
+            inputs: self.inputs.clone(),
+            kwargs: self.kwargs.clone(),
+            dtypes: settings.dtypes,
+            sizes: settings.sizes,
+            check_sizes: settings.check_sizes,
+            seeds: settings.seeds,
+            tolerances: settings.tolerances,
+            precision: self.precision,
+            mutates: self.mutates.clone(),
+            backward: self.backward,
+            broadcast: self.broadcast,
+            deterministic: self.deterministic,
+            cases: self.cases.clone(),
+            protocol: settings.protocol,
+            baselines: settings.baselines,
+        }
+    }
+}
+
+impl Declaration {
+    /// Returns what a phase reads of the declaration: a change to anything else leaves its results fresh.
+    ///
+    /// Deadlines and retries are in no declaration. A bench does not read tolerances, although a sampled output of it is judged by
+    /// them: it depends on the verdict of the check, so a new tolerance reruns it only where the verdict changed.
+    #[must_use]
+    pub fn facts(&self, phase: Phase) -> Facts {
+        let mut whole = whole(self);
+        whole.insert("protocol".to_owned(), json!(self.protocol));
+        whole.insert("baselines".to_owned(), json!(self.baselines));
+        match phase {
+            Phase::Generate => whole,
+            phase => select(&whole, read_by(phase)),
+        }
+    }
+}
+
+impl Variant {
+    /// Returns what a phase reads of the variant's declaration. Its file enters a key by its contents, and not here.
+    #[must_use]
+    pub fn facts(&self, phase: Phase) -> Facts {
+        let read: &[&str] = match phase {
+            Phase::Compile => &["entry", "lanes"],
+            Phase::Check => &["entry", "lanes", "deterministic"],
+            Phase::Tune | Phase::Bench => &["entry"],
+            Phase::Generate => &["name", "file", "entry", "lanes", "deterministic"],
+            _ => &[],
+        };
+        select(&whole(self), read)
+    }
+}
+
+fn whole(declared: &impl Serialize) -> Facts {
+    match serde_json::to_value(declared) {
+        Ok(Value::Object(fields)) => fields.into_iter().collect(),
+        _ => unreachable!("a declaration is a mapping with text keys and finite numbers"),
+    }
+}
+
+fn select(whole: &Facts, names: &[&str]) -> Facts {
+    names
+        .iter()
+        .filter_map(|name| whole.get_key_value(*name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
+
+#[rustfmt::skip]
+fn read_by(phase: Phase) -> &'static [&'static str] {
+    match phase {
+        // The arithmetic bound of an op depends on the precision of its products.
+        Phase::Analyze => &["torch", "inputs", "kwargs", "dtypes", "sizes", "precision"],
+        // Its second round compiles the edge cases of the check, among them broadcast ones and backward passes.
+        Phase::Compile => &["inputs", "kwargs", "dtypes", "sizes", "check_sizes", "seeds", "backward", "broadcast"],
+        Phase::Check => &[
+            "torch", "inputs", "kwargs", "dtypes", "check_sizes", "seeds", "tolerances", "precision", "mutates",
+            "backward", "broadcast", "deterministic", "cases",
+        ],
+        Phase::Tune => &["inputs", "kwargs", "dtypes", "sizes"],
+        // Torch runs beside the variant, in the declared precision.
+        Phase::Bench => &["torch", "inputs", "kwargs", "dtypes", "sizes", "precision", "protocol", "cases"],
+        Phase::Baseline => &["torch", "inputs", "kwargs", "dtypes", "sizes", "precision", "protocol", "baselines"],
+        Phase::Generate | Phase::Select | Phase::Log | Phase::Summary => &[],
+    }
+}

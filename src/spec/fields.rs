@@ -1,0 +1,275 @@
+//! Every field of ops.yaml, once: its type, default, merge rule, the phases it keys, its meaning.
+//!
+//! The strict reader, the built-in defaults, `t2t schema`, the hints for unknown keys and the test that holds docs/ops-yaml.md all
+//! read this table. It does not know how a file is read, nor what must hold between two fields.
+
+use std::fmt;
+
+use super::names::{Form, quoted};
+use crate::action::Phase::{self, Analyze, Baseline, Bench, Check, Compile, Log, Tune};
+
+/// A mapping with a closed set of keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Section {
+    File,
+    Defaults,
+    Op,
+    Input,
+    Init,
+    Variant,
+    Check,
+    Bench,
+    Sizes,
+    Profiles,
+    Profile,
+    Log,
+}
+
+/// All sections, in the order in which they are explained.
+pub const SECTIONS: [Section; 12] = [
+    Section::File,
+    Section::Defaults,
+    Section::Op,
+    Section::Input,
+    Section::Init,
+    Section::Variant,
+    Section::Check,
+    Section::Bench,
+    Section::Sizes,
+    Section::Profiles,
+    Section::Profile,
+    Section::Log,
+];
+
+impl Section {
+    /// Returns the section's name, as used in JSON Schema's `$defs` and in the headings of the docs.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Section::File => "file",
+            Section::Defaults => "defaults",
+            Section::Op => "op",
+            Section::Input => "input",
+            Section::Init => "init",
+            Section::Variant => "variant",
+            Section::Check => "check",
+            Section::Bench => "bench",
+            Section::Sizes => "sizes",
+            Section::Profiles => "profiles",
+            Section::Profile => "profile",
+            Section::Log => "log",
+        }
+    }
+
+    /// Returns the fields of this section in the order of the table.
+    pub fn fields(self) -> impl Iterator<Item = &'static Field> + Clone {
+        FIELDS.iter().filter(move |field| field.section == self)
+    }
+}
+
+/// The type of a value. `Display` gives it in words.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    Flag,
+    /// An integer that is not less.
+    Whole(i64),
+    /// An integer or a finite float.
+    Number,
+    /// A number that is not below zero.
+    Amount,
+    Form(Form),
+    /// One of a closed set of words, with what such a word is called.
+    OneOf(&'static str, &'static [&'static str]),
+    List {
+        of: &'static Kind,
+        least: usize,
+        most: usize,
+    },
+    /// A list without repetitions.
+    Set {
+        of: &'static Kind,
+        least: usize,
+    },
+    /// A mapping with names that the user chooses; `what` says what they name.
+    Map {
+        what: &'static str,
+        key: &'static Kind,
+        of: &'static Kind,
+        least: usize,
+    },
+    Section(Section),
+    Either(&'static [Kind]),
+    /// Whatever JSON can hold.
+    Any,
+}
+
+/// What holds where a field is absent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Absent {
+    /// It may not be; with an example.
+    Never(&'static str),
+    /// This value, as JSON.
+    Value(&'static str),
+    /// What these words say.
+    Words(&'static str),
+}
+
+/// What a layer does to the value below it. The layers are: built in, `defaults`, op; on the CPU also `profiles.cpu`, op's `profiles.cpu`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Merge {
+    /// The field has one place only.
+    Alone,
+    /// The upper value counts.
+    Replace,
+    /// Keys of the upper mapping are added or replaced one by one.
+    ByKey,
+}
+
+/// A key of a section.
+#[derive(Clone, Copy, Debug)]
+pub struct Field {
+    pub section: Section,
+    pub key: &'static str,
+    pub kind: Kind,
+    pub absent: Absent,
+    pub merge: Merge,
+    /// The phases that read it, besides generate, which reads the whole declaration.
+    pub phases: &'static [Phase],
+    pub meaning: &'static str,
+}
+
+/// The dtypes a tensor can have here.
+pub const DTYPES: &[&str] =
+    &["float32", "float16", "bfloat16", "float64", "int8", "int16", "int32", "int64", "uint8", "bool"];
+
+const DTYPE: Kind = Kind::OneOf("dtype", DTYPES);
+const IDENTIFIER: Kind = Kind::Form(Form::Identifier);
+const NAME: Kind = Kind::Form(Form::Name);
+const DURATION: Kind = Kind::Form(Form::Duration);
+const LENGTH: Kind = Kind::Whole(1);
+const DIM: Kind = Kind::Either(&[LENGTH, IDENTIFIER]);
+const SHAPE: Kind = Kind::List { of: &DIM, least: 0, most: usize::MAX };
+const QUANTITY: Kind = Kind::Either(&[Kind::Number, IDENTIFIER]);
+const PAIR: Kind = Kind::List { of: &QUANTITY, least: 2, most: 2 };
+const TOLERANCE: Kind = Kind::List { of: &Kind::Amount, least: 2, most: 2 };
+const DIMS: Kind = Kind::Map { what: "dim", key: &IDENTIFIER, of: &LENGTH, least: 0 };
+const SIZE: Kind = Kind::Either(&[LENGTH, Kind::List { of: &LENGTH, least: 0, most: usize::MAX }, DIMS]);
+const VARIANTS: Kind =
+    Kind::List { of: &Kind::Either(&[NAME, Kind::Section(Section::Variant)]), least: 1, most: usize::MAX };
+const SET_OF_DTYPES: Kind = Kind::Set { of: &DTYPE, least: 1 };
+const PRECISION: Kind = Kind::OneOf("precision", &["ieee", "tf32"]);
+
+/// Who runs kernel code.
+const RUNS_CODE: &[Phase] = &[Compile, Check, Tune, Bench];
+/// Who calls the op in any way.
+const CALLS: &[Phase] = &[Analyze, Compile, Check, Tune, Bench, Baseline];
+const JUDGES_PRECISION: &[Phase] = &[Analyze, Check, Bench, Baseline];
+const MEASURES: &[Phase] = &[Bench, Baseline];
+
+const FOUR_VARIANTS: &str = r#"["v1_baseline", "v2_tiling", "v3_coalesced", "v4_optimized"]"#;
+const SIZES: &str = r#"{"small": [256, 256], "medium": [1024, 1024], "large": [4096, 4096]}"#;
+
+/// What the CPU profile is before anybody writes one. A number binds every free dim, so it suits every op.
+const CPU_PROFILE: &str = r#"{"bench": {"sizes": {"small": 16, "medium": 32, "large": 64}, "runs": 3, "warmup_ms": 0, "rep_ms": 20, "baselines": ["torch"]}}"#;
+
+/// Everything that can be written in ops.yaml. One line each, as a table.
+#[rustfmt::skip]
+pub const FIELDS: &[Field] = &[
+    field(Section::File, "version", Kind::Whole(1), Absent::Never("version: 1"), Merge::Alone, &[], "the version of this format"),
+    field(Section::File, "targets", Kind::Set { of: &Kind::Form(Form::Target), least: 1 }, Absent::Words("the present GPU's, or `sm_90`"), Merge::Alone, &[Compile], "device models or architectures to compile for"),
+    field(Section::File, "log", Kind::Section(Section::Log), Absent::Value("{}"), Merge::ByKey, &[Log], "how the logs look"),
+    field(Section::File, "defaults", Kind::Section(Section::Defaults), Absent::Value("{}"), Merge::ByKey, &[], "what holds for every op that does not say otherwise"),
+    field(Section::File, "profiles", Kind::Section(Section::Profiles), Absent::Value("{}"), Merge::ByKey, &[], "what is different on a lane, for every op"),
+    field(Section::File, "ops", Kind::Map { what: "op", key: &NAME, of: &Kind::Section(Section::Op), least: 1 }, Absent::Never("ops: {softmax: {torch: F.softmax, inputs: {input: [M, N]}, kwargs: {dim: -1}}}"), Merge::Alone, &[], "the ops by name"),
+    field(Section::Defaults, "variants", VARIANTS, Absent::Value(FOUR_VARIANTS), Merge::Replace, &[], "see op"),
+    field(Section::Defaults, "dtypes", SET_OF_DTYPES, Absent::Value(r#"["float32"]"#), Merge::Replace, CALLS, "see op"),
+    field(Section::Defaults, "precision", PRECISION, Absent::Value(r#""ieee""#), Merge::Replace, JUDGES_PRECISION, "see op"),
+    field(Section::Defaults, "check", Kind::Section(Section::Check), Absent::Value("{}"), Merge::ByKey, &[], "see check"),
+    field(Section::Defaults, "bench", Kind::Section(Section::Bench), Absent::Value("{}"), Merge::ByKey, &[], "see bench"),
+    field(Section::Op, "torch", Kind::Form(Form::Torch), Absent::Never("torch: torch.nn.functional.softmax"), Merge::Alone, &[Analyze, Check, Bench, Baseline], "the torch function that the kernels replace: `softmax`, `F.softmax` or the full name"),
+    field(Section::Op, "inputs", Kind::Map { what: "input", key: &IDENTIFIER, of: &Kind::Either(&[SHAPE, Kind::Section(Section::Input)]), least: 1 }, Absent::Never("inputs: {input: [M, N]}"), Merge::Alone, CALLS, "the tensors by parameter name, in torch's order: a shape, or a mapping for more"),
+    field(Section::Op, "kwargs", Kind::Map { what: "kwarg", key: &IDENTIFIER, of: &Kind::Any, least: 0 }, Absent::Value("{}"), Merge::Alone, CALLS, "the other arguments; a string that is a dim stands for its length, in lists too, and `torch.float64` for the dtype"),
+    field(Section::Op, "dims", DIMS, Absent::Value("{}"), Merge::ByKey, CALLS, "dims with a fixed length; the others are free, and the sizes bind them"),
+    field(Section::Op, "dtypes", SET_OF_DTYPES, Absent::Words("`defaults`"), Merge::Replace, CALLS, "the dtypes in which the op is tested and measured"),
+    field(Section::Op, "entry", IDENTIFIER, Absent::Words("`triton_<op>`"), Merge::Alone, RUNS_CODE, "the wrapper function in each kernel file"),
+    field(Section::Op, "variants", VARIANTS, Absent::Words("`defaults`"), Merge::Replace, &[], "the kernel files: names, or mappings for more"),
+    field(Section::Op, "cases", Kind::Form(Form::Path), Absent::Words("no further cases"), Merge::Alone, &[Check, Bench], "a file, relative to the workspace, with `cases(spec, generator)`"),
+    field(Section::Op, "precision", PRECISION, Absent::Words("`defaults`"), Merge::Replace, JUDGES_PRECISION, "`tf32` judges by relative error and lets torch use TF32 as well"),
+    field(Section::Op, "mutates", Kind::Set { of: &IDENTIFIER, least: 0 }, Absent::Value("[]"), Merge::Alone, &[Check], "the inputs that the op may change"),
+    field(Section::Op, "backward", Kind::Flag, Absent::Value("false"), Merge::Alone, &[Compile, Check], "judge the gradients too"),
+    field(Section::Op, "broadcast", Kind::Flag, Absent::Value("false"), Merge::Alone, &[Compile, Check], "add cases in which inputs broadcast"),
+    field(Section::Op, "deterministic", Kind::Flag, Absent::Value("true"), Merge::Alone, &[Check], "two runs must give the same bits; `false` allows atomics"),
+    field(Section::Op, "check", Kind::Section(Section::Check), Absent::Words("`defaults`"), Merge::ByKey, &[], "see check"),
+    field(Section::Op, "bench", Kind::Section(Section::Bench), Absent::Words("`defaults`"), Merge::ByKey, &[], "see bench"),
+    field(Section::Op, "log", Kind::Section(Section::Log), Absent::Words("the file's `log`"), Merge::ByKey, &[Log], "see log"),
+    field(Section::Op, "profiles", Kind::Section(Section::Profiles), Absent::Words("the file's `profiles`"), Merge::ByKey, &[], "what is different on a lane, for this op"),
+    field(Section::Input, "shape", SHAPE, Absent::Never("shape: [M, N]"), Merge::Alone, CALLS, "lengths and names of dims"),
+    field(Section::Input, "dtype", DTYPE, Absent::Words("the tested dtype"), Merge::Alone, CALLS, "a dtype that does not follow the tested one"),
+    field(Section::Input, "init", Kind::Either(&[Kind::OneOf("init", &["normal", "uniform", "ones"]), Kind::Section(Section::Init)]), Absent::Value(r#""normal""#), Merge::Alone, CALLS, "how values are drawn; integer dtypes need `randint`, `constant` or `ones`"),
+    field(Section::Input, "requires_grad", Kind::Flag, Absent::Value("false"), Merge::Alone, CALLS, "whether the tensor asks for a gradient"),
+    field(Section::Input, "layout", Kind::OneOf("layout", &["contiguous", "transposed", "strided", "channels_last"]), Absent::Value(r#""contiguous""#), Merge::Alone, CALLS, "`transposed`: last two dims swapped in memory; `strided`: every second element; `channels_last`: four dims"),
+    field(Section::Init, "normal", PAIR, Absent::Value("[0.0, 1.0]"), Merge::Alone, CALLS, "mean and standard deviation"),
+    field(Section::Init, "uniform", PAIR, Absent::Value("[0.0, 1.0]"), Merge::Alone, CALLS, "low and high"),
+    field(Section::Init, "randint", PAIR, Absent::Words("—"), Merge::Alone, CALLS, "integers from low up to, but not including, high"),
+    field(Section::Init, "constant", QUANTITY, Absent::Words("—"), Merge::Alone, CALLS, "one value everywhere"),
+    field(Section::Variant, "name", NAME, Absent::Never("name: v1_baseline"), Merge::Alone, &[], "the variant's name"),
+    field(Section::Variant, "file", Kind::Form(Form::Path), Absent::Words("`<name>.py`"), Merge::Alone, &[], "the kernel file, relative to `kernels/<op>/`"),
+    field(Section::Variant, "lang", Kind::OneOf("lang", &["triton", "cuda"]), Absent::Value(r#""triton""#), Merge::Alone, &[], "`cuda` (CUDA C++) is refused by this version"),
+    field(Section::Variant, "entry", IDENTIFIER, Absent::Words("the op's `entry`"), Merge::Alone, RUNS_CODE, "the wrapper function"),
+    field(Section::Variant, "lanes", Kind::Set { of: &Kind::OneOf("lane", &["interpreter", "cuda"]), least: 1 }, Absent::Value(r#"["interpreter", "cuda"]"#), Merge::Alone, &[Compile, Check], "where it can be judged; elsewhere it is not judged"),
+    field(Section::Variant, "deterministic", Kind::Flag, Absent::Words("the op's `deterministic`"), Merge::Alone, &[Check], "as the op's, for this variant"),
+    field(Section::Variant, "generator", Kind::Any, Absent::Words("none"), Merge::Alone, &[], "what writes the file; refused by this version"),
+    field(Section::Check, "atol", Kind::Amount, Absent::Value("1e-5"), Merge::Replace, &[Check], "absolute tolerance, of float32 only"),
+    field(Section::Check, "rtol", Kind::Amount, Absent::Value("1e-5"), Merge::Replace, &[Check], "relative tolerance, of float32 only"),
+    field(Section::Check, "tolerances", Kind::Map { what: "dtype", key: &DTYPE, of: &TOLERANCE, least: 0 }, Absent::Value(r#"{"float16": [1e-3, 1e-3], "bfloat16": [1.6e-2, 1e-2], "float64": [1e-7, 1e-7]}"#), Merge::ByKey, &[Check], "`[atol, rtol]` by dtype; other dtypes are exact"),
+    field(Section::Check, "seeds", Kind::Whole(1), Absent::Value("2"), Merge::Replace, &[Compile, Check], "how often each case is drawn"),
+    field(Section::Check, "sizes", Kind::Map { what: "size", key: &NAME, of: &SIZE, least: 1 }, Absent::Words("bench's `small`; on CUDA `medium` too"), Merge::Replace, &[Compile, Check], "the sizes that are checked, by any name"),
+    field(Section::Check, "max_retries", Kind::Whole(0), Absent::Value("3"), Merge::Replace, &[], "how often a generated variant is written anew"),
+    field(Section::Check, "timeout", DURATION, Absent::Value(r#""120s""#), Merge::Replace, &[], "the longest a check or an analysis may take"),
+    field(Section::Bench, "sizes", Kind::Section(Section::Sizes), Absent::Value(SIZES), Merge::Replace, CALLS, "the sizes that are measured"),
+    field(Section::Bench, "runs", Kind::Whole(1), Absent::Value("10"), Merge::Replace, MEASURES, "how often each size is measured"),
+    field(Section::Bench, "warmup_ms", Kind::Whole(0), Absent::Value("25"), Merge::Replace, MEASURES, "warm-up of a run"),
+    field(Section::Bench, "rep_ms", Kind::Whole(1), Absent::Value("100"), Merge::Replace, MEASURES, "measured time of a run"),
+    field(Section::Bench, "baselines", Kind::Set { of: &Kind::OneOf("baseline", &["torch", "torch.compile"]), least: 1 }, Absent::Value(r#"["torch", "torch.compile"]"#), Merge::Replace, &[Baseline], "what the kernels are compared with; `torch` is always among them"),
+    field(Section::Bench, "timeout", DURATION, Absent::Value(r#""600s""#), Merge::Replace, &[], "the longest a compile, tune, bench or baseline may take"),
+    field(Section::Sizes, "small", SIZE, Absent::Words("not measured"), Merge::Alone, CALLS, "a number for every free dim, a list in the order of the free dims, or numbers by dim"),
+    field(Section::Sizes, "medium", SIZE, Absent::Words("not measured"), Merge::Alone, CALLS, "likewise"),
+    field(Section::Sizes, "large", SIZE, Absent::Words("not measured"), Merge::Alone, CALLS, "likewise"),
+    field(Section::Profiles, "cpu", Kind::Section(Section::Profile), Absent::Value(CPU_PROFILE), Merge::ByKey, &[], "on the interpreter, which is slow: small sizes, few runs"),
+    field(Section::Profile, "dims", DIMS, Absent::Words("as without the profile"), Merge::ByKey, CALLS, "dims fixed on this lane"),
+    field(Section::Profile, "dtypes", SET_OF_DTYPES, Absent::Words("as without the profile"), Merge::Replace, CALLS, "see op"),
+    field(Section::Profile, "check", Kind::Section(Section::Check), Absent::Words("as without the profile"), Merge::ByKey, &[], "see check"),
+    field(Section::Profile, "bench", Kind::Section(Section::Bench), Absent::Words("as without the profile"), Merge::ByKey, &[], "see bench"),
+    field(Section::Log, "template", Kind::Form(Form::Path), Absent::Value(r#""assets/log_template.md""#), Merge::Replace, &[Log], "the template of the op's log, relative to the workspace"),
+];
+
+#[rustfmt::skip]
+const fn field(section: Section, key: &'static str, kind: Kind, absent: Absent, merge: Merge, phases: &'static [Phase], meaning: &'static str) -> Field {
+    Field { section, key, kind, absent, merge, phases, meaning }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Kind::Flag => out.write_str("true or false"),
+            Kind::Whole(least) => write!(out, "integer ≥ {least}"),
+            Kind::Number => out.write_str("number"),
+            Kind::Amount => out.write_str("number ≥ 0"),
+            Kind::Form(form) => out.write_str(form.words()),
+            Kind::OneOf(_, words) if words.len() <= 4 => {
+                out.write_str(&quoted(words.iter().copied()).replace(", ", " or "))
+            }
+            Kind::OneOf(what, _) => out.write_str(what),
+            Kind::List { of, least, most } if least == most => write!(out, "list of {least} ({of})"),
+            Kind::List { of, .. } => write!(out, "list of ({of})"),
+            Kind::Set { of, .. } => write!(out, "set of ({of})"),
+            Kind::Map { what, of, .. } => write!(out, "mapping of {what} to ({of})"),
+            Kind::Section(section) => write!(out, "{} mapping", section.name()),
+            Kind::Either(kinds) => {
+                let words: Vec<String> = kinds.iter().map(Kind::to_string).collect();
+                out.write_str(&words.join(" or "))
+            }
+            Kind::Any => out.write_str("any value"),
+        }
+    }
+}

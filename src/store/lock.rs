@@ -1,0 +1,54 @@
+//! The workspace's lock: one build at a time; whoever waits is told for whom.
+//!
+//! The lock is advisory and ends with the process that holds it, however it ends.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::path::Path;
+
+use crate::fs;
+
+/// The lock, held until it is dropped.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Takes the lock under `cache` for `command`. Where another process holds it, `waiting` is told who, once, and the call waits.
+    #[expect(clippy::disallowed_methods, reason = "the lock is the open file")]
+    pub fn take(cache: &Path, command: &str, waiting: impl FnOnce(&str)) -> io::Result<Self> {
+        fs::make_folder(cache)?;
+        let path = cache.join("lock");
+        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                waiting(&holder(&mut file));
+                file.lock()?;
+            }
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        sign(&mut file, command)?;
+        Ok(Self { _file: file })
+    }
+}
+
+fn holder(file: &mut File) -> String {
+    let mut text = String::new();
+    let _ = file.rewind().and_then(|()| file.read_to_string(&mut text));
+    if text.is_empty() { "another t2t".to_owned() } else { text.trim_end().to_owned() }
+}
+
+fn sign(file: &mut File, command: &str) -> io::Result<()> {
+    let since = time_of_day(fs::now());
+    file.set_len(0)?;
+    file.rewind()?;
+    write!(file, "pid {}, `{command}`, since {since}", std::process::id())
+}
+
+/// Returns a moment as `HH:MM:SS UTC`.
+fn time_of_day(nanoseconds: i64) -> String {
+    let seconds = nanoseconds / 1_000_000_000 % 86_400;
+    format!("{:02}:{:02}:{:02} UTC", seconds / 3600, seconds / 60 % 60, seconds % 60)
+}

@@ -1,0 +1,143 @@
+//! The toolchain: which Python runs the worker, and which torch and Triton are in it.
+//!
+//! Python is started once for an environment; what it told is kept under facts of the environment's files, so a build in
+//! which nothing is stale never starts it. It does not know what the versions are used for.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+use crate::fs;
+use crate::spec::TorchNames;
+
+/// The format of what is kept; another number is read as nothing. 1: first.
+const VERSION: u32 = 1;
+
+/// An interpreter, and why it was taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Python {
+    /// The executable.
+    pub path: PathBuf,
+    /// Where t2t found it.
+    pub found: Found,
+}
+
+/// Where an interpreter was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// `--python`.
+    Option,
+    /// `$T2T_PYTHON`.
+    Variable,
+    /// `$VIRTUAL_ENV`.
+    Environment,
+    /// `.venv` in the workspace.
+    Workspace,
+    /// The folder of the t2t binary.
+    Beside,
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Option => "--python",
+            Self::Variable => "$T2T_PYTHON",
+            Self::Environment => "$VIRTUAL_ENV",
+            Self::Workspace => "the workspace's .venv",
+            Self::Beside => "beside t2t",
+        })
+    }
+}
+
+/// Where to look, in the order of the fields.
+#[derive(Debug, Clone, Default)]
+pub struct Places {
+    /// `--python`.
+    pub option: Option<PathBuf>,
+    /// `$T2T_PYTHON`.
+    pub variable: Option<PathBuf>,
+    /// `$VIRTUAL_ENV`.
+    pub environment: Option<PathBuf>,
+    /// The workspace.
+    pub workspace: PathBuf,
+    /// The folder of the t2t binary.
+    pub beside: Option<PathBuf>,
+}
+
+/// Returns the interpreter to use. The first place that is named decides, even when what it names is not there; None where no place has one.
+#[must_use]
+pub fn find(places: &Places) -> Option<Python> {
+    let named = |path: &Option<PathBuf>, found| path.clone().map(|path| Python { path, found });
+    let environment = places.environment.as_ref().map(|folder| folder.join("bin/python"));
+    let workspace = places.workspace.join(".venv/bin/python");
+    let beside = places.beside.as_ref().map(|folder| folder.join("python"));
+    named(&places.option, Found::Option)
+        .or_else(|| named(&places.variable, Found::Variable))
+        .or_else(|| named(&environment, Found::Environment).filter(|python| python.path.exists()))
+        .or_else(|| workspace.exists().then_some(Python { path: workspace, found: Found::Workspace }))
+        .or_else(|| named(&beside, Found::Beside).filter(|python| python.path.exists()))
+}
+
+/// What a probe of an interpreter told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Toolchain {
+    version: u32,
+    /// What told the environment's state apart from others.
+    state: Digest,
+    /// The folders of `sys.path`, whose times are part of the state.
+    path: Vec<String>,
+    /// Versions by name: `python`, `torch`, `triton`, `numpy`, `ptxas`, and others.
+    pub versions: BTreeMap<String, String>,
+    /// The functions that torch has.
+    names: Vec<String>,
+}
+
+impl Toolchain {
+    /// Returns what a probe of `python` told, with the state that its environment has now.
+    #[must_use]
+    pub fn new(python: &Path, path: Vec<String>, versions: BTreeMap<String, String>, names: Vec<String>) -> Self {
+        Self { version: VERSION, state: state(python, &path), path, versions, names }
+    }
+
+    /// Returns what an earlier probe of `python` told, if it is kept under `cache` and the environment has not changed since.
+    #[must_use]
+    pub fn kept(cache: &Path, python: &Path) -> Option<Self> {
+        let bytes = fs::read(&file(cache, python)).ok()?;
+        let kept: Self = serde_json::from_slice(&bytes).ok().filter(|kept: &Self| kept.version == VERSION)?;
+        (kept.state == state(python, &kept.path)).then_some(kept)
+    }
+
+    /// Keeps what the probe told. A store that cannot be written costs the next build a probe, nothing else.
+    pub fn keep(&self, cache: &Path, python: &Path) {
+        if let Ok(bytes) = serde_json::to_vec(self) {
+            let _ = fs::write(&file(cache, python), &bytes);
+        }
+    }
+
+    /// Returns the functions that torch has, or None where there is no torch.
+    #[must_use]
+    pub fn names(&self) -> Option<TorchNames> {
+        (!self.names.is_empty()).then(|| self.names.iter().cloned().collect())
+    }
+}
+
+fn file(cache: &Path, python: &Path) -> PathBuf {
+    let name = Digest::of(python.to_string_lossy().as_bytes()).short();
+    cache.join("toolchain").join(format!("{name}.json"))
+}
+
+/// Returns a digest of what changes when a package is installed: the interpreter's file, `pyvenv.cfg`, the folders of `sys.path`, `$PYTHONPATH`.
+fn state(python: &Path, path: &[String]) -> Digest {
+    let real = python.canonicalize().unwrap_or_else(|_| python.to_owned());
+    let settings = python.parent().and_then(Path::parent).map(|folder| folder.join("pyvenv.cfg"));
+    let mut text = format!("{}\n{:?}\n", real.display(), fs::stat(&real));
+    text += &format!("{:?}\n", settings.and_then(|file| fs::stat(&file)));
+    text += &format!("{:?}\n", std::env::var_os("PYTHONPATH"));
+    for folder in path {
+        text += &format!("{folder} {:?}\n", fs::folder_time(Path::new(folder)));
+    }
+    Digest::of(text.as_bytes())
+}

@@ -1,0 +1,55 @@
+//! The Python environment of the tests: the repository's `.venv` with the worker of this source, made once a run.
+//!
+//! Where it cannot be made the tests fail with the command to run: nothing is skipped. `T2T_TEST_PYTHON` names another interpreter, for
+//! machines that cannot install.
+
+use std::env;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// The repository, or what a machine that only runs carried tests names with `T2T_ROOT`.
+pub fn root() -> PathBuf {
+    env::var_os("T2T_ROOT").map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from)
+}
+
+/// The t2t binary under test; `T2T_BIN` names a carried one.
+pub fn binary() -> PathBuf {
+    env::var_os("T2T_BIN").map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_t2t")), PathBuf::from)
+}
+
+/// The interpreter that has torch, triton, pytest and `t2t_worker`.
+pub fn python() -> PathBuf {
+    static PYTHON: OnceLock<PathBuf> = OnceLock::new();
+    PYTHON.get_or_init(|| env::var_os("T2T_TEST_PYTHON").map_or_else(made, PathBuf::from)).clone()
+}
+
+/// Brings `.venv` up to date with `uv sync`, one process at a time.
+fn made() -> PathBuf {
+    let root = root();
+    let folder = root.join("target");
+    fs::create_dir_all(&folder).expect("the build folder can be made");
+    let lock = File::create(folder.join("environment.lock")).expect("the build folder is writable");
+    lock.lock().expect("the lock can be waited for");
+    let synced = sync(&root).output();
+    let advice = "run `uv sync` in the repository (`pip install uv` installs uv)";
+    let output = synced.unwrap_or_else(|error| panic!("cannot start `uv`: {error}\n{advice}"));
+    assert!(output.status.success(), "{}\n{advice}", String::from_utf8_lossy(&output.stderr));
+    root.join(".venv/bin/python")
+}
+
+/// The environment without t2t itself, whose binary cargo has built already. Cargo's own variables must not reach the inner build.
+fn sync(root: &Path) -> Command {
+    let mut command = Command::new("uv");
+    command.args(["sync", "--inexact", "--no-install-project"]).current_dir(root);
+    for (name, _) in env::vars_os() {
+        let text = name.to_string_lossy().into_owned();
+        let of_cargo = text.starts_with("CARGO") && text != "CARGO_HOME";
+        if of_cargo || text == "RUSTFLAGS" || text == "RUSTC_WRAPPER" || text == "VIRTUAL_ENV" {
+            command.env_remove(&name);
+        }
+    }
+    command.env("CARGO_TARGET_DIR", root.join("target/worker"));
+    command
+}

@@ -1,0 +1,22 @@
+//! All integration tests, one binary. A file that is not declared here is not run, which `layers` checks.
+
+mod environment;
+
+mod world;
+mod core_rules;
+mod core_fuzz;
+
+mod spec_docs;
+mod spec_errors;
+mod spec_fuzz;
+mod spec_meaning;
+
+mod worker_setup;
+mod worker_client;
+mod worker_hello;
+mod worker_ends;
+mod worker_output;
+mod worker_walls;
+mod worker_leftovers;
+
+mod python_suites;
