@@ -1,6 +1,7 @@
 //! The command line: what people type, and what they get back.
 //!
 //! It and the reporter are the only places that print. Results go to standard output, everything else to standard error.
+#![expect(clippy::doc_markdown, reason = "clap prints these comments as help, where backticks are noise")]
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -104,6 +105,7 @@ enum Command {
 
 /// Which targets.
 #[derive(Debug, Args, Clone)]
+#[expect(clippy::struct_field_names, reason = "the positional argument is named as the help shows it")]
 struct Targets {
     /// Ops or targets: `softmax`, `softmax/v2_tiling`, `softmax:check`, "softmax, gelu" (default: everything)
     targets: Vec<String>,
@@ -119,6 +121,7 @@ struct Targets {
 }
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 struct BuildArguments {
     #[command(flatten)]
     targets: Targets,

@@ -1,8 +1,12 @@
 //! The engine: the one loop in which the schedule's steps are performed on their lanes, and what comes of them is kept.
 //!
 //! It is the only place where the core and the outside meet. It formats nothing: it emits events.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the engine runs the threads of actions, and takes the time of those that need none"
+)]
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -107,6 +111,7 @@ pub fn build(
     interrupt: &Interrupt,
     emit: &mut dyn FnMut(Event),
 ) -> Result<Report, EngineError> {
+    sweep(&session.cache.join("scratch"));
     let mut journal = Journal::open(&session.cache);
     let loaded = journal.load()?;
     if loaded.damaged > 0 {
@@ -117,7 +122,7 @@ pub fn build(
     let mut wanted = wanted.clone();
     for _ in 0..RESTARTS {
         let mut run = Run::new(session, &mut history, &mut journal, &cas, settings, interrupt, wanted.clone(), emit);
-        match run.to_the_end() {
+        match run.until_all_settled() {
             Ok(report) => return Ok(report),
             Err(Stop::Error(error)) => return Err(error),
             Err(Stop::Lost { blob, source }) => {
@@ -130,6 +135,14 @@ pub fn build(
         }
     }
     Err(EngineError::Vanishing(Digest::of(b"")))
+}
+
+/// Removes the scratch folders of builds that were killed: the workspace's lock says that none of them runs.
+fn sweep(scratch: &Path) {
+    for name in fs::names(scratch).into_iter().filter(|name| name.parse::<u32>().is_ok()) {
+        // What cannot be removed takes nothing but space.
+        let _ = fs::remove(&scratch.join(name));
+    }
 }
 
 /// Why a run of the loop ended early.
@@ -181,6 +194,8 @@ struct Run<'a> {
     scratch: PathBuf,
     catalogue: PathBuf,
     stopped: bool,
+    /// Faults of kernel files that were told: a file's fault rejects both its compile and its check.
+    told: BTreeSet<String>,
 }
 
 impl<'a> Run<'a> {
@@ -211,11 +226,12 @@ impl<'a> Run<'a> {
             scratch: session.cache.join("scratch").join(std::process::id().to_string()),
             catalogue: session.catalogue.clone(),
             stopped: false,
+            told: BTreeSet::new(),
         }
     }
 
     /// Steps until nothing is ready and nothing runs.
-    fn to_the_end(&mut self) -> Result<Report, Stop> {
+    fn until_all_settled(&mut self) -> Result<Report, Stop> {
         std::thread::scope(|scope| {
             let ended = self.steps(scope);
             if ended.is_err() || self.interrupt.is_set() {
@@ -257,7 +273,7 @@ impl<'a> Run<'a> {
                 Ok(Word::Waiting { what, holder }) => (self.emit)(Event::Waiting { what, holder }),
                 Ok(Word::Done(index, performed)) => {
                     self.lanes.free(index);
-                    self.keep(index, *performed)?;
+                    self.keep(index, &performed)?;
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => unreachable!("this run holds a sender"),
@@ -303,7 +319,7 @@ impl<'a> Run<'a> {
         };
         performed.wall = self.pending[&index].since.elapsed();
         self.tell_started(index);
-        self.keep(index, performed)
+        self.keep(index, &performed)
     }
 
     fn tell_started(&mut self, index: Index) {
@@ -317,6 +333,9 @@ impl<'a> Run<'a> {
     where
         'a: 'scope,
     {
+        if self.stopped {
+            self.queue.clear();
+        }
         let mut waiting = VecDeque::new();
         while let Some(index) = self.queue.pop_front() {
             let action = self.session.graph.action(index);
@@ -383,7 +402,7 @@ impl<'a> Run<'a> {
     }
 
     /// Keeps what came of an action: its artifacts, its manifest, its record, in this order.
-    fn keep(&mut self, index: Index, performed: Performed) -> Result<(), Stop> {
+    fn keep(&mut self, index: Index, performed: &Performed) -> Result<(), Stop> {
         let action = self.session.graph.action(index);
         let Pending { manifest, lane, .. } = self.pending.remove(&index).expect("what ran was pending");
         let outcome = performed.outcome.clone().unwrap_or(Outcome::Lost { reason: "nothing was said".to_owned() });
@@ -398,14 +417,14 @@ impl<'a> Run<'a> {
             self.schedule.finish(index, Settled::Lost(reason));
             return Ok(());
         }
-        let outputs = self.put(action, &performed)?;
+        let outputs = self.put(action, performed)?;
         let key = self.cas.put(&manifest.encode())?.digest;
         let record = Record {
             identity: action.identity.clone(),
             key,
             outcome: outcome.clone(),
             outputs,
-            discovered: self.discovered(action, &performed),
+            discovered: self.discovered(action, performed),
             deadline_ms: milliseconds(action.deadline),
             wall_ms: milliseconds(performed.wall),
             device_ms: if action.lane == Lane::Device { milliseconds(performed.wall) } else { 0 },
@@ -489,7 +508,12 @@ impl<'a> Run<'a> {
             self.session.inventory.files.get(&variant.file)?.fault.clone()
         });
         let text = match fault {
-            Some(problem) if class == "source" => problem.to_string(),
+            Some(problem) if class == evidence::SOURCE => {
+                if !self.told.insert(problem.to_string()) {
+                    return Ok(());
+                }
+                problem.to_string()
+            }
             _ => evidence::text(&failure, action.target()),
         };
         (self.emit)(Event::Failure { target: action.target().clone(), text });

@@ -10,6 +10,10 @@ use crate::decide::Why;
 use crate::manifest::{Fact, Manifest};
 use crate::path::RepoPath;
 use crate::record::Seen;
+use crate::schedule::PLANNED;
+
+/// How many actions one reason names.
+const NAMED: usize = 3;
 
 /// One reason for which an action runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +31,8 @@ pub enum Reason {
         /// None where there is no such fact any more.
         new: Option<Fact>,
     },
+    /// In a dry run: these actions would run first, and what they make is an input.
+    Upstream(Vec<String>),
     /// The last result's manifest is no longer in the store.
     Unknown,
     /// A file that the action turned out to read changed.
@@ -62,18 +68,30 @@ pub fn reasons(why: &Why, old: Option<&Manifest>, new: &Manifest) -> Vec<Reason>
     }
 }
 
-/// Returns the facts in which two manifests differ, in order of names.
+/// Returns the facts in which two manifests differ, in order of names, and last the actions that would run first.
 #[must_use]
 pub fn differences(old: &Manifest, new: &Manifest) -> Vec<Reason> {
     let names: BTreeSet<&String> = old.facts.keys().chain(new.facts.keys()).collect();
     let changed = names.into_iter().filter(|name| old.facts.get(*name) != new.facts.get(*name));
-    changed
-        .map(|name| Reason::Fact {
-            name: name.clone(),
-            old: old.facts.get(name).cloned(),
-            new: new.facts.get(name).cloned(),
-        })
-        .collect()
+    let (planned, known): (Vec<&String>, Vec<&String>) = changed.partition(|name| is_planned(new.facts.get(*name)));
+    let fact = |name: &String| Reason::Fact {
+        name: name.clone(),
+        old: old.facts.get(name).cloned(),
+        new: new.facts.get(name).cloned(),
+    };
+    let upstream: BTreeSet<String> = planned.into_iter().map(|name| source(name)).collect();
+    let upstream = (!upstream.is_empty()).then(|| Reason::Upstream(upstream.into_iter().collect()));
+    known.into_iter().map(fact).chain(upstream).collect()
+}
+
+fn is_planned(fact: Option<&Fact>) -> bool {
+    matches!(fact, Some(Fact::Text(text)) if text == PLANNED)
+}
+
+/// Returns the action that makes the artifact which the fact `name` stands for.
+fn source(name: &str) -> String {
+    let artifact = name.strip_prefix("from.").unwrap_or(name);
+    artifact.rsplit_once('.').map_or(artifact, |(target, _)| target).to_owned()
 }
 
 impl fmt::Display for Reason {
@@ -81,6 +99,7 @@ impl fmt::Display for Reason {
         match self {
             Self::Forced => f.write_str("asked for by `--force`"),
             Self::NeverRan => f.write_str("never ran"),
+            Self::Upstream(actions) => f.write_str(&upstream(actions)),
             Self::Unknown => f.write_str("the last result's manifest is gone from the store"),
             Self::Lost => f.write_str("the last run was lost to the machine"),
             Self::Deadline { old, new } => write!(f, "its deadline is now {new:?}; it missed {old:?}"),
@@ -133,7 +152,17 @@ fn brief(fact: &Fact) -> String {
     format!("{head} … {tail}")
 }
 
-fn state(seen: Seen) -> String {
+fn upstream(actions: &[String]) -> String {
+    let named: Vec<String> = actions.iter().take(NAMED).map(|action| format!("`{action}`")).collect();
+    match actions.len().saturating_sub(NAMED) {
+        0 => format!("{} would run first", named.join(", ")),
+        more => format!("{} and {more} more would run first", named.join(", ")),
+    }
+}
+
+/// Returns what a discovered file was, in a word.
+#[must_use]
+pub fn state(seen: Seen) -> String {
     match seen {
         Seen::Absent => "absent".to_owned(),
         Seen::Meaning(digest) | Seen::Bytes(digest) => digest.short(),

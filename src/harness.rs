@@ -46,7 +46,7 @@ impl Harness {
             return Ok(Self { files, folder: None });
         };
         let package = folder.join(PACKAGE);
-        let names = fs::names(&package).into_iter().filter(|name| name.ends_with(".py"));
+        let names = fs::names(&package).into_iter().filter(|name| name.strip_suffix(".py").is_some());
         let files = names.map(|name| fs::read(&package.join(&name)).map(|bytes| (name, bytes)));
         Ok(Self { files: files.collect::<io::Result<_>>()?, folder: Some(folder.to_owned()) })
     }
@@ -64,6 +64,12 @@ impl Harness {
             }
         }
         Ok(folder)
+    }
+
+    /// Returns the modules that phases call, for servers to import before they fork.
+    #[must_use]
+    pub fn entries() -> Vec<String> {
+        Phase::ALL.into_iter().flat_map(modules).map(|module| format!("{PACKAGE}.{module}")).collect()
     }
 
     /// Returns the digest of all files' bytes.

@@ -1,6 +1,10 @@
 //! Ctrl-C and its kin: a flag that is set once, and a call made when it is.
 //!
 //! It does not know what is stopped.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "signals come on a thread of their own, and a second one ends the process"
+)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -2,6 +2,7 @@
 //!
 //! The code map. A module uses only modules declared above it; `tests/it/layers.rs` holds it to that.
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 // Words: data only.
 pub mod digest;

@@ -10,7 +10,9 @@ const EXCERPT_WIDTH: usize = 120;
 /// A position in a text: both numbers count from 1, the column in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
+    /// The line.
     pub line: u32,
+    /// The column.
     pub column: u32,
 }
 
@@ -19,7 +21,9 @@ pub struct Place {
 pub struct Problem {
     /// The file as the reader should find it: relative to the workspace.
     pub file: String,
+    /// The line, from 1, where one can be named.
     pub line: Option<u32>,
+    /// The column, from 1, in characters.
     pub column: Option<u32>,
     /// Lower case, without a final period.
     pub message: String,

@@ -65,7 +65,7 @@ pub fn read(bytes: &[u8]) -> Python {
         Ok(parsed) => of_tree(parsed.into_syntax()),
         Err(error) => {
             let at = error.location.start().to_usize();
-            unread(bytes, fault(text, at, error.error.to_string()))
+            unread(bytes, fault(text, at, &error.error.to_string()))
         }
     }
 }
@@ -90,16 +90,16 @@ fn unread(bytes: &[u8], fault: SourceFault) -> Python {
 fn not_utf8(bytes: &[u8], at: usize) -> SourceFault {
     let text = String::from_utf8_lossy(bytes);
     let before = String::from_utf8_lossy(&bytes[..at]).len();
-    fault(&text, before, format!("not UTF-8: byte 0x{:02x} at offset {at}", bytes[at]))
+    fault(&text, before, &format!("not UTF-8: byte 0x{:02x} at offset {at}", bytes[at]))
 }
 
-fn fault(text: &str, at: usize, message: String) -> SourceFault {
+fn fault(text: &str, at: usize, message: &str) -> SourceFault {
     let at = text.floor_char_boundary(at.min(text.len()));
     let before = &text[..at];
     let start = before.rfind('\n').map_or(0, |end| end + 1);
     let number = |count: usize| u32::try_from(count + 1).unwrap_or(u32::MAX);
     SourceFault {
-        message: lower_first(&message),
+        message: lower_first(message),
         line: number(before.matches('\n').count()),
         column: number(text[start..at].chars().count()),
         excerpt: text[start..].lines().next().unwrap_or_default().to_owned(),

@@ -84,6 +84,7 @@ impl Screen {
 
 /// Returns the reporter for standard error, which `screen` describes.
 #[must_use]
+#[expect(clippy::disallowed_methods, reason = "reporters print")]
 pub fn reporter(verbosity: Verbosity, screen: Screen) -> Box<dyn Reporter> {
     match (verbosity, screen.bars) {
         (Verbosity::Normal, Bars::Yes) => Box::new(Fancy::new(screen.paint)),

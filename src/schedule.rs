@@ -13,6 +13,9 @@ use crate::graph::{Graph, Index, Wanted};
 use crate::manifest::{Fact, Manifest};
 use crate::record::{Blob, Outcome, Record};
 
+/// The fact that stands for an artifact of an action that would run: in a dry run nothing is known of it.
+pub const PLANNED: &str = "to be made";
+
 /// What became of an action.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Settled {
@@ -197,7 +200,7 @@ fn upstream(settled: &Settled, name: &str) -> Fact {
     match settled {
         Settled::Skipped(_) => Fact::Text("skipped".to_owned()),
         Settled::Lost(_) => Fact::Text("lost".to_owned()),
-        Settled::Planned => Fact::Text("to be made".to_owned()),
+        Settled::Planned => Fact::Text(PLANNED.to_owned()),
         Settled::Fresh(record) | Settled::Restored(record) | Settled::Ran(record) => {
             match (record.outputs.get(name), &record.outcome) {
                 (Some(blob), _) => Fact::Digest(blob.digest),

@@ -3,6 +3,7 @@
 //! It runs nothing but, at most, one probe of the interpreter. It does not know what is stale.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -30,14 +31,11 @@ use crate::worker::{WorkerConfig, WorkerError};
 /// The file that makes a folder a workspace.
 pub const OPS: &str = "ops.yaml";
 
-/// Harness modules that servers import before they fork, beside torch and Triton: what children would import one after another.
-const WARM: [&str; 5] = [
-    "torch._subclasses.fake_tensor",
-    "torch._dynamo",
-    "torch.utils._python_dispatch",
-    "safetensors.torch",
-    "triton.testing",
-];
+/// Modules that servers import before they fork, beside torch, Triton and the harness: what children would import one after another.
+const WARM: [&str; 3] = ["torch.utils._python_dispatch", "safetensors.torch", "triton.testing"];
+
+/// What fake tensors import when the first is made, which takes seconds: only the children that compile make any.
+const WARM_TO_COMPILE: [&str; 2] = ["torch._subclasses.fake_tensor", "torch._dynamo"];
 
 /// What a session is opened with.
 #[derive(Debug, Clone)]
@@ -48,6 +46,8 @@ pub struct Options {
     pub device: DeviceChoice,
     /// `$CUDA_VISIBLE_DEVICES`.
     pub visible: Option<String>,
+    /// `$PYTHONPATH`, which is part of an interpreter's environment.
+    pub search: Option<OsString>,
     /// `$T2T_HARNESS`.
     pub harness: Option<PathBuf>,
     /// Whether the interpreter may be started to learn versions that are not known.
@@ -182,10 +182,16 @@ fn pool(options: &Options, harness: &Harness, cache: &Path, interrupt: &Interrup
     };
     let configs = [ServerKind::Interpreter, ServerKind::Compiled].map(|kind| WorkerConfig {
         harness: Some(folder.clone()),
-        preload: PRELOAD.iter().chain(&WARM).map(|module| (*module).to_owned()).collect(),
+        preload: preload(kind),
         ..WorkerConfig::new(&python.path, kind)
     });
     Ok(Arc::new(Pool::new(configs.to_vec(), interrupt.clone())))
+}
+
+fn preload(kind: ServerKind) -> Vec<String> {
+    let more: &[&str] = if kind == ServerKind::Compiled { &WARM_TO_COMPILE } else { &[] };
+    let modules = PRELOAD.iter().chain(&WARM).chain(more).map(|module| (*module).to_owned());
+    modules.chain(Harness::entries()).collect()
 }
 
 fn toolchain(options: &Options, cache: &Path, root: &Path, pool: &Pool) -> Result<Option<Toolchain>, NoSession> {
@@ -198,17 +204,18 @@ fn toolchain(options: &Options, cache: &Path, root: &Path, pool: &Pool) -> Resul
             }),
         };
     };
-    let kept = Toolchain::kept(cache, &python.path);
+    let kept = Toolchain::kept(cache, &python.path, options.search.as_deref());
     if kept.is_some() || options.probing == Probing::Never {
         return Ok(kept);
     }
-    let probed = probe(&python.path, cache, root, pool)?;
+    let probed = probe(options, &python.path, cache, root, pool)?;
     probed.keep(cache, &python.path);
     Ok(Some(probed))
 }
 
 /// Starts the interpreter and asks it what it has.
-fn probe(python: &Path, cache: &Path, root: &Path, pool: &Pool) -> Result<Toolchain, NoSession> {
+#[expect(clippy::disallowed_methods, reason = "the scratch folder is this process's own")]
+fn probe(options: &Options, python: &Path, cache: &Path, root: &Path, pool: &Pool) -> Result<Toolchain, NoSession> {
     let kind = ServerKind::Compiled;
     let hello = pool.hello(kind).map_err(unprobed)?;
     for module in ["torch", "triton"] {
@@ -240,7 +247,7 @@ fn probe(python: &Path, cache: &Path, root: &Path, pool: &Pool) -> Result<Toolch
     let versions = reply["documents"]["toolchain"].as_object().into_iter().flatten();
     let versions = versions.filter_map(|(name, value)| Some((name.clone(), text(value)?))).collect();
     let names = reply["documents"]["names"].as_array().into_iter().flatten().filter_map(text).collect();
-    Ok(Toolchain::new(python, hello.path, versions, names))
+    Ok(Toolchain::new(python, options.search.as_deref(), hello.path, versions, names))
 }
 
 fn unprobed(error: NoCall) -> NoSession {

@@ -42,7 +42,9 @@ pub const FILE_LIMIT: usize = 16 << 20;
 /// Which of an op's settings count: those with the CPU profile applied (the interpreter), or those without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Profile {
+    /// The interpreter.
     Cpu,
+    /// A CUDA device; also what analyses and compiles speak of.
     Cuda,
 }
 
@@ -58,20 +60,29 @@ pub struct Spec {
 /// A torch operation and the kernels meant to replace it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Op {
+    /// The name under `ops`.
     pub name: String,
     /// Where ops.yaml declares it.
     pub place: Place,
+    /// The torch function.
     pub torch: TorchName,
+    /// The tensor arguments in declared order.
     pub inputs: Vec<Input>,
+    /// The other arguments. A text that is the name of a dim stands for its length.
     pub kwargs: BTreeMap<String, Value>,
     /// The variants in declared order, which is the order of growing complexity.
     pub variants: Vec<Variant>,
     /// The op's `cases.py`, relative to the workspace.
     pub cases: Option<String>,
+    /// How exact float32 products must be.
     pub precision: Precision,
+    /// The inputs that the op may change.
     pub mutates: Vec<String>,
+    /// Whether gradients are checked as well.
     pub backward: bool,
+    /// Whether broadcast inputs are checked as well.
     pub broadcast: bool,
+    /// Whether two runs must give the same bits.
     pub deterministic: bool,
     /// The template of the op's log, relative to the workspace.
     pub template: String,
@@ -82,44 +93,62 @@ pub struct Op {
 /// What a profile can change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
+    /// The tested dtypes; the first is measured.
     pub dtypes: Vec<String>,
     /// The lengths of all dims by size.
     pub sizes: BTreeMap<String, Binding>,
+    /// The lengths of all dims by size, of the sizes that are checked.
     pub check_sizes: BTreeMap<String, Binding>,
+    /// How many seeds a declared case has.
     pub seeds: u64,
     /// `[atol, rtol]` by dtype.
     pub tolerances: BTreeMap<String, [f64; 2]>,
+    /// How often a generator may try again.
     pub max_retries: u64,
+    /// The deadline of a check.
     pub check_timeout: Duration,
+    /// How a size is measured.
     pub protocol: Protocol,
+    /// What torch is measured as: `torch`, `torch.compile`.
     pub baselines: Vec<String>,
+    /// The deadline of a bench.
     pub bench_timeout: Duration,
 }
 
 /// How a size is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Protocol {
+    /// How many runs a figure has.
     pub runs: u64,
+    /// How long a run warms up, in milliseconds.
     pub warmup_ms: u64,
+    /// How long a run samples, in milliseconds.
     pub rep_ms: u64,
 }
 
 /// A tensor argument.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Input {
+    /// The argument's name in torch.
     pub name: String,
+    /// The lengths of its dims.
     pub shape: Vec<Dim>,
     /// None where it follows the tested dtype.
     pub dtype: Option<String>,
+    /// How its values are drawn.
     pub init: Init,
+    /// Whether its gradient is checked where the op is checked backward.
     pub requires_grad: bool,
+    /// How it lies in memory: `contiguous`, `transposed`, `strided`, `channels_last`.
     pub layout: String,
 }
 
 /// One length of a shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Dim {
+    /// A fixed length.
     Length(u64),
+    /// A named dim, which a size binds.
     Name(String),
 }
 
@@ -127,30 +156,59 @@ pub enum Dim {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Init {
-    Normal { mean: Quantity, std: Quantity },
-    Uniform { low: Quantity, high: Quantity },
-    Randint { low: Quantity, high: Quantity },
-    Constant { value: Quantity },
+    /// Normally distributed.
+    Normal {
+        /// Its mean.
+        mean: Quantity,
+        /// Its standard deviation.
+        std: Quantity,
+    },
+    /// Evenly distributed floats.
+    Uniform {
+        /// The least.
+        low: Quantity,
+        /// Above the greatest.
+        high: Quantity,
+    },
+    /// Evenly distributed integers.
+    Randint {
+        /// The least.
+        low: Quantity,
+        /// One above the greatest.
+        high: Quantity,
+    },
+    /// The same everywhere.
+    Constant {
+        /// The value.
+        value: Quantity,
+    },
+    /// One everywhere.
     Ones,
 }
 
 /// A number, or the length of a dim.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Quantity {
+    /// An integer.
     Whole(i64),
+    /// A finite float.
     Number(f64),
+    /// The length of this dim.
     Dim(String),
 }
 
 /// A kernel file of an op.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Variant {
+    /// The name under `variants`.
     pub name: String,
     /// Relative to the workspace, with `/`.
     pub file: String,
+    /// The wrapper that the file must define.
     pub entry: String,
     /// Of `interpreter` and `cuda`, those on which it can be judged.
     pub lanes: Vec<String>,
+    /// Whether two runs must give the same bits.
     pub deterministic: bool,
 }
 
@@ -158,7 +216,9 @@ pub struct Variant {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
+    /// As float32 says.
     Ieee,
+    /// TensorFloat-32 will do.
     Tf32,
 }
 

@@ -2,8 +2,10 @@
 //!
 //! Python is started once for an environment; what it told is kept under facts of the environment's files, so a build in
 //! which nothing is stale never starts it. It does not know what the versions are used for.
+#![expect(clippy::disallowed_methods, reason = "interpreters are looked for where they may lie")]
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -96,18 +98,24 @@ pub struct Toolchain {
 }
 
 impl Toolchain {
-    /// Returns what a probe of `python` told, with the state that its environment has now.
+    /// Returns what a probe of `python` told, with the state that its environment has now. `search` is `$PYTHONPATH`.
     #[must_use]
-    pub fn new(python: &Path, path: Vec<String>, versions: BTreeMap<String, String>, names: Vec<String>) -> Self {
-        Self { version: VERSION, state: state(python, &path), path, versions, names }
+    pub fn new(
+        python: &Path,
+        search: Option<&OsStr>,
+        path: Vec<String>,
+        versions: BTreeMap<String, String>,
+        names: Vec<String>,
+    ) -> Self {
+        Self { version: VERSION, state: state(python, search, &path), path, versions, names }
     }
 
     /// Returns what an earlier probe of `python` told, if it is kept under `cache` and the environment has not changed since.
     #[must_use]
-    pub fn kept(cache: &Path, python: &Path) -> Option<Self> {
+    pub fn kept(cache: &Path, python: &Path, search: Option<&OsStr>) -> Option<Self> {
         let bytes = fs::read(&file(cache, python)).ok()?;
         let kept: Self = serde_json::from_slice(&bytes).ok().filter(|kept: &Self| kept.version == VERSION)?;
-        (kept.state == state(python, &kept.path)).then_some(kept)
+        (kept.state == state(python, search, &kept.path)).then_some(kept)
     }
 
     /// Keeps what the probe told. A store that cannot be written costs the next build a probe, nothing else.
@@ -130,12 +138,12 @@ fn file(cache: &Path, python: &Path) -> PathBuf {
 }
 
 /// Returns a digest of what changes when a package is installed: the interpreter's file, `pyvenv.cfg`, the folders of `sys.path`, `$PYTHONPATH`.
-fn state(python: &Path, path: &[String]) -> Digest {
+fn state(python: &Path, search: Option<&OsStr>, path: &[String]) -> Digest {
     let real = python.canonicalize().unwrap_or_else(|_| python.to_owned());
     let settings = python.parent().and_then(Path::parent).map(|folder| folder.join("pyvenv.cfg"));
     let mut text = format!("{}\n{:?}\n", real.display(), fs::stat(&real));
     text += &format!("{:?}\n", settings.and_then(|file| fs::stat(&file)));
-    text += &format!("{:?}\n", std::env::var_os("PYTHONPATH"));
+    text += &format!("{search:?}\n");
     for folder in path {
         text += &format!("{folder} {:?}\n", fs::folder_time(Path::new(folder)));
     }

@@ -12,11 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from t2t_harness import cases, failure, inputs, launching, loading, sample, statistics, telemetry, timing, warm
+from t2t_harness import cases, failure, inputs, launching, loading, sample, stage, statistics, telemetry, timing
 from t2t_harness import clock as clocks
 from t2t_harness import tune as tuning
-from t2t_harness.candidate import lane as lane_of
-from t2t_harness.candidate import pretending
 
 HOST_CALLS = 100
 """Calls in a row whose host time is measured: fewer than the device's queue takes."""
@@ -48,20 +46,22 @@ class Measurement:
 def bench(request: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the reply with the document `bench`; leaves a sampled output in scratch for `sample.judge_sample`.
 
-    Rejected with class `exception` and a `failure` where the wrapper raises, or where it replaced what times it.
+    Rejected with class `exception`, or `memory`, and a `failure` where the wrapper raises, or where it replaced what times it.
     """
     clock = clocks.clock_of(request["lane"])
     timing.set_precision(request["op"])
-    warm.unpack_all(request)
     device, before = telemetry.device_facts(request), snapshot(request)
-    with lane_of(request):
+    with stage.lane(request):
         try:
-            with pretending(request["lane"]):
+            with stage.pretending(request["lane"]):
                 entry = loading.load_entry(request["root"], dict(request["variant"]))
             found = Measurement(request, clock, entry, timing.protocol_of(request), sampled_run(request))
             why, is_remeasured, after = measure(found, before)
-        except Exception as error:
-            return rejected(failure.failure("exception", failure.describe(error), root=request["root"], error=error))
+        except SystemExit:
+            raise
+        except BaseException as error:
+            class_, message = failure.class_of(error), failure.describe(error)
+            return rejected(failure.failure(class_, message, root=request["root"], error=error))
     if replaced := clock.replaced():
         message = f"the kernel's module replaced what times it: {', '.join(replaced)}"
         return rejected(failure.failure("exception", message, root=request["root"]))
@@ -156,7 +156,7 @@ def measure_size(found: Measurement, size: str, case: cases.Case) -> None:
         timing.refill(buffers, originals, run)
         is_sampled = found.sampled == (size, run)
         sampled = sample.Sampled(call)
-        with pretending(found.lane):
+        with stage.pretending(found.lane):
             runs["variant"].append(timing.run_once(found.clock, sampled if is_sampled else call, found.protocol))
         if is_sampled:
             sample.keep(Path(found.request["scratch"]), case, size, run, sampled.kept)
@@ -184,7 +184,7 @@ def first_launch(found: Measurement, args: tuple[Any, ...], kwargs: Mapping[str,
         tuner.cache[recorder.key] = chosen[0]
         return chosen
 
-    with launching.recording(found.lane, choose) as recorder, pretending(found.lane):
+    with launching.recording(found.lane, choose) as recorder, stage.pretending(found.lane):
         found.entry(*args, **kwargs)
         found.clock.synchronize()
     found.hits += recorder.hits

@@ -7,7 +7,6 @@ what the kernel made; the rest is evidence from the kernel's own process.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import traceback
@@ -17,22 +16,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness import cases, facade, failure, inputs, launching, loading, oracle, watch
+from t2t_harness import cases, failure, inputs, launching, loading, oracle, stage, watch
 from t2t_harness.prepare import prepared_cases
 
 if TYPE_CHECKING:
     import torch
-
-H200: dict[str, Any] = {
-    "name": "NVIDIA H200",
-    "capability": [9, 0],
-    "multiprocessors": 132,
-    "memory": 150_754_820_096,
-    "shared_memory": 232_448,
-    "shared_memory_per_multiprocessor": 233_472,
-    "l2": 62_914_560,
-}
-"""The device whose properties a wrapper is told on a machine without one, where the request names none."""
 
 UNSUPPORTED = (
     "extern_elementwise not supported in interpreter",
@@ -59,6 +47,9 @@ class Bench:
     constants: dict[str, int] | None = None
     tried: int = 1
     dropped: list[dict[str, Any]] = field(default_factory=list)
+    hits: int = 0
+    misses: list[str] = field(default_factory=list)
+    """Kernels that Triton's cache had, and the names of those that had to be compiled."""
 
     @property
     def lane(self) -> str:
@@ -80,31 +71,17 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
         "constants": {},
         "load": None,
         "configurations": {"tried": 1, "dropped": []},
+        "triton_cache": {"hits": 0, "misses": []},
     }
     write_state(folder, state)
     if request["lane"] not in request["variant"]["lanes"]:
         state["load"] = {"not_judged": f"the variant is not for the {request['lane']} lane"}
         return _reply(folder, state)
-    with lane(request):
+    with stage.lane(request):
         bench = load(request, folder, state)
         if bench is not None:
             run_cases(bench, state)
     return _reply(folder, state)
-
-
-@contextlib.contextmanager
-def lane(request: Mapping[str, Any]) -> Iterator[None]:
-    """Makes the process what a wrapper expects of the lane: on the interpreter, `torch.cuda` answers for a device of
-    the table."""
-    if request["lane"] == "interpreter":
-        rows = request.get("devices") or [H200]
-        facade.patch_torch_cuda(rows[0])
-        yield
-        return
-    from t2t_harness import normalize
-
-    normalize.install()
-    yield
 
 
 def load(request: Mapping[str, Any], folder: Path, state: dict[str, Any]) -> Bench | None:
@@ -116,14 +93,13 @@ def load(request: Mapping[str, Any], folder: Path, state: dict[str, Any]) -> Ben
     synchronize = torch.cuda.synchronize if request["lane"] == "cuda" else _nothing
     own = own_operations(request["op"])
     try:
-        with pretending(request["lane"]):
+        with stage.pretending(request["lane"]):
             entry = loading.load_entry(request["root"], request["variant"])
-    except Exception as error:
-        class_ = (
-            "source"
-            if isinstance(error, SyntaxError | UnicodeDecodeError) or _lacks_entry(error, request)
-            else "exception"
-        )
+    except SystemExit:
+        raise
+    except BaseException as error:
+        is_source = isinstance(error, SyntaxError | UnicodeDecodeError) or _lacks_entry(error, request)
+        class_ = "source" if is_source else failure.class_of(error)
         state["load"] = {"failure": _failure(class_, error, request["root"], None)}
         return None
     return Bench(request, entry, own, save_file, synchronize, folder)
@@ -133,7 +109,7 @@ def _nothing() -> None:
     return None
 
 
-def _lacks_entry(error: Exception, request: Mapping[str, Any]) -> bool:
+def _lacks_entry(error: BaseException, request: Mapping[str, Any]) -> bool:
     return isinstance(error, AttributeError) and getattr(error, "name", None) == request["variant"]["entry"]
 
 
@@ -150,11 +126,6 @@ def own_operations(declaration: Mapping[str, Any]) -> frozenset[str]:
         return watch.own_operations(lambda: inputs.call_torch(declaration, made, kwargs))
     except Exception:
         return frozenset()
-
-
-def pretending(lane_name: str) -> contextlib.AbstractContextManager[Any]:
-    """Returns the context in which kernel code is called: on the interpreter, CPU tensors answer as CUDA tensors."""
-    return facade.cpu_as_cuda() if lane_name == "interpreter" else contextlib.nullcontext()
 
 
 def run_cases(bench: Bench, state: dict[str, Any]) -> None:
@@ -206,8 +177,11 @@ def run_case(bench: Bench, case: cases.Case, position: int, state: dict[str, Any
             run_once(bench, case, label, 0, facts, tensors)
         for index in range(1, bench.tried if every else 1):
             run_once(bench, case, f"c{index}", index, facts, tensors)
-    except Exception as error:
-        facts |= {"status": "exception", "failure": _failure("exception", error, bench.request["root"], case.name)}
+    except SystemExit:
+        raise
+    except BaseException as error:
+        record = _failure(failure.class_of(error), error, bench.request["root"], case.name)
+        facts |= {"status": "exception", "failure": record}
         if bench.lane == "interpreter" and (unsupported := _unsupported(error)):
             facts = {
                 "name": case.name,
@@ -218,10 +192,11 @@ def run_case(bench: Bench, case: cases.Case, position: int, state: dict[str, Any
         bench.save(tensors, str(bench.folder / f"{position}.safetensors"))
     state["constants"] = bench.constants or {}
     state["configurations"] = {"tried": bench.tried, "dropped": bench.dropped}
+    state["triton_cache"] = {"hits": bench.hits, "misses": sorted(bench.misses)}
     return facts
 
 
-def _unsupported(error: Exception) -> str | None:
+def _unsupported(error: BaseException) -> str | None:
     """Returns what the interpreter lacks if that is why `error` was raised, else None.
 
     Triton's portable libdevice functions return None there and fail in what takes it, so the code that failed is asked
@@ -262,7 +237,7 @@ def run_once(
     chooser = Chooser(index)
     with launching.recording(bench.lane, chooser.choose) as recorder:
         chooser.recorder = recorder
-        with pretending(bench.lane), watch.watching(bench.own, int(label == "b")) as seen:
+        with stage.pretending(bench.lane), watch.watching(bench.own, int(label == "b")) as seen:
             try:
                 returned = bench.entry(*args, **kwargs)
                 bench.synchronize()
@@ -277,7 +252,7 @@ def run_once(
         described = {name: describe(value, recorder) for name, value in made.items()}
         if backward:
             upstream = oracle.upstream_gradients(results, case)
-            with pretending(bench.lane), watch.watching(bench.own, int(label == "b")) as seen_back:
+            with stage.pretending(bench.lane), watch.watching(bench.own, int(label == "b")) as seen_back:
                 made |= oracle.gradients_for(results, given, upstream)
                 bench.synchronize()
             seen.computed |= _but_accumulation(seen_back.computed)
@@ -327,6 +302,7 @@ class Chooser:
 def note_launches(bench: Bench, recorder: launching.Recorder, chooser: Chooser) -> None:
     """Keeps the constants of the kernel's first launches, the number of configurations, and those that were dropped."""
     bench.tried = max(bench.tried, chooser.most)
+    bench.hits, bench.misses = bench.hits + recorder.hits, bench.misses + recorder.misses
     bench.dropped += [one for one in recorder.dropped if one not in bench.dropped]
     if bench.constants is None and recorder.launches:
         bench.constants = {}
@@ -366,7 +342,7 @@ def stored_form(value: Any) -> torch.Tensor | None:
     return plain.cpu().clone(memory_format=torch.contiguous_format)
 
 
-def _failure(class_: str, error: Exception, root: str, case: str | None) -> dict[str, Any]:
+def _failure(class_: str, error: BaseException, root: str, case: str | None) -> dict[str, Any]:
     return failure.failure(class_, failure.describe(error), root=root, case=case, error=error)
 
 

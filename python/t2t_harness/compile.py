@@ -158,9 +158,11 @@ class Target:
         """Returns the wrapper. Raises Refused where its module cannot be imported or lacks it."""
         try:
             return loading.load_entry(self.request["root"], dict(self.request["variant"]))
-        except Exception as error:
-            message = failure.describe(error)
-            raise Refused(failure.failure("exception", message, root=self.request["root"], error=error)) from error
+        except SystemExit:
+            raise
+        except BaseException as error:
+            class_, message = failure.class_of(error), failure.describe(error)
+            raise Refused(failure.failure(class_, message, root=self.request["root"], error=error)) from error
 
     def run(self, entry: Callable[..., Any], case: cases.Case, *, is_every: bool) -> dict[str, int]:
         """Runs one case, with every configuration or with the first that fits, and returns the constants of its launches.
@@ -174,7 +176,9 @@ class Target:
         with launching.recording("compile", choose) as recorder:
             try:
                 call(self.request, entry, case)
-            except Exception as error:
+            except SystemExit:
+                raise
+            except BaseException as error:
                 if error in recorder.faults:
                     raise Refused(compile_failure(error, self.request["root"], case.name)) from error
                 self.note_reason(f"{case.name}: {failure.describe(error)}")
@@ -286,7 +290,7 @@ def folder_name(hash_: str) -> str:
     return str(_base32(hash_))
 
 
-def compile_failure(error: Exception, root: str, case: str) -> dict[str, Any]:
+def compile_failure(error: BaseException, root: str, case: str) -> dict[str, Any]:
     """Returns the FAILURE record of what Triton raised: its place is the user's own line and column where Triton names one."""
     from triton.runtime.errors import OutOfResources, PTXASError
 
@@ -310,7 +314,7 @@ def compile_failure(error: Exception, root: str, case: str) -> dict[str, Any]:
     return record
 
 
-def kernel_place(error: Exception, root: str) -> tuple[dict[str, Any] | None, str | None]:
+def kernel_place(error: BaseException, root: str) -> tuple[dict[str, Any] | None, str | None]:
     """Returns the place in the user's file that the innermost of Triton's compile errors names, and the kernel's name; else None twice.
 
     The error names a place of the normalized source, by which its function is found.

@@ -5,6 +5,7 @@ The device is one of the table in `assets/devices.json`; its SM count reaches ke
 """
 
 import contextlib
+import sys
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -131,6 +132,9 @@ def cpu_as_cuda() -> Iterator[Callable[..., Any]]:
                 return True
             if func == device_of:
                 return torch.device("cuda", 0)
+            if func is torch.device:
+                # Its place in an argument is where it becomes the CPU: as a value it is compared.
+                return func(*args, **(kwargs or {}))
             moved = {name: on_cpu(value) for name, value in (kwargs or {}).items()}
             if getattr(func, "__name__", "") == "cuda":
                 return args[0]
@@ -146,7 +150,22 @@ def fake_cuda() -> Iterator[Any]:
 
     They are fake CPU tensors underneath: a fake tensor on a CUDA device meets device guards in C++ (in `contiguous`, in slicing) that start CUDA.
     """
-    from torch._subclasses.fake_tensor import FakeTensorMode
+    import torch
+    from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
+    # A Python property, which no function mode sees. Torch itself must see the CPU.
+    own = FakeTensor.device
+    cuda = torch.device("cuda", 0)
+    told = property(lambda tensor: cuda if asked_by_wrapper() else own.__get__(tensor))
     with FakeTensorMode(allow_non_fake_inputs=True) as mode, cpu_as_cuda():
-        yield mode
+        setattr(FakeTensor, "device", told)  # noqa: B010 - a property has another type than its value
+        try:
+            yield mode
+        finally:
+            setattr(FakeTensor, "device", own)  # noqa: B010
+
+
+def asked_by_wrapper() -> bool:
+    """Tells whether the caller's caller is neither torch nor the harness."""
+    name = str(sys._getframe(2).f_globals.get("__name__", ""))
+    return name.split(".")[0] not in ("torch", "t2t_harness")

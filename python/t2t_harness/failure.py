@@ -79,6 +79,13 @@ def describe(error: BaseException) -> str:
     return f"{type(first).__name__}: {text}" if text else type(first).__name__
 
 
+def class_of(error: BaseException) -> str:
+    """Returns the class of what kernel code raised: `memory` where the host had none left, else `exception`."""
+    first = chain(error)[-1]
+    ran_out = isinstance(first, MemoryError) or "DefaultCPUAllocator: can't allocate memory" in str(first)
+    return "memory" if ran_out else "exception"
+
+
 def chain(error: BaseException) -> list[BaseException]:
     """Returns `error` and its explicit causes, the first cause last."""
     found = [error]

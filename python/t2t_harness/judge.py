@@ -88,6 +88,7 @@ def read_state(folder: Path) -> dict[str, Any]:
         "constants": {},
         "load": None,
         "configurations": {"tried": 0, "dropped": []},
+        "triton_cache": {"hits": 0, "misses": []},
     }
     return {**blank, **(read_json(folder / "state.json") or {})}
 
@@ -525,6 +526,7 @@ def evidence(trial: Trial, record: dict[str, Any] | None) -> dict[str, Any]:
         "unfit": trial.lint.unfit(),
         "repeat": repeat,
         "constants": trial.state["constants"],
+        "triton_cache": trial.state["triton_cache"],
         "configurations": trial.state["configurations"],
         "worst": None
         if worst is None

@@ -20,7 +20,7 @@ REP_MS = 40.0
 def tune(request: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the reply with the document `tune`: the choices, empty where nothing is autotuned or the lane is not `cuda`.
 
-    Rejected with class `exception` where the wrapper raises.
+    Rejected with class `exception`, or `memory`, where the wrapper raises.
     """
     document: dict[str, Any] = {"device": request.get("model"), "choices": [], "dropped": []}
     if request["lane"] == "cuda":
@@ -29,11 +29,14 @@ def tune(request: Mapping[str, Any]) -> dict[str, Any]:
         warm.unpack_all(request)
         try:
             tune_all(request, clock, document)
-        except Exception as error:
-            record = failure.failure("exception", failure.describe(error), root=request["root"], error=error)
+        except SystemExit:
+            raise
+        except BaseException as error:
+            class_, message = failure.class_of(error), failure.describe(error)
+            record = failure.failure(class_, message, root=request["root"], error=error)
             return {
                 "outcome": "rejected",
-                "class": "exception",
+                "class": class_,
                 "cites": failure.cites(record),
                 "documents": {"failure": record},
                 "files": {},

@@ -1,4 +1,5 @@
 //! What the commands share: the workspace around the current folder, its session, and the two streams.
+#![expect(clippy::disallowed_methods, reason = "the command line owns the environment and the standard streams")]
 
 use std::env;
 use std::io::{self, Write};
@@ -13,7 +14,12 @@ use crate::toolchain::{self, Places, Python};
 
 /// Prints a result to standard output. A reader that has gone is no error.
 pub fn print(text: &str) {
-    let _ = io::stdout().lock().write_all(text.as_bytes());
+    print_bytes(text.as_bytes());
+}
+
+/// Prints a result that is no text to standard output.
+pub fn print_bytes(bytes: &[u8]) {
+    let _ = io::stdout().lock().write_all(bytes);
 }
 
 /// Prints a line to standard error.
@@ -52,6 +58,7 @@ pub fn open(common: &Common, probing: Probing, interrupt: &Interrupt) -> Result<
         python: python(common, root.clone()),
         device: common.device.clone(),
         visible: env::var("CUDA_VISIBLE_DEVICES").ok(),
+        search: env::var_os("PYTHONPATH"),
         harness: env::var_os("T2T_HARNESS").map(PathBuf::from),
         probing,
     };

@@ -1,9 +1,12 @@
 //! What ends a command early: the message, a hint, and the exit code.
 
+use std::io::ErrorKind;
+
 use crate::engine::EngineError;
 use crate::graph::pick::Unknown;
 use crate::problem::{self, Problem};
 use crate::session::NoSession;
+use crate::worker::WorkerError;
 
 /// Why a command ended early.
 #[derive(Debug)]
@@ -69,11 +72,20 @@ impl From<NoSession> for CliError {
             NoSession::Spec(problems) => Self::Spec(problems),
             NoSession::Use { message, hint } => Self::Use { message, hint: Some(hint) },
             NoSession::Machine { message, hint } => Self::Machine { message, hint },
+            NoSession::Worker(worker) if names_nothing(&worker) => {
+                Self::Use { message, hint: worker.hint().map(str::to_owned) }
+            }
             NoSession::Worker(worker) => Self::Machine { message, hint: worker.hint().map(str::to_owned) },
             NoSession::Interrupted => Self::Interrupted,
             NoSession::Graph(_) => Self::Machine { message, hint: Some("this is a defect of t2t".to_owned()) },
         }
     }
+}
+
+/// Whether the interpreter that was named is no program.
+fn names_nothing(error: &WorkerError) -> bool {
+    let no_program = [ErrorKind::NotFound, ErrorKind::PermissionDenied];
+    matches!(error, WorkerError::Spawn { source, .. } if no_program.contains(&source.kind()))
 }
 
 impl From<Unknown> for CliError {

@@ -47,7 +47,7 @@ pub fn dry_run(common: &Common, arguments: &BuildArguments) -> Result<u8, CliErr
 
 /// Prints how each op stands: what is up to date, what is stale, what is rejected.
 pub fn status(common: &Common, targets: &Targets) -> Result<u8, CliError> {
-    let session = context::open(common, Probing::Never, &Interrupt::default())?;
+    let session = context::open(common, as_built(common)?, &Interrupt::default())?;
     let wanted = pick(&session.graph, &targets.selection(), Force::Stale)?;
     let plans = plans(&session, &wanted)?;
     for plan in &plans {
@@ -70,7 +70,7 @@ pub fn status(common: &Common, targets: &Targets) -> Result<u8, CliError> {
 
 /// Prints, for every action that is named, whether it is stale and why, and what its result depends on.
 pub fn explain(common: &Common, targets: &[String]) -> Result<u8, CliError> {
-    let session = context::open(common, Probing::Never, &Interrupt::default())?;
+    let session = context::open(common, as_built(common)?, &Interrupt::default())?;
     let selection = Selection { targets: targets.to_vec(), ..Selection::default() };
     let wanted = pick(&session.graph, &selection, Force::Stale)?;
     let named = named(&session.graph, &selection)?;
@@ -78,6 +78,12 @@ pub fn explain(common: &Common, targets: &[String]) -> Result<u8, CliError> {
         context::print(&told(&session, plan));
     }
     Ok(0)
+}
+
+/// What is stale depends on the interpreter's versions: one that has changed is asked as a build would. Without any, a look is still a look.
+fn as_built(common: &Common) -> Result<Probing, CliError> {
+    let python = context::python(common, context::workspace()?);
+    Ok(if python.is_some() { Probing::Allowed } else { Probing::Never })
 }
 
 fn told(session: &Session, plan: &Plan) -> String {
@@ -100,7 +106,7 @@ fn told(session: &Session, plan: &Plan) -> String {
         }
     }
     for (path, seen) in plan.settled.record().iter().flat_map(|record| &record.discovered) {
-        text += &format!("    discovered {path} = {seen:?}\n");
+        text += &format!("    discovered.{path} = {}\n", explain::state(*seen));
     }
     text
 }
@@ -229,8 +235,7 @@ pub fn ir(common: &Common, target: &str, stage: &str, kernel: Option<&str>, kern
 
 fn print_stage(row: &Value, stage: &str, bytes: &[u8]) {
     if stage == "cubin" {
-        use std::io::Write;
-        let _ = std::io::stdout().lock().write_all(bytes);
+        context::print_bytes(bytes);
         return;
     }
     let config = if row["config"].is_null() { String::new() } else { format!(" {}", row["config"]) };

@@ -19,7 +19,7 @@ pub fn clean(what: What) -> Result<u8, CliError> {
     let root = context::workspace()?;
     let cache = root.join("cache");
     let _lock = Lock::take(&cache, "t2t clean", |holder| {
-        context::say(&format!("waiting: the workspace's lock, held by {holder}"))
+        context::say(&format!("waiting: the workspace's lock, held by {holder}"));
     })?;
     let folders = match what {
         What::Logs => vec![root.join("logs")],

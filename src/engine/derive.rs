@@ -6,16 +6,21 @@ use super::{Run, Stop, local};
 use crate::action::Phase;
 use crate::event::Event;
 use crate::fs;
+use crate::graph::Index;
 use crate::path::RepoPath;
 use crate::record::Blob;
 use crate::schedule::Settled;
 
 impl Run<'_> {
-    /// Writes every log of this build that is missing or differs from the store's.
+    /// Writes every log of this build that is missing or differs from the store's. What a build shows at its end must be in the store, too.
     pub(super) fn derive(&mut self) -> Result<(), Stop> {
         for index in self.session.graph.indices() {
             let target = self.session.graph.action(index).target();
             let path = match target.phase {
+                Phase::Select => {
+                    self.readable(index)?;
+                    continue;
+                }
                 Phase::Log => local::log_path(&target.op),
                 Phase::Summary => local::SUMMARY.to_owned(),
                 _ => continue,
@@ -26,6 +31,13 @@ impl Run<'_> {
             self.restore(&path, *blob, if ran { Known::Rendered } else { Known::Fresh })?;
         }
         Ok(())
+    }
+
+    /// Fails where an artifact of the action at `index` is lost or damaged.
+    fn readable(&self, index: Index) -> Result<(), Stop> {
+        let record = self.schedule.settled(index).and_then(Settled::record);
+        let selection = record.and_then(|record| record.outputs.get("selection"));
+        selection.map_or(Ok(()), |blob| self.bytes(blob.digest).map(drop))
     }
 
     fn restore(&mut self, path: &str, blob: Blob, known: Known) -> Result<(), Stop> {

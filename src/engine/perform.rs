@@ -1,6 +1,7 @@
 //! Performing: an action that runs Python, as calls of harness functions in children, from its request to its documents.
 //!
 //! It runs on a thread of its own and writes nothing but its scratch folder: what comes of it is for the engine to keep.
+#![expect(clippy::disallowed_methods, reason = "how long an action ran is measured here")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use crate::pool::{NoCall, Pool};
 use crate::record::Outcome;
 
 /// How many bytes of memory a child that runs kernel code on the CPU may take.
-const CPU_MEMORY: u64 = 4 << 30;
+const CPU_MEMORY: u64 = 2 << 30;
 
 /// How much of what a child printed stands in evidence, in bytes a stream.
 const SHOWN: usize = 8 << 10;

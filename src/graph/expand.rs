@@ -58,12 +58,12 @@ pub struct KernelFile {
 }
 
 /// How long actions that run no child of their own may take. They have no deadline of their own.
-const LOCAL: Duration = Duration::from_secs(60);
+const LOCAL: Duration = Duration::from_mins(1);
 
 /// Returns all actions of a build, op by op in the order of ops.yaml, the summary last.
 #[must_use]
 pub fn expand(spec: &Spec, inventory: &Inventory) -> Vec<Action> {
-    let mut actions: Vec<Action> = spec.ops.iter().flat_map(|op| Expansion { op, inventory }.actions()).collect();
+    let mut actions: Vec<Action> = spec.ops.iter().flat_map(|op| Expansion::of(op, inventory).actions()).collect();
     actions.push(summary(spec, inventory, &actions));
     actions
 }
@@ -88,9 +88,23 @@ fn variant_phases(class: &DeviceClass) -> &'static [Phase] {
 struct Expansion<'a> {
     op: &'a Op,
     inventory: &'a Inventory,
+    /// Phase → the facts of the declaration that it reads, made once for all variants.
+    declared: BTreeMap<Phase, BTreeMap<String, Fact>>,
 }
 
-impl Expansion<'_> {
+impl<'a> Expansion<'a> {
+    fn of(op: &'a Op, inventory: &'a Inventory) -> Self {
+        let here = profile(&inventory.device.class);
+        let (ahead, there) = (op.declaration(Profile::Cuda), op.declaration(here));
+        let facts = |phase: Phase| {
+            // What is analyzed and compiled does not depend on the device lane.
+            let declaration = if matches!(phase, Phase::Analyze | Phase::Compile) { &ahead } else { &there };
+            let facts = declaration.facts(phase);
+            facts.iter().map(|(name, value)| (format!("declaration.{name}"), Fact::json(value))).collect()
+        };
+        Self { op, inventory, declared: Phase::ALL.into_iter().map(|phase| (phase, facts(phase))).collect() }
+    }
+
     fn actions(&self) -> Vec<Action> {
         let mut actions = vec![self.analyze(), self.baseline()];
         for variant in &self.op.variants {
@@ -104,22 +118,21 @@ impl Expansion<'_> {
     }
 
     fn analyze(&self) -> Action {
-        let mut facts = self.declared(Phase::Analyze, Profile::Cuda);
+        let mut facts = self.declared[&Phase::Analyze].clone();
         self.versions(&mut facts, &["torch"]);
         facts.insert("catalogue".to_owned(), Fact::Digest(self.inventory.catalogue));
         self.action(Phase::Analyze, None, Lane::Cpu, facts)
     }
 
     fn baseline(&self) -> Action {
-        let mut facts = self.declared(Phase::Baseline, self.profile());
+        let mut facts = self.declared[&Phase::Baseline].clone();
         self.versions(&mut facts, &["torch"]);
         self.measured_on(&mut facts);
         self.action(Phase::Baseline, None, self.measuring_lane(), facts)
     }
 
     fn of_variant(&self, variant: &Variant, phase: Phase) -> Action {
-        let profile = if phase == Phase::Compile { Profile::Cuda } else { self.profile() };
-        let mut facts = self.declared(phase, profile);
+        let mut facts = self.declared[&phase].clone();
         facts.extend(variant.facts(phase).iter().map(|(name, value)| (format!("variant.{name}"), Fact::json(value))));
         self.versions(
             &mut facts,
@@ -198,13 +211,14 @@ impl Expansion<'_> {
         match phase {
             // On a device the check finds its kernels compiled; the interpreter compiles nothing.
             Phase::Check if on_device => vec![need(Phase::Compile, Need::Pass, &[])],
-            Phase::Tune => vec![need(Phase::Compile, Need::Pass, &[]), need(Phase::Check, Need::Pass, &["verdict"])],
             Phase::Bench if on_device => vec![
                 need(Phase::Compile, Need::Pass, &[]),
                 need(Phase::Check, Need::Pass, &["verdict"]),
                 need(Phase::Tune, Need::Pass, &["tune"]),
             ],
-            Phase::Bench => vec![need(Phase::Compile, Need::Pass, &[]), need(Phase::Check, Need::Pass, &["verdict"])],
+            Phase::Tune | Phase::Bench => {
+                vec![need(Phase::Compile, Need::Pass, &[]), need(Phase::Check, Need::Pass, &["verdict"])]
+            }
             _ => Vec::new(),
         }
     }
@@ -237,11 +251,6 @@ impl Expansion<'_> {
             dependencies: Vec::new(),
             deadline: self.op.timeout(phase, self.profile()).unwrap_or(LOCAL),
         }
-    }
-
-    fn declared(&self, phase: Phase, profile: Profile) -> BTreeMap<String, Fact> {
-        let facts = self.op.declaration(profile).facts(phase);
-        facts.iter().map(|(name, value)| (format!("declaration.{name}"), Fact::json(value))).collect()
     }
 
     fn versions(&self, facts: &mut BTreeMap<String, Fact>, names: &[&str]) {

@@ -213,7 +213,9 @@ impl<'a> VariantPage<'a> {
             repeat: evidence["repeat"].as_str(),
             notes: texts(&evidence["notes"]),
             problems: self.problems(evidence),
-            output: output(evidence).filter(|_| !evidence["failure"].is_null()),
+            output: output(evidence)
+                .filter(|_| !evidence["failure"].is_null())
+                .or_else(|| self.failures.values().find_map(|failure| output(failure))),
         }
     }
 

@@ -16,20 +16,35 @@ pub type Facts = BTreeMap<String, Value>;
 /// An op under one profile, with nothing left to default. Serialized, it is the request's `op`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Declaration {
+    /// The op's name.
     pub name: String,
+    /// The torch function, in full.
     pub torch: String,
+    /// The tensor arguments in declared order.
     pub inputs: Vec<Input>,
+    /// The other arguments.
     pub kwargs: BTreeMap<String, Value>,
+    /// The tested dtypes.
     pub dtypes: Vec<String>,
+    /// The sizes that are measured.
     pub sizes: BTreeMap<String, Binding>,
+    /// The sizes that are checked.
     pub check_sizes: BTreeMap<String, Binding>,
+    /// How many seeds a declared case has.
     pub seeds: u64,
+    /// `[atol, rtol]` by dtype.
     pub tolerances: BTreeMap<String, [f64; 2]>,
+    /// How exact float32 products must be.
     pub precision: Precision,
+    /// The inputs that the op may change.
     pub mutates: Vec<String>,
+    /// Whether gradients are checked as well.
     pub backward: bool,
+    /// Whether broadcast inputs are checked as well.
     pub broadcast: bool,
+    /// Whether two runs must give the same bits.
     pub deterministic: bool,
+    /// The op's `cases.py`, relative to the workspace.
     pub cases: Option<String>,
     /// Requests have this beside the op.
     #[serde(skip)]

@@ -11,17 +11,29 @@ use crate::action::Phase::{self, Analyze, Baseline, Bench, Check, Compile, Log, 
 /// A mapping with a closed set of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Section {
+    /// The whole file.
     File,
+    /// `defaults`.
     Defaults,
+    /// An entry of `ops`.
     Op,
+    /// An input written as a mapping.
     Input,
+    /// An input's `init` written as a mapping.
     Init,
+    /// A variant written as a mapping.
     Variant,
+    /// `check`.
     Check,
+    /// `bench`.
     Bench,
+    /// What holds `sizes`.
     Sizes,
+    /// `profiles`.
     Profiles,
+    /// `profiles.cpu`.
     Profile,
+    /// `log`.
     Log,
 }
 
@@ -70,6 +82,7 @@ impl Section {
 /// The type of a value. `Display` gives it in words.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
+    /// `true` or `false`.
     Flag,
     /// An integer that is not less.
     Whole(i64),
@@ -77,27 +90,40 @@ pub enum Kind {
     Number,
     /// A number that is not below zero.
     Amount,
+    /// A text of this form.
     Form(Form),
     /// One of a closed set of words, with what such a word is called.
     OneOf(&'static str, &'static [&'static str]),
+    /// A list.
     List {
+        /// What its items are.
         of: &'static Kind,
+        /// How many items there are at least.
         least: usize,
+        /// How many items there are at most.
         most: usize,
     },
     /// A list without repetitions.
     Set {
+        /// What its items are.
         of: &'static Kind,
+        /// How many items there are at least.
         least: usize,
     },
     /// A mapping with names that the user chooses; `what` says what they name.
     Map {
+        /// What its names are called.
         what: &'static str,
+        /// What its names are.
         key: &'static Kind,
+        /// What its values are.
         of: &'static Kind,
+        /// How many names there are at least.
         least: usize,
     },
+    /// A mapping with a closed set of keys.
     Section(Section),
+    /// Any one of these.
     Either(&'static [Kind]),
     /// Whatever JSON can hold.
     Any,
@@ -128,13 +154,19 @@ pub enum Merge {
 /// A key of a section.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
+    /// Where it stands.
     pub section: Section,
+    /// Its key.
     pub key: &'static str,
+    /// Its type.
     pub kind: Kind,
+    /// What holds without it.
     pub absent: Absent,
+    /// How layers of it merge.
     pub merge: Merge,
     /// The phases that read it, besides generate, which reads the whole declaration.
     pub phases: &'static [Phase],
+    /// What it means, for people.
     pub meaning: &'static str,
 }
 
