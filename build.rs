@@ -1,4 +1,5 @@
 //! Lists the harness files and the assets, so that the binary carries them.
+#![expect(clippy::disallowed_methods, reason = "a build script reads the repository and Cargo's environment")]
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -87,7 +87,7 @@ impl Models {
     }
 
     /// Returns the id and row that `name` means: an id, a model's name as the driver gives it, or an architecture as in `sm_90`,
-    /// which means the table's first model of it.
+    /// which means the table's model of it with the lowest `rank`. The rank is no part of the row.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<(String, Value)> {
         let known = self.0.get_key_value(name);
@@ -97,7 +97,10 @@ impl Models {
             rows.sort_by_key(|(_, row)| row["rank"].as_u64().unwrap_or(u64::MAX));
             rows.into_iter().next()
         };
-        known.or_else(named).or_else(of_architecture).map(|(id, row)| (id.clone(), row.clone()))
+        let (id, row) = known.or_else(named).or_else(of_architecture)?;
+        let mut row = row.clone();
+        row.as_object_mut().map(|fields| fields.remove("rank"));
+        Some((id.clone(), row))
     }
 
     /// Returns all ids, sorted.

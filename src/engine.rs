@@ -92,8 +92,8 @@ pub enum EngineError {
         /// What is wrong.
         message: String,
     },
-    /// Blobs keep vanishing.
-    #[error("artifacts in the store keep vanishing; the last was {0}")]
+    /// Artifacts keep vanishing from the store.
+    #[error("artifacts keep vanishing from the store; the last has to do with {0}")]
     Vanishing(Digest),
 }
 
@@ -120,6 +120,7 @@ pub fn build(
     let cas = Cas::open(&session.cache);
     let mut history = loaded.history;
     let mut wanted = wanted.clone();
+    let mut vanished = Digest::of(b"");
     for _ in 0..RESTARTS {
         let mut run = Run::new(session, &mut history, &mut journal, &cas, settings, interrupt, wanted.clone(), emit);
         match run.until_all_settled() {
@@ -129,12 +130,13 @@ pub fn build(
                 let ran = run.ran();
                 emit(Event::Warning { text: format!("{blob}; the action that made it runs again") });
                 history.forget(source);
+                vanished = source;
                 // What was forced and has run is not forced again.
                 wanted.forced.iter_mut().zip(ran).for_each(|(forced, ran)| *forced &= !ran);
             }
         }
     }
-    Err(EngineError::Vanishing(Digest::of(b"")))
+    Err(EngineError::Vanishing(vanished))
 }
 
 /// Removes the scratch folders of builds that were killed: the workspace's lock says that none of them runs.

@@ -18,11 +18,11 @@ pub mod figures;
 pub mod spec;
 pub mod python;
 pub mod closure;
+pub mod rank;
+pub mod render;
 pub mod graph;
 pub mod decide;
 pub mod schedule;
-pub mod rank;
-pub mod render;
 pub mod explain;
 pub mod dot;
 

@@ -14,7 +14,7 @@ use crate::rank::measured::Measured;
 mod bootstrap;
 mod measured;
 
-/// The version of the document `selection`. 1: first.
+/// The version of the document `selection` and of the rule that makes it. A new one selects again. 1: first.
 pub const VERSION: u32 = 1;
 
 /// How many attempts at a kernel are judged: one, until a generator makes several.

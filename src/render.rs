@@ -29,6 +29,9 @@ pub const LOG_TEMPLATE_KO: &str = include_str!("../assets/log_template_ko.md");
 /// The summary template of a workspace that has none of its own.
 pub const SUMMARY_TEMPLATE: &str = include_str!("../assets/summary_template.md");
 
+/// The version of what rendering makes of documents and templates. A new one renders every log again. 1: first.
+pub const VERSION: u32 = 1;
+
 /// A template and where it lies, for errors.
 #[derive(Clone, Copy, Debug)]
 pub struct Template<'a> {

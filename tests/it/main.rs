@@ -1,6 +1,16 @@
 //! All integration tests, one binary. A file that is not declared here is not run, which `layers` checks.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "tests stand outside the boundary that they test"
+)]
 
 mod environment;
+
+mod layers;
+mod docs;
 
 mod world;
 mod core_rules;
@@ -20,3 +30,12 @@ mod worker_walls;
 mod worker_leftovers;
 
 mod python_suites;
+
+mod project;
+mod edits;
+mod commands;
+
+mod workspace;
+mod bad_kernels;
+mod real;
+mod kernel_names;

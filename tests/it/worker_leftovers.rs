@@ -111,7 +111,12 @@ fn kill_hard(pid: i32) {
 }
 
 fn expect_nothing_left(bench: &Bench) {
-    let left = || marked(bench.folder.path());
+    expect_none_marked(bench.folder.path());
+}
+
+/// Expects every process that has to do with `folder` to end, or to have ended.
+pub fn expect_none_marked(folder: &Path) {
+    let left = || marked(folder);
     wait(&format!("{:?} to end", left()), Duration::from_secs(2), || left().is_empty());
 }
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from t2t_harness import declaration
 from t2t_harness.analyze import analyze
 from t2t_harness.flops import Operand

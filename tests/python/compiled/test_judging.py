@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+
 from t2t_harness import cases, lint, tolerance
 from t2t_harness.inputs import laid_out, make_inputs
 

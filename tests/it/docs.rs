@@ -1,0 +1,113 @@
+//! What docs/ says of keys, phases and formats, held against the code. docs/ops-yaml.md has `spec_docs`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use serde_json::json;
+use t2t::action::{Action, DeviceClass, Phase, Source};
+use t2t::digest::Digest;
+use t2t::graph::expand::{Device, Inventory, KernelFile, expand};
+use t2t::path::RepoPath;
+use t2t::problem::Problem;
+use t2t::spec::Spec;
+
+fn read(path: &str) -> String {
+    fs::read_to_string(format!("{}/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
+/// Returns what a machine with a device of `class` and usable kernel files would hold; the file named `broken` is not usable.
+fn inventory(spec: &Spec, class: DeviceClass, broken: &str) -> Inventory {
+    let digest = Digest::of(b"anything");
+    let file = |name: &str| KernelFile {
+        closure: [(RepoPath::new(name).unwrap(), Source { meaning: digest, bytes: digest })].into(),
+        docstring: None,
+        fault: (name == broken).then(|| Problem::of_file(name, "no such file")),
+    };
+    let variants = spec.ops.iter().flat_map(|op| &op.variants);
+    let driver = matches!(class, DeviceClass::Cuda(_)).then(|| "570.1".to_owned());
+    Inventory {
+        files: variants.map(|variant| (variant.file.clone(), file(&variant.file))).collect(),
+        templates: BTreeMap::new(),
+        summary_template: digest,
+        catalogue: digest,
+        harness: ["analyze", "compile", "check", "tune", "bench", "baseline"]
+            .map(|phase| (phase.parse().unwrap(), digest))
+            .into(),
+        toolchain: BTreeMap::new(),
+        device: Device { architecture: "sm_90".to_owned(), class, driver },
+        targets: [("nvidia-h200".to_owned(), json!({}))].into(),
+    }
+}
+
+/// Returns the names of an action's facts as docs/design/keys.md writes them: a placeholder stands for each name that a workspace chooses.
+fn fact_names(action: &Action) -> BTreeSet<String> {
+    let named = |name: &String| match name.split_once('.') {
+        Some(("source", _)) => "source.PATH".to_owned(),
+        Some(("target", _)) => "target.ID".to_owned(),
+        Some((kind @ ("docstring" | "file"), _)) => format!("{kind}.VARIANT"),
+        _ => name.clone(),
+    };
+    let upstream = action.dependencies.iter().flat_map(|dependency| {
+        let phase = dependency.on.phase;
+        dependency.reads.iter().map(move |artifact| format!("from.{phase}.{artifact}"))
+    });
+    action.facts.keys().map(named).chain(upstream).collect()
+}
+
+/// Returns, by phase, the names in backticks in the rows of the table of facts.
+fn documented_facts(text: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let (_, section) = text.split_once("\n## Facts per phase\n").unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| ")).filter(|row| row.contains('`'));
+    let names = |cell: &str| cell.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+    rows.map(|row| row.split_once(" | ").unwrap()).map(|(phase, cell)| (phase.to_owned(), names(cell))).collect()
+}
+
+#[test]
+fn the_table_of_facts_names_every_fact_and_no_other() {
+    let spec = Spec::parse("ops.yaml", read("ops.yaml").as_bytes(), None).unwrap();
+    let broken = &spec.ops[0].variants[0].file;
+    let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for class in [DeviceClass::Interpreter, DeviceClass::Cuda("nvidia-h200".to_owned())] {
+        for action in expand(&spec, &inventory(&spec, class, broken)) {
+            found.entry(action.target().phase.to_string()).or_default().extend(fact_names(&action));
+        }
+    }
+    let documented = documented_facts(&read("docs/design/keys.md"));
+    assert_eq!(documented.keys().collect::<Vec<_>>(), found.keys().collect::<Vec<_>>());
+    for (phase, facts) in &found {
+        assert_eq!(&documented[phase], facts, "{phase}");
+    }
+}
+
+#[test]
+fn the_glossary_names_every_phase() {
+    let glossary = read("docs/glossary.md");
+    for phase in Phase::ALL {
+        assert!(glossary.contains(&format!("| {phase} |")), "docs/glossary.md has no row for `{phase}`");
+    }
+}
+
+#[test]
+fn every_file_that_the_glossary_and_the_architecture_name_is_there() {
+    for page in ["docs/glossary.md", "docs/architecture.md"] {
+        let text = read(page);
+        let names = text.split('`').skip(1).step_by(2);
+        let ours = ["src/", "python/", "docs/", "tests/", "assets/"];
+        let files = names
+            .filter(|name| ours.iter().any(|folder| name.starts_with(folder)) && !name.contains(['*', '{', '<', ' ']));
+        for file in files {
+            let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+            assert!(path.exists(), "{page} names `{file}`, which is not there");
+        }
+    }
+}
+
+#[test]
+fn the_architecture_names_every_module_of_the_library() {
+    let page = read("docs/architecture.md");
+    let lib = read("src/lib.rs");
+    for module in lib.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';')) {
+        assert!(page.contains(&format!("| `{module}` |")), "docs/architecture.md has no row for `{module}`");
+    }
+}

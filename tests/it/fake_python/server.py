@@ -1,0 +1,417 @@
+#!/usr/bin/env -S python3 -IS
+"""An interpreter for tests: speaks the worker's protocol and answers for the harness, without torch, in milliseconds.
+
+It is started as any `$PYTHON` of t2t, and ignores the bootstrap. Beside it lies `ran.log`, what ran: one line a call, as in
+`softmax/v2_tiling:check prepare:prepare`, and `start KIND` for a start. Versions are read from `site-packages/versions.json`.
+A kernel file says what is to become of it by `MARK = "REJECT mismatch; READS data/table.txt"`:
+
+    REJECT CLASS   the judge rejects it and cites the line       ERROR X      its error, which passes where X <= atol
+    RAISE          it raises at the line                         NOT-JUDGED   the judge cannot judge it here
+    COMPILE-ERROR  its compile is rejected at the line           CRASH        its process dies by SIGSEGV
+    LOST, LOST-ONCE  its process is killed from outside          DIES         the server itself dies
+    NEEDS S        S seconds of CPU time                         SLEEP S      it takes S seconds
+    HANG           it starts a process and never ends            READS PATH   it looks for a workspace file
+    WAITS          it waits; HANG and WAITS end where there is a file `calm` beside the log
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import struct
+import subprocess
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+SITE = HERE.parent / "site-packages"
+LOG = HERE / "ran.log"
+CALM = HERE / "calm"
+Reply = dict[str, Any]
+
+
+def main() -> None:
+    """Serve until the other side leaves."""
+    server = Server(socket.socket(fileno=0))
+    server.serve()
+
+
+class Server:
+    """One end of the socket."""
+
+    def __init__(self, peer: socket.socket) -> None:
+        self.peer = peer
+        self.lock = threading.Lock()
+
+    def serve(self) -> None:
+        """Answer the hello, then every request on a thread of its own."""
+        hello = self.receive()["hello"]
+        note(f"start {hello['kind']}")
+        self.send({"hello": introduction(hello)})
+        while True:
+            message = self.receive()
+            if message == "shutdown":
+                os._exit(0)
+            if "run" in message:
+                threading.Thread(target=self.run, args=[message["run"]], daemon=True).start()
+
+    def run(self, request: Mapping[str, Any]) -> None:
+        """Answer one request."""
+        self.send({"started": {"id": request["id"], "pid": os.getpid()}})
+        call = Call(request)
+        try:
+            end = call.end()
+        except Exception as error:
+            end = {"raised": {"kind": type(error).__name__, "message": str(error), "traceback": str(error)}}
+        nothing = {"head": "", "tail": "", "total": 0, "dropped": 0}
+        used = {"wall_ms": 1, "cpu_ms": 1, "max_rss_kib": 1, "grown_kib": 0}
+        finished = {"id": request["id"], "end": end, "stdout": nothing, "stderr": nothing, "usage": used}
+        self.send({"finished": {**finished, "opened": call.opened, "left_behind": 0}})
+
+    def receive(self) -> Any:
+        """Return the next message, or leave where there is none."""
+        (length,) = struct.unpack(">I", self.exactly(4))
+        return json.loads(self.exactly(length))
+
+    def exactly(self, count: int) -> bytes:
+        """Return the next bytes."""
+        parts = b""
+        while len(parts) < count:
+            part = self.peer.recv(count - len(parts))
+            if not part:
+                os._exit(0)
+            parts += part
+        return parts
+
+    def send(self, message: Reply) -> None:
+        """Send one message."""
+        body = json.dumps(message).encode()
+        with self.lock:
+            self.peer.sendall(struct.pack(">I", len(body)) + body)
+
+
+def introduction(hello: Mapping[str, Any]) -> Reply:
+    """Return the answer to a hello."""
+    told = versions()
+    missing = [{"module": name, "reason": "ImportError: none"} for name in ("torch", "triton") if name not in told]
+    return {
+        "version": 1,
+        "kind": hello["kind"],
+        "worker": "0.1.0",
+        "pid": os.getpid(),
+        "python": "3.12.1",
+        "executable": __file__,
+        "path": [str(SITE)],
+        "packages": {name: told[name] for name in ("torch", "triton") if name in told},
+        "missing": missing,
+        "landlock": 0,
+    }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that this environment has."""
+    told: dict[str, str] = json.loads((SITE / "versions.json").read_text())
+    return told
+
+
+def note(line: str) -> None:
+    """Add a line to the log of what ran."""
+    descriptor = os.open(LOG, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    os.write(descriptor, (line + "\n").encode())
+    os.close(descriptor)
+
+
+class Call:
+    """One call of a function of the harness."""
+
+    def __init__(self, request: Mapping[str, Any]) -> None:
+        self.function = request["function"].removeprefix("t2t_harness.")
+        self.arguments: Reply = request["arguments"]
+        self.limits = request["limits"]
+        self.opened: list[str] = []
+        self.variant = self.arguments.get("variant")
+        self.op = self.arguments.get("op") or {"name": ""}
+        self.marks = self.read_marks() if self.variant else {}
+
+    def end(self) -> Any:
+        """Return how the call ends."""
+        note(f"{self.target()} {self.function}")
+        answer = ANSWERS[self.function]
+        if self.function in ("candidate:run", "compile:compile_variant", "bench:bench"):
+            early = self.runs_kernel()
+            if early is not None:
+                return early
+        return {"reply": answer(self)}
+
+    def target(self) -> str:
+        """Return the action that this call is part of."""
+        place = self.op["name"] + (f"/{self.variant['name']}" if self.variant else "")
+        return f"{place}:{PHASES[self.function]}"
+
+    def read_marks(self) -> dict[str, str]:
+        """Return what the kernel file says is to become of it."""
+        for line in self.text().splitlines():
+            if line.startswith('MARK = "'):
+                words = [mark.strip().partition(" ") for mark in line[8:-1].split(";")]
+                return {name: value for name, _, value in words}
+        return {}
+
+    def text(self) -> str:
+        """Return the kernel file."""
+        path: Path = Path(self.arguments["root"]) / self.variant["file"]
+        return path.read_text()
+
+    def runs_kernel(self) -> Any:
+        """Return how the kernel's process ends, or None where it replies."""
+        marks, is_check = self.marks, self.function == "candidate:run"
+        if "READS" in marks:
+            self.opened.append(marks["READS"])
+        if is_check and "SLEEP" in marks:
+            time.sleep(float(marks["SLEEP"]))
+        if is_check and "HANG" in marks and not CALM.exists():
+            self.hang()
+        while is_check and "WAITS" in marks and not CALM.exists():
+            time.sleep(0.01)
+        if is_check and "DIES" in marks:
+            os._exit(9)
+        if is_check and ("LOST" in marks or ("LOST-ONCE" in marks and self.is_first())):
+            return {"signal": 9}
+        if is_check and "CRASH" in marks:
+            return {"signal": 11}
+        if is_check and float(marks.get("NEEDS", 0)) * 1000 > self.limits["cpu_ms"]:
+            return "cpu_limit"
+        return None
+
+    def hang(self) -> None:
+        """Start a process in a session of its own, as the worker's children are, and wait for ever."""
+        child = subprocess.Popen(["/bin/sleep", "600"], start_new_session=True)
+        note(f"pid {child.pid}")
+        child.wait()
+        time.sleep(600)
+
+    def is_first(self) -> bool:
+        """Return whether this function was not called for this action before."""
+        return LOG.read_text().splitlines().count(f"{self.target()} {self.function}") < 2
+
+    def code(self) -> str:
+        """Return a digest of the kernel file and what it imports, without comments and docstrings."""
+        import ast
+        import hashlib
+
+        path = Path(self.arguments["root"]) / self.variant["file"]
+        tree = ast.parse(path.read_text())
+        texts = [bare(tree)]
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom):
+                names = [name.name for name in node.names] + [(node.module or "").rpartition(".")[2]]
+                files = [folder / f"{name}.py" for name in names for folder in (path.parent, path.parent.parent)]
+                texts += [bare(ast.parse(file.read_text())) for file in files if file.is_file()]
+        read = Path(self.arguments["root"]) / self.marks.get("READS", "none")
+        texts += [read.read_text()] if read.is_file() else []
+        return hashlib.sha256("\n".join(texts).encode()).hexdigest()
+
+    def rejection(self, kind: str, message: str) -> Reply:
+        """Return the document FAILURE, at the line of the mark."""
+        lines = self.text().splitlines()
+        number = next(at for at, line in enumerate(lines, 1) if line.startswith("MARK"))
+        place = {"file": self.variant["file"], "line": number, "column": 1}
+        nothing = dict.fromkeys(("hint", "index", "got", "expected", "max_abs", "max_rel", "bad", "total"))
+        case = None if kind == "compile-error" else "small/float32/0"
+        told = {"class": kind, "case": case, "message": message, "place": place, "excerpt": lines[number - 1]}
+        return {**nothing, **told, "traceback": []}
+
+
+def bare(tree: Any) -> str:
+    """Return the code of a module without docstrings."""
+    import ast
+
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if (
+            isinstance(body, list)
+            and body
+            and isinstance(body[0], ast.Expr)
+            and isinstance(body[0].value, ast.Constant)
+        ):
+            body.pop(0)
+    return ast.dump(tree)
+
+
+def passed(documents: Reply, files: Reply | None = None) -> Reply:
+    """Return the reply of a function that is content."""
+    return {"outcome": "passed", "class": None, "cites": False, "documents": documents, "files": files or {}}
+
+
+def rejected(kind: str, documents: Reply, cites: bool) -> Reply:
+    """Return the reply of a function that found fault with the kernel."""
+    return {"outcome": "rejected", "class": kind, "cites": cites, "documents": documents, "files": {}}
+
+
+def probe(_: Call) -> Reply:
+    """Say what this environment has."""
+    told = {"python": "3.12.1", "numpy": "2.3.5", "ptxas": "12.8.93", **versions()}
+    names = ["torch.nn.functional.softmax", "torch.nn.functional.gelu", "torch.nn.functional.relu", "torch.add"]
+    return passed({"toolchain": told, "names": names})
+
+
+def analyze(call: Call) -> Reply:
+    """Say what there is to say of an op: its name and the torch that told it."""
+    analysis = {"operation": call.op["torch"], "signature": "(input)", "documentation": {"summary": "an op"}}
+    return passed({"analysis": {**analysis, "torch": versions()["torch"], "dtypes": call.op["dtypes"]}})
+
+
+def compile_variant(call: Call) -> Reply:
+    """Make one kernel of the code."""
+    if "COMPILE-ERROR" in call.marks:
+        return rejected("compile-error", {"failure": call.rejection("compile-error", "cannot compile")}, cites=True)
+    target = call.arguments["targets"][0]["id"]
+    code = call.code()[:16]
+    stages = {stage: f"{code}/kernel.{stage}" for stage in ("ttir", "ttgir", "llir", "ptx", "cubin")}
+    make_archive(Path(call.arguments["scratch"]) / "triton.tar.gz", stages, code)
+    told = {"compiled": code, "target": target, "kernel": "kernel", "config": None, "constants": {"BLOCK": 16}}
+    used = {"num_warps": 4, "num_stages": 3, "registers": 32, "spills": 0, "shared": 0, "stages": stages}
+    launch = {**told, "case": "small/float32", "grid": [1, 1, 1]}
+    launches = {"targets": [target], "coverage": "full", "reasons": [], "autotuned": False, "dropped": []}
+    documents = {"launches": {**launches, "launches": [launch]}, "resources": {"kernels": [{**told, **used}]}}
+    return passed(documents, {"triton.tar.gz": "triton.tar.gz"})
+
+
+def make_archive(path: Path, stages: Mapping[str, str], code: str) -> None:
+    """Write Triton's cache folder of one kernel."""
+    import gzip
+    import io
+    import tarfile
+
+    with (
+        open(path, "wb") as file,
+        gzip.GzipFile("", "wb", 1, file, mtime=0) as zipped,
+        tarfile.open(fileobj=zipped, mode="w") as archive,
+    ):
+        for stage, name in stages.items():
+            body = f"// {stage} of {code}\n".encode()
+            member = tarfile.TarInfo(name)
+            member.size = len(body)
+            archive.addfile(member, io.BytesIO(body))
+
+
+def judge(call: Call) -> Reply:
+    """Judge the candidate by its marks and the way it ended."""
+    end, marks = call.arguments["end"], call.marks
+    atol = call.op["tolerances"]["float32"][0]
+    error = float(marks.get("ERROR", 1e-7))
+    if end["kind"] in ("timeout", "cpu-limit"):
+        return verdict(call, "timeout", end["message"], error, cites=False)
+    if end["kind"] == "signal":
+        return verdict(call, "crash", end["message"], error, cites=False)
+    if "RAISE" in marks:
+        return verdict(call, "exception", "ValueError: raised", error, cites=True)
+    if "REJECT" in marks:
+        return verdict(call, marks["REJECT"], "2 of 256 elements differ", error, cites=True)
+    if error > atol:
+        return verdict(call, "mismatch", f"off by {error}, allowed are {atol}", error, cites=True)
+    return verdict(call, None, None, error, cites=False)
+
+
+def verdict(call: Call, kind: str | None, message: str | None, error: float, cites: bool) -> Reply:
+    """Return the two documents of a check."""
+    word = "rejected" if kind else "not-judged" if "NOT-JUDGED" in call.marks else "passed"
+    names = [f"{size}/{dtype}/0" for size in call.op["check_sizes"] for dtype in call.op["dtypes"]]
+    failure = None
+    if kind and message:
+        failure = call.rejection(kind, message) if cites else {"class": kind, "message": message}
+    case = {"kind": "declared", "verdict": word, "rule": "allclose", "max_abs": error, "max_rel": error}
+    evidence = {
+        "cases": [{"name": name, **case} for name in names],
+        "tolerances": call.op["tolerances"],
+        "lint": {},
+        "unfit": [],
+        "repeat": "identical",
+        "constants": {},
+        "configurations": {"tried": 1, "dropped": []},
+        "worst": {"case": names[0], "max_abs": error, "max_rel": error, "torch_max_abs": 0.0},
+        "notes": [f"code {call.code()[:8]}"],
+        "failure": failure,
+        "output": {"stdout": "", "stderr": "", "truncated": False},
+    }
+    reason = "not here" if word == "not-judged" else None
+    documents = {
+        "verdict": {"verdict": word, "class": kind, "reason": reason, "cases": dict.fromkeys(names, word)},
+        "evidence": evidence,
+    }
+    return rejected(kind, documents, cites) if kind else passed(documents)
+
+
+def figure() -> Reply:
+    """Return a time; no two are the same."""
+    took = time.time_ns() % 1_000_000_007 / 1e9 + 0.001
+    run = {"mean": took, "median": took, "p20": took, "p80": took}
+    return {"runs": [run], **run, "cv": 0.0}
+
+
+def bench(call: Call) -> Reply:
+    """Measure the variant."""
+    sizes = {}
+    for name, binding in call.op["sizes"].items():
+        sizes[name] = {"binding": binding, "dtype": "float32", "variant": figure(), "torch": figure(), "config": None}
+    final = next(iter(sizes.values()))["variant"]["mean"]
+    told = {"final_ms": final, "torch_final_ms": 2 * final, "speedup": 2.0, "geomean_speedup": 2.0, "host_us": 1.0}
+    steady = {"unstable": False, "why_unstable": None, "remeasured": False, "triton_cache": {"hits": 0, "misses": []}}
+    return passed({"bench": {**measured(call), **told, **steady, "sizes": sizes}})
+
+
+def measured(call: Call) -> Reply:
+    """Return what is common to measurements."""
+    device = {"model": "interpreter", "name": None, "uuid": None, "driver": None}
+    protocol = call.arguments.get("protocol")
+    return {"clock": "host", "protocol": protocol, "device": device, "telemetry": {"before": None, "after": None}}
+
+
+def judge_sample(call: Call) -> Reply:
+    """Judge a timed call's output."""
+    return passed({"bench": {**call.arguments["bench"], "judged": {"size": "small", "run": 0, "verdict": "passed"}}})
+
+
+def baseline(call: Call) -> Reply:
+    """Measure torch."""
+    sizes = {
+        name: {"binding": binding, "dtype": "float32", "torch": figure()} for name, binding in call.op["sizes"].items()
+    }
+    finals = {"torch": next(iter(sizes.values()))["torch"]["mean"]}
+    return passed({"baseline": {**measured(call), "sizes": sizes, "finals": finals, "compile_ms": None}})
+
+
+def nothing(_: Call) -> Reply:
+    """Have done what has no documents."""
+    return passed({})
+
+
+ANSWERS = {
+    "probe:probe": probe,
+    "analyze:analyze": analyze,
+    "compile:compile_variant": compile_variant,
+    "prepare:prepare": nothing,
+    "candidate:run": nothing,
+    "judge:judge": judge,
+    "bench:bench": bench,
+    "sample:judge_sample": judge_sample,
+    "baseline:baseline": baseline,
+}
+
+PHASES = {
+    "probe:probe": "probe",
+    "analyze:analyze": "analyze",
+    "compile:compile_variant": "compile",
+    "prepare:prepare": "check",
+    "candidate:run": "check",
+    "judge:judge": "check",
+    "bench:bench": "bench",
+    "sample:judge_sample": "bench",
+    "baseline:baseline": "baseline",
+}
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,378 @@
+//! The builder of black-box tests: a workspace in a temporary folder, the shipped binary with a cleared environment, and the interpreter of
+//! `fake_python/`, whose log says what ran.
+//!
+//! It knows t2t from outside alone: files, arguments, both streams, the exit code.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::environment;
+
+/// Two ops of two variants each: 10 actions an op, and the summary.
+pub const OPS: &str = "\
+version: 1
+defaults:
+  variants: [v1_baseline, v2_tiling]
+  bench: {sizes: {small: [16, 16]}}
+ops:
+  softmax:
+    torch: torch.nn.functional.softmax
+    inputs: {input: [M, N]}
+    kwargs: {dim: -1}
+  gelu:
+    torch: torch.nn.functional.gelu
+    inputs: {input: [M, N]}
+";
+
+/// A third op, to put behind them.
+pub const RELU: &str = "  relu:\n    torch: torch.nn.functional.relu\n    inputs: {input: [M, N]}\n";
+
+/// The phases in the order in which an op meets them.
+const PHASES: [&str; 9] = ["analyze", "baseline", "compile", "check", "tune", "bench", "select", "log", "summary"];
+
+/// Longer than anything takes that works.
+const SOON: Duration = Duration::from_secs(30);
+
+/// A workspace and an interpreter.
+pub struct Project {
+    folder: TempDir,
+}
+
+/// What came of one command.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+    /// What ran, as `softmax:select,log softmax/v2_tiling:compile,check summary`: of actions with children what the interpreter says,
+    /// of the others what the build reports.
+    pub actions: String,
+    /// How often an interpreter was started.
+    pub starts: usize,
+}
+
+impl Project {
+    /// Makes a workspace with [`OPS`] and its kernels.
+    pub fn new() -> Self {
+        let project = Self::with(OPS);
+        for op in ["softmax", "gelu"] {
+            for variant in ["v1_baseline", "v2_tiling"] {
+                project.kernel(op, variant, "");
+            }
+        }
+        project
+    }
+
+    /// Makes a workspace with this ops.yaml and no kernels.
+    pub fn with(ops: &str) -> Self {
+        let project = Self { folder: tempfile::tempdir().unwrap() };
+        project.write("ops.yaml", ops);
+        project.write("assets/log_template.md", LOG);
+        install(&project.path("../python"));
+        project
+    }
+
+    /// Makes a workspace that was built.
+    pub fn built() -> Self {
+        let project = Self::new();
+        assert_eq!(project.build().code, 0);
+        project
+    }
+
+    /// Returns a place in the workspace.
+    pub fn path(&self, path: &str) -> PathBuf {
+        let root = self.folder.path().join("work");
+        match path.strip_prefix("../") {
+            Some(outside) => self.folder.path().join(outside),
+            None => root.join(path),
+        }
+    }
+
+    pub fn write(&self, path: &str, text: impl AsRef<[u8]>) {
+        let file = self.path(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    }
+
+    pub fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.path(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+    }
+
+    pub fn exists(&self, path: &str) -> bool {
+        self.path(path).exists()
+    }
+
+    /// Removes a file or a folder.
+    pub fn remove(&self, path: &str) {
+        let file = self.path(path);
+        if file.is_dir() { fs::remove_dir_all(file) } else { fs::remove_file(file) }.unwrap();
+    }
+
+    /// Puts `to` in the place of `from`, which must be there.
+    pub fn edit(&self, path: &str, from: &str, to: &str) {
+        let text = self.read(path);
+        assert!(text.contains(from), "{path} has no `{from}`:\n{text}");
+        self.write(path, text.replacen(from, to, 1));
+    }
+
+    /// Writes a kernel file; `mark` says what is to become of it, as `fake_python/server.py` lists.
+    pub fn kernel(&self, op: &str, variant: &str, mark: &str) {
+        let text = format!(
+            "\"\"\"{op}, {variant}.\"\"\"\nimport triton\n\nMARK = \"{mark}\"\n\n\ndef triton_{op}(input):\n    \"\"\"Launch it.\"\"\"\n    return input + 1\n"
+        );
+        self.write(&file(op, variant), text);
+    }
+
+    /// Writes `versions.json` as an installer does: beside it, then over it.
+    pub fn install(&self, versions: &[(&str, &str)]) {
+        versions_of(&self.path("../python"), versions);
+    }
+
+    pub fn build(&self) -> Ran {
+        self.t2t("build")
+    }
+
+    /// Runs t2t in the workspace. Arguments are parted by spaces; `+` stands for a space in one.
+    pub fn t2t(&self, arguments: &str) -> Ran {
+        self.run(&mut self.command(arguments))
+    }
+
+    /// Returns the command for [`Self::run`], to be changed before it is run.
+    pub fn command(&self, arguments: &str) -> Command {
+        let mut command = Command::new(environment::binary());
+        command
+            .args(arguments.split_whitespace().map(|argument| argument.replace('+', " ")))
+            .args(if arguments.contains("--device") { [].as_slice() } else { &["--device", "cpu"] })
+            .current_dir(self.path(""))
+            .env_clear()
+            .env("PATH", search_path())
+            .env("HOME", self.folder.path())
+            .env("T2T_PYTHON", self.path("../python/bin/python"))
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a command of this project.
+    pub fn run(&self, command: &mut Command) -> Ran {
+        let before = self.log().len();
+        let output = command.output().unwrap();
+        self.ran(&output, &self.log()[before..])
+    }
+
+    fn ran(&self, output: &Output, log: &[String]) -> Ran {
+        let stderr = self.redacted(&output.stderr);
+        let children = log.iter().filter_map(|line| line.split_once(' ')).map(|(target, _)| target.to_owned());
+        let children = children.filter(|target| target.contains('/') || target.contains(':'));
+        let local = stderr.lines().filter_map(reported).filter(|target| is_local(target));
+        let actions = grouped(children.filter(|target| !target.ends_with(":probe")).chain(local).collect());
+        Ran {
+            code: output.status.code().unwrap_or(-1),
+            stdout: self.redacted(&output.stdout),
+            starts: log.iter().filter(|line| line.starts_with("start ")).count(),
+            stderr,
+            actions,
+        }
+    }
+
+    /// Lets kernels go on that wait or hang.
+    pub fn calm(&self) {
+        self.write("../python/bin/calm", "");
+    }
+
+    /// Returns the lines that the interpreter logged, oldest first.
+    pub fn log(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.path("../python/bin/ran.log")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// Starts a command and leaves it running.
+    pub fn spawn(&self, arguments: &str) -> Child {
+        self.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// Waits for a started command, and tells what it printed; of what ran, only what it reported.
+    pub fn wait(&self, child: Child) -> Ran {
+        self.ran(&child.wait_with_output().unwrap(), &[])
+    }
+
+    /// Waits until the interpreter logs a line that starts so, and returns the rest of it.
+    pub fn until_logged(&self, start: &str) -> String {
+        until(|| self.log().iter().find_map(|line| line.strip_prefix(start).map(|rest| rest.trim().to_owned())))
+    }
+
+    /// Returns text without what differs from run to run: the folder, times, digests, process ids.
+    fn redacted(&self, bytes: &[u8]) -> String {
+        let text = String::from_utf8_lossy(bytes);
+        let folder = self.folder.path().to_str().unwrap();
+        let lines = text.replace(&format!("{folder}/work"), "[ROOT]").replace(folder, "[FOLDER]");
+        lines.lines().map(|line| redacted_line(line) + "\n").collect()
+    }
+
+    /// Returns the files under a folder of the workspace, sorted.
+    pub fn files(&self, folder: &str) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        let mut open = vec![self.path(folder)];
+        while let Some(path) = open.pop() {
+            match fs::read_dir(&path) {
+                Ok(entries) => open.extend(entries.map(|entry| entry.unwrap().path())),
+                Err(_) => found.push(path),
+            }
+        }
+        found.sort();
+        found
+    }
+}
+
+impl Ran {
+    /// Fails unless the command ended with this code.
+    #[track_caller]
+    pub fn exits(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        self
+    }
+
+    /// Fails unless exactly this ran.
+    #[track_caller]
+    pub fn runs(self, actions: &str) -> Self {
+        assert_eq!(self.actions, actions, "stderr:\n{}", self.stderr);
+        self
+    }
+
+    /// Fails unless exactly this ran. The summary is left out: it adds up wall times, which a new run may change or not.
+    #[track_caller]
+    pub fn runs_beside_the_summary(self, actions: &str) -> Self {
+        let without: Vec<&str> = self.actions.split_whitespace().filter(|action| *action != "summary").collect();
+        assert_eq!(without.join(" "), actions, "stderr:\n{}", self.stderr);
+        self
+    }
+
+    /// Fails unless both streams together have this text.
+    #[track_caller]
+    pub fn says(self, text: &str) -> Self {
+        let all = format!("{}{}", self.stdout, self.stderr);
+        assert!(all.contains(text), "no `{text}` in\n{all}");
+        self
+    }
+
+    /// Fails where one of the streams has this text.
+    #[track_caller]
+    pub fn never_says(self, text: &str) -> Self {
+        let all = format!("{}{}", self.stdout, self.stderr);
+        assert!(!all.contains(text), "`{text}` in\n{all}");
+        self
+    }
+}
+
+/// A small template that shows what every phase makes.
+const LOG: &str = "\
+# {{ op }}
+{{ operation }} {{ kwargs | pairs }}
+{% for variant in variants %}
+{{ variant.name }} {{ variant.status }}: {{ variant.docstring | known }} {{ variant.notes | join(' ') }}
+{% endfor %}
+";
+
+/// Returns the place of a kernel file.
+pub fn file(op: &str, variant: &str) -> String {
+    format!("kernels/{op}/{variant}.py")
+}
+
+/// Makes an environment with the interpreter for tests, as `bin/python` in `folder`.
+pub fn install(folder: &Path) {
+    fs::create_dir_all(folder.join("bin")).unwrap();
+    symlink(environment::root().join("tests/it/fake_python/server.py"), folder.join("bin/python")).unwrap();
+    versions_of(folder, &[("torch", "2.11.0"), ("triton", "3.6.0")]);
+}
+
+fn versions_of(folder: &Path, versions: &[(&str, &str)]) {
+    let site = folder.join("site-packages");
+    fs::create_dir_all(&site).unwrap();
+    let versions: BTreeMap<&str, &str> = versions.iter().copied().collect();
+    fs::write(site.join("new"), serde_json::to_vec(&versions).unwrap()).unwrap();
+    fs::rename(site.join("new"), site.join("versions.json")).unwrap();
+}
+
+/// Asks until there is an answer.
+pub fn until<T>(mut ask: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + SOON;
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(Instant::now() < end, "it did not happen in time");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The folders in which the script finds `python3`: first that of the real one, which is not a slow script in front of it.
+fn search_path() -> &'static str {
+    static PATH: OnceLock<String> = OnceLock::new();
+    PATH.get_or_init(|| {
+        let asked = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output();
+        let asked = asked.expect("`python3` is on the PATH");
+        let python = PathBuf::from(String::from_utf8(asked.stdout).unwrap().trim());
+        format!("{}:/usr/bin:/bin", python.parent().unwrap().display())
+    })
+}
+
+/// Returns the target of a line as `check softmax/v2_tiling … passed 12 ms`.
+fn reported(line: &str) -> Option<String> {
+    let (named, end) = line.split_once(" … ")?;
+    if !end.starts_with("passed") && !end.starts_with("rejected") {
+        return None;
+    }
+    Some(match named.split_once(' ') {
+        Some((phase, place)) => format!("{place}:{phase}"),
+        None => named.to_owned(),
+    })
+}
+
+fn is_local(target: &str) -> bool {
+    target == "summary" || target.ends_with(":select") || target.ends_with(":log")
+}
+
+/// Writes targets as one text: places in order, and of each its phases in theirs.
+fn grouped(targets: BTreeSet<String>) -> String {
+    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for target in targets {
+        match target.split_once(':') {
+            Some((place, phase)) => places.entry(place.to_owned()).or_default().push(phase.to_owned()),
+            None => _ = places.entry(target).or_default(),
+        }
+    }
+    let order = |phase: &String| PHASES.iter().position(|known| known == phase);
+    let words = places.into_iter().map(|(place, mut phases)| {
+        phases.sort_by_key(order);
+        if phases.is_empty() { place } else { format!("{place}:{}", phases.join(",")) }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn redacted_line(line: &str) -> String {
+    let words: Vec<&str> = line.split(' ').collect();
+    let mut out: Vec<String> = Vec::new();
+    for word in &words {
+        let unit = matches!(word.trim_end_matches([',', ';']), "ms" | "s" | "µs" | "min");
+        if unit && out.last().is_some_and(|last| last.parse::<f64>().is_ok()) {
+            out.pop();
+            out.push("[TIME]".to_owned());
+            continue;
+        }
+        out.push(without_digest(word));
+    }
+    out.join(" ")
+}
+
+fn without_digest(word: &str) -> String {
+    let bare = word.trim_matches(|letter: char| !letter.is_ascii_alphanumeric());
+    let is_digest = bare.len() >= 12 && bare.chars().all(|letter| letter.is_ascii_hexdigit());
+    if is_digest { word.replace(bare, "[DIGEST]") } else { word.to_owned() }
+}
