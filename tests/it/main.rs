@@ -39,3 +39,5 @@ mod workspace;
 mod bad_kernels;
 mod real;
 mod kernel_names;
+
+mod gpu;

@@ -74,6 +74,9 @@ impl Workspace {
         command.args(arguments).current_dir(self.root()).stdin(Stdio::null());
         command.env("T2T_PYTHON", environment::python()).env("T2T_LOCK_DIR", self.path("locks"));
         command.env("HOME", self.path("home")).env_remove("PYTHONPATH").env_remove("T2T_HARNESS");
+        if let Some(module) = std::env::var_os("T2T_TEST_MODULE") {
+            command.env("PYTHONPATH", module);
+        }
         command
     }
 
@@ -89,9 +92,14 @@ impl Workspace {
 
     /// Returns the last record of a target on the interpreter.
     pub fn record(&self, target: &str) -> Option<Record> {
+        self.record_on(DeviceClass::Interpreter, target)
+    }
+
+    /// Returns the last record of a target on a device.
+    pub fn record_on(&self, device: DeviceClass, target: &str) -> Option<Record> {
         let target = Target::try_from(target.to_owned()).unwrap();
         let anywhere = matches!(target.phase, Phase::Analyze | Phase::Compile);
-        let identity = Identity { target, device: (!anywhere).then_some(DeviceClass::Interpreter) };
+        let identity = Identity { target, device: (!anywhere).then_some(device) };
         Journal::open(&self.path("cache")).load().unwrap().history.last(&identity).cloned()
     }
 

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Runs the tests that need a CUDA device, from carried binaries: the machine needs no Rust, only a Python with torch and triton.
+#
+#   T2T_BIN          the t2t binary
+#   T2T_TESTS        the test binary: `cargo test --no-run` names it (tests/it/main.rs)
+#   T2T_ROOT         a copy of the repository
+#   T2T_TEST_MODULE  the folder with t2t_worker.abi3.so, where the Python lacks it
+set -euo pipefail
+: "${T2T_BIN:?}" "${T2T_TESTS:?}" "${T2T_ROOT:?}"
+export T2T_BIN T2T_ROOT T2T_TEST_PYTHON="${T2T_TEST_PYTHON:-$(command -v python3)}"
+[ -e /proc/driver/nvidia/gpus ] || { echo "no CUDA device: nothing was run" >&2; exit 2; }
+"$T2T_TESTS" gpu:: --ignored --test-threads=1
