@@ -172,7 +172,10 @@ fn make_for_all(path: &Path) -> io::Result<File> {
 #[must_use]
 pub fn lock_folder(chosen: Option<&str>) -> PathBuf {
     if let Some(chosen) = chosen {
-        return PathBuf::from(chosen);
+        let chosen = PathBuf::from(chosen);
+        // A folder that cannot be made shows when a lock in it is taken.
+        let _ = shared_folder(&chosen);
+        return chosen;
     }
     let usual = PathBuf::from("/run/lock/t2t");
     if shared_folder(&usual).is_ok() { usual } else { shared_fallback() }
