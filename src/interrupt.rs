@@ -16,6 +16,15 @@ use signal_hook::iterator::Signals;
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt(Arc<AtomicBool>);
 
+/// What is left to do when the user asked to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Then {
+    /// The process ends by itself, soon.
+    EndsItself,
+    /// Nothing has begun: the process ends here.
+    EndHere,
+}
+
 impl Interrupt {
     /// Returns whether the user asked to stop.
     #[must_use]
@@ -28,17 +37,18 @@ impl Interrupt {
         self.0.store(true, Ordering::SeqCst);
     }
 
-    /// Sets the flag at the first SIGINT, SIGTERM or SIGHUP, and then calls `then`, on a thread of its own. A second signal ends the process at once.
-    pub fn on_signal(&self, then: impl Fn() + Send + 'static) -> std::io::Result<()> {
+    /// Sets the flag at the first SIGINT, SIGTERM or SIGHUP, and then calls `stop`, on a thread of its own. A second signal ends the process at once, with
+    /// the exit code 130.
+    pub fn on_signal(&self, stop: impl Fn() -> Then + Send + 'static) -> std::io::Result<()> {
         let flag = self.clone();
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
         std::thread::spawn(move || {
             for _ in signals.forever() {
-                if flag.is_set() {
+                let again = flag.is_set();
+                flag.set();
+                if again || stop() == Then::EndHere {
                     std::process::exit(130);
                 }
-                flag.set();
-                then();
             }
         });
         Ok(())

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::env;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread::available_parallelism;
 use std::time::Instant;
 
@@ -17,7 +17,8 @@ use crate::engine::{self, AfterRejection, Report, Settings};
 use crate::event::{Event, Tally};
 use crate::graph::Wanted;
 use crate::graph::pick::{Force, pick};
-use crate::interrupt::Interrupt;
+use crate::interrupt::{Interrupt, Then};
+use crate::pool::Pool;
 use crate::rank::Found;
 use crate::record::Outcome;
 use crate::render::build_page::closing_table;
@@ -34,16 +35,16 @@ pub fn build(common: &Common, arguments: &BuildArguments) -> Result<u8, CliError
     let screen = Screen::of(&Term::stderr(), &environment);
     let mut reporter = reporter(if common.quiet { Verbosity::Quiet } else { Verbosity::Normal }, screen);
     let root = context::workspace()?;
+    let interrupt = Interrupt::default();
+    let running = stop_on_signal(&interrupt)?;
     let command = env::args().collect::<Vec<_>>().join(" ");
     let _lock = Lock::take(&root.join("cache"), &command, |holder| {
         let what = "the workspace's lock, cache/lock".to_owned();
         reporter.report(&Event::Waiting { what, holder: holder.to_owned() });
     })
     .map_err(|error| CliError::machine(format!("cannot lock the store `cache/`: {error}")))?;
-    let interrupt = Interrupt::default();
     let session = context::open(common, Probing::Allowed, &interrupt)?;
-    let pool = Arc::clone(&session.pool);
-    interrupt.on_signal(move || pool.stop())?;
+    let _ = running.set(Arc::clone(&session.pool));
     let force = if arguments.force { Force::Named } else { Force::Stale };
     let wanted = pick(&session.graph, &arguments.targets.selection(), force)?;
     introduce(common, &session, reporter.as_mut());
@@ -60,6 +61,20 @@ pub fn build(common: &Common, arguments: &BuildArguments) -> Result<u8, CliError
     drop(reporter);
     close(&session, &report);
     Ok(exit_code(&report))
+}
+
+/// Takes signals from here on. Before the returned cell holds the servers, nothing runs and a signal ends the process; then it stops them.
+fn stop_on_signal(interrupt: &Interrupt) -> Result<Arc<OnceLock<Arc<Pool>>>, CliError> {
+    let running: Arc<OnceLock<Arc<Pool>>> = Arc::default();
+    let cell = Arc::clone(&running);
+    interrupt.on_signal(move || match cell.get() {
+        Some(pool) => {
+            pool.stop();
+            Then::EndsItself
+        }
+        None => Then::EndHere,
+    })?;
+    Ok(running)
 }
 
 /// Says which interpreter was taken, and what runs the kernels.

@@ -695,7 +695,7 @@ fn a_build_that_waits_for_another_can_be_stopped() {
     let mut line = String::new();
     BufReader::new(second.stderr.take().unwrap()).read_line(&mut line).unwrap();
     signal(&second, Signal::SIGINT);
-    until(|| second.try_wait().unwrap());
+    assert_eq!(until(|| second.try_wait().unwrap()).code(), Some(130));
     project.calm();
     project.wait(first).exits(0);
 }
