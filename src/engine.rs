@@ -6,15 +6,14 @@
     reason = "the engine runs the threads of actions, and takes the time of those that need none"
 )]
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::action::{Action, Lane, Phase};
 use crate::decide::History;
 use crate::device::DeviceLock;
 use crate::digest::Digest;
@@ -25,9 +24,7 @@ use crate::explain;
 use crate::fs;
 use crate::graph::{Index, Wanted};
 use crate::interrupt::Interrupt;
-use crate::manifest::{Manifest, canonical_json};
-use crate::path::RepoPath;
-use crate::record::{Blob, Outcome, Record, Seen};
+use crate::manifest::Manifest;
 use crate::schedule::{Schedule, Settled, Step};
 use crate::session::Session;
 use crate::store::cas::{Cas, Unavailable};
@@ -35,6 +32,7 @@ use crate::store::journal::Journal;
 
 mod derive;
 mod evidence;
+mod keep;
 mod lanes;
 pub mod local;
 pub mod perform;
@@ -402,125 +400,6 @@ impl<'a> Run<'a> {
             None => Stop::Error(EngineError::Vanishing(error.digest())),
         }
     }
-
-    /// Keeps what came of an action: its artifacts, its manifest, its record, in this order.
-    fn keep(&mut self, index: Index, performed: &Performed) -> Result<(), Stop> {
-        let action = self.session.graph.action(index);
-        let Pending { manifest, lane, .. } = self.pending.remove(&index).expect("what ran was pending");
-        let outcome = performed.outcome.clone().unwrap_or(Outcome::Lost { reason: "nothing was said".to_owned() });
-        if let Outcome::Lost { reason } = outcome {
-            if !self.interrupt.is_set() {
-                (self.emit)(Event::ActionLost {
-                    target: action.target().clone(),
-                    lane: Some(lane),
-                    reason: reason.clone(),
-                });
-            }
-            self.schedule.finish(index, Settled::Lost(reason));
-            return Ok(());
-        }
-        let outputs = self.put(action, performed)?;
-        let key = self.cas.put(&manifest.encode())?.digest;
-        let record = Record {
-            identity: action.identity.clone(),
-            key,
-            outcome: outcome.clone(),
-            outputs,
-            discovered: self.discovered(action, performed),
-            deadline_ms: milliseconds(action.deadline),
-            wall_ms: milliseconds(performed.wall),
-            device_ms: if action.lane == Lane::Device { milliseconds(performed.wall) } else { 0 },
-            circumstances: self.circumstances(),
-        };
-        self.journal.add(&record)?;
-        self.history.add(record.clone());
-        let target = action.target().clone();
-        (self.emit)(Event::ActionFinished { target, lane, outcome: outcome.clone(), wall: performed.wall });
-        self.tell_failure(action, &outcome, &record)?;
-        self.schedule.finish(index, Settled::Ran(record));
-        Ok(())
-    }
-
-    fn put(&self, action: &Action, performed: &Performed) -> Result<BTreeMap<String, Blob>, Stop> {
-        let mut outputs = BTreeMap::new();
-        for (name, bytes) in &performed.documents {
-            outputs.insert(name.clone(), self.cas.put(bytes)?);
-        }
-        for (name, path) in &performed.files {
-            outputs.insert(name.clone(), self.cas.put(&fs::read(path)?)?);
-        }
-        if !matches!(action.target().phase, Phase::Log | Phase::Summary) {
-            let wall = milliseconds(performed.wall);
-            let device = if action.lane == Lane::Device { wall } else { 0 };
-            let cost = json!({"wall_ms": wall, "device_ms": device});
-            outputs.insert("cost".to_owned(), self.cas.put(canonical_json(&cost).as_bytes())?);
-        }
-        Ok(outputs)
-    }
-
-    /// Returns the files that the action turned out to read, as they are now: not those its key holds, nor what t2t itself makes. A rejection that cites
-    /// lines depends on the bytes of its sources.
-    fn discovered(&self, action: &Action, performed: &Performed) -> BTreeMap<RepoPath, Seen> {
-        let sources = &self.session.sources;
-        let own =
-            |path: &RepoPath| ["cache/", "logs/", ".venv/"].iter().any(|folder| path.as_str().starts_with(folder));
-        let opened = performed.opened.iter().filter_map(|path| RepoPath::new(path).ok());
-        let opened = opened.filter(|path| !own(path) && !action.sources.contains_key(path));
-        let mut found: BTreeMap<RepoPath, Seen> =
-            opened.map(|path| (path.clone(), sources.as_discovered(&path))).collect();
-        if performed.cites {
-            found.extend(action.sources.iter().map(|(path, source)| (path.clone(), Seen::Bytes(source.bytes))));
-        }
-        found
-    }
-
-    fn circumstances(&self) -> BTreeMap<String, String> {
-        let versions = self.session.toolchain.as_ref().map(|toolchain| toolchain.versions.clone()).unwrap_or_default();
-        let python = versions.get("python").cloned().unwrap_or_default();
-        BTreeMap::from([("python".to_owned(), python), ("t2t".to_owned(), env!("CARGO_PKG_VERSION").to_owned())])
-    }
-
-    fn tell_settled(&mut self, index: Index) -> Result<(), Stop> {
-        let action = self.session.graph.action(index);
-        let target = action.target().clone();
-        let settled = self.schedule.settled(index).cloned().expect("it settled");
-        match &settled {
-            Settled::Fresh(_) => (self.emit)(Event::ActionFresh { target }),
-            Settled::Restored(record) => {
-                self.journal.add(record)?;
-                self.history.add(record.clone());
-                (self.emit)(Event::ActionRestored { target });
-            }
-            Settled::Skipped(on) => (self.emit)(Event::ActionSkipped { target, because: on.clone() }),
-            Settled::Ran(_) | Settled::Lost(_) | Settled::Planned => {}
-        }
-        if let Some(record) = settled.record() {
-            self.tell_failure(action, &record.outcome.clone(), record)?;
-        }
-        Ok(())
-    }
-
-    /// Tells of a rejection in full, and stops where that was asked for.
-    fn tell_failure(&mut self, action: &Action, outcome: &Outcome, record: &Record) -> Result<(), Stop> {
-        let Outcome::Rejected { class } = outcome else { return Ok(()) };
-        self.stopped |= self.settings.after_rejection == AfterRejection::Stop;
-        let failure = evidence::failure(record, |digest| self.document(digest))?;
-        let fault = action.target().variant.as_ref().and_then(|variant| {
-            let variant = self.session.spec.op(&action.target().op)?.variant(variant)?;
-            self.session.inventory.files.get(&variant.file)?.fault.clone()
-        });
-        let text = match fault {
-            Some(problem) if class == evidence::SOURCE => {
-                if !self.told.insert(problem.to_string()) {
-                    return Ok(());
-                }
-                problem.to_string()
-            }
-            _ => evidence::text(&failure, action.target()),
-        };
-        (self.emit)(Event::Failure { target: action.target().clone(), text });
-        Ok(())
-    }
 }
 
 /// Runs `work` under the lock of the job's device, where it has one. Whoever waits says for whom.
@@ -534,8 +413,4 @@ fn locked(job: &Job, locks: &Path, words: &Sender<Word>, work: impl FnOnce() -> 
         Ok(_lock) => work(),
         Err(error) => Performed::lost(format!("cannot lock device {uuid}: {error}")),
     }
-}
-
-fn milliseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
