@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
+use walkdir::WalkDir;
 
 /// What tells two states of a file apart without reading it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -110,6 +111,14 @@ pub fn names(path: &Path) -> Vec<String> {
     let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort();
     names
+}
+
+/// Returns the files below `folder` with this ending, sorted. Links are not followed; what cannot be read is left out.
+#[must_use]
+pub fn files_below(folder: &Path, ending: &str) -> Vec<PathBuf> {
+    let entries = WalkDir::new(folder).sort_by_file_name().into_iter().flatten();
+    let files = entries.filter(|entry| entry.file_type().is_file()).map(walkdir::DirEntry::into_path);
+    files.filter(|path| path.extension().is_some_and(|found| found == ending)).collect()
 }
 
 fn temporary_name(path: &Path) -> PathBuf {

@@ -350,10 +350,25 @@ fn templates(spec: &Spec, root: &Path) -> BTreeMap<String, Digest> {
 }
 
 fn files(spec: &Spec, sources: &Sources) -> BTreeMap<String, KernelFile> {
+    let declared = spec.ops.iter().flat_map(|op| op.variants.iter().map(|variant| &variant.file).chain(&op.cases));
+    sources.look_at(&declared.filter_map(|file| RepoPath::new(file).ok()).collect::<Vec<_>>());
     let variants = spec.ops.iter().flat_map(|op| &op.variants);
     let kernels = variants.map(|variant| (variant.file.clone(), kernel_file(sources, &variant.file, Some(variant))));
     let cases = spec.ops.iter().filter_map(|op| op.cases.as_ref());
     kernels.chain(cases.map(|file| (file.clone(), kernel_file(sources, file, None)))).collect()
+}
+
+impl Session {
+    /// Returns the Python files in the folders of the declared ops that no variant, no `cases.py` and no import of theirs names: most often a variant that
+    /// somebody forgot to list.
+    #[must_use]
+    pub fn unlisted(&self) -> Vec<RepoPath> {
+        let known: BTreeSet<&RepoPath> = self.inventory.files.values().flat_map(|file| file.closure.keys()).collect();
+        let folders = self.spec.ops.iter().map(|op| self.root.join("kernels").join(&op.name));
+        let files = folders.flat_map(|folder| fs::files_below(&folder, "py"));
+        let paths = files.filter_map(|file| RepoPath::below(&self.root, &file).ok());
+        paths.filter(|path| !known.contains(path) && !path.as_str().ends_with("/__init__.py")).collect()
+    }
 }
 
 fn kernel_file(sources: &Sources, file: &str, variant: Option<&Variant>) -> KernelFile {

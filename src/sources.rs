@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::action::Source;
@@ -24,6 +25,9 @@ const VERSION: u32 = 1;
 /// Top-level packages that mean folders of the workspace.
 pub const PACKAGES: [&str; 1] = ["kernels"];
 
+/// From how many files on threads save more than they cost.
+const WORTH_THREADS: usize = 64;
+
 /// File systems keep times in steps of up to this many nanoseconds.
 const STEP: i64 = 20_000_000;
 
@@ -34,7 +38,7 @@ struct Kept {
     parsed: HashMap<Digest, Python>,
 }
 
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Known {
     stat: Stat,
     /// When the file was read, in nanoseconds since 1970.
@@ -94,9 +98,7 @@ impl Sources {
         if let Some(&looked) = state.looked.get(path) {
             return looked;
         }
-        let digest = self.digest_now(path, &mut state);
-        state.looked.insert(path.clone(), digest);
-        digest
+        self.digest_now(path, &mut state)
     }
 
     /// Returns what the Python file at `path` says, or None where there is no file.
@@ -139,22 +141,70 @@ impl Sources {
         }
     }
 
-    fn digest_now(&self, path: &RepoPath, state: &mut State) -> Option<Digest> {
-        let file = path.under(&self.root);
-        let Some(stat) = fs::stat(&file) else {
-            state.changed |= state.kept.files.remove(path).is_some();
-            return None;
-        };
-        if let Some(known) = state.kept.files.get(path)
-            && known.stat == stat
-            && stat.mtime.max(stat.ctime) + STEP < known.read
-        {
-            return Some(known.bytes);
+    /// Looks at all of `paths`, on all cores where they are many, so that later questions about them find the answer.
+    pub fn look_at(&self, paths: &[RepoPath]) {
+        if paths.len() < WORTH_THREADS {
+            return;
         }
-        let read = fs::now();
-        let bytes = Digest::of(&fs::read(&file).ok()?);
-        state.kept.files.insert(path.clone(), Known { stat, read, bytes });
-        state.changed = true;
-        Some(bytes)
+        let mut state = self.state.borrow_mut();
+        let (root, kept) = (self.root.as_path(), &state.kept.files);
+        let found: Vec<Option<Known>> =
+            paths.par_iter().map(|path| known_now(root, path, kept.get(path).copied())).collect();
+        for (path, known) in paths.iter().zip(found) {
+            state.take(path, known);
+        }
+    }
+
+    fn digest_now(&self, path: &RepoPath, state: &mut State) -> Option<Digest> {
+        let known = known_now(&self.root, path, state.kept.files.get(path).copied());
+        state.take(path, known)
+    }
+}
+
+impl State {
+    /// Keeps what is now known of a file, and returns the digest of its bytes.
+    fn take(&mut self, path: &RepoPath, known: Option<Known>) -> Option<Digest> {
+        let before = match known {
+            Some(known) => self.kept.files.insert(path.clone(), known),
+            None => self.kept.files.remove(path),
+        };
+        self.changed |= before != known;
+        let digest = known.map(|known| known.bytes);
+        self.looked.insert(path.clone(), digest);
+        digest
+    }
+}
+
+/// Returns what is known of a file now: what was `kept`, where the file cannot have changed since, else what a reading tells.
+fn known_now(root: &Path, path: &RepoPath, kept: Option<Known>) -> Option<Known> {
+    let file = path.under(root);
+    let stat = fs::stat(&file)?;
+    let stands = |known: &Known| known.stat == stat && stat.mtime.max(stat.ctime) + STEP < known.read;
+    if let Some(known) = kept.filter(stands) {
+        return Some(known);
+    }
+    let read = fs::now();
+    Some(Known { stat, read, bytes: Digest::of(&fs::read(&file).ok()?) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looking_at_many_files_at_once_tells_what_asking_for_each_tells() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = |number: usize| RepoPath::new(&format!("kernels/f{number}.py")).unwrap();
+        let paths: Vec<RepoPath> = (0..WORTH_THREADS * 2).map(name).collect();
+        for path in paths.iter().step_by(2) {
+            fs::write(&path.under(folder.path()), path.as_str().as_bytes()).unwrap();
+        }
+        let (each, many) = (Sources::open(folder.path(), folder.path()), Sources::open(folder.path(), folder.path()));
+        many.look_at(&paths);
+        fs::remove(&folder.path().join("kernels")).unwrap();
+        let there = |path: &RepoPath| many.bytes(path);
+        assert!(paths.iter().step_by(2).all(|path| there(path) == Some(Digest::of(path.as_str().as_bytes()))));
+        assert!(paths.iter().skip(1).step_by(2).all(|path| there(path).is_none()));
+        assert_eq!(each.bytes(&paths[0]), None, "only what was looked at before is remembered");
     }
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::available_parallelism;
 use std::time::Instant;
 
+use anyhow::Context;
 use console::Term;
 
 use super::error::CliError;
@@ -42,7 +43,7 @@ pub fn build(common: &Common, arguments: &BuildArguments) -> Result<u8, CliError
         let what = "the workspace's lock, cache/lock".to_owned();
         reporter.report(&Event::Waiting { what, holder: holder.to_owned() });
     })
-    .map_err(|error| CliError::machine(format!("cannot lock the store `cache/`: {error}")))?;
+    .context("cannot lock the store `cache/`")?;
     let session = context::open(common, Probing::Allowed, &interrupt)?;
     let _ = running.set(Arc::clone(&session.pool));
     let force = if arguments.force { Force::Named } else { Force::Stale };
@@ -67,13 +68,14 @@ pub fn build(common: &Common, arguments: &BuildArguments) -> Result<u8, CliError
 fn stop_on_signal(interrupt: &Interrupt) -> Result<Arc<OnceLock<Arc<Pool>>>, CliError> {
     let running: Arc<OnceLock<Arc<Pool>>> = Arc::default();
     let cell = Arc::clone(&running);
-    interrupt.on_signal(move || match cell.get() {
+    let stop = move || match cell.get() {
         Some(pool) => {
             pool.stop();
             Then::EndsItself
         }
         None => Then::EndHere,
-    })?;
+    };
+    interrupt.on_signal(stop).context("cannot take signals")?;
     Ok(running)
 }
 

@@ -5,6 +5,8 @@ use std::env;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+use anyhow::Context;
+
 use super::error::CliError;
 use super::{Common, Targets};
 use crate::graph::pick::Selection;
@@ -29,7 +31,7 @@ pub fn say(line: &str) {
 
 /// Returns the workspace around the current folder.
 pub fn workspace() -> Result<PathBuf, CliError> {
-    let here = env::current_dir()?;
+    let here = env::current_dir().context("cannot tell the current folder")?;
     session::workspace(&here).ok_or_else(|| {
         let message = format!("no ops.yaml in `{}` or in a folder above it", here.display());
         CliError::misuse(message, "run t2t in a workspace: a folder with an ops.yaml")

@@ -107,8 +107,9 @@ impl From<EngineError> for CliError {
     }
 }
 
-impl From<std::io::Error> for CliError {
-    fn from(error: std::io::Error) -> Self {
-        Self::machine(error.to_string())
+/// What the system refused, with what was being done: `cannot remove `logs/add_log.md`: Permission denied`.
+impl From<anyhow::Error> for CliError {
+    fn from(error: anyhow::Error) -> Self {
+        Self::machine(format!("{error:#}"))
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io::Read;
 
+use anyhow::Context;
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
@@ -41,7 +42,7 @@ pub fn dry_run(common: &Common, arguments: &BuildArguments) -> Result<u8, CliErr
     let lines: Vec<String> =
         lines.map(|plan| format!("{} {}\n", session.graph.action(plan.index).target(), plan.why.join("; "))).collect();
     context::print(&lines.concat());
-    session.sources.save()?;
+    session.sources.save().context("cannot keep what is known of the sources")?;
     Ok(0)
 }
 
@@ -61,6 +62,9 @@ pub fn status(common: &Common, targets: &Targets) -> Result<u8, CliError> {
             },
         };
         context::print(&(line + "\n"));
+    }
+    for path in session.unlisted() {
+        context::print(&format!("unlisted  {path}  no variant in ops.yaml names it\n"));
     }
     let stale = plans.iter().filter(|plan| plan.settled == Settled::Planned).count();
     let fresh = plans.iter().filter(|plan| plan.settled.record().is_some()).count();
@@ -113,7 +117,7 @@ fn told(session: &Session, plan: &Plan) -> String {
 
 /// Decides every wanted action as a build would, and runs none.
 fn plans(session: &Session, wanted: &Wanted) -> Result<Vec<Plan>, CliError> {
-    let history = Journal::open(&session.cache).load()?.history;
+    let history = history(session)?;
     let cas = Cas::open(&session.cache);
     let mut schedule = Schedule::new(&session.graph, wanted.clone());
     let mut plans = Vec::new();
@@ -181,7 +185,7 @@ pub fn log(common: &Common, op: &str) -> Result<u8, CliError> {
 }
 
 fn history(session: &Session) -> Result<History, CliError> {
-    Ok(Journal::open(&session.cache).load()?.history)
+    Ok(Journal::open(&session.cache).load().context("cannot read `cache/journal`")?.history)
 }
 
 /// Which of a variant's compiled kernels are printed.
@@ -224,7 +228,7 @@ pub fn ir(common: &Common, target: &str, stage: &str, kernel: Option<&str>, kern
         }
         shown.push(name);
         let member = row["stages"][stage].as_str().unwrap_or_default();
-        let bytes = member_of(&archive, member)?;
+        let bytes = member_of(&archive, member).context("cannot read the compiled kernels")?;
         print_stage(row, stage, &bytes);
     }
     if shown.is_empty() {
@@ -245,7 +249,7 @@ fn print_stage(row: &Value, stage: &str, bytes: &[u8]) {
     context::print(&String::from_utf8_lossy(bytes));
 }
 
-fn member_of(archive: &[u8], wanted: &str) -> Result<Vec<u8>, CliError> {
+fn member_of(archive: &[u8], wanted: &str) -> anyhow::Result<Vec<u8>> {
     let mut archive = tar::Archive::new(GzDecoder::new(archive));
     for member in archive.entries()? {
         let mut member = member?;
@@ -255,5 +259,5 @@ fn member_of(archive: &[u8], wanted: &str) -> Result<Vec<u8>, CliError> {
             return Ok(bytes);
         }
     }
-    Err(CliError::machine(format!("the archive of compiled kernels has no `{wanted}`")))
+    anyhow::bail!("the archive of compiled kernels has no `{wanted}`")
 }

@@ -1,6 +1,8 @@
 //! `t2t clean`: removes what t2t made, and nothing else.
 
 use super::context;
+use anyhow::Context;
+
 use super::error::CliError;
 use crate::fs;
 use crate::store::lock::Lock;
@@ -20,7 +22,8 @@ pub fn clean(what: What) -> Result<u8, CliError> {
     let cache = root.join("cache");
     let _lock = Lock::take(&cache, "t2t clean", |holder| {
         context::say(&format!("waiting: the workspace's lock, held by {holder}"));
-    })?;
+    })
+    .context("cannot lock the store `cache/`")?;
     let folders = match what {
         What::Logs => vec![root.join("logs")],
         What::LogsAndStore => vec![root.join("logs"), cache],
@@ -29,7 +32,8 @@ pub fn clean(what: What) -> Result<u8, CliError> {
         let made =
             fs::names(&folder).into_iter().filter(|name| !matches!(name.as_str(), ".gitkeep" | ".gitignore" | "lock"));
         for name in made {
-            fs::remove(&folder.join(&name))?;
+            let path = folder.join(&name);
+            fs::remove(&path).with_context(|| format!("cannot remove `{}`", path.display()))?;
         }
     }
     Ok(0)

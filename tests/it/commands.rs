@@ -276,6 +276,13 @@ stale     summary  `gelu/v1_baseline:bench`, `gelu/v1_baseline:check`, `gelu/v1_
 }
 
 #[test]
+fn status_names_a_kernel_file_that_no_variant_is() {
+    let project = Project::built();
+    project.write("kernels/gelu/v9_forgotten.py", "x = 1\n");
+    project.t2t("status").exits(0).says("unlisted  kernels/gelu/v9_forgotten.py  no variant in ops.yaml names it\n");
+}
+
+#[test]
 fn status_agrees_with_a_build_after_a_package_was_installed() {
     let project = Project::built();
     project.install(&[("torch", "2.11.0"), ("triton", "3.6.0"), ("numpy", "2.3.0")]);
