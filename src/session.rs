@@ -379,7 +379,8 @@ fn kernel_file(sources: &Sources, file: &str, variant: Option<&Variant>) -> Kern
         };
     };
     let Some(source) = sources.python(&path) else {
-        let hint = "write the file, or take the variant out of ops.yaml";
+        let named = if variant.is_some() { "the variant" } else { "`cases`" };
+        let hint = format!("write the file, or take {named} out of ops.yaml");
         return KernelFile {
             fault: Some(Problem::of_file(file, "no such file").with_hint(hint)),
             ..KernelFile::default()

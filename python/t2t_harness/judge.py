@@ -340,7 +340,8 @@ def raw_bytes(value: torch.Tensor) -> torch.Tensor:
 
     if value.dtype.is_complex:
         value = torch.view_as_real(value.resolve_conj())
-    dense = value.detach().cpu().contiguous().reshape(-1)
+    # A tensor of one element counts as contiguous whatever its strides are, and keeps them.
+    dense = value.detach().cpu().clone(memory_format=torch.contiguous_format).reshape(-1)
     return (
         dense.view(torch.uint8).reshape(dense.numel(), dense.element_size())
         if dense.numel() > 0

@@ -17,7 +17,7 @@ use crate::graph::pick::{Force, Selection, named, pick};
 use crate::graph::{Index, Wanted};
 use crate::interrupt::Interrupt;
 use crate::manifest::Manifest;
-use crate::record::Outcome;
+use crate::record::{Outcome, Record};
 use crate::schedule::{Schedule, Settled, Step};
 use crate::session::{Probing, Session};
 use crate::store::cas::Cas;
@@ -171,10 +171,9 @@ pub fn log(common: &Common, op: &str) -> Result<u8, CliError> {
     let target = Target::of_op(op, Phase::Log);
     let wanted =
         pick(&session.graph, &Selection { targets: vec![target.to_string()], ..Selection::default() }, Force::Stale)?;
-    let history = history(&session)?;
-    let index = session.graph.find(&target).filter(|index| wanted.wanted[index.number()]);
-    let record = index.and_then(|index| history.last(&session.graph.action(index).identity));
-    let Some(blob) = record.and_then(|record| record.outputs.get("page")) else {
+    let index = session.graph.find(&target).expect("it was picked");
+    let record = standing(&session, &wanted, index, &format!("run `t2t build {op}`"))?;
+    let Some(blob) = record.as_ref().and_then(|record| record.outputs.get("page")) else {
         return Err(CliError::misuse(format!("`{op}` has no log yet"), format!("run `t2t build {op}`")));
     };
     let bytes = Cas::open(&session.cache)
@@ -182,6 +181,18 @@ pub fn log(common: &Common, op: &str) -> Result<u8, CliError> {
         .map_err(|error| CliError::misuse(format!("{}: {error}", log_path(op)), format!("run `t2t build {op}`")))?;
     context::print(&String::from_utf8_lossy(&bytes));
     Ok(0)
+}
+
+/// Returns the result of the action at `index` that stands; else its last one, and says so, with `remedy`.
+fn standing(session: &Session, wanted: &Wanted, index: Index, remedy: &str) -> Result<Option<Record>, CliError> {
+    let plan = plans(session, wanted)?.into_iter().find(|plan| plan.index == index);
+    let stands = plan.as_ref().and_then(|plan| plan.settled.record()).cloned();
+    let identity = &session.graph.action(index).identity;
+    let last = history(session)?.last(identity).cloned();
+    if stands.is_none() && last.is_some() {
+        context::say(&format!("warning: `{}` is stale: this is its last result\nhint: {remedy}", identity.target));
+    }
+    Ok(stands.or(last))
 }
 
 fn history(session: &Session) -> Result<History, CliError> {
@@ -208,11 +219,10 @@ pub fn ir(common: &Common, target: &str, stage: &str, kernel: Option<&str>, kern
         ));
     };
     let selection = Selection { targets: vec![format!("{place}:compile")], ..Selection::default() };
-    named(&session.graph, &selection)?;
+    let wanted = pick(&session.graph, &selection, Force::Stale)?;
     let index = session.graph.find(&Target::of_variant(op, variant, Phase::Compile)).expect("it was picked");
-    let history = history(&session)?;
-    let outputs =
-        history.last(&session.graph.action(index).identity).map(|record| record.outputs.clone()).unwrap_or_default();
+    let record = standing(&session, &wanted, index, &format!("run `t2t build {place}:compile`"))?;
+    let outputs = record.map(|record| record.outputs).unwrap_or_default();
     let cas = Cas::open(&session.cache);
     let artifact = |name: &str| outputs.get(name).and_then(|blob| cas.get(blob.digest).ok());
     let (Some(resources), Some(archive)) = (artifact("resources"), artifact("triton.tar.gz")) else {

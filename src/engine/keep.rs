@@ -53,6 +53,7 @@ impl Run<'_> {
         self.history.add(record.clone());
         let target = action.target().clone();
         (self.emit)(Event::ActionFinished { target, lane, outcome: outcome.clone(), wall: performed.wall });
+        self.tell_unjudged(action, &record)?;
         self.tell_failure(action, &outcome, &record)?;
         self.schedule.finish(index, Settled::Ran(record));
         Ok(())
@@ -113,6 +114,20 @@ impl Run<'_> {
         }
         if let Some(record) = settled.record() {
             self.tell_failure(action, &record.outcome.clone(), record)?;
+        }
+        Ok(())
+    }
+
+    /// Says that nothing was judged: a check that passed for want of judging is no word on the kernel.
+    fn tell_unjudged(&mut self, action: &Action, record: &Record) -> Result<(), Stop> {
+        let Some(blob) = record.outputs.get("verdict").filter(|_| action.target().phase == Phase::Check) else {
+            return Ok(());
+        };
+        let verdict = self.document(blob.digest)?;
+        if verdict["verdict"] == "not-judged" {
+            let reason = verdict["reason"].as_str().unwrap_or("no case can be judged on this lane");
+            let text = format!("{} was not judged here: {reason}", action.target());
+            (self.emit)(Event::Warning { text });
         }
         Ok(())
     }

@@ -41,7 +41,9 @@ impl Run<'_> {
 
     fn unusable(&self, target: &Target) -> Option<Performed> {
         let variant = self.op(target)?.variant(target.variant.as_deref()?)?;
-        let fault = self.session.inventory.files.get(&variant.file)?.fault.as_ref();
+        let cases = self.op(target)?.cases.as_ref().filter(|_| target.phase == Phase::Check);
+        let mut files = std::iter::once(&variant.file).chain(cases);
+        let fault = files.find_map(|file| self.session.inventory.files.get(file)?.fault.as_ref());
         fault.map(evidence::unusable)
     }
 

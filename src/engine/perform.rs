@@ -128,8 +128,9 @@ fn check(job: &Job, pool: &Pool) -> Performed {
     let prepare =
         Step { job, name: "prepare", function: "prepare:prepare", more: Map::new(), read: Vec::new(), trusted: true };
     let prepared = match prepare.run(pool) {
-        Ok(finished) if replied(&finished) => finished,
-        Ok(finished) => return unjudged(finished),
+        Ok(finished) if has_passed(&finished) => finished,
+        // The op's `cases.py` is at fault, or took too long.
+        Ok(finished) => return conclude(&prepare.folder(), finished),
         Err(error) => return Performed::lost(error.to_string()),
     };
     let candidate = Step {
@@ -328,6 +329,10 @@ fn with_output(reason: String, finished: &Finished) -> String {
 
 fn replied(finished: &Finished) -> bool {
     matches!(finished.end, End::Reply(_))
+}
+
+fn has_passed(finished: &Finished) -> bool {
+    matches!(&finished.end, End::Reply(reply) if reply["outcome"] == "passed")
 }
 
 /// Returns what the judge is told of how the candidate's child ended.

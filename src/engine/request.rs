@@ -52,6 +52,7 @@ impl Requests<'_> {
         let variant = target.variant.as_deref().and_then(|name| op.variant(name));
         let mut read = given.warm.clone();
         read.push(self.catalogue.to_owned());
+        read.extend(op.cases.iter().map(|file| self.root.join(file)));
         Job {
             target: target.clone(),
             kind: self.kind(target.phase),

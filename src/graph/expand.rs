@@ -148,7 +148,9 @@ impl<'a> Expansion<'a> {
             sources.extend(self.closure(cases));
         }
         facts.extend(sources.iter().map(|(path, source)| (format!("source.{path}"), Fact::Digest(source.meaning))));
-        facts.extend(self.fault(&variant.file));
+        let cases = self.op.cases.as_ref().filter(|_| phase == Phase::Check);
+        let fault = self.fault(&variant.file).or_else(|| self.fault(cases?));
+        facts.extend(fault);
         let lane = match phase {
             Phase::Compile => Lane::Cpu,
             Phase::Check => self.checking_lane(),

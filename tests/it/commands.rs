@@ -276,6 +276,27 @@ stale     summary  `gelu/v1_baseline:bench`, `gelu/v1_baseline:check`, `gelu/v1_
 }
 
 #[test]
+fn a_cases_file_that_is_missing_rejects_the_checks_of_its_op() {
+    let project = Project::new();
+    project.edit("ops.yaml", "kwargs: {dim: -1}", "kwargs: {dim: -1}\n    cases: cases/gone.py");
+    let ran = project.t2t("build softmax:check").exits(1);
+    let ran = ran.says("cases/gone.py: no such file (source)\nhint: write the file, or take `cases` out of ops.yaml\n");
+    ran.says("check softmax/v1_baseline … rejected (source)");
+    project.t2t("build softmax:check").exits(1);
+}
+
+#[test]
+fn a_log_that_is_stale_is_printed_with_a_warning() {
+    let project = Project::built();
+    project.t2t("log gelu").exits(0).never_says("stale");
+    project.edit("kernels/gelu/v1_baseline.py", "+ 1", "+ 2");
+    project
+        .t2t("log gelu")
+        .exits(0)
+        .says("warning: `gelu:log` is stale: this is its last result\nhint: run `t2t build gelu`\n");
+}
+
+#[test]
 fn status_names_a_kernel_file_that_no_variant_is() {
     let project = Project::built();
     project.write("kernels/gelu/v9_forgotten.py", "x = 1\n");

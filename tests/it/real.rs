@@ -182,6 +182,30 @@ fn bfloat16_is_not_judged_on_the_interpreter() {
 }
 
 #[test]
+fn a_cases_hook_is_used_wherever_it_lies_and_its_mistakes_have_their_place() {
+    let ops = ADD.replace("kwargs:", "cases: cases/add.py\n    kwargs:").replace(", v4_optimized]", "]");
+    let workspace = Workspace::new(&ops);
+    workspace.copy("kernels/add/v1_baseline.py", "kernels/add/v1_baseline.py");
+    let hook = "import torch\nfrom types import SimpleNamespace\n\n\ndef cases(spec, generator):\n    \
+                x = torch.randn(3, 5, generator=generator)\n    \
+                yield SimpleNamespace(name=\"mine\", inputs={\"input\": x, \"other\": x}, kwargs={\"alpha\": 2.0})\n";
+    workspace.write("cases/add.py", hook);
+    let ran = workspace.build(&["add:check"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.told);
+    let verdict = workspace.document("add/v1_baseline:check", "verdict");
+    assert!(verdict["cases"].as_object().unwrap().keys().any(|name| name.contains("mine")), "{verdict}");
+    workspace.edit("cases/add.py", "    yield", "    raise RuntimeError(\"boom\")\n    yield");
+    let ran = workspace.build(&["add:check"]);
+    assert_eq!(
+        (ran.code, workspace.outcome("add/v1_baseline:check").as_str()),
+        (Some(1), "unfit-cases"),
+        "{}",
+        ran.told
+    );
+    assert!(ran.told.contains("cases/add.py:7") && ran.told.contains("boom"), "{}", ran.told);
+}
+
+#[test]
 fn kernels_of_the_workspace_win_over_an_installed_package_of_that_name() {
     let workspace = single(ADD, "from kernels.add.helper import triton_add  # noqa: F401\n");
     workspace.write("kernels/add/helper.py", INSISTS);

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from t2t_harness import cases, lint, tolerance
+from t2t_harness import cases, judge, lint, tolerance
 from t2t_harness.inputs import laid_out, make_inputs
 
 TIGHT = (1e-5, 1e-5)
@@ -16,6 +16,12 @@ INF, NAN = float("inf"), float("nan")
 
 def compared(out: torch.Tensor, plain: torch.Tensor, oracle: torch.Tensor, whole: bool = True) -> tolerance.Comparison:
     return tolerance.compare(out, plain, oracle, TIGHT, whole=whole)
+
+
+def test_the_bytes_of_one_strided_element_are_read() -> None:
+    lone = torch.arange(4.0).reshape(1, 4)[:, ::2][:, 1:]
+    assert lone.shape == (1, 1) and lone.stride(1) == 2
+    assert judge.raw_bytes(lone).tolist() == [list(torch.tensor([2.0]).numpy().tobytes())]
 
 
 def test_a_result_more_accurate_than_torch_passes_by_the_oracle() -> None:
