@@ -192,7 +192,6 @@ struct Run<'a> {
     pending: HashMap<Index, Pending>,
     words: (Sender<Word>, Receiver<Word>),
     scratch: PathBuf,
-    catalogue: PathBuf,
     stopped: bool,
     /// Faults of kernel files that were told: a file's fault rejects both its compile and its check.
     told: BTreeSet<String>,
@@ -224,7 +223,6 @@ impl<'a> Run<'a> {
             pending: HashMap::new(),
             words: channel(),
             scratch: session.cache.join("scratch").join(std::process::id().to_string()),
-            catalogue: session.catalogue.clone(),
             stopped: false,
             told: BTreeSet::new(),
         }
@@ -362,7 +360,7 @@ impl<'a> Run<'a> {
             spec: &self.session.spec,
             inventory: &self.session.inventory,
             root: &self.session.root,
-            catalogue: &self.catalogue,
+            catalogue: &self.session.catalogue,
             cores: self.settings.cores,
             jobs: self.settings.jobs,
         }

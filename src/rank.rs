@@ -17,8 +17,11 @@ mod measured;
 /// The version of the document `selection` and of the rule that makes it. A new one selects again. 1: first.
 pub const VERSION: u32 = 1;
 
-/// How many attempts at a kernel are judged: one, until a generator makes several.
-pub const ATTEMPTS: usize = 1;
+/// Returns how many attempts at a kernel were judged: the records there are of its check.
+#[must_use]
+pub fn attempts(verdict: &Found) -> usize {
+    usize::from(matches!(verdict, Found::Document(_) | Found::Rejected { .. }))
+}
 
 /// What there is of an artifact that a view reads.
 #[derive(Clone, Debug, PartialEq)]
@@ -197,7 +200,7 @@ impl Entrant {
             "mark": self.standing.status.mark(),
             "class": self.standing.class,
             "reason": self.standing.reason,
-            "attempts": ATTEMPTS,
+            "attempts": attempts(&variant.verdict),
             "cases": case_counts(&variant.verdict),
             "figures": self.measured.as_ref().map(Measured::document),
         })

@@ -304,13 +304,3 @@ def unwatched() -> Iterator[None]:
 
     with torch._C.DisableTorchFunction(), _disable_current_modes():
         yield
-
-
-def first_config(tuner: Any, configs: list[Any]) -> list[Any]:
-    """Chooses an autotuner's first configuration."""
-    return configs[:1]
-
-
-def every_config(tuner: Any, configs: list[Any]) -> list[Any]:
-    """Chooses all configurations of an autotuner."""
-    return configs

@@ -1,3 +1,5 @@
+//! The rule on figures made by hand.
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -51,6 +53,15 @@ fn the_fastest_that_passed_is_chosen() {
     assert_eq!(found["counts"]["passed"], 2);
     assert_eq!(found["variants"][2]["mark"], "❌");
     assert_eq!(found["variants"][2]["cases"], json!({"passed": 1, "rejected": 1}));
+}
+
+#[test]
+fn attempts_are_the_records_of_the_check() {
+    let unreached = VariantResult { name: "v2".to_owned(), verdict: skipped(), bench: skipped() };
+    let lost = VariantResult { name: "v3".to_owned(), verdict: Found::Lost, bench: skipped() };
+    let found = select(&[variant("v1", "rejected", skipped()), unreached, lost], None);
+    let attempts = found["variants"].as_array().unwrap().iter().map(|variant| variant["attempts"].as_u64().unwrap());
+    assert_eq!(attempts.collect::<Vec<_>>(), [1, 0, 0]);
 }
 
 #[test]

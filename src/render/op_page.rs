@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::action::Phase;
-use crate::rank::{ATTEMPTS, Found, Standing, VariantResult, on_interpreter, standing};
+use crate::rank::{Found, Standing, VariantResult, attempts, on_interpreter, standing};
 use crate::render::benchmark::{self, Benchmark};
 use crate::render::problem::Problem;
 use crate::render::resources::{self, KernelRow};
@@ -200,7 +200,7 @@ impl<'a> VariantPage<'a> {
             mark: status.mark(),
             class,
             reason,
-            attempts: ATTEMPTS,
+            attempts: attempts(&self.result.verdict),
             kernels: resources.map(resources::rows).unwrap_or_default(),
             targets: resources.map(resources::targets).unwrap_or_default(),
             not_compiled: not_compiled(self.resources),

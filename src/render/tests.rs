@@ -1,3 +1,5 @@
+//! Pages of small documents, compared whole.
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -1,3 +1,5 @@
+//! What readers of events write, compared whole.
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -225,7 +225,7 @@ pub const FIELDS: &[Field] = &[
     field(Section::Op, "dtypes", SET_OF_DTYPES, Absent::Words("`defaults`"), Merge::Replace, CALLS, "the dtypes in which the op is tested and measured"),
     field(Section::Op, "entry", IDENTIFIER, Absent::Words("`triton_<op>`"), Merge::Alone, RUNS_CODE, "the wrapper function in each kernel file"),
     field(Section::Op, "variants", VARIANTS, Absent::Words("`defaults`"), Merge::Replace, &[], "the kernel files: names, or mappings for more"),
-    field(Section::Op, "cases", Kind::Form(Form::Path), Absent::Words("no further cases"), Merge::Alone, &[Check, Bench], "a file, relative to the workspace, with `cases(spec, generator)`"),
+    field(Section::Op, "cases", Kind::Form(Form::Path), Absent::Words("no further cases"), Merge::Alone, &[Check, Bench], "a file, relative to the workspace, with `cases(spec, generator)`; its code is in the keys of compile, check and bench"),
     field(Section::Op, "precision", PRECISION, Absent::Words("`defaults`"), Merge::Replace, JUDGES_PRECISION, "`tf32` judges by relative error and lets torch use TF32 as well"),
     field(Section::Op, "mutates", Kind::Set { of: &IDENTIFIER, least: 0 }, Absent::Value("[]"), Merge::Alone, &[Check], "the inputs that the op may change"),
     field(Section::Op, "backward", Kind::Flag, Absent::Value("false"), Merge::Alone, &[Compile, Check], "judge the gradients too"),
