@@ -6,7 +6,7 @@
     reason = "the engine runs the threads of actions, and takes the time of those that need none"
 )]
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -188,7 +188,7 @@ struct Run<'a> {
     emit: &'a mut dyn FnMut(Event),
     schedule: Schedule<'a>,
     lanes: Lanes,
-    queue: VecDeque<Index>,
+    queue: BTreeSet<Index>,
     pending: HashMap<Index, Pending>,
     words: (Sender<Word>, Receiver<Word>),
     scratch: PathBuf,
@@ -219,7 +219,7 @@ impl<'a> Run<'a> {
             emit,
             schedule: Schedule::new(&session.graph, wanted),
             lanes: Lanes::new(settings.jobs, session.devices.iter().map(|device| device.uuid.clone()).collect()),
-            queue: VecDeque::new(),
+            queue: BTreeSet::new(),
             pending: HashMap::new(),
             words: channel(),
             scratch: session.cache.join("scratch").join(std::process::id().to_string()),
@@ -312,7 +312,7 @@ impl<'a> Run<'a> {
     /// Performs an action that needs no child, and queues one that does.
     fn begin(&mut self, index: Index) -> Result<(), Stop> {
         let Some(mut performed) = self.performed_here(index)? else {
-            self.queue.push_back(index);
+            self.queue.insert(index);
             return Ok(());
         };
         performed.wall = self.pending[&index].since.elapsed();
@@ -326,7 +326,7 @@ impl<'a> Run<'a> {
         (self.emit)(Event::ActionStarted { target, lane: pending.lane.clone(), why: pending.why.clone() });
     }
 
-    /// Starts what is queued and finds a free slot, in order.
+    /// Starts what is queued and finds a free slot, in the declared order.
     fn start_queued<'scope>(&mut self, scope: &'scope std::thread::Scope<'scope, '_>) -> Result<(), Stop>
     where
         'a: 'scope,
@@ -334,13 +334,12 @@ impl<'a> Run<'a> {
         if self.stopped {
             self.queue.clear();
         }
-        let mut waiting = VecDeque::new();
-        while let Some(index) = self.queue.pop_front() {
+        for index in self.queue.clone() {
             let action = self.session.graph.action(index);
             let Some(slot) = self.lanes.take(index, action.lane) else {
-                waiting.push_back(index);
                 continue;
             };
+            self.queue.remove(&index);
             let given = self.given(index, slot.device.clone())?;
             let job = self.requests().job(action, &given, self.scratch.join(index.number().to_string()));
             self.pending.get_mut(&index).expect("what is queued is pending").lane = slot.name;
@@ -351,7 +350,6 @@ impl<'a> Run<'a> {
                 let _ = words.send(Word::Done(index, Box::new(performed)));
             });
         }
-        self.queue = waiting;
         Ok(())
     }
 

@@ -128,7 +128,9 @@ impl<'a> Expansion<'a> {
         let mut facts = self.declared[&Phase::Baseline].clone();
         self.versions(&mut facts, &["torch"]);
         self.measured_on(&mut facts);
-        self.action(Phase::Baseline, None, self.measuring_lane(), facts)
+        let mut action = self.action(Phase::Baseline, None, self.measuring_lane(), facts);
+        action.dependencies = vec![self.analyzed()];
+        action
     }
 
     fn of_variant(&self, variant: &Variant, phase: Phase) -> Action {
@@ -214,7 +216,8 @@ impl<'a> Expansion<'a> {
         };
         match phase {
             // On a device the check finds its kernels compiled; the interpreter compiles nothing.
-            Phase::Check if on_device => vec![need(Phase::Compile, Need::Pass, &[])],
+            Phase::Check if on_device => vec![self.analyzed(), need(Phase::Compile, Need::Pass, &[])],
+            Phase::Check => vec![self.analyzed()],
             Phase::Bench if on_device => vec![
                 need(Phase::Compile, Need::Pass, &[]),
                 need(Phase::Check, Need::Pass, &["verdict"]),
@@ -225,6 +228,11 @@ impl<'a> Expansion<'a> {
             }
             _ => Vec::new(),
         }
+    }
+
+    /// Where torch refuses the call as declared, there is nothing to measure and nothing to judge by. The analysis itself is not read.
+    fn analyzed(&self) -> Dependency {
+        Dependency { on: self.target(None, Phase::Analyze), need: Need::Pass, reads: &[] }
     }
 
     fn settle(&self, variant: Option<&Variant>, phase: Phase, reads: &'static [&'static str]) -> Dependency {

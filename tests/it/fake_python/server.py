@@ -259,7 +259,9 @@ def probe(_: Call) -> Reply:
 
 
 def analyze(call: Call) -> Reply:
-    """Say what there is to say of an op: its name and the torch that told it."""
+    """Say what there is to say of an op: its name and the torch that told it. It refuses the kwarg `refused`."""
+    if "refused" in call.op["kwargs"]:
+        return rejected("exception", {"failure": {"message": "torch refuses the call"}}, cites=False)
     analysis = {"operation": call.op["torch"], "signature": "(input)", "documentation": {"summary": "an op"}}
     return passed({"analysis": {**analysis, "torch": versions()["torch"], "dtypes": call.op["dtypes"]}})
 
