@@ -10,12 +10,15 @@ use serde_json::{Value, json};
 use crate::figures;
 use crate::rank::bootstrap::Interval;
 use crate::rank::measured::Measured;
+pub use crate::rank::measured::{STEADY, is_unstable_at};
 
+mod ablation;
 mod bootstrap;
 mod measured;
 
-/// The version of the document `selection` and of the rule that makes it. A new one selects again. 1: first.
-pub const VERSION: u32 = 1;
+/// The version of the document `selection` and of the rule that makes it. A new one selects again. 1: first. 2: each size's
+/// interval and whether it is stable; every variant against the first declared one.
+pub const VERSION: u32 = 2;
 
 /// Returns how many attempts at a kernel were judged: the records there are of its check.
 #[must_use]
@@ -49,6 +52,17 @@ impl Found {
         match self {
             Self::Document(document) => Some(document),
             _ => None,
+        }
+    }
+
+    /// Returns why there is no document, None where there is one.
+    #[must_use]
+    pub fn reason(&self) -> Option<String> {
+        match self {
+            Self::Document(_) => None,
+            Self::Rejected { class } => Some(format!("rejected: {class}")),
+            Self::Skipped { reason } => Some(reason.clone()),
+            Self::Lost => Some("the machine failed".to_owned()),
         }
     }
 }
@@ -172,6 +186,7 @@ pub fn select(variants: &[VariantResult], baseline: Option<&Value>) -> Value {
         "success": comparable && measured.is_some_and(Measured::reaches_torch),
         "against_torch": measured.filter(|_| comparable).and_then(Measured::against_torch),
         "figures": measured.map(Measured::document),
+        "against": if interpreter { Value::Null } else { ablation::against_first(&entrants) },
         "variants": variants.iter().zip(&entrants).map(|(variant, entrant)| entrant.document(variant)).collect::<Vec<_>>(),
         "counts": counts(&entrants),
     })

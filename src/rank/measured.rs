@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 
 use crate::rank::bootstrap::{self, Interval, Pairing};
 
+/// The largest coefficient of variation of a figure that counts as stable, as in the harness (`statistics.STEADY`).
+pub const STEADY: f64 = 0.05;
+
 /// The figures of one bench. Times in milliseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
@@ -28,6 +31,8 @@ struct Size {
     torch_ms: Option<f64>,
     runs: Vec<f64>,
     torch_runs: Vec<f64>,
+    interval: Option<Interval>,
+    is_unstable: bool,
 }
 
 impl Measured {
@@ -40,7 +45,7 @@ impl Measured {
             torch_final_ms: bench["torch_final_ms"].as_f64(),
             speedup: bench["speedup"].as_f64(),
             geomean_speedup: bench["geomean_speedup"].as_f64(),
-            sizes: sizes.map(|(name, size)| (name.clone(), Size::of(size))).collect(),
+            sizes: sizes.map(|(name, size)| (name.clone(), Size::of(size, is_unstable_at(bench, name)))).collect(),
             unstable: bench["unstable"].as_bool().unwrap_or(false),
             why_unstable: bench["why_unstable"].as_str().map(str::to_owned),
             interval: None,
@@ -53,6 +58,25 @@ impl Measured {
     #[must_use]
     pub fn ratio_to(&self, other: &Self) -> Option<Interval> {
         bootstrap::ratio(&self.runs(), &other.runs(), Pairing::Independent)
+    }
+
+    /// Returns the names of its sizes, in the order of names.
+    pub fn sizes(&self) -> impl Iterator<Item = &String> {
+        self.sizes.keys()
+    }
+
+    /// Returns how many times as long another variant takes at a size, and the interval of that ratio. None where one was not measured there.
+    #[must_use]
+    pub fn gain_over(&self, other: &Self, size: &str) -> Option<(f64, Option<Interval>)> {
+        let (own, base) = (self.sizes.get(size)?, other.sizes.get(size)?);
+        let interval = bootstrap::ratio(&[&base.runs], &[&own.runs], Pairing::Independent);
+        Some((base.ms? / own.ms?, interval))
+    }
+
+    /// Returns whether the figures of a size cannot be relied on.
+    #[must_use]
+    pub fn is_unstable_at(&self, size: &str) -> bool {
+        self.sizes.get(size).is_some_and(|size| size.is_unstable)
     }
 
     /// Returns whether it is at least as fast as torch, as far as that can be told: the speedup or its interval reaches 1.
@@ -99,19 +123,32 @@ impl Measured {
 }
 
 impl Size {
-    fn of(size: &Value) -> Self {
+    fn of(size: &Value, is_unstable: bool) -> Self {
+        let (runs, torch_runs) = (means(&size["variant"]), means(&size["torch"]));
         Self {
             ms: size["variant"]["mean"].as_f64(),
             torch_ms: size["torch"]["mean"].as_f64(),
-            runs: means(&size["variant"]),
-            torch_runs: means(&size["torch"]),
+            interval: bootstrap::ratio(&[&torch_runs], &[&runs], Pairing::Interleaved),
+            is_unstable,
+            runs,
+            torch_runs,
         }
     }
 
     fn document(&self) -> Value {
         let speedup = self.torch_ms.zip(self.ms).map(|(torch, ms)| torch / ms);
-        json!({"ms": self.ms, "torch_ms": self.torch_ms, "speedup": speedup})
+        let interval = self.interval.map(|interval| [interval.low, interval.high]);
+        json!({"ms": self.ms, "torch_ms": self.torch_ms, "speedup": speedup, "interval": interval, "unstable": self.is_unstable})
     }
+}
+
+/// Returns whether the figures of `bench` at a size cannot be relied on: they vary, or the bench was disturbed, which is no size's own.
+#[must_use]
+pub fn is_unstable_at(bench: &Value, size: &str) -> bool {
+    let varies =
+        |size: &Value| ["variant", "torch"].iter().any(|of| size[of]["cv"].as_f64().is_some_and(|cv| cv > STEADY));
+    let is_disturbed = || !bench["sizes"].as_object().into_iter().flatten().any(|(_, size)| varies(size));
+    bench["unstable"] == true && (varies(&bench["sizes"][size]) || is_disturbed())
 }
 
 fn means(figure: &Value) -> Vec<f64> {

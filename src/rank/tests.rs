@@ -188,3 +188,53 @@ fn equal_documents_give_equal_bytes() {
     ];
     assert_eq!(select(&variants, None).to_string(), select(&variants, None).to_string());
 }
+
+/// A bench of two sizes whose figures at `small` and `large` scatter by `spread`.
+fn two_sizes(small: f64, large: f64, spread: [f64; 2], unstable: bool) -> Found {
+    let size = |ms: f64, spread: f64| json!({"variant": figure(ms, spread), "torch": figure(1.2, 0.001)});
+    Found::Document(json!({
+        "clock": "cuda-events", "sizes": {"small": size(small, spread[0]), "large": size(large, spread[1])},
+        "final_ms": f64::midpoint(small, large), "torch_final_ms": 1.2, "unstable": unstable,
+    }))
+}
+
+#[test]
+fn what_a_variant_brings_is_told_against_the_first_declared_one_size_by_size() {
+    let found = select(
+        &[
+            variant("v1", "passed", two_sizes(0.2, 1.0, [0.01, 0.01], false)),
+            variant("v2", "passed", two_sizes(0.1, 2.0, [0.01, 0.2], true)),
+            variant("v3", "rejected", two_sizes(0.1, 0.1, [0.01, 0.01], false)),
+        ],
+        None,
+    );
+    let against = &found["against"];
+    assert_eq!((&against["base"], against["variants"].as_array().unwrap().len()), (&json!("v1"), 1));
+    let sizes = &against["variants"][0]["sizes"];
+    assert_eq!((&sizes["small"]["ratio"], &sizes["large"]["ratio"]), (&json!(2.0), &json!(0.5)));
+    assert_eq!((&sizes["small"]["unstable"], &sizes["large"]["unstable"]), (&json!(false), &json!(true)));
+    let low = sizes["small"]["interval"][0].as_f64().unwrap();
+    assert!((1.97..2.0).contains(&low), "{low}");
+    let whole = &against["variants"][0]["final"];
+    assert!((whole["ratio"].as_f64().unwrap() - 0.6 / 1.05).abs() < 1e-12, "{whole}");
+    assert_eq!(whole["unstable"], true);
+}
+
+#[test]
+fn a_disturbed_bench_is_unstable_at_every_size_and_a_varied_one_where_it_varies() {
+    let figures = |bench: Found| select(&[variant("v1", "passed", bench)], None)["figures"]["sizes"].clone();
+    let unstable = |sizes: &Value| [sizes["small"]["unstable"] == true, sizes["large"]["unstable"] == true];
+    assert_eq!(unstable(&figures(two_sizes(1.0, 1.0, [0.01, 0.01], true))), [true, true]);
+    assert_eq!(unstable(&figures(two_sizes(1.0, 1.0, [0.2, 0.01], true))), [true, false]);
+    assert_eq!(unstable(&figures(two_sizes(1.0, 1.0, [0.01, 0.01], false))), [false, false]);
+}
+
+#[test]
+fn there_is_nothing_to_hold_others_against_where_the_first_was_not_measured() {
+    let others = || [variant("v2", "passed", bench("cuda-events", 1.0, 0.01))];
+    let found = select(&[[variant("v1", "rejected", skipped())].as_slice(), &others()].concat(), None);
+    assert_eq!(found["against"], json!({"base": "v1", "variants": []}));
+    assert_eq!(select(&others(), None)["against"], Value::Null);
+    let interpreted = ["v1", "v2"].map(|name| variant(name, "passed", bench("host", 1.0, 0.01)));
+    assert_eq!(select(&interpreted, None)["against"], Value::Null);
+}
