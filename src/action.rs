@@ -17,6 +17,8 @@ use crate::path::RepoPath;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
+    /// What the device does at most.
+    Calibrate,
     /// What torch says of the op.
     Analyze,
     /// A generator writes a kernel file.
@@ -40,8 +42,9 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// All phases, in the order in which an op meets them.
-    pub const ALL: [Self; 10] = [
+    /// All phases, in the order in which a build meets them.
+    pub const ALL: [Self; 11] = [
+        Self::Calibrate,
         Self::Analyze,
         Self::Generate,
         Self::Compile,
@@ -58,6 +61,7 @@ impl Phase {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
+            Self::Calibrate => "calibrate",
             Self::Analyze => "analyze",
             Self::Generate => "generate",
             Self::Compile => "compile",
@@ -86,11 +90,11 @@ impl FromStr for Phase {
     }
 }
 
-/// The name of an action: `op:phase`, `op/variant:phase`, or `summary`.
+/// The name of an action: `op:phase`, `op/variant:phase`, or, of no op, `calibrate` and `summary`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Target {
-    /// The op, or empty for the summary.
+    /// The op, or empty for a phase of the whole build.
     pub op: String,
     /// The variant, for the phases of one.
     pub variant: Option<String>,
@@ -111,17 +115,29 @@ impl Target {
         Self { op: op.to_owned(), variant: Some(variant.to_owned()), phase }
     }
 
+    /// Returns the name of the calibration.
+    #[must_use]
+    pub fn calibrate() -> Self {
+        Self::of_op("", Phase::Calibrate)
+    }
+
     /// Returns the name of the summary.
     #[must_use]
     pub fn summary() -> Self {
-        Self { op: String::new(), variant: None, phase: Phase::Summary }
+        Self::of_op("", Phase::Summary)
+    }
+
+    /// Returns the target of no op that is written `text`, if one is.
+    #[must_use]
+    pub fn of_build(text: &str) -> Option<Self> {
+        [Self::calibrate(), Self::summary()].into_iter().find(|target| target.phase.name() == text)
     }
 }
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.variant, self.phase) {
-            (_, Phase::Summary) => f.write_str("summary"),
+            (_, phase @ (Phase::Calibrate | Phase::Summary)) => f.write_str(phase.name()),
             (Some(variant), phase) => write!(f, "{}/{variant}:{phase}", self.op),
             (None, phase) => write!(f, "{}:{phase}", self.op),
         }
@@ -138,8 +154,8 @@ impl TryFrom<String> for Target {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        if text == "summary" {
-            return Ok(Self::summary());
+        if let Some(target) = Self::of_build(&text) {
+            return Ok(target);
         }
         let refuse = || format!("`{text}` is no target");
         let (place, phase) = text.rsplit_once(':').ok_or_else(refuse)?;

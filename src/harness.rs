@@ -21,6 +21,7 @@ const CARRIED: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/harness.rs
 /// The modules whose functions a phase calls.
 fn modules(phase: Phase) -> &'static [&'static str] {
     match phase {
+        Phase::Calibrate => &["calibrate"],
         Phase::Analyze => &["analyze"],
         Phase::Compile => &["compile"],
         Phase::Check => &["prepare", "candidate", "judge"],

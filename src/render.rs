@@ -13,12 +13,15 @@ use crate::render::op_page::OpPage;
 
 pub mod build_page;
 mod benchmark;
+mod ceilings;
+mod defects;
 mod filters;
 pub mod op_page;
 pub mod problem;
 mod resources;
 mod sizes;
 pub mod table;
+mod telemetry;
 
 /// The log template of a workspace that has none of its own.
 pub const LOG_TEMPLATE: &str = include_str!("../assets/log_template.md");
@@ -29,8 +32,9 @@ pub const LOG_TEMPLATE_KO: &str = include_str!("../assets/log_template_ko.md");
 /// The summary template of a workspace that has none of its own.
 pub const SUMMARY_TEMPLATE: &str = include_str!("../assets/summary_template.md");
 
-/// The version of what rendering makes of documents and templates. A new one renders every log again. 1: first.
-pub const VERSION: u32 = 1;
+/// The version of what rendering makes of documents and templates. A new one renders every log again. 1: first. 2: ceilings, the ablation,
+/// telemetry, a table a size, what was compiled on a device's time.
+pub const VERSION: u32 = 2;
 
 /// A template and where it lies, for errors.
 #[derive(Clone, Copy, Debug)]

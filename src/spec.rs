@@ -222,6 +222,17 @@ pub enum Precision {
     Tf32,
 }
 
+impl Precision {
+    /// Returns the precision as ops.yaml writes it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ieee => "ieee",
+            Self::Tf32 => "tf32",
+        }
+    }
+}
+
 impl Spec {
     /// Reads `bytes`, the contents of `file`. `names` are the functions that torch has; without them torch names are not checked.
     ///
@@ -270,7 +281,7 @@ impl Op {
         match phase {
             Phase::Analyze | Phase::Generate | Phase::Check => Some(settings.check_timeout),
             Phase::Compile | Phase::Tune | Phase::Bench | Phase::Baseline => Some(settings.bench_timeout),
-            Phase::Select | Phase::Log | Phase::Summary => None,
+            Phase::Calibrate | Phase::Select | Phase::Log | Phase::Summary => None,
         }
     }
 }

@@ -35,7 +35,7 @@ impl Run<'_> {
             Phase::Compile | Phase::Check => Ok(self.unusable(&target)),
             Phase::Bench => self.not_measured(&target),
             Phase::Tune => self.not_tuned(&target),
-            Phase::Analyze | Phase::Generate | Phase::Baseline => Ok(None),
+            Phase::Calibrate | Phase::Analyze | Phase::Generate | Phase::Baseline => Ok(None),
         }
     }
 
@@ -89,6 +89,7 @@ impl Run<'_> {
         let op = self.op(target).expect("an action of an op");
         let of_op = |phase, name| self.found(&Target::of_op(&target.op, phase), name);
         let analysis = of_op(Phase::Analyze, "analysis")?;
+        let calibration = self.found(&Target::calibrate(), "calibration")?;
         let analysis_failure = of_op(Phase::Analyze, "failure")?;
         let baseline = of_op(Phase::Baseline, "baseline")?;
         let selection = of_op(Phase::Select, "selection")?;
@@ -109,6 +110,8 @@ impl Run<'_> {
         let page = OpPage {
             op: &op.name,
             kwargs: &kwargs,
+            precision: op.precision.name(),
+            calibration: &calibration,
             analysis: &analysis,
             analysis_failure: analysis_failure.document(),
             baseline: &baseline,
@@ -146,7 +149,9 @@ impl Run<'_> {
         let mut files: Vec<String> = names.iter().map(|name| log_path(name)).collect();
         files.push(SUMMARY.to_owned());
         files.sort();
-        let page = BuildPage { ops: names.iter().map(String::as_str).zip(&selections).collect(), files, wall, device };
+        let calibration = self.found(&Target::calibrate(), "calibration")?;
+        let ops = names.iter().map(String::as_str).zip(&selections).collect();
+        let page = BuildPage { ops, files, calibration: &calibration, wall, device };
         let text = self.template(assets::SUMMARY_TEMPLATE)?;
         let template = Template { path: assets::SUMMARY_TEMPLATE, text: &text };
         Ok(passed(&[(PAGE, render::summary(template, &page).map_err(EngineError::from)?)]))

@@ -104,6 +104,7 @@ fn attempt(job: &Job, pool: &Pool) -> Performed {
     }
     match job.target.phase {
         Phase::Check => check(job, pool),
+        Phase::Calibrate => single(job, pool, "calibrate:calibrate"),
         Phase::Analyze => single(job, pool, "analyze:analyze"),
         Phase::Compile => single(job, pool, "compile:compile_variant"),
         Phase::Tune => single(job, pool, "tune:tune"),

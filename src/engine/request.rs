@@ -48,11 +48,12 @@ impl Requests<'_> {
     #[must_use]
     pub fn job(&self, action: &Action, given: &Given, scratch: PathBuf) -> Job {
         let target = action.target();
-        let op = self.spec.op(&target.op).expect("an action of an op");
-        let variant = target.variant.as_deref().and_then(|name| op.variant(name));
+        // The calibration is of no op.
+        let op = self.spec.op(&target.op);
+        let variant = op.and_then(|op| op.variant(target.variant.as_deref()?));
         let mut read = given.warm.clone();
         read.push(self.catalogue.to_owned());
-        read.extend(op.cases.iter().map(|file| self.root.join(file)));
+        read.extend(op.and_then(|op| op.cases.as_ref()).map(|file| self.root.join(file)));
         Job {
             target: target.clone(),
             kind: self.kind(target.phase),
@@ -73,12 +74,10 @@ impl Requests<'_> {
         }
     }
 
-    fn arguments(&self, op: &Op, variant: Option<&Variant>, phase: Phase, given: &Given) -> Map<String, Value> {
-        let profile = self.profile(phase);
-        let declaration = op.declaration(profile);
+    fn arguments(&self, op: Option<&Op>, variant: Option<&Variant>, phase: Phase, given: &Given) -> Map<String, Value> {
+        let declaration = op.map(|op| op.declaration(self.profile(phase)));
         let mut arguments = Map::new();
         let mut put = |name: &str, value: Value| arguments.insert(name.to_owned(), value);
-        put("op", json!(declaration));
         put("lane", self.lane(phase).into());
         put("model", self.inventory.device.class.to_string().into());
         put("devices", self.inventory.targets.values().cloned().collect());
@@ -88,12 +87,17 @@ impl Requests<'_> {
         match phase {
             Phase::Analyze => put("catalogue", self.catalogue.to_string_lossy().into()),
             Phase::Compile => put("targets", with_ids(&self.inventory.targets)),
-            Phase::Baseline => put("baselines", json!(declaration.baselines)),
             Phase::Bench => put("tune", given.tune.clone().unwrap_or_default()),
             _ => None,
         };
-        if matches!(phase, Phase::Bench | Phase::Baseline | Phase::Tune) {
-            arguments.insert("protocol".to_owned(), json!(declaration.protocol));
+        if let Some(declaration) = declaration {
+            if phase == Phase::Baseline {
+                put("baselines", json!(declaration.baselines));
+            }
+            if matches!(phase, Phase::Bench | Phase::Baseline | Phase::Tune) {
+                put("protocol", json!(declaration.protocol));
+            }
+            put("op", json!(declaration));
         }
         let warm: Vec<String> = given.warm.iter().map(|path| path.to_string_lossy().into_owned()).collect();
         arguments.insert("warm".to_owned(), json!(warm));

@@ -60,10 +60,14 @@ pub struct KernelFile {
 /// How long actions that run no child of their own may take. They have no deadline of their own.
 const LOCAL: Duration = Duration::from_mins(1);
 
-/// Returns all actions of a build, op by op in the order of ops.yaml, the summary last.
+/// How long the calibration may take. A slow device multiplies smaller matrices, so this is many times what it takes.
+const CALIBRATION: Duration = Duration::from_mins(2);
+
+/// Returns all actions of a build: the calibration first, if there is a device, then op by op in the order of ops.yaml, the summary last.
 #[must_use]
 pub fn expand(spec: &Spec, inventory: &Inventory) -> Vec<Action> {
-    let mut actions: Vec<Action> = spec.ops.iter().flat_map(|op| Expansion::of(op, inventory).actions()).collect();
+    let mut actions: Vec<Action> = calibrate(inventory).into_iter().collect();
+    actions.extend(spec.ops.iter().flat_map(|op| Expansion::of(op, inventory).actions()));
     actions.push(summary(spec, inventory, &actions));
     actions
 }
@@ -119,15 +123,15 @@ impl<'a> Expansion<'a> {
 
     fn analyze(&self) -> Action {
         let mut facts = self.declared[&Phase::Analyze].clone();
-        self.versions(&mut facts, &["torch"]);
+        facts.extend(versions(self.inventory, &["torch"]));
         facts.insert("catalogue".to_owned(), Fact::Digest(self.inventory.catalogue));
         self.action(Phase::Analyze, None, Lane::Cpu, facts)
     }
 
     fn baseline(&self) -> Action {
         let mut facts = self.declared[&Phase::Baseline].clone();
-        self.versions(&mut facts, &["torch"]);
-        self.measured_on(&mut facts);
+        facts.extend(versions(self.inventory, &["torch"]));
+        facts.extend(measured_on(&self.inventory.device));
         let mut action = self.action(Phase::Baseline, None, self.measuring_lane(), facts);
         action.dependencies = vec![self.analyzed()];
         action
@@ -136,14 +140,13 @@ impl<'a> Expansion<'a> {
     fn of_variant(&self, variant: &Variant, phase: Phase) -> Action {
         let mut facts = self.declared[&phase].clone();
         facts.extend(variant.facts(phase).iter().map(|(name, value)| (format!("variant.{name}"), Fact::json(value))));
-        self.versions(
-            &mut facts,
-            if phase == Phase::Compile { &["torch", "triton", "ptxas"] } else { &["torch", "triton"] },
-        );
+        let needed: &[&str] =
+            if phase == Phase::Compile { &["torch", "triton", "ptxas"] } else { &["torch", "triton"] };
+        facts.extend(versions(self.inventory, needed));
         match phase {
             Phase::Compile => self.compiled_for(&mut facts),
             Phase::Check => self.checked_on(&mut facts),
-            _ => self.measured_on(&mut facts),
+            _ => facts.extend(measured_on(&self.inventory.device)),
         }
         let mut sources = self.closure(&variant.file);
         if let (Some(cases), Phase::Compile | Phase::Check | Phase::Bench) = (&self.op.cases, phase) {
@@ -186,6 +189,7 @@ impl<'a> Expansion<'a> {
             ("template".to_owned(), template.map_or(Fact::Text("missing".to_owned()), |digest| Fact::Digest(*digest))),
             ("device".to_owned(), Fact::Text(self.inventory.device.class.to_string())),
             ("declaration.kwargs".to_owned(), Fact::json(&json!(self.op.kwargs))),
+            ("declaration.precision".to_owned(), Fact::json(&json!(self.op.precision))),
             ("render".to_owned(), Fact::Text(crate::render::VERSION.to_string())),
         ]);
         for variant in &self.op.variants {
@@ -199,6 +203,7 @@ impl<'a> Expansion<'a> {
             self.settle(None, Phase::Baseline, &["baseline", "failure"]),
             self.settle(None, Phase::Select, &["selection"]),
         ];
+        action.dependencies.extend(ceilings(&self.inventory.device));
         for variant in &self.op.variants {
             for phase in variant_phases(&self.inventory.device.class) {
                 action.dependencies.push(self.settle(Some(variant), *phase, shown(*phase)));
@@ -265,13 +270,6 @@ impl<'a> Expansion<'a> {
         }
     }
 
-    fn versions(&self, facts: &mut BTreeMap<String, Fact>, names: &[&str]) {
-        for name in names {
-            let version = self.inventory.toolchain.get(*name).cloned().unwrap_or_default();
-            facts.insert(format!("toolchain.{name}"), Fact::Text(version));
-        }
-    }
-
     fn compiled_for(&self, facts: &mut BTreeMap<String, Fact>) {
         for (id, row) in &self.inventory.targets {
             facts.insert(format!("target.{id}"), Fact::json(row));
@@ -281,13 +279,6 @@ impl<'a> Expansion<'a> {
     fn checked_on(&self, facts: &mut BTreeMap<String, Fact>) {
         facts.insert("device.class".to_owned(), Fact::Text(self.inventory.device.class.to_string()));
         facts.insert("device.architecture".to_owned(), Fact::Text(self.inventory.device.architecture.clone()));
-    }
-
-    fn measured_on(&self, facts: &mut BTreeMap<String, Fact>) {
-        facts.insert("device.model".to_owned(), Fact::Text(self.inventory.device.class.to_string()));
-        if let Some(driver) = &self.inventory.device.driver {
-            facts.insert("device.driver".to_owned(), Fact::Text(driver.clone()));
-        }
     }
 
     fn closure(&self, file: &str) -> BTreeMap<RepoPath, Source> {
@@ -318,6 +309,41 @@ impl<'a> Expansion<'a> {
     }
 }
 
+/// Returns the action that measures what the device does at most, of which an interpreter has nothing.
+fn calibrate(inventory: &Inventory) -> Option<Action> {
+    let DeviceClass::Cuda(_) = inventory.device.class else { return None };
+    let mut facts: BTreeMap<String, Fact> = versions(inventory, &["torch"]).collect();
+    facts.extend(measured_on(&inventory.device));
+    facts.extend(inventory.harness.get(&Phase::Calibrate).map(|digest| ("harness".to_owned(), Fact::Digest(*digest))));
+    Some(Action {
+        identity: Identity { target: Target::calibrate(), device: Some(inventory.device.class.clone()) },
+        lane: Lane::Device,
+        facts,
+        sources: BTreeMap::new(),
+        dependencies: Vec::new(),
+        deadline: CALIBRATION,
+    })
+}
+
+/// Returns the edge by which a log shows figures beside what the device does at most. It is rendered without, where that is not known.
+fn ceilings(device: &Device) -> Option<Dependency> {
+    let edge = Dependency { on: Target::calibrate(), need: Need::Settle, reads: &["calibration"] };
+    matches!(device.class, DeviceClass::Cuda(_)).then_some(edge)
+}
+
+fn versions<'a>(inventory: &'a Inventory, names: &'a [&str]) -> impl Iterator<Item = (String, Fact)> + use<'a> {
+    names.iter().map(|name| {
+        let version = inventory.toolchain.get(*name).cloned().unwrap_or_default();
+        (format!("toolchain.{name}"), Fact::Text(version))
+    })
+}
+
+/// Returns the facts of a result that is a measurement: the device's model and driver.
+fn measured_on(device: &Device) -> impl Iterator<Item = (String, Fact)> + use<> {
+    let driver = device.driver.clone().map(|driver| ("device.driver".to_owned(), Fact::Text(driver)));
+    [("device.model".to_owned(), Fact::Text(device.class.to_string()))].into_iter().chain(driver)
+}
+
 /// Returns the artifacts of a phase that a log shows.
 fn shown(phase: Phase) -> &'static [&'static str] {
     match phase {
@@ -332,7 +358,11 @@ fn shown(phase: Phase) -> &'static [&'static str] {
 fn summary(spec: &Spec, inventory: &Inventory, actions: &[Action]) -> Action {
     let order: Vec<&str> = spec.ops.iter().map(|op| op.name.as_str()).collect();
     let reads = |phase: Phase| -> &'static [&'static str] {
-        if phase == Phase::Select { &["selection", "cost"] } else { &["cost"] }
+        match phase {
+            Phase::Calibrate => &["calibration", "cost"],
+            Phase::Select => &["selection", "cost"],
+            _ => &["cost"],
+        }
     };
     let needs = actions.iter().filter(|action| action.target().phase != Phase::Log).map(|action| Dependency {
         on: action.target().clone(),

@@ -1,4 +1,5 @@
-//! From what a person named to the actions that are wanted: `op`, `op/variant`, `op:phase`, `op/variant:phase`, `summary`, or lists of them.
+//! From what a person named to the actions that are wanted: `op`, `op/variant`, `op:phase`, `op/variant:phase`, `calibrate`,
+//! `summary`, or lists of them.
 //!
 //! It does not know what is stale.
 
@@ -88,8 +89,8 @@ fn split(text: &str) -> impl Iterator<Item = &str> {
 }
 
 fn matching(graph: &Graph, text: &str) -> Result<Vec<Index>, Unknown> {
-    if text == "summary" {
-        return Ok(graph.find(&Target::summary()).into_iter().collect());
+    if let Some(target) = Target::of_build(text) {
+        return graph.find(&target).map(|index| vec![index]).ok_or_else(|| not_here(text));
     }
     let (place, phase) = match text.split_once(':') {
         Some((place, phase)) => (place, Some(phase.parse::<Phase>().map_err(|()| unknown_phase(phase))?)),
@@ -133,6 +134,13 @@ fn unknown_op(graph: &Graph, name: &str) -> Unknown {
         None => listed("the ops are", ops),
     };
     Unknown { message: format!("ops.yaml has no op `{name}`"), hint }
+}
+
+fn not_here(target: &str) -> Unknown {
+    Unknown {
+        message: format!("this build has no action `{target}`"),
+        hint: "it measures a CUDA device; `t2t graph` lists all actions".to_owned(),
+    }
 }
 
 fn unknown_phase(name: &str) -> Unknown {

@@ -1,14 +1,33 @@
-//! The benchmark of an op: its table, and the details of each figure.
+//! The benchmark of an op: its table, each size with all that was measured there, and what the device did meanwhile.
 //!
-//! It compares nothing: a speedup is the bench's own, or a baseline's figure against torch's in the same document.
+//! It compares nothing: a speedup is the bench's own, or a baseline's figure against torch's in the same document; a share is against a ceiling.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::rank::{Found, Status, VariantResult, standing};
+use crate::rank::{Found, STEADY, Status, VariantResult, is_unstable_at, standing};
+use crate::render::ceilings::{self, Ceiling, Rates, Work};
 use crate::render::sizes;
+use crate::render::telemetry::{self, TelemetryRow};
+
+/// The documents that a benchmark is told from.
+#[derive(Clone, Copy, Debug)]
+pub struct Documents<'a> {
+    /// The variants, in declared order.
+    pub variants: &'a [VariantResult],
+    /// The document `baseline`.
+    pub baseline: Option<&'a Value>,
+    /// The document `analysis`.
+    pub analysis: Option<&'a Value>,
+    /// The document `calibration`.
+    pub calibration: &'a Found,
+    /// `ieee` or `tf32`, as declared.
+    pub precision: &'a str,
+    /// The document `selection`.
+    pub selection: Option<&'a Value>,
+}
 
 /// What a template sees of an op's benchmark.
 #[derive(Debug, Serialize)]
@@ -17,8 +36,12 @@ pub struct Benchmark {
     columns: Vec<Column>,
     /// Torch, other baselines, then the variants in declared order.
     rows: Vec<Row>,
-    /// Variant by variant and size by size.
-    details: Vec<Detail>,
+    /// Size by size, what was measured there.
+    sizes: Vec<SizeTable>,
+    ablation: Option<Ablation>,
+    telemetry: Vec<TelemetryRow>,
+    ceilings: Option<Rates>,
+    no_ceilings: Option<String>,
     device: Value,
     protocol: Value,
     unstable: bool,
@@ -47,21 +70,63 @@ struct Row {
     not_measured: Option<String>,
 }
 
+/// One size: what it comes to, and the figures of all that was measured there.
+#[derive(Debug, Serialize)]
+struct SizeTable {
+    name: String,
+    title: String,
+    binding: Value,
+    dtype: Value,
+    bytes: Option<f64>,
+    flops: Option<f64>,
+    ceiling: Option<Ceiling>,
+    copy_ms: Option<f64>,
+    rows: Vec<Detail>,
+}
+
 #[derive(Debug, Serialize)]
 struct Detail {
     kernel: String,
-    size: String,
-    binding: Value,
-    dtype: Value,
+    kind: &'static str,
     config: Value,
     mean: Value,
     median: Value,
     p20: Value,
     p80: Value,
     cv: Value,
+    unstable: bool,
     speedup: Option<f64>,
     gb_per_s: Option<f64>,
     tflop_per_s: Option<f64>,
+    of_ceiling: Option<f64>,
+    of_copy: Option<f64>,
+}
+
+/// Each variant against the first declared one: ratios with their intervals, as the selection tells them.
+#[derive(Debug, Serialize)]
+struct Ablation {
+    base: Value,
+    rows: Vec<AblationRow>,
+}
+
+#[derive(Debug, Serialize)]
+struct AblationRow {
+    kernel: Value,
+    /// One a column.
+    gains: Vec<Value>,
+    whole: Value,
+}
+
+impl Ablation {
+    fn of(against: &Value, names: &[String]) -> Option<Self> {
+        let row = |variant: &Value| AblationRow {
+            kernel: variant["name"].clone(),
+            gains: names.iter().map(|name| variant["sizes"][name].clone()).collect(),
+            whole: variant["final"].clone(),
+        };
+        let rows = against["variants"].as_array()?.iter().map(row).collect();
+        Some(Self { base: against["base"].clone(), rows })
+    }
 }
 
 impl Benchmark {
@@ -72,20 +137,24 @@ impl Benchmark {
     }
 }
 
-/// Returns the benchmark of an op. Rates are told where the analysis counted the very size that was measured on a device.
+/// Returns the benchmark of an op. Rates are told where the analysis counted the very size that was measured on a device, in the dtype that was.
 #[must_use]
-pub fn of(variants: &[VariantResult], baseline: Option<&Value>, analysis: Option<&Value>) -> Benchmark {
-    let benches: Vec<&Value> = variants.iter().filter_map(|variant| variant.bench.document()).collect();
-    let documents = || baseline.into_iter().chain(benches.iter().copied());
-    let names = sizes::ordered(documents().map(|document| (&document["sizes"], "binding")));
+pub fn of(found: Documents<'_>) -> Benchmark {
+    let Documents { variants, baseline, calibration, .. } = found;
+    let names = sizes::ordered(found.measurements().map(|document| (&document["sizes"], "binding")));
     let mut rows: Vec<Row> = baseline.map(|baseline| baseline_rows(baseline, &names)).unwrap_or_default();
     rows.extend(variants.iter().map(|variant| variant_row(variant, &names)));
-    let first = |field: &str| documents().map(|document| &document[field]).find(|value| !value.is_null()).cloned();
+    let first =
+        |field: &str| found.measurements().map(|document| &document[field]).find(|value| !value.is_null()).cloned();
     Benchmark {
         unstable: rows.iter().any(|row| row.unstable),
         baseline_unstable: baseline.and_then(|baseline| baseline["why_unstable"].as_str()).map(str::to_owned),
         rows,
-        details: variants.iter().flat_map(|variant| details(variant, &names, analysis)).collect(),
+        sizes: names.iter().map(|name| found.size(name)).filter(|size| !size.rows.is_empty()).collect(),
+        ablation: found.selection.and_then(|selection| Ablation::of(&selection["against"], &names)),
+        telemetry: telemetry::rows(variants, baseline, calibration.document()),
+        ceilings: calibration.document().and_then(ceilings::rates),
+        no_ceilings: calibration.reason(),
         device: first("device").unwrap_or_default(),
         protocol: first("protocol").unwrap_or_default(),
         columns: names.into_iter().map(|name| Column { title: sizes::title(&name), name }).collect(),
@@ -142,33 +211,100 @@ fn why_not_measured(variant: &VariantResult) -> String {
     }
 }
 
-fn details(variant: &VariantResult, names: &[String], analysis: Option<&Value>) -> Vec<Detail> {
-    let bench = variant.bench.document().unwrap_or(&Value::Null);
-    let measured = names.iter().filter(|name| bench["sizes"][*name].is_object());
-    measured.map(|name| detail(variant, bench, name, analysis)).collect()
+impl<'a> Documents<'a> {
+    fn measurements(self) -> impl Iterator<Item = &'a Value> {
+        self.baseline.into_iter().chain(self.variants.iter().filter_map(|variant| variant.bench.document()))
+    }
+
+    fn size(self, name: &str) -> SizeTable {
+        let first = self.measurements().map(|document| &document["sizes"][name]).find(|size| size.is_object());
+        let first = first.unwrap_or(&Value::Null);
+        let work = self.work(name, first);
+        let calibration = self.calibration.document().unwrap_or(&Value::Null);
+        let size = SizeTable {
+            name: name.to_owned(),
+            title: sizes::title(name),
+            binding: first["binding"].clone(),
+            dtype: first["dtype"].clone(),
+            bytes: work.map(|work| work.bytes),
+            flops: work.and_then(|work| work.flops),
+            ceiling: work.and_then(|work| ceilings::limit(calibration, work, self.product(&first["dtype"]))),
+            copy_ms: work.and_then(|work| ceilings::copy_ms(calibration, work.bytes)),
+            rows: Vec::new(),
+        };
+        let baselines = self.baseline.into_iter().flat_map(|baseline| baseline_details(&size, baseline));
+        let variants = self.variants.iter().filter_map(|variant| variant_detail(&size, variant));
+        SizeTable { rows: baselines.chain(variants).collect(), ..size }
+    }
+
+    /// Returns what the op moves and computes at a size, if the analysis counted what a device ran.
+    fn work(self, name: &str, measured: &Value) -> Option<Work> {
+        let analysis = self.analysis?;
+        let counted = &analysis["sizes"][name];
+        let on_device = self.measurements().all(|document| document["clock"] != "host");
+        let same = counted["dims"] == measured["binding"] && analysis["dtype"] == measured["dtype"];
+        let bytes = counted["bytes"].as_f64().filter(|_| on_device && same)?;
+        Some(Work { bytes, flops: counted["flops"].as_f64() })
+    }
+
+    /// Returns the name of the matrix product that computes in `dtype` as declared.
+    fn product(self, dtype: &'a Value) -> &'a str {
+        match dtype.as_str() {
+            Some("float32") if self.precision == "tf32" => "tf32",
+            dtype => dtype.unwrap_or_default(),
+        }
+    }
 }
 
-fn detail(variant: &VariantResult, bench: &Value, name: &str, analysis: Option<&Value>) -> Detail {
-    let size = &bench["sizes"][name];
-    let figure = |field: &str| size["variant"][field].clone();
-    let own = size["variant"]["mean"].as_f64();
-    let counted = analysis.map(|analysis| &analysis["sizes"][name]);
-    let counted = counted.filter(|counted| bench["clock"] != "host" && counted["dims"] == size["binding"]);
-    let rate =
-        |field: &str| counted.and_then(|counted| counted[field].as_f64()).zip(own).map(|(amount, ms)| amount / ms);
-    Detail {
-        kernel: variant.name.clone(),
-        size: name.to_owned(),
-        binding: size["binding"].clone(),
-        dtype: size["dtype"].clone(),
-        config: size["config"].clone(),
-        mean: figure("mean"),
-        median: figure("median"),
-        p20: figure("p20"),
-        p80: figure("p80"),
-        cv: figure("cv"),
-        speedup: size["torch"]["mean"].as_f64().zip(own).map(|(torch, own)| torch / own),
-        gb_per_s: rate("bytes").map(|per_ms| per_ms / 1e6),
-        tflop_per_s: rate("flops").map(|per_ms| per_ms / 1e9),
+fn baseline_details(size: &SizeTable, baseline: &Value) -> Vec<Detail> {
+    let figures = &baseline["sizes"][&size.name];
+    let torch = figures["torch"]["mean"].as_f64();
+    let measured = figures.as_object().into_iter().flatten().filter(|(_, figure)| figure["median"].is_number());
+    let mut kernels: Vec<(&String, &Value)> = measured.collect();
+    kernels.sort_by_key(|(kernel, _)| (*kernel != "torch", *kernel));
+    let details = kernels.into_iter().map(|(kernel, figure)| Detail {
+        kind: if kernel == "torch" { "torch" } else { "baseline" },
+        unstable: baseline["unstable"] == true && figure["cv"].as_f64().is_some_and(|cv| cv > STEADY),
+        speedup: torch.zip(figure["mean"].as_f64()).map(|(torch, own)| torch / own),
+        ..Detail::of(size, kernel, figure)
+    });
+    details.collect()
+}
+
+fn variant_detail(size: &SizeTable, variant: &VariantResult) -> Option<Detail> {
+    let bench = variant.bench.document()?;
+    let figures = &bench["sizes"][&size.name];
+    let figure = Some(&figures["variant"]).filter(|figure| figure["median"].is_number())?;
+    let (torch, own) = (figures["torch"]["mean"].as_f64(), figure["mean"].as_f64());
+    Some(Detail {
+        config: figures["config"].clone(),
+        unstable: is_unstable_at(bench, &size.name),
+        speedup: torch.zip(own).map(|(torch, own)| torch / own),
+        ..Detail::of(size, &variant.name, figure)
+    })
+}
+
+impl Detail {
+    /// Returns the figures of `kernel` at a size. Rates and shares are those of the median.
+    fn of(size: &SizeTable, kernel: &str, figure: &Value) -> Self {
+        let value = |field: &str| figure[field].clone();
+        let median = figure["median"].as_f64();
+        let rate = |amount: Option<f64>, unit: f64| amount.zip(median).map(|(amount, ms)| amount / ms / unit);
+        Self {
+            kernel: kernel.to_owned(),
+            kind: "variant",
+            config: Value::Null,
+            mean: value("mean"),
+            median: value("median"),
+            p20: value("p20"),
+            p80: value("p80"),
+            cv: value("cv"),
+            unstable: false,
+            speedup: None,
+            gb_per_s: rate(size.bytes, 1e6),
+            tflop_per_s: rate(size.flops, 1e9),
+            of_ceiling: size.ceiling.as_ref().zip(median).map(|(ceiling, ms)| ceiling.share(ms)),
+            of_copy: rate(size.copy_ms, 1.0),
+        }
     }
 }

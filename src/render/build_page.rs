@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::figures;
 use crate::rank::Found;
+use crate::render::ceilings::{self, Rates};
 use crate::render::table::{Align, Table};
 
 /// All that the summary of a build is made from.
@@ -18,6 +19,8 @@ pub struct BuildPage<'a> {
     pub ops: Vec<(&'a str, &'a Found)>,
     /// Workspace paths of the files that the build made for people, in the order of names.
     pub files: Vec<String>,
+    /// The document `calibration`.
+    pub calibration: &'a Found,
     /// The sum over the records it stands on: how long actions ran.
     pub wall: Duration,
     /// The sum over the records it stands on: how long actions held a device.
@@ -30,6 +33,7 @@ pub struct SummaryContext<'a> {
     ops: Vec<OpRow<'a>>,
     interpreter: bool,
     device: Value,
+    ceilings: Option<Rates>,
     speedups: Speedups,
     kernels: Kernels,
     files: &'a [String],
@@ -91,6 +95,7 @@ impl BuildPage<'_> {
                 .map(|found| found["device"].clone())
                 .find(|device| !device.is_null())
                 .unwrap_or_default(),
+            ceilings: self.calibration.document().and_then(ceilings::rates),
             speedups: Speedups::of(&ops),
             kernels: Kernels::of(&ops),
             ops,
@@ -187,12 +192,7 @@ fn note(selection: &Value, found: &Found, ties: &[&str]) -> String {
 }
 
 fn missing(found: &Found) -> String {
-    match found {
-        Found::Document(_) => "no reason is recorded".to_owned(),
-        Found::Rejected { class } => format!("rejected: {class}"),
-        Found::Skipped { reason } => reason.clone(),
-        Found::Lost => "the machine failed".to_owned(),
-    }
+    found.reason().unwrap_or_else(|| "no reason is recorded".to_owned())
 }
 
 fn is_interpreted(ops: &[(&str, &Found)]) -> bool {

@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::action::Phase;
 use crate::rank::{Found, Standing, VariantResult, attempts, on_interpreter, standing};
 use crate::render::benchmark::{self, Benchmark};
+use crate::render::defects::{self, Defect};
 use crate::render::problem::Problem;
 use crate::render::resources::{self, KernelRow};
 use crate::render::sizes::{self, SizeRow};
@@ -21,6 +22,10 @@ pub struct OpPage<'a> {
     pub op: &'a str,
     /// Its declared keyword arguments.
     pub kwargs: &'a Value,
+    /// `ieee` or `tf32`: how exact its float32 products are declared to be.
+    pub precision: &'a str,
+    /// The document `calibration`.
+    pub calibration: &'a Found,
     /// The document `analysis`.
     pub analysis: &'a Found,
     /// Why there is no analysis: its `failure`.
@@ -62,8 +67,15 @@ impl<'a> OpPage<'a> {
         let interpreter = on_interpreter(&results, self.baseline.document());
         let analysis = self.analysis.document();
         let variants: Vec<VariantSection> = self.variants.iter().map(VariantPage::section).collect();
-        let benchmark = benchmark::of(&results, self.baseline.document(), analysis);
         let selection = self.selection.document();
+        let benchmark = benchmark::of(benchmark::Documents {
+            variants: &results,
+            baseline: self.baseline.document(),
+            analysis,
+            calibration: self.calibration,
+            precision: self.precision,
+            selection,
+        });
         LogContext {
             op: self.op,
             operation: analysis.and_then(|analysis| analysis["operation"].as_str()),
@@ -82,6 +94,7 @@ impl<'a> OpPage<'a> {
                 .find_map(tolerances)
                 .unwrap_or_default(),
             benchmark,
+            defects: self.variants.iter().flat_map(defects::of).collect(),
             selection,
         }
     }
@@ -101,6 +114,7 @@ pub struct LogContext<'a> {
     variants: Vec<VariantSection<'a>>,
     tolerances: Vec<Tolerance>,
     benchmark: Benchmark,
+    defects: Vec<Defect>,
     selection: Option<&'a Value>,
     checklist: Checklist,
 }
@@ -180,6 +194,8 @@ struct Output<'a> {
 struct Checklist {
     analyzed: bool,
     compiled: bool,
+    /// The variants of which not every launch was compiled.
+    compiled_in_part: Vec<String>,
     judged: bool,
     correct: bool,
     measured: bool,
@@ -203,7 +219,7 @@ impl<'a> VariantPage<'a> {
             attempts: attempts(&self.result.verdict),
             kernels: resources.map(resources::rows).unwrap_or_default(),
             targets: resources.map(resources::targets).unwrap_or_default(),
-            not_compiled: not_compiled(self.resources),
+            not_compiled: self.resources.reason(),
             coverage: launches["coverage"].as_str(),
             coverage_reasons: texts(&launches["reasons"]),
             dropped: list(&launches["dropped"]).collect(),
@@ -258,7 +274,12 @@ impl Checklist {
         let every = |is: fn(&VariantSection<'_>) -> bool| !variants.is_empty() && variants.iter().all(is);
         Self {
             analyzed: analysis.is_some(),
-            compiled: every(|variant| variant.not_compiled.is_none()),
+            compiled: every(|variant| variant.not_compiled.is_none() && variant.coverage != Some("partial")),
+            compiled_in_part: variants
+                .iter()
+                .filter(|variant| variant.coverage == Some("partial"))
+                .map(|variant| variant.name.to_owned())
+                .collect(),
             judged: every(|variant| matches!(variant.status, "passed" | "rejected" | "not-judged")),
             correct: every(|variant| variant.status == "passed"),
             measured: benchmark.has_variant(),
@@ -274,15 +295,6 @@ fn growth(analysis: &Value) -> Vec<Growth> {
     dims.into_iter()
         .map(|dim| Growth { dim: dim.clone(), work: work[dim].clone(), memory: memory[dim].clone() })
         .collect()
-}
-
-fn not_compiled(resources: &Found) -> Option<String> {
-    match resources {
-        Found::Document(_) => None,
-        Found::Rejected { class } => Some(format!("rejected: {class}")),
-        Found::Skipped { reason } => Some(reason.clone()),
-        Found::Lost => Some("the machine failed".to_owned()),
-    }
 }
 
 fn worst(evidence: &Value) -> Option<Worst<'_>> {

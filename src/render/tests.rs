@@ -29,6 +29,7 @@ fn skipped(reason: &str) -> Found {
 /// The documents of an op with a variant of each kind.
 struct Softmax {
     results: Vec<VariantResult>,
+    calibration: Found,
     analysis: Found,
     baseline: Found,
     selection: Found,
@@ -53,16 +54,16 @@ impl Softmax {
     }
 
     fn on_the_interpreter() -> Self {
-        Self::of(
-            vec![result("v1_baseline", sample!("verdict_passed"), Found::Document(sample!("bench_interpreter")))],
-            Found::Lost,
-        )
+        let results =
+            vec![result("v1_baseline", sample!("verdict_passed"), Found::Document(sample!("bench_interpreter")))];
+        Self { calibration: skipped("it is no part of this build"), ..Self::of(results, Found::Lost) }
     }
 
     fn of(results: Vec<VariantResult>, baseline: Found) -> Self {
         let selection = Found::Document(select(&results, baseline.document()));
         Self {
             results,
+            calibration: Found::Document(sample!("calibration")),
             analysis: Found::Document(sample!("analysis")),
             baseline,
             selection,
@@ -80,6 +81,8 @@ impl Softmax {
         OpPage {
             op: "softmax",
             kwargs: &self.kwargs,
+            precision: "ieee",
+            calibration: &self.calibration,
             analysis: &self.analysis,
             analysis_failure: None,
             baseline: &self.baseline,
@@ -192,6 +195,8 @@ fn a_log_of_nothing_says_that_nothing_is_known() {
     let page = OpPage {
         op: "softmax",
         kwargs: &kwargs,
+        precision: "ieee",
+        calibration: &lost,
         analysis: &lost,
         analysis_failure: Some(&failure),
         baseline: &lost,
@@ -207,6 +212,39 @@ fn a_log_of_nothing_says_that_nothing_is_known() {
     }
     let empty = OpPage { variants: Vec::new(), analysis_failure: None, ..page };
     assert!(log(shipped("log_template.md", LOG_TEMPLATE), &empty).unwrap().contains("The analysis is not known."));
+}
+
+#[test]
+fn where_the_device_was_not_calibrated_shares_are_not_known_and_the_reason_is_told() {
+    let softmax = Softmax { calibration: Found::Lost, ..Softmax::on_a_device() };
+    let log = log(shipped("assets/log_template.md", LOG_TEMPLATE), &softmax.page()).unwrap();
+    assert!(log.contains("| 1 % | 1.57x | 3339 | 2.09 | – | – | softmax_kernel: BLOCK_N=1024, num_warps=4 |"), "{log}");
+    assert!(log.contains("What it does at most is not known: the machine failed.\n"), "{log}");
+    assert!(!log.contains("The ceiling is"), "{log}");
+}
+
+#[test]
+fn arithmetic_is_the_ceiling_where_it_takes_longer_in_the_declared_precision() {
+    let mut softmax = Softmax::on_a_device();
+    let Found::Document(analysis) = &mut softmax.analysis else { unreachable!() };
+    analysis["sizes"]["large"]["flops"] = json!(2.06e12);
+    let told = |page: &OpPage<'_>| {
+        let log = log(shipped("assets/log_template.md", LOG_TEMPLATE), page).unwrap();
+        log.lines().find(|line| line.starts_with("The ceiling is arithmetic")).map(str::to_owned)
+    };
+    let ieee = told(&softmax.page()).unwrap();
+    assert!(ieee.contains("2.06 T FLOPs take 40.16 ms at the 51.3 TFLOP/s of a float32 matrix product"), "{ieee}");
+    let tf32 = told(&OpPage { precision: "tf32", ..softmax.page() }).unwrap();
+    assert!(tf32.contains("at the 360 TFLOP/s of a tf32 matrix product"), "{tf32}");
+}
+
+#[test]
+fn figures_of_a_dtype_that_the_analysis_did_not_count_have_no_rates() {
+    let mut softmax = Softmax::on_a_device();
+    let Found::Document(analysis) = &mut softmax.analysis else { unreachable!() };
+    analysis["dtype"] = json!("float16");
+    let log = log(shipped("assets/log_template.md", LOG_TEMPLATE), &softmax.page()).unwrap();
+    assert!(log.contains("| 1 % | 1.57x | – | – | – | – | softmax_kernel: BLOCK_N=1024, num_warps=4 |"), "{log}");
 }
 
 #[test]
@@ -233,6 +271,7 @@ fn the_summary_counts_what_was_judged_and_compares_what_can_be() {
     let page = BuildPage {
         ops: vec![("add", &unjudged), ("gelu", &lost), ("softmax", &softmax.selection)],
         files: vec!["logs/softmax_log.md".to_owned()],
+        calibration: &softmax.calibration,
         wall: Duration::from_secs(200),
         device: Duration::from_millis(1_500),
     };
@@ -254,7 +293,13 @@ fn the_summary_counts_what_was_judged_and_compares_what_can_be() {
          | Skipped | 0 |\n\
          | Files made | 1 |\n\
          | Time of all actions | 3 min 20 s |\n\
-         | Time on a device | 1.5 s |\n\n\
+         | Time on a device | 1.5 s |\n\
+         | The device's copy of 1 GiB, read and written | 4247 GB/s |\n\
+         | The device's matrix product, bfloat16 | 701 TFLOP/s |\n\
+         | The device's matrix product, float16 | 670 TFLOP/s |\n\
+         | The device's matrix product, float32 | 51.3 TFLOP/s |\n\
+         | The device's matrix product, float64 | – TFLOP/s |\n\
+         | The device's matrix product, tf32 | 360 TFLOP/s |\n\n\
          ## Files made\n\n\
          - `logs/softmax_log.md`\n"
     );
@@ -266,6 +311,7 @@ fn interpreter_timings_are_in_no_mean() {
     let page = BuildPage {
         ops: vec![("softmax", &softmax.selection)],
         files: vec![],
+        calibration: &Found::Lost,
         wall: Duration::ZERO,
         device: Duration::ZERO,
     };
@@ -373,6 +419,7 @@ fn every_name_and_filter_is_documented() {
     let page = BuildPage {
         ops: vec![("softmax", &softmax.selection)],
         files: vec![],
+        calibration: &Found::Lost,
         wall: Duration::ZERO,
         device: Duration::ZERO,
     };

@@ -143,6 +143,6 @@ fn read_by(phase: Phase) -> &'static [&'static str] {
         // Torch runs beside the variant, in the declared precision.
         Phase::Bench => &["torch", "inputs", "kwargs", "dtypes", "sizes", "precision", "protocol", "cases"],
         Phase::Baseline => &["torch", "inputs", "kwargs", "dtypes", "sizes", "precision", "protocol", "baselines"],
-        Phase::Generate | Phase::Select | Phase::Log | Phase::Summary => &[],
+        Phase::Calibrate | Phase::Generate | Phase::Select | Phase::Log | Phase::Summary => &[],
     }
 }

@@ -85,7 +85,7 @@ fn names_that_nothing_has_are_bad_use_with_the_nearest_name() {
         ("build --variant v7", "error: no op has a variant `v7`\nhint: the variants are `v1_baseline`, `v2_tiling`\n"),
         (
             "build softmax:chek",
-            "error: there is no phase `chek`\nhint: the phases are `analyze`, `baseline`, `bench`, `check`, `compile`, `generate`, `log`, `select`, `summary`, `tune`\n",
+            "error: there is no phase `chek`\nhint: the phases are `analyze`, `baseline`, `bench`, `calibrate`, `check`, `compile`, `generate`, `log`, `select`, `summary`, `tune`\n",
         ),
         (
             "build softmax:log --variant v2_tiling",

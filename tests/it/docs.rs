@@ -3,40 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use serde_json::json;
-use t2t::action::{Action, DeviceClass, Phase, Source};
-use t2t::digest::Digest;
-use t2t::graph::expand::{Device, Inventory, KernelFile, expand};
-use t2t::path::RepoPath;
-use t2t::problem::Problem;
+use t2t::action::{Action, DeviceClass, Phase};
+use t2t::graph::expand::expand;
 use t2t::spec::Spec;
+
+use crate::inventory::inventory;
 
 fn read(path: &str) -> String {
     fs::read_to_string(format!("{}/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap()
-}
-
-/// Returns what a machine with a device of `class` and usable kernel files would hold; the file named `broken` is not usable.
-fn inventory(spec: &Spec, class: DeviceClass, broken: &str) -> Inventory {
-    let digest = Digest::of(b"anything");
-    let file = |name: &str| KernelFile {
-        closure: [(RepoPath::new(name).unwrap(), Source { meaning: digest, bytes: digest })].into(),
-        docstring: None,
-        fault: (name == broken).then(|| Problem::of_file(name, "no such file")),
-    };
-    let variants = spec.ops.iter().flat_map(|op| &op.variants);
-    let driver = matches!(class, DeviceClass::Cuda(_)).then(|| "570.1".to_owned());
-    Inventory {
-        files: variants.map(|variant| (variant.file.clone(), file(&variant.file))).collect(),
-        templates: BTreeMap::new(),
-        summary_template: digest,
-        catalogue: digest,
-        harness: ["analyze", "compile", "check", "tune", "bench", "baseline"]
-            .map(|phase| (phase.parse().unwrap(), digest))
-            .into(),
-        toolchain: BTreeMap::new(),
-        device: Device { architecture: "sm_90".to_owned(), class, driver },
-        targets: [("nvidia-h200".to_owned(), json!({}))].into(),
-    }
 }
 
 /// Returns the names of an action's facts as docs/design/keys.md writes them: a placeholder stands for each name that a workspace chooses.

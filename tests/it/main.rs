@@ -8,9 +8,11 @@
 )]
 
 mod environment;
+mod inventory;
 
 mod layers;
 mod docs;
+mod calibration;
 
 mod world;
 mod core_rules;
