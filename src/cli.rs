@@ -16,6 +16,8 @@ mod context;
 mod doctor;
 mod error;
 mod inspect;
+mod plan;
+mod publish;
 mod tidy;
 
 use self::error::CliError;
@@ -42,6 +44,9 @@ struct Common {
     /// Where kernels are checked and measured: auto, cuda, cuda:N, cpu (Triton's interpreter)
     #[arg(long, global = true, value_name = "DEVICE", default_value = "auto", value_parser = device)]
     device: DeviceChoice,
+    /// Ask for the results of a device that this machine lacks, as in nvidia-h200: those in cache/ and in assets/results/MODEL
+    #[arg(long, global = true, value_name = "MODEL", conflicts_with = "device")]
+    as_device: Option<String>,
     /// Say only what failed, and the result
     #[arg(long, short, global = true)]
     quiet: bool,
@@ -86,6 +91,8 @@ enum Command {
         #[arg(long)]
         all: bool,
     },
+    /// Write the results of this device to assets/results/DEVICE, for machines that lack it
+    Publish,
     /// Print the JSON Schema of ops.yaml
     Schema,
     /// Say what this machine has and what it lacks
@@ -140,6 +147,9 @@ struct BuildArguments {
     /// Start nothing new after a rejection
     #[arg(long)]
     fail_fast: bool,
+    /// Run no child: what has no result that stands is listed with the reasons, and the exit code is 1
+    #[arg(long, conflicts_with_all = ["force", "dry_run"])]
+    require_cached: bool,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -170,7 +180,7 @@ impl Stage {
     }
 }
 
-/// Runs the command line of this process and returns its exit code: 0 done, 1 a kernel was rejected, 2 bad use or bad ops.yaml, 3 the
+/// Runs the command line of this process and returns its exit code: 0 done, 1 a kernel was rejected or a required result is missing, 2 bad use or bad ops.yaml, 3 the
 /// machine failed, 130 interrupted.
 #[must_use]
 pub fn main() -> ExitCode {
@@ -197,6 +207,7 @@ fn run(cli: Cli) -> Result<u8, CliError> {
             let wanted = if all { inspect::Kernels::All } else { inspect::Kernels::First };
             inspect::ir(common, &target, stage.name(), kernel.as_deref(), wanted)
         }
+        Command::Publish => publish::publish(common),
         Command::Schema => {
             context::print(&format!("{:#}\n", crate::spec::schema::schema()));
             Ok(0)

@@ -49,6 +49,8 @@ pub struct Settings {
     pub cores: usize,
     /// What happens after a rejection.
     pub after_rejection: AfterRejection,
+    /// What may be run in children.
+    pub children: Children,
     /// The folder of the device locks.
     pub locks: PathBuf,
 }
@@ -62,11 +64,24 @@ pub enum AfterRejection {
     Stop,
 }
 
+/// Which actions may run in children. The others are missing where no result of theirs stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Children {
+    /// All.
+    All,
+    /// Those whose results depend on no device.
+    WithoutDevice,
+    /// None.
+    None,
+}
+
 /// What became of a build.
 #[derive(Debug, Default)]
 pub struct Report {
     /// By number: what became of each wanted action that settled.
     pub settled: Vec<Option<Settled>>,
+    /// The actions that were not to run and whose results do not stand, with the reasons; what depends on them is among them.
+    pub missing: Vec<(Index, Vec<String>)>,
     /// Whether the user stopped it.
     pub interrupted: bool,
     /// Whether it stopped after a rejection.
@@ -111,11 +126,11 @@ pub fn build(
 ) -> Result<Report, EngineError> {
     sweep(&session.cache.join("scratch"));
     let mut journal = Journal::open(&session.cache);
-    let loaded = journal.load()?;
+    let loaded = session.history()?;
     if loaded.damaged > 0 {
         emit(Event::Warning { text: format!("{} damaged lines of cache/journal are ignored", loaded.damaged) });
     }
-    let cas = Cas::open(&session.cache);
+    let cas = session.cas();
     let mut history = loaded.history;
     let mut wanted = wanted.clone();
     let mut vanished = Digest::of(b"");
@@ -193,6 +208,7 @@ struct Run<'a> {
     words: (Sender<Word>, Receiver<Word>),
     scratch: PathBuf,
     stopped: bool,
+    missing: Vec<(Index, Vec<String>)>,
     /// Faults of kernel files that were told: a file's fault rejects both its compile and its check.
     told: BTreeSet<String>,
 }
@@ -224,6 +240,7 @@ impl<'a> Run<'a> {
             words: channel(),
             scratch: session.cache.join("scratch").join(std::process::id().to_string()),
             stopped: false,
+            missing: Vec::new(),
             told: BTreeSet::new(),
         }
     }
@@ -239,11 +256,13 @@ impl<'a> Run<'a> {
             ended
         })?;
         let _ = fs::remove(&self.scratch);
-        if !self.interrupt.is_set() {
+        // The logs in the workspace are those of this machine's own device.
+        if !self.interrupt.is_set() && !self.session.is_elsewhere {
             self.derive()?;
         }
         Ok(Report {
             settled: self.session.graph.indices().map(|index| self.schedule.settled(index).cloned()).collect(),
+            missing: std::mem::take(&mut self.missing),
             interrupted: self.interrupt.is_set(),
             stopped: self.stopped,
         })
@@ -311,13 +330,40 @@ impl<'a> Run<'a> {
 
     /// Performs an action that needs no child, and queues one that does.
     fn begin(&mut self, index: Index) -> Result<(), Stop> {
+        if self.needs_what_is_missing(index) {
+            self.miss(index);
+            return Ok(());
+        }
         let Some(mut performed) = self.performed_here(index)? else {
+            if !self.may_run(index) {
+                self.miss(index);
+                return Ok(());
+            }
             self.queue.insert(index);
             return Ok(());
         };
         performed.wall = self.pending[&index].since.elapsed();
         self.tell_started(index);
         self.keep(index, &performed)
+    }
+
+    fn needs_what_is_missing(&self, index: Index) -> bool {
+        let mut sources = self.session.graph.dependencies(index).into_iter().map(|(source, _)| source);
+        sources.any(|source| self.schedule.settled(source) == Some(&Settled::Planned))
+    }
+
+    fn may_run(&self, index: Index) -> bool {
+        match self.settings.children {
+            Children::All => true,
+            Children::WithoutDevice => self.session.graph.action(index).identity.device.is_none(),
+            Children::None => false,
+        }
+    }
+
+    fn miss(&mut self, index: Index) {
+        let pending = self.pending.remove(&index).expect("what begins is pending");
+        self.missing.push((index, pending.why));
+        self.schedule.finish(index, Settled::Planned);
     }
 
     fn tell_started(&mut self, index: Index) {

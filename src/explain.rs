@@ -114,6 +114,9 @@ impl fmt::Display for Reason {
 fn fact(f: &mut fmt::Formatter<'_>, name: &str, old: Option<&Fact>, new: Option<&Fact>) -> fmt::Result {
     let what = subject(name);
     match (old, new) {
+        (Some(old), Some(Fact::Text(new))) if name.starts_with("toolchain.") && new.is_empty() => {
+            write!(f, "{what} is not known here; it was {}", brief(old))
+        }
         (Some(old), Some(new)) => write!(f, "{what} changed: {} → {}", brief(old), brief(new)),
         (None, Some(new)) => write!(f, "{what} is new: {}", brief(new)),
         (Some(old), None) => write!(f, "{what} is gone: {}", brief(old)),

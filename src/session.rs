@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,9 +23,13 @@ use crate::interrupt::Interrupt;
 use crate::path::RepoPath;
 use crate::pool::{NoCall, Pool};
 use crate::problem::{Place, Problem};
+use crate::publication::Entry;
 use crate::python::Python as Source;
+use crate::results::{self, Published};
 use crate::sources::Sources;
 use crate::spec::{Spec, Variant};
+use crate::store::cas::Cas;
+use crate::store::journal::{Journal, Loaded};
 use crate::toolchain::{Python, Toolchain};
 use crate::worker::{WorkerConfig, WorkerError};
 
@@ -44,6 +49,10 @@ pub struct Options {
     pub python: Option<Python>,
     /// `--device`.
     pub device: DeviceChoice,
+    /// `--as-device`: the model of a device that this machine need not have.
+    pub as_device: Option<String>,
+    /// The store, where it is not the workspace's own.
+    pub cache: Option<PathBuf>,
     /// `$CUDA_VISIBLE_DEVICES`.
     pub visible: Option<String>,
     /// `$PYTHONPATH`, which is part of an interpreter's environment.
@@ -128,6 +137,10 @@ pub struct Session {
     pub toolchain: Option<Toolchain>,
     /// The CUDA devices of the device lane.
     pub devices: Vec<device::Device>,
+    /// Whether the device lane is of a device that this machine need not have: nothing runs on it, and its results are those that are known.
+    pub is_elsewhere: bool,
+    /// Published results that count beside those of the store.
+    pub published: Vec<Published>,
     /// The fork servers, none started unless the interpreter was probed.
     pub pool: Arc<Pool>,
     /// The file of the op catalogue.
@@ -143,7 +156,7 @@ pub fn workspace(from: &Path) -> Option<PathBuf> {
 impl Session {
     /// Opens the workspace at `root`.
     pub fn open(root: &Path, options: &Options, interrupt: &Interrupt) -> Result<Self, NoSession> {
-        let cache = root.join("cache");
+        let cache = options.cache.clone().unwrap_or_else(|| root.join("cache"));
         let sources = Sources::open(root, &cache);
         let harness =
             Harness::open(options.harness.as_deref()).map_err(|error| machine("cannot read the harness", &error))?;
@@ -151,7 +164,10 @@ impl Session {
         let toolchain = toolchain(options, &cache, root, &pool)?;
         let spec = spec(root, toolchain.as_ref())?;
         let models = models(root)?;
-        let devices = devices(options)?;
+        let elsewhere = options.as_device.as_deref().map(|name| elsewhere(root, name, &models)).transpose()?;
+        let devices = if elsewhere.is_some() { Vec::new() } else { devices(options)? };
+        let (device, published) = elsewhere.unzip();
+        let device = device.unwrap_or_else(|| device_of(&devices, &models));
         let (catalogue, catalogue_digest) = catalogue(root, &cache)?;
         let inventory = Inventory {
             files: files(&spec, &sources),
@@ -160,13 +176,47 @@ impl Session {
             catalogue: catalogue_digest,
             harness: harness.meanings(&cache.join("toolchain")),
             toolchain: toolchain.as_ref().map(|toolchain| toolchain.versions.clone()).unwrap_or_default(),
-            device: device_of(&devices, &models),
-            targets: targets(&spec, &devices, &models)?,
+            targets: targets(&spec, &device, &models, &devices)?,
+            device,
         };
         let actions: Vec<Action> = expand(&spec, &inventory);
         let graph = Graph::seal(actions)?;
         let root = root.to_owned();
-        Ok(Self { root, cache, spec, inventory, graph, sources, toolchain, devices, pool, catalogue })
+        let is_elsewhere = published.is_some();
+        let published = published.into_iter().collect();
+        Ok(Self {
+            root,
+            cache,
+            spec,
+            inventory,
+            graph,
+            sources,
+            toolchain,
+            devices,
+            is_elsewhere,
+            published,
+            pool,
+            catalogue,
+        })
+    }
+
+    /// Returns the blobs of the store, and those of published results.
+    #[must_use]
+    pub fn cas(&self) -> Cas {
+        let documents = self.entries().flat_map(|entry| entry.documents.values());
+        let manifests: Vec<Vec<u8>> = self.entries().map(|entry| entry.manifest.encode()).collect();
+        Cas::open(&self.cache).with(documents.chain(&manifests))
+    }
+
+    /// Returns the results that the store knows, and those that are published: these are the last of their actions.
+    pub fn history(&self) -> io::Result<Loaded> {
+        let mut loaded = Journal::open(&self.cache).load()?;
+        self.entries().for_each(|entry| loaded.history.add(entry.record.clone()));
+        Ok(loaded)
+    }
+
+    fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.published.iter().flat_map(|published| &published.entries)
     }
 }
 
@@ -293,6 +343,25 @@ fn devices(options: &Options) -> Result<Vec<device::Device>, NoSession> {
     Ok(found)
 }
 
+/// Returns the device lane of a model that this machine need not have, with what is published of it.
+fn elsewhere(root: &Path, name: &str, models: &Models) -> Result<(Device, Published), NoSession> {
+    let published = |id: &str| results::read(&results::folder(root, id));
+    if name == DeviceClass::Interpreter.to_string() {
+        return Ok((device_of(&[], models), published(name)));
+    }
+    let found = models.find(name).filter(|(id, row)| id == name || row["name"] == name);
+    let Some((id, row)) = found else {
+        let known = models.ids().collect::<Vec<_>>().join(", ");
+        return Err(NoSession::Use {
+            message: format!("no device model `{name}`"),
+            hint: format!("known are interpreter, {known}; `{}` can name more", assets::DEVICES),
+        });
+    };
+    let published = published(&id);
+    let driver = published.facts.as_ref().and_then(|facts| facts.driver.clone());
+    Ok((Device { class: DeviceClass::Cuda(id), architecture: device::architecture(&row), driver }, published))
+}
+
 fn device_of(devices: &[device::Device], models: &Models) -> Device {
     let Some(first) = devices.first() else {
         let class = DeviceClass::Interpreter;
@@ -311,8 +380,14 @@ fn known_model(device: &device::Device, models: &Models) -> (String, Value) {
     models.find(&device.name).unwrap_or_else(|| (device::plain_id(&device.name), json!({"name": device.name})))
 }
 
-fn targets(spec: &Spec, devices: &[device::Device], models: &Models) -> Result<BTreeMap<String, Value>, NoSession> {
-    let present = devices.first().map(|device| device.name.clone());
+fn targets(
+    spec: &Spec,
+    lane: &Device,
+    models: &Models,
+    devices: &[device::Device],
+) -> Result<BTreeMap<String, Value>, NoSession> {
+    let elsewhere = || Some(lane.class.to_string()).filter(|_| lane.class != DeviceClass::Interpreter);
+    let present = devices.first().map(|device| device.name.clone()).or_else(elsewhere);
     let wanted = if spec.targets.is_empty() {
         vec![present.unwrap_or_else(|| "sm_90".to_owned())]
     } else {

@@ -14,19 +14,19 @@ use super::error::CliError;
 use super::{BuildArguments, Common, context};
 use crate::action::{DeviceClass, Phase, Target};
 use crate::device;
-use crate::engine::{self, AfterRejection, Report, Settings};
+use crate::engine::{self, AfterRejection, Children, Report, Settings};
 use crate::event::{Event, Tally};
-use crate::graph::Wanted;
 use crate::graph::pick::{Force, pick};
+use crate::graph::{Index, Wanted};
 use crate::interrupt::{Interrupt, Then};
 use crate::pool::Pool;
 use crate::rank::Found;
 use crate::record::Outcome;
 use crate::render::build_page::closing_table;
 use crate::reporter::{Reporter, Screen, Verbosity, reporter};
+use crate::results;
 use crate::schedule::Settled;
 use crate::session::{Probing, Session};
-use crate::store::cas::Cas;
 use crate::store::lock::Lock;
 
 /// Runs the command.
@@ -44,12 +44,13 @@ pub fn build(common: &Common, arguments: &BuildArguments) -> Result<u8, CliError
         reporter.report(&Event::Waiting { what, holder: holder.to_owned() });
     })
     .context("cannot lock the store `cache/`")?;
-    let session = context::open(common, Probing::Allowed, &interrupt)?;
+    let probing = if arguments.require_cached { context::as_built(common)? } else { Probing::Allowed };
+    let session = context::open(common, probing, &interrupt)?;
     let _ = running.set(Arc::clone(&session.pool));
     let force = if arguments.force { Force::Named } else { Force::Stale };
     let wanted = pick(&session.graph, &arguments.targets.selection(), force)?;
     introduce(common, &session, reporter.as_mut());
-    let settings = settings(arguments);
+    let settings = settings(arguments, &session);
     reporter.report(&started(&session, &wanted, &settings));
     let mut tally = Tally::default();
     let built = engine::build(&session, &wanted, &settings, &interrupt, &mut |event| reporter.report(&event));
@@ -60,8 +61,58 @@ pub fn build(common: &Common, arguments: &BuildArguments) -> Result<u8, CliError
     count(&report, &mut tally);
     reporter.report(&Event::Finished { tally, wall: start.elapsed() });
     drop(reporter);
+    tell_outdated_pages(&session, &report);
+    let missing = missing(&session, &report, arguments);
     close(&session, &report);
+    if let Some(error) = missing {
+        error.print();
+    }
     Ok(exit_code(&report))
+}
+
+/// Says that published pages are not those that the published records make.
+fn tell_outdated_pages(session: &Session, report: &Report) {
+    let is_page = |index: &Index| matches!(session.graph.action(*index).target().phase, Phase::Log | Phase::Summary);
+    let mut pages = session.graph.indices().filter(is_page);
+    if session.is_elsewhere && pages.any(|index| matches!(report.settled[index.number()], Some(Settled::Ran(_)))) {
+        let (place, class) = (results::FOLDER, &session.inventory.device.class);
+        context::say(&format!(
+            "note: what is published in {place}/{class}/logs differs from what its records say: run `t2t publish --as-device {class}`"
+        ));
+    }
+}
+
+/// Prints a line for each action that has no result that stands and was not to run, and returns what that comes to.
+fn missing(session: &Session, report: &Report, arguments: &BuildArguments) -> Option<CliError> {
+    let is_page = |phase| matches!(phase, Phase::Select | Phase::Log | Phase::Summary);
+    let target = |index| session.graph.action(index).target();
+    let rows = report.missing.iter().filter(|(index, _)| !is_page(target(*index).phase));
+    let mut lines: Vec<(Index, String)> =
+        rows.map(|(index, why)| (*index, format!("missing   {}  {}\n", target(*index), why.join("; ")))).collect();
+    lines.sort();
+    if lines.is_empty() {
+        return None;
+    }
+    context::print(&lines.iter().map(|(_, line)| line.as_str()).collect::<String>());
+    let class = &session.inventory.device.class;
+    let number = match lines.len() {
+        1 => "1 result".to_owned(),
+        many => format!("{many} results"),
+    };
+    let hint = if session.is_elsewhere {
+        format!(
+            "build on a machine that has the device, run `t2t publish` there, and keep `{}/{class}`",
+            results::FOLDER
+        )
+    } else {
+        "run `t2t build`, or restore `cache/` from where it was built".to_owned()
+    };
+    let ask =
+        if arguments.require_cached { "missing" } else { "missing, and nothing runs on a device that is not here" };
+    Some(CliError::Missing {
+        message: format!("{number} of {class} {} {ask}", if lines.len() == 1 { "is" } else { "are" }),
+        hint,
+    })
 }
 
 /// Takes signals from here on. Before the returned cell holds the servers, nothing runs and a signal ends the process; then it stops them.
@@ -95,6 +146,7 @@ fn introduce(common: &Common, session: &Session, reporter: &mut dyn Reporter) {
         reporter.report(&Event::Note { text });
     }
     let text = match &session.inventory.device.class {
+        class if session.is_elsewhere => format!("results of {class}{}: nothing runs on a device", published(session)),
         DeviceClass::Interpreter => {
             "no CUDA device is used: kernels run in Triton's interpreter on the CPU, at the sizes of the cpu profile"
                 .to_owned()
@@ -104,12 +156,33 @@ fn introduce(common: &Common, session: &Session, reporter: &mut dyn Reporter) {
     reporter.report(&Event::Note { text });
 }
 
-fn settings(arguments: &BuildArguments) -> Settings {
+/// Returns from where the published results of another device come, as far as that is known.
+fn published(session: &Session) -> String {
+    let facts = session.published.iter().find_map(|published| published.facts.as_ref());
+    let revision =
+        facts.and_then(|facts| facts.revision.as_ref().map(|revision| (revision, facts.dirty == Some(true))));
+    match revision {
+        Some((revision, true)) => format!(", published from {} with changes", short(revision)),
+        Some((revision, false)) => format!(", published from {}", short(revision)),
+        None => String::new(),
+    }
+}
+
+fn short(revision: &str) -> String {
+    revision.chars().take(12).collect()
+}
+
+fn settings(arguments: &BuildArguments, session: &Session) -> Settings {
     let cores = available_parallelism().map_or(1, usize::from);
     Settings {
         jobs: arguments.jobs.unwrap_or(cores).max(1),
         cores,
         after_rejection: if arguments.fail_fast { AfterRejection::Stop } else { AfterRejection::GoOn },
+        children: match (arguments.require_cached, session.is_elsewhere) {
+            (true, _) => Children::None,
+            (false, true) => Children::WithoutDevice,
+            (false, false) => Children::All,
+        },
         locks: device::lock_folder(env::var("T2T_LOCK_DIR").ok().as_deref()),
     }
 }
@@ -143,7 +216,7 @@ fn is_rejected(settled: &Settled) -> bool {
 
 /// Prints the table of the ops that were selected.
 fn close(session: &Session, report: &Report) {
-    let cas = Cas::open(&session.cache);
+    let cas = session.cas();
     let found = |op: &str| {
         let index = session.graph.find(&Target::of_op(op, Phase::Select))?;
         let record = report.settled[index.number()].as_ref()?.record()?;
@@ -169,6 +242,6 @@ fn exit_code(report: &Report) -> u8 {
     } else if settled().any(|settled| matches!(settled, Settled::Lost(_))) {
         3
     } else {
-        u8::from(report.stopped || settled().any(is_rejected))
+        u8::from(report.stopped || !report.missing.is_empty() || settled().any(is_rejected))
     }
 }

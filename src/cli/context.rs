@@ -3,7 +3,7 @@
 
 use std::env;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
@@ -11,6 +11,7 @@ use super::error::CliError;
 use super::{Common, Targets};
 use crate::graph::pick::Selection;
 use crate::interrupt::Interrupt;
+use crate::results::Published;
 use crate::session::{self, Options, Probing, Session};
 use crate::toolchain::{self, Places, Python};
 
@@ -56,15 +57,43 @@ pub fn python(common: &Common, workspace: PathBuf) -> Option<Python> {
 /// Opens the workspace around the current folder.
 pub fn open(common: &Common, probing: Probing, interrupt: &Interrupt) -> Result<Session, CliError> {
     let root = workspace()?;
-    let options = Options {
-        python: python(common, root.clone()),
+    let session = Session::open(&root, &options(common, &root, probing), interrupt)?;
+    for published in &session.published {
+        warn_of(published, &session);
+    }
+    Ok(session)
+}
+
+/// Returns what a session of the workspace at `root` is opened with.
+pub fn options(common: &Common, root: &Path, probing: Probing) -> Options {
+    Options {
+        python: python(common, root.to_owned()),
         device: common.device.clone(),
+        as_device: common.as_device.clone(),
+        cache: None,
         visible: env::var("CUDA_VISIBLE_DEVICES").ok(),
         search: env::var_os("PYTHONPATH"),
         harness: env::var_os("T2T_HARNESS").map(PathBuf::from),
         probing,
-    };
-    Ok(Session::open(&root, &options, interrupt)?)
+    }
+}
+
+/// What is stale depends on the interpreter's versions: one that has changed is asked as a build would. Without any, a look is still a look.
+pub fn as_built(common: &Common) -> Result<Probing, CliError> {
+    let python = python(common, workspace()?);
+    Ok(if python.is_some() { Probing::Allowed } else { Probing::Never })
+}
+
+/// Says what of published results cannot be used.
+pub fn warn_of(published: &Published, session: &Session) {
+    let relative = |text: &str| text.replace(&format!("{}/", session.root.display()), "");
+    for fault in &published.faults {
+        say(&format!("warning: {}; it counts as missing", relative(fault)));
+    }
+    if published.facts.is_none() {
+        let place = published.place.display().to_string();
+        say(&format!("warning: `{}` has no `device.json` that can be read: the driver is not known", relative(&place)));
+    }
 }
 
 impl Targets {

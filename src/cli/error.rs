@@ -20,6 +20,13 @@ pub enum CliError {
     },
     /// A bad ops.yaml: exit 2.
     Spec(Vec<Problem>),
+    /// Results are missing that were required: exit 1.
+    Missing {
+        /// How many.
+        message: String,
+        /// What to do about it.
+        hint: String,
+    },
     /// The machine failed: exit 3.
     Machine {
         /// What failed.
@@ -35,6 +42,7 @@ impl CliError {
     /// Returns the exit code.
     pub fn code(&self) -> u8 {
         match self {
+            Self::Missing { .. } => 1,
             Self::Use { .. } | Self::Spec(_) => 2,
             Self::Machine { .. } => 3,
             Self::Interrupted => 130,
@@ -48,6 +56,7 @@ impl CliError {
                 let hint = hint.as_ref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
                 format!("error: {message}{hint}")
             }
+            Self::Missing { message, hint } => format!("error: {message}\nhint: {hint}"),
             Self::Spec(problems) => problem::render(problems).trim_end().to_owned(),
             Self::Interrupted => "interrupted".to_owned(),
         };

@@ -7,30 +7,18 @@ use flate2::read::GzDecoder;
 use serde_json::Value;
 
 use super::error::CliError;
+use super::plan::{Plan, history, plans};
 use super::{BuildArguments, Common, GraphFormat, Targets, context};
 use crate::action::{Phase, Target};
-use crate::decide::{History, Why};
 use crate::dot::{self, Format};
 use crate::engine::local::log_path;
 use crate::explain;
 use crate::graph::pick::{Force, Selection, named, pick};
 use crate::graph::{Index, Wanted};
 use crate::interrupt::Interrupt;
-use crate::manifest::Manifest;
 use crate::record::{Outcome, Record};
-use crate::schedule::{Schedule, Settled, Step};
+use crate::schedule::Settled;
 use crate::session::{Probing, Session};
-use crate::store::cas::Cas;
-use crate::store::journal::Journal;
-
-/// What would become of an action.
-struct Plan {
-    index: Index,
-    settled: Settled,
-    /// Why it would run, in words.
-    why: Vec<String>,
-    manifest: Option<Manifest>,
-}
 
 /// Prints a line for every action that would run: its target, then the reasons.
 pub fn dry_run(common: &Common, arguments: &BuildArguments) -> Result<u8, CliError> {
@@ -48,7 +36,7 @@ pub fn dry_run(common: &Common, arguments: &BuildArguments) -> Result<u8, CliErr
 
 /// Prints how each op stands: what is up to date, what is stale, what is rejected.
 pub fn status(common: &Common, targets: &Targets) -> Result<u8, CliError> {
-    let session = context::open(common, as_built(common)?, &Interrupt::default())?;
+    let session = context::open(common, context::as_built(common)?, &Interrupt::default())?;
     let wanted = pick(&session.graph, &targets.selection(), Force::Stale)?;
     let plans = plans(&session, &wanted)?;
     for plan in &plans {
@@ -74,7 +62,7 @@ pub fn status(common: &Common, targets: &Targets) -> Result<u8, CliError> {
 
 /// Prints, for every action that is named, whether it is stale and why, and what its result depends on.
 pub fn explain(common: &Common, targets: &[String]) -> Result<u8, CliError> {
-    let session = context::open(common, as_built(common)?, &Interrupt::default())?;
+    let session = context::open(common, context::as_built(common)?, &Interrupt::default())?;
     let selection = Selection { targets: targets.to_vec(), ..Selection::default() };
     let wanted = pick(&session.graph, &selection, Force::Stale)?;
     let named = named(&session.graph, &selection)?;
@@ -82,12 +70,6 @@ pub fn explain(common: &Common, targets: &[String]) -> Result<u8, CliError> {
         context::print(&told(&session, plan));
     }
     Ok(0)
-}
-
-/// What is stale depends on the interpreter's versions: one that has changed is asked as a build would. Without any, a look is still a look.
-fn as_built(common: &Common) -> Result<Probing, CliError> {
-    let python = context::python(common, context::workspace()?);
-    Ok(if python.is_some() { Probing::Allowed } else { Probing::Never })
 }
 
 fn told(session: &Session, plan: &Plan) -> String {
@@ -115,43 +97,6 @@ fn told(session: &Session, plan: &Plan) -> String {
     text
 }
 
-/// Decides every wanted action as a build would, and runs none.
-fn plans(session: &Session, wanted: &Wanted) -> Result<Vec<Plan>, CliError> {
-    let history = history(session)?;
-    let cas = Cas::open(&session.cache);
-    let mut schedule = Schedule::new(&session.graph, wanted.clone());
-    let mut plans = Vec::new();
-    while let Some(step) = schedule.next_step(&history, &|path, like| session.sources.seen(path, like)) {
-        let plan = match step {
-            Step::Settled(index) => {
-                let settled = schedule.settled(index).cloned().expect("it settled");
-                let manifest = settled.record().and_then(|record| stored(&cas, record.key));
-                Plan { index, settled, why: Vec::new(), manifest }
-            }
-            Step::Run { index, manifest, why } => {
-                schedule.finish(index, Settled::Planned);
-                let why = words(&cas, &why, &manifest);
-                Plan { index, settled: Settled::Planned, why, manifest: Some(manifest) }
-            }
-        };
-        plans.push(plan);
-    }
-    plans.sort_by_key(|plan| plan.index);
-    Ok(plans)
-}
-
-fn words(cas: &Cas, why: &Why, manifest: &Manifest) -> Vec<String> {
-    let old = match why {
-        Why::Changed { old } => stored(cas, *old),
-        _ => None,
-    };
-    explain::reasons(why, old.as_ref(), manifest).iter().map(ToString::to_string).collect()
-}
-
-fn stored(cas: &Cas, key: crate::digest::Digest) -> Option<Manifest> {
-    cas.get(key).ok().and_then(|bytes| Manifest::decode(&bytes))
-}
-
 /// Prints the graph.
 pub fn graph(common: &Common, targets: &Targets, format: GraphFormat) -> Result<u8, CliError> {
     let session = context::open(common, Probing::Never, &Interrupt::default())?;
@@ -165,9 +110,10 @@ pub fn graph(common: &Common, targets: &Targets, format: GraphFormat) -> Result<
     Ok(0)
 }
 
-/// Prints the log of an op, as the store has it.
+/// Prints the log of an op, as the store has it, or of another device as it is published.
 pub fn log(common: &Common, op: &str) -> Result<u8, CliError> {
-    let session = context::open(common, Probing::Never, &Interrupt::default())?;
+    let probing = if common.as_device.is_some() { context::as_built(common)? } else { Probing::Never };
+    let session = context::open(common, probing, &Interrupt::default())?;
     let target = Target::of_op(op, Phase::Log);
     let wanted =
         pick(&session.graph, &Selection { targets: vec![target.to_string()], ..Selection::default() }, Force::Stale)?;
@@ -176,7 +122,8 @@ pub fn log(common: &Common, op: &str) -> Result<u8, CliError> {
     let Some(blob) = record.as_ref().and_then(|record| record.outputs.get("page")) else {
         return Err(CliError::misuse(format!("`{op}` has no log yet"), format!("run `t2t build {op}`")));
     };
-    let bytes = Cas::open(&session.cache)
+    let bytes = session
+        .cas()
         .get(blob.digest)
         .map_err(|error| CliError::misuse(format!("{}: {error}", log_path(op)), format!("run `t2t build {op}`")))?;
     context::print(&String::from_utf8_lossy(&bytes));
@@ -193,10 +140,6 @@ fn standing(session: &Session, wanted: &Wanted, index: Index, remedy: &str) -> R
         context::say(&format!("warning: `{}` is stale: this is its last result\nhint: {remedy}", identity.target));
     }
     Ok(stands.or(last))
-}
-
-fn history(session: &Session) -> Result<History, CliError> {
-    Ok(Journal::open(&session.cache).load().context("cannot read `cache/journal`")?.history)
 }
 
 /// Which of a variant's compiled kernels are printed.
@@ -223,7 +166,7 @@ pub fn ir(common: &Common, target: &str, stage: &str, kernel: Option<&str>, kern
     let index = session.graph.find(&Target::of_variant(op, variant, Phase::Compile)).expect("it was picked");
     let record = standing(&session, &wanted, index, &format!("run `t2t build {place}:compile`"))?;
     let outputs = record.map(|record| record.outputs).unwrap_or_default();
-    let cas = Cas::open(&session.cache);
+    let cas = session.cas();
     let artifact = |name: &str| outputs.get(name).and_then(|blob| cas.get(blob.digest).ok());
     let (Some(resources), Some(archive)) = (artifact("resources"), artifact("triton.tar.gz")) else {
         return Err(CliError::misuse(format!("`{place}` is not compiled"), format!("run `t2t build {place}:compile`")));

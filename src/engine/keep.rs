@@ -105,8 +105,11 @@ impl Run<'_> {
         match &settled {
             Settled::Fresh(_) => (self.emit)(Event::ActionFresh { target }),
             Settled::Restored(record) => {
-                self.journal.add(record)?;
-                self.history.add(record.clone());
+                // A published result is not copied to the store: it stays where it is published.
+                if !self.session.is_elsewhere {
+                    self.journal.add(record)?;
+                    self.history.add(record.clone());
+                }
                 (self.emit)(Event::ActionRestored { target });
             }
             Settled::Skipped(on) => (self.emit)(Event::ActionSkipped { target, because: on.clone() }),

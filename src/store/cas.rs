@@ -1,9 +1,12 @@
 //! Blobs by digest, each a file whose name is the digest of its bytes.
 //!
-//! A blob is verified whenever it is read. Files only ever appear whole, by rename.
+//! A blob is verified whenever it is read. Files only ever appear whole, by rename. Blobs that lie elsewhere can be lent to a store: they are
+//! read as if they were in it, and never written.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::digest::Digest;
 use crate::fs;
@@ -13,6 +16,7 @@ use crate::record::Blob;
 #[derive(Debug, Clone)]
 pub struct Cas {
     folder: PathBuf,
+    lent: Arc<HashMap<Digest, Vec<u8>>>,
 }
 
 /// Why a blob cannot be had.
@@ -43,7 +47,13 @@ impl Cas {
     /// Returns the blobs kept under `cache`.
     #[must_use]
     pub fn open(cache: &Path) -> Self {
-        Self { folder: cache.join("cas") }
+        Self { folder: cache.join("cas"), lent: Arc::default() }
+    }
+
+    /// Returns the store with these blobs lent to it.
+    #[must_use]
+    pub fn with<'a>(self, blobs: impl Iterator<Item = &'a Vec<u8>>) -> Self {
+        Self { lent: Arc::new(blobs.map(|bytes| (Digest::of(bytes), bytes.clone())).collect()), ..self }
     }
 
     /// Returns the file that holds the blob, there or not.
@@ -65,6 +75,11 @@ impl Cas {
 
     /// Returns the bytes of the blob, verified. A damaged one is removed.
     pub fn get(&self, digest: Digest) -> Result<Vec<u8>, Unavailable> {
+        let stored = self.stored(digest);
+        stored.or_else(|error| self.lent.get(&digest).cloned().ok_or(error))
+    }
+
+    fn stored(&self, digest: Digest) -> Result<Vec<u8>, Unavailable> {
         let path = self.path(digest);
         let bytes = fs::read_if_there(&path).map_err(|error| Unavailable::Unreadable(digest, error))?;
         let bytes = bytes.ok_or(Unavailable::Missing(digest))?;

@@ -35,6 +35,7 @@ mod python_suites;
 
 mod project;
 mod edits;
+mod published;
 mod commands;
 
 mod workspace;

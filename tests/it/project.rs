@@ -150,7 +150,11 @@ impl Project {
         let mut command = Command::new(environment::binary());
         command
             .args(arguments.split_whitespace().map(|argument| argument.replace('+', " ")))
-            .args(if arguments.contains("--device") { [].as_slice() } else { &["--device", "cpu"] })
+            .args(if arguments.contains("--device") || arguments.contains("--as-device") {
+                [].as_slice()
+            } else {
+                &["--device", "cpu"]
+            })
             .current_dir(self.path(""))
             .env_clear()
             .env("PATH", search_path())

@@ -132,6 +132,8 @@ fn nothing_is_compiled_again(workspace: &Workspace) {
     let options = Options {
         python: Some(Python { path: environment::python(), found: Found::Variable }),
         device: DeviceChoice::Cpu,
+        as_device: None,
+        cache: None,
         visible: None,
         search: None,
         harness: None,

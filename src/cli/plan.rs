@@ -1,0 +1,69 @@
+//! Plans: what a build would do about each wanted action, without doing it. What `status`, `explain`, `publish` and `compare` stand on.
+//!
+//! It prints nothing.
+
+use anyhow::Context;
+
+use super::error::CliError;
+use crate::decide::{History, Why};
+use crate::digest::Digest;
+use crate::explain;
+use crate::graph::{Index, Wanted};
+use crate::manifest::Manifest;
+use crate::schedule::{Schedule, Settled, Step};
+use crate::session::Session;
+use crate::store::cas::Cas;
+
+/// What would become of an action.
+pub struct Plan {
+    /// Which.
+    pub index: Index,
+    /// What would become of it; planned where it would run.
+    pub settled: Settled,
+    /// Why it would run, in words.
+    pub why: Vec<String>,
+    /// The manifest it has, or that of the result which stands.
+    pub manifest: Option<Manifest>,
+}
+
+/// Decides every wanted action as a build would, and runs none.
+pub fn plans(session: &Session, wanted: &Wanted) -> Result<Vec<Plan>, CliError> {
+    let history = history(session)?;
+    let cas = session.cas();
+    let mut schedule = Schedule::new(&session.graph, wanted.clone());
+    let mut plans = Vec::new();
+    while let Some(step) = schedule.next_step(&history, &|path, like| session.sources.seen(path, like)) {
+        let plan = match step {
+            Step::Settled(index) => {
+                let settled = schedule.settled(index).cloned().expect("it settled");
+                let manifest = settled.record().and_then(|record| stored(&cas, record.key));
+                Plan { index, settled, why: Vec::new(), manifest }
+            }
+            Step::Run { index, manifest, why } => {
+                schedule.finish(index, Settled::Planned);
+                let why = words(&cas, &why, &manifest);
+                Plan { index, settled: Settled::Planned, why, manifest: Some(manifest) }
+            }
+        };
+        plans.push(plan);
+    }
+    plans.sort_by_key(|plan| plan.index);
+    Ok(plans)
+}
+
+fn words(cas: &Cas, why: &Why, manifest: &Manifest) -> Vec<String> {
+    let old = match why {
+        Why::Changed { old } => stored(cas, *old),
+        _ => None,
+    };
+    explain::reasons(why, old.as_ref(), manifest).iter().map(ToString::to_string).collect()
+}
+
+fn stored(cas: &Cas, key: Digest) -> Option<Manifest> {
+    cas.get(key).ok().and_then(|bytes| Manifest::decode(&bytes))
+}
+
+/// Returns what is known of earlier results.
+pub fn history(session: &Session) -> Result<History, CliError> {
+    Ok(session.history().context("cannot read `cache/journal`")?.history)
+}

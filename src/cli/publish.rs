@@ -1,0 +1,114 @@
+//! `t2t publish`: writes the results of this device to `assets/results/DEVICE`, where they go with the repository.
+#![expect(clippy::disallowed_methods, reason = "the command line owns its arguments")]
+
+use std::env;
+
+use anyhow::Context;
+
+use super::error::CliError;
+use super::plan::{Plan, plans};
+use super::{Common, context};
+use crate::assets;
+use crate::device::Models;
+use crate::git;
+use crate::graph::pick::{Force, Selection, pick};
+use crate::interrupt::Interrupt;
+use crate::manifest::Manifest;
+use crate::publication::{Entry, is_published};
+use crate::record::{Outcome, Record};
+use crate::results::{self, Facts};
+use crate::schedule::Settled;
+use crate::session::Session;
+use crate::store::cas::Cas;
+use crate::store::lock::Lock;
+
+/// The versions that a reader of results wants to know.
+const VERSIONS: [&str; 4] = ["python", "torch", "triton", "ptxas"];
+
+/// Runs the command. It refuses where a result is stale or missing.
+pub fn publish(common: &Common) -> Result<u8, CliError> {
+    let root = context::workspace()?;
+    let command = env::args().collect::<Vec<_>>().join(" ");
+    let _lock = Lock::take(&root.join("cache"), &command, |holder| {
+        context::say(&format!("waiting: the workspace's lock, held by {holder}"));
+    })
+    .context("cannot lock the store `cache/`")?;
+    let session = context::open(common, context::as_built(common)?, &Interrupt::default())?;
+    let wanted = pick(&session.graph, &Selection::default(), Force::Stale)?;
+    let plans = plans(&session, &wanted)?;
+    let entries = entries(&session, &plans)?;
+    let class = session.inventory.device.class.to_string();
+    let folder = results::folder(&session.root, &class);
+    let written = results::write(&folder, &facts(&session), &entries)
+        .with_context(|| format!("cannot write to `{}/{class}`", results::FOLDER))?;
+    let rejected = entries.iter().filter(|entry| matches!(entry.record.outcome, Outcome::Rejected { .. })).count();
+    let rejections = if rejected == 0 { String::new() } else { format!(", {rejected} of them rejections") };
+    context::print(&format!(
+        "{} results{rejections}, in {}/{class}: {} files, {} KiB\n",
+        entries.len(),
+        results::FOLDER,
+        written.files,
+        written.bytes.div_ceil(1024),
+    ));
+    Ok(0)
+}
+
+/// Returns every result with what its digests stand for. Where one does not stand, or cannot be read, a line is printed for it, and nothing is returned.
+fn entries(session: &Session, plans: &[Plan]) -> Result<Vec<Entry>, CliError> {
+    let cas = session.cas();
+    let mut entries = Vec::new();
+    let mut lines = String::new();
+    for plan in plans {
+        let target = session.graph.action(plan.index).target();
+        match plan.settled.record().map(|record| entry(&cas, record)) {
+            Some(Ok(entry)) => entries.push(entry),
+            Some(Err(fault)) => lines += &format!("missing   {target}  {fault}\n"),
+            None if plan.settled == Settled::Planned => {
+                lines += &format!("stale     {target}  {}\n", plan.why.join("; "));
+            }
+            None => {}
+        }
+    }
+    if lines.is_empty() {
+        return Ok(entries);
+    }
+    context::print(&lines);
+    let number = lines.lines().count();
+    let message = format!("{number} of {} results cannot be published", plans.len());
+    Err(CliError::Missing { message, hint: "run `t2t build`, then `t2t publish`".to_owned() })
+}
+
+fn entry(cas: &Cas, record: &Record) -> Result<Entry, String> {
+    let bytes = |digest| cas.get(digest).map_err(|error| error.to_string());
+    let manifest = Manifest::decode(&bytes(record.key)?).ok_or("its manifest cannot be read")?;
+    let published = record.outputs.iter().filter(|(name, _)| is_published(name));
+    let documents = published.map(|(name, blob)| Ok((name.clone(), bytes(blob.digest)?)));
+    Ok(Entry { record: record.clone(), manifest, documents: documents.collect::<Result<_, String>>()? })
+}
+
+/// Returns what is known of the device and of the revision. Of a device that is not here, that is what was published when it was.
+fn facts(session: &Session) -> Facts {
+    let before = session.published.iter().find_map(|published| published.facts.clone());
+    let mut facts = before.unwrap_or_else(|| facts_here(session));
+    let head = git::head(&session.root, results::FOLDER);
+    facts.dirty = head.as_ref().map(|head| head.dirty);
+    facts.revision = head.map(|head| head.revision);
+    facts
+}
+
+fn facts_here(session: &Session) -> Facts {
+    let lane = &session.inventory.device;
+    let table = assets::read(&session.root, assets::DEVICES).unwrap_or_default();
+    let known = Models::read(&table).ok().and_then(|models| models.find(&lane.class.to_string()));
+    let row = known.map(|(_, row)| row).unwrap_or_default();
+    let capability = row["capability"][0].as_u64().zip(row["capability"][1].as_u64());
+    let versions = session.toolchain.iter().flat_map(|toolchain| toolchain.versions.clone());
+    let versions = versions.filter(|(name, _)| VERSIONS.contains(&name.as_str()));
+    let own = ("t2t".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+    let mut facts = Facts::of(lane.class.to_string());
+    facts.name = session.devices.first().map(|device| device.name.clone());
+    facts.capability = capability.map(|(major, minor)| [major, minor]);
+    facts.driver.clone_from(&lane.driver);
+    facts.versions = versions.chain([own]).collect();
+    facts
+}

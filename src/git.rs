@@ -1,0 +1,78 @@
+//! Git: which commit a workspace is at, and what its files were at another, asked of the `git` command.
+//!
+//! It does not know what the files mean. A workspace need not be in a repository.
+#![expect(clippy::disallowed_methods, reason = "this file is where git is asked")]
+
+use std::ffi::OsStr;
+use std::io::{self, Read};
+use std::path::{Component, Path};
+use std::process::{Command, Stdio};
+
+use crate::fs;
+
+/// Where a workspace stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Head {
+    /// The commit that is checked out, in full.
+    pub revision: String,
+    /// Whether files differ from it.
+    pub dirty: bool,
+}
+
+/// Why git did not answer.
+#[derive(Debug, thiserror::Error)]
+pub enum NoAnswer {
+    /// The command cannot be started.
+    #[error("cannot start `git`: {0}")]
+    Start(io::Error),
+    /// It refused.
+    #[error("{0}")]
+    Refused(String),
+    /// Its answer cannot be used.
+    #[error("cannot use what `git` answered: {0}")]
+    Answer(io::Error),
+}
+
+/// Returns where the workspace at `root` stands, None where it is in no repository or there is no git. Files below `except` do not make it dirty.
+#[must_use]
+pub fn head(root: &Path, except: &str) -> Option<Head> {
+    let revision = commit(root, "HEAD").ok()?;
+    let but = format!(":(exclude){except}");
+    let status = git(root, ["status", "--porcelain", "--", ".", &but]).ok()?;
+    Some(Head { revision, dirty: !status.is_empty() })
+}
+
+/// Returns the commit that `name` means in the repository around `root`, in full.
+pub fn commit(root: &Path, name: &str) -> Result<String, NoAnswer> {
+    let peeled = format!("{name}^{{commit}}");
+    let answer = git(root, ["rev-parse", "--verify", "--quiet", "--end-of-options", &peeled])?;
+    Ok(String::from_utf8_lossy(&answer).trim().to_owned())
+}
+
+/// Writes the files that the folder `root` held at `commit` into `folder`. Links and what is no plain file are left out.
+pub fn check_out(root: &Path, commit: &str, folder: &Path) -> Result<(), NoAnswer> {
+    let archive = git(root, ["archive", "--format=tar", commit])?;
+    let mut archive = tar::Archive::new(archive.as_slice());
+    for member in archive.entries().map_err(NoAnswer::Answer)? {
+        let mut member = member.map_err(NoAnswer::Answer)?;
+        let path = member.path().map_err(NoAnswer::Answer)?.into_owned();
+        let plain = path.components().all(|part| matches!(part, Component::Normal(_)));
+        if plain && member.header().entry_type().is_file() {
+            let mut bytes = Vec::new();
+            member.read_to_end(&mut bytes).map_err(NoAnswer::Answer)?;
+            fs::write(&folder.join(path), &bytes).map_err(NoAnswer::Answer)?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns what git prints. It sees no index lock of ours, asks nobody anything, and reads nothing from this process.
+fn git<S: AsRef<OsStr>>(root: &Path, arguments: impl IntoIterator<Item = S>) -> Result<Vec<u8>, NoAnswer> {
+    let mut command = Command::new("git");
+    command.arg("-C").arg(root).args(arguments).env("GIT_OPTIONAL_LOCKS", "0").env("LC_ALL", "C").stdin(Stdio::null());
+    let output = command.output().map_err(NoAnswer::Start)?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    Err(NoAnswer::Refused(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
+}
