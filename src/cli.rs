@@ -13,6 +13,7 @@ use crate::session::DeviceChoice;
 
 mod build;
 mod context;
+mod declared;
 mod doctor;
 mod error;
 mod inspect;
@@ -157,6 +158,8 @@ enum GraphFormat {
     Dot,
     Mermaid,
     Json,
+    /// The ops as the harness is told them, for scripts: declaration, variants, protocol, baselines
+    Ops,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

@@ -12,7 +12,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from t2t_harness import cases, failure, inputs, launching, loading, sample, stage, statistics, telemetry, timing
+from t2t_harness import (
+    cases,
+    failure,
+    inputs,
+    launching,
+    loading,
+    memory,
+    sample,
+    stage,
+    statistics,
+    streams,
+    telemetry,
+    timing,
+)
 from t2t_harness import clock as clocks
 from t2t_harness import tune as tuning
 
@@ -20,6 +33,10 @@ HOST_CALLS = 100
 """Calls in a row whose host time is measured: fewer than the device's queue takes."""
 
 HOST_REPEATS = 5
+
+
+class StrayWork(Exception):
+    """What is timed is not what the calls do."""
 
 
 @dataclass
@@ -46,7 +63,8 @@ class Measurement:
 def bench(request: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the reply with the document `bench`; leaves a sampled output in scratch for `sample.judge_sample`.
 
-    Rejected with class `exception`, or `memory`, and a `failure` where the wrapper raises, or where it replaced what times it.
+    Rejected with class `exception`, or `memory`, and a `failure` where the wrapper raises, or where it replaced what times it, or
+    left work to a stream that nothing times.
     """
     clock = clocks.clock_of(request["lane"])
     timing.set_precision(request["op"])
@@ -60,6 +78,7 @@ def bench(request: Mapping[str, Any]) -> dict[str, Any]:
         except SystemExit:
             raise
         except BaseException as error:
+            memory.raise_if_others_hold_it(error)
             class_, message = failure.class_of(error), failure.describe(error)
             return rejected(failure.failure(class_, message, root=request["root"], error=error))
     if replaced := clock.replaced():
@@ -162,6 +181,10 @@ def measure_size(found: Measurement, size: str, case: cases.Case) -> None:
             sample.keep(Path(found.request["scratch"]), case, size, run, sampled.kept)
             found.sampled = None
         runs["torch"].append(timing.run_once(found.clock, torch_call, found.protocol))
+    if found.lane == "cuda" and streams.outlasts(call, found.clock.counter):
+        raise StrayWork(
+            f"at size `{size}` work of the timed calls went on after the stream that they were made on had finished"
+        )
     if found.lane == "cuda" and found.host_us is None:
         found.host_us = host_time(found.clock, call)
     figures = {who: statistics.figure(facts) for who, facts in runs.items()}

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness import cases, failure, inputs, launching, loading, oracle, stage, watch
+from t2t_harness import cases, failure, inputs, launching, loading, memory, oracle, stage, streams, watch
 from t2t_harness.prepare import prepared_cases
 
 if TYPE_CHECKING:
@@ -42,7 +42,10 @@ class Bench:
     entry: Callable[..., Any]
     own: frozenset[str]
     save: Callable[[dict[str, Any], str], None]
+    finish: Callable[[], None]
+    """Waits until the stream that the wrapper is called on has finished, and no other."""
     synchronize: Callable[[], None]
+    """Waits for the whole device."""
     folder: Path
     constants: dict[str, int] | None = None
     tried: int = 1
@@ -50,6 +53,8 @@ class Bench:
     hits: int = 0
     misses: list[str] = field(default_factory=list)
     """Kernels that Triton's cache had, and the names of those that had to be compiled."""
+    has_streams: bool = False
+    """Whether the wrapper launched on another stream than the one that it was called on."""
 
     @property
     def lane(self) -> str:
@@ -90,7 +95,9 @@ def load(request: Mapping[str, Any], folder: Path, state: dict[str, Any]) -> Ben
     import torch
     from safetensors.torch import save_file
 
-    synchronize = torch.cuda.synchronize if request["lane"] == "cuda" else _nothing
+    is_device = request["lane"] == "cuda"
+    finish = torch.cuda.current_stream().synchronize if is_device else _nothing
+    synchronize = torch.cuda.synchronize if is_device else _nothing
     own = own_operations(request["op"])
     try:
         with stage.pretending(request["lane"]):
@@ -102,7 +109,7 @@ def load(request: Mapping[str, Any], folder: Path, state: dict[str, Any]) -> Ben
         class_ = "source" if is_source else failure.class_of(error)
         state["load"] = {"failure": _failure(class_, error, request["root"], None)}
         return None
-    return Bench(request, entry, own, save_file, synchronize, folder)
+    return Bench(request, entry, own, save_file, finish, synchronize, folder)
 
 
 def _nothing() -> None:
@@ -180,6 +187,7 @@ def run_case(bench: Bench, case: cases.Case, position: int, state: dict[str, Any
     except SystemExit:
         raise
     except BaseException as error:
+        memory.raise_if_others_hold_it(error)
         record = _failure(failure.class_of(error), error, bench.request["root"], case.name)
         facts |= {"status": "exception", "failure": record}
         if bench.lane == "interpreter" and (unsupported := _unsupported(error)):
@@ -234,13 +242,15 @@ def run_once(
     if backward:
         given = oracle.with_gradients(given)
     args, kwargs = inputs.call_arguments(bench.entry, declaration, case, given)
+    if label == "b" and bench.has_streams:
+        streams.come_late(given)
     chooser = Chooser(index)
     with launching.recording(bench.lane, chooser.choose) as recorder:
         chooser.recorder = recorder
         with stage.pretending(bench.lane), watch.watching(bench.own, int(label == "b")) as seen:
             try:
                 returned = bench.entry(*args, **kwargs)
-                bench.synchronize()
+                bench.finish()
             except OutOfResources:
                 if index > 0:
                     return
@@ -254,7 +264,7 @@ def run_once(
             upstream = oracle.upstream_gradients(results, case)
             with stage.pretending(bench.lane), watch.watching(bench.own, int(label == "b")) as seen_back:
                 made |= oracle.gradients_for(results, given, upstream)
-                bench.synchronize()
+                bench.finish()
             seen.computed |= _but_accumulation(seen_back.computed)
     if label == "a":
         made |= {f"after.{name}": value for name, value in given.items()}
@@ -269,6 +279,8 @@ def run_once(
         stored = stored_form(value)
         if stored is not None:
             tensors[f"{label}.{name}"] = stored
+    # What other streams still do is waited for only now: their faults are this run's.
+    bench.synchronize()
 
 
 def _but_accumulation(computed: dict[str, int]) -> dict[str, int]:
@@ -302,6 +314,7 @@ class Chooser:
 def note_launches(bench: Bench, recorder: launching.Recorder, chooser: Chooser) -> None:
     """Keeps the constants of the kernel's first launches, the number of configurations, and those that were dropped."""
     bench.tried = max(bench.tried, chooser.most)
+    bench.has_streams |= recorder.elsewhere > 0
     bench.hits, bench.misses = bench.hits + recorder.hits, bench.misses + recorder.misses
     bench.dropped += [one for one in recorder.dropped if one not in bench.dropped]
     if bench.constants is None and recorder.launches:

@@ -80,10 +80,15 @@ def describe(error: BaseException) -> str:
 
 
 def class_of(error: BaseException) -> str:
-    """Returns the class of what kernel code raised: `memory` where the host had none left, else `exception`."""
+    """Returns the class of what kernel code raised: `memory` where the host or the device had none left, else `exception`."""
     first = chain(error)[-1]
     ran_out = isinstance(first, MemoryError) or "DefaultCPUAllocator: can't allocate memory" in str(first)
-    return "memory" if ran_out else "exception"
+    return "memory" if ran_out or is_device_memory(first) else "exception"
+
+
+def is_device_memory(error: BaseException) -> bool:
+    """Tells whether `error` is torch's, raised where a device has no memory left."""
+    return type(error).__name__ == "OutOfMemoryError" and type(error).__module__.split(".")[0] == "torch"
 
 
 def chain(error: BaseException) -> list[BaseException]:

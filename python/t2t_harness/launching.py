@@ -8,6 +8,8 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from t2t_harness import streams
+
 Choose = Callable[[Any, list[Any]], Iterable[Any]]
 """Takes an Autotuner and its pruned configurations; returns those to run, in order. It is asked for the next after the last has run, so a
 generator may look at what was dropped."""
@@ -48,6 +50,8 @@ class Recorder:
     """Launches an autotuned kernel's present call with one configuration."""
     is_paused: bool = False
     """Whether launches go through unrecorded: while something is timed."""
+    elsewhere: int = 0
+    """Launches on another stream than the caller's, each held up (streams.py)."""
 
 
 def config_facts(config: Any) -> dict[str, Any] | None:
@@ -147,6 +151,7 @@ def recording(lane: str, choose: Choose) -> Iterator[Recorder]:
     from triton.runtime import autotuner, interpreter, jit
 
     recorder = Recorder()
+    home = streams.current() if lane == "cuda" else None
     kernel = interpreter.InterpretedFunction if lane == "interpreter" else jit.JITFunction
     run_kernel = kernel.run
     run_autotuner = autotuner.Autotuner.run
@@ -169,6 +174,7 @@ def recording(lane: str, choose: Choose) -> Iterator[Recorder]:
                 require_fit(launch.compiled)
             else:
                 with unwatched():
+                    recorder.elsewhere += home is not None and streams.hold_up_elsewhere(home)
                     launch.compiled = run_kernel(self, *args, grid=grid, warmup=warmup, **kwargs)
         except Exception as error:
             recorder.faults.append(error)

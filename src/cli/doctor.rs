@@ -24,10 +24,7 @@ pub fn doctor(common: &Common) -> Result<u8, CliError> {
     match session.pool.hello(ServerKind::Compiled) {
         Ok(hello) => {
             lines.push(format!("worker: {}", hello.worker));
-            lines.push(format!("sandbox: {}", hello.landlock));
-            if hello.landlock == Landlock(0) {
-                lines.push("hint: this kernel has no Landlock: kernel code can read and write what you can".to_owned());
-            }
+            lines.extend(sandbox(hello.landlock));
             lines.extend(
                 hello.missing.iter().map(|missing| format!("missing: {} ({})", missing.module, missing.reason)),
             );
@@ -47,4 +44,22 @@ pub fn doctor(common: &Common) -> Result<u8, CliError> {
     lines.push(format!("device locks: {}", locks.display()));
     context::print(&(lines.join("\n") + "\n"));
     Ok(0)
+}
+
+/// Returns what holds kernel code in on this machine. Landlock's ABI 4 brought TCP, 6 signals and abstract sockets.
+fn sandbox(landlock: Landlock) -> Vec<String> {
+    let files = match landlock.0 {
+        0 => "no Landlock",
+        1..=3 => "files",
+        4..=5 => "files, TCP",
+        _ => "files, TCP, signals, abstract sockets",
+    };
+    let mut lines = vec![
+        format!("sandbox: {landlock} ({files}), seccomp (other sockets, io_uring)"),
+        "sandbox on a device: /dev/nvidia*, names of threads and Unix sockets beside that".to_owned(),
+    ];
+    if landlock == Landlock(0) {
+        lines.push("hint: this kernel has no Landlock: kernel code can read and write what you can".to_owned());
+    }
+    lines
 }

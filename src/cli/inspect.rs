@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::error::CliError;
 use super::plan::{Plan, history, plans};
-use super::{BuildArguments, Common, GraphFormat, Targets, context};
+use super::{BuildArguments, Common, GraphFormat, Targets, context, declared};
 use crate::action::{Phase, Target};
 use crate::dot::{self, Format};
 use crate::engine::local::log_path;
@@ -105,6 +105,10 @@ pub fn graph(common: &Common, targets: &Targets, format: GraphFormat) -> Result<
         GraphFormat::Dot => Format::Dot,
         GraphFormat::Mermaid => Format::Mermaid,
         GraphFormat::Json => Format::Json,
+        GraphFormat::Ops => {
+            context::print(&declared::ops(&session, &wanted));
+            return Ok(0);
+        }
     };
     context::print(&dot::write(&session.graph, &wanted.wanted, format));
     Ok(0)

@@ -1,11 +1,20 @@
 //! What only a CUDA device can show. Each test is ignored where `cargo test` runs them, with the reason; tests/gpu.sh runs them on a machine that has a device.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::thread;
+use std::time::{Duration, Instant};
+
 use serde_json::Value;
 use t2t::action::DeviceClass;
 use t2t::device;
+use t2t::record::Outcome;
 use t2t::store::cas::Cas;
 
-use crate::workspace::Workspace;
+use crate::environment;
+use crate::workspace::{Ran, Workspace, finished};
 
 const OPS: &str = "version: 1
 defaults:
@@ -44,6 +53,30 @@ fn document(workspace: &Workspace, target: &str, name: &str) -> Value {
     serde_json::from_slice(&bytes).unwrap()
 }
 
+/// An interpreter that says when it is started.
+struct CountedPython(PathBuf);
+
+impl CountedPython {
+    fn new(workspace: &Workspace) -> Self {
+        let path = workspace.path("counted/python3");
+        let (log, python) = (workspace.path("counted/starts"), environment::python());
+        let script = format!("#!/bin/sh\necho started >> '{}'\nexec '{}' \"$@\"\n", log.display(), python.display());
+        workspace.write("counted/python3", script);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        Self(path)
+    }
+
+    fn build(&self, workspace: &Workspace) -> Ran {
+        let mut command = workspace.command(&["build", "--device", "cuda"]);
+        command.env("T2T_PYTHON", &self.0);
+        finished(command)
+    }
+
+    fn starts(&self) -> usize {
+        fs::read_to_string(self.0.with_file_name("starts")).map_or(0, |text| text.lines().count())
+    }
+}
+
 fn expect_no_miss(workspace: &Workspace, target: &str, name: &str) {
     let cache = document(workspace, target, name)["triton_cache"].clone();
     assert_eq!(cache["misses"], serde_json::json!([]), "{target}");
@@ -52,10 +85,16 @@ fn expect_no_miss(workspace: &Workspace, target: &str, name: &str) {
 
 #[test]
 #[ignore = "needs a CUDA device: tests/gpu.sh runs it"]
-fn everything_that_a_device_launches_was_compiled_before_and_stays_so_when_a_comment_changes() {
+fn everything_that_a_device_launches_was_compiled_before_and_a_second_build_starts_no_python() {
     let workspace = workspace(OPS);
-    let ran = workspace.run(&["build", "--device", "cuda"]);
+    let counted = CountedPython::new(&workspace);
+    let ran = counted.build(&workspace);
     assert_eq!(ran.code, Some(0), "{}", ran.told);
+    let starts = counted.starts();
+    assert!(starts > 0);
+    let again = counted.build(&workspace);
+    assert!(again.told.contains("ran 0,") || again.told.contains("ran 0 "), "{}", again.told);
+    assert_eq!((again.code, counted.starts()), (Some(0), starts), "a build of nothing started Python");
     for variant in ["v1_baseline", "v4_optimized"] {
         expect_no_miss(&workspace, &format!("softmax/{variant}:check"), "evidence");
         expect_no_miss(&workspace, &format!("softmax/{variant}:bench"), "bench");
@@ -67,40 +106,141 @@ fn everything_that_a_device_launches_was_compiled_before_and_stays_so_when_a_com
     expect_no_miss(&workspace, "softmax/v4_optimized:check", "evidence");
 }
 
-/// Kernels that go wrong on a device, with the class that they must have.
-const BAD: [(&str, &str, &str); 3] = [
-    ("out_of_bounds", "exception", "tl.store(o + tl.arange(0, 128) + 10**12, 1.0)"),
-    ("endless", "timeout", "\n    while tl.program_id(0) < 1:\n        tl.store(o, tl.load(o) + 1.0)"),
-    ("unwritten", "nan", "pass"),
+/// The kernels of `tests/gpu_kernels` and some of `tests/bad_kernels`, each with how its check ends and what its failure says, in the order
+/// in which they are checked.
+const KERNELS: [(&str, &str, &str); 16] = [
+    ("illegal_address", "exception", "illegal memory access"),
+    ("misaligned", "exception", "misaligned address"),
+    ("trap", "exception", "CUDA error"),
+    ("device_assert", "exception", "device-side assert"),
+    ("shared_memory", "exception", "out of resource: shared memory"),
+    ("device_memory", "memory", "out of memory"),
+    ("no_blocks", "nan", ""),
+    ("never_written", "nan", ""),
+    ("stream_not_waited_for", "nan", ""),
+    ("stream_that_does_not_wait", "nondeterministic", ""),
+    ("stream_that_waits", PASSED, ""),
+    // They raise where the sandbox lets them through.
+    ("reads_secrets", PASSED, ""),
+    ("writes_outside", PASSED, ""),
+    ("opens_sockets", PASSED, ""),
+    ("kills_parent", "exception", "PermissionError"),
+    ("right", PASSED, ""),
 ];
 
-fn bad_kernel(body: &str) -> String {
-    format!(
-        "import torch\nimport triton\nimport triton.language as tl\n\n\n@triton.jit\ndef kernel(o):\n    {body}\n\n\n\
-         def triton_softmax(input, dim=-1):\n    out = torch.empty_like(input)\n    kernel[(1,)](out)\n    return out\n"
-    )
+const PASSED: &str = "passed";
+
+/// Returns a workspace with [`KERNELS`] as an addition's variants, an endless kernel, and one that is another when it is timed.
+fn bad_workspace() -> Workspace {
+    let names: Vec<&str> = KERNELS.iter().map(|(name, ..)| *name).collect();
+    let addition = "torch: torch.add, inputs: {input: [M, N], other: [M, N]}, kwargs: {alpha: 0.5}, entry: triton_add";
+    let workspace = Workspace::new(&format!(
+        "version: 1
+defaults:
+  check: {{seeds: 1, timeout: 60s, sizes: {{small: [16, 16]}}}}
+  bench: {{sizes: {{small: [8192, 4096]}}, runs: 1, warmup_ms: 1, rep_ms: 30, baselines: [torch]}}
+ops:
+  add: {{{addition}, variants: [{}]}}
+  endless: {{{addition}, variants: [endless], check: {{timeout: 6s}}}}
+  timed: {{{addition}, variants: [right, stray_when_timed]}}
+",
+        names.join(", ")
+    ));
+    for (name, ..) in KERNELS {
+        copy_kernel(&workspace, name, "add");
+    }
+    for (name, op) in [("endless", "endless"), ("right", "timed"), ("stray_when_timed", "timed")] {
+        copy_kernel(&workspace, name, op);
+    }
+    workspace
+}
+
+fn copy_kernel(workspace: &Workspace, name: &str, op: &str) {
+    let folders = ["tests/gpu_kernels", "tests/bad_kernels"];
+    let files = folders.map(|folder| format!("{folder}/{name}.py"));
+    let file = files.iter().find(|file| environment::root().join(file).exists()).unwrap();
+    workspace.copy(file, &format!("kernels/{op}/{name}.py"));
 }
 
 #[test]
 #[ignore = "needs a CUDA device: tests/gpu.sh runs it"]
-fn a_kernel_that_goes_wrong_on_a_device_is_rejected_and_leaves_the_next_unharmed() {
-    let names: Vec<&str> = BAD.iter().map(|(name, ..)| *name).collect();
-    let variants = format!("variants: [{}, v1_baseline]", names.join(", "));
-    let ops = OPS.replace("variants: [v1_baseline, v4_optimized]", &variants);
-    let workspace =
-        workspace(&ops.replace("timeout: 60s", "timeout: 20s").replace("[float32, float16, bfloat16]", "[float32]"));
-    for (name, _, body) in BAD {
-        workspace.write(&format!("kernels/softmax/{name}.py"), bad_kernel(body));
-    }
-    let ran = workspace.run(&["build", "--device", "cuda"]);
+fn a_kernel_that_goes_wrong_on_a_device_ends_in_its_class_and_leaves_the_next_unharmed() {
+    let workspace = bad_workspace();
+    let ran = workspace.run(&["build", "--device", "cuda", "--op", "add", "--phase", "check"]);
     assert_eq!(ran.code, Some(1), "{}", ran.told);
-    for (name, class, _) in BAD {
-        assert_eq!(
-            document(&workspace, &format!("softmax/{name}:check"), "verdict")["class"],
-            class,
-            "{name}: {}",
-            ran.told
-        );
+    let ends = KERNELS.map(|(name, ..)| {
+        let target = format!("add/{name}:check");
+        let verdict = document(&workspace, &target, "verdict");
+        let failure = document(&workspace, &target, "evidence")["failure"]["message"].clone();
+        let end = verdict["class"].as_str().or(verdict["verdict"].as_str()).unwrap_or_default().to_owned();
+        (name, end, failure.as_str().unwrap_or_default().to_owned())
+    });
+    let wrong: Vec<_> = ends
+        .iter()
+        .zip(KERNELS)
+        .filter(|((_, end, said), (_, class, words))| end != class || !said.contains(words))
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:#?}\n{}", ran.told);
+    let compiled = workspace.record_on(class(), "add/shared_memory:compile").unwrap().outcome;
+    assert_eq!(compiled, Outcome::Rejected { class: "compile-error".to_owned() });
+}
+
+#[test]
+#[ignore = "needs a CUDA device: tests/gpu.sh runs it"]
+fn work_that_is_left_to_a_stream_that_nothing_times_is_no_figure() {
+    let workspace = bad_workspace();
+    let ran = workspace.run(&["build", "--device", "cuda", "--op", "timed", "--phase", "bench"]);
+    assert_eq!(ran.code, Some(1), "{}", ran.told);
+    let failure = document(&workspace, "timed/stray_when_timed:bench", "failure");
+    assert!(failure["message"].as_str().unwrap().contains("went on after the stream"), "{failure:#}");
+    assert_eq!(document(&workspace, "timed/stray_when_timed:check", "verdict")["verdict"], PASSED);
+    assert!(document(&workspace, "timed/right:bench", "bench")["final_ms"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+#[ignore = "needs a CUDA device: tests/gpu.sh runs it"]
+fn two_workspaces_take_turns_on_a_device_and_an_endless_kernel_gives_it_back() {
+    let (holder, waiter) = (bad_workspace(), bad_workspace());
+    let compiled = waiter.run(&["build", "--device", "cuda", "add/right:compile"]);
+    assert_eq!(compiled.code, Some(0), "{}", compiled.told);
+    let mut holding = holder.command(&["build", "--device", "cuda", "endless/endless:check"]);
+    let mut holding = holding.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_until_locked(&holder);
+    let mut waiting = waiter.command(&["build", "--device", "cuda", "add/right:check"]);
+    let ended = finished({
+        waiting.env("T2T_LOCK_DIR", holder.path("locks"));
+        waiting
+    });
+    assert_eq!(holding.wait().unwrap().code(), Some(1));
+    assert_eq!(document(&holder, "endless/endless:check", "verdict")["class"], "timeout");
+    assert_eq!(ended.code, Some(0), "{}", ended.told);
+    let place = holder.root().to_str().unwrap();
+    let told = ended.told.lines().find(|line| line.contains("pid")).unwrap_or_default();
+    assert!(told.contains(&holding.id().to_string()) && told.contains(place), "{}", ended.told);
+}
+
+/// Waits until a device's lock names `workspace`.
+fn wait_until_locked(workspace: &Workspace) {
+    let place = workspace.root().to_str().unwrap();
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_mins(1) {
+        let files = fs::read_dir(workspace.path("locks")).into_iter().flatten().flatten();
+        if files.into_iter().any(|file| fs::read_to_string(file.path()).is_ok_and(|text| text.contains(place))) {
+            return;
+        }
+        thread::sleep(Duration::from_millis(20));
     }
-    assert_eq!(document(&workspace, "softmax/v1_baseline:check", "verdict")["verdict"], "passed");
+    panic!("no device was locked");
+}
+
+#[test]
+#[ignore = "needs a CUDA device: tests/gpu.sh runs it"]
+fn doctor_says_what_holds_kernels_in() {
+    let workspace = bad_workspace();
+    let ran = workspace.run(&["doctor"]);
+    let found = device::devices(None, None);
+    let locks = workspace.path("locks");
+    let wanted = ["sandbox: landlock", "seccomp", "/dev/nvidia*", &found[0].uuid, locks.to_str().unwrap()];
+    let missing: Vec<_> = wanted.iter().filter(|part| !ran.out.contains(**part)).collect();
+    assert!(missing.is_empty(), "{missing:?} in\n{}", ran.out);
 }

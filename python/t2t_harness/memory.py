@@ -1,0 +1,22 @@
+"""Whose doing it is that a device has no memory left: the kernel's that asked for it, or that of others who hold it."""
+
+from __future__ import annotations
+
+from t2t_harness import failure
+
+OWN_CONTEXT = 2 << 30
+"""Bytes that CUDA itself may take for this process beside what torch asked for; it is less than 1 GiB on an H200."""
+
+
+def raise_if_others_hold_it(error: BaseException) -> None:
+    """Raises `error` again if it says that the device has no memory left and other processes hold some: the machine failed, not the kernel."""
+    if failure.is_device_memory(failure.chain(error)[-1]) and held_by_others() > OWN_CONTEXT:
+        raise error
+
+
+def held_by_others() -> int:
+    """Returns how many bytes of the present device are in use and were not asked for by this process's torch."""
+    import torch
+
+    free, total = torch.cuda.mem_get_info()
+    return int(total - free - torch.cuda.memory_reserved())

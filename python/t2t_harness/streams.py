@@ -1,0 +1,85 @@
+"""Whether the work of a call belongs to the stream that it was called on, as the work of torch's own functions does.
+
+A caller waits for its own stream alone, and so do the events that time a call. A wrapper may use other streams if they wait for the caller's
+stream first and it waits for them afterwards. What does not wait is usually lucky, so a check takes the luck away: a launch on another stream
+is held up, and so are the inputs. torch is imported only inside functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+HELD_UP = 40_000_000
+"""Cycles for which a launch on another stream is held up: 20 ms or more, longer than a wrapper takes to return."""
+
+CALLS = 8
+"""Calls in a row after which it is seen whether work goes on when their stream has finished."""
+
+SERIES = 3
+
+SHARE = 0.25
+"""Share of a series that may pass between the end of its stream and the end of the device's work; asking takes a few microseconds."""
+
+
+def current() -> int:
+    """Returns the handle of the stream that calls of this thread go to."""
+    import torch
+
+    return int(torch.cuda.current_stream().cuda_stream)
+
+
+def hold_up_elsewhere(home: int) -> bool:
+    """Keeps the present stream busy for a while if it is not `home`, and returns whether it did."""
+    import torch
+
+    if current() == home:
+        return False
+    torch.cuda._sleep(HELD_UP)  # type: ignore[no-untyped-call]
+    return True
+
+
+def come_late(given: Mapping[str, torch.Tensor]) -> None:
+    """Makes the values of `given` arrive on the present stream only after a launch that was held up would have read them; until then they are
+    others. Leaves alone what cannot be written in place."""
+    import torch
+
+    with torch.no_grad():
+        writable = [value for value in given.values() if value.numel() and not is_expanded(value)]
+        kept = [value.clone() for value in writable]
+        for value in writable:
+            value.fill_(float("nan") if value.is_floating_point() else 0)
+        torch.cuda.synchronize()
+        torch.cuda._sleep(3 * HELD_UP)  # type: ignore[no-untyped-call]
+        for value, right in zip(writable, kept, strict=True):
+            value.copy_(right)
+
+
+def is_expanded(value: torch.Tensor) -> bool:
+    """Tells whether elements of `value` share memory."""
+    return any(stride == 0 and length > 1 for stride, length in zip(value.stride(), value.shape, strict=True))
+
+
+def outlasts(call: Callable[[], Any], counter: Callable[[], float]) -> bool:
+    """Tells whether the device still works for calls in a row when the stream that they were made on has finished.
+
+    Calls that take the device less time than the host needs to make them show nothing.
+    """
+    return min(share_after(call, counter) for _ in range(SERIES)) > SHARE
+
+
+def share_after(call: Callable[[], Any], counter: Callable[[], float]) -> float:
+    """Returns the share of the time of a series of calls that passes after their stream has finished."""
+    import torch
+
+    torch.cuda.synchronize()
+    begun = counter()
+    for _ in range(CALLS):
+        call()
+    torch.cuda.current_stream().synchronize()
+    own = counter()
+    torch.cuda.synchronize()
+    return (counter() - own) / (counter() - begun)
