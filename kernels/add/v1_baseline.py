@@ -36,7 +36,7 @@ def triton_add(input: torch.Tensor, other: torch.Tensor | float, *, alpha: float
     if not isinstance(other, torch.Tensor):
         other = torch.full((), other, dtype=dtype, device=input.device)
     x, y = (operand.contiguous() for operand in torch.broadcast_tensors(input, other))
-    out = torch.empty(x.shape, dtype=dtype, device=x.device)
+    out = torch.empty_like(x, dtype=dtype)
     if out.numel() > 0:
         grid = (triton.cdiv(out.numel(), BLOCK_SIZE),)
         add_kernel[grid](x, y, out, out.numel(), float(alpha), BLOCK_SIZE=BLOCK_SIZE, num_warps=4)

@@ -47,7 +47,7 @@ def triton_gelu(input: torch.Tensor, approximate: str = "none") -> torch.Tensor:
     if approximate not in ("none", "tanh"):
         raise ValueError(f"approximate must be `none` or `tanh`, not `{approximate}`")
     x = input.contiguous()
-    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    out = torch.empty_like(x)
     if out.numel() > 0:
         grid = (triton.cdiv(out.numel(), BLOCK_SIZE),)
         gelu_kernel[grid](

@@ -115,10 +115,10 @@ def triton_layernorm(
         raise ValueError(
             f"input of shape {tuple(input.shape)} does not end in normalized_shape {tuple(normalized_shape)}"
         )
-    out = torch.empty(input.shape, dtype=input.dtype, device=input.device)
+    x = input.contiguous()
+    out = torch.empty_like(x)
     if out.numel() == 0:
         return out
-    x = input.contiguous()
     weight = None if weight is None else weight.contiguous()
     bias = None if bias is None else bias.contiguous()
     M = out.numel() // N

@@ -38,41 +38,29 @@ import torch
 import triton
 import triton.language as tl
 
-MIN_TILE = 1024
+MIN_TILE = 256
 MAX_TILE = 16384
 LONG_ROW_TILE = 4096
-
-CONFIGS = [
-    triton.Config({"TILES_PER_PROGRAM": 1}, num_warps=4),
-    triton.Config({"TILES_PER_PROGRAM": 4}, num_warps=4),
-    triton.Config({"TILES_PER_PROGRAM": 1}, num_warps=8),
-    triton.Config({"TILES_PER_PROGRAM": 4}, num_warps=8),
-]
+WARP_TILE = 256
 
 
-@triton.autotune(configs=CONFIGS, key=["M", "N"])
-@triton.jit(do_not_specialize=["TILES_PER_PROGRAM"])
-def layernorm_kernel(
-    x_ptr, w_ptr, b_ptr, out_ptr, M, N, eps, TILES_PER_PROGRAM, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr
-):
+@triton.jit
+def layernorm_kernel(x_ptr, w_ptr, b_ptr, out_ptr, M, N, eps, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
+    rows = tl.program_id(0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
     cols = tl.arange(0, BLOCK_N)
-    first_row = tl.program_id(0).to(tl.int64) * (BLOCK_M * TILES_PER_PROGRAM)
-    last_row = tl.minimum(first_row + BLOCK_M * TILES_PER_PROGRAM, M)
-    for tile_row in range(first_row, last_row, BLOCK_M):
-        rows = tile_row + tl.arange(0, BLOCK_M)
-        mask = (rows[:, None] < M) & (cols[None, :] < N)
-        offsets = rows[:, None] * N + cols[None, :]
-        first = tl.load(x_ptr + rows * N, mask=rows < M).to(tl.float32)[:, None]
-        x = tl.load(x_ptr + offsets, mask=mask, eviction_policy="evict_first").to(tl.float32)
-        shifted = tl.where(mask, x - first, 0.0)
-        centered = tl.where(mask, shifted - tl.sum(shifted, axis=1, keep_dims=True) / N, 0.0)
-        variance = tl.sum(centered * centered, axis=1, keep_dims=True) / N
-        y = centered * tl.rsqrt(variance + eps)
-        if w_ptr is not None:
-            y *= tl.load(w_ptr + cols, mask=cols < N, eviction_policy="evict_last").to(tl.float32)[None, :]
-        if b_ptr is not None:
-            y += tl.load(b_ptr + cols, mask=cols < N, eviction_policy="evict_last").to(tl.float32)[None, :]
-        tl.store(out_ptr + offsets, y, mask=mask)
+    mask = (rows[:, None] < M) & (cols[None, :] < N)
+    offsets = rows[:, None] * N + cols[None, :]
+    first = tl.load(x_ptr + rows * N, mask=rows < M).to(tl.float32)[:, None]
+    x = tl.load(x_ptr + offsets, mask=mask).to(tl.float32)
+    shifted = tl.where(mask, x - first, 0.0)
+    centered = tl.where(mask, shifted - tl.sum(shifted, axis=1, keep_dims=True) / N, 0.0)
+    variance = tl.sum(centered * centered, axis=1, keep_dims=True) / N
+    y = centered * tl.rsqrt(variance + eps)
+    if w_ptr is not None:
+        y *= tl.load(w_ptr + cols, mask=cols < N).to(tl.float32)[None, :]
+    if b_ptr is not None:
+        y += tl.load(b_ptr + cols, mask=cols < N).to(tl.float32)[None, :]
+    tl.store(out_ptr + offsets, y, mask=mask)
 
 
 @triton.jit
@@ -84,7 +72,7 @@ def layernorm_long_row_kernel(x_ptr, w_ptr, b_ptr, out_ptr, N, eps, BLOCK_N: tl.
     lane_squares = tl.zeros((BLOCK_N,), tl.float32)
     for start in range(0, N, BLOCK_N):
         cols = start + tl.arange(0, BLOCK_N)
-        x = tl.load(x_ptr + row_offset + cols, mask=cols < N, eviction_policy="evict_last").to(tl.float32)
+        x = tl.load(x_ptr + row_offset + cols, mask=cols < N).to(tl.float32)
         delta = tl.where(cols < N, x - first - lane_mean, 0.0)
         step = delta / (start // BLOCK_N + 1)
         lane_mean += step
@@ -97,7 +85,7 @@ def layernorm_long_row_kernel(x_ptr, w_ptr, b_ptr, out_ptr, N, eps, BLOCK_N: tl.
 
     for start in range(0, N, BLOCK_N):
         cols = start + tl.arange(0, BLOCK_N)
-        x = tl.load(x_ptr + row_offset + cols, mask=cols < N, eviction_policy="evict_first").to(tl.float32)
+        x = tl.load(x_ptr + row_offset + cols, mask=cols < N).to(tl.float32)
         y = (x - first - mean) * rstd
         if w_ptr is not None:
             y *= tl.load(w_ptr + cols, mask=cols < N).to(tl.float32)
@@ -115,23 +103,22 @@ def triton_layernorm(
 ) -> torch.Tensor:
     """Returns `input` normalized over its trailing dims `normalized_shape`, times `weight`, plus `bias`."""
     N = math.prod(normalized_shape)
-    if tuple(input.shape[-len(normalized_shape) :]) != tuple(normalized_shape):
+    if input.shape[-len(normalized_shape) :] != tuple(normalized_shape):
         raise ValueError(
             f"input of shape {tuple(input.shape)} does not end in normalized_shape {tuple(normalized_shape)}"
         )
-    out = torch.empty(input.shape, dtype=input.dtype, device=input.device)
+    x = input.contiguous()
+    out = torch.empty_like(x)
     if out.numel() == 0:
         return out
-    x = input.contiguous()
     weight = None if weight is None else weight.contiguous()
     bias = None if bias is None else bias.contiguous()
     M = out.numel() // N
-    BLOCK_N = triton.next_power_of_2(N)
-    BLOCK_M = max(1, MIN_TILE // BLOCK_N)
+    BLOCK_N = 1 << (N - 1).bit_length()
     if BLOCK_N <= MAX_TILE:
-        layernorm_kernel[lambda meta: (triton.cdiv(M, BLOCK_M * meta["TILES_PER_PROGRAM"]),)](
-            x, weight, bias, out, M, N, eps, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N
-        )
+        BLOCK_M = max(1, MIN_TILE // BLOCK_N)
+        num_warps = min(BLOCK_M * BLOCK_N // WARP_TILE, 16)
+        layernorm_kernel[(-(-M // BLOCK_M),)](x, weight, bias, out, M, N, eps, BLOCK_M, BLOCK_N, num_warps=num_warps)
     else:
-        layernorm_long_row_kernel[(M,)](x, weight, bias, out, N, eps, BLOCK_N=LONG_ROW_TILE, num_warps=8)
+        layernorm_long_row_kernel[(M,)](x, weight, bias, out, N, eps, LONG_ROW_TILE, num_warps=8)
     return out

@@ -72,7 +72,7 @@ def triton_softmax(input: torch.Tensor, dim: int = -1, dtype: torch.dtype | None
     shape = input.shape or (1,)
     N, stride_n = shape[dim], math.prod(shape[dim % len(shape) + 1 :])
     x = input.contiguous()
-    out = torch.empty(x.shape, dtype=dtype or x.dtype, device=x.device)
+    out = torch.empty_like(x, dtype=dtype)
     if out.numel() == 0:
         return out
     n_rows = out.numel() // N

@@ -34,36 +34,22 @@ import torch
 import triton
 import triton.language as tl
 
-MIN_TILE = 1024
+MIN_TILE = 256
 MAX_TILE = 16384
 LONG_ROW_TILE = 4096
-
-CONFIGS = [
-    triton.Config({"TILES_PER_PROGRAM": 1}, num_warps=4),
-    triton.Config({"TILES_PER_PROGRAM": 4}, num_warps=4),
-    triton.Config({"TILES_PER_PROGRAM": 1}, num_warps=8),
-    triton.Config({"TILES_PER_PROGRAM": 4}, num_warps=8),
-]
+WARP_TILE = 256
 
 
-@triton.autotune(configs=CONFIGS, key=["n_rows", "N", "stride_n"])
-@triton.jit(do_not_specialize=["TILES_PER_PROGRAM"])
-def softmax_kernel(
-    x_ptr, out_ptr, n_rows, N, stride_n, TILES_PER_PROGRAM, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr
-):
+@triton.jit
+def softmax_kernel(x_ptr, out_ptr, n_rows, N, stride_n, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
+    rows = tl.program_id(0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
     cols = tl.arange(0, BLOCK_N)
-    col_offsets = cols.to(tl.int64) * stride_n
-    first_row = tl.program_id(0).to(tl.int64) * (BLOCK_M * TILES_PER_PROGRAM)
-    last_row = tl.minimum(first_row + BLOCK_M * TILES_PER_PROGRAM, n_rows)
-    for tile_row in range(first_row, last_row, BLOCK_M):
-        rows = tile_row + tl.arange(0, BLOCK_M)
-        mask = (rows[:, None] < n_rows) & (cols[None, :] < N)
-        row_offsets = rows // stride_n * N * stride_n + rows % stride_n
-        offsets = row_offsets[:, None] + col_offsets[None, :]
-        x = tl.load(x_ptr + offsets, mask=mask, other=float("-inf"), eviction_policy="evict_first")
-        x = x.to(out_ptr.dtype.element_ty).to(tl.float32)
-        numerator = tl.exp(x - tl.max(x, axis=1, keep_dims=True))
-        tl.store(out_ptr + offsets, numerator / tl.sum(numerator, axis=1, keep_dims=True), mask=mask)
+    mask = (rows[:, None] < n_rows) & (cols[None, :] < N)
+    row_offsets = rows // stride_n * N * stride_n + rows % stride_n
+    offsets = row_offsets[:, None] + cols[None, :].to(tl.int64) * stride_n
+    x = tl.load(x_ptr + offsets, mask=mask, other=float("-inf")).to(out_ptr.dtype.element_ty).to(tl.float32)
+    numerator = tl.exp(x - tl.max(x, axis=1, keep_dims=True))
+    tl.store(out_ptr + offsets, numerator / tl.sum(numerator, axis=1, keep_dims=True), mask=mask)
 
 
 @triton.jit
@@ -77,7 +63,7 @@ def softmax_long_row_kernel(x_ptr, out_ptr, n_rows, N, stride_n, BLOCK_M: tl.con
         cols = start + tl.arange(0, BLOCK_N)
         mask = (rows[:, None] < n_rows) & (cols[None, :] < N)
         offsets = row_offsets[:, None] + cols[None, :].to(tl.int64) * stride_n
-        x = tl.load(x_ptr + offsets, mask=mask, other=float("-inf"), eviction_policy="evict_last")
+        x = tl.load(x_ptr + offsets, mask=mask, other=float("-inf"))
         x = x.to(out_ptr.dtype.element_ty).to(tl.float32)
         new_max = tl.maximum(lane_max, x)
         shift = tl.where(new_max == float("-inf"), 0.0, new_max)
@@ -91,7 +77,7 @@ def softmax_long_row_kernel(x_ptr, out_ptr, n_rows, N, stride_n, BLOCK_M: tl.con
         cols = start + tl.arange(0, BLOCK_N)
         mask = (rows[:, None] < n_rows) & (cols[None, :] < N)
         offsets = row_offsets[:, None] + cols[None, :].to(tl.int64) * stride_n
-        x = tl.load(x_ptr + offsets, mask=mask, other=float("-inf"), eviction_policy="evict_first")
+        x = tl.load(x_ptr + offsets, mask=mask, other=float("-inf"))
         x = x.to(out_ptr.dtype.element_ty).to(tl.float32)
         tl.store(out_ptr + offsets, tl.exp(x - row_max) / row_sum, mask=mask)
 
@@ -101,18 +87,17 @@ def triton_softmax(input: torch.Tensor, dim: int = -1, dtype: torch.dtype | None
     shape = input.shape or (1,)
     N, stride_n = shape[dim], math.prod(shape[dim % len(shape) + 1 :])
     x = input.contiguous()
-    out = torch.empty(x.shape, dtype=dtype or x.dtype, device=x.device)
+    out = torch.empty_like(x, dtype=dtype)
     if out.numel() == 0:
         return out
     n_rows = out.numel() // N
-    BLOCK_N = triton.next_power_of_2(N)
+    BLOCK_N = 1 << (N - 1).bit_length()
     BLOCK_M = max(1 if stride_n == 1 else 16, MIN_TILE // BLOCK_N)
-    if BLOCK_M * BLOCK_N <= MAX_TILE:
-        softmax_kernel[lambda meta: (triton.cdiv(n_rows, BLOCK_M * meta["TILES_PER_PROGRAM"]),)](
-            x, out, n_rows, N, stride_n, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N
-        )
+    grid = (-(-n_rows // BLOCK_M),)
+    tile = BLOCK_M * BLOCK_N
+    if tile <= MAX_TILE:
+        num_warps = min(tile // WARP_TILE, 16)
+        softmax_kernel[grid](x, out, n_rows, N, stride_n, BLOCK_M, BLOCK_N, num_warps=num_warps)
     else:
-        grid = (triton.cdiv(n_rows, BLOCK_M),)
-        BLOCK_N = LONG_ROW_TILE // BLOCK_M
-        softmax_long_row_kernel[grid](x, out, n_rows, N, stride_n, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, num_warps=8)
+        softmax_long_row_kernel[grid](x, out, n_rows, N, stride_n, BLOCK_M, LONG_ROW_TILE // BLOCK_M, num_warps=8)
     return out
