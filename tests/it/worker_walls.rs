@@ -56,6 +56,9 @@ def surroundings(arguments):
         "path": sys.path,
     }
 
+def cores(arguments):
+    return {"cores": sorted(os.sched_getaffinity(0)), "nice": os.nice(0)}
+
 def names_its_thread(arguments):
     return attempt(lambda: open("/proc/self/task/" + str(os.getpid()) + "/comm", "w").write("kernel"))
 
@@ -224,6 +227,21 @@ fn opened_and_probed_files_are_reported_relative_to_the_root() {
         assert_eq!(finished.opened, expected);
     }
     assert!(bench.path("kernels/__pycache__").exists());
+}
+
+#[test]
+fn a_child_runs_on_its_cores_and_gives_way_and_the_next_has_all_again() {
+    let bench = Bench::new(MODULE);
+    let server = bench.start();
+    let free = reply(&server.run(bench.request(1, "cores"))).clone();
+    let all: Vec<usize> = serde_json::from_value(free["cores"].clone()).unwrap();
+    let mut request = bench.request(2, "cores");
+    // A core that is none does not count.
+    (request.limits.cores, request.limits.nice) = (Some(vec![all[0], 100_000]), Some(10));
+    assert_eq!(*reply(&server.run(request)), json!({"cores": [all[0]], "nice": 10}));
+    let mut request = bench.request(3, "cores");
+    request.limits.cores = Some(vec![100_000]);
+    assert_eq!(*reply(&server.run(request)), free);
 }
 
 #[test]

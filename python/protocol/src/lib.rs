@@ -24,4 +24,5 @@ pub use request::{Limits, Request, Sandbox};
 ///
 /// History:
 /// - 1: hello, run, cancel, shutdown; started, finished, unfit.
-pub const VERSION: u32 = 1;
+/// - 2: limits name the cores of a child and its niceness.
+pub const VERSION: u32 = 2;

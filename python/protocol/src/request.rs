@@ -41,13 +41,26 @@ pub struct Limits {
     pub output_bytes: Option<u64>,
     /// Bytes of the reply, encoded.
     pub reply_bytes: u64,
+    /// The cores that it runs on, as the kernel numbers them; `None` leaves it those of the server. Cores that the server may not use do
+    /// not count, and where none is left the child keeps the server's.
+    pub cores: Option<Vec<usize>>,
+    /// How much it gives way to others, 0 to 19; `None` leaves it the server's niceness.
+    pub nice: Option<i32>,
 }
 
 impl Limits {
     /// Limits the time alone; a reply may have 16 MiB.
     #[must_use]
     pub fn wall(milliseconds: u64) -> Self {
-        Self { wall_ms: milliseconds, cpu_ms: None, memory_bytes: None, output_bytes: None, reply_bytes: 16 << 20 }
+        Self {
+            wall_ms: milliseconds,
+            cpu_ms: None,
+            memory_bytes: None,
+            output_bytes: None,
+            reply_bytes: 16 << 20,
+            cores: None,
+            nice: None,
+        }
     }
 }
 

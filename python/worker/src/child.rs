@@ -12,6 +12,7 @@ use std::{
 };
 
 use nix::{
+    sched::{CpuSet, sched_setaffinity},
     sys::{
         prctl::set_pdeathsig,
         resource::{Resource, getrlimit, setrlimit},
@@ -174,6 +175,7 @@ fn settle(plan: Plan<'_>) -> Result<(), String> {
     take_descriptors(plan.stdout, plan.stderr, plan.reply, plan.secret)?;
     own_signals()?;
     set_limits(request)?;
+    move_to_cores(request);
     let scratch = Path::new(&request.scratch);
     chdir(scratch).map_err(|error| format!("scratch folder `{}`: {error}", request.scratch))?;
     match &request.sandbox {
@@ -236,6 +238,22 @@ fn set_limits(request: &Request) -> Result<(), String> {
         lower(Resource::RLIMIT_DATA, kin::own_data().saturating_add(bytes).saturating_add(RESERVED))?;
     }
     Ok(())
+}
+
+/// Takes the child to its cores, with all threads that it will start. What the kernel refuses costs time at most, so it is no error.
+fn move_to_cores(request: &Request) {
+    if let Some(cores) = &request.limits.cores {
+        let mut set = CpuSet::new();
+        // A number beyond what a set can hold is no core that the server may use.
+        for core in cores {
+            let _ = set.set(*core);
+        }
+        sched_setaffinity(Pid::from_raw(0), &set).ok();
+    }
+    if let Some(nice) = request.limits.nice {
+        // SAFETY: setpriority takes three numbers; 0 is this process.
+        unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
+    }
 }
 
 fn lower(resource: Resource, value: u64) -> Result<(), String> {
