@@ -133,7 +133,7 @@ struct Targets {
 struct BuildArguments {
     #[command(flatten)]
     targets: Targets,
-    /// How many actions run at once on the CPU (default: the number of cores)
+    /// How many actions run at once on the CPU (default: the number of cores that are not reserved for devices)
     #[arg(long, short, value_name = "N")]
     jobs: Option<usize>,
     /// Run what is named, whatever is known
@@ -151,6 +151,9 @@ struct BuildArguments {
     /// Run no child: what has no result that stands is listed with the reasons, and the exit code is 1
     #[arg(long, conflicts_with_all = ["force", "dry_run"])]
     require_cached: bool,
+    /// Measure the variants of one op on whichever device is free, where there are several
+    #[arg(long)]
+    any_device: bool,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

@@ -3,10 +3,14 @@
 //! It also owns the locks that keep two t2t processes from one device. It does not know what runs on a device.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::fs;
@@ -123,39 +127,156 @@ pub fn plain_id(name: &str) -> String {
     name.chars().map(plain).collect()
 }
 
+/// Who holds a device: what stands in its lock file, for whoever waits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Holder {
+    /// The process.
+    pub pid: u32,
+    /// The action.
+    pub target: String,
+    /// The workspace.
+    pub workspace: String,
+    /// Since when, as in `2026-11-21T23:30:00Z`.
+    pub since: String,
+}
+
+/// The longest lock file that is read, in bytes. Any user may write to it.
+const LONGEST: usize = 4096;
+
+impl Holder {
+    /// Returns what a lock file says; None where it says nothing that can be read.
+    fn read(path: &Path) -> Option<Self> {
+        let bytes = fs::read(path).ok().filter(|bytes| bytes.len() <= LONGEST)?;
+        let holder: Self = serde_json::from_slice(&bytes).ok()?;
+        let is_plain = |text: &str| !text.chars().any(char::is_control);
+        [&holder.target, &holder.workspace, &holder.since].iter().all(|text| is_plain(text)).then_some(holder)
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pid {}, {} in {}, since {}", self.pid, self.target, self.workspace, self.since)
+    }
+}
+
 /// The lock of one device, held until it is dropped.
 #[derive(Debug)]
 pub struct DeviceLock {
-    _file: File,
+    file: File,
+    path: PathBuf,
 }
 
+/// How often whoever waits looks whether to go on.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// After how many looks whoever still waits is told again for whom: a minute.
+const LOOKS: u64 = 600;
+
+/// How many looks a holder has to sign the lock before it is told of without its name.
+const GRACE: u64 = 3;
+
 impl DeviceLock {
-    /// Takes the lock of the device `uuid` for `who`. Where another process holds it, `waiting` is told who, once, and the call waits.
-    #[expect(clippy::disallowed_methods, reason = "the lock is the open file")]
-    pub fn take(folder: &Path, uuid: &str, who: &str, waiting: impl FnOnce(&str)) -> io::Result<Self> {
+    /// Takes the lock of the device `uuid`, signed by what `who` says then. Where another holds it, the call waits; `waiting` is told for whom, soon and then once
+    /// a minute. None where `stopped` says so first.
+    pub fn take(
+        folder: &Path,
+        uuid: &str,
+        who: impl FnOnce() -> Holder,
+        mut waiting: impl FnMut(&str),
+        stopped: impl Fn() -> bool,
+    ) -> io::Result<Option<Self>> {
         let path = folder.join(format!("{uuid}.lock"));
-        let file = match File::open(&path) {
-            Ok(file) => file,
-            Err(_) => make_for_all(&path)?,
-        };
+        let file = open_for_all(&path)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                waiting(&holder(&path));
-                file.lock()?;
+                let taken = lock_apart(&file)?;
+                let (mut looks, mut was_told) = (0, false);
+                loop {
+                    match taken.recv_timeout(LOOK) {
+                        Ok(result) => break result?,
+                        Err(_) if stopped() => return Ok(None),
+                        Err(_) => looks += 1,
+                    }
+                    if looks % LOOKS == 0 || (!was_told && (looks >= GRACE || Holder::read(&path).is_some())) {
+                        waiting(&told(&file, &path));
+                        was_told = true;
+                    }
+                }
             }
             Err(TryLockError::Error(error)) => return Err(error),
         }
         // Who holds it is a courtesy: another user's file may refuse the line, and the lock holds all the same.
-        let signed = OpenOptions::new().write(true).truncate(true).open(&path);
-        let _ = signed.and_then(|mut file| writeln!(file, "{who}"));
-        Ok(Self { _file: file })
+        let signed = truncated(&path);
+        let line = serde_json::to_string(&who()).unwrap_or_default();
+        let _ = signed.and_then(|mut file| writeln!(file, "{line}"));
+        Ok(Some(Self { file, path }))
     }
 }
 
-fn holder(path: &Path) -> String {
-    let text = fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).trim_end().to_owned());
-    text.ok().filter(|text| !text.is_empty()).unwrap_or_else(|| "another t2t".to_owned())
+impl Drop for DeviceLock {
+    fn drop(&mut self) {
+        // The name goes before the lock does, so that nobody is told of a holder that has gone.
+        let _ = truncated(&self.path);
+        let _ = self.file.unlock();
+    }
+}
+
+/// Waits for a lock on a thread of its own, which outlives a call that gives up: where it gets the lock then, it lets go of it at once.
+#[expect(clippy::disallowed_methods, reason = "a wait for a lock has no time limit")]
+fn lock_apart(file: &File) -> io::Result<Receiver<io::Result<()>>> {
+    let copy = file.try_clone()?;
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || sender.send(copy.lock()));
+    Ok(receiver)
+}
+
+/// Returns who holds a lock, in words: what the lock file says as far as the kernel's list of locks bears it out.
+fn told(file: &File, path: &Path) -> String {
+    let claimed = Holder::read(path);
+    match (locker(file), claimed) {
+        (Some(pid), Some(holder)) if holder.pid == pid => holder.to_string(),
+        (Some(pid), _) => format!("pid {pid}, which has not signed the lock"),
+        (None, Some(holder)) if !is_seen(holder.pid) => {
+            format!("{holder} (no such process is seen here: it runs in another container, or could not sign the lock)")
+        }
+        (None, Some(holder)) => holder.to_string(),
+        (None, None) => "a process that the lock does not name".to_owned(),
+    }
+}
+
+fn is_seen(pid: u32) -> bool {
+    fs::folder_time(Path::new(&format!("/proc/{pid}"))).is_some()
+}
+
+/// Returns the process that holds the lock of `file`, where the kernel tells.
+fn locker(file: &File) -> Option<u32> {
+    use std::os::unix::fs::MetadataExt;
+    let inode = file.metadata().ok()?.ino();
+    let locks = fs::read(Path::new("/proc/locks")).ok()?;
+    locker_in(&String::from_utf8_lossy(&locks), inode)
+}
+
+/// Reads lines as in `3: FLOCK  ADVISORY  WRITE 1234 00:1f:567 0 EOF`; those that wait have an arrow before the kind.
+fn locker_in(locks: &str, inode: u64) -> Option<u32> {
+    let held = locks.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let mut holders = held.filter_map(|words| match words[..] {
+        [_, "FLOCK", _, _, pid, place, ..] if place.rsplit(':').next()?.parse() == Ok(inode) => pid.parse().ok(),
+        _ => None,
+    });
+    holders.find(|pid| *pid > 0)
+}
+
+#[expect(clippy::disallowed_methods, reason = "the lock is the open file")]
+fn truncated(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).truncate(true).open(path)
+}
+
+/// Opens a lock file, without creating it first: so a file of another user will do.
+#[expect(clippy::disallowed_methods, reason = "the lock is the open file")]
+fn open_for_all(path: &Path) -> io::Result<File> {
+    File::open(path).or_else(|_| make_for_all(path))
 }
 
 /// Makes a lock file that every user of the machine may open.
@@ -195,4 +316,36 @@ fn shared_folder(path: &Path) -> io::Result<()> {
     }
     fs::make_folder(path)?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o1777))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOCKS: &str = "1: POSIX  ADVISORY  WRITE 11 00:1f:77 0 EOF\n2: FLOCK  ADVISORY  WRITE 22 00:1f:77 0 EOF\n2: -> FLOCK  ADVISORY  WRITE 33 00:1f:77 0 EOF\n3: FLOCK  ADVISORY  WRITE 0 00:1f:88 0 EOF\n";
+
+    #[test]
+    fn the_kernels_list_of_locks_tells_who_holds_one_and_not_who_waits() {
+        assert_eq!([77, 88, 99].map(|inode| locker_in(LOCKS, inode)), [Some(22), None, None]);
+    }
+
+    #[test]
+    fn what_a_lock_file_says_is_taken_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let said = |text: &[u8]| {
+            fs::write(&path, text).unwrap();
+            Holder::read(&path)
+        };
+        let line = r#"{"pid":12,"target":"add:baseline","workspace":"/w","since":"2026-11-21T23:30:00Z"}"#;
+        assert_eq!(
+            said(line.as_bytes()).unwrap().to_string(),
+            "pid 12, add:baseline in /w, since 2026-11-21T23:30:00Z"
+        );
+        assert_eq!(said(line.replace("/w", "\\u001b[2J").as_bytes()), None);
+        assert_eq!(said(line.replace("/w", &"w".repeat(LONGEST)).as_bytes()), None);
+        for garbage in [&b""[..], b"pid 1", b"\xff\xfe", b"[]", &line.as_bytes()[..40]] {
+            assert_eq!(said(garbage), None);
+        }
+    }
 }

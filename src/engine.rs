@@ -6,7 +6,7 @@
     reason = "the engine runs the threads of actions, and takes the time of those that need none"
 )]
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -14,19 +14,23 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::action::Lane;
+use crate::cores::{self, Shares};
 use crate::decide::History;
-use crate::device::DeviceLock;
+use crate::device::{DeviceLock, Holder};
 use crate::digest::Digest;
 use crate::engine::perform::{Job, Performed, perform};
 use crate::engine::request::{Given, Requests};
 use crate::event::Event;
 use crate::explain;
+use crate::figures;
 use crate::fs;
 use crate::graph::{Index, Wanted};
 use crate::interrupt::Interrupt;
 use crate::manifest::Manifest;
 use crate::schedule::{Schedule, Settled, Step};
 use crate::session::Session;
+use crate::spans::{self, Span, Times};
 use crate::store::cas::{Cas, Unavailable};
 use crate::store::journal::Journal;
 
@@ -35,18 +39,23 @@ mod evidence;
 mod keep;
 mod lanes;
 pub mod local;
+mod order;
 pub mod perform;
+mod queue;
 pub mod request;
 
-use self::lanes::Lanes;
+use self::lanes::{Lanes, Slot};
+use self::order::{Binding, Work};
 
 /// How a build is run.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// How many slots the CPU lane has.
     pub jobs: usize,
-    /// How many cores the machine has.
-    pub cores: usize,
+    /// How the machine's cores are shared.
+    pub shares: Shares,
+    /// Whether an op may be measured on several devices.
+    pub any_device: bool,
     /// What happens after a rejection.
     pub after_rejection: AfterRejection,
     /// What may be run in children.
@@ -204,6 +213,13 @@ struct Run<'a> {
     schedule: Schedule<'a>,
     lanes: Lanes,
     queue: BTreeSet<Index>,
+    wanted: Vec<bool>,
+    binding: Binding,
+    /// By op: what its analysis says it asks of a device at each size.
+    work: BTreeMap<String, Vec<Work>>,
+    /// By lane of a device: its actions, and when they had it.
+    used: BTreeMap<String, (Vec<Times>, Vec<Span>)>,
+    since: Instant,
     pending: HashMap<Index, Pending>,
     words: (Sender<Word>, Receiver<Word>),
     scratch: PathBuf,
@@ -225,6 +241,7 @@ impl<'a> Run<'a> {
         wanted: Wanted,
         emit: &'a mut dyn FnMut(Event),
     ) -> Self {
+        let devices = session.devices.iter().map(|device| device.uuid.clone()).collect();
         Self {
             session,
             history,
@@ -233,9 +250,14 @@ impl<'a> Run<'a> {
             settings,
             interrupt,
             emit,
+            wanted: wanted.wanted.clone(),
             schedule: Schedule::new(&session.graph, wanted),
-            lanes: Lanes::new(settings.jobs, session.devices.iter().map(|device| device.uuid.clone()).collect()),
+            lanes: Lanes::new(settings.jobs, devices, settings.shares.clone()),
             queue: BTreeSet::new(),
+            binding: Binding::new(session.devices.len(), settings.any_device),
+            work: BTreeMap::new(),
+            used: BTreeMap::new(),
+            since: Instant::now(),
             pending: HashMap::new(),
             words: channel(),
             scratch: session.cache.join("scratch").join(std::process::id().to_string()),
@@ -256,6 +278,7 @@ impl<'a> Run<'a> {
             ended
         })?;
         let _ = fs::remove(&self.scratch);
+        self.tell_used();
         // The logs in the workspace are those of this machine's own device.
         if !self.interrupt.is_set() && !self.session.is_elsewhere {
             self.derive()?;
@@ -290,6 +313,7 @@ impl<'a> Run<'a> {
                 Ok(Word::Waiting { what, holder }) => (self.emit)(Event::Waiting { what, holder }),
                 Ok(Word::Done(index, performed)) => {
                     self.lanes.free(index);
+                    self.count_use(index, &performed);
                     self.keep(index, &performed)?;
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -372,7 +396,7 @@ impl<'a> Run<'a> {
         (self.emit)(Event::ActionStarted { target, lane: pending.lane.clone(), why: pending.why.clone() });
     }
 
-    /// Starts what is queued and finds a free slot, in the declared order.
+    /// Starts what is queued and finds a free slot.
     fn start_queued<'scope>(&mut self, scope: &'scope std::thread::Scope<'scope, '_>) -> Result<(), Stop>
     where
         'a: 'scope,
@@ -380,23 +404,45 @@ impl<'a> Run<'a> {
         if self.stopped {
             self.queue.clear();
         }
-        for index in self.queue.clone() {
-            let action = self.session.graph.action(index);
-            let Some(slot) = self.lanes.take(index, action.lane) else {
-                continue;
-            };
-            self.queue.remove(&index);
-            let given = self.given(index, slot.device.clone())?;
-            let job = self.requests().job(action, &given, self.scratch.join(index.number().to_string()));
+        while let Some((index, slot)) = self.next_queued()? {
+            let job = self.job(index, &slot)?;
             self.pending.get_mut(&index).expect("what is queued is pending").lane = slot.name;
             self.tell_started(index);
-            let (pool, words, locks) = (&self.session.pool, self.words.0.clone(), self.settings.locks.clone());
+            let (pool, interrupt) = (&self.session.pool, self.interrupt);
+            let (words, locks) = (self.words.0.clone(), self.settings.locks.clone());
             scope.spawn(move || {
-                let performed = locked(&job, &locks, &words, || perform(&job, pool));
+                let performed = locked(&job, &locks, &words, interrupt, || perform(&job, pool));
                 let _ = words.send(Word::Done(index, Box::new(performed)));
             });
         }
         Ok(())
+    }
+
+    fn job(&self, index: Index, slot: &Slot) -> Result<Job, Stop> {
+        let given =
+            Given { cores: slot.cores.clone(), processes: self.processes(), ..self.given(index, slot.device.clone())? };
+        let scratch = self.scratch.join(index.number().to_string());
+        Ok(self.requests().job(self.session.graph.action(index), &given, scratch))
+    }
+
+    /// Adds an action that has ended to what its device did.
+    fn count_use(&mut self, index: Index, performed: &Performed) {
+        if self.session.graph.action(index).lane == Lane::Device {
+            let end = cores::monotonic();
+            let wall = u64::try_from(performed.wall.as_nanos()).unwrap_or(u64::MAX);
+            let (times, held) = self.used.entry(self.pending[&index].lane.clone()).or_default();
+            times.push(performed.times.clone());
+            held.push(Span { begin: end.saturating_sub(wall), end });
+        }
+    }
+
+    fn tell_used(&mut self) {
+        let wall = self.since.elapsed();
+        for (lane, (times, held)) in std::mem::take(&mut self.used) {
+            if let Some(used) = spans::used(&times, &held, wall) {
+                (self.emit)(Event::DeviceUsed { lane, used });
+            }
+        }
     }
 
     fn requests(&self) -> Requests<'_> {
@@ -405,7 +451,7 @@ impl<'a> Run<'a> {
             inventory: &self.session.inventory,
             root: &self.session.root,
             catalogue: &self.session.catalogue,
-            cores: self.settings.cores,
+            shares: &self.settings.shares,
             jobs: self.settings.jobs,
         }
     }
@@ -445,14 +491,26 @@ impl<'a> Run<'a> {
 }
 
 /// Runs `work` under the lock of the job's device, where it has one. Whoever waits says for whom.
-fn locked(job: &Job, locks: &Path, words: &Sender<Word>, work: impl FnOnce() -> Performed) -> Performed {
+fn locked(
+    job: &Job,
+    locks: &Path,
+    words: &Sender<Word>,
+    interrupt: &Interrupt,
+    work: impl FnOnce() -> Performed,
+) -> Performed {
     let Some(uuid) = &job.device else { return work() };
-    let who = format!("pid {}, {} in {}", std::process::id(), job.target, job.root.display());
+    let who = || Holder {
+        pid: std::process::id(),
+        target: job.target.to_string(),
+        workspace: job.root.to_string_lossy().into_owned(),
+        since: figures::moment(fs::now()),
+    };
     let waiting = |holder: &str| {
         let _ = words.send(Word::Waiting { what: format!("device {uuid}"), holder: holder.to_owned() });
     };
-    match DeviceLock::take(locks, uuid, &who, waiting) {
-        Ok(_lock) => work(),
+    match DeviceLock::take(locks, uuid, who, waiting, || interrupt.is_set()) {
+        Ok(Some(_lock)) => work(),
+        Ok(None) => Performed::lost("interrupted"),
         Err(error) => Performed::lost(format!("cannot lock device {uuid}: {error}")),
     }
 }

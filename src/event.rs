@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::action::Target;
 use crate::record::Outcome;
+use crate::spans::{Times, Use, milliseconds};
 
 /// One thing that happened in a build, in the order in which it did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,6 +42,9 @@ pub enum Event {
         /// How long it ran, in milliseconds.
         #[serde(rename = "wall_ms", with = "milliseconds")]
         wall: Duration,
+        /// When its children ran and its device worked; nothing where it had no child.
+        #[serde(default, skip_serializing_if = "Times::is_empty")]
+        times: Times,
     },
     /// An action's last result stands.
     ActionFresh {
@@ -92,6 +96,14 @@ pub enum Event {
         /// Who holds it.
         holder: String,
     },
+    /// Nothing more runs on a device: how it was used.
+    DeviceUsed {
+        /// Its lane.
+        lane: String,
+        /// How.
+        #[serde(flatten)]
+        used: Use,
+    },
     /// The build is over.
     Finished {
         /// What became of the actions.
@@ -119,20 +131,6 @@ pub struct Tally {
     pub lost: usize,
 }
 
-mod milliseconds {
-    use std::time::Duration;
-
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub fn serialize<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_u64(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-        u64::deserialize(deserializer).map(Duration::from_millis)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -145,6 +143,7 @@ mod tests {
             lane: "interpreter".to_owned(),
             outcome: Outcome::Rejected { class: "mismatch".to_owned() },
             wall: Duration::from_millis(1_200),
+            times: Times::default(),
         };
         let line = serde_json::to_string(&event).unwrap();
         assert_eq!(

@@ -52,6 +52,26 @@ pub fn scaled(value: f64) -> String {
     format!("{scaled:.*} {name}", decimals(scaled, 3))
 }
 
+/// Returns a moment, in nanoseconds since 1970, as in `2026-11-21T23:30:00Z`.
+#[must_use]
+pub fn moment(nanoseconds: i64) -> String {
+    let seconds = nanoseconds.div_euclid(1_000_000_000);
+    let (mut days, time) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    let (mut year, mut month) = (1970, 0);
+    let is_leap = |year: i64| (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+    while days >= 365 + i64::from(is_leap(year)) {
+        days -= 365 + i64::from(is_leap(year));
+        year += 1;
+    }
+    let lengths = [31, 28 + i64::from(is_leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    while days >= lengths[month] {
+        days -= lengths[month];
+        month += 1;
+    }
+    let (hour, minute, second) = (time / 3600, time / 60 % 60, time % 60);
+    format!("{year}-{:02}-{:02}T{hour:02}:{minute:02}:{second:02}Z", month + 1, days + 1)
+}
+
 /// Returns a share of a whole, as in `95.8 %`.
 #[must_use]
 pub fn percent(share: f64) -> String {
@@ -126,5 +146,14 @@ mod tests {
     fn times_are_told_in_two_units_at_most() {
         let told = [0, 85, 1_234, 59_999, 200_000, 7_500_000].map(|ms| time(Duration::from_millis(ms)));
         assert_eq!(told, ["0 ms", "85 ms", "1.2 s", "59 s", "3 min 20 s", "2 h 5 min"]);
+    }
+
+    #[test]
+    fn moments_are_in_the_calendar() {
+        let of = |seconds: i64| moment(seconds * 1_000_000_000);
+        assert_eq!(of(0), "1970-01-01T00:00:00Z");
+        assert_eq!(of(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(of(1_795_303_805), "2026-11-21T23:30:05Z");
+        assert_eq!(of(1_735_689_599), "2024-12-31T23:59:59Z");
     }
 }

@@ -10,6 +10,7 @@ pub mod path;
 pub mod manifest;
 pub mod action;
 pub mod record;
+pub mod spans;
 pub mod event;
 pub mod problem;
 
@@ -36,6 +37,7 @@ pub mod store;
 pub mod results;
 pub mod git;
 pub mod worker;
+pub mod cores;
 pub mod device;
 pub mod toolchain;
 pub mod interrupt;

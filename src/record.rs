@@ -84,7 +84,7 @@ pub struct Record {
     pub deadline_ms: u64,
     /// How long it ran, in milliseconds.
     pub wall_ms: u64,
-    /// How long it held a device, in milliseconds.
+    /// How long a device worked for it, in milliseconds.
     pub device_ms: u64,
     /// What else is known of the run and is in no key: Python version, device, sandbox.
     pub circumstances: BTreeMap<String, String>,

@@ -59,6 +59,8 @@ pub struct Options {
     pub search: Option<OsString>,
     /// `$T2T_HARNESS`.
     pub harness: Option<PathBuf>,
+    /// `$T2T_DRIVER`: the folder in which NVIDIA's driver describes itself, where it is not the usual one.
+    pub driver: Option<PathBuf>,
     /// Whether the interpreter may be started to learn versions that are not known.
     pub probing: Probing,
 }
@@ -326,7 +328,7 @@ fn devices(options: &Options) -> Result<Vec<device::Device>, NoSession> {
     if options.device == DeviceChoice::Cpu {
         return Ok(Vec::new());
     }
-    let mut found = device::devices(options.visible.as_deref(), None);
+    let mut found = device::devices(options.visible.as_deref(), options.driver.as_deref());
     if let DeviceChoice::CudaNumber(number) = options.device {
         found.retain(|device| device.number == number);
     }

@@ -13,6 +13,7 @@ use console::Term;
 use super::error::CliError;
 use super::{BuildArguments, Common, context};
 use crate::action::{DeviceClass, Phase, Target};
+use crate::cores;
 use crate::device;
 use crate::engine::{self, AfterRejection, Children, Report, Settings};
 use crate::event::{Event, Tally};
@@ -173,10 +174,12 @@ fn short(revision: &str) -> String {
 }
 
 fn settings(arguments: &BuildArguments, session: &Session) -> Settings {
-    let cores = available_parallelism().map_or(1, usize::from);
+    let allowed = available_parallelism().map_or(1, usize::from);
+    let shares = cores::share(&cores::usable(), allowed, session.devices.len());
     Settings {
-        jobs: arguments.jobs.unwrap_or(cores).max(1),
-        cores,
+        jobs: arguments.jobs.unwrap_or(shares.left).max(1),
+        shares,
+        any_device: arguments.any_device,
         after_rejection: if arguments.fail_fast { AfterRejection::Stop } else { AfterRejection::GoOn },
         children: match (arguments.require_cached, session.is_elsewhere) {
             (true, _) => Children::None,

@@ -74,6 +74,7 @@ pub fn options(common: &Common, root: &Path, probing: Probing) -> Options {
         visible: env::var("CUDA_VISIBLE_DEVICES").ok(),
         search: env::var_os("PYTHONPATH"),
         harness: env::var_os("T2T_HARNESS").map(PathBuf::from),
+        driver: env::var_os("T2T_DRIVER").map(PathBuf::from),
         probing,
     }
 }

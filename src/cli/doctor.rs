@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "the command line owns the environment")]
 
 use std::env;
+use std::path::PathBuf;
 
 use t2t_protocol::{Landlock, ServerKind};
 
@@ -31,7 +32,8 @@ pub fn doctor(common: &Common) -> Result<u8, CliError> {
         }
         Err(error) => lines.push(format!("worker: {error}")),
     }
-    let devices = device::devices(env::var("CUDA_VISIBLE_DEVICES").ok().as_deref(), None);
+    let driver = env::var_os("T2T_DRIVER").map(PathBuf::from);
+    let devices = device::devices(env::var("CUDA_VISIBLE_DEVICES").ok().as_deref(), driver.as_deref());
     lines.extend(
         devices.iter().map(|device| {
             format!("cuda:{}: {}, {}, driver {}", device.number, device.name, device.uuid, device.driver)

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{Pending, Run, Stop, evidence};
-use crate::action::{Action, Lane, Phase};
+use crate::action::{Action, Phase};
 use crate::engine::AfterRejection;
 use crate::engine::perform::Performed;
 use crate::event::Event;
@@ -46,13 +46,19 @@ impl Run<'_> {
             discovered: self.discovered(action, performed),
             deadline_ms: milliseconds(action.deadline),
             wall_ms: milliseconds(performed.wall),
-            device_ms: if action.lane == Lane::Device { milliseconds(performed.wall) } else { 0 },
+            device_ms: milliseconds(performed.times.busy()),
             circumstances: self.circumstances(),
         };
         self.journal.add(&record)?;
         self.history.add(record.clone());
         let target = action.target().clone();
-        (self.emit)(Event::ActionFinished { target, lane, outcome: outcome.clone(), wall: performed.wall });
+        (self.emit)(Event::ActionFinished {
+            target,
+            lane,
+            outcome: outcome.clone(),
+            wall: performed.wall,
+            times: performed.times.clone(),
+        });
         self.tell_unjudged(action, &record)?;
         self.tell_failure(action, &outcome, &record)?;
         self.schedule.finish(index, Settled::Ran(record));
@@ -68,9 +74,11 @@ impl Run<'_> {
             outputs.insert(name.clone(), self.cas.put(&fs::read(path)?)?);
         }
         if !matches!(action.target().phase, Phase::Log | Phase::Summary) {
-            let wall = milliseconds(performed.wall);
-            let device = if action.lane == Lane::Device { wall } else { 0 };
-            let cost = json!({"wall_ms": wall, "device_ms": device});
+            let cost = json!({
+                "wall_ms": milliseconds(performed.wall),
+                "device_ms": milliseconds(performed.times.busy()),
+                "timing_ms": milliseconds(performed.times.timing()),
+            });
             outputs.insert("cost".to_owned(), self.cas.put(canonical_json(&cost).as_bytes())?);
         }
         Ok(outputs)

@@ -1,10 +1,11 @@
-//! Lanes: which slots are free. The CPU lane has several, each device exactly one.
+//! Lanes: which slots are free, and which cores belong to them. The CPU lane has several slots, each device exactly one.
 //!
 //! It does not know what runs in a slot.
 
 use std::collections::HashMap;
 
 use crate::action::Lane;
+use crate::cores::Shares;
 use crate::graph::Index;
 
 /// A slot that was taken.
@@ -14,6 +15,8 @@ pub struct Slot {
     pub name: String,
     /// The device's UUID, for a device's slot.
     pub device: Option<String>,
+    /// The cores that children in it run on. None where they run on whichever they get.
+    pub cores: Option<Vec<usize>>,
 }
 
 /// The slots of a build.
@@ -21,6 +24,7 @@ pub struct Slot {
 pub struct Lanes {
     cpu_slots: usize,
     devices: Vec<String>,
+    shares: Shares,
     taken: HashMap<Index, Taken>,
 }
 
@@ -32,27 +36,43 @@ enum Taken {
 }
 
 impl Lanes {
-    /// Returns lanes with nothing in them: `cpu_slots` slots, and one slot for each of `devices`, which are UUIDs.
+    /// Returns lanes with nothing in them: `cpu_slots` slots, and one slot for each of `devices`, which are UUIDs, on their cores.
     #[must_use]
-    pub fn new(cpu_slots: usize, devices: Vec<String>) -> Self {
-        Self { cpu_slots: cpu_slots.max(1), devices, taken: HashMap::new() }
+    pub fn new(cpu_slots: usize, devices: Vec<String>, shares: Shares) -> Self {
+        Self { cpu_slots: cpu_slots.max(1), devices, shares, taken: HashMap::new() }
     }
 
-    /// Takes a free slot of `lane` for the action at `index`, if there is one.
+    /// Takes a free slot of the CPU lane for the action at `index`, if there is one and `lane` is the CPU's.
     ///
     /// A measurement on the host waits until nothing else uses the CPU lane, and nothing else starts there while it runs.
     pub fn take(&mut self, index: Index, lane: Lane) -> Option<Slot> {
-        let (taken, slot) = match lane {
-            Lane::Cpu if self.exclusive() == 0 && self.shared() < self.cpu_slots => (Taken::Cpu, slot("cpu", None)),
-            Lane::WholeCpu if self.exclusive() == 0 && self.shared() == 0 => (Taken::WholeCpu, slot("cpu", None)),
-            Lane::Device => {
-                let number = (0..self.devices.len()).find(|number| !self.holds(&Taken::Device(*number)))?;
-                (Taken::Device(number), slot(&format!("cuda:{number}"), Some(self.devices[number].clone())))
-            }
-            Lane::Cpu | Lane::WholeCpu => return None,
+        let taken = match lane {
+            Lane::Cpu if self.exclusive() == 0 && self.shared() < self.cpu_slots => Taken::Cpu,
+            Lane::WholeCpu if self.exclusive() == 0 && self.shared() == 0 => Taken::WholeCpu,
+            Lane::Cpu | Lane::WholeCpu | Lane::Device => return None,
         };
         self.taken.insert(index, taken);
-        Some(slot)
+        Some(Slot { name: "cpu".to_owned(), device: None, cores: self.shares.cpu.clone() })
+    }
+
+    /// Takes the slot of a device, which must be free, for the action at `index`.
+    pub fn take_device(&mut self, index: Index, number: usize) -> Slot {
+        debug_assert!(!self.holds(&Taken::Device(number)), "a device has one slot");
+        self.taken.insert(index, Taken::Device(number));
+        let cores = self.shares.devices.get(number).cloned();
+        Slot { name: name(number), device: Some(self.devices[number].clone()), cores }
+    }
+
+    /// Returns the numbers of the devices that are free.
+    #[must_use]
+    pub fn free_devices(&self) -> Vec<usize> {
+        (0..self.devices.len()).filter(|number| !self.holds(&Taken::Device(*number))).collect()
+    }
+
+    /// Returns the number of the device with this UUID.
+    #[must_use]
+    pub fn device(&self, uuid: &str) -> Option<usize> {
+        self.devices.iter().position(|device| device == uuid)
     }
 
     /// Frees the slot of the action at `index`.
@@ -79,6 +99,8 @@ impl Lanes {
     }
 }
 
-fn slot(name: &str, device: Option<String>) -> Slot {
-    Slot { name: name.to_owned(), device }
+/// Returns the name of a device's lane, as in `cuda:0`.
+#[must_use]
+pub fn name(number: usize) -> String {
+    format!("cuda:{number}")
 }

@@ -3,6 +3,7 @@
 //! It runs on a thread of its own and writes nothing but its scratch folder: what comes of it is for the engine to keep.
 #![expect(clippy::disallowed_methods, reason = "how long an action ran is measured here")]
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -11,13 +12,21 @@ use serde_json::{Map, Value, json};
 use t2t_protocol::{End, Fault, Finished, Limits, Output, Request, Sandbox, ServerKind};
 
 use crate::action::{Phase, Target};
+use crate::cores;
 use crate::fs;
 use crate::manifest::canonical_json;
 use crate::pool::{NoCall, Pool};
 use crate::record::Outcome;
+use crate::spans::{ChildSpan, DeviceSpan, Doing, Span, Times};
 
 /// How many bytes of memory a child that runs kernel code on the CPU may take.
 const CPU_MEMORY: u64 = 2 << 30;
+
+/// How many bytes more it may take for each further process that it compiles in.
+const PROCESS_MEMORY: u64 = 1 << 30;
+
+/// How much children of the CPU lane give way to others where devices measure.
+const NICE: i32 = 10;
 
 /// How much of what a child printed stands in evidence, in bytes a stream.
 const SHOWN: usize = 8 << 10;
@@ -46,6 +55,10 @@ pub struct Job {
     pub threads: usize,
     /// The device that its children see.
     pub device: Option<String>,
+    /// The cores that its children run on. None where they run on whichever they get.
+    pub cores: Option<Vec<usize>>,
+    /// How many processes a child may use to compile.
+    pub processes: usize,
 }
 
 /// What came of it.
@@ -63,6 +76,8 @@ pub struct Performed {
     pub cites: bool,
     /// From start to end.
     pub wall: Duration,
+    /// When its children ran and its device worked.
+    pub times: Times,
 }
 
 impl Performed {
@@ -89,46 +104,79 @@ impl Performed {
 #[must_use]
 pub fn perform(job: &Job, pool: &Pool) -> Performed {
     let start = Instant::now();
-    let mut performed = attempt(job, pool);
+    let calls = Calls { pool, times: RefCell::default() };
+    let mut performed = attempt(job, &calls);
     if performed.is_lost() {
-        let again = attempt(job, pool);
+        let again = attempt(job, &calls);
         performed = if again.is_lost() { performed } else { again };
     }
     performed.wall = start.elapsed();
+    performed.times = calls.times.into_inner();
     performed
 }
 
-fn attempt(job: &Job, pool: &Pool) -> Performed {
+/// The calls of one action: how they are made, and when they were.
+struct Calls<'a> {
+    pool: &'a Pool,
+    times: RefCell<Times>,
+}
+
+impl Calls<'_> {
+    fn call(&self, kind: ServerKind, request: Request) -> Result<Finished, NoCall> {
+        let function = request.function.trim_start_matches("t2t_harness.").to_owned();
+        let begin = cores::monotonic();
+        let finished = self.pool.call(kind, request)?;
+        let span = Span { begin, end: cores::monotonic() };
+        let mut times = self.times.borrow_mut();
+        if let End::Reply(reply) = &finished.end {
+            times.device.extend(device_spans(reply, span));
+        }
+        times.children.push(ChildSpan { function, span });
+        Ok(finished)
+    }
+}
+
+/// Returns when the device worked, as a child's reply says; what is no span, or lies outside of the child's own time, does not count.
+fn device_spans(reply: &Value, child: Span) -> Vec<DeviceSpan> {
+    let span = |told: &Value| {
+        let (begin, end) = (told[0].as_u64()?, told[1].as_u64()?);
+        let doing = if told[2] == "timing" { Doing::Timing } else { Doing::Work };
+        Some(DeviceSpan { span: Span { begin, end }.within(child)?, doing })
+    };
+    reply["device_spans"].as_array().into_iter().flatten().filter_map(span).collect()
+}
+
+fn attempt(job: &Job, calls: &Calls) -> Performed {
     if let Err(error) = fs::remove(&job.scratch).and_then(|()| fs::make_folder(&job.scratch)) {
         return Performed::lost(format!("cannot make `{}`: {error}", job.scratch.display()));
     }
     match job.target.phase {
-        Phase::Check => check(job, pool),
-        Phase::Calibrate => single(job, pool, "calibrate:calibrate"),
-        Phase::Analyze => single(job, pool, "analyze:analyze"),
-        Phase::Compile => single(job, pool, "compile:compile_variant"),
-        Phase::Tune => single(job, pool, "tune:tune"),
-        Phase::Baseline => single(job, pool, "baseline:baseline"),
-        Phase::Bench => bench(job, pool),
+        Phase::Check => check(job, calls),
+        Phase::Calibrate => single(job, calls, "calibrate:calibrate"),
+        Phase::Analyze => single(job, calls, "analyze:analyze"),
+        Phase::Compile => single(job, calls, "compile:compile_variant"),
+        Phase::Tune => single(job, calls, "tune:tune"),
+        Phase::Baseline => single(job, calls, "baseline:baseline"),
+        Phase::Bench => bench(job, calls),
         Phase::Generate | Phase::Select | Phase::Log | Phase::Summary => Performed::lost("not performed by a child"),
     }
 }
 
 /// Runs an action that is one child.
-fn single(job: &Job, pool: &Pool, function: &str) -> Performed {
+fn single(job: &Job, calls: &Calls, function: &str) -> Performed {
     let step =
         Step { job, name: "main", function, more: Map::new(), read: Vec::new(), trusted: job.target.variant.is_none() };
-    match step.run(pool) {
+    match step.run(calls) {
         Ok(finished) => conclude(&step.folder(), finished),
         Err(error) => Performed::lost(error.to_string()),
     }
 }
 
 /// Runs a check: inputs are prepared, the candidate runs, its outputs are judged, by three children that share nothing but folders.
-fn check(job: &Job, pool: &Pool) -> Performed {
+fn check(job: &Job, calls: &Calls) -> Performed {
     let prepare =
         Step { job, name: "prepare", function: "prepare:prepare", more: Map::new(), read: Vec::new(), trusted: true };
-    let prepared = match prepare.run(pool) {
+    let prepared = match prepare.run(calls) {
         Ok(finished) if has_passed(&finished) => finished,
         // The op's `cases.py` is at fault, or took too long.
         Ok(finished) => return conclude(&prepare.folder(), finished),
@@ -142,7 +190,7 @@ fn check(job: &Job, pool: &Pool) -> Performed {
         read: vec![prepare.folder()],
         trusted: false,
     };
-    let ran = match candidate.run(pool) {
+    let ran = match candidate.run(calls) {
         Ok(finished) => finished,
         Err(error) => return Performed::lost(error.to_string()),
     };
@@ -161,7 +209,7 @@ fn check(job: &Job, pool: &Pool) -> Performed {
         read: vec![prepare.folder(), candidate.folder()],
         trusted: true,
     };
-    let judged = match judge.run(pool) {
+    let judged = match judge.run(calls) {
         Ok(finished) => finished,
         Err(error) => return Performed::lost(error.to_string()),
     };
@@ -172,10 +220,10 @@ fn check(job: &Job, pool: &Pool) -> Performed {
 }
 
 /// Runs a bench: the variant is measured, and one output of a timed call is judged by a child that never saw the kernel.
-fn bench(job: &Job, pool: &Pool) -> Performed {
+fn bench(job: &Job, calls: &Calls) -> Performed {
     let measure =
         Step { job, name: "main", function: "bench:bench", more: Map::new(), read: Vec::new(), trusted: false };
-    let measured = match measure.run(pool) {
+    let measured = match measure.run(calls) {
         Ok(finished) => finished,
         Err(error) => return Performed::lost(error.to_string()),
     };
@@ -192,7 +240,7 @@ fn bench(job: &Job, pool: &Pool) -> Performed {
         read: vec![measure.folder()],
         trusted: true,
     };
-    let mut judged = match judge.run(pool) {
+    let mut judged = match judge.run(calls) {
         Ok(finished) if replied(&finished) => conclude(&judge.folder(), finished),
         Ok(finished) => return unjudged(finished),
         Err(error) => return Performed::lost(error.to_string()),
@@ -217,12 +265,12 @@ impl Step<'_> {
         self.job.scratch.join(self.name)
     }
 
-    fn run(&self, pool: &Pool) -> Result<Finished, NoCall> {
+    fn run(&self, calls: &Calls) -> Result<Finished, NoCall> {
         let folder = self.folder();
         if let Err(error) = fs::make_folder(&folder) {
             return Ok(Finished::bare(0, End::Refused(format!("cannot make `{}`: {error}", folder.display()))));
         }
-        pool.call(self.job.kind, self.request(&folder))
+        calls.call(self.job.kind, self.request(&folder))
     }
 
     fn request(&self, folder: &Path) -> Request {
@@ -261,12 +309,16 @@ impl Step<'_> {
     /// On the CPU lane a deadline counts CPU time: how fast the clock runs beside it is the machine's doing.
     fn limits(&self) -> Limits {
         let deadline = milliseconds(self.job.deadline);
+        let cores = self.job.cores.clone();
         if self.job.device.is_some() {
-            return Limits { output_bytes: None, ..Limits::wall(deadline) };
+            return Limits { cores, ..Limits::wall(deadline) };
         }
+        // What is measured on a device does not wait for what is made ready for it.
+        let nice = cores.is_some().then_some(NICE);
         let wall = deadline.saturating_mul(PATIENCE.into());
-        let memory_bytes = (!self.trusted).then_some(CPU_MEMORY);
-        Limits { cpu_ms: Some(deadline), memory_bytes, ..Limits::wall(wall) }
+        let more = self.job.processes.saturating_sub(1) as u64 * PROCESS_MEMORY;
+        let memory_bytes = (!self.trusted).then_some(CPU_MEMORY + more);
+        Limits { cpu_ms: Some(deadline), memory_bytes, cores, nice, ..Limits::wall(wall) }
     }
 
     fn sandbox(&self) -> Sandbox {
@@ -298,7 +350,7 @@ fn replied_with(folder: &Path, reply: &Value, opened: BTreeSet<String>) -> Perfo
         files: files.filter_map(|(name, path)| Some((name.clone(), folder.join(path.as_str()?)))).collect(),
         opened,
         cites: reply["cites"].as_bool().unwrap_or(false),
-        wall: Duration::ZERO,
+        ..Performed::default()
     }
 }
 

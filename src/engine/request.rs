@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 use t2t_protocol::ServerKind;
 
-use crate::action::{Action, DeviceClass, Phase};
+use crate::action::{Action, DeviceClass, Lane, Phase};
+use crate::cores::Shares;
 use crate::engine::perform::Job;
 use crate::graph::expand::{Inventory, profile};
 use crate::spec::{Op, Profile, Spec, Variant};
@@ -24,8 +25,8 @@ pub struct Requests<'a> {
     pub root: &'a Path,
     /// The file of the op catalogue.
     pub catalogue: &'a Path,
-    /// How many cores there are.
-    pub cores: usize,
+    /// How the cores are shared.
+    pub shares: &'a Shares,
     /// How many slots the CPU lane has.
     pub jobs: usize,
 }
@@ -41,6 +42,10 @@ pub struct Given {
     pub verdict: Option<Value>,
     /// The UUID of the device it runs on.
     pub device: Option<String>,
+    /// The cores it runs on.
+    pub cores: Option<Vec<usize>>,
+    /// How many processes it may compile in.
+    pub processes: usize,
 }
 
 impl Requests<'_> {
@@ -64,6 +69,8 @@ impl Requests<'_> {
             deadline: action.deadline,
             threads: self.threads(action),
             device: given.device.clone(),
+            cores: given.cores.clone(),
+            processes: given.processes,
         }
     }
 
@@ -86,7 +93,10 @@ impl Requests<'_> {
         }
         match phase {
             Phase::Analyze => put("catalogue", self.catalogue.to_string_lossy().into()),
-            Phase::Compile => put("targets", with_ids(&self.inventory.targets)),
+            Phase::Compile => {
+                put("targets", with_ids(&self.inventory.targets));
+                put("processes", given.processes.into())
+            }
             Phase::Bench => put("tune", given.tune.clone().unwrap_or_default()),
             _ => None,
         };
@@ -119,11 +129,12 @@ impl Requests<'_> {
         }
     }
 
-    /// A measurement has all cores; other children share them.
+    /// A measurement has all cores of its lane; other children share them.
     fn threads(&self, action: &Action) -> usize {
         match action.lane {
-            crate::action::Lane::Cpu => (self.cores / self.jobs.max(1)).max(1),
-            crate::action::Lane::WholeCpu | crate::action::Lane::Device => self.cores,
+            Lane::Cpu => (self.shares.left / self.jobs.max(1)).max(1),
+            Lane::WholeCpu => self.shares.left,
+            Lane::Device => self.shares.per_device,
         }
     }
 }

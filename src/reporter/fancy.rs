@@ -186,6 +186,7 @@ mod tests {
     use super::*;
     use crate::action::Phase;
     use crate::event::Tally;
+    use crate::spans::Times;
 
     fn target(variant: &str, phase: Phase) -> Target {
         Target::of_variant("softmax", variant, phase)
@@ -210,6 +211,7 @@ mod tests {
             lane,
             outcome,
             wall: Duration::ZERO,
+            times: Times::default(),
         });
         fancy.report(&started("v2"));
         fancy.report(&Event::ActionSkipped { target: target("v1", Phase::Bench), because: target("v1", Phase::Check) });

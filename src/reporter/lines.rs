@@ -12,6 +12,7 @@ use crate::figures;
 use crate::record::Outcome;
 use crate::render::problem::printable;
 use crate::reporter::{Paint, Verbosity};
+use crate::spans::Use;
 
 /// How lines are written.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +64,7 @@ impl Lines {
             Event::Waiting { what, holder } => {
                 self.labeled(Style::new().yellow(), "waiting", &format!("{what}, held by {holder}"))
             }
+            Event::DeviceUsed { lane, used } => self.painted(Style::new().dim(), &device_words(lane, *used)),
             Event::Finished { tally, wall } => self.tally(*tally, *wall),
         })
     }
@@ -131,6 +133,17 @@ fn is_essential(event: &Event) -> bool {
 
 fn counted(actions: usize) -> String {
     if actions == 1 { "1 action".to_owned() } else { format!("{actions} actions") }
+}
+
+fn device_words(lane: &str, used: Use) -> String {
+    format!(
+        "{lane}: busy {} of {}, held by actions {}; {} inside timing, {} overhead",
+        figures::percent(used.busy),
+        figures::time(used.window),
+        figures::percent(used.held),
+        figures::time(used.timing),
+        figures::time(used.overhead),
+    )
 }
 
 fn slot_words(lane: &str, slots: usize) -> String {

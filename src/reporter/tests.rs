@@ -7,6 +7,7 @@ use super::*;
 use crate::action::{Phase, Target};
 use crate::event::Tally;
 use crate::record::Outcome;
+use crate::spans::Times;
 
 fn check(variant: &str) -> Target {
     Target::of_variant("softmax", variant, Phase::Check)
@@ -18,6 +19,7 @@ fn finished(variant: &str, outcome: Outcome) -> Event {
         lane: "interpreter".into(),
         outcome,
         wall: Duration::from_millis(1_234),
+        times: Times::default(),
     }
 }
 

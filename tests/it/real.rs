@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use t2t::action::{Phase, Target};
+use t2t::cores::Shares;
 use t2t::engine::perform::perform;
 use t2t::engine::request::{Given, Requests};
 use t2t::interrupt::Interrupt;
@@ -137,6 +138,7 @@ fn nothing_is_compiled_again(workspace: &Workspace) {
         visible: None,
         search: None,
         harness: None,
+        driver: None,
         probing: Probing::Allowed,
     };
     let session = Session::open(workspace.root(), &options, &Interrupt::default()).unwrap();
@@ -145,11 +147,11 @@ fn nothing_is_compiled_again(workspace: &Workspace) {
         inventory: &session.inventory,
         root: &session.root,
         catalogue: &session.catalogue,
-        cores: 1,
+        shares: &Shares { left: 1, per_device: 1, ..Shares::default() },
         jobs: 1,
     };
     let archive = workspace.record(target).unwrap().outputs["triton.tar.gz"].digest;
-    let given = Given { warm: vec![Cas::open(&session.cache).path(archive)], ..Given::default() };
+    let given = Given { warm: vec![Cas::open(&session.cache).path(archive)], processes: 1, ..Given::default() };
     let index = session.graph.find(&Target::of_variant("add", "v4_optimized", Phase::Compile)).unwrap();
     let job = requests.job(session.graph.action(index), &given, workspace.path("cache/scratch/again"));
     let performed = perform(&job, &session.pool);
