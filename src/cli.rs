@@ -154,6 +154,9 @@ struct BuildArguments {
     /// Measure the variants of one op on whichever device is free, where there are several
     #[arg(long)]
     any_device: bool,
+    /// Write a timeline of the build to FILE, as Perfetto and chrome://tracing open it
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

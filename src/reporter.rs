@@ -14,8 +14,10 @@ use crate::reporter::lines::Lines;
 mod fancy;
 mod lines;
 mod plain;
+mod trace;
 
 pub use plain::Plain;
+pub use trace::Trace;
 
 /// One who is told what happens.
 pub trait Reporter {

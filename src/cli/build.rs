@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::env;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::thread::available_parallelism;
 use std::time::Instant;
@@ -17,6 +18,7 @@ use crate::cores;
 use crate::device;
 use crate::engine::{self, AfterRejection, Children, Report, Settings};
 use crate::event::{Event, Tally};
+use crate::fs;
 use crate::graph::pick::{Force, pick};
 use crate::graph::{Index, Wanted};
 use crate::interrupt::{Interrupt, Then};
@@ -24,7 +26,7 @@ use crate::pool::Pool;
 use crate::rank::Found;
 use crate::record::Outcome;
 use crate::render::build_page::closing_table;
-use crate::reporter::{Reporter, Screen, Verbosity, reporter};
+use crate::reporter::{Reporter, Screen, Trace, Verbosity, reporter};
 use crate::results;
 use crate::schedule::Settled;
 use crate::session::{Probing, Session};
@@ -35,7 +37,10 @@ pub fn build(common: &Common, arguments: &BuildArguments) -> Result<u8, CliError
     let start = Instant::now();
     let environment = |name: &str| env::var_os(name);
     let screen = Screen::of(&Term::stderr(), &environment);
-    let mut reporter = reporter(if common.quiet { Verbosity::Quiet } else { Verbosity::Normal }, screen);
+    let mut reporter = Telling {
+        reporter: reporter(if common.quiet { Verbosity::Quiet } else { Verbosity::Normal }, screen),
+        trace: Tracing::open(arguments.trace.as_deref())?,
+    };
     let root = context::workspace()?;
     let interrupt = Interrupt::default();
     let running = stop_on_signal(&interrupt)?;
@@ -50,7 +55,7 @@ pub fn build(common: &Common, arguments: &BuildArguments) -> Result<u8, CliError
     let _ = running.set(Arc::clone(&session.pool));
     let force = if arguments.force { Force::Named } else { Force::Stale };
     let wanted = pick(&session.graph, &arguments.targets.selection(), force)?;
-    introduce(common, &session, reporter.as_mut());
+    introduce(common, &session, &mut reporter);
     let settings = settings(arguments, &session);
     reporter.report(&started(&session, &wanted, &settings));
     let mut tally = Tally::default();
@@ -58,6 +63,7 @@ pub fn build(common: &Common, arguments: &BuildArguments) -> Result<u8, CliError
     if let Err(error) = session.sources.save() {
         reporter.report(&Event::Warning { text: format!("cannot keep what is known of the sources: {error}") });
     }
+    let traced = reporter.trace.take().map(Tracing::write);
     let report = built?;
     count(&report, &mut tally);
     reporter.report(&Event::Finished { tally, wall: start.elapsed() });
@@ -68,7 +74,55 @@ pub fn build(common: &Common, arguments: &BuildArguments) -> Result<u8, CliError
     if let Some(error) = missing {
         error.print();
     }
+    traced.transpose()?;
     Ok(exit_code(&report))
+}
+
+/// The readers of a build's events.
+struct Telling {
+    reporter: Box<dyn Reporter>,
+    trace: Option<Tracing>,
+}
+
+impl Reporter for Telling {
+    fn report(&mut self, event: &Event) {
+        if let Some(tracing) = &mut self.trace {
+            tracing.trace.take(event, cores::monotonic());
+        }
+        self.reporter.report(event);
+    }
+}
+
+/// A trace and the file that it goes to.
+struct Tracing {
+    trace: Trace,
+    path: PathBuf,
+}
+
+impl Tracing {
+    /// Returns the trace that `--trace` asks for. The file is written at once, so that one that cannot be is known before anything runs.
+    fn open(path: Option<&Path>) -> Result<Option<Self>, CliError> {
+        let Some(path) = path else { return Ok(None) };
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let begin = cores::monotonic();
+        let unfit = |why: String| {
+            let message = format!("cannot write the trace to `{}`: {why}", path.display());
+            CliError::misuse(message, "name a file in a folder that can be written")
+        };
+        // A file is replaced when it is written, and a device or a pipe must not be.
+        if path.exists() && !path.is_file() {
+            return Err(unfit("it is no file".to_owned()));
+        }
+        let empty = Trace::new(begin).finish(begin).to_string();
+        fs::write(&path, empty.as_bytes()).map_err(|error| unfit(error.to_string()))?;
+        Ok(Some(Self { trace: Trace::new(begin), path }))
+    }
+
+    fn write(self) -> Result<(), CliError> {
+        let bytes = self.trace.finish(cores::monotonic()).to_string();
+        let written = fs::write(&self.path, bytes.as_bytes());
+        Ok(written.with_context(|| format!("cannot write the trace to `{}`", self.path.display()))?)
+    }
 }
 
 /// Says that published pages are not those that the published records make.

@@ -37,6 +37,7 @@ mod project;
 mod edits;
 mod published;
 mod commands;
+mod devices;
 
 mod workspace;
 mod bad_kernels;

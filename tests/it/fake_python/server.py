@@ -12,11 +12,15 @@ A kernel file says what is to become of it by `MARK = "REJECT mismatch; READS da
     NEEDS S        S seconds of CPU time                         SLEEP S      it takes S seconds
     HANG           it starts a process and never ends            READS PATH   it looks for a workspace file
     WAITS          it waits; HANG and WAITS end where there is a file `calm` beside the log
+
+In a build on devices, `children.log` has a line of JSON for each call that works for an action: what it was told of cores and
+processes, its device, and when it ran.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import socket
 import struct
@@ -132,6 +136,7 @@ class Call:
         self.function = request["function"].removeprefix("t2t_harness.")
         self.arguments: Reply = request["arguments"]
         self.limits = request["limits"]
+        self.environment: Reply = request["environment"]
         self.opened: list[str] = []
         self.variant = self.arguments.get("variant")
         self.op = self.arguments.get("op") or {"name": ""}
@@ -141,14 +146,43 @@ class Call:
         """Return how the call ends."""
         note(f"{self.target()} {self.function}")
         answer = ANSWERS[self.function]
+        began = time.monotonic_ns()
+        if self.device():
+            time.sleep(0.02)
         if self.function in ("candidate:run", "compile:compile_variant", "bench:bench"):
             early = self.runs_kernel()
             if early is not None:
                 return early
-        return {"reply": answer(self)}
+        reply = answer(self)
+        span = [began, time.monotonic_ns()]
+        if self.device():
+            reply["device_spans"] = [[*span, "timing" if self.function == "bench:bench" else "work"], ["garbage"]]
+        self.log_child(span)
+        return {"reply": reply}
+
+    def device(self) -> str:
+        """Return the UUID of the device that this call sees, or nothing."""
+        device: str = self.environment.get("CUDA_VISIBLE_DEVICES", "")
+        return device
+
+    def log_child(self, span: list[int]) -> None:
+        """Log what this call was told, where it is part of a build on devices."""
+        if self.arguments.get("model", "interpreter") == "interpreter":
+            return
+        told = {"target": self.target(), "function": self.function, "device": self.device(), "span": span}
+        told |= {
+            "cores": self.limits["cores"],
+            "nice": self.limits["nice"],
+            "processes": self.arguments.get("processes"),
+        }
+        told |= {"threads": self.environment["OMP_NUM_THREADS"]}
+        with open(HERE / "children.log", "a") as file:
+            file.write(json.dumps(told) + "\n")
 
     def target(self) -> str:
         """Return the action that this call is part of."""
+        if PHASES[self.function] == "calibrate":
+            return "calibrate"
         place = self.op["name"] + (f"/{self.variant['name']}" if self.variant else "")
         return f"{place}:{PHASES[self.function]}"
 
@@ -182,7 +216,7 @@ class Call:
             return {"signal": 9}
         if is_check and "CRASH" in marks:
             return {"signal": 11}
-        if is_check and float(marks.get("NEEDS", 0)) * 1000 > self.limits["cpu_ms"]:
+        if is_check and float(marks.get("NEEDS", 0)) * 1000 > (self.limits["cpu_ms"] or math.inf):
             return "cpu_limit"
         return None
 
@@ -367,9 +401,21 @@ def bench(call: Call) -> Reply:
 
 def measured(call: Call) -> Reply:
     """Return what is common to measurements."""
-    device = {"model": "interpreter", "name": None, "uuid": None, "driver": None}
+    device = {"model": call.arguments["model"], "name": None, "uuid": call.device() or None, "driver": None}
     protocol = call.arguments.get("protocol")
     return {"clock": "host", "protocol": protocol, "device": device, "telemetry": {"before": None, "after": None}}
+
+
+def calibrate(call: Call) -> Reply:
+    """Have measured the device."""
+    copy = {"bytes": 1 << 30, "gb_per_s": 4000.0, "mean": 0.5, "median": 0.5, "p20": 0.5, "p80": 0.5}
+    told = {"copies": [copy], "copy_gb_per_s": 4000.0, "products": {}, "reasons": {}}
+    return passed({"calibration": {**measured(call), **told, "unstable": False, "why_unstable": None}})
+
+
+def tune(call: Call) -> Reply:
+    """Choose nothing."""
+    return passed({"tune": {"device": call.arguments["model"], "choices": []}})
 
 
 def judge_sample(call: Call) -> Reply:
@@ -392,24 +438,28 @@ def nothing(_: Call) -> Reply:
 
 
 ANSWERS = {
+    "calibrate:calibrate": calibrate,
     "probe:probe": probe,
     "analyze:analyze": analyze,
     "compile:compile_variant": compile_variant,
     "prepare:prepare": nothing,
     "candidate:run": nothing,
     "judge:judge": judge,
+    "tune:tune": tune,
     "bench:bench": bench,
     "sample:judge_sample": judge_sample,
     "baseline:baseline": baseline,
 }
 
 PHASES = {
+    "calibrate:calibrate": "calibrate",
     "probe:probe": "probe",
     "analyze:analyze": "analyze",
     "compile:compile_variant": "compile",
     "prepare:prepare": "check",
     "candidate:run": "check",
     "judge:judge": "check",
+    "tune:tune": "tune",
     "bench:bench": "bench",
     "sample:judge_sample": "bench",
     "baseline:baseline": "baseline",

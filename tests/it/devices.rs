@@ -1,0 +1,263 @@
+//! Builds on machines with devices, which a driver's folder describes and the interpreter for tests plays: who runs where, who waits for
+//! whom, and what is told of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::thread::available_parallelism;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use t2t::device::{DeviceLock, Holder};
+
+use crate::project::{OPS, Project, RELU};
+
+/// Makes a machine with this many devices, and a workspace of three ops.
+fn machine(devices: usize) -> Project {
+    let project = Project::new();
+    project.write("ops.yaml", format!("{OPS}{RELU}"));
+    for variant in ["v1_baseline", "v2_tiling"] {
+        project.kernel("relu", variant, "");
+    }
+    project.write("../driver/version", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05\n");
+    for number in 0..devices {
+        let text = format!("Model: \t\t NVIDIA H200\nGPU UUID: \t {}\n", uuid(number));
+        project.write(&format!("../driver/gpus/0000:0{number}:00.0/information"), text);
+    }
+    fs::create_dir(project.path("../locks")).unwrap();
+    project
+}
+
+fn uuid(number: usize) -> String {
+    format!("GPU-0000000{number}-aaaa-bbbb-cccc-dddddddddddd")
+}
+
+/// Returns a command of `project` on the devices of `machine`, whose locks it takes.
+fn on(machine: &Project, project: &Project, arguments: &str) -> Command {
+    let mut command = project.command(&format!("{arguments} --device cuda"));
+    command.env("T2T_DRIVER", machine.path("../driver")).env("T2T_LOCK_DIR", machine.path("../locks"));
+    command
+}
+
+fn build(project: &Project, arguments: &str) {
+    project.run(&mut on(project, project, &format!("build {arguments}"))).exits(0);
+}
+
+/// Returns what the children of all builds so far were told.
+fn children(project: &Project) -> Vec<Value> {
+    project.read("../python/bin/children.log").lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn text<'a>(child: &'a Value, key: &str) -> &'a str {
+    child[key].as_str().unwrap()
+}
+
+/// Returns, by op, the devices on which it was measured.
+fn homes(children: &[Value]) -> BTreeMap<String, BTreeSet<String>> {
+    let mut homes: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for child in children {
+        let Some((place, phase)) = text(child, "target").split_once(':') else { continue };
+        if ["baseline", "tune", "bench"].contains(&phase) {
+            let op = place.split('/').next().unwrap().to_owned();
+            homes.entry(op).or_default().insert(text(child, "device").to_owned());
+        }
+    }
+    homes
+}
+
+#[test]
+fn two_devices_share_a_build_one_action_each_and_no_op_is_measured_on_both() {
+    let project = machine(2);
+    build(&project, "");
+    let children = children(&project);
+    let homes = homes(&children);
+    assert_eq!(homes.len(), 3);
+    assert!(homes.values().all(|devices| devices.len() == 1), "{homes:?}");
+    let both: BTreeSet<&String> = homes.values().flatten().collect();
+    assert_eq!(both.len(), 2, "{homes:?}");
+    for device in both {
+        let mut spans: Vec<(u64, u64)> = children
+            .iter()
+            .filter(|child| text(child, "device") == device)
+            .map(|child| (child["span"][0].as_u64().unwrap(), child["span"][1].as_u64().unwrap()))
+            .collect();
+        spans.sort_unstable();
+        assert!(spans.len() > 5, "{spans:?}");
+        assert!(spans.windows(2).all(|pair| pair[0].1 <= pair[1].0), "two at once on {device}: {spans:?}");
+    }
+}
+
+#[test]
+fn a_variant_that_changes_is_measured_where_the_figures_of_its_op_stand() {
+    let project = machine(2);
+    build(&project, "");
+    let before = homes(&children(&project));
+    let (op, device) = before.iter().find(|(_, devices)| devices.contains(&uuid(1))).unwrap();
+    fs::remove_file(project.path("../python/bin/children.log")).unwrap();
+    project.edit(&format!("kernels/{op}/v2_tiling.py"), "+ 1", "+ 2");
+    build(&project, "");
+    assert_eq!(homes(&children(&project)), BTreeMap::from([(op.clone(), device.clone())]));
+}
+
+#[test]
+fn a_device_has_cores_to_itself_and_its_children_never_meet_a_compiler() {
+    let project = machine(1);
+    build(&project, "");
+    let children = children(&project);
+    let (measured, ahead): (Vec<_>, Vec<_>) = children.iter().partition(|child| !text(child, "device").is_empty());
+    let cores = |children: &[&Value]| -> BTreeSet<u64> {
+        children
+            .iter()
+            .flat_map(|child| child["cores"].as_array().into_iter().flatten())
+            .filter_map(Value::as_u64)
+            .collect()
+    };
+    let (reserved, others) = (cores(&measured), cores(&ahead));
+    // One core cannot be shared out, and a ration of time names none.
+    let all = t2t::cores::usable().len();
+    if all > 1 && all == available_parallelism().unwrap().get() {
+        assert!(!reserved.is_empty() && !others.is_empty() && reserved.is_disjoint(&others), "{reserved:?} {others:?}");
+        assert!(measured.iter().all(|child| child["nice"].is_null()));
+        assert!(ahead.iter().all(|child| child["nice"] == 10), "{ahead:?}");
+        assert!(measured.iter().all(|child| text(child, "threads") == reserved.len().to_string()));
+    }
+    let compiles = || ahead.iter().filter(|child| text(child, "function") == "compile:compile_variant");
+    assert_eq!(compiles().count(), 6);
+    assert!(compiles().all(|child| child["processes"].as_u64() >= Some(1)), "{ahead:?}");
+}
+
+#[test]
+fn a_build_says_how_busy_each_device_was_and_how_long_it_was_timing() {
+    let project = machine(1);
+    let ran = project.run(&mut on(&project, &project, "build")).exits(0);
+    let line =
+        ran.stderr.lines().find(|line| line.starts_with("cuda:0: busy ")).unwrap_or_else(|| panic!("{}", ran.stderr));
+    assert!(line.contains(" %") && line.ends_with("overhead"), "{line}");
+    project.run(&mut on(&project, &project, "build")).exits(0).never_says("busy");
+}
+
+fn events(project: &Project, name: &str) -> Vec<Value> {
+    let trace: Value = serde_json::from_str(&project.read(name)).unwrap();
+    trace["traceEvents"].as_array().unwrap().clone()
+}
+
+#[test]
+fn a_trace_has_every_action_with_its_children_and_what_devices_did() {
+    let project = machine(1);
+    build(&project, "--trace trace.json");
+    let events = events(&project, "trace.json");
+    let of = |kind: &'static str| events.iter().filter(move |event| event["cat"] == kind);
+    let row = |event: &Value| {
+        let named = events.iter().find(|other| other["ph"] == "M" && other["tid"] == event["tid"]);
+        named.unwrap()["args"]["name"].as_str().unwrap().to_owned()
+    };
+    let ends = |event: &Value| {
+        let begin = event["ts"].as_f64().unwrap();
+        (begin, begin + event["dur"].as_f64().unwrap())
+    };
+    let bench = of("action").find(|event| event["args"]["target"] == "gelu/v2_tiling:bench").unwrap();
+    assert_eq!((row(bench).as_str(), &bench["args"]["outcome"]), ("cuda:0", &Value::from("passed")));
+    let whole = ends(bench);
+    let within = |event: &&Value| event["args"]["target"] == "gelu/v2_tiling:bench";
+    let called: Vec<&Value> = of("child").filter(within).collect();
+    assert_eq!(
+        called.iter().map(|child| child["name"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["bench:bench", "sample:judge_sample"]
+    );
+    let timed: Vec<&Value> = of("device").filter(within).collect();
+    assert_eq!(
+        timed.iter().map(|span| (row(span), span["name"].as_str().unwrap())).next(),
+        Some(("cuda:0 work".to_owned(), "timing"))
+    );
+    for inner in called.into_iter().chain(timed) {
+        let (begin, end) = ends(inner);
+        assert!(begin >= whole.0 && end <= whole.1 + 1.0, "{inner} outside of {bench}");
+    }
+    assert!(of("action").all(|event| event["args"]["ran"] == true));
+    build(&project, "--trace trace.json");
+    let events = self::events(&project, "trace.json");
+    assert!(events.iter().filter(|event| event["ph"] == "i").count() > 30);
+    assert!(events.iter().all(|event| event["cat"] != "action"));
+}
+
+#[test]
+fn a_trace_that_cannot_be_written_stops_the_build_before_anything_runs() {
+    let project = machine(1);
+    let ran = project.run(&mut on(&project, &project, "build --trace kernels")).exits(2).runs("");
+    assert_eq!(
+        ran.stderr,
+        "error: cannot write the trace to `[ROOT]/kernels`: it is no file\nhint: name a file in a folder that can be written\n"
+    );
+    assert_eq!(ran.starts, 0);
+}
+
+fn spawn(command: &mut Command) -> Child {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Returns the first line of a running build that starts so.
+fn line_of(child: &mut Child, start: &str) -> String {
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    lines
+        .map_while(Result::ok)
+        .find(|line| line.starts_with(start))
+        .unwrap_or_else(|| panic!("no line starts with `{start}`"))
+}
+
+fn signal(child: &Child, signal: Signal) {
+    kill(Pid::from_raw(child.id().cast_signed()), signal).unwrap();
+}
+
+#[test]
+fn an_interrupted_build_leaves_a_trace_of_what_ran() {
+    let project = machine(1);
+    project.kernel("gelu", "v2_tiling", "HANG");
+    let child = spawn(&mut on(&project, &project, "build --trace trace.json"));
+    project.until_logged("pid ");
+    signal(&child, Signal::SIGINT);
+    project.wait(child).exits(130);
+    let events = events(&project, "trace.json");
+    let stopped =
+        events.iter().find(|event| event["args"]["target"] == "gelu/v2_tiling:check" && event["ph"] == "X").unwrap();
+    assert_eq!(stopped["args"]["outcome"], "interrupted");
+}
+
+#[test]
+fn a_build_that_waits_for_a_device_says_for_whom_and_goes_on_when_it_is_free() {
+    let (machine, other) = (machine(1), Project::new());
+    machine.kernel("gelu", "v2_tiling", "WAITS");
+    let first = spawn(&mut on(&machine, &machine, "build gelu/v2_tiling:check"));
+    machine.until_logged("gelu/v2_tiling:check candidate:run");
+    let mut second = spawn(&mut on(&machine, &other, "build softmax/v1_baseline:check"));
+    let line = line_of(&mut second, "waiting: device");
+    let place = fs::canonicalize(machine.path("")).unwrap();
+    let head = format!(
+        "waiting: device {}, held by pid {}, gelu/v2_tiling:check in {}, since 20",
+        uuid(0),
+        first.id(),
+        place.display()
+    );
+    assert!(line.starts_with(&head), "{line}\n{head}");
+    machine.calm();
+    machine.wait(first).exits(0);
+    other.wait(second).exits(0);
+    assert_eq!(fs::read_to_string(machine.path(&format!("../locks/{}.lock", uuid(0)))).unwrap(), "");
+}
+
+#[test]
+fn what_another_writes_into_a_lock_is_not_believed_and_a_build_that_waits_can_be_stopped() {
+    let machine = machine(1);
+    let who = || Holder { pid: 1, target: "add:baseline".into(), workspace: "/elsewhere".into(), since: "ever".into() };
+    let locks = machine.path("../locks");
+    let held = DeviceLock::take(&locks, &uuid(0), who, |_| {}, || false).unwrap().unwrap();
+    let mut child = spawn(&mut on(&machine, &machine, "build softmax/v1_baseline:check"));
+    let line = line_of(&mut child, "waiting: device");
+    let expected = format!("held by pid {}, which has not signed the lock", std::process::id());
+    assert!(line.ends_with(&expected), "{line}");
+    signal(&child, Signal::SIGINT);
+    machine.wait(child).exits(130);
+    drop(held);
+    machine.run(&mut on(&machine, &machine, "build softmax/v1_baseline:check")).exits(0);
+}
