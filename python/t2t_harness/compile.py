@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from t2t_harness import cases, facade, failure, inputs, launching, loading, normalize, resources, warm
+from t2t_harness import cases, facade, failure, inputs, launchers, launching, loading, normalize, resources, warm
 
 ARCHIVE = "triton.tar.gz"
 
@@ -32,6 +32,7 @@ class Survey:
     """Folders of Triton's cache that hold what was launched, and what was compiled and then dropped."""
     hits: int = 0
     misses: list[str] = field(default_factory=list)
+    forge: launchers.Forge = field(default_factory=launchers.Forge)
 
 
 class Refused(Exception):
@@ -64,11 +65,18 @@ def compile_variant(request: Mapping[str, Any]) -> dict[str, Any]:
             "documents": {"failure": record},
             "files": {},
         }
-    warm.pack(Path(os.environ["TRITON_CACHE_DIR"]), survey.folders, Path(request["scratch"]) / ARCHIVE)
+    survey.forge.finish()
+    cache, archive = Path(os.environ["TRITON_CACHE_DIR"]), Path(request["scratch"]) / ARCHIVE
+    warm.pack(cache, survey.folders, survey.forge.folders, archive)
     documents = {
         "launches": launches_document(request, survey),
         "resources": {"kernels": survey.kernels},
-        "triton_cache": {"hits": survey.hits, "misses": sorted(survey.misses)},
+        "triton_cache": {
+            "hits": survey.hits,
+            "misses": sorted(survey.misses),
+            "launchers": survey.forge.count.facts(),
+            "launchers_missing": survey.forge.reason,
+        },
     }
     return {"outcome": "passed", "class": None, "cites": False, "documents": documents, "files": {ARCHIVE: ARCHIVE}}
 
@@ -130,10 +138,12 @@ def survey_target(
 
 def forget_modules(root: str) -> None:
     """Removes the modules of the workspace from Python's table."""
+    real = os.path.realpath(root)
     for name, module in list(sys.modules.items()):
-        if name.split(".")[0] in loading.PACKAGES or failure.workspace_file(
-            getattr(module, "__file__", None) or "/", root
-        ):
+        file = getattr(module, "__file__", None) or "/"
+        # Thousands of modules are loaded, and finding out where a file really lies takes long.
+        is_below = file.startswith((root, real)) and failure.workspace_file(file, root) is not None
+        if name.split(".")[0] in loading.PACKAGES or is_below:
             del sys.modules[name]
 
 
@@ -204,6 +214,7 @@ class Target:
         survey.folders |= {folder_name(one) for one in recorder.hashes}
         launched: list[dict[str, Any]] = []
         for launch in recorder.launches:
+            survey.forge.want(launch.compiled)
             facts = launch_facts(launch, self.id, case)
             if facts not in launched:
                 launched.append(facts)

@@ -194,6 +194,9 @@ def test_edited_comments_and_another_folder_miss_nothing(workspace: Workspace, s
     assert edited != source
     assert first["documents"]["triton_cache"]["misses"] != []
     assert second["documents"]["triton_cache"]["misses"] == []
+    made, found = (reply["documents"]["triton_cache"]["launchers"] for reply in (first, second))
+    assert (len(made["misses"]), made["hits"]) == (found["hits"], len(found["misses"]))
+    assert found["hits"] > 0
     assert launches(second) == launches(first)
     assert second["documents"]["resources"] == first["documents"]["resources"]
     assert (again / "triton.tar.gz").read_bytes() == (scratch / "triton.tar.gz").read_bytes()
