@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from t2t_harness import cases, facade, failure, inputs, launchers, launching, loading, normalize, resources, warm
+from t2t_harness import ahead, cases, facade, failure, inputs, launchers, launching, loading, normalize, resources, warm
 
 ARCHIVE = "triton.tar.gz"
 
@@ -32,6 +32,8 @@ class Survey:
     """Folders of Triton's cache that hold what was launched, and what was compiled and then dropped."""
     hits: int = 0
     misses: list[str] = field(default_factory=list)
+    compiled_ahead: set[str] = field(default_factory=set)
+    """Hashes of what forks of this process compiled, and this process has not asked for yet."""
     forge: launchers.Forge = field(default_factory=launchers.Forge)
 
 
@@ -47,15 +49,21 @@ def compile_variant(request: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the reply with the documents `launches` and `resources` and the file `triton.tar.gz`, or with `failure`.
 
     Request key `warm` may list archives of earlier compiles: what they hold is not compiled again. The document `triton_cache` counts that, and
-    is the only one that depends on it.
+    is the only one that depends on it. `processes` is how many processes compile at once, 1 where it is absent; no document depends on it.
     """
     normalize.install()
     warm.unpack_all(request)
     survey = Survey()
     hooks = hook_cases(request, survey)
+
+    def walk(hashes: list[str]) -> None:
+        for index, device in enumerate(request["targets"]):
+            survey_target(request, device, index, hooks, Scout(request, device["id"], Survey(), hashes))
+
+    survey.compiled_ahead = ahead.fill(walk, int(request.get("processes") or 1))
     try:
         for index, device in enumerate(request["targets"]):
-            survey_target(request, device, index, hooks, survey)
+            survey_target(request, device, index, hooks, Target(request, device["id"], survey))
     except Refused as refusal:
         record = refusal.record
         return {
@@ -113,9 +121,9 @@ def hook_cases(request: Mapping[str, Any], survey: Survey) -> list[cases.Case]:
 
 
 def survey_target(
-    request: Mapping[str, Any], device: Mapping[str, Any], index: int, hooks: list[cases.Case], survey: Survey
+    request: Mapping[str, Any], device: Mapping[str, Any], index: int, hooks: list[cases.Case], target: Target
 ) -> None:
-    """Runs the wrapper on every case for `device`, a row of the device table, and adds what it launches to `survey`.
+    """Runs the wrapper on every case for `device`, a row of the device table, and gives what it launches to `target`.
 
     Raises Refused where the module cannot be imported or a kernel cannot be compiled. The workspace's modules are loaded anew: they may have
     asked the device for its properties when they were imported.
@@ -123,7 +131,6 @@ def survey_target(
     forget_modules(request["root"])
     facade.patch_torch_cuda(dict(device))
     facade.fake_driver(dict(device), index)
-    target = Target(request, device["id"], survey)
     with facade.fake_cuda():
         entry = target.load()
         constants: dict[str, int] = {}
@@ -184,6 +191,7 @@ class Target:
             return configs if is_every else launching.first_that_fits(recorder, tuner, configs)
 
         with launching.recording("compile", choose) as recorder:
+            recorder.compiled_ahead = self.survey.compiled_ahead
             try:
                 call(self.request, entry, case)
             except SystemExit:
@@ -224,6 +232,17 @@ class Target:
         for dropped in recorder.dropped:
             if (named := {"target": self.id, **dropped}) not in survey.dropped:
                 survey.dropped.append(named)
+
+
+@dataclass
+class Scout(Target):
+    """A target whose kernels are compiled for another process: nothing is told of them but their hashes."""
+
+    hashes: list[str]
+
+    def keep(self, recorder: launching.Recorder, case: cases.Case) -> None:
+        """Adds the hashes of what the case compiled."""
+        self.hashes += recorder.compiled
 
 
 def call(request: Mapping[str, Any], entry: Callable[..., Any], case: cases.Case) -> None:
