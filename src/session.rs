@@ -42,6 +42,9 @@ const WARM: [&str; 3] = ["torch.utils._python_dispatch", "safetensors.torch", "t
 /// What fake tensors import when the first is made, which takes seconds: only the children that compile make any.
 const WARM_TO_COMPILE: [&str; 2] = ["torch._subclasses.fake_tensor", "torch._dynamo"];
 
+/// What every child on a CUDA device would do first.
+const WARM_FOR_DEVICES: [&str; 1] = ["t2t_harness.preload"];
+
 /// What a session is opened with.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -162,12 +165,12 @@ impl Session {
         let sources = Sources::open(root, &cache);
         let harness =
             Harness::open(options.harness.as_deref()).map_err(|error| machine("cannot read the harness", &error))?;
-        let pool = pool(options, &harness, &cache, interrupt)?;
+        let devices = if options.as_device.is_some() { Vec::new() } else { devices(options)? };
+        let pool = pool(options, &harness, &cache, !devices.is_empty(), interrupt)?;
         let toolchain = toolchain(options, &cache, root, &pool)?;
         let spec = spec(root, toolchain.as_ref())?;
         let models = models(root)?;
         let elsewhere = options.as_device.as_deref().map(|name| elsewhere(root, name, &models)).transpose()?;
-        let devices = if elsewhere.is_some() { Vec::new() } else { devices(options)? };
         let (device, published) = elsewhere.unzip();
         let device = device.unwrap_or_else(|| device_of(&devices, &models));
         let (catalogue, catalogue_digest) = catalogue(root, &cache)?;
@@ -226,7 +229,13 @@ fn machine(what: &str, error: &dyn std::fmt::Display) -> NoSession {
     NoSession::Machine { message: format!("{what}: {error}"), hint: None }
 }
 
-fn pool(options: &Options, harness: &Harness, cache: &Path, interrupt: &Interrupt) -> Result<Arc<Pool>, NoSession> {
+fn pool(
+    options: &Options,
+    harness: &Harness,
+    cache: &Path,
+    has_devices: bool,
+    interrupt: &Interrupt,
+) -> Result<Arc<Pool>, NoSession> {
     let Some(python) = &options.python else { return Ok(Arc::new(Pool::new(Vec::new(), interrupt.clone()))) };
     let folder = match options.probing {
         Probing::Allowed => harness.place(cache).map_err(|error| machine("cannot write the harness", &error))?,
@@ -234,15 +243,17 @@ fn pool(options: &Options, harness: &Harness, cache: &Path, interrupt: &Interrup
     };
     let configs = [ServerKind::Interpreter, ServerKind::Compiled].map(|kind| WorkerConfig {
         harness: Some(folder.clone()),
-        preload: preload(kind),
+        preload: preload(kind, has_devices),
         ..WorkerConfig::new(&python.path, kind)
     });
     Ok(Arc::new(Pool::new(configs.to_vec(), interrupt.clone())))
 }
 
-fn preload(kind: ServerKind) -> Vec<String> {
-    let more: &[&str] = if kind == ServerKind::Compiled { &WARM_TO_COMPILE } else { &[] };
-    let modules = PRELOAD.iter().chain(&WARM).chain(more).map(|module| (*module).to_owned());
+fn preload(kind: ServerKind, has_devices: bool) -> Vec<String> {
+    let is_compiled = kind == ServerKind::Compiled;
+    let compiling: &[&str] = if is_compiled { &WARM_TO_COMPILE } else { &[] };
+    let device: &[&str] = if is_compiled && has_devices { &WARM_FOR_DEVICES } else { &[] };
+    let modules = PRELOAD.iter().chain(&WARM).chain(compiling).chain(device).map(|module| (*module).to_owned());
     modules.chain(Harness::entries()).collect()
 }
 

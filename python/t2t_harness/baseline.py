@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from t2t_harness import cases, failure, inputs, statistics, telemetry, timing
+from t2t_harness import cases, failure, spans, statistics, telemetry, timing
 from t2t_harness import clock as clocks
 from t2t_harness import declaration as declared
 
 EAGER, COMPILED = "torch", "torch.compile"
 
 
+@spans.told
 def baseline(request: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the reply with the document `baseline`.
 
@@ -22,8 +23,8 @@ def baseline(request: Mapping[str, Any]) -> dict[str, Any]:
     """
     clock, protocol = clocks.clock_of(request["lane"]), timing.protocol_of(request)
     timing.set_precision(request["op"])
-    device = telemetry.device_facts(request)
     before = telemetry.snapshot() if request["lane"] == "cuda" else None
+    device = telemetry.device_facts(request, before)
     reasons: dict[str, str] = {}
     compile_ms: list[float] = []
     sizes = {
@@ -56,17 +57,17 @@ def measure_size(
 ) -> dict[str, Any]:
     """Returns the figures of one size, the baselines timed in turns. Adds to `reasons` why one has none, and to `compile_ms`."""
     declaration, device = request["op"], timing.device_of(request["lane"])
-    buffers = inputs.make_inputs(declaration, case, device)
-    originals = {name: value.clone() for name, value in buffers.items()}
-    calls: dict[str, clocks.Call] = {EAGER: timing.torch_call(declaration, case, buffers)}
+    buffers = timing.buffers_of(declaration, case, device)
+    calls: dict[str, clocks.Call] = {EAGER: timing.torch_call(declaration, case, buffers.given)}
     if COMPILED in request["baselines"]:
         try:
-            calls[COMPILED] = compiled_call(clock, declaration, case, buffers, compile_ms)
+            calls[COMPILED] = compiled_call(clock, declaration, case, buffers.given, compile_ms)
         except Exception as error:
             reasons.setdefault(COMPILED, failure.describe(error)[:400])
     runs: dict[str, list[dict[str, float]]] = {name: [] for name in calls}
+    clock.warm(list(calls.values()))
     for run in range(protocol.runs):
-        timing.refill(buffers, originals, run)
+        buffers.refill(run)
         for name, call in calls.items():
             runs[name].append(timing.run_once(clock, call, protocol))
     figures = {name: statistics.figure(runs[name]) if name in runs else None for name in request["baselines"]}

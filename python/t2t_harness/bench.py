@@ -20,6 +20,7 @@ from t2t_harness import (
     loading,
     memory,
     sample,
+    spans,
     stage,
     statistics,
     streams,
@@ -60,16 +61,18 @@ class Measurement:
         return str(self.request["lane"])
 
 
+@spans.told
 def bench(request: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the reply with the document `bench`; leaves a sampled output in scratch for `sample.judge_sample`.
 
     Rejected with class `exception`, or `memory`, and a `failure` where the wrapper raises, or where it replaced what times it, or
     left work to a stream that nothing times.
     """
-    clock = clocks.clock_of(request["lane"])
     timing.set_precision(request["op"])
-    device, before = telemetry.device_facts(request), snapshot(request)
-    with stage.lane(request):
+    with stage.lane(request) as modules:
+        clock = clocks.clock_of(request["lane"])
+        before = snapshot(request)
+        device = telemetry.device_facts(request, before)
         try:
             with stage.pretending(request["lane"]):
                 entry = loading.load_entry(request["root"], dict(request["variant"]))
@@ -96,7 +99,7 @@ def bench(request: Mapping[str, Any]) -> dict[str, Any]:
         "remeasured": is_remeasured,
         "judged": judged(request),
         "telemetry": {"before": before, "after": after},
-        "triton_cache": {"hits": found.hits, "misses": sorted(found.misses)},
+        "triton_cache": {"hits": found.hits, "misses": sorted(found.misses), "launchers": modules.facts()},
     }
     return {"outcome": "passed", "class": None, "cites": False, "documents": {"bench": document}, "files": {}}
 
@@ -164,15 +167,15 @@ def varied_words(sizes: Mapping[str, Any]) -> Callable[[str], str]:
 def measure_size(found: Measurement, size: str, case: cases.Case) -> None:
     """Times the variant and torch in turns at one size, and puts both figures into `found.sizes`. Raises what the wrapper raises."""
     declaration, device = found.request["op"], timing.device_of(found.lane)
-    buffers = inputs.make_inputs(declaration, case, device)
-    originals = {name: value.clone() for name, value in buffers.items()}
-    args, kwargs = inputs.call_arguments(found.entry, declaration, case, buffers)
+    buffers = timing.buffers_of(declaration, case, device)
+    args, kwargs = inputs.call_arguments(found.entry, declaration, case, buffers.given)
     config = first_launch(found, args, kwargs)
-    torch_call = timing.torch_call(declaration, case, buffers)
+    torch_call = timing.torch_call(declaration, case, buffers.given)
     call = timing.bound(found.entry, args, kwargs)
+    found.clock.warm([call, torch_call])
     runs: dict[str, list[dict[str, float]]] = {"variant": [], "torch": []}
     for run in range(found.protocol.runs):
-        timing.refill(buffers, originals, run)
+        buffers.refill(run)
         is_sampled = found.sampled == (size, run)
         sampled = sample.Sampled(call)
         with stage.pretending(found.lane):

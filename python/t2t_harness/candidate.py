@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness import cases, failure, inputs, launching, loading, memory, oracle, stage, streams, watch
+from t2t_harness import cases, failure, inputs, launchers, launching, loading, memory, oracle, spans, stage, streams, watch
 from t2t_harness.prepare import prepared_cases
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ class Bench:
     synchronize: Callable[[], None]
     """Waits for the whole device."""
     folder: Path
+    modules: launchers.Counted
     constants: dict[str, int] | None = None
     tried: int = 1
     dropped: list[dict[str, Any]] = field(default_factory=list)
@@ -62,6 +63,7 @@ class Bench:
         return str(self.request["lane"])
 
 
+@spans.told
 def run(request: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the reply with the document `ran`; leaves `outputs/N.json` and `outputs/N.safetensors` per case, and
     `outputs/state.json`.
@@ -76,20 +78,20 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
         "constants": {},
         "load": None,
         "configurations": {"tried": 1, "dropped": []},
-        "triton_cache": {"hits": 0, "misses": []},
+        "triton_cache": {"hits": 0, "misses": [], "launchers": launchers.Counted().facts()},
     }
     write_state(folder, state)
     if request["lane"] not in request["variant"]["lanes"]:
         state["load"] = {"not_judged": f"the variant is not for the {request['lane']} lane"}
         return _reply(folder, state)
-    with stage.lane(request):
-        bench = load(request, folder, state)
+    with stage.lane(request) as modules:
+        bench = load(request, folder, state, modules)
         if bench is not None:
             run_cases(bench, state)
     return _reply(folder, state)
 
 
-def load(request: Mapping[str, Any], folder: Path, state: dict[str, Any]) -> Bench | None:
+def load(request: Mapping[str, Any], folder: Path, state: dict[str, Any], modules: launchers.Counted) -> Bench | None:
     """Returns the loaded kernel, or None with the failure in `state`. What the harness needs of torch is looked up
     first."""
     import torch
@@ -109,7 +111,7 @@ def load(request: Mapping[str, Any], folder: Path, state: dict[str, Any]) -> Ben
         class_ = "source" if is_source else failure.class_of(error)
         state["load"] = {"failure": _failure(class_, error, request["root"], None)}
         return None
-    return Bench(request, entry, own, save_file, finish, synchronize, folder)
+    return Bench(request, entry, own, save_file, finish, synchronize, folder, modules)
 
 
 def _nothing() -> None:
@@ -200,7 +202,11 @@ def run_case(bench: Bench, case: cases.Case, position: int, state: dict[str, Any
         bench.save(tensors, str(bench.folder / f"{position}.safetensors"))
     state["constants"] = bench.constants or {}
     state["configurations"] = {"tried": bench.tried, "dropped": bench.dropped}
-    state["triton_cache"] = {"hits": bench.hits, "misses": sorted(bench.misses)}
+    state["triton_cache"] = {
+        "hits": bench.hits,
+        "misses": sorted(bench.misses),
+        "launchers": bench.modules.facts(),
+    }
     return facts
 
 
@@ -238,7 +244,8 @@ def run_once(
 
     declaration, backward = bench.request["op"], bool(bench.request["op"]["backward"])
     device = "cuda" if bench.lane == "cuda" else "cpu"
-    given = inputs.inputs_of(declaration, case, device, bench.request["inputs"])
+    with spans.work(device):
+        given = inputs.inputs_of(declaration, case, device, bench.request["inputs"])
     if backward:
         given = oracle.with_gradients(given)
     args, kwargs = inputs.call_arguments(bench.entry, declaration, case, given)
@@ -249,8 +256,9 @@ def run_once(
         chooser.recorder = recorder
         with stage.pretending(bench.lane), watch.watching(bench.own, int(label == "b")) as seen:
             try:
-                returned = bench.entry(*args, **kwargs)
-                bench.finish()
+                with spans.work(device, waits=False):
+                    returned = bench.entry(*args, **kwargs)
+                    bench.finish()
             except OutOfResources:
                 if index > 0:
                     return
@@ -262,7 +270,11 @@ def run_once(
         described = {name: describe(value, recorder) for name, value in made.items()}
         if backward:
             upstream = oracle.upstream_gradients(results, case)
-            with stage.pretending(bench.lane), watch.watching(bench.own, int(label == "b")) as seen_back:
+            with (
+                spans.work(device, waits=False),
+                stage.pretending(bench.lane),
+                watch.watching(bench.own, int(label == "b")) as seen_back,
+            ):
                 made |= oracle.gradients_for(results, given, upstream)
                 bench.finish()
             seen.computed |= _but_accumulation(seen_back.computed)
@@ -352,7 +364,7 @@ def stored_form(value: Any) -> torch.Tensor | None:
     plain = value.detach().as_subclass(torch.Tensor)
     if plain.dtype.is_complex:
         plain = torch.view_as_real(plain.resolve_conj())
-    return plain.cpu().clone(memory_format=torch.contiguous_format)
+    return plain.clone(memory_format=torch.contiguous_format).cpu()
 
 
 def _failure(class_: str, error: BaseException, root: str, case: str | None) -> dict[str, Any]:

@@ -10,11 +10,16 @@ from __future__ import annotations
 import contextlib
 import gc
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from t2t_harness import spans
+
 Call = Callable[[], Any]
+
+WARM_UP_S = 0.05
+"""How long a device is kept at work before it is timed. One that was idle raises its clock within tens of milliseconds."""
 
 ESTIMATE_FLOOR_MS = 1e-4
 """A call is taken to last at least this long where calls are counted by their estimated time."""
@@ -32,6 +37,8 @@ class Clock:
     """The host's clock in seconds."""
     synchronize: Callable[[], None]
     """Waits until the device has finished."""
+    warm: Callable[[Sequence[Call]], None]
+    """Makes the calls in turns, untimed, until the device runs at the clock that it keeps under load; nothing where the host is the device."""
     parts: tuple[tuple[Any, str, Any], ...]
     """What it stands on: owner, attribute, and the value when the clock was made."""
 
@@ -56,9 +63,13 @@ def captured(*parts: tuple[Any, str]) -> tuple[tuple[Any, str, Any], ...]:
 
 @contextlib.contextmanager
 def uncollected() -> Iterator[None]:
-    """Keeps Python's garbage collector from running: the thousands of events of one sample set it off between two of them."""
+    """Keeps Python's garbage collector from running: the thousands of events of one sample set it off between two of them.
+
+    What is there is taken out of its sight, so that it looks at all that was imported once, and not before every sample.
+    """
     was_enabled = gc.isenabled()
     gc.collect()
+    gc.freeze()
     gc.disable()
     try:
         yield
@@ -75,10 +86,21 @@ def event_clock() -> Clock:
 
     do_bench = testing.do_bench
     active = type(driver.active)
+    counter, synchronize = time.perf_counter, torch.cuda.synchronize
 
     def sample(call: Call, warmup_ms: float, rep_ms: float) -> list[float]:
-        with uncollected():
+        with uncollected(), spans.timing():
             return list(do_bench(call, warmup=warmup_ms, rep=rep_ms, return_mode="all"))
+
+    def warm(calls: Sequence[Call]) -> None:
+        cache = driver.active.get_empty_cache_for_benchmark()
+        with spans.work("cuda"):
+            end = counter() + WARM_UP_S
+            while counter() < end:
+                for call in calls:
+                    driver.active.clear_cache(cache)
+                    call()
+                synchronize()
 
     parts = captured(
         (time, "perf_counter"),
@@ -91,7 +113,7 @@ def event_clock() -> Clock:
         (active, "get_empty_cache_for_benchmark"),
         (active, "clear_cache"),
     )
-    return Clock("cuda-events", sample, time.perf_counter, torch.cuda.synchronize, parts)
+    return Clock("cuda-events", sample, counter, synchronize, warm, parts)
 
 
 def host_clock() -> Clock:
@@ -114,4 +136,4 @@ def host_clock() -> Clock:
             return [first]
         return [timed(call) for _ in range(repetitions)]
 
-    return Clock("host", sample, counter, lambda: None, captured((time, "perf_counter")))
+    return Clock("host", sample, counter, lambda: None, lambda calls: None, captured((time, "perf_counter")))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from t2t_harness import cases, facade, failure, inputs, launching, loading, normalize, resources, warm
+from t2t_harness import ahead, cases, facade, failure, inputs, launchers, launching, loading, normalize, resources, warm
 
 ARCHIVE = "triton.tar.gz"
 
@@ -32,6 +32,9 @@ class Survey:
     """Folders of Triton's cache that hold what was launched, and what was compiled and then dropped."""
     hits: int = 0
     misses: list[str] = field(default_factory=list)
+    compiled_ahead: set[str] = field(default_factory=set)
+    """Hashes of what forks of this process compiled, and this process has not asked for yet."""
+    forge: launchers.Forge = field(default_factory=launchers.Forge)
 
 
 class Refused(Exception):
@@ -46,15 +49,21 @@ def compile_variant(request: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the reply with the documents `launches` and `resources` and the file `triton.tar.gz`, or with `failure`.
 
     Request key `warm` may list archives of earlier compiles: what they hold is not compiled again. The document `triton_cache` counts that, and
-    is the only one that depends on it.
+    is the only one that depends on it. `processes` is how many processes compile at once, 1 where it is absent; no document depends on it.
     """
     normalize.install()
     warm.unpack_all(request)
     survey = Survey()
     hooks = hook_cases(request, survey)
+
+    def walk(hashes: list[str]) -> None:
+        for index, device in enumerate(request["targets"]):
+            survey_target(request, device, index, hooks, Scout(request, device["id"], Survey(), hashes))
+
+    survey.compiled_ahead = ahead.fill(walk, int(request.get("processes") or 1))
     try:
         for index, device in enumerate(request["targets"]):
-            survey_target(request, device, index, hooks, survey)
+            survey_target(request, device, index, hooks, Target(request, device["id"], survey))
     except Refused as refusal:
         record = refusal.record
         return {
@@ -64,11 +73,18 @@ def compile_variant(request: Mapping[str, Any]) -> dict[str, Any]:
             "documents": {"failure": record},
             "files": {},
         }
-    warm.pack(Path(os.environ["TRITON_CACHE_DIR"]), survey.folders, Path(request["scratch"]) / ARCHIVE)
+    survey.forge.finish()
+    cache, archive = Path(os.environ["TRITON_CACHE_DIR"]), Path(request["scratch"]) / ARCHIVE
+    warm.pack(cache, survey.folders, survey.forge.folders, archive)
     documents = {
         "launches": launches_document(request, survey),
         "resources": {"kernels": survey.kernels},
-        "triton_cache": {"hits": survey.hits, "misses": sorted(survey.misses)},
+        "triton_cache": {
+            "hits": survey.hits,
+            "misses": sorted(survey.misses),
+            "launchers": survey.forge.count.facts(),
+            "launchers_missing": survey.forge.reason,
+        },
     }
     return {"outcome": "passed", "class": None, "cites": False, "documents": documents, "files": {ARCHIVE: ARCHIVE}}
 
@@ -105,9 +121,9 @@ def hook_cases(request: Mapping[str, Any], survey: Survey) -> list[cases.Case]:
 
 
 def survey_target(
-    request: Mapping[str, Any], device: Mapping[str, Any], index: int, hooks: list[cases.Case], survey: Survey
+    request: Mapping[str, Any], device: Mapping[str, Any], index: int, hooks: list[cases.Case], target: Target
 ) -> None:
-    """Runs the wrapper on every case for `device`, a row of the device table, and adds what it launches to `survey`.
+    """Runs the wrapper on every case for `device`, a row of the device table, and gives what it launches to `target`.
 
     Raises Refused where the module cannot be imported or a kernel cannot be compiled. The workspace's modules are loaded anew: they may have
     asked the device for its properties when they were imported.
@@ -115,7 +131,6 @@ def survey_target(
     forget_modules(request["root"])
     facade.patch_torch_cuda(dict(device))
     facade.fake_driver(dict(device), index)
-    target = Target(request, device["id"], survey)
     with facade.fake_cuda():
         entry = target.load()
         constants: dict[str, int] = {}
@@ -130,10 +145,12 @@ def survey_target(
 
 def forget_modules(root: str) -> None:
     """Removes the modules of the workspace from Python's table."""
+    real = os.path.realpath(root)
     for name, module in list(sys.modules.items()):
-        if name.split(".")[0] in loading.PACKAGES or failure.workspace_file(
-            getattr(module, "__file__", None) or "/", root
-        ):
+        file = getattr(module, "__file__", None) or "/"
+        # Thousands of modules are loaded, and finding out where a file really lies takes long.
+        is_below = file.startswith((root, real)) and failure.workspace_file(file, root) is not None
+        if name.split(".")[0] in loading.PACKAGES or is_below:
             del sys.modules[name]
 
 
@@ -174,6 +191,7 @@ class Target:
             return configs if is_every else launching.first_that_fits(recorder, tuner, configs)
 
         with launching.recording("compile", choose) as recorder:
+            recorder.compiled_ahead = self.survey.compiled_ahead
             try:
                 call(self.request, entry, case)
             except SystemExit:
@@ -204,6 +222,7 @@ class Target:
         survey.folders |= {folder_name(one) for one in recorder.hashes}
         launched: list[dict[str, Any]] = []
         for launch in recorder.launches:
+            survey.forge.want(launch.compiled)
             facts = launch_facts(launch, self.id, case)
             if facts not in launched:
                 launched.append(facts)
@@ -213,6 +232,17 @@ class Target:
         for dropped in recorder.dropped:
             if (named := {"target": self.id, **dropped}) not in survey.dropped:
                 survey.dropped.append(named)
+
+
+@dataclass
+class Scout(Target):
+    """A target whose kernels are compiled for another process: nothing is told of them but their hashes."""
+
+    hashes: list[str]
+
+    def keep(self, recorder: launching.Recorder, case: cases.Case) -> None:
+        """Adds the hashes of what the case compiled."""
+        self.hashes += recorder.compiled
 
 
 def call(request: Mapping[str, Any], entry: Callable[..., Any], case: cases.Case) -> None:

@@ -121,7 +121,9 @@ def workspace_frames(error: BaseException, root: str | Path) -> list[dict[str, A
 
 
 def workspace_file(file: str, root: str | Path) -> str | None:
-    """Returns `file` relative to `root`, or None where it is not the workspace's own source."""
+    """Returns `file` relative to `root`, or None where it is not the workspace's own source, or no file, as in `<string>`."""
+    if file.startswith("<"):
+        return None
     try:
         relative = Path(file).resolve().relative_to(Path(root).resolve())
     except (ValueError, OSError):

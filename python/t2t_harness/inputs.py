@@ -1,7 +1,7 @@
-"""The inputs of a case: tensors made from its name and seed, the same bits in every process and on every device.
+"""The inputs of a case: tensors made from its name and seed, the same bits in every process and on every device of one class.
 
-Values are drawn on the CPU and moved, because a device's generator draws others. torch is imported only inside
-functions.
+Values are drawn where they are used: a device draws others than the CPU does, and in no time. The device class is in the key of whatever depends on
+them. torch is imported only inside functions.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def make_inputs(declaration: Mapping[str, Any], case: cases.Case, device: str = 
     for given in declaration["inputs"]:
         name = given["name"]
         shape = cases.shapes(declaration, case)[name]
-        values = _values(given, case, shape, special=name == special)
+        values = _values(given, case, shape, device, special=name == special)
         made[name] = laid_out(values, declared.strides(shape, layout_of(given, case)), device)
     return made
 
@@ -77,9 +77,8 @@ def laid_out(values: torch.Tensor, strides: Sequence[int], device: str) -> torch
     if values.numel() > 0:
         reach = 1 + sum((length - 1) * stride for length, stride in zip(values.shape, strides, strict=True))
     gap = float("nan") if values.dtype.is_floating_point or values.dtype.is_complex else 0
-    memory = torch.full((reach,), gap, dtype=values.dtype)
-    memory.as_strided(values.shape, tuple(strides)).copy_(values)
-    return memory.to(device).as_strided(values.shape, tuple(strides))
+    memory = torch.full((reach,), gap, dtype=values.dtype, device=device)
+    return memory.as_strided(values.shape, tuple(strides)).copy_(values)
 
 
 def layout_of(given: Mapping[str, Any], case: cases.Case) -> str:
@@ -101,17 +100,19 @@ def dtype_of(name: str) -> torch.dtype:
     return found
 
 
-def generator_of(*names: object) -> torch.Generator:
-    """Returns a CPU generator whose seed is the SHA-256 of `names`."""
+def generator_of(*names: object, device: str = "cpu") -> torch.Generator:
+    """Returns a generator of `device` whose seed is the SHA-256 of `names`."""
     import torch
 
     text = "\0".join(map(str, names)).encode()
-    return torch.Generator("cpu").manual_seed(int.from_bytes(hashlib.sha256(text).digest()[:8], "little", signed=True))
+    return torch.Generator(device).manual_seed(int.from_bytes(hashlib.sha256(text).digest()[:8], "little", signed=True))
 
 
-def _values(given: Mapping[str, Any], case: cases.Case, shape: Sequence[int], *, special: bool) -> torch.Tensor:
-    """Returns the dense values of one input on the CPU."""
-    drawn = _drawn(given, case, shape)
+def _values(
+    given: Mapping[str, Any], case: cases.Case, shape: Sequence[int], device: str, *, special: bool
+) -> torch.Tensor:
+    """Returns the dense values of one input on `device`."""
+    drawn = _drawn(given, case, shape, device)
     if not cases.random_floats(given, case.dtype):
         return drawn
     if case.values == "large":
@@ -124,27 +125,27 @@ def _values(given: Mapping[str, Any], case: cases.Case, shape: Sequence[int], *,
     return drawn
 
 
-def _drawn(given: Mapping[str, Any], case: cases.Case, shape: Sequence[int]) -> torch.Tensor:
+def _drawn(given: Mapping[str, Any], case: cases.Case, shape: Sequence[int], device: str) -> torch.Tensor:
     """Returns the values that the input's `init` describes, before a case changes them."""
     import torch
 
     init = declared.bind_init(given["init"], case.binding)
     dtype = dtype_of(given["dtype"] or case.dtype)
-    generator = generator_of(case.name, case.seed, given["name"])
+    generator = generator_of(case.name, case.seed, given["name"], device=device)
     drawn_in = dtype if dtype.is_complex or dtype is torch.float64 else torch.float32
     if init["kind"] == "normal":
-        values = torch.randn(shape, generator=generator, dtype=drawn_in)
+        values = torch.randn(shape, generator=generator, dtype=drawn_in, device=device)
         return values.mul(init["std"]).add(init["mean"]).to(dtype)
     if init["kind"] == "uniform":
-        values = torch.rand(shape, generator=generator, dtype=drawn_in)
+        values = torch.rand(shape, generator=generator, dtype=drawn_in, device=device)
         return values.mul(init["high"] - init["low"]).add(init["low"]).to(dtype)
     if init["kind"] == "randint":
         high = max(init["high"], init["low"] + 1)
-        return torch.randint(init["low"], high, list(shape), generator=generator).to(dtype)
+        return torch.randint(init["low"], high, list(shape), generator=generator, device=device).to(dtype)
     if init["kind"] == "constant":
-        return torch.full(list(shape), init["value"], dtype=dtype)
+        return torch.full(list(shape), init["value"], dtype=dtype, device=device)
     if init["kind"] == "ones":
-        return torch.ones(list(shape), dtype=dtype)
+        return torch.ones(list(shape), dtype=dtype, device=device)
     raise ValueError(f"no init is called `{init['kind']}`")
 
 

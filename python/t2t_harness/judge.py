@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness import cases, failure, inputs, lint, oracle, tolerance
+from t2t_harness import cases, failure, inputs, lint, oracle, spans, tolerance
 from t2t_harness.prepare import prepared_cases
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ class Trial:
         return "cuda" if self.request["lane"] == "cuda" else "cpu"
 
 
+@spans.told
 def judge(request: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the reply with the documents `verdict` and `evidence`.
 
@@ -88,7 +89,7 @@ def read_state(folder: Path) -> dict[str, Any]:
         "constants": {},
         "load": None,
         "configurations": {"tried": 0, "dropped": []},
-        "triton_cache": {"hits": 0, "misses": []},
+        "triton_cache": {"hits": 0, "misses": [], "launchers": {"hits": 0, "misses": []}},
     }
     return {**blank, **(read_json(folder / "state.json") or {})}
 
@@ -118,16 +119,18 @@ def judge_case(trial: Trial, case: cases.Case, position: int) -> None:
     if reason is not None:
         row |= {"verdict": "not-judged", "reason": reason}
         return
-    given = inputs.inputs_of(trial.declaration, case, trial.device, trial.request["prepared"])
     try:
-        right = oracle.reference(trial.declaration, case, given)
+        with spans.work(trial.device):
+            given = inputs.inputs_of(trial.declaration, case, trial.device, trial.request["prepared"])
+            right = oracle.reference(trial.declaration, case, given)
     except oracle.Refused as refusal:
         row |= {"verdict": "dropped", "reason": str(refusal)}
         return
     if case.kind == "edge" and (ill := ill_conditioned(right)) is not None:
         row |= {"verdict": "dropped", "reason": ill}
         return
-    lint_case(trial, case, given, right)
+    with spans.work(trial.device):
+        lint_case(trial, case, given, right)
     facts = read_json(Path(trial.request["candidate"]) / "outputs" / f"{position}.json")
     if facts is None:
         absent(trial, case, row)
@@ -250,7 +253,8 @@ def find(
             lambda: first_of(values(trial, case, row, tensors, label, right) for label in runs),
             lambda: repeated(trial, tensors, right),
         ]
-        return first_of(question() for question in questions)
+        with spans.work(trial.device):
+            return first_of(question() for question in questions)
     except (KeyError, OSError, ValueError, TypeError, RuntimeError) as error:
         return Finding("no-reply", f"the case left no readable result: {failure.describe(error)}")
 
@@ -321,7 +325,7 @@ def mutated(trial: Trial, tensors: dict[str, torch.Tensor], given: Mapping[str, 
         if name in trial.declaration["mutates"]:
             continue
         after, own = (
-            raw_bytes(tensors[f"a.after.{name}"]),
+            raw_bytes(tensors[f"a.after.{name}"].to(trial.device)),
             raw_bytes(before),
         )
         if after.shape != own.shape:
@@ -335,17 +339,17 @@ def mutated(trial: Trial, tensors: dict[str, torch.Tensor], given: Mapping[str, 
 
 
 def raw_bytes(value: torch.Tensor) -> torch.Tensor:
-    """Returns the elements of `value` in row-major order as rows of bytes on the CPU."""
+    """Returns the elements of `value` in row-major order as rows of bytes, on its device."""
     import torch
 
     if value.dtype.is_complex:
         value = torch.view_as_real(value.resolve_conj())
     # A tensor of one element counts as contiguous whatever its strides are, and keeps them.
-    dense = value.detach().cpu().clone(memory_format=torch.contiguous_format).reshape(-1)
+    dense = value.detach().clone(memory_format=torch.contiguous_format).reshape(-1)
     return (
         dense.view(torch.uint8).reshape(dense.numel(), dense.element_size())
         if dense.numel() > 0
-        else torch.zeros((0, 1))
+        else torch.zeros((0, 1), device=dense.device)
     )
 
 

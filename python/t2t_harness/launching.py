@@ -39,6 +39,10 @@ class Recorder:
     """Names of the kernels that had to be compiled."""
     hashes: list[str] = dataclasses.field(default_factory=list)
     """Triton's hashes of the kernels that its cache on disk was asked for, those of dropped configurations among them."""
+    compiled: list[str] = dataclasses.field(default_factory=list)
+    """Those that it did not have."""
+    compiled_ahead: set[str] = dataclasses.field(default_factory=set)
+    """Hashes that another process of this action compiled for this one: the first time that one is asked for, it counts as a miss."""
     dropped: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     """Configurations that this device cannot hold, each with its reason."""
     faults: list[BaseException] = dataclasses.field(default_factory=list)
@@ -213,10 +217,14 @@ def recording(lane: str, choose: Choose) -> Iterator[Recorder]:
         return results[-1] if results else None
 
     def listen(*, src: Any, metadata: Any, metadata_group: Any, times: Any, cache_hit: bool) -> None:
-        recorder.hashes.append(metadata["hash"])
-        if cache_hit:
+        hash_ = metadata["hash"]
+        recorder.hashes.append(hash_)
+        if not cache_hit:
+            recorder.compiled.append(hash_)
+        if cache_hit and hash_ not in recorder.compiled_ahead:
             recorder.hits += 1
         else:
+            recorder.compiled_ahead.discard(hash_)
             recorder.misses.append(src.name)
 
     listener = knobs.compilation.listener

@@ -123,9 +123,10 @@ def upstream_gradients(outputs: list[torch.Tensor], case: Case) -> dict[int, tor
     drawn = {}
     for position, output in enumerate(outputs):
         if output.requires_grad:
-            generator = making.generator_of(case.name, case.seed, "gradient", position)
-            values = torch.randn(output.shape, generator=generator, dtype=torch.float32)
-            drawn[position] = values.to(making.dtype_of(case.dtype)).to(output.dtype).to(output.device)
+            device = output.device.type
+            generator = making.generator_of(case.name, case.seed, "gradient", position, device=device)
+            values = torch.randn(output.shape, generator=generator, dtype=torch.float32, device=device)
+            drawn[position] = values.to(making.dtype_of(case.dtype)).to(output.dtype)
     return drawn
 
 

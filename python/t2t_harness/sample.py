@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness import cases, failure, oracle, timing, tolerance
+from t2t_harness import cases, failure, oracle, spans, timing, tolerance
 
 if TYPE_CHECKING:
     import torch
@@ -59,9 +59,10 @@ def dense(value: torch.Tensor) -> torch.Tensor:
     plain = value.detach()
     if plain.dtype.is_complex:
         plain = torch.view_as_real(plain.resolve_conj())
-    return plain.cpu().clone(memory_format=torch.contiguous_format)
+    return plain.clone(memory_format=torch.contiguous_format).cpu()
 
 
+@spans.told
 def judge_sample(request: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the reply with the document `bench`, its `judged` filled in; rejected, with a `failure` too, where the output is wrong.
 
@@ -101,13 +102,15 @@ def wrong(request: Mapping[str, Any], case: cases.Case, run: int) -> str | None:
 
     declaration, device = request["op"], timing.device_of(request["lane"])
     timing.set_precision(declaration)
-    right = oracle.reference(declaration, case, timing.run_inputs(declaration, case, run, device))
+    with spans.work(device):
+        right = oracle.reference(declaration, case, timing.run_inputs(declaration, case, run, device))
     stored = load_file(str(Path(request["sample"]) / TENSORS), device=device)
     expected = [name for name in right.plain if not name.startswith(("after.", "grad."))]
     if sorted(stored) != sorted(expected):
         return f"{len(stored)} outputs, {len(expected)} expected"
-    found = (compared(declaration, case, name, stored[name], right) for name in expected)
-    return next((message for message in found if message is not None), None)
+    with spans.work(device):
+        found = (compared(declaration, case, name, stored[name], right) for name in expected)
+        return next((message for message in found if message is not None), None)
 
 
 def compared(

@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from t2t_harness import facade, normalize, warm
+from t2t_harness import facade, launchers, normalize, warm
 
 H200: dict[str, Any] = {
     "name": "NVIDIA H200",
@@ -24,19 +24,21 @@ H200: dict[str, Any] = {
 
 
 @contextlib.contextmanager
-def lane(request: Mapping[str, Any]) -> Iterator[None]:
-    """Makes the process what a wrapper expects of the lane.
+def lane(request: Mapping[str, Any]) -> Iterator[launchers.Counted]:
+    """Makes the process what a wrapper expects of the lane, and yields the count of Triton's C modules.
 
-    On the interpreter `torch.cuda` answers for a device of the table; on a GPU, Triton finds the kernels that were compiled ahead.
+    On the interpreter `torch.cuda` answers for a device of the table; on a GPU, Triton finds the kernels and launchers that were compiled ahead.
+    Must be entered before Triton's driver is asked for anything.
     """
     if request["lane"] == "interpreter":
         rows = request.get("devices") or [H200]
         facade.patch_torch_cuda(rows[0])
-        yield
+        yield launchers.Counted()
         return
     normalize.install()
     warm.unpack_all(request)
-    yield
+    with launchers.counted() as count:
+        yield count
 
 
 def pretending(lane_name: str) -> contextlib.AbstractContextManager[Any]:

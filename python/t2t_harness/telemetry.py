@@ -1,13 +1,15 @@
 """What the GPU was doing around a measurement: clocks, temperature, power, throttling, other processes; and which GPU it is.
 
-A missing or silent `nvidia-smi` gives None and never fails a measurement.
+NVML is asked in this process, and `nvidia-smi` where it cannot be. A machine that knows neither gives None and never fails a measurement.
 """
 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from t2t_harness import nvml
 
 QUERIES = {
     "sm_clock_mhz": "clocks.sm",
@@ -16,7 +18,12 @@ QUERIES = {
     "power_w": "power.draw",
     "driver": "driver_version",
     "name": "name",
+    "throttle": "clocks_event_reasons.active",
 }
+"""What a snapshot holds, and what `nvidia-smi` calls it."""
+
+OLD_REASONS = "clocks_throttle_reasons.active"
+"""What drivers before 535 call the reasons."""
 
 THROTTLES = {
     0x04: "power cap",
@@ -31,14 +38,16 @@ SLOWDOWNS = frozenset(THROTTLES.values()) - {"power cap"}
 """What makes a figure unstable. A power cap is how a large product runs at all times: it is recorded, and counts only if the figure varies."""
 
 
-def device_facts(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the `device` of a bench document: what ran it. `model` is the request's, `interpreter` where there is no GPU."""
+def device_facts(request: Mapping[str, Any], told: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Returns the `device` of a bench document: what ran it. `model` is the request's, `interpreter` where there is no GPU.
+
+    `told` is a snapshot, whose driver it is.
+    """
     if request["lane"] != "cuda":
         return {"model": "interpreter", "name": None, "uuid": None, "driver": None, "capability": None}
     import torch
 
     properties = torch.cuda.get_device_properties(0)
-    told = snapshot()
     return {
         "model": request.get("model"),
         "name": properties.name,
@@ -61,22 +70,56 @@ def device_uuid() -> str | None:
 def snapshot() -> dict[str, Any] | None:
     """Returns clocks in MHz, temperature in °C, power in W, throttle reasons and the count of other processes, of this process's GPU.
 
-    None where `nvidia-smi` cannot be asked. CUDA must have been started in this process, which counts as one of those listed.
+    None where nobody can be asked. CUDA must have been started in this process, which counts as one of those listed.
     """
     uuid = device_uuid()
-    rows = ask(uuid, "--query-gpu=" + ",".join(QUERIES.values()))
+    return by_library(uuid) or by_program(uuid)
+
+
+def by_library(uuid: str | None) -> dict[str, Any] | None:
+    """Returns the snapshot as NVML tells it, or None where it cannot be asked."""
+    if uuid is None:
+        return None
+    with nvml.opened(uuid) as device:
+        if device is None:
+            return None
+        reasons, processes = device.slowed(), device.processes()
+        return {
+            "sm_clock_mhz": device.clock(nvml.SM),
+            "memory_clock_mhz": device.clock(nvml.MEMORY),
+            "temperature_c": device.temperature(),
+            "power_w": device.power(),
+            "driver": device.driver(),
+            "name": device.name(),
+            "throttle": None if reasons is None else reasons_of(reasons),
+            "other_processes": None if processes is None else others(map(str, processes)),
+        }
+
+
+def by_program(uuid: str | None) -> dict[str, Any] | None:
+    """Returns the snapshot as `nvidia-smi` tells it, or None where it cannot be asked."""
+    names = list(QUERIES.values())
+    rows = ask(uuid, "--query-gpu=" + ",".join(names)) or ask(
+        uuid, "--query-gpu=" + ",".join([*names[:-1], OLD_REASONS])
+    )
     if not rows:
         return None
-    facts: dict[str, Any] = {name: value_of(text) for name, text in zip(QUERIES, rows[0], strict=False)}
-    facts["driver"] = rows[0][list(QUERIES).index("driver")]
-    reasons = ask(uuid, "--query-gpu=clocks_event_reasons.active") or ask(
-        uuid, "--query-gpu=clocks_throttle_reasons.active"
-    )
-    facts["throttle"] = throttles(reasons[0][0]) if reasons else None
+    cells = dict(zip(QUERIES, rows[0], strict=False))
+    facts: dict[str, Any] = {name: value_of(text) for name, text in cells.items()}
     processes = ask(uuid, "--query-compute-apps=pid")
-    # In a container the listed ids are not this namespace's: this process is one of them, whichever.
-    facts["other_processes"] = None if processes is None else max(len({row[0] for row in processes}) - 1, 0)
-    return facts
+    return facts | {
+        "driver": cells["driver"],
+        "throttle": throttles(cells["throttle"]),
+        "other_processes": None if processes is None else others(row[0] for row in processes),
+    }
+
+
+def others(processes: Iterable[str]) -> int:
+    """Returns how many of the listed processes are not this one.
+
+    In a container the listed ids are not this namespace's: this process is one of them, whichever.
+    """
+    return max(len(set(processes)) - 1, 0)
 
 
 def ask(uuid: str | None, *query: str) -> list[list[str]] | None:
@@ -101,9 +144,13 @@ def value_of(text: str) -> float | str | None:
 def throttles(mask: str) -> list[str]:
     """Returns what the hexadecimal `mask` of active clock reasons says slows the GPU down; nothing for an unreadable mask."""
     try:
-        bits = int(mask, 16)
+        return reasons_of(int(mask, 16))
     except ValueError:
         return []
+
+
+def reasons_of(bits: int) -> list[str]:
+    """Returns what the mask of active clock reasons says slows the GPU down."""
     return [reason for bit, reason in THROTTLES.items() if bits & bit]
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness import cases, inputs, statistics
+from t2t_harness import cases, inputs, spans, statistics
 from t2t_harness import declaration as declared
 
 if TYPE_CHECKING:
@@ -60,10 +60,27 @@ def run_inputs(
     return made
 
 
-def refill(buffers: Mapping[str, torch.Tensor], originals: Mapping[str, torch.Tensor], run: int) -> None:
-    """Writes the values of `run_inputs` into `buffers`, in place; `originals` hold those of run 0."""
-    for name, original in originals.items():
-        buffers[name].copy_(original.roll(run))
+@dataclass(frozen=True)
+class Buffers:
+    """The inputs of timed calls: the same tensors in every run, with other values."""
+
+    given: dict[str, torch.Tensor]
+    originals: dict[str, torch.Tensor]
+    """The values of run 0."""
+    device: str
+
+    def refill(self, run: int) -> None:
+        """Writes the values of `run_inputs`, in place."""
+        with spans.work(self.device):
+            for name, original in self.originals.items():
+                self.given[name].copy_(original.roll(run))
+
+
+def buffers_of(declaration: Mapping[str, Any], case: cases.Case, device: str) -> Buffers:
+    """Returns the buffers of `case` on `device`, with the inputs of run 0."""
+    with spans.work(device):
+        given = inputs.make_inputs(declaration, case, device)
+        return Buffers(given, {name: value.clone() for name, value in given.items()}, device)
 
 
 def torch_call(declaration: Mapping[str, Any], case: cases.Case, given: Mapping[str, Any]) -> Call:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from t2t_harness import cases, failure, inputs, launching, loading, normalize, statistics, warm
+from t2t_harness import cases, failure, inputs, launching, loading, spans, stage, statistics
 from t2t_harness import clock as clocks
 
 WARMUP_MS = 10.0
@@ -17,6 +17,7 @@ REP_MS = 40.0
 """Time given to each configuration, after one launch that loads it."""
 
 
+@spans.told
 def tune(request: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the reply with the document `tune`: the choices, empty where nothing is autotuned or the lane is not `cuda`.
 
@@ -24,11 +25,10 @@ def tune(request: Mapping[str, Any]) -> dict[str, Any]:
     """
     document: dict[str, Any] = {"device": request.get("model"), "choices": [], "dropped": []}
     if request["lane"] == "cuda":
-        clock = clocks.clock_of("cuda")
-        normalize.install()
-        warm.unpack_all(request)
         try:
-            tune_all(request, clock, document)
+            with stage.lane(request) as modules:
+                tune_all(request, clocks.clock_of("cuda"), document)
+            document["triton_cache"]["launchers"] = modules.facts()
         except SystemExit:
             raise
         except BaseException as error:
@@ -50,7 +50,8 @@ def tune_all(request: Mapping[str, Any], clock: clocks.Clock, document: dict[str
     hits = 0
     misses: list[str] = []
     for case in cases.bench_cases(request["op"]):
-        given = inputs.make_inputs(request["op"], case, "cuda")
+        with spans.work("cuda"):
+            given = inputs.make_inputs(request["op"], case, "cuda")
         args, kwargs = inputs.call_arguments(entry, request["op"], case, given)
 
         def choose(tuner: Any, configs: list[Any]) -> list[Any]:
@@ -92,7 +93,8 @@ def choice(
 def fits(tuner: Any, recorder: launching.Recorder, config: Any) -> bool:
     """Launches the present call with `config` and tells whether the device can hold it; notes it as dropped if not."""
     try:
-        attempt_of(recorder)(config)
+        with spans.work("cuda"):
+            attempt_of(recorder)(config)
     except launching.misfits() as error:
         launching.note_dropped(tuner, recorder, config, error)
         return False

@@ -1,7 +1,8 @@
 """Carries Triton's cache from the machine that compiled to the machine that launches.
 
 An archive holds, per compiled kernel, a folder named by Triton's key with metadata, ttir, ttgir, llir, ptx and cubin. Triton finds them through a
-group file that names absolute paths, so the group files are left out and written again where the archive is unpacked.
+group file that names absolute paths, so the group files are left out and written again where the archive is unpacked. Launchers (launchers.py) have
+folders of their own, with one file.
 """
 
 from __future__ import annotations
@@ -21,14 +22,17 @@ STAGES = ("ttir", "ttgir", "llir", "ptx", "cubin")
 GROUP = "__grp__"
 
 
-def pack(cache: Path, folders: Iterable[str], archive: Path) -> None:
-    """Writes the compiled kernels in `folders` below `cache` to `archive`: the same bytes for the same kernels, wherever and whenever."""
+def pack(cache: Path, folders: Iterable[str], launchers: Iterable[str], archive: Path) -> None:
+    """Writes what lies in `folders` (compiled kernels) and `launchers` below `cache` to `archive`.
+
+    The same kernels are the same bytes, wherever and whenever; a launcher is what this machine's C compiler makes of the same text.
+    """
     with (
         archive.open("wb") as raw,
         gzip.GzipFile("", "wb", compresslevel=1, fileobj=raw, mtime=0) as packed,
         tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as tar,
     ):
-        for file in kernel_files(cache, folders):
+        for file in [*kernel_files(cache, folders), *launcher_files(cache, launchers)]:
             data = file.read_bytes()
             if file.suffix == ".json":
                 data = without_installation(data)
@@ -44,6 +48,11 @@ def kernel_files(cache: Path, folders: Iterable[str]) -> Iterator[Path]:
             files = [metadata, *(metadata.with_suffix(f".{stage}") for stage in STAGES)]
             if not metadata.name.startswith(GROUP) and all(file.is_file() for file in files):
                 yield from sorted(files)
+
+
+def launcher_files(cache: Path, folders: Iterable[str]) -> list[Path]:
+    """Returns the files of the launchers in `folders` below the folder `cache`, sorted."""
+    return [file for folder in sorted(set(folders)) for file in sorted((cache / folder).glob("*.so"))]
 
 
 def without_installation(metadata: bytes) -> bytes:

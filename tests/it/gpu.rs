@@ -81,6 +81,8 @@ fn expect_no_miss(workspace: &Workspace, target: &str, name: &str) {
     let cache = document(workspace, target, name)["triton_cache"].clone();
     assert_eq!(cache["misses"], serde_json::json!([]), "{target}");
     assert!(cache["hits"].as_u64().unwrap() > 0, "{target} found nothing compiled");
+    assert_eq!(cache["launchers"]["misses"], serde_json::json!([]), "{target}");
+    assert!(cache["launchers"]["hits"].as_u64().unwrap() > 0, "{target} launched nothing");
 }
 
 #[test]

@@ -95,6 +95,29 @@ def triton_op(input):
 )
 
 
+# Notes in scratch, its working folder, which process compiled what.
+COUNTED = TUNED.replace(
+    "def configs",
+    """import hashlib, os
+from triton.backends.nvidia.compiler import CUDABackend
+
+make_cubin = CUDABackend.make_cubin
+
+
+def noted(self, src, *rest):
+    with open("compiled.txt", "a") as file:
+        file.write(f"{os.getpid()} {hashlib.sha256(src.encode()).hexdigest()}\\n")
+    return make_cubin(self, src, *rest)
+
+
+CUDABackend.make_cubin = noted
+
+
+def configs""",
+    1,
+)
+
+
 def declaration(dtypes: tuple[str, ...] = ("float32",), layout: str = "contiguous") -> dict[str, Any]:
     given = {
         "name": "input",
@@ -194,6 +217,9 @@ def test_edited_comments_and_another_folder_miss_nothing(workspace: Workspace, s
     assert edited != source
     assert first["documents"]["triton_cache"]["misses"] != []
     assert second["documents"]["triton_cache"]["misses"] == []
+    made, found = (reply["documents"]["triton_cache"]["launchers"] for reply in (first, second))
+    assert (len(made["misses"]), made["hits"]) == (found["hits"], len(found["misses"]))
+    assert found["hits"] > 0
     assert launches(second) == launches(first)
     assert second["documents"]["resources"] == first["documents"]["resources"]
     assert (again / "triton.tar.gz").read_bytes() == (scratch / "triton.tar.gz").read_bytes()
@@ -321,6 +347,51 @@ def test_a_configuration_that_asserts_is_dropped(workspace: Workspace) -> None:
     source = TUNED.replace("    offsets =", '    tl.static_assert(BLOCK == 128, "no")\n    offsets =')
     document = launches(workspace.compile(source)[0])
     assert {one["config"]["BLOCK"] for one in document["dropped"]} == {256}
+
+
+ERRING = TUNED.replace("+ 1.0", "+ (undefined_name if BLOCK == 256 else 1.0)")
+
+
+@pytest.mark.parametrize(
+    ("source", "changes"),
+    [
+        (TUNED, {"targets": targets("nvidia-h200", "nvidia-h100")}),
+        (SCALE, {"op": declaration(("float32", "float16"))}),
+        (DOT, {"targets": targets("nvidia-h200", shared_memory=20000)}),
+        (DOT, {"targets": targets("nvidia-h200", shared_memory=1000)}),
+        (TUNED.replace("    offsets =", '    tl.static_assert(BLOCK == 128, "no")\n    offsets ='), {}),
+        (ERRING, {}),
+        (TUNED + "\ndef broken(:\n", {}),
+    ],
+    ids=["two targets", "two dtypes", "dropped", "none fits", "asserts", "erring", "broken"],
+)
+def test_several_processes_tell_what_one_tells(workspace: Workspace, source: str, changes: dict[str, Any]) -> None:
+    alone, one = workspace.compile(source, **changes)
+    together, three = workspace.compile(source, processes=3, **changes)
+    assert together == alone
+    if alone["outcome"] == "passed":
+        assert (one / "triton.tar.gz").read_bytes() == (three / "triton.tar.gz").read_bytes()
+
+
+def test_each_kernel_is_compiled_by_one_process_and_found_by_the_one_that_tells(workspace: Workspace) -> None:
+    reply, scratch = workspace.compile(COUNTED, processes=3)
+    assert reply["outcome"] == "passed"
+    compiled = reply["documents"]["triton_cache"]["misses"]
+    told = [line.split() for line in (scratch / "compiled.txt").read_text().splitlines()]
+    assert len({text for _, text in told}) == len(told) == len(compiled) > 3
+    alone, folder = workspace.compile(COUNTED)
+    told_alone = [line.split() for line in (folder / "compiled.txt").read_text().splitlines()]
+    assert {text for _, text in told_alone} == {text for _, text in told}
+    assert len({process for process, _ in told_alone}) == 1
+    assert alone["documents"]["triton_cache"] == reply["documents"]["triton_cache"]
+
+
+def test_what_ends_a_fork_ends_no_compile(workspace: Workspace) -> None:
+    source = TUNED.replace("import torch, triton\n", "import os, torch, triton\n").replace(
+        "    out = torch", '    if os.environ.get("FIRST") != str(os.getpid()): os._exit(3)\n    out = torch'
+    )
+    source = source.replace("def configs", 'os.environ.setdefault("FIRST", str(os.getpid()))\n\n\ndef configs', 1)
+    assert launches(workspace.compile(source, processes=2)[0])["coverage"] == "full"
 
 
 def test_a_launch_that_depends_on_data_leaves_the_coverage_partial(workspace: Workspace) -> None:

@@ -1,0 +1,87 @@
+"""What every child on a CUDA device would do first, done once by the process that forks them: importing this module does it.
+
+Nothing here starts CUDA, runs a tensor operation or leaves a thread behind. What fails is left to the children, which do it as torch and Triton
+would.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from t2t_harness import launchers
+
+UTILITIES = "cuda_utils"
+"""What Triton calls the C module that loads kernels."""
+
+COMPILING = (
+    "torch._dynamo",
+    "torch._inductor.compile_fx",
+    "torch._inductor.async_compile",
+    "torch._inductor.codegen.cuda_combined_scheduling",
+    "torch._inductor.codegen.triton",
+    "torch._inductor.codegen.wrapper",
+    "torch._inductor.fx_passes.joint_graph",
+    "torch._inductor.fx_passes.post_grad",
+    "torch._inductor.runtime.triton_heuristics",
+    "torch._inductor.runtime.static_cuda_launcher",
+    "torch._functorch._activation_checkpointing.graph_info_provider",
+    "networkx",
+)
+"""What `torch.compile` imports in its first call."""
+
+
+def register_operations() -> None:
+    """Registers the operations that torch registers when CUDA starts: it asks itself whether they are registered already."""
+    import torch
+
+    torch.cuda._register_triton_kernels()  # type: ignore[no-untyped-call]
+
+
+def find_driver() -> None:
+    """Asks the linker's cache for the driver's folder; Triton remembers the answer."""
+    from triton.backends.nvidia import driver
+
+    driver.library_dirs()
+
+
+def load_utilities() -> None:
+    """Compiles and loads Triton's `cuda_utils`; children that ask Triton for it are given this one. Raises OSError without a driver."""
+    from triton.backends.nvidia import driver
+
+    ctypes.CDLL(launchers.DRIVER)
+    text = (Path(driver.dirname) / "driver.c").read_text()
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        launchers.make_driver(folder)
+        file = launchers.finished(launchers.begin(text, UTILITIES, folder, folder), UTILITIES, folder)
+        from triton.runtime.build import _load_module_from_path
+
+        module = _load_module_from_path(UTILITIES, str(file))
+    load = driver.compile_module_from_src
+
+    def loading(src: str, name: str, *args: Any, **kwargs: Any) -> Any:
+        return module if (src, name) == (text, UTILITIES) else load(src, name, *args, **kwargs)
+
+    driver.compile_module_from_src = loading
+
+
+def import_compiler() -> None:
+    """Imports what `torch.compile` needs, with its pool of worker processes switched off: those would be the server's children."""
+    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+    import torch._inductor.config
+
+    torch._inductor.config.compile_threads = 1
+    for name in COMPILING:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+
+
+for _step in (register_operations, find_driver, load_utilities, import_compiler):
+    with contextlib.suppress(Exception):
+        _step()

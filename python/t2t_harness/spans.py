@@ -1,0 +1,100 @@
+"""When this process kept its device at work, by the machine's monotonic clock: what the lane's figures are made of.
+
+A child serves one action, so what it marks is kept here and told once, with the reply. On lanes without a device nobody marks anything.
+torch is imported only inside functions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from time import monotonic_ns
+from typing import Any
+
+TIMING, WORK = "timing", "work"
+"""Inside the clock of a bench, a baseline or a tune; and all else that the device does."""
+
+NEAR_NS = 1_000_000
+"""Spans of one kind that are closer than this are told as one."""
+
+MOST = 200
+"""Most spans that are told."""
+
+_marked: list[tuple[int, int, str]] = []
+
+
+@contextlib.contextmanager
+def timing() -> Iterator[None]:
+    """Marks the context as time in which the device is timed. What is timed has finished when the context ends."""
+    begun = monotonic_ns()
+    try:
+        yield
+    finally:
+        _marked.append((begun, monotonic_ns(), TIMING))
+
+
+@contextlib.contextmanager
+def work(device: str, *, waits: bool = True) -> Iterator[None]:
+    """Marks the context as work of `device` (`cuda`, or another, for which nothing is marked), and waits for the device at its end, unless the
+    context itself waits for what it started.
+
+    A device that has failed is not waited for: what the context raised says so.
+    """
+    if device != "cuda":
+        yield
+        return
+    import torch
+
+    begun = monotonic_ns()
+    try:
+        yield
+        if waits:
+            torch.cuda.synchronize()
+    finally:
+        _marked.append((begun, monotonic_ns(), WORK))
+
+
+def told(function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+    """Returns the phase function with `device_spans` in its reply: `[begin, end, kind]`, in nanoseconds, sorted and apart."""
+
+    @functools.wraps(function)
+    def telling(request: Mapping[str, Any]) -> dict[str, Any]:
+        _marked.clear()
+        return {**function(request), "device_spans": merged(_marked)}
+
+    return telling
+
+
+def merged(spans: list[tuple[int, int, str]]) -> list[list[Any]]:
+    """Returns `spans` sorted and apart, near neighbours of one kind joined, at most `MOST` of them. What is timed and work counts as timed."""
+    timed = joined([span for span in spans if span[2] == TIMING], 0)
+    other = [piece for span in spans if span[2] != TIMING for piece in without(span, timed)]
+    near = NEAR_NS
+    while len(found := joined([*other, *map(tuple, timed)], near)) > MOST:
+        near *= 2
+    return found
+
+
+def joined(spans: list[Any], near: int) -> list[list[Any]]:
+    """Returns `spans` sorted by their begin, neighbours of one kind that are at most `near` nanoseconds apart as one."""
+    found: list[list[Any]] = []
+    for begin, end, kind in sorted(spans):
+        if found and found[-1][2] == kind and begin - found[-1][1] <= near:
+            found[-1][1] = max(found[-1][1], end)
+        else:
+            found.append([begin, end, kind])
+    return found
+
+
+def without(span: tuple[int, int, str], others: list[list[Any]]) -> list[tuple[int, int, str]]:
+    """Returns the pieces of `span` that lie in none of `others`, which are sorted and apart."""
+    begin, end, kind = span
+    pieces = []
+    for from_, to, _ in others:
+        if to <= begin or from_ >= end:
+            continue
+        if from_ > begin:
+            pieces.append((begin, from_, kind))
+        begin = max(begin, to)
+    return [*pieces, (begin, end, kind)] if begin < end else pieces
