@@ -27,7 +27,7 @@ use crate::publication::Entry;
 use crate::python::Python as Source;
 use crate::results::{self, Published};
 use crate::sources::Sources;
-use crate::spec::{Spec, Variant};
+use crate::spec::{Op, Spec, Variant};
 use crate::store::cas::Cas;
 use crate::store::journal::{Journal, Loaded};
 use crate::toolchain::{Python, Toolchain};
@@ -176,7 +176,7 @@ impl Session {
         let (catalogue, catalogue_digest) = catalogue(root, &cache)?;
         let inventory = Inventory {
             files: files(&spec, &sources),
-            templates: templates(&spec, root),
+            templates: templates(&spec, root)?,
             summary_template: asset_digest(root, assets::SUMMARY_TEMPLATE),
             catalogue: catalogue_digest,
             harness: harness.meanings(&cache.join("toolchain")),
@@ -432,9 +432,17 @@ fn asset_digest(root: &Path, path: &str) -> Digest {
     Digest::of(&assets::read(root, path).unwrap_or_default())
 }
 
-fn templates(spec: &Spec, root: &Path) -> BTreeMap<String, Digest> {
-    let paths: BTreeSet<&str> = spec.ops.iter().map(|op| op.template.as_str()).collect();
-    paths.into_iter().filter_map(|path| Some((path.to_owned(), Digest::of(&assets::read(root, path)?)))).collect()
+/// Returns the digests of the log templates. Fails where one is not there: a build would find that out when everything else has run.
+fn templates(spec: &Spec, root: &Path) -> Result<BTreeMap<String, Digest>, NoSession> {
+    let digest = |op: &Op| {
+        let path = op.template.clone();
+        let bytes = assets::read(root, &path).ok_or_else(|| NoSession::Use {
+            message: format!("ops.yaml: the log template of `{}`, `{path}`, is no file that can be read", op.name),
+            hint: "write the file, or take `log: {template: …}` out of ops.yaml".to_owned(),
+        })?;
+        Ok((path, Digest::of(&bytes)))
+    };
+    spec.ops.iter().map(digest).collect()
 }
 
 fn files(spec: &Spec, sources: &Sources) -> BTreeMap<String, KernelFile> {

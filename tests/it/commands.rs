@@ -741,3 +741,17 @@ fn a_build_that_waits_for_another_can_be_stopped() {
     project.calm();
     project.wait(first).exits(0);
 }
+
+#[test]
+fn a_log_template_that_is_not_there_is_told_before_anything_runs() {
+    let project = Project::new();
+    project.edit("ops.yaml", "defaults:", "log: {template: assets/mine.md}\ndefaults:");
+    let ran = project.build().exits(2).runs("");
+    assert_eq!(
+        ran.stderr,
+        "error: ops.yaml: the log template of `softmax`, `assets/mine.md`, is no file that can be read\n\
+         hint: write the file, or take `log: {template: …}` out of ops.yaml\n"
+    );
+    project.write("assets/mine.md", "# {{ op }}\n");
+    project.build().exits(0);
+}

@@ -108,6 +108,22 @@ fn everything_that_a_device_launches_was_compiled_before_and_a_second_build_star
     expect_no_miss(&workspace, "softmax/v4_optimized:check", "evidence");
 }
 
+#[test]
+#[ignore = "needs a CUDA device: tests/gpu.sh runs it"]
+fn a_device_is_calibrated_by_name_and_once() {
+    let workspace = workspace(OPS);
+    let ran = workspace.run(&["build", "--device", "cuda", "calibrate"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.told);
+    let calibration = document(&workspace, "calibrate", "calibration");
+    let copies = calibration["copies"].as_array().unwrap();
+    assert_eq!((copies.len(), &copies[8]["bytes"]), (9, &serde_json::json!(1_u64 << 31)), "{calibration}");
+    assert!(calibration["copy_gb_per_s"].as_f64().unwrap() > 100.0, "{calibration}");
+    let rate = |name: &str| calibration["products"][name]["tflop_per_s"].as_f64().unwrap();
+    assert!(rate("float16") > rate("float32") && rate("float32") > 1.0, "{calibration}");
+    let again = workspace.kept_by(|| drop(workspace.run(&["build", "--device", "cuda", "calibrate"])));
+    assert_eq!(again, Vec::<String>::new());
+}
+
 /// The kernels of `tests/gpu_kernels` and some of `tests/bad_kernels`, each with how its check ends and what its failure says, in the order
 /// in which they are checked.
 const KERNELS: [(&str, &str, &str); 16] = [
