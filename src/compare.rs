@@ -8,6 +8,7 @@ use std::fmt;
 use serde_json::{Value, json};
 
 use crate::rank::bootstrap::{self, Interval, Pairing};
+use crate::rank::is_unstable_at;
 
 /// The version of the document. 1: first.
 pub const VERSION: u32 = 1;
@@ -17,6 +18,9 @@ pub const FINAL: &str = "Final";
 
 /// Differences below this share are `same`, whatever their interval: two processes that run equal code differ by as much.
 const NOISE: f64 = 0.01;
+
+/// Sizes that are not to be relied on shake their mean where they make up more than this share of it.
+const SHAKES: f64 = 0.1;
 
 /// One side of a comparison.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -194,8 +198,7 @@ impl Comparison {
             return;
         }
         let selected = (0..2).all(|side| sides[side].chosen.as_ref() == Some(variants[side]));
-        let pair =
-            Pair { op, variants, selected, threshold: self.threshold, is_unstable: is_unstable(a) || is_unstable(b) };
+        let pair = Pair { op, variants, selected, threshold: self.threshold };
         let common = self.common_sizes(&what, a, b);
         let all = common.len() == sizes(a).len() && common.len() == sizes(b).len();
         self.rows.extend(common.iter().filter_map(|size| pair.row(size, &[size], a, b)));
@@ -252,7 +255,6 @@ struct Pair<'a> {
     variants: [&'a String; 2],
     selected: bool,
     threshold: f64,
-    is_unstable: bool,
 }
 
 impl Pair<'_> {
@@ -264,7 +266,7 @@ impl Pair<'_> {
         let [above, below] = [&runs[0], &runs[1]].map(|runs| runs.iter().map(Vec::as_slice).collect::<Vec<_>>());
         let interval = bootstrap::ratio(&above, &below, Pairing::Independent);
         let ratio = ms[0] / ms[1];
-        let verdict = verdict(ratio, interval, self.is_unstable);
+        let verdict = verdict(ratio, interval, is_unstable(a, sizes) || is_unstable(b, sizes));
         let beyond = interval.is_some_and(|interval| interval.high < 1.0 / (1.0 + self.threshold));
         Some(Row {
             op: self.op.to_owned(),
@@ -297,8 +299,11 @@ fn verdict(ratio: f64, interval: Option<Interval>, is_unstable: bool) -> Verdict
     }
 }
 
-fn is_unstable(bench: &Value) -> bool {
-    bench["unstable"].as_bool().unwrap_or(false)
+/// Returns whether the mean of these sizes cannot be relied on.
+fn is_unstable(bench: &Value, sizes: &[&str]) -> bool {
+    let time = |size: &&str| bench["sizes"][size]["variant"]["mean"].as_f64().unwrap_or(0.0);
+    let shaken: f64 = sizes.iter().filter(|size| is_unstable_at(bench, size)).map(time).sum();
+    shaken > SHAKES * sizes.iter().map(time).sum::<f64>()
 }
 
 fn sizes(bench: &Value) -> Vec<&str> {
@@ -391,6 +396,21 @@ mod tests {
         let compared =
             compare(&side(None, &[("v1", bench(&[("small", 8, 1.0)]))]), &side(None, &[("v1", shaken)]), 0.05);
         assert_eq!((compared.rows[0].verdict, compared.regressions()), (Verdict::Unstable, 0));
+    }
+
+    #[test]
+    fn an_unstable_small_size_does_not_shake_the_final() {
+        let of = |small: f64, large: f64, shaken: &str| {
+            let mut bench = bench(&[("large", 64, large), ("small", 8, small)]);
+            bench["unstable"] = json!(true);
+            bench["sizes"][shaken]["variant"]["cv"] = json!(0.2);
+            side(None, &[("v1", bench)])
+        };
+        let verdicts = |shaken: &str| -> Vec<Verdict> {
+            compare(&of(1.0, 100.0, shaken), &of(1.5, 150.0, shaken), 0.05).rows.iter().map(|row| row.verdict).collect()
+        };
+        assert_eq!(verdicts("small"), [Verdict::Unstable, Verdict::Slower, Verdict::Slower]);
+        assert_eq!(verdicts("large"), [Verdict::Slower, Verdict::Unstable, Verdict::Unstable]);
     }
 
     #[test]
