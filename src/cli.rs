@@ -12,6 +12,7 @@ use crate::action::Phase;
 use crate::session::DeviceChoice;
 
 mod build;
+mod compare;
 mod context;
 mod declared;
 mod doctor;
@@ -94,6 +95,8 @@ enum Command {
     },
     /// Write the results of this device to assets/results/DEVICE, for machines that lack it
     Publish,
+    /// Compare what was measured on two sides; the exit code is 1 where B is slower beyond the threshold
+    Compare(CompareArguments),
     /// Print the JSON Schema of ops.yaml
     Schema,
     /// Say what this machine has and what it lacks
@@ -159,6 +162,26 @@ struct BuildArguments {
     trace: Option<PathBuf>,
 }
 
+#[derive(Debug, Args)]
+struct CompareArguments {
+    /// A commit, a record's key or the start of one, published results (a folder or a file), or . for the workspace as it is
+    a: String,
+    /// The other side, as A
+    b: String,
+    /// By how many percent of A's time B may take longer
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = percent)]
+    threshold: f64,
+    /// How it is written
+    #[arg(long, value_enum, default_value = "text")]
+    format: ReportFormat,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ReportFormat {
+    Text,
+    Json,
+}
+
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum GraphFormat {
     Dot,
@@ -189,7 +212,7 @@ impl Stage {
     }
 }
 
-/// Runs the command line of this process and returns its exit code: 0 done, 1 a kernel was rejected or a required result is missing, 2 bad use or bad ops.yaml, 3 the
+/// Runs the command line of this process and returns its exit code: 0 done, 1 a kernel was rejected, a required result is missing or a comparison found a regression, 2 bad use or bad ops.yaml, 3 the
 /// machine failed, 130 interrupted.
 #[must_use]
 pub fn main() -> ExitCode {
@@ -217,6 +240,7 @@ fn run(cli: Cli) -> Result<u8, CliError> {
             inspect::ir(common, &target, stage.name(), kernel.as_deref(), wanted)
         }
         Command::Publish => publish::publish(common),
+        Command::Compare(arguments) => compare::run(common, &arguments),
         Command::Schema => {
             context::print(&format!("{:#}\n", crate::spec::schema::schema()));
             Ok(0)
@@ -242,6 +266,11 @@ fn device(text: &str) -> Result<DeviceChoice, String> {
         }
         _ => Err("it is one of auto, cuda, cuda:N, cpu".to_owned()),
     }
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number: f64 = text.trim_end_matches('%').trim().parse().map_err(|_| format!("`{text}` is no number"))?;
+    if number.is_finite() && number >= 0.0 { Ok(number) } else { Err("it is zero or more".to_owned()) }
 }
 
 fn phase(text: &str) -> Result<Phase, String> {

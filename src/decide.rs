@@ -31,6 +31,15 @@ impl History {
         self.last.insert(record.identity.clone(), record);
     }
 
+    /// Adds a finished action as older than all that are known.
+    pub fn add_older(&mut self, record: Record) {
+        let known = self.by_key.entry(record.key).or_default();
+        if known.iter().all(|other| other.discovered != record.discovered) {
+            known.push(record.clone());
+        }
+        self.last.entry(record.identity.clone()).or_insert(record);
+    }
+
     /// Drops what is known under `key`: its artifacts are lost or damaged.
     pub fn forget(&mut self, key: Digest) {
         self.by_key.remove(&key);
@@ -41,6 +50,16 @@ impl History {
     #[must_use]
     pub fn last(&self, identity: &Identity) -> Option<&Record> {
         self.last.get(identity)
+    }
+
+    /// Returns the newest result of each key that starts with these hexadecimal digits, in the order of keys.
+    #[must_use]
+    pub fn starting_with(&self, digits: &str) -> Vec<&Record> {
+        let digits = digits.to_ascii_lowercase();
+        let mut found: Vec<&Record> = self.by_key.values().filter_map(|known| known.first()).collect();
+        found.retain(|record| record.key.to_string().starts_with(&digits));
+        found.sort_by_key(|record| record.key);
+        found
     }
 
     /// Returns the results known by `key`, newest first.

@@ -21,6 +21,7 @@ pub mod python;
 pub mod closure;
 pub mod publication;
 pub mod rank;
+pub mod compare;
 pub mod render;
 pub mod graph;
 pub mod decide;

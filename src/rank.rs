@@ -13,7 +13,7 @@ use crate::rank::measured::Measured;
 pub use crate::rank::measured::{STEADY, is_unstable_at};
 
 mod ablation;
-mod bootstrap;
+pub mod bootstrap;
 mod measured;
 
 /// The version of the document `selection` and of the rule that makes it. A new one selects again. 1: first. 2: each size's

@@ -14,6 +14,7 @@ use crate::render::op_page::OpPage;
 pub mod build_page;
 mod benchmark;
 mod ceilings;
+pub mod comparison;
 mod defects;
 mod filters;
 pub mod op_page;

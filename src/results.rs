@@ -15,8 +15,8 @@ use crate::publication::{self, Entry, PAGE};
 /// The folder of all devices, in the workspace.
 pub const FOLDER: &str = "assets/results";
 
-/// What is known of the device.
-const DEVICE: &str = "device.json";
+/// The file with what is known of the device.
+pub const DEVICE: &str = "device.json";
 
 /// The records of no op.
 const BUILD: &str = "build.json";

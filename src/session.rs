@@ -144,8 +144,10 @@ pub struct Session {
     pub devices: Vec<device::Device>,
     /// Whether the device lane is of a device that this machine need not have: nothing runs on it, and its results are those that are known.
     pub is_elsewhere: bool,
-    /// Published results that count beside those of the store.
+    /// Published results that count before those of the store.
     pub published: Vec<Published>,
+    /// Published results that count after those of the store.
+    pub spare: Vec<Published>,
     /// The fork servers, none started unless the interpreter was probed.
     pub pool: Arc<Pool>,
     /// The file of the op catalogue.
@@ -200,6 +202,7 @@ impl Session {
             devices,
             is_elsewhere,
             published,
+            spare: Vec::new(),
             pool,
             catalogue,
         })
@@ -213,15 +216,20 @@ impl Session {
         Cas::open(&self.cache).with(documents.chain(&manifests))
     }
 
-    /// Returns the results that the store knows, and those that are published: these are the last of their actions.
+    /// Returns the results that the store knows, and those that are published.
     pub fn history(&self) -> io::Result<Loaded> {
         let mut loaded = Journal::open(&self.cache).load()?;
-        self.entries().for_each(|entry| loaded.history.add(entry.record.clone()));
+        for entry in self.published.iter().flat_map(|published| &published.entries) {
+            loaded.history.add(entry.record.clone());
+        }
+        for entry in self.spare.iter().flat_map(|published| &published.entries) {
+            loaded.history.add_older(entry.record.clone());
+        }
         Ok(loaded)
     }
 
     fn entries(&self) -> impl Iterator<Item = &Entry> {
-        self.published.iter().flat_map(|published| &published.entries)
+        self.published.iter().chain(&self.spare).flat_map(|published| &published.entries)
     }
 }
 

@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "the command line owns the environment and the standard streams")]
 
 use std::env;
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -28,6 +29,21 @@ pub fn print_bytes(bytes: &[u8]) {
 /// Prints a line to standard error.
 pub fn say(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+/// Returns a variable of the environment.
+pub fn variable(name: &str) -> Option<OsString> {
+    env::var_os(name)
+}
+
+/// Returns the number of this process.
+pub fn process() -> u32 {
+    std::process::id()
+}
+
+/// Returns the path from the root of the file system.
+pub fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Returns the workspace around the current folder.

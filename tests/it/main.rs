@@ -36,6 +36,7 @@ mod python_suites;
 mod project;
 mod edits;
 mod published;
+mod compared;
 mod commands;
 mod devices;
 

@@ -145,6 +145,11 @@ impl Project {
         self.run(&mut self.command(arguments))
     }
 
+    /// Runs t2t and returns what it printed as a result, nothing redacted.
+    pub fn run_raw(&self, arguments: &str) -> String {
+        String::from_utf8(self.command(arguments).output().unwrap().stdout).unwrap()
+    }
+
     /// Returns the command for [`Self::run`], to be changed before it is run.
     pub fn command(&self, arguments: &str) -> Command {
         let mut command = Command::new(environment::binary());

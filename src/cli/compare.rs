@@ -1,0 +1,262 @@
+//! `t2t compare A B`: what was measured on two sides, from records, commits, the workspace or published results.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use console::Term;
+use serde_json::Value;
+
+use super::error::CliError;
+use super::plan::{Plan, plans};
+use super::{Common, CompareArguments, ReportFormat, context};
+use crate::action::{Phase, Target};
+use crate::compare::{Measurements, Side, compare};
+use crate::fs;
+use crate::git;
+use crate::graph::pick::{Force, Selection, pick};
+use crate::interrupt::Interrupt;
+use crate::record::Record;
+use crate::render::comparison;
+use crate::reporter::Screen;
+use crate::results::{self, Published};
+use crate::session::{OPS, Session};
+use crate::store::cas::Cas;
+use crate::store::journal::Journal;
+
+/// How many reasons an error names.
+const NAMED: usize = 5;
+
+/// Runs the command: 1 where B has a regression.
+pub fn run(common: &Common, arguments: &CompareArguments) -> Result<u8, CliError> {
+    let a = side(common, &arguments.a, "A")?;
+    let b = side(common, &arguments.b, "B")?;
+    let comparison = compare(&a, &b, arguments.threshold / 100.0);
+    if comparison.rows.is_empty() {
+        let only = |at: usize| match comparison.only[at].as_slice() {
+            [] => "nothing of its own".to_owned(),
+            some => some.join(", "),
+        };
+        let unlike = comparison.incomparable.iter().map(|(what, why)| format!("; {what}: {why}"));
+        return Err(CliError::misuse(
+            format!("A and B have no figure in common{}", unlike.collect::<String>()),
+            format!("A has {}; B has {}", only(0), only(1)),
+        ));
+    }
+    match arguments.format {
+        ReportFormat::Json => context::print(&format!("{:#}\n", comparison.document())),
+        ReportFormat::Text => {
+            let environment = |name: &str| context::variable(name);
+            let width = Screen::of(&Term::stdout(), &environment).width;
+            context::print(&comparison::text(&comparison, width));
+        }
+    }
+    Ok(u8::from(comparison.regressions() > 0))
+}
+
+/// Returns what `text` means: a file or folder, else a record by its key, else a commit. `key:` and `rev:` before it choose.
+fn side(common: &Common, text: &str, letter: &str) -> Result<Side, CliError> {
+    if let Some(key) = text.strip_prefix("key:") {
+        return of_key(key)?.ok_or_else(|| unknown(text, "no record has that key"));
+    }
+    if let Some(revision) = text.strip_prefix("rev:") {
+        return of_commit(common, revision, letter)?.ok_or_else(|| unknown(text, "git knows no such commit"));
+    }
+    let path = Path::new(text);
+    if fs::folder_time(path).is_some() {
+        return of_path(common, path, letter);
+    }
+    let key = of_key(text)?;
+    let root = context::workspace()?;
+    let is_commit = git::commit(&root, text).is_ok();
+    match key {
+        Some(_) if is_commit => Err(CliError::misuse(
+            format!("`{text}` is the key of a record and a commit"),
+            format!("write `key:{text}` or `rev:{text}`"),
+        )),
+        Some(side) => Ok(side),
+        None => of_commit(common, text, letter)?
+            .ok_or_else(|| unknown(text, "it is no file, no record's key and no commit")),
+    }
+}
+
+fn unknown(text: &str, why: &str) -> CliError {
+    let hint = "name a folder as `assets/results/nvidia-h200`, a key as `t2t explain` prints it, a commit, or `.` for the workspace as it is";
+    CliError::misuse(format!("cannot compare `{text}`: {why}"), hint)
+}
+
+/// Returns what a published folder or file holds, or what the workspace at `path` has now.
+fn of_path(common: &Common, path: &Path, letter: &str) -> Result<Side, CliError> {
+    if fs::stat(&path.join(OPS)).is_some() {
+        let root = context::absolute(path);
+        let session =
+            Session::open(&root, &context::options(common, &root, context::as_built(common)?), &Interrupt::default())?;
+        return of_session(session, &root, &format!("the workspace `{}`", path.display()), letter);
+    }
+    let published = results::read(path);
+    for fault in &published.faults {
+        context::say(&format!("warning: {letter}: {fault}; it counts as missing"));
+    }
+    let name = format!("{}{}", path.display(), described(&published));
+    let entries = published.entries.iter().map(|entry| (&entry.record, &entry.documents));
+    let document = |documents: &BTreeMap<String, Vec<u8>>, name: &str| parsed(documents.get(name)?);
+    let ops = measured(entries.map(|(record, documents)| (record, move |name: &str| document(documents, name))));
+    if ops.is_empty() {
+        return Err(unknown(&path.display().to_string(), "there are no published measurements"));
+    }
+    Ok(Side { name, ops })
+}
+
+fn described(published: &Published) -> String {
+    let Some(facts) = &published.facts else { return String::new() };
+    let commit =
+        facts.revision.as_ref().map(|revision| format!(" at {}", revision.chars().take(12).collect::<String>()));
+    let changes = if facts.dirty == Some(true) { " with changes" } else { "" };
+    format!(" ({}{}{changes})", facts.model, commit.unwrap_or_default())
+}
+
+/// Returns the bench whose key starts with `prefix`, in the store or published. None where none does, or `prefix` is no part of a key.
+fn of_key(prefix: &str) -> Result<Option<Side>, CliError> {
+    let is_key = prefix.len() >= 4 && prefix.chars().all(|letter| letter.is_ascii_hexdigit());
+    if !is_key {
+        return Ok(None);
+    }
+    let root = context::workspace()?;
+    let cache = root.join("cache");
+    let mut history = Journal::open(&cache).load().context("cannot read `cache/journal`")?.history;
+    let published: Vec<Published> =
+        results::devices(&root).iter().map(|device| results::read(&results::folder(&root, device))).collect();
+    let entries = || published.iter().flat_map(|published| &published.entries);
+    entries().for_each(|entry| history.add(entry.record.clone()));
+    let record = match history.starting_with(prefix).as_slice() {
+        [] => return Ok(None),
+        [record] => (*record).clone(),
+        several => {
+            let keys: Vec<String> =
+                several.iter().map(|record| format!("{} {}", record.key.short(), record.identity)).collect();
+            return Err(CliError::misuse(
+                format!("`{prefix}` starts several keys"),
+                format!("they are {}", keys.join(", ")),
+            ));
+        }
+    };
+    let cas = Cas::open(&cache).with(entries().flat_map(|entry| entry.documents.values()));
+    let named = format!("{} ({})", record.identity, record.key.short());
+    let ops = measured([(&record, |name: &str| document(&cas, &record, name))].into_iter());
+    if ops.is_empty() {
+        return Err(CliError::misuse(
+            format!("{named} has no measurements"),
+            "name the record of a bench: `t2t explain OP/VARIANT:bench` prints its key",
+        ));
+    }
+    Ok(Some(Side { name: named, ops }))
+}
+
+/// Returns what is known of a commit: its files give keys, and the store or published results have what is known under them. None where it is no commit.
+fn of_commit(common: &Common, name: &str, letter: &str) -> Result<Option<Side>, CliError> {
+    let root = context::workspace()?;
+    let commit = match git::commit(&root, name) {
+        Ok(commit) => commit,
+        Err(git::NoAnswer::Refused(_)) => return Ok(None),
+        Err(error) => return Err(CliError::machine(error.to_string())),
+    };
+    let tree = Tree(root.join("cache/scratch").join(format!("compare-{}-{letter}", context::process())));
+    git::check_out(&root, &commit, &tree.0).map_err(|error| CliError::machine(error.to_string()))?;
+    if fs::stat(&tree.0.join(OPS)).is_none() {
+        return Err(unknown(name, "it has no ops.yaml"));
+    }
+    if let Some(model) = &common.as_device {
+        adopt_facts(&root, &tree.0, model)?;
+    }
+    let mut options = context::options(common, &root, context::as_built(common)?);
+    options.cache = Some(root.join("cache"));
+    let session = Session::open(&tree.0, &options, &Interrupt::default())?;
+    let short: String = commit.chars().take(12).collect();
+    let named = if commit.starts_with(name) { short } else { format!("{name} ({short})") };
+    of_session(session, &root, &named, letter).map(Some)
+}
+
+/// A folder with the files of a commit, gone when it is dropped.
+struct Tree(PathBuf);
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        // What cannot be removed takes nothing but space.
+        let _ = fs::remove(&self.0);
+    }
+}
+
+/// A commit from before the first publication has no facts of the device: it gets those that are published now.
+fn adopt_facts(root: &Path, tree: &Path, model: &str) -> Result<(), CliError> {
+    let file = |root: &Path| results::folder(root, model).join(results::DEVICE);
+    if fs::stat(&file(tree)).is_some() {
+        return Ok(());
+    }
+    let known = fs::read_if_there(&file(root)).context("cannot read `device.json`")?;
+    known.map_or(Ok(()), |bytes| fs::write(&file(tree), &bytes)).context("cannot write to `cache/`")?;
+    Ok(())
+}
+
+/// Returns what stands of a session: what a commit itself publishes, what the store has, what the workspace at `root` publishes.
+fn of_session(mut session: Session, root: &Path, name: &str, letter: &str) -> Result<Side, CliError> {
+    let class = session.inventory.device.class.to_string();
+    if session.root != root && !session.is_elsewhere {
+        session.published.push(results::read(&results::folder(&session.root, &class)));
+    }
+    session.spare.push(results::read(&results::folder(root, &class)));
+    let wanted = pick(&session.graph, &Selection::default(), Force::Stale)?;
+    let plans = plans(&session, &wanted)?;
+    let cas = session.cas();
+    let records = plans.iter().filter_map(|plan| plan.settled.record());
+    let ops = measured(records.map(|record| (record, |name: &str| document(&cas, record, name))));
+    let unknown = unresolved(&session, &plans);
+    if ops.values().all(|op| op.benches.is_empty()) {
+        let why: Vec<&str> = unknown.iter().take(NAMED).map(String::as_str).collect();
+        return Err(CliError::misuse(
+            format!("{letter}: nothing that was measured of {name} on {class} is known here\n  {}", why.join("\n  ")),
+            "build it there, publish its results, or compare published folders; a key holds versions and the harness, too",
+        ));
+    }
+    for line in unknown {
+        context::say(&format!("warning: {letter}: no result of {line}"));
+    }
+    Ok(Side { name: format!("{name} on {class}"), ops })
+}
+
+/// Returns a line for each bench of which no result stands.
+fn unresolved(session: &Session, plans: &[Plan]) -> Vec<String> {
+    let of = |plan: &Plan| {
+        let target = session.graph.action(plan.index).target();
+        let missing = target.phase == Phase::Bench && plan.settled.record().is_none() && !plan.why.is_empty();
+        missing.then(|| format!("{target}: {}", plan.why.join("; ")))
+    };
+    plans.iter().filter_map(of).collect()
+}
+
+/// Returns what the benches among `records` measured, and what the selections chose.
+fn measured<'a, F: Fn(&str) -> Option<Value>>(
+    records: impl Iterator<Item = (&'a Record, F)>,
+) -> BTreeMap<String, Measurements> {
+    let mut ops: BTreeMap<String, Measurements> = BTreeMap::new();
+    for (record, document) in records {
+        let Target { op, variant, .. } = &record.identity.target;
+        if let Some((bench, variant)) =
+            document("bench").filter(|bench| bench["final_ms"].is_f64()).zip(variant.clone())
+        {
+            ops.entry(op.clone()).or_default().benches.insert(variant, bench);
+        }
+        if let Some(selection) = document("selection") {
+            ops.entry(op.clone()).or_default().chosen = selection["chosen"].as_str().map(str::to_owned);
+        }
+    }
+    ops.retain(|_, op| !op.benches.is_empty());
+    ops
+}
+
+fn document(cas: &Cas, record: &Record, name: &str) -> Option<Value> {
+    parsed(&cas.get(record.outputs.get(name)?.digest).ok()?)
+}
+
+fn parsed(bytes: &[u8]) -> Option<Value> {
+    serde_json::from_slice(bytes).ok()
+}
