@@ -42,5 +42,6 @@ mod workspace;
 mod bad_kernels;
 mod real;
 mod kernel_names;
+mod sweep;
 
 mod gpu;
