@@ -20,6 +20,7 @@ mod error;
 mod inspect;
 mod plan;
 mod publish;
+mod sweep;
 mod tidy;
 
 use self::error::CliError;
@@ -58,6 +59,8 @@ struct Common {
 enum Command {
     /// Bring everything, or the named targets, up to date
     Build(BuildArguments),
+    /// Measure an op's variants; with --sweep at sizes in powers of two, which no build keeps
+    Bench(BenchArguments),
     /// Say what is up to date and what is not
     Status(Targets),
     /// Say why an action is stale, or what its result depends on
@@ -115,7 +118,7 @@ enum Command {
 }
 
 /// Which targets.
-#[derive(Debug, Args, Clone)]
+#[derive(Debug, Args, Clone, Default)]
 #[expect(clippy::struct_field_names, reason = "the positional argument is named as the help shows it")]
 struct Targets {
     /// Ops or targets: `softmax`, `softmax/v2_tiling`, `softmax:check`, "softmax, gelu" (default: everything)
@@ -132,6 +135,21 @@ struct Targets {
 }
 
 #[derive(Debug, Args)]
+struct BenchArguments {
+    /// The op
+    op: String,
+    /// Only these variants
+    #[arg(long, value_name = "VARIANT")]
+    variant: Vec<String>,
+    /// Time all variants, torch and torch.compile at sizes in powers of two, and write CSV, JSON and a picture
+    #[arg(long)]
+    sweep: bool,
+    /// Where a sweep is written (default: logs/sweep in the workspace)
+    #[arg(long, value_name = "DIR", requires = "sweep")]
+    out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 struct BuildArguments {
     #[command(flatten)]
@@ -180,6 +198,15 @@ struct CompareArguments {
 enum ReportFormat {
     Text,
     Json,
+}
+
+impl BenchArguments {
+    /// Returns the build that measures what is named.
+    fn build(self) -> BuildArguments {
+        let phase = Some(Phase::Bench);
+        let targets = Targets { op: vec![self.op], variant: self.variant, phase, ..Targets::default() };
+        BuildArguments { targets, ..BuildArguments::default() }
+    }
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -231,6 +258,8 @@ fn run(cli: Cli) -> Result<u8, CliError> {
     match cli.command {
         Command::Build(arguments) if arguments.dry_run => inspect::dry_run(common, &arguments),
         Command::Build(arguments) => build::build(common, &arguments),
+        Command::Bench(arguments) if arguments.sweep => sweep::sweep(common, &arguments),
+        Command::Bench(arguments) => build::build(common, &arguments.build()),
         Command::Status(targets) => inspect::status(common, &targets),
         Command::Explain { targets } => inspect::explain(common, &targets),
         Command::Graph { targets, format } => inspect::graph(common, &targets, format),

@@ -21,6 +21,7 @@ pub mod op_page;
 pub mod problem;
 mod resources;
 mod sizes;
+pub mod sweep;
 pub mod table;
 mod telemetry;
 

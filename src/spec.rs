@@ -12,6 +12,7 @@ mod conform;
 mod layers;
 mod torch;
 mod sizes;
+pub mod doubling;
 mod reader;
 mod inputs;
 mod variants;

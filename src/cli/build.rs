@@ -171,7 +171,7 @@ fn missing(session: &Session, report: &Report, arguments: &BuildArguments) -> Op
 }
 
 /// Takes signals from here on. Before the returned cell holds the servers, nothing runs and a signal ends the process; then it stops them.
-fn stop_on_signal(interrupt: &Interrupt) -> Result<Arc<OnceLock<Arc<Pool>>>, CliError> {
+pub(super) fn stop_on_signal(interrupt: &Interrupt) -> Result<Arc<OnceLock<Arc<Pool>>>, CliError> {
     let running: Arc<OnceLock<Arc<Pool>>> = Arc::default();
     let cell = Arc::clone(&running);
     let stop = move || match cell.get() {

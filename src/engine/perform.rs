@@ -146,9 +146,28 @@ fn device_spans(reply: &Value, child: Span) -> Vec<DeviceSpan> {
     reply["device_spans"].as_array().into_iter().flatten().filter_map(span).collect()
 }
 
+/// Times all variants of an op over many sizes. The job is that of a bench of the op, its request changed to what a sweep is told.
+#[must_use]
+pub fn sweep(job: &Job, pool: &Pool) -> Performed {
+    if let Some(lost) = no_scratch(job) {
+        return lost;
+    }
+    let step = Step { job, name: "main", function: "sweep:sweep", more: Map::new(), read: Vec::new(), trusted: false };
+    match step.run(&Calls { pool, times: RefCell::default() }) {
+        Ok(finished) => conclude(&step.folder(), finished),
+        Err(error) => Performed::lost(error.to_string()),
+    }
+}
+
+/// Makes the job's folder anew, and returns its end where that fails.
+fn no_scratch(job: &Job) -> Option<Performed> {
+    let made = fs::remove(&job.scratch).and_then(|()| fs::make_folder(&job.scratch));
+    made.err().map(|error| Performed::lost(format!("cannot make `{}`: {error}", job.scratch.display())))
+}
+
 fn attempt(job: &Job, calls: &Calls) -> Performed {
-    if let Err(error) = fs::remove(&job.scratch).and_then(|()| fs::make_folder(&job.scratch)) {
-        return Performed::lost(format!("cannot make `{}`: {error}", job.scratch.display()));
+    if let Some(lost) = no_scratch(job) {
+        return lost;
     }
     match job.target.phase {
         Phase::Check => check(job, calls),

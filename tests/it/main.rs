@@ -44,5 +44,6 @@ mod workspace;
 mod bad_kernels;
 mod real;
 mod kernel_names;
+mod sweep;
 
 mod gpu;

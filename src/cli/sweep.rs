@@ -1,0 +1,210 @@
+//! `t2t bench OP --sweep`: how variants, torch and torch.compile grow with the size. Its figures are in no graph and no store.
+#![expect(clippy::disallowed_methods, reason = "the command line owns the environment")]
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::available_parallelism;
+
+use anyhow::Context;
+use serde_json::{Value, json};
+
+use super::error::CliError;
+use super::plan::{Plan, plans};
+use super::{BenchArguments, Common, build, context};
+use crate::action::{DeviceClass, Phase, Target};
+use crate::device::{self, DeviceLock};
+use crate::engine::perform::{self, Job, Performed};
+use crate::engine::request::{Given, Requests};
+use crate::fs;
+use crate::graph::expand::profile;
+use crate::graph::pick::{Force, Selection, pick};
+use crate::interrupt::Interrupt;
+use crate::record::Outcome;
+use crate::render::sweep::{csv, svg, text};
+use crate::session::{Probing, Session};
+use crate::spec::doubling::doubled;
+use crate::spec::{Op, Variant};
+use crate::store::lock::Lock;
+
+/// Where sweeps are written in a workspace.
+const FOLDER: &str = "logs/sweep";
+
+/// The artifact of a compile that holds its kernels.
+const ARCHIVE: &str = "triton.tar.gz";
+
+/// Runs the command.
+pub fn sweep(common: &Common, arguments: &BenchArguments) -> Result<u8, CliError> {
+    let root = context::workspace()?;
+    let interrupt = Interrupt::default();
+    let running = build::stop_on_signal(&interrupt)?;
+    let command = env::args().collect::<Vec<_>>().join(" ");
+    let waiting = |holder: &str| context::say(&format!("waiting: the workspace's lock, cache/lock, held by {holder}"));
+    let _lock = Lock::take(&root.join("cache"), &command, waiting).context("cannot lock the store `cache/`")?;
+    let session = context::open(common, Probing::Allowed, &interrupt)?;
+    let _ = running.set(Arc::clone(&session.pool));
+    if session.is_elsewhere {
+        return Err(CliError::misuse("a sweep needs its device here", "leave out `--as-device`"));
+    }
+    let selection = Selection {
+        targets: vec![arguments.op.clone()],
+        variants: arguments.variant.clone(),
+        phase: Some(Phase::Bench),
+    };
+    let wanted = pick(&session.graph, &selection, Force::Stale)?;
+    let Some(op) = session.spec.op(&arguments.op) else {
+        return Err(CliError::misuse(
+            format!("`{}` is no op", arguments.op),
+            "name an op, as in `t2t bench softmax --sweep`",
+        ));
+    };
+    let plans = plans(&session, &wanted)?;
+    let variants = right_ones(&session, op, &arguments.variant, &plans)?;
+    let job = job(&session, op, &variants, &plans);
+    introduce(&session, op, &variants, &job);
+    let performed = perform_alone(&session, &job)?;
+    let _ = fs::remove(job.scratch.parent().unwrap_or(&job.scratch));
+    if interrupt.is_set() {
+        return Err(CliError::Interrupted);
+    }
+    finish(&performed, &arguments.out.clone().unwrap_or_else(|| session.root.join(FOLDER)), &op.name)
+}
+
+/// Returns the variants whose check passed. Those that cannot be judged here are left out; any other that has not passed is an error.
+fn right_ones<'a>(
+    session: &Session,
+    op: &'a Op,
+    named: &[String],
+    plans: &[Plan],
+) -> Result<Vec<&'a Variant>, CliError> {
+    let mut right = Vec::new();
+    let mut wrong = Vec::new();
+    for variant in op.variants.iter().filter(|variant| named.is_empty() || named.contains(&variant.name)) {
+        match verdict(session, &Target::of_variant(&op.name, &variant.name, Phase::Check), plans).as_deref() {
+            Some("passed") => right.push(variant),
+            Some("not-judged") => {
+                context::say(&format!("note: {} is left out: it cannot be judged here", variant.name));
+            }
+            Some(_) => wrong.push(format!("{} (rejected)", variant.name)),
+            None => wrong.push(format!("{} (not checked)", variant.name)),
+        }
+    }
+    let hint = format!("run `t2t build {}:check`", op.name);
+    if !wrong.is_empty() {
+        let message =
+            format!("only right kernels are timed, and of {} these are not known to be: {}", op.name, wrong.join(", "));
+        return Err(CliError::Missing { message, hint });
+    }
+    if right.is_empty() {
+        return Err(CliError::Missing { message: format!("{} has no variant that was judged here", op.name), hint });
+    }
+    Ok(right)
+}
+
+/// Returns what a check that stands says.
+fn verdict(session: &Session, target: &Target, plans: &[Plan]) -> Option<String> {
+    let record = plan(session, target, plans)?.settled.record()?;
+    if let Outcome::Rejected { .. } = record.outcome {
+        return Some("rejected".to_owned());
+    }
+    let bytes = session.cas().get(record.outputs.get("verdict")?.digest).ok()?;
+    let verdict: Value = serde_json::from_slice(&bytes).ok()?;
+    Some(verdict["verdict"].as_str()?.to_owned())
+}
+
+fn plan<'a>(session: &Session, target: &Target, plans: &'a [Plan]) -> Option<&'a Plan> {
+    let index = session.graph.find(target)?;
+    plans.iter().find(|plan| plan.index == index)
+}
+
+/// Returns the job: that of a bench of the first variant, told of all of them, of the baselines and of the sizes of a sweep.
+fn job(session: &Session, op: &Op, variants: &[&Variant], plans: &[Plan]) -> Job {
+    let cores = available_parallelism().map_or(1, usize::from);
+    let requests = Requests {
+        spec: &session.spec,
+        inventory: &session.inventory,
+        root: &session.root,
+        catalogue: &session.catalogue,
+        cores,
+        jobs: 1,
+    };
+    let target = |variant: &Variant, phase| Target::of_variant(&op.name, &variant.name, phase);
+    let on_device = session.inventory.device.class != DeviceClass::Interpreter;
+    let cas = session.cas();
+    let archive = |variant: &&&Variant| {
+        let record = plan(session, &target(variant, Phase::Compile), plans)?.settled.record()?;
+        Some(cas.path(record.outputs.get(ARCHIVE)?.digest))
+    };
+    let warm = variants.iter().filter(|_| on_device).filter_map(|variant| archive(&variant)).collect();
+    let device = session.devices.first().map(|device| device.uuid.clone());
+    let index = session.graph.find(&target(variants[0], Phase::Bench)).expect("a variant has a bench");
+    let action = session.graph.action(index);
+    let scratch = session.cache.join("scratch").join(std::process::id().to_string()).join("sweep");
+    let mut job = requests.job(action, &Given { warm, device, ..Given::default() }, scratch);
+    let declaration = op.declaration(profile(&session.inventory.device.class));
+    let subjects = variants.len() + declaration.baselines.len();
+    let sizes = doubled(&declaration.sizes).into_iter().enumerate();
+    // Names in the order of the sizes: a mapping of JSON is sorted.
+    let sizes: Value =
+        sizes.map(|(number, size)| (format!("{number:02}"), json!(size))).collect::<serde_json::Map<_, _>>().into();
+    job.arguments["op"]["sizes"] = sizes;
+    job.arguments.remove("variant");
+    job.arguments.insert("variants".to_owned(), json!(variants));
+    job.arguments.insert("baselines".to_owned(), json!(declaration.baselines));
+    job.deadline *= u32::try_from(subjects).unwrap_or(u32::MAX);
+    job
+}
+
+fn introduce(session: &Session, op: &Op, variants: &[&Variant], job: &Job) {
+    let names: Vec<&str> = variants.iter().map(|variant| variant.name.as_str()).collect();
+    let sizes = job.arguments["op"]["sizes"].as_object().map_or(0, serde_json::Map::len);
+    context::say(&format!(
+        "sweep of {}: {} at {sizes} sizes, on {}",
+        op.name,
+        names.join(", "),
+        session.inventory.device.class
+    ));
+    if session.inventory.device.class == DeviceClass::Interpreter {
+        context::say("note: these are timings of Triton's interpreter: they say nothing about a GPU");
+    }
+}
+
+/// Performs the job under the lock of its device, where it has one.
+fn perform_alone(session: &Session, job: &Job) -> Result<Performed, CliError> {
+    let locks = device::lock_folder(env::var("T2T_LOCK_DIR").ok().as_deref());
+    let who = format!("pid {}, sweep of {} in {}", std::process::id(), job.target.op, session.root.display());
+    let waiting = |uuid: &str, holder: &str| context::say(&format!("waiting: device {uuid}, held by {holder}"));
+    let held = job.device.as_ref().map(|uuid| DeviceLock::take(&locks, uuid, &who, |holder| waiting(uuid, holder)));
+    let _held = held.transpose().context("cannot lock the device")?;
+    Ok(perform::sweep(job, &session.pool))
+}
+
+/// Writes and prints what came of it.
+fn finish(performed: &Performed, folder: &Path, op: &str) -> Result<u8, CliError> {
+    let document =
+        |name: &str| performed.documents.get(name).and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok());
+    match &performed.outcome {
+        Some(Outcome::Passed) => {}
+        Some(Outcome::Rejected { class }) => {
+            let failure = document("failure").unwrap_or_default();
+            let message = failure["message"].as_str().unwrap_or(class);
+            context::say(&format!("error: {op}: {message} ({class})"));
+            return Ok(1);
+        }
+        Some(Outcome::Lost { reason }) => return Err(CliError::machine(reason.clone())),
+        None => return Err(CliError::machine("the sweep ended without an outcome")),
+    }
+    let sweep = document("sweep").ok_or_else(|| CliError::machine("the sweep left no document"))?;
+    let picture = svg(&sweep).map_err(|error| CliError::machine(error.to_string()))?;
+    let files = [("csv", csv(&sweep)), ("json", format!("{sweep:#}\n")), ("svg", picture)];
+    for (ending, content) in files {
+        let path: PathBuf = folder.join(format!("{op}.{ending}"));
+        fs::write(&path, content.as_bytes()).with_context(|| format!("cannot write `{}`", path.display()))?;
+        context::say(&format!("wrote {}", path.display()));
+    }
+    for (what, why) in sweep["reasons"].as_object().into_iter().flatten() {
+        context::say(&format!("note: {what}: no figure: {}", why.as_str().unwrap_or_default()));
+    }
+    context::print(&text(&sweep));
+    Ok(0)
+}
