@@ -1,22 +1,29 @@
-"""Attention, direct translation, one query row at a time.
+"""Attention, direct translation.
 
-    out[m, :] = sum over n of p[m, n] * value[n, :],    p[m, :] = softmax over n of scale * query[m, :] . key[n, :]
+    out = softmax(scale * query @ key^T) @ value,    row by row, for each batch and head
 
-The translation by three torch ops would write the M x N matrix p to memory and read it back. Even the baseline does
-not: one program owns one row m, walks over the keys BLOCK_N at a time, and keeps three things in registers, the
-running maximum `row_max` of the logits, the running sum `row_sum` of exp(logit - row_max), and the running
-`acc` = sum of exp(logit - row_max) * value. When a new block raises the maximum, the sums so far were made with too
-large exponentials and are scaled by exp(old maximum - new maximum): the *online softmax*. No exponent is ever positive,
-so nothing overflows however large the logits are, and out = acc / row_sum at the end.
+The formula read from left to right. One program owns 16 query rows of one head, the fewest that `tl.dot` takes, and
+walks over the keys twice, BLOCK_N at a time:
+
+    sweep 1:  S = scale * Q K^T               row_max = max(row_max, max of each row of S)
+    sweep 2:  S = scale * Q K^T               P = exp(S - row_max)
+                                              row_sum = row_sum + sum of each row of P,    acc = acc + P V
+
+and out = acc / row_sum. Every exponent is at most 0, so nothing overflows however large the logits are. A translation
+by three torch ops would write the M x N matrix P to memory and read it back; computing S a second time is cheaper, and
+the matrix exists only as one tile of 16 x BLOCK_N.
 
 Why these blocks: BLOCK_D is D rounded up to a power of two, as Triton's blocks must be, with the surplus masked. A step
-takes 64 keys, fewer where a head is larger than 64 elements, so that a tile of K or V is 32 registers of each of the
+takes 32 keys, fewer where a head is larger than 64 elements, so that a tile of K or V is 16 registers of each of the
 128 threads.
 
 The outer strides are declared `do_not_specialize`: one compiled kernel serves every distance between rows. The price is
 that the compiler cannot prove where a row starts, so that each thread loads one element with each instruction, as a
-direct translation to CUDA would. `v3_coalesced` lifts this. The other price is that each query row reads all of K and V
-again, and that no tensor core is used: `v2_tiling` lifts that.
+direct translation to CUDA would, and that K is read twice: `v3_coalesced` lifts both. The other price is that each 16
+rows read all of K and V again: `v2_tiling` lifts that.
+
+Precision: `tf32x3` computes float32 products from three TF32 ones, to float32 accuracy; the softmax is in float32
+for every dtype. In 16-bit types P is rounded to the dtype of V for the second product, as torch's fused kernels do.
 """
 
 import math
@@ -25,9 +32,20 @@ import torch
 import triton
 import triton.language as tl
 
-MAX_BLOCK_N, MAX_TILE = 64, 4096
+MAX_BLOCK_N, MAX_TILE = 32, 2048
 OUTER_STRIDES = [f"stride_{tensor}{dim}" for tensor in "qkvo" for dim in "bhs"]
 LOWEST = tl.constexpr(-3.0e38)
+
+
+@triton.jit
+def _logits(q, k_ptrs, mask_d, offs_m, offs_n, N, scale, IS_CAUSAL: tl.constexpr):
+    """Returns the logits of one tile of keys, -inf where a row does not see a key."""
+    mask_n = offs_n < N
+    k = tl.load(k_ptrs, mask=mask_d[:, None] & mask_n[None, :], other=0.0)
+    visible = mask_n[None, :]
+    if IS_CAUSAL:
+        visible = visible & (offs_m[:, None] >= offs_n[None, :])
+    return tl.where(visible, tl.dot(q, k, input_precision="tf32x3") * scale, float("-inf"))
 
 
 @triton.jit(do_not_specialize=OUTER_STRIDES)
@@ -60,50 +78,57 @@ def mha_kernel(
     DV: tl.constexpr,
     BLOCK_D: tl.constexpr,
     BLOCK_DV: tl.constexpr,
+    BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     IS_CAUSAL: tl.constexpr,
 ):
-    # Program order: row fastest, then head, then batch.
+    # Program order: tile of rows fastest, then head, then batch.
     pid = tl.program_id(0)
-    row = pid % M
-    head = (pid // M % H).to(tl.int64)
-    batch = (pid // M // H).to(tl.int64)
+    tiles_m = tl.cdiv(M, BLOCK_M)
+    start_m = pid % tiles_m * BLOCK_M
+    head = (pid // tiles_m % H).to(tl.int64)
+    batch = (pid // tiles_m // H).to(tl.int64)
 
+    offs_m = start_m + tl.arange(0, BLOCK_M)
     offs_n = tl.arange(0, BLOCK_N)
     offs_d = tl.arange(0, BLOCK_D)
     offs_dv = tl.arange(0, BLOCK_DV)
-    q_ptrs = q_ptr + batch * stride_qb + head * stride_qh + row.to(tl.int64) * stride_qs + offs_d * stride_qd
-    offs_k = offs_n[:, None] * stride_ks + offs_d[None, :] * stride_kd
-    offs_v = offs_n[:, None] * stride_vs + offs_dv[None, :] * stride_vd
-    k_ptr += batch * stride_kb + head * stride_kh
-    v_ptr += batch * stride_vb + head * stride_vh
+    mask_m = offs_m < M
+    mask_d = offs_d < D
+    mask_dv = offs_dv < DV
+    rows = offs_m.to(tl.int64)[:, None]
+    q_ptrs = q_ptr + batch * stride_qb + head * stride_qh + rows * stride_qs + offs_d[None, :] * stride_qd
+    # K is read as its transpose, D x BLOCK_N, which is what the first product needs.
+    k_ptrs = k_ptr + batch * stride_kb + head * stride_kh + offs_n[None, :] * stride_ks + offs_d[:, None] * stride_kd
+    v_ptrs = v_ptr + batch * stride_vb + head * stride_vh + offs_n[:, None] * stride_vs + offs_dv[None, :] * stride_vd
 
-    q = tl.load(q_ptrs, mask=offs_d < D, other=0.0).to(tl.float32)
-    # LOWEST instead of -inf: the difference of two maxima stays a number even before the first finite logit.
-    row_max = LOWEST
-    row_sum = 0.0
-    acc = tl.zeros((BLOCK_DV,), dtype=tl.float32)
-    # A causal row attends to the keys up to its own position.
-    end = tl.minimum(N, row + 1) if IS_CAUSAL else N
-    for start in range(0, end, BLOCK_N):
-        mask_n = offs_n < end - start
-        k = tl.load(k_ptr + offs_k, mask=mask_n[:, None] & (offs_d < D)[None, :], other=0.0).to(tl.float32)
-        logits = tl.sum(q[None, :] * k, axis=1) * scale
-        logits = tl.where(mask_n, logits, float("-inf"))
-        new_max = tl.maximum(row_max, tl.max(logits, axis=0))
-        rescale = tl.exp(row_max - new_max)
-        p = tl.exp(logits - new_max)
-        v = tl.load(v_ptr + offs_v, mask=mask_n[:, None] & (offs_dv < DV)[None, :], other=0.0).to(tl.float32)
-        row_sum = row_sum * rescale + tl.sum(p, axis=0)
-        acc = acc * rescale + tl.sum(p[:, None] * v, axis=0)
-        row_max = new_max
-        k_ptr += BLOCK_N * stride_ks
-        v_ptr += BLOCK_N * stride_vs
+    q = tl.load(q_ptrs, mask=mask_m[:, None] & mask_d[None, :], other=0.0)
+    # LOWEST instead of -inf: a row without a finite logit keeps a number as its maximum.
+    row_max = tl.full((BLOCK_M,), LOWEST, dtype=tl.float32)
+    row_sum = tl.zeros((BLOCK_M,), dtype=tl.float32)
+    acc = tl.zeros((BLOCK_M, BLOCK_DV), dtype=tl.float32)
+    # A causal tile needs no key behind its last row.
+    end = tl.minimum(N, start_m + BLOCK_M) if IS_CAUSAL else N
+    k_first = k_ptrs
+    for start_n in range(0, end, BLOCK_N):
+        logits = _logits(q, k_ptrs, mask_d, offs_m, start_n + offs_n, N, scale, IS_CAUSAL)
+        row_max = tl.maximum(row_max, tl.max(logits, axis=1))
+        k_ptrs += BLOCK_N * stride_ks
+
+    k_ptrs = k_first
+    for start_n in range(0, end, BLOCK_N):
+        logits = _logits(q, k_ptrs, mask_d, offs_m, start_n + offs_n, N, scale, IS_CAUSAL)
+        p = tl.exp(logits - row_max[:, None])
+        row_sum += tl.sum(p, axis=1)
+        v = tl.load(v_ptrs, mask=(start_n + offs_n < N)[:, None] & mask_dv[None, :], other=0.0)
+        acc = tl.dot(p.to(v.dtype), v, acc, input_precision="tf32x3")
+        k_ptrs += BLOCK_N * stride_ks
+        v_ptrs += BLOCK_N * stride_vs
 
     # Without a single key the sum is 0 and the result is 0, as torch has it.
-    acc /= tl.where(row_sum == 0.0, 1.0, row_sum)
-    out_ptrs = out_ptr + batch * stride_ob + head * stride_oh + row.to(tl.int64) * stride_os + offs_dv * stride_od
-    tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty), mask=offs_dv < DV)
+    acc /= tl.where(row_sum == 0.0, 1.0, row_sum)[:, None]
+    out_ptrs = out_ptr + batch * stride_ob + head * stride_oh + rows * stride_os + offs_dv[None, :] * stride_od
+    tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty), mask=mask_m[:, None] & mask_dv[None, :])
 
 
 def triton_mha(
@@ -138,8 +163,10 @@ def triton_mha(
         return out
     if scale is None:
         scale = 1.0 / math.sqrt(D) if D > 0 else 1.0
-    BLOCK_D, BLOCK_DV = triton.next_power_of_2(max(D, 1)), triton.next_power_of_2(DV)
-    mha_kernel[(B * H * M,)](
+    # `tl.dot` takes no block side under 16.
+    BLOCK_D, BLOCK_DV = max(16, triton.next_power_of_2(max(D, 1))), max(16, triton.next_power_of_2(DV))
+    BLOCK_M, BLOCK_N = 16, max(16, min(MAX_BLOCK_N, MAX_TILE // max(BLOCK_D, BLOCK_DV)))
+    mha_kernel[(B * H * triton.cdiv(M, BLOCK_M),)](
         query,
         key,
         value,
@@ -156,7 +183,8 @@ def triton_mha(
         DV=DV,
         BLOCK_D=BLOCK_D,
         BLOCK_DV=BLOCK_DV,
-        BLOCK_N=max(1, min(MAX_BLOCK_N, MAX_TILE // max(BLOCK_D, BLOCK_DV))),
+        BLOCK_M=BLOCK_M,
+        BLOCK_N=BLOCK_N,
         IS_CAUSAL=is_causal,
         num_warps=4,
         num_stages=1,

@@ -1,21 +1,24 @@
-"""Attention with coalesced wide loads, one query row at a time.
+"""Attention with coalesced wide loads, 16 query rows at a time.
 
-    out[m, :] = sum over n of p[m, n] * value[n, :],    p[m, :] = softmax over n of scale * query[m, :] . key[n, :]
+    out = softmax(scale * query @ key^T) @ value,    row by row, for each batch and head
 
-The work is divided as in `v1_baseline`: one program owns one query row and runs the online softmax over the keys, so
-the M x N matrix p is never stored. What changes is how K and V are read. The elements of a head lie side by side in
-memory, and neighbouring threads take neighbouring groups of 16 bytes: a warp reads 512 contiguous bytes with one
-instruction, 4 full cache lines, where the baseline needs 4 (float32) or 8 (16-bit) instructions for the same data.
+The work is divided as in `v1_baseline`, 16 query rows of one head per program. What changes is how K and V are read.
+The elements of a head lie side by side in memory, and neighbouring threads take neighbouring groups of 16 bytes: a warp
+reads 512 contiguous bytes with one instruction, 4 full cache lines, where the baseline needs 4 (float32) or 8 (16-bit)
+instructions for the same data. And K is read once: where a new tile raises the maximum of a row, the sums so far were
+made with too large exponentials and are scaled by exp(old maximum - new maximum), the *online softmax*. V is asked for
+before the first product and arrives while that is computed.
 
-Why these blocks: 2 warps read 1 KB at once, and a step takes 64 keys, 16 KB of a float32 head of 64 elements: 16
-independent 16-byte loads of K and 16 of V per thread, many of them in flight together. The sums over a head's elements
-stay within 16 neighbouring threads, where they are shuffles and need no shared memory, and few warps keep the sums
-over keys cheap: on an H200 2 warps take 3.2 ms where 8 take 7.4 (B 4, H 16, S 1024). Larger heads take fewer keys.
+Why these blocks: 16 rows are the fewest that `tl.dot` takes. A step takes 64 keys, 16 KB of a float32 head of 64
+elements: 8 independent 16-byte loads of K and 8 of V by each of the 128 threads, all in flight together. Larger heads
+take fewer keys.
 
 The width rests on a proof of alignment. Triton specialises the kernel on strides that are 1 or multiples of 16, so
 contiguous heads get 16-byte loads, and other layouts compile to narrower ones and stay correct. The head size D is a
 compile-time constant, so that its mask vanishes where D is a power of two. Exponentials are in base 2, the one that
 the hardware computes: log2(e) is folded into the scale.
+
+Precision: as in `v1_baseline`.
 """
 
 import math
@@ -59,49 +62,60 @@ def mha_kernel(
     DV: tl.constexpr,
     BLOCK_D: tl.constexpr,
     BLOCK_DV: tl.constexpr,
+    BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     IS_CAUSAL: tl.constexpr,
 ):
-    # Program order: row fastest, so that programs that run together share a head's K and V in the caches.
+    # Program order: tile of rows fastest, then head, then batch.
     pid = tl.program_id(0)
-    row = pid % M
-    head = (pid // M % H).to(tl.int64)
-    batch = (pid // M // H).to(tl.int64)
+    tiles_m = tl.cdiv(M, BLOCK_M)
+    start_m = pid % tiles_m * BLOCK_M
+    head = (pid // tiles_m % H).to(tl.int64)
+    batch = (pid // tiles_m // H).to(tl.int64)
 
+    offs_m = start_m + tl.arange(0, BLOCK_M)
     offs_n = tl.arange(0, BLOCK_N)
     offs_d = tl.arange(0, BLOCK_D)
     offs_dv = tl.arange(0, BLOCK_DV)
-    q_ptrs = q_ptr + batch * stride_qb + head * stride_qh + row.to(tl.int64) * stride_qs + offs_d * stride_qd
-    k_ptrs = k_ptr + batch * stride_kb + head * stride_kh + offs_n[:, None] * stride_ks + offs_d[None, :] * stride_kd
+    mask_m = offs_m < M
+    mask_d = offs_d < D
+    mask_dv = offs_dv < DV
+    rows = offs_m.to(tl.int64)[:, None]
+    q_ptrs = q_ptr + batch * stride_qb + head * stride_qh + rows * stride_qs + offs_d[None, :] * stride_qd
+    # K is read as its transpose, D x BLOCK_N, which is what the first product needs.
+    k_ptrs = k_ptr + batch * stride_kb + head * stride_kh + offs_n[None, :] * stride_ks + offs_d[:, None] * stride_kd
     v_ptrs = v_ptr + batch * stride_vb + head * stride_vh + offs_n[:, None] * stride_vs + offs_dv[None, :] * stride_vd
 
-    q = tl.load(q_ptrs, mask=offs_d < D, other=0.0).to(tl.float32)
+    q = tl.load(q_ptrs, mask=mask_m[:, None] & mask_d[None, :], other=0.0)
     # LOWEST instead of -inf: the difference of two maxima stays a number even before the first finite logit.
-    row_max = LOWEST
-    row_sum = 0.0
-    acc = tl.zeros((BLOCK_DV,), dtype=tl.float32)
-    # A causal row attends to the keys up to its own position.
-    end = tl.minimum(N, row + 1) if IS_CAUSAL else N
-    for start in range(0, end, BLOCK_N):
-        mask_n = offs_n < end - start
+    row_max = tl.full((BLOCK_M,), LOWEST, dtype=tl.float32)
+    row_sum = tl.zeros((BLOCK_M,), dtype=tl.float32)
+    acc = tl.zeros((BLOCK_M, BLOCK_DV), dtype=tl.float32)
+    # A causal tile needs no key behind its last row.
+    end = tl.minimum(N, start_m + BLOCK_M) if IS_CAUSAL else N
+    for start_n in range(0, end, BLOCK_N):
+        mask_n = start_n + offs_n < N
         # Both loads before the arithmetic: V arrives while the logits are computed.
-        k = tl.load(k_ptrs, mask=mask_n[:, None] & (offs_d < D)[None, :], other=0.0).to(tl.float32)
-        v = tl.load(v_ptrs, mask=mask_n[:, None] & (offs_dv < DV)[None, :], other=0.0).to(tl.float32)
-        logits = tl.sum(q[None, :] * k, axis=1) * (scale * LOG2_E)
-        logits = tl.where(mask_n, logits, float("-inf"))
-        new_max = tl.maximum(row_max, tl.max(logits, axis=0))
+        k = tl.load(k_ptrs, mask=mask_d[:, None] & mask_n[None, :], other=0.0)
+        v = tl.load(v_ptrs, mask=mask_n[:, None] & mask_dv[None, :], other=0.0)
+        logits = tl.dot(q, k, input_precision="tf32x3") * (scale * LOG2_E)
+        visible = mask_n[None, :]
+        if IS_CAUSAL:
+            visible = visible & (offs_m[:, None] >= (start_n + offs_n)[None, :])
+        logits = tl.where(visible, logits, float("-inf"))
+        new_max = tl.maximum(row_max, tl.max(logits, axis=1))
         rescale = tl.exp2(row_max - new_max)
-        p = tl.exp2(logits - new_max)
-        row_sum = row_sum * rescale + tl.sum(p, axis=0)
-        acc = acc * rescale + tl.sum(p[:, None] * v, axis=0)
+        p = tl.exp2(logits - new_max[:, None])
+        row_sum = row_sum * rescale + tl.sum(p, axis=1)
+        acc = tl.dot(p.to(v.dtype), v, acc * rescale[:, None], input_precision="tf32x3")
         row_max = new_max
         k_ptrs += BLOCK_N * stride_ks
         v_ptrs += BLOCK_N * stride_vs
 
     # Without a single key the sum is 0 and the result is 0, as torch has it.
-    acc /= tl.where(row_sum == 0.0, 1.0, row_sum)
-    out_ptrs = out_ptr + batch * stride_ob + head * stride_oh + row.to(tl.int64) * stride_os + offs_dv * stride_od
-    tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty), mask=offs_dv < DV)
+    acc /= tl.where(row_sum == 0.0, 1.0, row_sum)[:, None]
+    out_ptrs = out_ptr + batch * stride_ob + head * stride_oh + rows * stride_os + offs_dv[None, :] * stride_od
+    tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty), mask=mask_m[:, None] & mask_dv[None, :])
 
 
 def triton_mha(
@@ -136,8 +150,10 @@ def triton_mha(
         return out
     if scale is None:
         scale = 1.0 / math.sqrt(D) if D > 0 else 1.0
-    BLOCK_D, BLOCK_DV = triton.next_power_of_2(max(D, 1)), triton.next_power_of_2(DV)
-    mha_kernel[(B * H * M,)](
+    # `tl.dot` takes no block side under 16.
+    BLOCK_D, BLOCK_DV = max(16, triton.next_power_of_2(max(D, 1))), max(16, triton.next_power_of_2(DV))
+    BLOCK_M, BLOCK_N = 16, max(16, min(MAX_BLOCK_N, MAX_TILE // max(BLOCK_D, BLOCK_DV)))
+    mha_kernel[(B * H * triton.cdiv(M, BLOCK_M),)](
         query,
         key,
         value,
@@ -154,9 +170,10 @@ def triton_mha(
         DV=DV,
         BLOCK_D=BLOCK_D,
         BLOCK_DV=BLOCK_DV,
-        BLOCK_N=max(1, min(MAX_BLOCK_N, MAX_TILE // max(BLOCK_D, BLOCK_DV))),
+        BLOCK_M=BLOCK_M,
+        BLOCK_N=BLOCK_N,
         IS_CAUSAL=is_causal,
-        num_warps=2,
+        num_warps=4,
         num_stages=1,
     )
     return out

@@ -1,56 +1,64 @@
-"""Attention, tiled, coalesced, pipelined and tuned.
+"""Attention, tiled, coalesced, pipelined, and divided by what the hardware does best.
 
     out = softmax(scale * query @ key^T) @ value,    row by row, for each batch and head
 
-The loop of `v2_tiling` (BLOCK_M query rows, online softmax over tiles of BLOCK_N keys, no M x N matrix) with 16-byte
-loads as in `v3_coalesced`, and:
+Three kernels share the work. `mha_kernel` takes everything: any strides, head sizes, causal or not. `contiguous_kernel`
+is the same loop for contiguous tensors without a causal mask, with 10 arguments instead of 32: for small problems the
+launch takes longer than the kernel, and each argument adds to it. Large ones with heads of 64 elements go to
+`kernels/mha/hopper.py` where the device is a Hopper GPU: its kernel starts later, for the host has more to prepare, but
+is faster from then on. The interpreter and other devices never see it.
+
+The loop is that of `v2_tiling` (BLOCK_M query rows, online softmax over tiles of BLOCK_N keys, no M x N matrix) with
+16-byte loads as in `v3_coalesced`, and:
 
 - Pipelining. `num_stages` tiles of K and V are on their way to shared memory (`cp.async`) while the tensor cores work.
 - Two loops instead of one. Only the last tiles of a row of tiles need masks, the ragged end of the keys and the causal
   diagonal; the first loop runs over all others without one. Causal programs stop at their diagonal, and those with the
   longest loops start first so that none of them is left for the end.
-- Base-2 exponentials. exp(scale * (s - max)) = exp2(s * c - max * c) with c = scale * log2(e): one fused multiply-add
-  and one hardware instruction per logit. Taking the maximum before scaling needs c >= 0, so a negative scale becomes a
-  negated Q, which is exact.
-- Tuning. Small problems need small tiles to fill 132 multiprocessors, long ones want the reuse of large ones, and a
-  deeper ring pays off only where it leaves room. `@triton.autotune` measures the configurations once per size.
+- Base-2 exponentials. exp(scale * (s - max)) = exp2((s - max) * c) with c = scale * log2(e): one hardware instruction
+  for each logit. The maximum is taken before scaling, which needs c >= 0, so a negative scale becomes a negated Q, which
+  is exact. Subtracting first keeps every exponent at or below 0: s * c - max * c, one instruction less, is off by a
+  rounding of the logit, which for logits of 10**9 is more than float16's range of P.
 
-Why these blocks: on an H200 128 x 64 with 8 warps is fastest for heads of 64 elements and long rows, 64 x 64 with 4
-warps for short or causal ones in 16 bits, 128 x 32 and 128 x 128 for larger heads in 32 and 16 bits; 32 x 32 is for few
-rows. A configuration holds Q and `num_stages` tiles of K and V in shared memory, (BLOCK_M + 2 * num_stages * BLOCK_N) *
-D elements, and in float32 Q a second time, split for `tf32x3`. Those that would exceed Hopper's 227 KB at this head
-size are pruned before they are compiled; the last, 16 x 16, is for the heads that leave no other.
+Why these blocks: on an H200, in float32 128 x 64 with 8 warps is fastest for heads of 64 elements at every length, in 16
+bits 64 x 64 with 4 warps. They were measured once and are not tuned at run time: choosing among configurations costs
+the host more than the kernel takes at 256 keys. A configuration holds Q and `num_stages` tiles of K and V in shared
+memory, (BLOCK_M + 2 * num_stages * BLOCK_N) * D elements, and in float32 Q a second time, split for `tf32x3`. The first
+one that fits into Hopper's 227 KB at this head size is taken; the last, 16 x 16, is for the heads that leave no other.
 
-Precision: `tf32x3` for float32 (see `v2_tiling`); softmax and accumulation in float32 for every dtype.
+Precision: `tf32x3` for float32 (see `v2_tiling`); softmax and accumulation in float32 for every dtype. See
+docs/kernels/mha.md for what was tried.
 """
 
 import math
-from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 
+from kernels.mha import hopper
+
 SHARED_MEMORY_BYTES = 227 * 1024
 LOG2_E = 1.4426950408889634
 LOWEST = tl.constexpr(-3.0e38)
 
+# BLOCK_M, BLOCK_N, num_warps, num_stages by the bytes of an element: the first one that fits is taken.
+BLOCKS = {
+    4: [(128, 64, 8, 3), (128, 32, 8, 3), (64, 32, 4, 2), (32, 32, 4, 2), (16, 16, 4, 1)],
+    2: [(64, 64, 4, 3), (64, 32, 4, 2), (32, 32, 4, 2), (16, 16, 4, 1)],
+}
+# How many logits a problem needs to be faster in `hopper`, by the bytes of an element.
+HOPPER_LOGITS = {4: 1 << 24, 2: 1 << 25}
 
-def _config(block_m: int, block_n: int, num_warps: int, num_stages: int) -> triton.Config:
-    return triton.Config({"BLOCK_M": block_m, "BLOCK_N": block_n}, num_warps=num_warps, num_stages=num_stages)
 
-
-def _fitting(configs: list[triton.Config], named_args: dict[str, Any], **meta: Any) -> list[triton.Config]:
-    """Keep the configurations whose tiles fit shared memory; the last one only where no other does."""
-    element_bytes = named_args["q_ptr"].dtype.itemsize
-    block_d = max(meta["BLOCK_D"], meta["BLOCK_DV"])
-
-    def shared_bytes(config: triton.Config) -> int:
-        copies_of_q = 2 if element_bytes == 4 else 1
-        rows = copies_of_q * config.kwargs["BLOCK_M"] + 2 * config.num_stages * config.kwargs["BLOCK_N"]
-        return rows * block_d * element_bytes
-
-    return [config for config in configs[:-1] if shared_bytes(config) <= SHARED_MEMORY_BYTES] or configs[-1:]
+def _blocks(element_bytes: int, block_d: int) -> tuple[int, int, int, int]:
+    """Returns the first configuration whose tiles fit shared memory, else the last."""
+    copies_of_q = 2 if element_bytes == 4 else 1
+    for block_m, block_n, num_warps, num_stages in BLOCKS[element_bytes]:
+        rows = copies_of_q * block_m + 2 * num_stages * block_n
+        if rows * block_d * element_bytes <= SHARED_MEMORY_BYTES:
+            break
+    return block_m, block_n, num_warps, num_stages
 
 
 @triton.jit
@@ -91,13 +99,12 @@ def _attend(
             visible = mask_n[None, :]
             if IS_CAUSAL:
                 visible = visible & (offs_m[:, None] >= (start_n + offs_n)[None, :])
-            logits = tl.where(visible, logits * c, float("-inf"))
-            new_max = tl.maximum(row_max, tl.max(logits, axis=1))
-            p = tl.exp2(logits - new_max[:, None])
+            new_max = tl.maximum(row_max, tl.max(tl.where(visible, logits, float("-inf")), axis=1))
+            p = tl.where(visible, tl.exp2((logits - new_max[:, None]) * c), 0.0)
         else:
-            new_max = tl.maximum(row_max, tl.max(logits, axis=1) * c)
-            p = tl.exp2(logits * c - new_max[:, None])
-        rescale = tl.exp2(row_max - new_max)
+            new_max = tl.maximum(row_max, tl.max(logits, axis=1))
+            p = tl.exp2((logits - new_max[:, None]) * c)
+        rescale = tl.exp2((row_max - new_max) * c)
         row_sum = row_sum * rescale + tl.sum(p, axis=1)
         v = tl.load(v_ptr + offs_v, mask=mask_v, other=0.0)
         acc = tl.dot(p.to(v.dtype), v, acc * rescale[:, None], input_precision="tf32x3")
@@ -107,18 +114,6 @@ def _attend(
     return acc, row_sum, row_max, k_ptr, v_ptr
 
 
-@triton.autotune(
-    configs=[
-        _config(64, 64, num_warps=4, num_stages=3),
-        _config(128, 64, num_warps=8, num_stages=3),
-        _config(128, 32, num_warps=8, num_stages=3),
-        _config(128, 128, num_warps=8, num_stages=3),
-        _config(32, 32, num_warps=4, num_stages=2),
-        _config(16, 16, num_warps=4, num_stages=1),
-    ],
-    key=["M", "N", "D", "DV", "IS_CAUSAL"],
-    prune_configs_by={"early_config_prune": _fitting},
-)
 @triton.jit
 def mha_kernel(
     q_ptr,
@@ -203,6 +198,55 @@ def mha_kernel(
     tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty), mask=mask_m[:, None] & mask_dv[None, :])
 
 
+@triton.jit
+def contiguous_kernel(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    out_ptr,
+    M,
+    N,
+    c,
+    D: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+):
+    # Program order: tile of rows fastest, then head.
+    pid = tl.program_id(0)
+    tiles_m = tl.cdiv(M, BLOCK_M)
+    head = (pid // tiles_m).to(tl.int64)
+    offs_m = pid % tiles_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    offs_n = tl.arange(0, BLOCK_N)
+    offs_d = tl.arange(0, D)
+    mask_m = (offs_m < M)[:, None]
+    mask_d = offs_d < D
+    offs_q = (head * M + offs_m)[:, None] * D + offs_d[None, :]
+    offs_k = offs_n[None, :] * D + offs_d[:, None]
+    offs_v = offs_n[:, None] * D + offs_d[None, :]
+    k_ptr += head * N * D
+    v_ptr += head * N * D
+
+    q = tl.load(q_ptr + offs_q, mask=mask_m, other=0.0)
+    row_max = tl.full((BLOCK_M,), LOWEST, dtype=tl.float32)
+    row_sum = tl.zeros((BLOCK_M,), dtype=tl.float32)
+    acc = tl.zeros((BLOCK_M, D), dtype=tl.float32)
+    whole = N // BLOCK_N * BLOCK_N
+    acc, row_sum, row_max, k_ptr, v_ptr = _attend(
+        acc, row_sum, row_max, q, k_ptr, v_ptr, offs_k, offs_v, 0, whole, N, c, D, D,
+        offs_m, offs_n, mask_d, mask_d, BLOCK_N, IS_CAUSAL=False, MASKED=False,
+    )  # fmt: skip
+    acc, row_sum, row_max, k_ptr, v_ptr = _attend(
+        acc, row_sum, row_max, q, k_ptr, v_ptr, offs_k, offs_v, whole, N, N, c, D, D,
+        offs_m, offs_n, mask_d, mask_d, BLOCK_N, IS_CAUSAL=False, MASKED=True,
+    )  # fmt: skip
+    acc /= tl.where(row_sum == 0.0, 1.0, row_sum)[:, None]
+    tl.store(out_ptr + offs_q, acc.to(out_ptr.dtype.element_ty), mask=mask_m)
+
+
+# Gluon is compiled, never interpreted.
+IS_COMPILED = isinstance(contiguous_kernel, triton.JITFunction)
+
+
 def triton_mha(
     query: torch.Tensor,
     key: torch.Tensor,
@@ -220,25 +264,36 @@ def triton_mha(
     assert query.is_cuda and key.is_cuda and value.is_cuda
     if attn_mask is not None or dropout_p != 0.0:
         raise NotImplementedError("attn_mask and dropout_p are not supported: use is_causal, and dropout_p=0.0")
-    if query.dtype not in (torch.float32, torch.float16, torch.bfloat16):
-        raise TypeError(f"need float32, float16 or bfloat16, got {query.dtype}")
-    if not query.dtype == key.dtype == value.dtype:
-        raise TypeError(f"dtypes differ: {query.dtype}, {key.dtype} and {value.dtype}")
-    shapes = tuple(query.shape), tuple(key.shape), tuple(value.shape)
+    dtype = query.dtype
+    if dtype not in (torch.float32, torch.float16, torch.bfloat16):
+        raise TypeError(f"need float32, float16 or bfloat16, got {dtype}")
+    if not dtype == key.dtype == value.dtype:
+        raise TypeError(f"dtypes differ: {dtype}, {key.dtype} and {value.dtype}")
+    shapes = query.shape, key.shape, value.shape
     if [len(shape) for shape in shapes] != [4, 4, 4]:
-        raise ValueError(f"need query, key and value of 4 dims (B, H, S, D), got {shapes}")
+        raise ValueError(f"need query, key and value of 4 dims (B, H, S, D), got {tuple(map(tuple, shapes))}")
     (B, H, M, D), (N, DV) = query.shape, value.shape[-2:]
     if key.shape != (B, H, N, D) or value.shape != (B, H, N, DV):
-        raise ValueError(f"query, key and value do not fit together: {shapes}")
-    out = torch.empty((B, H, M, DV), dtype=query.dtype, device=query.device)
-    if out.numel() == 0:
-        return out
+        raise ValueError(f"query, key and value do not fit together: {tuple(map(tuple, shapes))}")
     if scale is None:
         scale = 1.0 / math.sqrt(D) if D > 0 else 1.0
-
-    def grid(meta: dict[str, int]) -> tuple[int]:
-        return (B * H * triton.cdiv(M, meta["BLOCK_M"]),)
-
+    is_contiguous = query.is_contiguous() and key.is_contiguous() and value.is_contiguous()
+    is_plain = is_contiguous and not is_causal and D == DV and scale > 0.0 and B * H * M * N > 0
+    if is_plain and D == hopper.HEAD_SIZE and _is_for_hopper(query, key, value):
+        return hopper.attend(query, key, value, scale)
+    out = torch.empty((B, H, M, DV), dtype=dtype, device=query.device)
+    if B * H * M * DV == 0:
+        return out
+    # `tl.dot` takes no block side under 16.
+    BLOCK_D, BLOCK_DV = max(16, triton.next_power_of_2(max(D, 1))), max(16, triton.next_power_of_2(DV))
+    BLOCK_M, BLOCK_N, num_warps, num_stages = _blocks(dtype.itemsize, max(BLOCK_D, BLOCK_DV))
+    grid = (B * H * ((M + BLOCK_M - 1) // BLOCK_M),)
+    c = abs(scale) * LOG2_E
+    if is_plain and D == BLOCK_D:
+        contiguous_kernel[grid](
+            query, key, value, out, M, N, c, D, BLOCK_M, BLOCK_N, num_warps=num_warps, num_stages=num_stages
+        )
+        return out
     mha_kernel[grid](
         query,
         key,
@@ -247,17 +302,31 @@ def triton_mha(
         H,
         M,
         N,
-        abs(scale) * LOG2_E,
+        c,
         *query.stride(),
         *key.stride(),
         *value.stride(),
         *out.stride(),
         D=D,
         DV=DV,
-        # `tl.dot` takes no block side under 16.
-        BLOCK_D=max(16, triton.next_power_of_2(max(D, 1))),
-        BLOCK_DV=max(16, triton.next_power_of_2(DV)),
+        BLOCK_D=BLOCK_D,
+        BLOCK_DV=BLOCK_DV,
         IS_CAUSAL=is_causal,
         IS_NEGATED=scale < 0.0,
+        BLOCK_M=BLOCK_M,
+        BLOCK_N=BLOCK_N,
+        num_warps=num_warps,
+        num_stages=num_stages,
     )
     return out
+
+
+def _is_for_hopper(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> bool:
+    """Tells whether the problem is large enough for `hopper.attend`, and the device and the addresses are right for it."""
+    B, H, M, _ = query.shape
+    element_bytes = query.dtype.itemsize
+    if not IS_COMPILED or B * H * M * key.shape[2] < HOPPER_LOGITS[element_bytes]:
+        return False
+    # TMA reads 16-bit tensors where they lie. Allocations start at a multiple of 16 bytes, views need not.
+    is_aligned = element_bytes == 4 or all(tensor.storage_offset() % 8 == 0 for tensor in (query, key, value))
+    return is_aligned and hopper.multiprocessors(query.device) > 0
