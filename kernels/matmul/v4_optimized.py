@@ -1,65 +1,64 @@
-"""Matrix product, tiled, coalesced, pipelined and tuned.
+"""Matrix product, for Hopper's tensor cores, by a kernel that fits its size and dtype.
 
     out[m, n] = sum over k of input[m, k] * other[k, n]
 
-What it takes from the earlier variants: the BLOCK_M x BLOCK_N tile that walks along k on the tensor cores
-(`v2_tiling`) and 16 bytes a thread and load (`v3_coalesced`). What it adds:
+Small products, other layouts, other devices and the interpreter take `matmul_kernel`: the tile that walks along k
+(`v2_tiling`), 16 bytes a thread and load (`v3_coalesced`), loads in flight while the tensor cores work (`num_stages`),
+and grouped program order, by which programs that run together share rows of A and columns of B in the L2 cache. Its
+tile depends on how many tiles there are for the multiprocessors, and is chosen by arithmetic, not by measurement.
 
-- Pipelining. With `num_stages` > 1 the loads become asynchronous copies (`cp.async`) into a ring of tiles in shared
-  memory: while the tensor cores work on one step of k, the next steps are on their way.
-- Grouped program order. Programs that run at the same time should share rows of A and columns of B in the L2 cache.
-  Instead of sweeping whole rows of tiles, programs go down GROUP_M tiles, then one tile to the right: 132 programs in
-  flight then touch about 8 + 17 strips where the row-major order touches 1 + 132 (GROUP_M = 8, a wide matrix).
-- Tuning. The best tile depends on the size and dtype: large tiles reuse more, small tiles fill the machine when the
-  result has few of them. `@triton.autotune` measures the configurations once per size.
+Large ones take two Gluon kernels. Both are persistent, one program a multiprocessor that makes tile after tile, and
+warp-specialized: one warp does nothing but ask the copy engine (TMA) for the next operands, and two warpgroups do
+nothing but multiply, each its half of the tile's rows. A ring of STAGES buffers lies between them, with a barrier
+`ready` and a barrier `empty` a buffer. The copies for the next tile are under way while the last one is stored.
 
-Why these blocks: measured on an H200. For n = 256 only 32 x 64 and 64 x 64 tiles are many enough to occupy 132
-multiprocessors; at 4096 float32 is fastest with 256 x 64, where the three products of `tf32x3` keep their operands
-in registers without spilling, and the 16-bit types with 128 x 256, the largest tile whose accumulator fits. The ring of
-stages takes num_stages * (BLOCK_M + BLOCK_N) * BLOCK_K elements; a configuration in which that exceeds the 227 KB of
-shared memory that a program has on Hopper is pruned before it is compiled.
+16-bit operands (`half_kernel`): a 128 x 256 tile, the largest whose float32 accumulator fits the registers.
 
-Precision: `tf32x3` for float32, three TF32 products per operand pair (see `v2_tiling`); accumulation in float32.
+float32 operands (`terms_kernel`): a tensor core multiplies 16-bit operands at twice the rate of TF32. An x is split
+into three bfloat16 terms, x = x1 + x2 + x3, each the rounded rest of what is before it: 8 bits each, 24 in all, as many
+as float32 has, and with the same exponents. Of the nine products of a and b, six are above float32's precision:
+
+    a b = a1 b1 + (a1 b2 + a2 b1) + (a2 b2 + a1 b3 + a3 b1) + O(2^-24)
+
+`split_kernel` writes the terms once, as planes; splitting inside the loop costs more than the products. Tensor cores
+round towards zero when they accumulate, which drifts; so the small products come first, and after PROMOTE * BLOCK_K
+steps of k the partial sums are added to a second accumulator by ordinary float32 addition. The two are why the tile is
+128 x 128. An infinity splits into infinity and zero, whose product is NaN: a tile whose result is not finite
+is computed again, straight from the inputs (`exact_tile`). The result does not depend on which tiles were.
+
+`matmul_kernel` uses `tf32x3` for float32, three TF32 products per operand pair. Accumulation is in float32 everywhere.
 """
 
+import functools
 import math
-from typing import Any
 
 import torch
 import triton
 import triton.language as tl
-
-SHARED_MEMORY_BYTES = 227 * 1024
-
-
-def _config(block_m: int, block_n: int, block_k: int, num_warps: int, num_stages: int) -> triton.Config:
-    blocks = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k, "GROUP_M": 8}
-    return triton.Config(blocks, num_warps=num_warps, num_stages=num_stages)
-
-
-def _fitting(configs: list[triton.Config], named_args: dict[str, Any], **_: Any) -> list[triton.Config]:
-    """Keep the configurations whose ring of stages fits shared memory."""
-    element_bytes = named_args["a_ptr"].dtype.itemsize
-
-    def shared_bytes(config: triton.Config) -> int:
-        blocks = config.kwargs
-        return (blocks["BLOCK_M"] + blocks["BLOCK_N"]) * blocks["BLOCK_K"] * config.num_stages * element_bytes
-
-    return [config for config in configs if shared_bytes(config) <= SHARED_MEMORY_BYTES]
-
-
-@triton.autotune(
-    configs=[
-        _config(32, 64, 32, num_warps=4, num_stages=4),
-        _config(64, 64, 64, num_warps=4, num_stages=4),
-        _config(128, 64, 64, num_warps=8, num_stages=3),
-        _config(128, 128, 64, num_warps=8, num_stages=3),
-        _config(256, 64, 32, num_warps=8, num_stages=3),
-        _config(128, 256, 64, num_warps=8, num_stages=3),
-    ],
-    key=["M", "N", "K"],
-    prune_configs_by={"early_config_prune": _fitting},
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.hopper import (
+    fence_async_shared,
+    mbarrier,
+    tma,
+    warpgroup_mma,
+    warpgroup_mma_wait,
 )
+from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
+
+LAYOUT_16 = gl.NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=16, rank=2)
+LAYOUT_32 = gl.NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=32, rank=2)
+
+
+@triton.jit
+def tile_place(tile, tiles_m, tiles_n, GROUP_M: tl.constexpr):
+    """Returns a tile's row and column in grouped order: GROUP_M tiles down, then one to the right."""
+    group = tile // (GROUP_M * tiles_n)
+    rows = tl.minimum(tiles_m - group * GROUP_M, GROUP_M)
+    inside = tile % (GROUP_M * tiles_n)
+    return group * GROUP_M + inside % rows, inside // rows
+
+
 @triton.jit
 def matmul_kernel(
     a_ptr,
@@ -74,9 +73,6 @@ def matmul_kernel(
     stride_bb,
     stride_bk,
     stride_bn,
-    stride_ob,
-    stride_om,
-    stride_on,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
@@ -86,13 +82,9 @@ def matmul_kernel(
     tiles_m = tl.cdiv(M, BLOCK_M)
     tiles_n = tl.cdiv(N, BLOCK_N)
     batch = (pid // (tiles_m * tiles_n)).to(tl.int64)
-    # Grouped order: GROUP_M tiles down, then one to the right; the last group may hold fewer rows of tiles.
-    tile = pid % (tiles_m * tiles_n)
-    group = tile // (GROUP_M * tiles_n)
-    rows = tl.minimum(tiles_m - group * GROUP_M, GROUP_M)
-    tile_in_group = tile % (GROUP_M * tiles_n)
-    start_m = (group * GROUP_M + tile_in_group % rows).to(tl.int64) * BLOCK_M
-    start_n = (tile_in_group // rows).to(tl.int64) * BLOCK_N
+    tile_m, tile_n = tile_place(pid % (tiles_m * tiles_n), tiles_m, tiles_n, GROUP_M)
+    start_m = tile_m.to(tl.int64) * BLOCK_M
+    start_n = tile_n.to(tl.int64) * BLOCK_N
 
     offs_m = tl.arange(0, BLOCK_M)
     offs_n = tl.arange(0, BLOCK_N)
@@ -115,9 +107,396 @@ def matmul_kernel(
         a_ptr += BLOCK_K * stride_ak
         b_ptr += BLOCK_K * stride_bk
 
-    out_ptrs = out_ptr + batch * stride_ob + start_m * stride_om + start_n * stride_on
-    out_ptrs += offs_m[:, None] * stride_om + offs_n[None, :] * stride_on
+    out_ptrs = out_ptr + (batch * M + start_m) * N + start_n + offs_m.to(tl.int64)[:, None] * N + offs_n[None, :]
     tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty), mask=mask_m[:, None] & mask_n[None, :])
+
+
+@gluon.jit
+def load_operands(descs, ring, sizes, TERMS: gl.constexpr, BLOCKS: gl.constexpr):
+    """The copying warp: keeps the ring full. Term t of A begins at row t * rows_a of its planes, of B at row t * K.
+
+    Every other tile goes backward along k: it begins with what the programs read last, which is still in the L2 cache.
+    """
+    a_desc, b_desc = descs
+    a_bufs, b_bufs, ready, empty = ring
+    M, N, K, rows_a = sizes
+    BLOCK_M: gl.constexpr = BLOCKS[0]
+    BLOCK_N: gl.constexpr = BLOCKS[1]
+    BLOCK_K: gl.constexpr = BLOCKS[2]
+    GROUP_M: gl.constexpr = BLOCKS[3]
+    STAGES: gl.constexpr = BLOCKS[4]
+    tiles_m = gl.cdiv(M, BLOCK_M)
+    tiles_n = gl.cdiv(N, BLOCK_N)
+    steps = gl.cdiv(K, BLOCK_K)
+    step = 0
+    for tile in range(gl.program_id(0), tiles_m * tiles_n, gl.num_programs(0)):
+        tile_m, tile_n = tile_place(tile, tiles_m, tiles_n, GROUP_M)
+        is_backward = (tile // gl.num_programs(0) & 1) == 1
+        for forward in range(steps):
+            k = gl.where(is_backward, steps - 1 - forward, forward) * BLOCK_K
+            stage = step % STAGES
+            mbarrier.wait(empty.index(stage), (step // STAGES & 1) ^ 1)
+            bar = ready.index(stage)
+            mbarrier.expect(bar, TERMS * (a_desc.block_type.nbytes + b_desc.block_type.nbytes))
+            for t in gl.static_range(TERMS):
+                a_place = [t * rows_a + tile_m * BLOCK_M, k]
+                b_place = [t * K + k, tile_n * BLOCK_N]
+                tma.async_copy_global_to_shared(a_desc, a_place, bar, a_bufs.index(stage * TERMS + t))
+                tma.async_copy_global_to_shared(b_desc, b_place, bar, b_bufs.index(stage * TERMS + t))
+            step += 1
+
+
+@gluon.jit
+def store_tile(out_desc, out_buf, acc, row, col, PARTS: gl.constexpr):
+    """Stores `acc` through a buffer that holds one of PARTS strips of its columns."""
+    if PARTS == 1:
+        tma.store_wait(0)
+        out_buf.store(acc.to(out_desc.dtype))
+        fence_async_shared()
+        tma.async_copy_shared_to_global(out_desc, [row, col], out_buf)
+    else:
+        rows: gl.constexpr = acc.shape[0]
+        half: gl.constexpr = acc.shape[1] // 2
+        left, right = acc.reshape([rows, 2, half]).permute(0, 2, 1).split()
+        store_tile(out_desc, out_buf, left, row, col, PARTS // 2)
+        store_tile(out_desc, out_buf, right, row, col + half, PARTS // 2)
+
+
+@gluon.jit
+def half_tiles(out_desc, out_buf, ring, sizes, WORKER: gl.constexpr, ROWS: gl.constexpr, BLOCKS: gl.constexpr):
+    """A multiplying warpgroup of `half_kernel`: ROWS rows of every tile."""
+    a_bufs, b_bufs, ready, empty = ring
+    M, N, K, _ = sizes
+    BLOCK_M: gl.constexpr = BLOCKS[0]
+    BLOCK_N: gl.constexpr = BLOCKS[1]
+    BLOCK_K: gl.constexpr = BLOCKS[2]
+    GROUP_M: gl.constexpr = BLOCKS[3]
+    STAGES: gl.constexpr = BLOCKS[4]
+    PARTS: gl.constexpr = BLOCK_N // out_desc.block_type.shape[1]
+    layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_N, 16])
+    tiles_m = gl.cdiv(M, BLOCK_M)
+    tiles_n = gl.cdiv(N, BLOCK_N)
+    step = 0
+    for tile in range(gl.program_id(0), tiles_m * tiles_n, gl.num_programs(0)):
+        tile_m, tile_n = tile_place(tile, tiles_m, tiles_n, GROUP_M)
+        acc = gl.zeros([ROWS, BLOCK_N], gl.float32, layout)
+        for k in range(gl.cdiv(K, BLOCK_K)):
+            stage = step % STAGES
+            mbarrier.wait(ready.index(stage), step // STAGES & 1)
+            a = a_bufs.index(stage).slice(WORKER * ROWS, ROWS, 0)
+            acc = warpgroup_mma(a, b_bufs.index(stage), acc, use_acc=k > 0, is_async=True)
+            # The product before this one has ended: its buffer is free.
+            acc = warpgroup_mma_wait(1, deps=[acc])
+            mbarrier.arrive(empty.index((step + STAGES - 1) % STAGES), pred=k > 0)
+            step += 1
+        acc = warpgroup_mma_wait(0, deps=[acc])
+        mbarrier.arrive(empty.index((step + STAGES - 1) % STAGES))
+        store_tile(out_desc, out_buf, acc, tile_m * BLOCK_M + WORKER * ROWS, tile_n * BLOCK_N, PARTS)
+    tma.store_wait(0)
+
+
+@gluon.jit
+def half_kernel(
+    a_desc,
+    b_desc,
+    out_desc,
+    M,
+    N,
+    K,
+    BLOCK_M: gl.constexpr,
+    BLOCK_N: gl.constexpr,
+    BLOCK_K: gl.constexpr,
+    GROUP_M: gl.constexpr,
+    STAGES: gl.constexpr,
+):
+    WORKERS: gl.constexpr = 2
+    ROWS: gl.constexpr = BLOCK_M // WORKERS
+    BLOCKS: gl.constexpr = (BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M, STAGES)
+    a_bufs = gl.allocate_shared_memory(a_desc.dtype, [STAGES, BLOCK_M, BLOCK_K], a_desc.layout)
+    b_bufs = gl.allocate_shared_memory(b_desc.dtype, [STAGES, BLOCK_K, BLOCK_N], b_desc.layout)
+    out_bufs = gl.allocate_shared_memory(out_desc.dtype, [WORKERS] + out_desc.block_type.shape, out_desc.layout)
+    ready, empty = barriers(STAGES, WORKERS)
+    ring = (a_bufs, b_bufs, ready, empty)
+    sizes = (M, N, K, M)
+    gl.warp_specialize(
+        [
+            (half_tiles, (out_desc, out_bufs.index(0), ring, sizes, 0, ROWS, BLOCKS)),
+            (half_tiles, (out_desc, out_bufs.index(1), ring, sizes, 1, ROWS, BLOCKS)),
+            (load_operands, ((a_desc, b_desc), ring, sizes, 1, BLOCKS)),
+        ],
+        [4, 1],
+        [240, 24],
+    )
+
+
+@gluon.jit
+def barriers(STAGES: gl.constexpr, WORKERS: gl.constexpr):
+    """Returns the ring's barriers: one copy fills a buffer, all workers empty it."""
+    ready = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
+    empty = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
+    for stage in gl.static_range(STAGES):
+        mbarrier.init(ready.index(stage), count=1)
+        mbarrier.init(empty.index(stage), count=WORKERS)
+    fence_async_shared()
+    return ready, empty
+
+
+@triton.jit
+def split(
+    x_ptr, terms_ptr, pid, R, C, rows_out, cols_out, stride_r, stride_c, BLOCK_R: tl.constexpr, BLOCK_C: tl.constexpr
+):
+    """Writes one block of x as three planes of rows_out x cols_out terms; zeros where x ends before."""
+    across = tl.cdiv(cols_out, BLOCK_C)
+    rows = (pid // across).to(tl.int64) * BLOCK_R + tl.arange(0, BLOCK_R)[:, None]
+    cols = pid % across * BLOCK_C + tl.arange(0, BLOCK_C)[None, :]
+    x = tl.load(x_ptr + rows * stride_r + cols * stride_c, mask=(rows < R) & (cols < C), other=0.0)
+    is_finite = tl.abs(x) < float("inf")
+    # The largest bfloat16: rounding must not make an infinity. What is not finite has no rest.
+    held = tl.minimum(tl.maximum(x, -3.3895313892515355e38), 3.3895313892515355e38)
+    first = tl.where(is_finite, held, x).to(tl.bfloat16)
+    rest = tl.where(is_finite, x - first.to(tl.float32), 0.0)
+    second = rest.to(tl.bfloat16)
+    third = (rest - second.to(tl.float32)).to(tl.bfloat16)
+    mask = (rows < rows_out) & (cols < cols_out)
+    plane = tl.cast(rows_out, tl.int64) * cols_out
+    terms_ptrs = terms_ptr + rows * cols_out + cols
+    tl.store(terms_ptrs, first, mask=mask)
+    tl.store(terms_ptrs + plane, second, mask=mask)
+    tl.store(terms_ptrs + 2 * plane, third, mask=mask)
+
+
+@triton.jit
+def split_kernel(
+    a_ptr,
+    b_ptr,
+    a_terms_ptr,
+    b_terms_ptr,
+    M,
+    N,
+    K,
+    N_out,
+    K_out,
+    stride_am,
+    stride_ak,
+    stride_bk,
+    stride_bn,
+    BLOCK_R: tl.constexpr,
+    BLOCK_C: tl.constexpr,
+):
+    pid = tl.program_id(0)
+    programs_a = tl.cdiv(M, BLOCK_R) * tl.cdiv(K_out, BLOCK_C)
+    if pid < programs_a:
+        split(a_ptr, a_terms_ptr, pid, M, K, M, K_out, stride_am, stride_ak, BLOCK_R, BLOCK_C)
+    else:
+        split(b_ptr, b_terms_ptr, pid - programs_a, K, N, K_out, N_out, stride_bk, stride_bn, BLOCK_R, BLOCK_C)
+
+
+@gluon.jit
+def exact_terms(terms_ptr, rows, cols, stride, plane, mask):
+    """Returns float32 elements from their terms."""
+    ptrs = terms_ptr + rows.to(gl.int64) * stride + cols
+    first = gl.load(ptrs, mask=mask, other=0.0).to(gl.float32)
+    second = gl.load(ptrs + plane, mask=mask, other=0.0).to(gl.float32)
+    return first + (second + gl.load(ptrs + 2 * plane, mask=mask, other=0.0).to(gl.float32))
+
+
+@gluon.jit
+def exact_tile(planes, sizes, rows, cols, layout: gl.constexpr):
+    """Returns the tile at `rows` and `cols` computed by float32 multiplications and additions."""
+    a_ptr, b_ptr, N_out = planes
+    M, N, K, _ = sizes
+    acc = gl.zeros([rows.shape[0], cols.shape[0]], gl.float32, layout)
+    for k in range(K):
+        a = exact_terms(a_ptr, rows, k, K, gl.cast(M, gl.int64) * K, rows < M)
+        b = exact_terms(b_ptr, cols * 0 + k, cols, N_out, gl.cast(K, gl.int64) * N_out, cols < N)
+        acc += gl.expand_dims(a, 1) * gl.expand_dims(b, 0)
+    return acc
+
+
+@gluon.jit
+def terms_tiles(out_ptr, planes, ring, sizes, WORKER: gl.constexpr, BLOCKS: gl.constexpr):
+    """A multiplying warpgroup of `terms_kernel`: 64 rows of every tile."""
+    a_bufs, b_bufs, ready, empty = ring
+    M, N, K, _ = sizes
+    BLOCK_M: gl.constexpr = BLOCKS[0]
+    BLOCK_N: gl.constexpr = BLOCKS[1]
+    BLOCK_K: gl.constexpr = BLOCKS[2]
+    GROUP_M: gl.constexpr = BLOCKS[3]
+    STAGES: gl.constexpr = BLOCKS[4]
+    layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_N, 16])
+    offs_m = WORKER * 64 + gl.arange(0, 64, gl.SliceLayout(1, layout))
+    offs_n = gl.arange(0, BLOCK_N, gl.SliceLayout(0, layout))
+    tiles_m = gl.cdiv(M, BLOCK_M)
+    tiles_n = gl.cdiv(N, BLOCK_N)
+    step = 0
+    for tile in range(gl.program_id(0), tiles_m * tiles_n, gl.num_programs(0)):
+        tile_m, tile_n = tile_place(tile, tiles_m, tiles_n, GROUP_M)
+        acc = gl.zeros([64, BLOCK_N], gl.float32, layout)
+        for _ in range(0, K, BLOCK_K):
+            stage = step % STAGES
+            mbarrier.wait(ready.index(stage), step // STAGES & 1)
+            a1 = a_bufs.index(stage * 3).slice(WORKER * 64, 64, 0)
+            a2 = a_bufs.index(stage * 3 + 1).slice(WORKER * 64, 64, 0)
+            a3 = a_bufs.index(stage * 3 + 2).slice(WORKER * 64, 64, 0)
+            b1 = b_bufs.index(stage * 3)
+            b2 = b_bufs.index(stage * 3 + 1)
+            b3 = b_bufs.index(stage * 3 + 2)
+            part = gl.zeros([64, BLOCK_N], gl.float32, layout)
+            part = warpgroup_mma(a3, b1, part, use_acc=False, is_async=True)
+            part = warpgroup_mma(a1, b3, part, is_async=True)
+            part = warpgroup_mma(a2, b2, part, is_async=True)
+            part = warpgroup_mma(a2, b1, part, is_async=True)
+            part = warpgroup_mma(a1, b2, part, is_async=True)
+            part = warpgroup_mma(a1, b1, part, is_async=True)
+            part = warpgroup_mma_wait(0, deps=[part])
+            mbarrier.arrive(empty.index(stage))
+            acc += part
+            step += 1
+        rows = tile_m * BLOCK_M + offs_m
+        cols = tile_n * BLOCK_N + offs_n
+        # Zero times a finite value is zero, times any other NaN.
+        if gl.sum(gl.sum(acc * 0.0, 1), 0) != 0.0:
+            acc = exact_tile(planes, sizes, rows, cols, layout)
+        out_ptrs = out_ptr + gl.expand_dims(rows.to(gl.int64), 1) * N + gl.expand_dims(cols, 0)
+        gl.store(out_ptrs, acc, mask=gl.expand_dims(rows < M, 1) & gl.expand_dims(cols < N, 0))
+
+
+@gluon.jit
+def terms_kernel(
+    a_desc,
+    b_desc,
+    a_terms_ptr,
+    b_terms_ptr,
+    out_ptr,
+    M,
+    N,
+    K_out,
+    N_out,
+    BLOCK_M: gl.constexpr,
+    BLOCK_N: gl.constexpr,
+    BLOCK_K: gl.constexpr,
+    GROUP_M: gl.constexpr,
+    STAGES: gl.constexpr,
+):
+    BLOCKS: gl.constexpr = (BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M, STAGES)
+    a_bufs = gl.allocate_shared_memory(a_desc.dtype, [3 * STAGES, BLOCK_M, BLOCK_K], a_desc.layout)
+    b_bufs = gl.allocate_shared_memory(b_desc.dtype, [3 * STAGES, BLOCK_K, BLOCK_N], b_desc.layout)
+    ready, empty = barriers(STAGES, BLOCK_M // 64)
+    ring = (a_bufs, b_bufs, ready, empty)
+    sizes = (M, N, K_out, M)
+    planes = (a_terms_ptr, b_terms_ptr, N_out)
+    if BLOCK_M == 64:
+        gl.warp_specialize(
+            [
+                (terms_tiles, (out_ptr, planes, ring, sizes, 0, BLOCKS)),
+                (load_operands, ((a_desc, b_desc), ring, sizes, 3, BLOCKS)),
+            ],
+            [1],
+            [24],
+        )
+    else:
+        gl.warp_specialize(
+            [
+                (terms_tiles, (out_ptr, planes, ring, sizes, 0, BLOCKS)),
+                (terms_tiles, (out_ptr, planes, ring, sizes, 1, BLOCKS)),
+                (load_operands, ((a_desc, b_desc), ring, sizes, 3, BLOCKS)),
+            ],
+            [4, 1],
+            [240, 24],
+        )
+
+
+@functools.cache
+def hopper_multiprocessors(device: torch.device) -> int:
+    """Returns how many multiprocessors `device` has if the Gluon kernels run on it, else 0."""
+    if triton.knobs.runtime.interpret or torch.cuda.get_device_capability(device)[0] != 9:
+        return 0
+    return int(torch.cuda.get_device_properties(device).multi_processor_count)
+
+
+def cdiv(a: int, b: int) -> int:
+    """Returns a / b rounded up. `triton.cdiv` takes microseconds on the host."""
+    return -(-a // b)
+
+
+def descriptor(tensor: torch.Tensor, rows: int, columns: int) -> TensorDescriptor:
+    """Returns what TMA needs to copy blocks of rows x columns of a 2-D tensor."""
+    layout = LAYOUT_32 if tensor.dtype is torch.float32 else LAYOUT_16
+    return TensorDescriptor(tensor, tensor.shape, tensor.stride(), [rows, columns], layout)
+
+
+def can_copy(*tensors: torch.Tensor) -> bool:
+    """Tells whether TMA can copy blocks of 2-D tensors: rows without gaps that begin at multiples of 16 bytes."""
+    return all(
+        tensor.stride(1) == 1 and tensor.stride(0) * tensor.element_size() % 16 == 0 and tensor.data_ptr() % 16 == 0
+        for tensor in tensors
+    )
+
+
+def multiply_half(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, programs: int) -> None:
+    """Fills `out` with the product of two 16-bit matrices that TMA can copy."""
+    (M, K), N = a.shape, b.shape[1]
+    BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M, STAGES = 128, 256, 64, 8, 4
+    half_kernel[(min(programs, cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)),)](
+        descriptor(a, BLOCK_M, BLOCK_K),
+        descriptor(b, BLOCK_K, BLOCK_N),
+        descriptor(out, BLOCK_M // 2, BLOCK_N // 2),
+        *(M, N, K, BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M, STAGES),
+        num_warps=4,
+        maxnreg=168,
+    )
+
+
+def multiply_float32(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, programs: int) -> None:
+    """Fills `out` with the product of two float32 matrices."""
+    (M, K), N = a.shape, b.shape[1]
+    BLOCK_N, BLOCK_K, GROUP_M, STAGES = 128, 64, 8, 2
+    # Two warpgroups share a tile of B, if that leaves no multiprocessor without one.
+    BLOCK_M = 128 if cdiv(M, 128) * cdiv(N, BLOCK_N) >= programs else 64
+    K_out, N_out = cdiv(K, BLOCK_K) * BLOCK_K, cdiv(N, 8) * 8
+    a_terms = a.new_empty((3 * M, K_out), dtype=torch.bfloat16)
+    b_terms = a.new_empty((3 * K_out, N_out), dtype=torch.bfloat16)
+    BLOCK_R, BLOCK_C = 8, 512
+    blocks = cdiv(M, BLOCK_R) * cdiv(K_out, BLOCK_C) + cdiv(K_out, BLOCK_R) * cdiv(N_out, BLOCK_C)
+    split_kernel[(blocks,)](a, b, a_terms, b_terms, M, N, K, N_out, K_out, *a.stride(), *b.stride(), BLOCK_R, BLOCK_C)
+    terms_kernel[(min(programs, cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)),)](
+        descriptor(a_terms, BLOCK_M, BLOCK_K),
+        descriptor(b_terms, BLOCK_K, BLOCK_N),
+        *(a_terms, b_terms, out, M, N, K_out, N_out, BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M, STAGES),
+        num_warps=4,
+        maxnreg=168 if BLOCK_M == 128 else 128,
+    )
+
+
+def multiply_tiles(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, is_hopper: bool) -> None:
+    """Fills `out` with the products of two equally long rows of matrices."""
+    batch, M, K = a.shape
+    N = b.shape[2]
+    # The smallest tiles leave no multiprocessor idle, the largest use each operand most often.
+    size = batch * M * N
+    if a.dtype is torch.float32:
+        if size <= 256 * 256:
+            BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = 16, 32, 64, 4, 4
+        elif size <= 512 * 512:
+            BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = 32, 64, 32, 4, 4
+        elif size <= 1024 * 1024:
+            BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = 128, 64, 64, 8, 3
+        else:
+            BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = 256, 64, 32, 8, 3
+    elif size <= 256 * 256:
+        BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = 32, 32, 64, 4, 4
+    elif size <= 512 * 512:
+        BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = 32, 64, 64, 4, 4
+    elif size <= 1024 * 1024:
+        BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = 64, 128, 128, 4, 3
+    else:
+        BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = 128, 256, 64, 8, 3
+    matmul_kernel[(batch * cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N),)](
+        *(a, b, out, M, N, K, *a.stride(), *b.stride(), BLOCK_M, BLOCK_N, BLOCK_K, 8),
+        num_warps=num_warps,
+        # Other devices have less shared memory for the ring of stages.
+        num_stages=num_stages if is_hopper else 2,
+    )
 
 
 def triton_matmul(input: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
@@ -135,19 +514,31 @@ def triton_matmul(input: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     if other.dim() == 1:
         return triton_matmul(input, other.unsqueeze(1)).squeeze(-1)
 
+    programs = hopper_multiprocessors(input.device)
+    if input.dim() == 2 and other.dim() == 2:
+        return multiply(input, other, programs)
     (M, K), N = input.shape[-2:], other.shape[-1]
     lead = input.shape[:-2]
     if lead != other.shape[:-2]:
         lead = torch.broadcast_shapes(lead, other.shape[:-2])
         input, other = input.expand(*lead, M, K), other.expand(*lead, K, N)
     batch = math.prod(lead)
-    a, b = input.reshape(batch, M, K), other.reshape(batch, K, N)
-    out = torch.empty((batch, M, N), dtype=input.dtype, device=input.device)
-    if out.numel() == 0:
-        return out.view(*lead, M, N)
-
-    def grid(meta: dict[str, int]) -> tuple[int]:
-        return (batch * triton.cdiv(M, meta["BLOCK_M"]) * triton.cdiv(N, meta["BLOCK_N"]),)
-
-    matmul_kernel[grid](a, b, out, M, N, K, *a.stride(), *b.stride(), *out.stride())
+    out = input.new_empty((batch, M, N))
+    if out.numel():
+        multiply_tiles(input.reshape(batch, M, K), other.reshape(batch, K, N), out, programs > 0)
     return out.view(*lead, M, N)
+
+
+def multiply(a: torch.Tensor, b: torch.Tensor, programs: int) -> torch.Tensor:
+    """Returns the product of two matrices."""
+    (M, K), N = a.shape, b.shape[1]
+    out = a.new_empty((M, N))
+    # Measured: below these the preparations take longer than the multiplication, or tiles are too few.
+    is_large = programs > 0 and min(M, N) >= 256 and K >= 512
+    if is_large and a.dtype is torch.float32 and M * N * K >= 1 << 30:
+        multiply_float32(a, b, out, programs)
+    elif is_large and a.dtype is not torch.float32 and M * N * K >= 1 << 32 and can_copy(a, b, out):
+        multiply_half(a, b, out, programs)
+    elif M and N:
+        multiply_tiles(a.unsqueeze(0), b.unsqueeze(0), out, programs > 0)
+    return out
