@@ -352,7 +352,7 @@ def _consume(
                 q, q, c, scales_ptr, 0.0, step, k_smem, v_smem, k_full, k_empty, v_full, v_empty,
                 N, D, BLOCK_N, STAGES, TERMS, DTYPE,
             )  # fmt: skip
-            if DTYPE == gl.float16:
+            if gl.float16 == DTYPE:
                 if peak < SAFE_LOGIT:
                     _store(out_ptr + q_first, o, start_m, M, D)
                 else:
@@ -382,9 +382,7 @@ def _consume(
                 )  # fmt: skip
                 _store(out_ptr + q_first, o, start_m, M, D)
             else:
-                _attend_plain(
-                    q_ptr + q_first, k_ptr + k_first, v_ptr + k_first, out_ptr + q_first, start_m, M, N, c, D
-                )
+                _attend_plain(q_ptr + q_first, k_ptr + k_first, v_ptr + k_first, out_ptr + q_first, start_m, M, N, c, D)
         turn += 1
 
 

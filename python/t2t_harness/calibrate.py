@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from t2t_harness import clock as clocks
+from t2t_harness import clock as clocks, spans
 from t2t_harness import statistics, telemetry
 
 WARMUP_MS, REP_MS = 25, 100
@@ -39,10 +39,12 @@ LONGEST_MS = 40.0
 """How long one product may take: a run calls it eight times at least."""
 
 
+@spans.told
 def calibrate(request: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the reply with the document `calibration`. Raises what torch raises where it cannot even copy."""
     clock = clocks.clock_of(request["lane"])
-    device, before = telemetry.device_facts(request), telemetry.snapshot()
+    before = telemetry.snapshot()
+    device = telemetry.device_facts(request, before)
     copies = measure_copies(clock)
     products, reasons = measure_products(clock)
     after = telemetry.snapshot()

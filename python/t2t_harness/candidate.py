@@ -16,7 +16,20 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness import cases, failure, inputs, launchers, launching, loading, memory, oracle, spans, stage, streams, watch
+from t2t_harness import (
+    cases,
+    failure,
+    inputs,
+    launchers,
+    launching,
+    loading,
+    memory,
+    oracle,
+    spans,
+    stage,
+    streams,
+    watch,
+)
 from t2t_harness.prepare import prepared_cases
 
 if TYPE_CHECKING:

@@ -13,9 +13,11 @@ use super::error::CliError;
 use super::plan::{Plan, plans};
 use super::{BenchArguments, Common, build, context};
 use crate::action::{DeviceClass, Phase, Target};
-use crate::device::{self, DeviceLock};
+use crate::cores;
+use crate::device::{self, DeviceLock, Holder};
 use crate::engine::perform::{self, Job, Performed};
 use crate::engine::request::{Given, Requests};
+use crate::figures;
 use crate::fs;
 use crate::graph::expand::profile;
 use crate::graph::pick::{Force, Selection, pick};
@@ -62,7 +64,7 @@ pub fn sweep(common: &Common, arguments: &BenchArguments) -> Result<u8, CliError
     let variants = right_ones(&session, op, &arguments.variant, &plans)?;
     let job = job(&session, op, &variants, &plans);
     introduce(&session, op, &variants, &job);
-    let performed = perform_alone(&session, &job)?;
+    let performed = perform_alone(&session, &job, &interrupt)?;
     let _ = fs::remove(job.scratch.parent().unwrap_or(&job.scratch));
     if interrupt.is_set() {
         return Err(CliError::Interrupted);
@@ -119,13 +121,14 @@ fn plan<'a>(session: &Session, target: &Target, plans: &'a [Plan]) -> Option<&'a
 
 /// Returns the job: that of a bench of the first variant, told of all of them, of the baselines and of the sizes of a sweep.
 fn job(session: &Session, op: &Op, variants: &[&Variant], plans: &[Plan]) -> Job {
-    let cores = available_parallelism().map_or(1, usize::from);
+    let allowed = available_parallelism().map_or(1, usize::from);
+    let shares = cores::share(&cores::usable(), allowed, session.devices.len());
     let requests = Requests {
         spec: &session.spec,
         inventory: &session.inventory,
         root: &session.root,
         catalogue: &session.catalogue,
-        cores,
+        shares: &shares,
         jobs: 1,
     };
     let target = |variant: &Variant, phase| Target::of_variant(&op.name, &variant.name, phase);
@@ -140,7 +143,11 @@ fn job(session: &Session, op: &Op, variants: &[&Variant], plans: &[Plan]) -> Job
     let index = session.graph.find(&target(variants[0], Phase::Bench)).expect("a variant has a bench");
     let action = session.graph.action(index);
     let scratch = session.cache.join("scratch").join(std::process::id().to_string()).join("sweep");
-    let mut job = requests.job(action, &Given { warm, device, ..Given::default() }, scratch);
+    let mut job = requests.job(
+        action,
+        &Given { warm, device, cores: shares.devices.first().cloned(), ..Given::default() },
+        scratch,
+    );
     let declaration = op.declaration(profile(&session.inventory.device.class));
     let subjects = variants.len() + declaration.baselines.len();
     let sizes = doubled(&declaration.sizes).into_iter().enumerate();
@@ -170,13 +177,20 @@ fn introduce(session: &Session, op: &Op, variants: &[&Variant], job: &Job) {
 }
 
 /// Performs the job under the lock of its device, where it has one.
-fn perform_alone(session: &Session, job: &Job) -> Result<Performed, CliError> {
+fn perform_alone(session: &Session, job: &Job, interrupt: &Interrupt) -> Result<Performed, CliError> {
     let locks = device::lock_folder(env::var("T2T_LOCK_DIR").ok().as_deref());
-    let who = format!("pid {}, sweep of {} in {}", std::process::id(), job.target.op, session.root.display());
-    let waiting = |uuid: &str, holder: &str| context::say(&format!("waiting: device {uuid}, held by {holder}"));
-    let held = job.device.as_ref().map(|uuid| DeviceLock::take(&locks, uuid, &who, |holder| waiting(uuid, holder)));
-    let _held = held.transpose().context("cannot lock the device")?;
-    Ok(perform::sweep(job, &session.pool))
+    let who = || Holder {
+        pid: std::process::id(),
+        target: format!("sweep of {}", job.target.op),
+        workspace: session.root.to_string_lossy().into_owned(),
+        since: figures::moment(fs::now()),
+    };
+    let Some(uuid) = &job.device else { return Ok(perform::sweep(job, &session.pool)) };
+    let waiting = |holder: &str| context::say(&format!("waiting: device {uuid}, held by {holder}"));
+    match DeviceLock::take(&locks, uuid, who, waiting, || interrupt.is_set()).context("cannot lock the device")? {
+        Some(_held) => Ok(perform::sweep(job, &session.pool)),
+        None => Ok(Performed::lost("interrupted")),
+    }
 }
 
 /// Writes and prints what came of it.
