@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from t2t_harness import clock as clocks, spans
-from t2t_harness import statistics, telemetry
+from t2t_harness import clock as clocks
+from t2t_harness import spans, statistics, telemetry
 
 WARMUP_MS, REP_MS = 25, 100
 """One run of the protocol of a bench: ceilings and figures last equally long, so that a power cap meets both."""
@@ -43,11 +43,11 @@ LONGEST_MS = 40.0
 def calibrate(request: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the reply with the document `calibration`. Raises what torch raises where it cannot even copy."""
     clock = clocks.clock_of(request["lane"])
-    before = telemetry.snapshot()
+    before = telemetry.snapshot(request)
     device = telemetry.device_facts(request, before)
     copies = measure_copies(clock)
     products, reasons = measure_products(clock)
-    after = telemetry.snapshot()
+    after = telemetry.snapshot(request)
     why = telemetry.disturbances([before, after])
     document = {
         "clock": clock.name,
