@@ -43,11 +43,11 @@ LONGEST_MS = 40.0
 def calibrate(request: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the reply with the document `calibration`. Raises what torch raises where it cannot even copy."""
     clock = clocks.clock_of(request["lane"])
-    before = telemetry.snapshot()
+    before = telemetry.snapshot(request)
     device = telemetry.device_facts(request, before)
     copies = measure_copies(clock)
     products, reasons = measure_products(clock)
-    after = telemetry.snapshot()
+    after = telemetry.snapshot(request)
     why = telemetry.disturbances([before, after])
     document = {
         "clock": clock.name,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
-use t2t_protocol::{End, Fault, Finished, Limits, Output, Request, Sandbox, ServerKind};
+use t2t_protocol::{End, Fault, Finished, Limits, Output, Request, Reserve, Sandbox, ServerKind};
 
 use crate::action::{Phase, Target};
 use crate::cores;
@@ -33,6 +33,15 @@ const SHOWN: usize = 8 << 10;
 
 /// How much longer than its CPU time an action on the CPU lane may take by the clock: other work shares the cores.
 const PATIENCE: u32 = 4;
+
+/// How many children of a device are kept ready: a bench, and the judge after it.
+const RESERVES: usize = 2;
+
+/// Functions that time from their beginning to their end, but for what little they do before. A baseline compiles first.
+const TIMED: [&str; 4] = ["bench:bench", "tune:tune", "calibrate:calibrate", "sweep:sweep"];
+
+/// What a child on a device is told of children that are ready there: they hold memory of it, and do nothing.
+const READY: &str = "ready";
 
 /// Everything that performing one action needs.
 #[derive(Debug, Clone)]
@@ -122,10 +131,10 @@ struct Calls<'a> {
 }
 
 impl Calls<'_> {
-    fn call(&self, kind: ServerKind, request: Request) -> Result<Finished, NoCall> {
+    fn call(&self, kind: ServerKind, request: Request, reserve: Option<(&Reserve, usize)>) -> Result<Finished, NoCall> {
         let function = request.function.trim_start_matches("t2t_harness.").to_owned();
         let begin = cores::monotonic();
-        let finished = self.pool.call(kind, request)?;
+        let finished = self.pool.call(kind, request, reserve)?;
         let span = Span { begin, end: cores::monotonic() };
         let mut times = self.times.borrow_mut();
         if let End::Reply(reply) = &finished.end {
@@ -289,7 +298,26 @@ impl Step<'_> {
         if let Err(error) = fs::make_folder(&folder) {
             return Ok(Finished::bare(0, End::Refused(format!("cannot make `{}`: {error}", folder.display()))));
         }
-        calls.call(self.job.kind, self.request(&folder))
+        let mut request = self.request(&folder);
+        let reserve = self.reserve();
+        if let Some(device) = &self.job.device {
+            // Of those that are ready, this child takes one.
+            let left = calls.pool.reserves(self.job.kind, device).saturating_sub(1);
+            request.arguments[READY] = reserve.as_ref().map_or(left, |_| RESERVES).into();
+        }
+        calls.call(self.job.kind, request, reserve.as_ref().map(|reserve| (reserve, RESERVES)))
+    }
+
+    /// Returns how a child gets ready for this device, unless this one measures: starting a device takes time, and would take it from what is timed.
+    fn reserve(&self) -> Option<Reserve> {
+        let device = self.job.device.as_ref().filter(|_| !TIMED.contains(&self.function))?;
+        let environment = [("CUDA_VISIBLE_DEVICES", device.as_str()), ("CUDA_CACHE_DISABLE", "1")];
+        Some(Reserve {
+            key: device.clone(),
+            function: "t2t_harness.ready:start_device".to_owned(),
+            environment: environment.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+            cores: self.job.cores.clone(),
+        })
     }
 
     fn request(&self, folder: &Path) -> Request {
@@ -306,6 +334,7 @@ impl Step<'_> {
             limits: self.limits(),
             sandbox: Some(self.sandbox()),
             watch_under: Some(text(&self.job.root)),
+            reserve: self.job.device.clone(),
         }
     }
 

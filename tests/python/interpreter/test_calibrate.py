@@ -52,7 +52,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:
     monkeypatch.setattr(calibrate, "SIDES", (16, 8))
     monkeypatch.setattr(spans, "work", lambda device: contextlib.nullcontext())
     monkeypatch.setattr(telemetry, "device_facts", lambda *_: {"model": "nvidia-h200"})
-    monkeypatch.setattr(telemetry, "snapshot", lambda: {"throttle": ["power brake"], "other_processes": 0})
+    monkeypatch.setattr(telemetry, "snapshot", lambda _: {"throttle": ["power brake"], "other_processes": 0})
 
     def measure(sample: Callable[[clock.Call, float, float], list[float]]) -> dict[str, Any]:
         told = clock.Clock("cuda-events", sample, lambda: 0.0, lambda: None, lambda calls: None, ())
