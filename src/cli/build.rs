@@ -229,7 +229,7 @@ fn short(revision: &str) -> String {
 
 fn settings(arguments: &BuildArguments, session: &Session) -> Settings {
     let allowed = available_parallelism().map_or(1, usize::from);
-    let shares = cores::share(&cores::usable(), allowed, session.devices.len());
+    let shares = cores::shares(allowed, session.devices.len());
     Settings {
         jobs: arguments.jobs.unwrap_or(shares.left).max(1),
         shares,

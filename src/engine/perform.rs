@@ -25,9 +25,6 @@ const CPU_MEMORY: u64 = 2 << 30;
 /// How many bytes more it may take for each further process that it compiles in.
 const PROCESS_MEMORY: u64 = 1 << 30;
 
-/// How much children of the CPU lane give way to others where devices measure.
-const NICE: i32 = 10;
-
 /// How much of what a child printed stands in evidence, in bytes a stream.
 const SHOWN: usize = 8 << 10;
 
@@ -66,6 +63,8 @@ pub struct Job {
     pub device: Option<String>,
     /// The cores that its children run on. None where they run on whichever they get.
     pub cores: Option<Vec<usize>>,
+    /// How much they give way to others.
+    pub nice: Option<i32>,
     /// How many processes a child may use to compile.
     pub processes: usize,
 }
@@ -357,12 +356,10 @@ impl Step<'_> {
     /// On the CPU lane a deadline counts CPU time: how fast the clock runs beside it is the machine's doing.
     fn limits(&self) -> Limits {
         let deadline = milliseconds(self.job.deadline);
-        let cores = self.job.cores.clone();
+        let (cores, nice) = (self.job.cores.clone(), self.job.nice);
         if self.job.device.is_some() {
-            return Limits { cores, ..Limits::wall(deadline) };
+            return Limits { cores, nice, ..Limits::wall(deadline) };
         }
-        // What is measured on a device does not wait for what is made ready for it.
-        let nice = cores.is_some().then_some(NICE);
         let wall = deadline.saturating_mul(PATIENCE.into());
         let more = self.job.processes.saturating_sub(1) as u64 * PROCESS_MEMORY;
         let memory_bytes = (!self.trusted).then_some(CPU_MEMORY + more);

@@ -41,10 +41,17 @@ fn note_probe(path: PathBuf) {
     watch::note(&path);
 }
 
+/// Takes from this process the power to signal others. For a child that forks, so that kernel code in a fork cannot end the child.
+#[pyfunction]
+fn keep_signals_in() {
+    sandbox::keep_signals_in();
+}
+
 #[pymodule]
 fn t2t_worker(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("PROTOCOL", t2t_protocol::VERSION)?;
     module.add_function(wrap_pyfunction!(serve, module)?)?;
-    module.add_function(wrap_pyfunction!(note_probe, module)?)
+    module.add_function(wrap_pyfunction!(note_probe, module)?)?;
+    module.add_function(wrap_pyfunction!(keep_signals_in, module)?)
 }

@@ -14,8 +14,8 @@ use std::{
 };
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreatedAttr,
-    RulesetError, Scope, make_bitflags, path_beneath_rules,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreated,
+    RulesetCreatedAttr, RulesetError, Scope, make_bitflags, path_beneath_rules,
 };
 use pyo3::prelude::*;
 use seccompiler::{
@@ -98,6 +98,13 @@ impl Interpreter {
 pub fn enter(sandbox: &Sandbox, interpreter: &Interpreter, scratch: &Path) -> Result<(), String> {
     restrict_files(sandbox, interpreter, scratch).map_err(|error| format!("landlock: {error}"))?;
     apply_filter_all_threads(&system_calls(sandbox)?).map_err(|error| format!("seccomp: {error}"))
+}
+
+/// Takes from this process, and from what it will start, the power to signal any other: a process that was forked inside of the walls shares
+/// them with the one that forked it. Where the kernel has no such wall nothing happens.
+pub fn keep_signals_in() {
+    let scoped = Ruleset::default().set_compatibility(CompatLevel::BestEffort).scope(Scope::Signal);
+    scoped.and_then(Ruleset::create).and_then(RulesetCreated::restrict_self).ok();
 }
 
 fn restrict_files(sandbox: &Sandbox, interpreter: &Interpreter, scratch: &Path) -> Result<(), RulesetError> {
