@@ -36,13 +36,6 @@ COMPILING = (
 """What `torch.compile` imports in its first call."""
 
 
-def register_operations() -> None:
-    """Registers the operations that torch registers when CUDA starts: it asks itself whether they are registered already."""
-    import torch
-
-    torch.cuda._register_triton_kernels()  # type: ignore[no-untyped-call]
-
-
 def find_driver() -> None:
     """Asks the linker's cache for the driver's folder; Triton remembers the answer."""
     from triton.backends.nvidia import driver
@@ -74,14 +67,21 @@ def load_utilities() -> None:
 def import_compiler() -> None:
     """Imports what `torch.compile` needs, with its pool of worker processes switched off: those would be the server's children."""
     os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+    import torch
     import torch._inductor.config
 
     torch._inductor.config.compile_threads = 1
-    for name in COMPILING:
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
+    asked = torch.cuda.is_available
+    # One of the modules asks when it is imported, and to find out would start CUDA. This module is imported where there is a device.
+    torch.cuda.is_available = lambda: True
+    try:
+        for name in COMPILING:
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
+    finally:
+        torch.cuda.is_available = asked
 
 
-for _step in (register_operations, find_driver, load_utilities, import_compiler):
+for _step in (find_driver, load_utilities, import_compiler):
     with contextlib.suppress(Exception):
         _step()
