@@ -4,16 +4,16 @@ Math. out[i] = input[i] + alpha * other[i]; 12 bytes of traffic for 2 FLOPs in f
 bandwidth.
 
 Technique. It keeps the wide requests of `v3_coalesced` and adds only what was measured to pay on an H200:
-- a thread makes *one* request of 16 bytes per operand, and there is no loop: many small programs keep more requests in
-  flight than few large ones. Programs that stay resident and walk over tiles, as in `v2_tiling`, are 2 to 8 % slower;
-- `evict_last` on the operands, 1 to 3 % faster. It lets L2 hold on to the lines that were written: 23 MB fewer are written
-  back to memory before the kernel ends, and what reads the sum next finds them. `evict_first`, the textbook's hint for
-  data that is read once, is 1 to 10 % slower than no hint;
+- a thread makes *one* request of 16 bytes per operand, and there is no loop. Programs that stay resident and walk over
+  tiles, as in `v2_tiling`, are 2 to 8 % slower;
+- no eviction policy. `evict_first`, the textbook's hint for data that is read once, is up to 10 % slower here;
+  `evict_last` measures 1 to 3 % faster, but what it gains is write-back put off, and a kernel followed by a reader of
+  its result is none the faster;
 - no tuning: one shape of a block is the best, or within the noise of it, at every size, and an autotuner's dispatch
   costs the host more than the launch itself. The usual operands, contiguous and of one shape and dtype, are
   recognized by comparisons alone and go straight to the launch.
 
-Blocks. Eight warps of 32 threads, 16 bytes each: BLOCK_SIZE is 1024 in float32, 2048 in half precision.
+Blocks. Four warps of 32 threads, 16 bytes each: BLOCK_SIZE is 512 in float32, 1024 in half precision.
 
 Other operands are broadcast, promoted and written out contiguously on the host. Arithmetic is float32, rounded once at
 the store.
@@ -23,15 +23,15 @@ import torch
 import triton
 import triton.language as tl
 
-BLOCK_BYTES = 4096
+BLOCK_BYTES = 2048
 
 
 @triton.jit
 def add_kernel(x_ptr, y_ptr, out_ptr, n_elements, alpha, BLOCK_SIZE: tl.constexpr):
     offsets = tl.program_id(0).to(tl.int64) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     mask = offsets < n_elements
-    x = tl.load(x_ptr + offsets, mask=mask, eviction_policy="evict_last").to(tl.float32)
-    y = tl.load(y_ptr + offsets, mask=mask, eviction_policy="evict_last").to(tl.float32)
+    x = tl.load(x_ptr + offsets, mask=mask).to(tl.float32)
+    y = tl.load(y_ptr + offsets, mask=mask).to(tl.float32)
     tl.store(out_ptr + offsets, x + alpha * y, mask=mask)
 
 
@@ -60,5 +60,5 @@ def triton_add(input: torch.Tensor, other: torch.Tensor | float, *, alpha: float
     if n_elements > 0:
         block_size = BLOCK_BYTES // out.element_size()
         grid = (-(-n_elements // block_size),)
-        add_kernel[grid](x, y, out, n_elements, float(alpha), block_size, num_warps=8)
+        add_kernel[grid](x, y, out, n_elements, float(alpha), block_size, num_warps=4)
     return out
