@@ -103,7 +103,7 @@ fn real_kernels_pass_on_the_interpreter_and_edits_rerun_what_they_must() {
     assert!(ALL.iter().all(|target| workspace.outcome(target) == "passed"));
 
     let kept = workspace.kept_by(|| {
-        workspace.edit(V4, "    chunk_end = ", "    # A comment.\n    chunk_end =  ");
+        workspace.edit(V4, "    mask = ", "    # A comment.\n    mask =  ");
         assert_builds(&workspace);
     });
     assert_eq!(kept, Vec::<String>::new(), "a comment inside a kernel");
