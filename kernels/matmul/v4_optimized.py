@@ -1,30 +1,35 @@
-"""Matrix product, for Hopper's tensor cores, by a kernel that fits its size and dtype.
+"""Matrix product on Hopper's tensor cores, by a kernel that fits its size and dtype.
 
     out[m, n] = sum over k of input[m, k] * other[k, n]
 
-Small products, other layouts, other devices and the interpreter take `matmul_kernel`: the tile that walks along k
-(`v2_tiling`), 16 bytes a thread and load (`v3_coalesced`), loads in flight while the tensor cores work (`num_stages`),
-and grouped program order, by which programs that run together share rows of A and columns of B in the L2 cache. Its
-tile depends on how many tiles there are for the multiprocessors, and is chosen by arithmetic, not by measurement.
+Small products, batches, other layouts, other devices and the interpreter take `matmul_kernel`: the tile that walks
+along k (`v2_tiling`), 16 bytes a thread and load (`v3_coalesced`), loads in flight while the tensor cores work
+(`num_stages`), and grouped program order, by which programs that run together share rows of A and columns of B in the
+L2 cache. Its tile is chosen by the size of the result: as small as every multiprocessor needs to get one, as large as
+the registers hold. The choice is arithmetic, not autotuning, whose look-up alone takes longer than a 256 x 256 product.
 
-Large ones take two Gluon kernels. Both are persistent, one program a multiprocessor that makes tile after tile, and
-warp-specialized: one warp does nothing but ask the copy engine (TMA) for the next operands, and two warpgroups do
-nothing but multiply, each its half of the tile's rows. A ring of STAGES buffers lies between them, with a barrier
-`ready` and a barrier `empty` a buffer. The copies for the next tile are under way while the last one is stored.
+Large products take persistent Gluon kernels: a program makes tile after tile. Their warps are specialized: one does
+nothing but ask the copy engine (TMA) for the next operands, and two warpgroups do nothing but multiply, each its half
+of the tile's rows. Between them lies a ring of STAGES buffers with two barriers each: `ready`, to be multiplied, and
+`empty`, to be filled. The next tile's copies are on their way while the last tile is stored.
 
-16-bit operands (`half_kernel`): a 128 x 256 tile, the largest whose float32 accumulator fits the registers.
+16-bit operands (`half_kernel`): a 128 x 256 tile, the largest whose float32 accumulator fits the registers; fewer bytes
+are read for each multiplication than with any smaller one. At this rate the device is short of power, not of time, and
+so what is saved is traffic: every other tile walks k backward, from the operands that are still in the L2 cache, and
+there are as few programs as can make the tiles in as many turns, 128 for 512 tiles, where 132 would be out of step.
 
-float32 operands (`terms_kernel`): a tensor core multiplies 16-bit operands at twice the rate of TF32. An x is split
-into three bfloat16 terms, x = x1 + x2 + x3, each the rounded rest of what is before it: 8 bits each, 24 in all, as many
-as float32 has, and with the same exponents. Of the nine products of a and b, six are above float32's precision:
+float32 operands (`terms_kernel`, and `terms_tile_kernel` where tiles are few): the tensor cores multiply 16-bit
+operands at twice the rate of TF32. x is split into three bfloat16 terms, x = x1 + x2 + x3, each the rounded rest of
+what the ones before it leave: 3 x 8 bits, as many as float32 has, over the same range of exponents. Of the nine
+products of terms six are not below float32's precision:
 
-    a b = a1 b1 + (a1 b2 + a2 b1) + (a2 b2 + a1 b3 + a3 b1) + O(2^-24)
+    a b = a1 b1 + (a1 b2 + a2 b1) + (a2 b2 + a1 b3 + a3 b1) + O(2^-24 a b)
 
-`split_kernel` writes the terms once, as planes; splitting inside the loop costs more than the products. Tensor cores
-round towards zero when they accumulate, which drifts; so the small products come first, and after PROMOTE * BLOCK_K
-steps of k the partial sums are added to a second accumulator by ordinary float32 addition. The two are why the tile is
-128 x 128. An infinity splits into infinity and zero, whose product is NaN: a tile whose result is not finite
-is computed again, straight from the inputs (`exact_tile`). The result does not depend on which tiles were.
+`split_kernel` writes the terms once, as planes; splitting them in the loop, as `tf32x3` does, costs more than the
+products. A tensor core rounds towards zero when it accumulates, which drifts, so the first product's sums are added to
+an accumulator of their own, by ordinary float32 addition, every BLOCK_K steps of k. The other five are 2^-8 of it or
+less, and are accumulated apart: that also keeps out the NaN that infinity times a zero term is, for where the first
+sum is not finite it is the result. Two accumulators and a partial sum fill the registers at 128 x 128.
 
 `matmul_kernel` uses `tf32x3` for float32, three TF32 products per operand pair. Accumulation is in float32 everywhere.
 """
@@ -147,22 +152,6 @@ def load_operands(descs, ring, sizes, TERMS: gl.constexpr, BLOCKS: gl.constexpr)
 
 
 @gluon.jit
-def store_tile(out_desc, out_buf, acc, row, col, PARTS: gl.constexpr):
-    """Stores `acc` through a buffer that holds one of PARTS strips of its columns."""
-    if PARTS == 1:
-        tma.store_wait(0)
-        out_buf.store(acc.to(out_desc.dtype))
-        fence_async_shared()
-        tma.async_copy_shared_to_global(out_desc, [row, col], out_buf)
-    else:
-        rows: gl.constexpr = acc.shape[0]
-        half: gl.constexpr = acc.shape[1] // 2
-        left, right = acc.reshape([rows, 2, half]).permute(0, 2, 1).split()
-        store_tile(out_desc, out_buf, left, row, col, PARTS // 2)
-        store_tile(out_desc, out_buf, right, row, col + half, PARTS // 2)
-
-
-@gluon.jit
 def half_tiles(out_desc, out_buf, ring, sizes, WORKER: gl.constexpr, ROWS: gl.constexpr, BLOCKS: gl.constexpr):
     """A multiplying warpgroup of `half_kernel`: ROWS rows of every tile."""
     a_bufs, b_bufs, ready, empty = ring
@@ -172,7 +161,6 @@ def half_tiles(out_desc, out_buf, ring, sizes, WORKER: gl.constexpr, ROWS: gl.co
     BLOCK_K: gl.constexpr = BLOCKS[2]
     GROUP_M: gl.constexpr = BLOCKS[3]
     STAGES: gl.constexpr = BLOCKS[4]
-    PARTS: gl.constexpr = BLOCK_N // out_desc.block_type.shape[1]
     layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_N, 16])
     tiles_m = gl.cdiv(M, BLOCK_M)
     tiles_n = gl.cdiv(N, BLOCK_N)
@@ -191,7 +179,10 @@ def half_tiles(out_desc, out_buf, ring, sizes, WORKER: gl.constexpr, ROWS: gl.co
             step += 1
         acc = warpgroup_mma_wait(0, deps=[acc])
         mbarrier.arrive(empty.index((step + STAGES - 1) % STAGES))
-        store_tile(out_desc, out_buf, acc, tile_m * BLOCK_M + WORKER * ROWS, tile_n * BLOCK_N, PARTS)
+        tma.store_wait(0)
+        out_buf.store(acc.to(out_desc.dtype))
+        fence_async_shared()
+        tma.async_copy_shared_to_global(out_desc, [tile_m * BLOCK_M + WORKER * ROWS, tile_n * BLOCK_N], out_buf)
     tma.store_wait(0)
 
 
@@ -248,7 +239,7 @@ def split(
     """Writes one block of x as three planes of rows_out x cols_out terms; zeros where x ends before."""
     across = tl.cdiv(cols_out, BLOCK_C)
     rows = (pid // across).to(tl.int64) * BLOCK_R + tl.arange(0, BLOCK_R)[:, None]
-    cols = pid % across * BLOCK_C + tl.arange(0, BLOCK_C)[None, :]
+    cols = (pid % across).to(tl.int64) * BLOCK_C + tl.arange(0, BLOCK_C)[None, :]
     x = tl.load(x_ptr + rows * stride_r + cols * stride_c, mask=(rows < R) & (cols < C), other=0.0)
     is_finite = tl.abs(x) < float("inf")
     # The largest bfloat16: rounding must not make an infinity. What is not finite has no rest.
@@ -292,29 +283,7 @@ def split_kernel(
 
 
 @gluon.jit
-def exact_terms(terms_ptr, rows, cols, stride, plane, mask):
-    """Returns float32 elements from their terms."""
-    ptrs = terms_ptr + rows.to(gl.int64) * stride + cols
-    first = gl.load(ptrs, mask=mask, other=0.0).to(gl.float32)
-    second = gl.load(ptrs + plane, mask=mask, other=0.0).to(gl.float32)
-    return first + (second + gl.load(ptrs + 2 * plane, mask=mask, other=0.0).to(gl.float32))
-
-
-@gluon.jit
-def exact_tile(planes, sizes, rows, cols, layout: gl.constexpr):
-    """Returns the tile at `rows` and `cols` computed by float32 multiplications and additions."""
-    a_ptr, b_ptr, N_out = planes
-    M, N, K, _ = sizes
-    acc = gl.zeros([rows.shape[0], cols.shape[0]], gl.float32, layout)
-    for k in range(K):
-        a = exact_terms(a_ptr, rows, k, K, gl.cast(M, gl.int64) * K, rows < M)
-        b = exact_terms(b_ptr, cols * 0 + k, cols, N_out, gl.cast(K, gl.int64) * N_out, cols < N)
-        acc += gl.expand_dims(a, 1) * gl.expand_dims(b, 0)
-    return acc
-
-
-@gluon.jit
-def terms_tiles(out_ptr, planes, ring, sizes, WORKER: gl.constexpr, BLOCKS: gl.constexpr):
+def terms_tiles(out_ptr, ring, sizes, WORKER: gl.constexpr, BLOCKS: gl.constexpr):
     """A multiplying warpgroup of `terms_kernel`: 64 rows of every tile."""
     a_bufs, b_bufs, ready, empty = ring
     M, N, K, _ = sizes
@@ -332,6 +301,7 @@ def terms_tiles(out_ptr, planes, ring, sizes, WORKER: gl.constexpr, BLOCKS: gl.c
     for tile in range(gl.program_id(0), tiles_m * tiles_n, gl.num_programs(0)):
         tile_m, tile_n = tile_place(tile, tiles_m, tiles_n, GROUP_M)
         acc = gl.zeros([64, BLOCK_N], gl.float32, layout)
+        rest = gl.zeros([64, BLOCK_N], gl.float32, layout)
         for _ in range(0, K, BLOCK_K):
             stage = step % STAGES
             mbarrier.wait(ready.index(stage), step // STAGES & 1)
@@ -342,36 +312,33 @@ def terms_tiles(out_ptr, planes, ring, sizes, WORKER: gl.constexpr, BLOCKS: gl.c
             b2 = b_bufs.index(stage * 3 + 1)
             b3 = b_bufs.index(stage * 3 + 2)
             part = gl.zeros([64, BLOCK_N], gl.float32, layout)
-            part = warpgroup_mma(a3, b1, part, use_acc=False, is_async=True)
-            part = warpgroup_mma(a1, b3, part, is_async=True)
-            part = warpgroup_mma(a2, b2, part, is_async=True)
-            part = warpgroup_mma(a2, b1, part, is_async=True)
-            part = warpgroup_mma(a1, b2, part, is_async=True)
-            part = warpgroup_mma(a1, b1, part, is_async=True)
-            part = warpgroup_mma_wait(0, deps=[part])
-            mbarrier.arrive(empty.index(stage))
+            part = warpgroup_mma(a1, b1, part, use_acc=False, is_async=True)
+            rest = warpgroup_mma(a1, b2, rest, is_async=True)
+            rest = warpgroup_mma(a2, b1, rest, is_async=True)
+            rest = warpgroup_mma(a2, b2, rest, is_async=True)
+            rest = warpgroup_mma(a1, b3, rest, is_async=True)
+            rest = warpgroup_mma(a3, b1, rest, is_async=True)
+            # The first of the six has ended: its sum is added while the others go on.
+            part = warpgroup_mma_wait(5, deps=[part])
             acc += part
+            rest = warpgroup_mma_wait(0, deps=[rest])
+            mbarrier.arrive(empty.index(stage))
             step += 1
         rows = tile_m * BLOCK_M + offs_m
         cols = tile_n * BLOCK_N + offs_n
-        # Zero times a finite value is zero, times any other NaN.
-        if gl.sum(gl.sum(acc * 0.0, 1), 0) != 0.0:
-            acc = exact_tile(planes, sizes, rows, cols, layout)
         out_ptrs = out_ptr + gl.expand_dims(rows.to(gl.int64), 1) * N + gl.expand_dims(cols, 0)
-        gl.store(out_ptrs, acc, mask=gl.expand_dims(rows < M, 1) & gl.expand_dims(cols < N, 0))
+        mask = gl.expand_dims(rows < M, 1) & gl.expand_dims(cols < N, 0)
+        gl.store(out_ptrs, gl.where(gl.abs(acc) < float("inf"), acc + rest, acc), mask=mask)
 
 
 @gluon.jit
 def terms_kernel(
     a_desc,
     b_desc,
-    a_terms_ptr,
-    b_terms_ptr,
     out_ptr,
     M,
     N,
     K_out,
-    N_out,
     BLOCK_M: gl.constexpr,
     BLOCK_N: gl.constexpr,
     BLOCK_K: gl.constexpr,
@@ -381,29 +348,58 @@ def terms_kernel(
     BLOCKS: gl.constexpr = (BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M, STAGES)
     a_bufs = gl.allocate_shared_memory(a_desc.dtype, [3 * STAGES, BLOCK_M, BLOCK_K], a_desc.layout)
     b_bufs = gl.allocate_shared_memory(b_desc.dtype, [3 * STAGES, BLOCK_K, BLOCK_N], b_desc.layout)
-    ready, empty = barriers(STAGES, BLOCK_M // 64)
+    ready, empty = barriers(STAGES, 2)
     ring = (a_bufs, b_bufs, ready, empty)
     sizes = (M, N, K_out, M)
-    planes = (a_terms_ptr, b_terms_ptr, N_out)
-    if BLOCK_M == 64:
-        gl.warp_specialize(
-            [
-                (terms_tiles, (out_ptr, planes, ring, sizes, 0, BLOCKS)),
-                (load_operands, ((a_desc, b_desc), ring, sizes, 3, BLOCKS)),
-            ],
-            [1],
-            [24],
-        )
-    else:
-        gl.warp_specialize(
-            [
-                (terms_tiles, (out_ptr, planes, ring, sizes, 0, BLOCKS)),
-                (terms_tiles, (out_ptr, planes, ring, sizes, 1, BLOCKS)),
-                (load_operands, ((a_desc, b_desc), ring, sizes, 3, BLOCKS)),
-            ],
-            [4, 1],
-            [240, 24],
-        )
+    gl.warp_specialize(
+        [
+            (terms_tiles, (out_ptr, ring, sizes, 0, BLOCKS)),
+            (terms_tiles, (out_ptr, ring, sizes, 1, BLOCKS)),
+            (load_operands, ((a_desc, b_desc), ring, sizes, 3, BLOCKS)),
+        ],
+        [4, 1],
+        [240, 24],
+    )
+
+
+@triton.jit
+def terms_tile_kernel(
+    a_ptr,
+    b_ptr,
+    out_ptr,
+    M,
+    N,
+    K_out,
+    N_out,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP_M: tl.constexpr,
+):
+    tile_m, tile_n = tile_place(tl.program_id(0), tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP_M)
+    rows = tile_m * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
+    cols = tile_n * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
+    offs_k = tl.arange(0, BLOCK_K)
+    # What lies outside is any row or column: it is not stored.
+    a_ptrs = a_ptr + (rows % M).to(tl.int64) * K_out + offs_k[None, :]
+    b_ptrs = b_ptr + offs_k[:, None] * N_out + cols % N_out
+    plane_a, plane_b = tl.cast(M, tl.int64) * K_out, tl.cast(K_out, tl.int64) * N_out
+    acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    rest = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for _ in range(0, K_out, BLOCK_K):
+        a1, a2, a3 = tl.load(a_ptrs), tl.load(a_ptrs + plane_a), tl.load(a_ptrs + 2 * plane_a)
+        b1, b2, b3 = tl.load(b_ptrs), tl.load(b_ptrs + plane_b), tl.load(b_ptrs + 2 * plane_b)
+        rest = tl.dot(a3, b1, rest)
+        rest = tl.dot(a1, b3, rest)
+        rest = tl.dot(a2, b1, rest)
+        rest = tl.dot(a1, b2, rest)
+        # A product added to `acc` is what the compiler would let the tensor core accumulate; a sum of two it leaves.
+        # No term of a2 and b2 is infinite, so theirs cannot spoil the first.
+        acc += tl.dot(a1, b1, tl.dot(a2, b2))
+        a_ptrs += BLOCK_K
+        b_ptrs += BLOCK_K * N_out
+    total = tl.where(tl.abs(acc) < float("inf"), acc + rest, acc)
+    tl.store(out_ptr + rows * N + cols, total, mask=(rows < M) & (cols < N))
 
 
 @functools.cache
@@ -433,39 +429,49 @@ def can_copy(*tensors: torch.Tensor) -> bool:
     )
 
 
-def multiply_half(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, programs: int) -> None:
-    """Fills `out` with the product of two 16-bit matrices that TMA can copy."""
+def balanced(tiles: int, multiprocessors: int) -> int:
+    """Returns the least number of programs that need no more turns for `tiles` than all multiprocessors do."""
+    return cdiv(tiles, cdiv(tiles, multiprocessors))
+
+
+def multiply_half(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, multiprocessors: int) -> None:
+    """Fills `out` with the product of two 16-bit matrices; TMA can copy all three."""
     (M, K), N = a.shape, b.shape[1]
-    BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M, STAGES = 128, 256, 64, 8, 4
-    half_kernel[(min(programs, cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)),)](
+    BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M, STAGES = 128, 256, 64, 8, 3
+    half_kernel[(balanced(cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N), multiprocessors),)](
         descriptor(a, BLOCK_M, BLOCK_K),
         descriptor(b, BLOCK_K, BLOCK_N),
-        descriptor(out, BLOCK_M // 2, BLOCK_N // 2),
+        descriptor(out, BLOCK_M // 2, BLOCK_N),
         *(M, N, K, BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M, STAGES),
         num_warps=4,
         maxnreg=168,
     )
 
 
-def multiply_float32(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, programs: int) -> None:
+def multiply_float32(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, multiprocessors: int) -> None:
     """Fills `out` with the product of two float32 matrices."""
     (M, K), N = a.shape, b.shape[1]
-    BLOCK_N, BLOCK_K, GROUP_M, STAGES = 128, 64, 8, 2
-    # Two warpgroups share a tile of B, if that leaves no multiprocessor without one.
-    BLOCK_M = 128 if cdiv(M, 128) * cdiv(N, BLOCK_N) >= programs else 64
-    K_out, N_out = cdiv(K, BLOCK_K) * BLOCK_K, cdiv(N, 8) * 8
+    K_out, N_out = cdiv(K, 64) * 64, cdiv(N, 8) * 8
     a_terms = a.new_empty((3 * M, K_out), dtype=torch.bfloat16)
     b_terms = a.new_empty((3 * K_out, N_out), dtype=torch.bfloat16)
     BLOCK_R, BLOCK_C = 8, 512
     blocks = cdiv(M, BLOCK_R) * cdiv(K_out, BLOCK_C) + cdiv(K_out, BLOCK_R) * cdiv(N_out, BLOCK_C)
     split_kernel[(blocks,)](a, b, a_terms, b_terms, M, N, K, N_out, K_out, *a.stride(), *b.stride(), BLOCK_R, BLOCK_C)
-    terms_kernel[(min(programs, cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)),)](
-        descriptor(a_terms, BLOCK_M, BLOCK_K),
-        descriptor(b_terms, BLOCK_K, BLOCK_N),
-        *(a_terms, b_terms, out, M, N, K_out, N_out, BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M, STAGES),
-        num_warps=4,
-        maxnreg=168 if BLOCK_M == 128 else 128,
-    )
+    BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M, STAGES = 128, 128, 64, 8, 2
+    tiles = cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)
+    if tiles >= multiprocessors:
+        terms_kernel[(balanced(tiles, multiprocessors),)](
+            descriptor(a_terms, BLOCK_M, BLOCK_K),
+            descriptor(b_terms, BLOCK_K, BLOCK_N),
+            *(out, M, N, K_out, BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M, STAGES),
+            num_warps=4,
+            maxnreg=168,
+        )
+    else:
+        BLOCK_M, BLOCK_N, BLOCK_K = 64, 64, 32
+        terms_tile_kernel[(cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N),)](
+            *(a_terms, b_terms, out, M, N, K_out, N_out, BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M), num_warps=4, num_stages=3
+        )
 
 
 def multiply_tiles(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, is_hopper: bool) -> None:
@@ -486,7 +492,7 @@ def multiply_tiles(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, is_hoppe
     elif size <= 256 * 256:
         BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = 32, 32, 64, 4, 4
     elif size <= 512 * 512:
-        BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = 32, 64, 64, 4, 4
+        BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = 64, 32, 128, 4, 3
     elif size <= 1024 * 1024:
         BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = 64, 128, 128, 4, 3
     else:
@@ -514,9 +520,9 @@ def triton_matmul(input: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     if other.dim() == 1:
         return triton_matmul(input, other.unsqueeze(1)).squeeze(-1)
 
-    programs = hopper_multiprocessors(input.device)
+    multiprocessors = hopper_multiprocessors(input.device)
     if input.dim() == 2 and other.dim() == 2:
-        return multiply(input, other, programs)
+        return multiply(input, other, multiprocessors)
     (M, K), N = input.shape[-2:], other.shape[-1]
     lead = input.shape[:-2]
     if lead != other.shape[:-2]:
@@ -525,20 +531,20 @@ def triton_matmul(input: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     batch = math.prod(lead)
     out = input.new_empty((batch, M, N))
     if out.numel():
-        multiply_tiles(input.reshape(batch, M, K), other.reshape(batch, K, N), out, programs > 0)
+        multiply_tiles(input.reshape(batch, M, K), other.reshape(batch, K, N), out, multiprocessors > 0)
     return out.view(*lead, M, N)
 
 
-def multiply(a: torch.Tensor, b: torch.Tensor, programs: int) -> torch.Tensor:
+def multiply(a: torch.Tensor, b: torch.Tensor, multiprocessors: int) -> torch.Tensor:
     """Returns the product of two matrices."""
     (M, K), N = a.shape, b.shape[1]
     out = a.new_empty((M, N))
     # Measured: below these the preparations take longer than the multiplication, or tiles are too few.
-    is_large = programs > 0 and min(M, N) >= 256 and K >= 512
-    if is_large and a.dtype is torch.float32 and M * N * K >= 1 << 30:
-        multiply_float32(a, b, out, programs)
+    is_large = multiprocessors > 0 and min(M, N) >= 256 and K >= 512
+    if is_large and a.dtype is torch.float32 and M * N * K >= 1 << 28:
+        multiply_float32(a, b, out, multiprocessors)
     elif is_large and a.dtype is not torch.float32 and M * N * K >= 1 << 32 and can_copy(a, b, out):
-        multiply_half(a, b, out, programs)
+        multiply_half(a, b, out, multiprocessors)
     elif M and N:
-        multiply_tiles(a.unsqueeze(0), b.unsqueeze(0), out, programs > 0)
+        multiply_tiles(a.unsqueeze(0), b.unsqueeze(0), out, multiprocessors > 0)
     return out
