@@ -16,8 +16,8 @@ The loop is that of `v2_tiling` (BLOCK_M query rows, online softmax over tiles o
   diagonal; the first loop runs over all others without one. Causal programs stop at their diagonal, and those with the
   longest loops start first so that none of them is left for the end.
 - Base-2 exponentials. exp(scale * (s - max)) = exp2((s - max) * c) with c = scale * log2(e): one hardware instruction
-  for each logit. The maximum is taken before scaling, which needs c >= 0, so a negative scale becomes a negated Q, which
-  is exact. Subtracting first keeps every exponent at or below 0: s * c - max * c, one instruction less, is off by a
+  for each logit. The maximum is taken before scaling, which needs c >= 0, so a negative scale becomes a negated Q,
+  which is exact. Subtracting first keeps every exponent at or below 0: s * c - max * c, one instruction less, is off by a
   rounding of the logit, which for logits of 10**9 is more than float16's range of P.
 
 Why these blocks: on an H200, in float32 128 x 64 with 8 warps is fastest for heads of 64 elements at every length, in
@@ -108,7 +108,7 @@ def _plan(dtype: torch.dtype, query: torch.Size, key: torch.Size, value: torch.S
         grid=(B * H * triton.cdiv(M, BLOCK_M),),
         scale=1.0 / math.sqrt(D) if D > 0 else 1.0,
         is_plain=is_plain,
-        is_large=IS_COMPILED and D == hopper.HEAD_SIZE and B * H * M * N >= HOPPER_LOGITS[dtype.itemsize],
+        is_large=IS_COMPILED and D == hopper.HEAD_SIZE and HOPPER_LOGITS[dtype.itemsize] <= B * H * M * N,
     )  # fmt: skip
 
 
