@@ -1,9 +1,9 @@
-"""Attention for Hopper, heads of 64 elements, in Gluon: what `v4_optimized` launches where the problem is large enough.
+"""Attention for Hopper, heads of 64 elements, in Gluon: what `v4_optimized` launches where the problem is large.
 
     out = softmax(scale * query @ key^T) @ value,    row by row, for each batch and head
 
-`attend_kernel` runs one program per multiprocessor, each walking over its share of the tiles of 128 query rows. A program
-is three partitions of warps that meet at mbarriers only:
+`attend_kernel` runs one program per multiprocessor, each walking over its share of the tiles of 128 query rows. A
+program is three partitions of warps that meet at mbarriers only:
 
     producer     1 warp: TMA copies of Q, K and V into a ring of STAGES tiles of BLOCK_N keys
     consumer 0   4 warps, rows 0 to 63 of the tile          consumer 1   4 warps, rows 64 to 127
@@ -19,10 +19,10 @@ of 11 bits each, and a product of two such sums needs three products of the tens
 
 That is half the time of `tf32x3`, since a float16 product takes half the time of a TF32 one. `split_kernel` writes the
 terms of K and V once per call; each tile of keys has its own power of two, so that its largest element lies in
-[2**14, 2**15) and its terms hold 22 bits of all elements down to 2**-16 of that. Rows of Q are scaled in the same way. P
-lies in [0, 1] and is made as 2**7 P, with the head's tiles of V brought to one scale in the same exponent. O of a tile
-is summed apart and added in float32: the tensor cores cut sums off, and 3 N / 16 such cuts in one accumulator cost 3.6e-6 of the
-result at 1024 keys where this costs 3.5e-7 (torch: 6.2e-7).
+[2**14, 2**15) and its terms hold 22 bits of all elements down to 2**-16 of that. Rows of Q are scaled in the same way.
+P lies in [0, 1] and is made as 2**7 P, with the head's tiles of V brought to one scale in the same exponent. O of a
+tile is summed apart and added in float32: the tensor cores cut sums off, and 3 N / 16 such cuts in one accumulator cost
+3.6e-6 of the result at 1024 keys where this costs 3.5e-7 (torch: 6.2e-7).
 
 **What a split does not hold** goes key by key through float32 multiply-adds in `_attend_plain`, the whole head:
 an inf or a NaN in K or V, rows or columns of a tile more than 2**16 apart, or tiles of V more than 2**6 apart. So do
@@ -60,7 +60,7 @@ P_EXPONENT = gl.constexpr(7.0)
 
 @triton.jit
 def _split(x, hi_ptrs, lo_ptrs):
-    """Stores x / 2**e as two float16 terms, with the largest in [2**14, 2**15). Returns e, and whether the terms hold x."""
+    """Stores x / 2**e as two float16 terms, the largest in [2**14, 2**15). Returns e, and whether the terms hold x."""
     bits = x.to(tl.int32, bitcast=True) & 0x7FFFFFFF
     rows, columns = tl.max(bits, axis=1), tl.max(bits, axis=0)
     top = tl.max(rows, axis=0)
@@ -79,7 +79,8 @@ def _split(x, hi_ptrs, lo_ptrs):
 def split_kernel(k_ptr, v_ptr, parts_ptr, scales_ptr, N, D: tl.constexpr, BLOCK_N: tl.constexpr):
     """Splits one tile of K and V: parts (heads, 4, tiles * BLOCK_N, D) are hi and lo of K and of V.
 
-    scales (heads, 2, tiles) are the power of two of K's tile, NaN where a split does not hold the tile, and the exponent of V's.
+    scales (heads, 2, tiles) are the power of two of K's tile, NaN where the terms do not hold the tile, and the
+    exponent of V's, NO_SCALE where it is all zeros.
     """
     tile = tl.program_id(0)
     tiles = tl.num_programs(0)
@@ -352,7 +353,7 @@ def _consume(
                 q, q, c, scales_ptr, 0.0, step, k_smem, v_smem, k_full, k_empty, v_full, v_empty,
                 N, D, BLOCK_N, STAGES, TERMS, DTYPE,
             )  # fmt: skip
-            if gl.float16 == DTYPE:
+            if DTYPE.is_fp16():
                 if peak < SAFE_LOGIT:
                     _store(out_ptr + q_first, o, start_m, M, D)
                 else:
@@ -418,12 +419,12 @@ def attend_kernel(
     fence_async_shared()
     gl.warp_specialize(
         [
-            (_consume, (0, q_ptr, k_ptr, v_ptr, scales_ptr, out_ptr, q_smem, k_smem, v_smem, q_full, q_empty, k_full, k_empty,
-                        v_full, v_empty, M, N, heads, c, D, BLOCK_N, STAGES, TERMS, dtype)),
-            (_consume, (1, q_ptr, k_ptr, v_ptr, scales_ptr, out_ptr, q_smem, k_smem, v_smem, q_full, q_empty, k_full, k_empty,
-                        v_full, v_empty, M, N, heads, c, D, BLOCK_N, STAGES, TERMS, dtype)),
-            (_produce, (q_desc, k_desc, v_desc, scales_ptr, q_smem, k_smem, v_smem, q_full, q_empty, k_full, k_empty,
-                        v_full, v_empty, M, N, heads, D, BLOCK_N, STAGES, TERMS)),
+            (_consume, (0, q_ptr, k_ptr, v_ptr, scales_ptr, out_ptr, q_smem, k_smem, v_smem, q_full, q_empty,
+                        k_full, k_empty, v_full, v_empty, M, N, heads, c, D, BLOCK_N, STAGES, TERMS, dtype)),
+            (_consume, (1, q_ptr, k_ptr, v_ptr, scales_ptr, out_ptr, q_smem, k_smem, v_smem, q_full, q_empty,
+                        k_full, k_empty, v_full, v_empty, M, N, heads, c, D, BLOCK_N, STAGES, TERMS, dtype)),
+            (_produce, (q_desc, k_desc, v_desc, scales_ptr, q_smem, k_smem, v_smem, q_full, q_empty,
+                        k_full, k_empty, v_full, v_empty, M, N, heads, D, BLOCK_N, STAGES, TERMS)),
         ],
         [4, 1],
         [240, 24],

@@ -16,12 +16,12 @@ The loop is that of `v2_tiling` (BLOCK_M query rows, online softmax over tiles o
   diagonal; the first loop runs over all others without one. Causal programs stop at their diagonal, and those with the
   longest loops start first so that none of them is left for the end.
 - Base-2 exponentials. exp(scale * (s - max)) = exp2((s - max) * c) with c = scale * log2(e): one hardware instruction
-  for each logit. The maximum is taken before scaling, which needs c >= 0, so a negative scale becomes a negated Q, which
-  is exact. Subtracting first keeps every exponent at or below 0: s * c - max * c, one instruction less, is off by a
+  for each logit. The maximum is taken before scaling, which needs c >= 0, so a negative scale becomes a negated Q,
+  which is exact. Subtracting first keeps every exponent at or below 0: s * c - max * c, one instruction less, is off by a
   rounding of the logit, which for logits of 10**9 is more than float16's range of P.
 
-Why these blocks: on an H200, in float32 128 x 64 with 8 warps is fastest for heads of 64 elements at every length, in 16
-bits 64 x 64 with 4 warps. They were measured once and are not tuned at run time: choosing among configurations costs
+Why these blocks: on an H200, in float32 128 x 64 with 8 warps is fastest for heads of 64 elements at every length, in
+16 bits 64 x 64 with 4 warps. They were measured once and are not tuned at run time: choosing among configurations costs
 the host more than the kernel takes at 256 keys. A configuration holds Q and `num_stages` tiles of K and V in shared
 memory, (BLOCK_M + 2 * num_stages * BLOCK_N) * D elements, and in float32 Q a second time, split for `tf32x3`. The first
 one that fits into Hopper's 227 KB at this head size is taken; the last, 16 x 16, is for the heads that leave no other.
@@ -30,7 +30,9 @@ Precision: `tf32x3` for float32 (see `v2_tiling`); softmax and accumulation in f
 docs/kernels/mha.md for what was tried.
 """
 
+import functools
 import math
+from typing import NamedTuple
 
 import torch
 import triton
@@ -51,15 +53,63 @@ BLOCKS = {
 HOPPER_LOGITS = {4: 1 << 24, 2: 1 << 25}
 
 
+class Plan(NamedTuple):
+    """What follows from the dtype and the shapes alone: worked out once, since it takes longer than a launch."""
+
+    H: int
+    M: int
+    N: int
+    D: int
+    DV: int
+    BLOCK_D: int
+    BLOCK_DV: int
+    BLOCK_M: int
+    BLOCK_N: int
+    num_warps: int
+    num_stages: int
+    grid: tuple[int]
+    scale: float
+    """Torch's, where the caller gives none."""
+    is_plain: bool
+    """Whether `contiguous_kernel` can take it, if the tensors are contiguous."""
+    is_large: bool
+    """Whether it is faster in `hopper`, on such a device."""
+
+
 def _blocks(element_bytes: int, block_d: int) -> tuple[int, int, int, int]:
     """Returns the first configuration whose tiles fit shared memory, else the last."""
     copies_of_q = 2 if element_bytes == 4 else 1
-    for blocks in BLOCKS[element_bytes]:
+
+    def is_fitting(blocks: tuple[int, int, int, int]) -> bool:
         block_m, block_n, _, num_stages = blocks
         rows = copies_of_q * block_m + 2 * num_stages * block_n
-        if rows * block_d * element_bytes <= SHARED_MEMORY_BYTES:
-            break
-    return blocks
+        return rows * block_d * element_bytes <= SHARED_MEMORY_BYTES
+
+    return next(filter(is_fitting, BLOCKS[element_bytes]), BLOCKS[element_bytes][-1])
+
+
+@functools.lru_cache(maxsize=4096)
+def _plan(dtype: torch.dtype, query: torch.Size, key: torch.Size, value: torch.Size) -> Plan:
+    """Returns the plan for tensors of these shapes. Raises TypeError and ValueError for what does not fit together."""
+    if dtype not in (torch.float32, torch.float16, torch.bfloat16):
+        raise TypeError(f"need float32, float16 or bfloat16, got {dtype}")
+    shapes = tuple(query), tuple(key), tuple(value)
+    if [len(shape) for shape in shapes] != [4, 4, 4]:
+        raise ValueError(f"need query, key and value of 4 dims (B, H, S, D), got {shapes}")
+    (B, H, M, D), (N, DV) = query, value[-2:]
+    if key != (B, H, N, D) or value != (B, H, N, DV):
+        raise ValueError(f"query, key and value do not fit together: {shapes}")
+    # `tl.dot` takes no block side under 16.
+    BLOCK_D, BLOCK_DV = max(16, triton.next_power_of_2(max(D, 1))), max(16, triton.next_power_of_2(DV))
+    BLOCK_M, BLOCK_N, num_warps, num_stages = _blocks(dtype.itemsize, max(BLOCK_D, BLOCK_DV))
+    is_plain = D == DV == BLOCK_D and B * H * M * N > 0
+    return Plan(
+        H, M, N, D, DV, BLOCK_D, BLOCK_DV, BLOCK_M, BLOCK_N, num_warps, num_stages,
+        grid=(B * H * triton.cdiv(M, BLOCK_M),),
+        scale=1.0 / math.sqrt(D) if D > 0 else 1.0,
+        is_plain=is_plain,
+        is_large=IS_COMPILED and D == hopper.HEAD_SIZE and HOPPER_LOGITS[dtype.itemsize] <= B * H * M * N,
+    )  # fmt: skip
 
 
 @triton.jit
@@ -266,68 +316,63 @@ def triton_mha(
     if attn_mask is not None or dropout_p != 0.0:
         raise NotImplementedError("attn_mask and dropout_p are not supported: use is_causal, and dropout_p=0.0")
     dtype = query.dtype
-    if dtype not in (torch.float32, torch.float16, torch.bfloat16):
-        raise TypeError(f"need float32, float16 or bfloat16, got {dtype}")
     if not dtype == key.dtype == value.dtype:
         raise TypeError(f"dtypes differ: {dtype}, {key.dtype} and {value.dtype}")
-    shapes = query.shape, key.shape, value.shape
-    if [len(shape) for shape in shapes] != [4, 4, 4]:
-        raise ValueError(f"need query, key and value of 4 dims (B, H, S, D), got {tuple(map(tuple, shapes))}")
-    (B, H, M, D), (N, DV) = query.shape, value.shape[-2:]
-    if key.shape != (B, H, N, D) or value.shape != (B, H, N, DV):
-        raise ValueError(f"query, key and value do not fit together: {tuple(map(tuple, shapes))}")
+    plan = _plan(dtype, query.shape, key.shape, value.shape)
     if scale is None:
-        scale = 1.0 / math.sqrt(D) if D > 0 else 1.0
+        scale = plan.scale
     is_contiguous = query.is_contiguous() and key.is_contiguous() and value.is_contiguous()
-    is_plain = is_contiguous and not is_causal and D == DV and scale > 0.0 and B * H * M * N > 0
-    if is_plain and D == hopper.HEAD_SIZE and _is_for_hopper(query, key, value):
-        return hopper.attend(query, key, value, scale)
-    out = torch.empty((B, H, M, DV), dtype=dtype, device=query.device)
-    if B * H * M * DV == 0:
-        return out
-    # `tl.dot` takes no block side under 16.
-    BLOCK_D, BLOCK_DV = max(16, triton.next_power_of_2(max(D, 1))), max(16, triton.next_power_of_2(DV))
-    BLOCK_M, BLOCK_N, num_warps, num_stages = _blocks(dtype.itemsize, max(BLOCK_D, BLOCK_DV))
-    grid = (B * H * ((M + BLOCK_M - 1) // BLOCK_M),)
-    c = abs(scale) * LOG2_E
-    if is_plain and D == BLOCK_D:
-        contiguous_kernel[grid](
-            query, key, value, out, M, N, c, D, BLOCK_M, BLOCK_N, num_warps=num_warps, num_stages=num_stages
+    if plan.is_plain and is_contiguous and not is_causal and scale > 0.0:
+        if plan.is_large and _is_for_hopper(query, key, value):
+            return hopper.attend(query, key, value, scale)
+        out = torch.empty_like(query)
+        contiguous_kernel[plan.grid](
+            query,
+            key,
+            value,
+            out,
+            plan.M,
+            plan.N,
+            scale * LOG2_E,
+            plan.D,
+            plan.BLOCK_M,
+            plan.BLOCK_N,
+            num_warps=plan.num_warps,
+            num_stages=plan.num_stages,
         )
         return out
-    mha_kernel[grid](
+    out = torch.empty((*query.shape[:3], plan.DV), dtype=dtype, device=query.device)
+    if out.numel() == 0:
+        return out
+    mha_kernel[plan.grid](
         query,
         key,
         value,
         out,
-        H,
-        M,
-        N,
-        c,
+        plan.H,
+        plan.M,
+        plan.N,
+        abs(scale) * LOG2_E,
         *query.stride(),
         *key.stride(),
         *value.stride(),
         *out.stride(),
-        D=D,
-        DV=DV,
-        BLOCK_D=BLOCK_D,
-        BLOCK_DV=BLOCK_DV,
+        D=plan.D,
+        DV=plan.DV,
+        BLOCK_D=plan.BLOCK_D,
+        BLOCK_DV=plan.BLOCK_DV,
         IS_CAUSAL=is_causal,
         IS_NEGATED=scale < 0.0,
-        BLOCK_M=BLOCK_M,
-        BLOCK_N=BLOCK_N,
-        num_warps=num_warps,
-        num_stages=num_stages,
+        BLOCK_M=plan.BLOCK_M,
+        BLOCK_N=plan.BLOCK_N,
+        num_warps=plan.num_warps,
+        num_stages=plan.num_stages,
     )
     return out
 
 
 def _is_for_hopper(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> bool:
-    """Tells whether the problem is large enough for `hopper.attend`, and the device and the addresses are right for it."""
-    B, H, M, _ = query.shape
-    element_bytes = query.dtype.itemsize
-    if not IS_COMPILED or B * H * M * key.shape[2] < HOPPER_LOGITS[element_bytes]:
-        return False
+    """Tells whether the device and the addresses are right for `hopper.attend`."""
     # TMA reads 16-bit tensors where they lie. Allocations start at a multiple of 16 bytes, views need not.
-    is_aligned = element_bytes == 4 or all(tensor.storage_offset() % 8 == 0 for tensor in (query, key, value))
+    is_aligned = query.dtype.itemsize == 4 or all(tensor.storage_offset() % 8 == 0 for tensor in (query, key, value))
     return is_aligned and hopper.multiprocessors(query.device) > 0
