@@ -50,6 +50,17 @@ fn first_sibling(topology: &Path, core: usize) -> usize {
     first.trim().parse().unwrap_or(core)
 }
 
+/// Shares the cores of this process between a CPU lane and `devices` device lanes. `allowed` is as in [`share`].
+#[must_use]
+pub fn shares(allowed: usize, devices: usize) -> Shares {
+    // Without devices nothing is reserved, and the kernel need not be asked.
+    if devices == 0 {
+        Shares { left: allowed, per_device: allowed, ..Shares::default() }
+    } else {
+        share(&usable(), allowed, devices)
+    }
+}
+
 /// Shares `cores` between a CPU lane and `devices` device lanes. `allowed` is how many the process may keep busy at once, which a
 /// control group can make fewer than it may run on.
 ///

@@ -235,14 +235,14 @@ fn lock_apart(file: &File) -> io::Result<Receiver<io::Result<()>>> {
 /// Returns who holds a lock, in words: what the lock file says as far as the kernel's list of locks bears it out.
 fn told(file: &File, path: &Path) -> String {
     let claimed = Holder::read(path);
-    match (locker(file), claimed) {
-        (Some(pid), Some(holder)) if holder.pid == pid => holder.to_string(),
-        (Some(pid), _) => format!("pid {pid}, which has not signed the lock"),
-        (None, Some(holder)) if !is_seen(holder.pid) => {
+    match (&lockers(file)[..], claimed) {
+        (pids, Some(holder)) if pids.contains(&holder.pid) => holder.to_string(),
+        ([pid], _) => format!("pid {pid}, which has not signed the lock"),
+        (_, Some(holder)) if !is_seen(holder.pid) => {
             format!("{holder} (no such process is seen here: it runs in another container, or could not sign the lock)")
         }
-        (None, Some(holder)) => holder.to_string(),
-        (None, None) => "a process that the lock does not name".to_owned(),
+        (_, Some(holder)) => holder.to_string(),
+        (_, None) => "a process that the lock does not name".to_owned(),
     }
 }
 
@@ -250,22 +250,22 @@ fn is_seen(pid: u32) -> bool {
     fs::folder_time(Path::new(&format!("/proc/{pid}"))).is_some()
 }
 
-/// Returns the process that holds the lock of `file`, where the kernel tells.
-fn locker(file: &File) -> Option<u32> {
+/// Returns the process that holds the lock of `file`, where the kernel tells; several where files of other disks have its number.
+fn lockers(file: &File) -> Vec<u32> {
     use std::os::unix::fs::MetadataExt;
-    let inode = file.metadata().ok()?.ino();
-    let locks = fs::read(Path::new("/proc/locks")).ok()?;
-    locker_in(&String::from_utf8_lossy(&locks), inode)
+    let locks = fs::read(Path::new("/proc/locks")).unwrap_or_default();
+    file.metadata().map(|data| lockers_in(&String::from_utf8_lossy(&locks), data.ino())).unwrap_or_default()
 }
 
 /// Reads lines as in `3: FLOCK  ADVISORY  WRITE 1234 00:1f:567 0 EOF`; those that wait have an arrow before the kind.
-fn locker_in(locks: &str, inode: u64) -> Option<u32> {
+fn lockers_in(locks: &str, inode: u64) -> Vec<u32> {
     let held = locks.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-    let mut holders = held.filter_map(|words| match words[..] {
+    let pids = held.filter_map(|words| match words[..] {
         [_, "FLOCK", _, _, pid, place, ..] if place.rsplit(':').next()?.parse() == Ok(inode) => pid.parse().ok(),
         _ => None,
     });
-    holders.find(|pid| *pid > 0)
+    // A process that this one cannot see has the number 0.
+    pids.filter(|pid| *pid > 0).collect()
 }
 
 #[expect(clippy::disallowed_methods, reason = "the lock is the open file")]
@@ -326,7 +326,7 @@ mod tests {
 
     #[test]
     fn the_kernels_list_of_locks_tells_who_holds_one_and_not_who_waits() {
-        assert_eq!([77, 88, 99].map(|inode| locker_in(LOCKS, inode)), [Some(22), None, None]);
+        assert_eq!([77, 88, 99].map(|inode| lockers_in(LOCKS, inode)), [vec![22], vec![], vec![]]);
     }
 
     #[test]

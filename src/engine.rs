@@ -419,8 +419,12 @@ impl<'a> Run<'a> {
     }
 
     fn job(&self, index: Index, slot: &Slot) -> Result<Job, Stop> {
-        let given =
-            Given { cores: slot.cores.clone(), processes: self.processes(), ..self.given(index, slot.device.clone())? };
+        let given = Given {
+            cores: slot.cores.clone(),
+            nice: slot.nice,
+            processes: self.processes(index),
+            ..self.given(index, slot.device.clone())?
+        };
         let scratch = self.scratch.join(index.number().to_string());
         Ok(self.requests().job(self.session.graph.action(index), &given, scratch))
     }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use t2t_protocol::{End, Finished, Request, ServerHello, ServerKind};
+use t2t_protocol::{End, Finished, Request, Reserve, ServerHello, ServerKind};
 
 use crate::interrupt::Interrupt;
 use crate::worker::{Worker, WorkerConfig, WorkerError, WorkerEvent};
@@ -30,6 +30,8 @@ pub struct Pool {
 struct Server {
     worker: Option<Arc<Worker>>,
     starts: u32,
+    /// Key → how many children are ready for it, or will be.
+    reserves: HashMap<String, usize>,
     dead: Arc<Mutex<Option<String>>>,
 }
 
@@ -55,8 +57,16 @@ impl Pool {
     }
 
     /// Runs `request` in a child of the server of `kind`, and returns how the child ended. The request's id is chosen here.
-    pub fn call(&self, kind: ServerKind, mut request: Request) -> Result<Finished, NoCall> {
+    ///
+    /// Once the child runs, children are made ready as `reserve` says until so many are.
+    pub fn call(
+        &self,
+        kind: ServerKind,
+        mut request: Request,
+        reserve: Option<(&Reserve, usize)>,
+    ) -> Result<Finished, NoCall> {
         let worker = self.worker(kind)?;
+        self.count_out(kind, request.reserve.as_deref());
         request.id = self.next.fetch_add(1, Ordering::Relaxed);
         let id = request.id;
         let (sender, receiver) = channel();
@@ -65,10 +75,42 @@ impl Pool {
             lock(&self.calls).remove(&id);
             return Err(error.into());
         }
+        if let Some((reserve, count)) = reserve {
+            self.fill(kind, &worker, reserve, count);
+        }
         drop(worker);
         receiver
             .recv()
             .map_err(|_| if self.interrupt.is_set() { NoCall::Interrupted } else { NoCall::Died("gone".to_owned()) })
+    }
+
+    /// Returns how many children of the server of `kind` are ready for `key`, or will be.
+    pub fn reserves(&self, kind: ServerKind, key: &str) -> usize {
+        lock(&self.servers).get(&kind).and_then(|server| server.reserves.get(key).copied()).unwrap_or(0)
+    }
+
+    /// Counts the child that a request takes.
+    fn count_out(&self, kind: ServerKind, key: Option<&str>) {
+        let mut servers = lock(&self.servers);
+        let count = servers.get_mut(&kind).zip(key).and_then(|(server, key)| server.reserves.get_mut(key));
+        if let Some(count) = count {
+            *count = count.saturating_sub(1);
+        }
+    }
+
+    fn fill(&self, kind: ServerKind, worker: &Worker, reserve: &Reserve, count: usize) {
+        let missing = {
+            let mut servers = lock(&self.servers);
+            let Some(server) = servers.get_mut(&kind) else { return };
+            let have = server.reserves.entry(reserve.key.clone()).or_default();
+            let missing = count.saturating_sub(*have);
+            *have += missing;
+            missing
+        };
+        for _ in 0..missing {
+            // A server that has died is told of by the call that waits.
+            let _ = worker.prepare(reserve.clone());
+        }
     }
 
     /// Returns what the server of `kind` says of itself, starting it where it does not run.
@@ -91,6 +133,7 @@ impl Pool {
         let died = lock(&server.dead).take();
         if died.is_some() {
             server.worker = None;
+            server.reserves.clear();
         }
         if let Some(worker) = &server.worker {
             return Ok(Arc::clone(worker));

@@ -308,8 +308,9 @@ fn probe(options: &Options, python: &Path, cache: &Path, root: &Path, pool: &Poo
         limits: Limits::wall(60_000),
         sandbox: None,
         watch_under: None,
+        reserve: None,
     };
-    let finished = pool.call(kind, request).map_err(unprobed)?;
+    let finished = pool.call(kind, request, None).map_err(unprobed)?;
     let _ = fs::remove(&scratch);
     let End::Reply(reply) = finished.end else {
         return Err(machine(&format!("`{}` cannot be asked what it has", python.display()), &finished.end));

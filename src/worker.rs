@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use t2t_protocol::{ClientHello, Request, ServerHello, ServerKind, UnfitReason, VERSION};
+use t2t_protocol::{ClientHello, Request, Reserve, ServerHello, ServerKind, UnfitReason, VERSION};
 use thiserror::Error;
 
 pub use client::{Client, ClientError, Listener, WorkerEvent, connect};
@@ -154,6 +154,11 @@ impl Worker {
     /// Forks a child for a request, at once. Its events bear the request's id.
     pub fn submit(&self, request: Request) -> Result<(), WorkerError> {
         Ok(self.client.submit(request)?)
+    }
+
+    /// Has a child made ready for a request that names its key. Nothing is heard of it before.
+    pub fn prepare(&self, reserve: Reserve) -> Result<(), WorkerError> {
+        Ok(self.client.prepare(reserve)?)
     }
 
     /// Kills the child of a request. Its end comes as always; one that has ended is left alone.

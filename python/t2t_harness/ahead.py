@@ -72,6 +72,7 @@ def live(walk: Walk, claims: Path, sender: int, parent: int) -> None:
     try:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() == parent:
+            keep_signals_in()
             hashes: list[str] = []
             with claiming(claims), contextlib.suppress(BaseException):
                 walk(hashes)
@@ -79,6 +80,14 @@ def live(walk: Walk, claims: Path, sender: int, parent: int) -> None:
                 pipe.write(json.dumps(hashes).encode())
     finally:
         os._exit(0)
+
+
+def keep_signals_in() -> None:
+    """Keeps kernel code in this fork from ending the process that forked it, where the worker can."""
+    with contextlib.suppress(ImportError):
+        from t2t_worker import keep_signals_in as keep_in
+
+        keep_in()
 
 
 @contextlib.contextmanager

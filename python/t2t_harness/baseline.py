@@ -23,7 +23,7 @@ def baseline(request: Mapping[str, Any]) -> dict[str, Any]:
     """
     clock, protocol = clocks.clock_of(request["lane"]), timing.protocol_of(request)
     timing.set_precision(request["op"])
-    before = telemetry.snapshot() if request["lane"] == "cuda" else None
+    before = telemetry.snapshot(request)
     device = telemetry.device_facts(request, before)
     reasons: dict[str, str] = {}
     compile_ms: list[float] = []
@@ -31,7 +31,7 @@ def baseline(request: Mapping[str, Any]) -> dict[str, Any]:
         size: measure_size(request, clock, protocol, case, reasons, compile_ms)
         for size, case in timing.timed_cases(request).items()
     }
-    after = telemetry.snapshot() if request["lane"] == "cuda" else None
+    after = telemetry.snapshot(request)
     document = {
         "clock": clock.name,
         "protocol": dict(request["protocol"]),

@@ -117,7 +117,7 @@ def rejected(record: dict[str, Any]) -> dict[str, Any]:
 
 def snapshot(request: Mapping[str, Any]) -> dict[str, Any] | None:
     """Returns the GPU's telemetry, or None where there is no GPU."""
-    return telemetry.snapshot() if request["lane"] == "cuda" else None
+    return telemetry.snapshot(request)
 
 
 def sampled_run(request: Mapping[str, Any]) -> tuple[str, int] | None:
@@ -184,14 +184,22 @@ def measure_size(found: Measurement, size: str, case: cases.Case) -> None:
             sample.keep(Path(found.request["scratch"]), case, size, run, sampled.kept)
             found.sampled = None
         runs["torch"].append(timing.run_once(found.clock, torch_call, found.protocol))
-    if found.lane == "cuda" and streams.outlasts(call, found.clock.counter):
-        raise StrayWork(
-            f"at size `{size}` work of the timed calls went on after the stream that they were made on had finished"
-        )
+    if found.lane == "cuda":
+        refuse_stray_work(found, size, call, runs["variant"][-1]["median"])
     if found.lane == "cuda" and found.host_us is None:
         found.host_us = host_time(found.clock, call)
     figures = {who: statistics.figure(facts) for who, facts in runs.items()}
     found.sizes[size] = {"binding": case.binding, "dtype": case.dtype, **figures, "config": config or None}
+
+
+def refuse_stray_work(found: Measurement, size: str, call: clocks.Call, milliseconds: float) -> None:
+    """Raises StrayWork where the device still works for calls when the stream that they were made on has finished."""
+    with spans.work("cuda"):
+        is_stray = streams.outlasts(call, found.clock.counter, milliseconds)
+    if is_stray:
+        raise StrayWork(
+            f"at size `{size}` work of the timed calls went on after the stream that they were made on had finished"
+        )
 
 
 def first_launch(found: Measurement, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:

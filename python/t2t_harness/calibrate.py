@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from t2t_harness import clock as clocks, spans
-from t2t_harness import statistics, telemetry
+from t2t_harness import clock as clocks
+from t2t_harness import spans, statistics, telemetry
 
 WARMUP_MS, REP_MS = 25, 100
 """One run of the protocol of a bench: ceilings and figures last equally long, so that a power cap meets both."""
@@ -43,11 +43,11 @@ LONGEST_MS = 40.0
 def calibrate(request: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the reply with the document `calibration`. Raises what torch raises where it cannot even copy."""
     clock = clocks.clock_of(request["lane"])
-    before = telemetry.snapshot()
+    before = telemetry.snapshot(request)
     device = telemetry.device_facts(request, before)
     copies = measure_copies(clock)
     products, reasons = measure_products(clock)
-    after = telemetry.snapshot()
+    after = telemetry.snapshot(request)
     why = telemetry.disturbances([before, after])
     document = {
         "clock": clock.name,
@@ -65,18 +65,19 @@ def calibrate(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def measure_copies(clock: clocks.Clock) -> list[dict[str, Any]]:
-    """Returns the figures of copies of rising size, the ceiling last. It is timed first, once untold: an idle device's clocks are low."""
+    """Returns the figures of copies of rising size, the ceiling last. It is timed first, when the device has been kept at work for a while."""
     import torch
 
-    values = torch.randn(LARGEST_COPY // 8, device="cuda")
-    target = torch.empty_like(values)
+    with spans.work("cuda"):
+        values = torch.randn(LARGEST_COPY // 8, device="cuda")
+        target = torch.empty_like(values)
 
     def samples(moved: int, warmup_ms: float, rep_ms: float) -> list[float]:
         # Half of the bytes are read and half are written, four to a number.
         source, sink = values[: moved // 8], target[: moved // 8]
         return clock.sample(lambda: sink.copy_(source), warmup_ms, rep_ms)
 
-    samples(LARGEST_COPY, WARMUP_MS, REP_MS)
+    clock.warm([lambda: target.copy_(values)])
     largest = copy_figure(LARGEST_COPY, samples(LARGEST_COPY, WARMUP_MS, REP_MS))
     return [*(copy_figure(moved, samples(moved, CURVE_WARMUP_MS, CURVE_REP_MS)) for moved in COPIES), largest]
 
@@ -106,8 +107,9 @@ def measure_product(clock: clocks.Clock, dtype: str) -> dict[str, Any]:
     import torch
 
     def samples(side: int, warmup_ms: float, rep_ms: float) -> list[float]:
-        left, right = (torch.randn(side, side, device="cuda", dtype=getattr(torch, dtype)) for _ in range(2))
-        out = torch.empty_like(left)
+        with spans.work("cuda"):
+            left, right = (torch.randn(side, side, device="cuda", dtype=getattr(torch, dtype)) for _ in range(2))
+            out = torch.empty_like(left)
         return clock.sample(lambda: torch.matmul(left, right, out=out), warmup_ms, rep_ms)
 
     side = side_for(min(samples(SIDES[-1], 0, 0)))

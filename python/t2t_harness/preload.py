@@ -19,28 +19,51 @@ from t2t_harness import launchers
 UTILITIES = "cuda_utils"
 """What Triton calls the C module that loads kernels."""
 
-COMPILING = (
-    "torch._dynamo",
-    "torch._inductor.compile_fx",
-    "torch._inductor.async_compile",
-    "torch._inductor.codegen.cuda_combined_scheduling",
-    "torch._inductor.codegen.triton",
-    "torch._inductor.codegen.wrapper",
-    "torch._inductor.fx_passes.joint_graph",
-    "torch._inductor.fx_passes.post_grad",
-    "torch._inductor.runtime.triton_heuristics",
-    "torch._inductor.runtime.static_cuda_launcher",
-    "torch._functorch._activation_checkpointing.graph_info_provider",
-    "networkx",
+COMPILING = tuple(
+    """
+    networkx
+    sympy.combinatorics
+    sympy.tensor.tensor
+    torch._dynamo.backends.inductor
+    torch._dynamo.backends.registry
+    torch._dynamo.repro.after_dynamo
+    torch._functorch._activation_checkpointing.graph_info_provider
+    torch._inductor.async_compile
+    torch._inductor.bounds
+    torch._inductor.choices
+    torch._inductor.codegen.cpp_wrapper_cpu_array_ref
+    torch._inductor.codegen.cpp_wrapper_gpu
+    torch._inductor.codegen.cpp_wrapper_mps
+    torch._inductor.codegen.cuda.device_op_overrides
+    torch._inductor.codegen.cuda_combined_scheduling
+    torch._inductor.codegen.halide
+    torch._inductor.codegen.memory_planning
+    torch._inductor.codegen.mps
+    torch._inductor.codegen.pallas
+    torch._inductor.codegen.python_wrapper_mtia
+    torch._inductor.codegen.triton
+    torch._inductor.codegen.wrapper
+    torch._inductor.codegen.wrapper_fxir
+    torch._inductor.compile_fx
+    torch._inductor.cudagraph_trees
+    torch._inductor.fx_passes.efficient_conv_bn_eval
+    torch._inductor.fx_passes.freezing_patterns
+    torch._inductor.fx_passes.fuse_attention
+    torch._inductor.fx_passes.joint_graph
+    torch._inductor.fx_passes.mkldnn_fusion
+    torch._inductor.fx_passes.pad_mm
+    torch._inductor.fx_passes.post_grad
+    torch._inductor.fx_passes.quantization
+    torch._inductor.kernel_template_choice
+    torch._inductor.runtime.caching
+    torch._inductor.runtime.static_cuda_launcher
+    torch._inductor.runtime.triton_heuristics
+    torch.distributed.tensor.experimental
+    torch.export._trace
+    torch.export._unlift
+    """.split()
 )
 """What `torch.compile` imports in its first call."""
-
-
-def register_operations() -> None:
-    """Registers the operations that torch registers when CUDA starts: it asks itself whether they are registered already."""
-    import torch
-
-    torch.cuda._register_triton_kernels()  # type: ignore[no-untyped-call]
 
 
 def find_driver() -> None:
@@ -74,14 +97,21 @@ def load_utilities() -> None:
 def import_compiler() -> None:
     """Imports what `torch.compile` needs, with its pool of worker processes switched off: those would be the server's children."""
     os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+    import torch
     import torch._inductor.config
 
     torch._inductor.config.compile_threads = 1
-    for name in COMPILING:
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
+    asked = torch.cuda.is_available
+    # One of the modules asks when it is imported, and to find out would start CUDA. This module is imported where there is a device.
+    torch.cuda.is_available = lambda: True
+    try:
+        for name in COMPILING:
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
+    finally:
+        torch.cuda.is_available = asked
 
 
-for _step in (register_operations, find_driver, load_utilities, import_compiler):
+for _step in (find_driver, load_utilities, import_compiler):
     with contextlib.suppress(Exception):
         _step()

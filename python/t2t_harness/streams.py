@@ -16,13 +16,15 @@ if TYPE_CHECKING:
 HELD_UP = 40_000_000
 """Cycles for which a launch on another stream is held up: 20 ms or more, longer than a wrapper takes to return."""
 
-CALLS = 8
-"""Calls in a row after which it is seen whether work goes on when their stream has finished."""
+SERIES_MS = 2.0
+MOST_CALLS, FEWEST_CALLS = 64, 8
+"""How long a series of calls should keep the device at work after which it is seen whether work goes on when their stream has finished, and how
+many calls it may be."""
 
 SERIES = 3
 
-SHARE = 0.25
-"""Share of a series that may pass between the end of its stream and the end of the device's work; asking takes a few microseconds."""
+LEFT_S = 1e-4
+"""Seconds that may pass between the end of the stream and the end of the device's work; asking takes a few microseconds."""
 
 
 def current() -> int:
@@ -63,23 +65,24 @@ def is_expanded(value: torch.Tensor) -> bool:
     return any(stride == 0 and length > 1 for stride, length in zip(value.stride(), value.shape, strict=True))
 
 
-def outlasts(call: Callable[[], Any], counter: Callable[[], float]) -> bool:
+def outlasts(call: Callable[[], Any], counter: Callable[[], float], milliseconds: float) -> bool:
     """Tells whether the device still works for calls in a row when the stream that they were made on has finished.
 
-    Calls that take the device less time than the host needs to make them show nothing.
+    `milliseconds` is what one call is said to take. The stream is held up until all calls are made, so that the host's speed decides nothing.
     """
-    return min(share_after(call, counter) for _ in range(SERIES)) > SHARE
+    calls = max(FEWEST_CALLS, min(MOST_CALLS, int(SERIES_MS / max(milliseconds, 1e-6))))
+    return all(left_after(call, counter, calls) > LEFT_S for _ in range(SERIES))
 
 
-def share_after(call: Callable[[], Any], counter: Callable[[], float]) -> float:
-    """Returns the share of the time of a series of calls that passes after their stream has finished."""
+def left_after(call: Callable[[], Any], counter: Callable[[], float], calls: int) -> float:
+    """Returns the seconds from the end of the stream of a series of calls to the end of the device's work."""
     import torch
 
     torch.cuda.synchronize()
-    begun = counter()
-    for _ in range(CALLS):
+    torch.cuda._sleep(HELD_UP // 2)  # type: ignore[no-untyped-call]
+    for _ in range(calls):
         call()
     torch.cuda.current_stream().synchronize()
     own = counter()
     torch.cuda.synchronize()
-    return (counter() - own) / (counter() - begun)
+    return counter() - own

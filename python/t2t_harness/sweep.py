@@ -60,7 +60,7 @@ def sweep(request: Mapping[str, Any]) -> dict[str, Any]:
         "subjects": [*request["baselines"], *(variant["name"] for variant in request["variants"])],
         "points": [rated(one, "flop" if is_product else "bytes") for one in points],
         "reasons": found.reasons,
-        "telemetry": telemetry.snapshot() if request["lane"] == "cuda" else None,
+        "telemetry": telemetry.snapshot(request),
     }
     return {"outcome": "passed", "class": None, "cites": False, "documents": {"sweep": document}, "files": {}}
 

@@ -67,16 +67,19 @@ def device_uuid() -> str | None:
     return str(told) if str(told).startswith(("GPU-", "MIG-")) else f"GPU-{told}"
 
 
-def snapshot() -> dict[str, Any] | None:
+def snapshot(request: Mapping[str, Any]) -> dict[str, Any] | None:
     """Returns clocks in MHz, temperature in °C, power in W, throttle reasons and the count of other processes, of this process's GPU.
 
-    None where nobody can be asked. CUDA must have been started in this process, which counts as one of those listed.
+    None where nobody can be asked, and on lanes without a device. CUDA must have been started in this process, which counts as one of those
+    listed; so do the children that t2t has made ready there, whose number the request tells.
     """
-    uuid = device_uuid()
-    return by_library(uuid) or by_program(uuid)
+    if request["lane"] != "cuda":
+        return None
+    uuid, own = device_uuid(), 1 + int(request.get("ready", 0))
+    return by_library(uuid, own) or by_program(uuid, own)
 
 
-def by_library(uuid: str | None) -> dict[str, Any] | None:
+def by_library(uuid: str | None, own: int) -> dict[str, Any] | None:
     """Returns the snapshot as NVML tells it, or None where it cannot be asked."""
     if uuid is None:
         return None
@@ -92,11 +95,11 @@ def by_library(uuid: str | None) -> dict[str, Any] | None:
             "driver": device.driver(),
             "name": device.name(),
             "throttle": None if reasons is None else reasons_of(reasons),
-            "other_processes": None if processes is None else others(map(str, processes)),
+            "other_processes": None if processes is None else others(map(str, processes), own),
         }
 
 
-def by_program(uuid: str | None) -> dict[str, Any] | None:
+def by_program(uuid: str | None, own: int) -> dict[str, Any] | None:
     """Returns the snapshot as `nvidia-smi` tells it, or None where it cannot be asked."""
     names = list(QUERIES.values())
     rows = ask(uuid, "--query-gpu=" + ",".join(names)) or ask(
@@ -110,16 +113,16 @@ def by_program(uuid: str | None) -> dict[str, Any] | None:
     return facts | {
         "driver": cells["driver"],
         "throttle": throttles(cells["throttle"]),
-        "other_processes": None if processes is None else others(row[0] for row in processes),
+        "other_processes": None if processes is None else others((row[0] for row in processes), own),
     }
 
 
-def others(processes: Iterable[str]) -> int:
-    """Returns how many of the listed processes are not this one.
+def others(processes: Iterable[str], own: int) -> int:
+    """Returns how many of the listed processes are not this build's, which has `own` there.
 
-    In a container the listed ids are not this namespace's: this process is one of them, whichever.
+    In a container the listed ids are not this namespace's, so they can only be counted.
     """
-    return max(len(set(processes)) - 1, 0)
+    return max(len(set(processes)) - own, 0)
 
 
 def ask(uuid: str | None, *query: str) -> list[list[str]] | None:

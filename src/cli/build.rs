@@ -16,6 +16,7 @@ use super::{BuildArguments, Common, context};
 use crate::action::{DeviceClass, Phase, Target};
 use crate::cores;
 use crate::device;
+use crate::digest::Digest;
 use crate::engine::{self, AfterRejection, Children, Report, Settings};
 use crate::event::{Event, Tally};
 use crate::fs;
@@ -23,6 +24,7 @@ use crate::graph::pick::{Force, pick};
 use crate::graph::{Index, Wanted};
 use crate::interrupt::{Interrupt, Then};
 use crate::pool::Pool;
+use crate::publication::PAGE;
 use crate::rank::Found;
 use crate::record::Outcome;
 use crate::render::build_page::closing_table;
@@ -127,9 +129,12 @@ impl Tracing {
 
 /// Says that published pages are not those that the published records make.
 fn tell_outdated_pages(session: &Session, report: &Report) {
-    let is_page = |index: &Index| matches!(session.graph.action(*index).target().phase, Phase::Log | Phase::Summary);
-    let mut pages = session.graph.indices().filter(is_page);
-    if session.is_elsewhere && pages.any(|index| matches!(report.settled[index.number()], Some(Settled::Ran(_)))) {
+    let entries = || session.published.iter().flat_map(|published| &published.entries);
+    let published: Vec<Digest> =
+        entries().filter_map(|entry| entry.record.outputs.get(PAGE)).map(|blob| blob.digest).collect();
+    let settled = report.settled.iter().flatten().filter_map(Settled::record);
+    let mut pages = settled.filter_map(|record| record.outputs.get(PAGE));
+    if entries().next().is_some() && pages.any(|page| !published.contains(&page.digest)) {
         let (place, class) = (results::FOLDER, &session.inventory.device.class);
         context::say(&format!(
             "note: what is published in {place}/{class}/logs differs from what its records say: run `t2t publish --as-device {class}`"
@@ -229,7 +234,7 @@ fn short(revision: &str) -> String {
 
 fn settings(arguments: &BuildArguments, session: &Session) -> Settings {
     let allowed = available_parallelism().map_or(1, usize::from);
-    let shares = cores::share(&cores::usable(), allowed, session.devices.len());
+    let shares = cores::shares(allowed, session.devices.len());
     Settings {
         jobs: arguments.jobs.unwrap_or(shares.left).max(1),
         shares,

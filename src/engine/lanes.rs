@@ -8,6 +8,9 @@ use crate::action::Lane;
 use crate::cores::Shares;
 use crate::graph::Index;
 
+/// How much children of the CPU lane give way where there are devices.
+const NICE: i32 = 10;
+
 /// A slot that was taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slot {
@@ -17,6 +20,8 @@ pub struct Slot {
     pub device: Option<String>,
     /// The cores that children in it run on. None where they run on whichever they get.
     pub cores: Option<Vec<usize>>,
+    /// How much they give way to others.
+    pub nice: Option<i32>,
 }
 
 /// The slots of a build.
@@ -52,7 +57,9 @@ impl Lanes {
             Lane::Cpu | Lane::WholeCpu | Lane::Device => return None,
         };
         self.taken.insert(index, taken);
-        Some(Slot { name: "cpu".to_owned(), device: None, cores: self.shares.cpu.clone() })
+        // What is measured on a device does not wait for what is made ready for it.
+        let nice = (!self.devices.is_empty()).then_some(NICE);
+        Some(Slot { name: "cpu".to_owned(), device: None, cores: self.shares.cpu.clone(), nice })
     }
 
     /// Takes the slot of a device, which must be free, for the action at `index`.
@@ -60,7 +67,7 @@ impl Lanes {
         debug_assert!(!self.holds(&Taken::Device(number)), "a device has one slot");
         self.taken.insert(index, Taken::Device(number));
         let cores = self.shares.devices.get(number).cloned();
-        Slot { name: name(number), device: Some(self.devices[number].clone()), cores }
+        Slot { name: name(number), device: Some(self.devices[number].clone()), cores, nice: None }
     }
 
     /// Returns the numbers of the devices that are free.

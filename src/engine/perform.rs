@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
-use t2t_protocol::{End, Fault, Finished, Limits, Output, Request, Sandbox, ServerKind};
+use t2t_protocol::{End, Fault, Finished, Limits, Output, Request, Reserve, Sandbox, ServerKind};
 
 use crate::action::{Phase, Target};
 use crate::cores;
@@ -25,14 +25,20 @@ const CPU_MEMORY: u64 = 2 << 30;
 /// How many bytes more it may take for each further process that it compiles in.
 const PROCESS_MEMORY: u64 = 1 << 30;
 
-/// How much children of the CPU lane give way to others where devices measure.
-const NICE: i32 = 10;
-
 /// How much of what a child printed stands in evidence, in bytes a stream.
 const SHOWN: usize = 8 << 10;
 
 /// How much longer than its CPU time an action on the CPU lane may take by the clock: other work shares the cores.
 const PATIENCE: u32 = 4;
+
+/// How many children of a device are kept ready: a bench, and the judge after it.
+const RESERVES: usize = 2;
+
+/// Functions that time from their beginning to their end, but for what little they do before. A baseline compiles first.
+const TIMED: [&str; 4] = ["bench:bench", "tune:tune", "calibrate:calibrate", "sweep:sweep"];
+
+/// What a child on a device is told of children that are ready there: they hold memory of it, and do nothing.
+const READY: &str = "ready";
 
 /// Everything that performing one action needs.
 #[derive(Debug, Clone)]
@@ -57,6 +63,8 @@ pub struct Job {
     pub device: Option<String>,
     /// The cores that its children run on. None where they run on whichever they get.
     pub cores: Option<Vec<usize>>,
+    /// How much they give way to others.
+    pub nice: Option<i32>,
     /// How many processes a child may use to compile.
     pub processes: usize,
 }
@@ -122,10 +130,10 @@ struct Calls<'a> {
 }
 
 impl Calls<'_> {
-    fn call(&self, kind: ServerKind, request: Request) -> Result<Finished, NoCall> {
+    fn call(&self, kind: ServerKind, request: Request, reserve: Option<(&Reserve, usize)>) -> Result<Finished, NoCall> {
         let function = request.function.trim_start_matches("t2t_harness.").to_owned();
         let begin = cores::monotonic();
-        let finished = self.pool.call(kind, request)?;
+        let finished = self.pool.call(kind, request, reserve)?;
         let span = Span { begin, end: cores::monotonic() };
         let mut times = self.times.borrow_mut();
         if let End::Reply(reply) = &finished.end {
@@ -289,7 +297,26 @@ impl Step<'_> {
         if let Err(error) = fs::make_folder(&folder) {
             return Ok(Finished::bare(0, End::Refused(format!("cannot make `{}`: {error}", folder.display()))));
         }
-        calls.call(self.job.kind, self.request(&folder))
+        let mut request = self.request(&folder);
+        let reserve = self.reserve();
+        if let Some(device) = &self.job.device {
+            // Of those that are ready, this child takes one.
+            let left = calls.pool.reserves(self.job.kind, device).saturating_sub(1);
+            request.arguments[READY] = reserve.as_ref().map_or(left, |_| RESERVES).into();
+        }
+        calls.call(self.job.kind, request, reserve.as_ref().map(|reserve| (reserve, RESERVES)))
+    }
+
+    /// Returns how a child gets ready for this device, unless this one measures: starting a device takes time, and would take it from what is timed.
+    fn reserve(&self) -> Option<Reserve> {
+        let device = self.job.device.as_ref().filter(|_| !TIMED.contains(&self.function))?;
+        let environment = [("CUDA_VISIBLE_DEVICES", device.as_str()), ("CUDA_CACHE_DISABLE", "1")];
+        Some(Reserve {
+            key: device.clone(),
+            function: "t2t_harness.ready:start_device".to_owned(),
+            environment: environment.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+            cores: self.job.cores.clone(),
+        })
     }
 
     fn request(&self, folder: &Path) -> Request {
@@ -306,6 +333,7 @@ impl Step<'_> {
             limits: self.limits(),
             sandbox: Some(self.sandbox()),
             watch_under: Some(text(&self.job.root)),
+            reserve: self.job.device.clone(),
         }
     }
 
@@ -328,12 +356,10 @@ impl Step<'_> {
     /// On the CPU lane a deadline counts CPU time: how fast the clock runs beside it is the machine's doing.
     fn limits(&self) -> Limits {
         let deadline = milliseconds(self.job.deadline);
-        let cores = self.job.cores.clone();
+        let (cores, nice) = (self.job.cores.clone(), self.job.nice);
         if self.job.device.is_some() {
-            return Limits { cores, ..Limits::wall(deadline) };
+            return Limits { cores, nice, ..Limits::wall(deadline) };
         }
-        // What is measured on a device does not wait for what is made ready for it.
-        let nice = cores.is_some().then_some(NICE);
         let wall = deadline.saturating_mul(PATIENCE.into());
         let more = self.job.processes.saturating_sub(1) as u64 * PROCESS_MEMORY;
         let memory_bytes = (!self.trusted).then_some(CPU_MEMORY + more);

@@ -2,7 +2,6 @@
 //!
 //! It does not know how an action is performed.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -32,10 +31,14 @@ impl Run<'_> {
     fn next_on_cpu(&mut self, left: &BTreeMap<String, f64>) -> Option<(Index, Slot)> {
         let has_devices = !self.session.devices.is_empty();
         let mut order: Vec<Index> = self.queued(|lane| lane != Lane::Device);
-        order.sort_by_key(|index| {
+        let key = |index: &Index| {
             let target = self.session.graph.action(*index).target();
-            let seconds = Duration::from_secs_f64(left.get(&target.op).copied().unwrap_or(0.0));
-            (has_devices && target.phase != Phase::Analyze, Reverse(seconds), *index)
+            (has_devices && target.phase != Phase::Analyze, left.get(&target.op).copied().unwrap_or(0.0))
+        };
+        // The sort is stable: what is alike stays in the declared order.
+        order.sort_by(|one, other| {
+            let ((late, seconds), (other_late, other_seconds)) = (key(one), key(other));
+            late.cmp(&other_late).then(other_seconds.total_cmp(&seconds))
         });
         let lanes = &mut self.lanes;
         let graph = &self.session.graph;
@@ -149,8 +152,11 @@ impl Run<'_> {
         Ok(sizes)
     }
 
-    /// Returns how many processes the compile that starts now may use.
-    pub(super) fn processes(&self) -> usize {
+    /// Returns how many processes a child of the action that starts now may use: more than one if it compiles.
+    pub(super) fn processes(&self, index: Index) -> usize {
+        if self.session.graph.action(index).target().phase != Phase::Compile {
+            return 1;
+        }
         let graph = &self.session.graph;
         let open = self.pending.keys().filter(|index| graph.action(**index).target().phase == Phase::Compile).count();
         order::processes(self.settings.jobs, open)

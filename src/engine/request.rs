@@ -44,6 +44,8 @@ pub struct Given {
     pub device: Option<String>,
     /// The cores it runs on.
     pub cores: Option<Vec<usize>>,
+    /// How much it gives way to others.
+    pub nice: Option<i32>,
     /// How many processes it may compile in.
     pub processes: usize,
 }
@@ -70,6 +72,7 @@ impl Requests<'_> {
             threads: self.threads(action),
             device: given.device.clone(),
             cores: given.cores.clone(),
+            nice: given.nice,
             processes: given.processes,
         }
     }

@@ -17,7 +17,8 @@ use std::{
 
 use serde_json::Value;
 use t2t_protocol::{
-    ClientHello, Finished, FrameError, FrameReader, FromWorker, Request, ServerHello, ToWorker, Unfit, VERSION, encode,
+    ClientHello, Finished, FrameError, FrameReader, FromWorker, Request, Reserve, ServerHello, ToWorker, Unfit,
+    VERSION, encode,
 };
 use thiserror::Error;
 
@@ -129,6 +130,11 @@ impl Client {
             ids.remove(&id);
         }
         sent
+    }
+
+    /// Asks for a child that gets ready.
+    pub fn prepare(&self, reserve: Reserve) -> Result<(), ClientError> {
+        self.send(&ToWorker::Prepare(reserve))
     }
 
     /// Asks to kill a child. Its end comes as always.

@@ -140,6 +140,19 @@ fn a_commit_stands_on_what_it_publishes_itself() {
 }
 
 #[test]
+fn what_was_measured_again_counts_in_the_workspace_before_what_it_published() {
+    let project = Project::built();
+    project.t2t("publish").exits(0);
+    project.t2t("build --force gelu/v1_baseline:bench").exits(0);
+    let ran = project.t2t("compare assets/results/interpreter . --format json").exits(0);
+    let document: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let rows = document["rows"].as_array().unwrap().iter();
+    let differing = rows.filter(|row| row["size"] == "Final" && row["a_ms"] != row["b_ms"]);
+    let told: Vec<&str> = differing.map(|row| row["variant_a"].as_str().unwrap()).collect();
+    assert_eq!(told, ["v1_baseline"]);
+}
+
+#[test]
 fn a_variant_that_only_one_side_has_is_listed() {
     let project = committed();
     project.edit("ops.yaml", "variants: [v1_baseline, v2_tiling]", "variants: [v1_baseline]");

@@ -30,6 +30,7 @@ mod worker_ends;
 mod worker_output;
 mod worker_walls;
 mod worker_leftovers;
+mod worker_reserves;
 
 mod python_suites;
 

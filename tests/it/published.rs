@@ -149,6 +149,38 @@ fn published_results_stand_for_those_of_a_device_that_is_not_here() {
 }
 
 #[test]
+fn a_fresh_clone_elsewhere_accepts_what_was_published_and_holds_the_gate() {
+    let project = Project::built();
+    project.write(".gitignore", "/cache/\n/logs/\n");
+    project.t2t("publish").exits(0);
+    git(&project, &["init", "-q"]);
+    git(&project, &["add", "."]);
+    git(&project, &["commit", "-qm", "kernels and results"]);
+    git(&project, &["clone", "-q", ".", "../elsewhere"]);
+    let gate = || project.run(project.command(GATE).current_dir(project.path("../elsewhere")));
+    gate().exits(0).runs("").says("fresh 21, restored 0, ran 0").never_says("warning");
+    project.edit("../elsewhere/kernels/gelu/v1_baseline.py", "+ 1", "+ 3");
+    let kernel = ["gelu/v1_baseline:compile", "gelu/v1_baseline:check", "gelu/v1_baseline:bench"];
+    assert_eq!(missing(&gate().exits(1)), kernel);
+}
+
+#[test]
+fn require_cached_renders_what_needs_no_child_and_runs_none() {
+    let project = Project::built();
+    project.remove("logs");
+    project.t2t("build --require-cached").exits(0).runs("").says("logs/softmax_log.md was missing and is restored");
+    project.edit("kernels/softmax/v2_tiling.py", "softmax, v2_tiling.", "softmax in tiles.");
+    project.t2t("build --require-cached").exits(0).runs("softmax:log");
+    assert!(project.read("logs/softmax_log.md").contains("softmax in tiles."));
+    project.edit("kernels/softmax/v2_tiling.py", "+ 1", "+ 2");
+    let ran = project.t2t("build --require-cached softmax").exits(1).runs("");
+    assert_eq!(missing(&ran).len(), 3);
+    assert!(ran.stderr.ends_with("error: 3 results of interpreter are missing\nhint: run `t2t build`, or restore `cache/` from where it was built\n"));
+    project.t2t("build --require-cached softmax/v1_baseline:bench gelu").exits(0).runs("");
+    project.t2t("build --require-cached --force").exits(2).says("cannot be used with");
+}
+
+#[test]
 fn an_edited_kernel_is_missing_and_nothing_else() {
     let project = clone();
     project.edit("kernels/softmax/v2_tiling.py", "+ 1", "+ 2");
@@ -175,10 +207,11 @@ fn an_edited_comment_leaves_results_standing_and_an_edited_docstring_renders_a_l
     project.t2t(GATE).exits(0).runs("softmax:log").says(
         "note: what is published in assets/results/interpreter/logs differs from what its records say: run `t2t publish --as-device interpreter`\n",
     );
+    project.t2t(GATE).exits(0).runs("").says("note: what is published in assets/results/interpreter/logs differs from");
     project.t2t("publish --as-device interpreter").exits(0);
     assert!(project.read(&format!("{FOLDER}/logs/softmax_log.md")).contains("softmax in tiles."));
     project.t2t("clean --cache").exits(0);
-    project.t2t(GATE).exits(0).runs("");
+    project.t2t(GATE).exits(0).runs("").never_says("differs");
 }
 
 #[test]

@@ -47,6 +47,7 @@ fn request(id: u64) -> Request {
         limits: Limits::wall(1),
         sandbox: None,
         watch_under: None,
+        reserve: None,
     }
 }
 

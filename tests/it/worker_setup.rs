@@ -64,6 +64,7 @@ impl Bench {
             limits: Limits::wall(30_000),
             sandbox: Some(Sandbox::default()),
             watch_under: None,
+            reserve: None,
         }
     }
 

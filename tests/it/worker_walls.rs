@@ -56,6 +56,21 @@ def surroundings(arguments):
         "path": sys.path,
     }
 
+def fork_that_signals(arguments):
+    import signal, t2t_worker
+    parent = os.getpid()
+    process = os.fork()
+    if process == 0:
+        t2t_worker.keep_signals_in()
+        refused = attempt(lambda: os.kill(parent, signal.SIGKILL))
+        os._exit({"PermissionError": 3}.get(refused, 4))
+    own = os.fork()
+    if own == 0:
+        signal.pause()
+    os.kill(own, signal.SIGKILL)
+    os.waitpid(own, 0)
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+
 def cores(arguments):
     return {"cores": sorted(os.sched_getaffinity(0)), "nice": os.nice(0)}
 
@@ -227,6 +242,16 @@ fn opened_and_probed_files_are_reported_relative_to_the_root() {
         assert_eq!(finished.opened, expected);
     }
     assert!(bench.path("kernels/__pycache__").exists());
+}
+
+#[test]
+fn a_fork_that_keeps_its_signals_in_cannot_end_the_child_that_forked_it() {
+    let bench = Bench::new(MODULE);
+    let server = bench.start();
+    // Signals are scoped from the sixth version of Landlock on.
+    if server.worker.hello().landlock.0 >= 6 {
+        assert_eq!(*reply(&server.run(bench.request(1, "fork_that_signals"))), json!(3));
+    }
 }
 
 #[test]

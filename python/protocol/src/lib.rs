@@ -18,11 +18,12 @@ pub use end::{End, Fault, FaultClass, Output, Usage};
 pub use frame::{FrameError, FrameReader, MAX_FRAME, encode};
 pub use hello::{ClientHello, Landlock, Missing, PRELOAD, ServerHello, ServerKind};
 pub use message::{Finished, FromWorker, ToWorker, Unfit, UnfitReason};
-pub use request::{Limits, Request, Sandbox};
+pub use request::{Limits, Request, Reserve, Sandbox};
 
 /// The version of the protocol. Both sides refuse another one.
 ///
 /// History:
 /// - 1: hello, run, cancel, shutdown; started, finished, unfit.
 /// - 2: limits name the cores of a child and its niceness.
-pub const VERSION: u32 = 2;
+/// - 3: children that are made ready before their request.
+pub const VERSION: u32 = 3;

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ClientHello, End, Output, Request, ServerHello, Usage};
+use crate::{ClientHello, End, Output, Request, Reserve, ServerHello, Usage};
 
 /// From t2t to the worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -14,6 +14,8 @@ pub enum ToWorker {
     Hello(ClientHello),
     /// Fork a child for this.
     Run(Box<Request>),
+    /// Make a child ready for a request that names its key. Nothing is said of it until it is one's.
+    Prepare(Reserve),
     /// Kill the child of this request; nothing happens when it has ended.
     Cancel {
         /// The request.

@@ -26,6 +26,21 @@ pub struct Request {
     pub sandbox: Option<Sandbox>,
     /// The folder whose files are reported when they are opened or probed. Absolute.
     pub watch_under: Option<String>,
+    /// The key of a [`Reserve`] that may serve it. Where there is none, a child is forked as for any other.
+    pub reserve: Option<String>,
+}
+
+/// A child that is made ready before there is a request for it: it has called a function that takes time, as the start of a device does, and waits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reserve {
+    /// What requests ask for it by.
+    pub key: String,
+    /// The function, as `module:function`. It gets no arguments, and what it returns is dropped.
+    pub function: String,
+    /// Its environment, over the few variables that every child gets. That of the request replaces it.
+    pub environment: BTreeMap<String, String>,
+    /// The cores that it gets ready on, as in [`Limits::cores`].
+    pub cores: Option<Vec<usize>>,
 }
 
 /// What a child may use.

@@ -6,12 +6,14 @@
 use std::{
     collections::BTreeMap,
     env, fs,
-    os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd},
+    io::{self, Read},
+    os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd},
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
 };
 
 use nix::{
+    fcntl::{FcntlArg, fcntl},
     sched::{CpuSet, sched_setaffinity},
     sys::{
         prctl::set_pdeathsig,
@@ -25,9 +27,10 @@ use pyo3::{
     prelude::*,
     types::{PyDict, PyModule},
 };
-use t2t_protocol::Request;
+use t2t_protocol::{FrameReader, Request, Reserve};
 
 use crate::{
+    action::Ends,
     channel::{self, Answer, Secret},
     convert, kin,
     kin::Mark,
@@ -55,6 +58,8 @@ const KEPT: [&str; 15] = [
 ];
 /// Where the reply pipe lies in the child.
 const CHANNEL: RawFd = 3;
+/// Where a request comes from in a child that was made ready before it.
+const ORDERS: RawFd = 4;
 const OPEN_FILES: u64 = 4096;
 const FILE_BYTES: u64 = 64 << 30;
 /// What a process may map writable beside the memory it may hold: thread stacks and allocators reserve more than they use.
@@ -62,17 +67,24 @@ const RESERVED: u64 = 4 << 30;
 /// An exception's text is cut here; a traceback of a deep recursion is long.
 const TEXT: usize = 64 << 10;
 
+/// What a child is for.
+#[derive(Debug)]
+pub enum Order<'a> {
+    /// A request that is there.
+    Now(&'a Request),
+    /// One that comes through a pipe, once the child is ready for it.
+    Later(&'a Reserve, OwnedFd),
+}
+
 /// What the server prepares for a child before the fork.
 #[derive(Debug)]
 pub struct Plan<'a> {
-    pub request: &'a Request,
+    pub order: Order<'a>,
     pub interpreter: &'a Interpreter,
     pub server: Pid,
     pub mark: Mark,
     pub secret: Secret,
-    pub stdout: OwnedFd,
-    pub stderr: OwnedFd,
-    pub reply: OwnedFd,
+    pub ends: Ends,
 }
 
 /// Lives the child's life. Called right after the fork, attached to Python.
@@ -87,9 +99,23 @@ pub fn live(py: Python<'_>, plan: Plan<'_>) -> ! {
 
 /// Returns the exit code.
 fn run(py: Python<'_>, plan: Plan<'_>) -> i32 {
-    let (request, interpreter) = (plan.request, plan.interpreter);
+    let interpreter = plan.interpreter;
+    let received: Request;
+    let (settled, request) = match plan.order {
+        Order::Now(request) => (detach(plan.server, plan.mark, plan.ends, None, plan.secret), request),
+        Order::Later(reserve, orders) => {
+            let detached = detach(plan.server, plan.mark, plan.ends, Some(orders), plan.secret);
+            let Some(request) = detached.and_then(|()| get_ready(py, reserve)).ok().and_then(|()| wait_for_request())
+            else {
+                // Whoever would have asked has gone, or finds out by its own child what cannot be had here.
+                return 1;
+            };
+            received = request;
+            (Ok(()), &received)
+        }
+    };
     let prepare = || prepare_python(py, request, interpreter).map_err(|error| error_text(py, &error));
-    let prepared = settle(plan).and_then(|()| prepare());
+    let prepared = settled.and_then(|()| shut_in(request, interpreter)).and_then(|()| prepare());
     let function = match prepared {
         Ok(function) => function,
         Err(reason) => {
@@ -167,15 +193,50 @@ fn error_text(py: Python<'_>, error: &PyErr) -> String {
     format().unwrap_or_else(|_| error.to_string())
 }
 
-/// Everything that concerns the process alone. The channel is opened first, so that what fails after it is reported.
-fn settle(plan: Plan<'_>) -> Result<(), String> {
-    let (request, interpreter) = (plan.request, plan.interpreter);
-    own_session(plan.server)?;
-    plan.mark.put_on();
-    take_descriptors(plan.stdout, plan.stderr, plan.reply, plan.secret)?;
-    own_signals()?;
+/// Makes the process one of its own. The channel is opened early, so that what fails after it is reported.
+fn detach(server: Pid, mark: Mark, ends: Ends, orders: Option<OwnedFd>, secret: Secret) -> Result<(), String> {
+    own_session(server)?;
+    mark.put_on();
+    take_descriptors(ends, orders, secret)?;
+    own_signals()
+}
+
+/// Does what takes time before there is a request: no kernel code runs here, and no wall is up yet.
+fn get_ready(py: Python<'_>, reserve: &Reserve) -> Result<(), String> {
+    move_to_cores(reserve.cores.as_deref());
+    let ready = || -> PyResult<()> {
+        replace_environment(py, &reserve.environment, "/nonexistent")?;
+        let (module, name) = reserve.function.split_once(':').unwrap_or((&reserve.function, "main"));
+        PyModule::import(py, module)?.getattr(name)?.call0().map(drop)
+    };
+    ready().map_err(|error| error_text(py, &error))
+}
+
+/// Returns the request once it comes; `None` where the server closes the pipe instead.
+fn wait_for_request() -> Option<Request> {
+    // SAFETY: `take_descriptors` put the pipe there, and nothing else in this process uses the number.
+    let mut orders = fs::File::from(unsafe { OwnedFd::from_raw_fd(ORDERS) });
+    let (mut reader, mut chunk) = (FrameReader::default(), vec![0; 64 << 10]);
+    loop {
+        match orders.read(&mut chunk) {
+            Ok(0) => return None,
+            Ok(count) => reader.push(&chunk[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return None,
+        }
+        match reader.next_message() {
+            Ok(None) => {}
+            Ok(request) => return request,
+            Err(_) => return None,
+        }
+    }
+}
+
+/// Puts up the walls around a request.
+fn shut_in(request: &Request, interpreter: &Interpreter) -> Result<(), String> {
     set_limits(request)?;
-    move_to_cores(request);
+    move_to_cores(request.limits.cores.as_deref());
+    give_way(request);
     let scratch = Path::new(&request.scratch);
     chdir(scratch).map_err(|error| format!("scratch folder `{}`: {error}", request.scratch))?;
     match &request.sandbox {
@@ -196,19 +257,24 @@ fn own_session(server: Pid) -> Result<(), String> {
 }
 
 /// Leaves open: nothing to read, the two outputs, the channel. The control socket must not reach kernel code.
-fn take_descriptors(stdout: OwnedFd, stderr: OwnedFd, reply: OwnedFd, secret: Secret) -> Result<(), String> {
+fn take_descriptors(ends: Ends, orders: Option<OwnedFd>, secret: Secret) -> Result<(), String> {
+    let Ends { stdout, stderr, reply } = ends;
     let null = fs::File::open("/dev/null").map_err(|error| format!("/dev/null: {error}"))?;
     let moved = dup2_stdin(null.as_fd()).and_then(|()| dup2_stdout(&stdout)).and_then(|()| dup2_stderr(&stderr));
     moved.map_err(|error| format!("dup2: {error}"))?;
+    // Both are moved to numbers that neither has yet.
+    let (reply, orders) = (beyond(reply)?, orders.map(beyond).transpose()?);
     let raw = reply.as_raw_fd();
     // They are closed by number below; closing them again on drop would be a double close.
     for descriptor in [null.into(), stdout, stderr, reply] {
         std::mem::forget::<OwnedFd>(descriptor);
     }
+    let last = if orders.is_some() { ORDERS } else { CHANNEL };
     // SAFETY: the numbers name descriptors that nothing in this process uses from here on.
     let channel = unsafe {
-        let moved = raw == CHANNEL || libc::dup3(raw, CHANNEL, libc::O_CLOEXEC) == CHANNEL;
-        let first = libc::c_uint::try_from(CHANNEL + 1).unwrap_or(libc::c_uint::MAX);
+        let ordered = orders.is_none_or(|orders| libc::dup3(orders.into_raw_fd(), ORDERS, libc::O_CLOEXEC) == ORDERS);
+        let moved = ordered && libc::dup3(raw, CHANNEL, libc::O_CLOEXEC) == CHANNEL;
+        let first = libc::c_uint::try_from(last + 1).unwrap_or(libc::c_uint::MAX);
         let closed = libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) == 0;
         if !moved || !closed {
             return Err(format!("descriptors: {}", std::io::Error::last_os_error()));
@@ -217,6 +283,14 @@ fn take_descriptors(stdout: OwnedFd, stderr: OwnedFd, reply: OwnedFd, secret: Se
     };
     channel::open(channel, secret);
     Ok(())
+}
+
+/// Moves a descriptor to a number that is none of those that a child keeps.
+fn beyond(descriptor: OwnedFd) -> Result<OwnedFd, String> {
+    let moved = fcntl(&descriptor, FcntlArg::F_DUPFD_CLOEXEC(ORDERS + 1)).map_err(|error| format!("dup: {error}"))?;
+    drop(descriptor);
+    // SAFETY: the number was given out just now.
+    Ok(unsafe { OwnedFd::from_raw_fd(moved) })
 }
 
 /// Undoes what the server did to signals. Python's handler of SIGINT is the server's, too.
@@ -241,8 +315,8 @@ fn set_limits(request: &Request) -> Result<(), String> {
 }
 
 /// Takes the child to its cores, with all threads that it will start. What the kernel refuses costs time at most, so it is no error.
-fn move_to_cores(request: &Request) {
-    if let Some(cores) = &request.limits.cores {
+fn move_to_cores(cores: Option<&[usize]>) {
+    if let Some(cores) = cores {
         let mut set = CpuSet::new();
         // A number beyond what a set can hold is no core that the server may use.
         for core in cores {
@@ -250,6 +324,9 @@ fn move_to_cores(request: &Request) {
         }
         sched_setaffinity(Pid::from_raw(0), &set).ok();
     }
+}
+
+fn give_way(request: &Request) {
     if let Some(nice) = request.limits.nice {
         // SAFETY: setpriority takes three numbers; 0 is this process.
         unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
@@ -265,7 +342,7 @@ fn lower(resource: Resource, value: u64) -> Result<(), String> {
 
 /// Everything that concerns Python: its environment, its streams, the watch, and the function to call.
 fn prepare_python<'py>(py: Python<'py>, request: &Request, interpreter: &Interpreter) -> PyResult<Bound<'py, PyAny>> {
-    replace_environment(py, request)?;
+    replace_environment(py, &request.environment, &request.scratch)?;
     set_streams(py)?;
     set_threads(py, request)?;
     if let Some(root) = &request.watch_under {
@@ -276,15 +353,15 @@ fn prepare_python<'py>(py: Python<'py>, request: &Request, interpreter: &Interpr
 }
 
 /// Goes through `os.environ`, which keeps a copy of its own beside that of C.
-fn replace_environment(py: Python<'_>, request: &Request) -> PyResult<()> {
+fn replace_environment(py: Python<'_>, environment: &BTreeMap<String, String>, home: &str) -> PyResult<()> {
     let mut variables: BTreeMap<&str, String> = BTreeMap::new();
     for name in KEPT {
         variables.extend(env::var(name).ok().map(|value| (name, value)));
     }
     for name in ["HOME", "TMPDIR"] {
-        variables.insert(name, request.scratch.clone());
+        variables.insert(name, home.to_owned());
     }
-    for (name, value) in &request.environment {
+    for (name, value) in environment {
         variables.insert(name, value.clone());
     }
     let environ = py.import("os")?.getattr("environ")?;

@@ -4,19 +4,20 @@
 //! function there, and says how the child ended. The server never runs a tensor operation and has one thread.
 //!
 //! Code map; a module uses only those above it. Plain: `kin` (processes, by /proc and wait) · `capture` (bounded
-//! output) · `channel` (what a child tells its server) · `control` (the socket to t2t) · `convert` (JSON and Python).
-//! In the child: `watch` (the files it opens) · `sandbox` · `child`. In the server: `action` (one child, seen from
-//! outside) · `server` (the loop) · `start` (hello and imports).
+//! output) · `channel` (what a child tells its server) · `control` (the socket to t2t) · `convert` (JSON and Python) ·
+//! `action` (one child, seen from outside). In the child: `watch` (the files it opens) · `sandbox` · `child`. In the
+//! server: `reserves` (children ready before their request) · `server` (the loop) · `start` (hello and imports).
 
 mod kin;
 mod capture;
 mod channel;
 mod control;
 mod convert;
+mod action;
 mod watch;
 mod sandbox;
 mod child;
-mod action;
+mod reserves;
 mod server;
 mod start;
 
@@ -40,10 +41,17 @@ fn note_probe(path: PathBuf) {
     watch::note(&path);
 }
 
+/// Takes from this process the power to signal others. For a child that forks, so that kernel code in a fork cannot end the child.
+#[pyfunction]
+fn keep_signals_in() {
+    sandbox::keep_signals_in();
+}
+
 #[pymodule]
 fn t2t_worker(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("PROTOCOL", t2t_protocol::VERSION)?;
     module.add_function(wrap_pyfunction!(serve, module)?)?;
-    module.add_function(wrap_pyfunction!(note_probe, module)?)
+    module.add_function(wrap_pyfunction!(note_probe, module)?)?;
+    module.add_function(wrap_pyfunction!(keep_signals_in, module)?)
 }

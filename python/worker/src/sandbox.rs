@@ -4,7 +4,8 @@
 //! It does not know which files an action needs. It is an allow-list: what is not granted is refused. Both layers are
 //! inherited by whatever the child starts, ptxas and the C compiler among them. Known gaps: names and times of files
 //! can be seen and changed by their owner (`stat`, `chmod`, `utime`), and with a device, Unix sockets that have a path
-//! can be connected to.
+//! can be connected to; and Landlock holds in the thread that calls it and those it starts, not in those that a device's
+//! driver started while a child got ready (seccomp holds in all).
 
 use std::{
     collections::BTreeMap,
@@ -13,13 +14,13 @@ use std::{
 };
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreatedAttr,
-    RulesetError, Scope, make_bitflags, path_beneath_rules,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreated,
+    RulesetCreatedAttr, RulesetError, Scope, make_bitflags, path_beneath_rules,
 };
 use pyo3::prelude::*;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
-    TargetArch, apply_filter,
+    TargetArch, apply_filter_all_threads,
 };
 use t2t_protocol::{Landlock, Sandbox};
 
@@ -96,7 +97,14 @@ impl Interpreter {
 /// Shuts this process in, for good.
 pub fn enter(sandbox: &Sandbox, interpreter: &Interpreter, scratch: &Path) -> Result<(), String> {
     restrict_files(sandbox, interpreter, scratch).map_err(|error| format!("landlock: {error}"))?;
-    apply_filter(&system_calls(sandbox)?).map_err(|error| format!("seccomp: {error}"))
+    apply_filter_all_threads(&system_calls(sandbox)?).map_err(|error| format!("seccomp: {error}"))
+}
+
+/// Takes from this process, and from what it will start, the power to signal any other: a process that was forked inside of the walls shares
+/// them with the one that forked it. Where the kernel has no such wall nothing happens.
+pub fn keep_signals_in() {
+    let scoped = Ruleset::default().set_compatibility(CompatLevel::BestEffort).scope(Scope::Signal);
+    scoped.and_then(Ruleset::create).and_then(RulesetCreated::restrict_self).ok();
 }
 
 fn restrict_files(sandbox: &Sandbox, interpreter: &Interpreter, scratch: &Path) -> Result<(), RulesetError> {

@@ -17,14 +17,15 @@ use nix::{
     unistd::{Pid, getpid},
 };
 use pyo3::prelude::*;
-use t2t_protocol::{End, Finished, FromWorker, Request, ToWorker};
+use t2t_protocol::{End, Finished, FromWorker, Request, Reserve, ToWorker};
 
 use crate::{
-    action::{Action, Before, Ends, Pipes},
+    action::{Action, Before, Pipes},
     channel::Secret,
-    child::{self, Plan},
+    child::{self, Order, Plan},
     control::{Control, Peer},
     kin::{self, Mark},
+    reserves::{Ready, Reserves},
     sandbox::Interpreter,
 };
 
@@ -50,13 +51,14 @@ pub struct Server {
     interpreter: Interpreter,
     pid: Pid,
     actions: Vec<Action>,
+    reserves: Reserves,
 }
 
 impl Server {
     /// Serves over a socket. The signals that it reads must be blocked.
     pub fn new(control: Control, signals: SignalFd, interpreter: Interpreter) -> io::Result<Self> {
         control.stop_blocking()?;
-        Ok(Self { control, signals, interpreter, pid: getpid(), actions: Vec::new() })
+        Ok(Self { control, signals, interpreter, pid: getpid(), actions: Vec::new(), reserves: Reserves::default() })
     }
 
     /// Serves until t2t has gone or says so. No child is left then.
@@ -111,6 +113,7 @@ impl Server {
         loop {
             match self.control.next_message() {
                 Ok(Some(ToWorker::Run(request))) => self.start(&request),
+                Ok(Some(ToWorker::Prepare(reserve))) => self.prepare(&reserve),
                 Ok(Some(ToWorker::Cancel { id })) => self.cancel(id),
                 Ok(None) if peer == Peer::Present => return Next::Serve,
                 // A second hello is no protocol, and neither is what does not parse.
@@ -126,7 +129,7 @@ impl Server {
     }
 
     fn start(&mut self, request: &Request) {
-        match self.fork(request) {
+        match self.handed_over(request).map_or_else(|| self.fork(request), Ok) {
             Ok(action) => {
                 let started = FromWorker::Started { id: action.id, pid: action.pid };
                 self.control.send(&started).expect("two numbers fit a frame");
@@ -136,28 +139,48 @@ impl Server {
         }
     }
 
+    /// Hands the request to a child that was made ready for it, if there is one that takes it.
+    fn handed_over(&mut self, request: &Request) -> Option<Action> {
+        let Ready { pid, mark, secret, pipes, .. } = self.reserves.take(request)?;
+        Some(Action::new(request, pid, mark, secret, pipes, Before::now(self.pid.as_raw())))
+    }
+
     fn fork(&self, request: &Request) -> Result<Action, String> {
+        let before = Before::now(self.pid.as_raw());
+        let (pid, mark, secret, pipes) = self.child(Order::Now(request))?;
+        Ok(Action::new(request, pid, mark, secret, pipes, before))
+    }
+
+    /// Forks a child that gets ready. That it cannot be is no news: its request will be told.
+    fn prepare(&mut self, reserve: &Reserve) {
+        let Ok((orders, sink)) = Reserves::pipe() else { return };
+        if let Ok((pid, mark, secret, pipes)) = self.child(Order::Later(reserve, orders)) {
+            self.reserves.add(Ready { key: reserve.key.clone(), pid, mark, secret, pipes, orders: sink });
+        }
+    }
+
+    fn child(&self, order: Order<'_>) -> Result<(pid_t, Mark, Secret, Pipes), String> {
         let threads = kin::own_threads();
         if threads != 1 {
             return Err(format!("the server has {threads} threads, and only one of them would live in the child"));
         }
         let secret = Secret::draw().map_err(|error| format!("/dev/urandom: {error}"))?;
-        let (pipes, Ends { stdout, stderr, reply }) = Pipes::new().map_err(|error| format!("pipes: {error}"))?;
+        let (pipes, ends) = Pipes::new().map_err(|error| format!("pipes: {error}"))?;
         let mark = Mark::of_slot(self.free_slot());
-        let before = Before::now(self.pid.as_raw());
         let (interpreter, server) = (&self.interpreter, self.pid);
-        let plan = Plan { request, interpreter, server, mark, secret, stdout, stderr, reply };
+        let plan = Plan { order, interpreter, server, mark, secret, ends };
         let pid = Python::attach(|py| fork(py, plan)).map_err(|error| format!("fork: {error}"))?;
-        Ok(Action::new(request, pid, mark, secret, pipes, before))
+        Ok((pid, mark, secret, pipes))
     }
 
     fn free_slot(&self) -> usize {
-        let taken = |slot| self.actions.iter().any(|action| action.mark == Mark::of_slot(slot));
-        (0..self.actions.len()).find(|slot| !taken(*slot)).unwrap_or(self.actions.len())
+        let marks: Vec<Mark> = self.actions.iter().map(|action| action.mark).chain(self.reserves.marks()).collect();
+        (0..marks.len()).find(|slot| !marks.contains(&Mark::of_slot(*slot))).unwrap_or(marks.len())
     }
 
     fn look_after_actions(&mut self) {
         let now = Instant::now();
+        self.reserves.bury();
         for action in &mut self.actions {
             action.read();
             action.check(now);
@@ -184,7 +207,7 @@ impl Server {
     /// Lists the processes that were handed over to the server when their parents died.
     fn orphans(&self) -> Vec<pid_t> {
         let mut children = kin::children_of(self.pid.as_raw());
-        children.retain(|pid| self.actions.iter().all(|action| action.pid != *pid));
+        children.retain(|pid| !self.reserves.has(*pid) && self.actions.iter().all(|action| action.pid != *pid));
         children
     }
 

@@ -9,39 +9,45 @@ from t2t_harness import failure, memory, streams
 
 
 class Device:
-    """A device with the caller's stream and another, and the clock of both and of the host."""
+    """A device with the caller's stream and another: the times at which both, and the host, are done with what they have."""
 
     def __init__(self) -> None:
-        self.now = self.own = self.other = 0.0
+        self.host = self.own = self.other = 0.0
 
     def finish_own(self) -> None:
-        self.now = max(self.now, self.own)
+        self.host = max(self.host, self.own)
 
     def finish_all(self) -> None:
-        self.now = max(self.now, self.own, self.other)
+        self.host = max(self.host, self.own, self.other)
+
+    def hold_up(self, _: int) -> None:
+        self.own = max(self.own, self.host) + 0.02
+
+    def call(self, milliseconds: float, *, joins: bool) -> None:
+        self.host += 1e-4
+        self.other = max(self.other, self.own, self.host) + milliseconds / 1e3
+        if joins:
+            self.own = self.other
 
 
 @pytest.fixture
 def device(monkeypatch: pytest.MonkeyPatch) -> Device:
     found = Device()
     monkeypatch.setattr(torch.cuda, "synchronize", found.finish_all)
+    monkeypatch.setattr(torch.cuda, "_sleep", found.hold_up)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda: SimpleNamespace(synchronize=found.finish_own))
     return found
 
 
-def call(device: Device, *, joins: bool) -> None:
-    device.now += 1.0
-    device.other = max(device.other, device.now) + 10.0
-    if joins:
-        device.own = device.other
+@pytest.mark.parametrize("milliseconds", [0.004, 0.1, 8.0])
+def test_work_that_its_stream_does_not_wait_for_outlasts_it(device: Device, milliseconds: float) -> None:
+    # What is timed is the caller's stream, which has next to nothing to do.
+    assert streams.outlasts(lambda: device.call(milliseconds, joins=False), lambda: device.host, 0.002)
 
 
-def test_work_that_its_stream_does_not_wait_for_outlasts_it(device: Device) -> None:
-    assert streams.outlasts(lambda: call(device, joins=False), lambda: device.now)
-
-
-def test_work_that_is_waited_for_does_not_outlast_its_stream(device: Device) -> None:
-    assert not streams.outlasts(lambda: call(device, joins=True), lambda: device.now)
+@pytest.mark.parametrize("milliseconds", [0.004, 0.1, 8.0])
+def test_work_that_is_waited_for_does_not_outlast_its_stream(device: Device, milliseconds: float) -> None:
+    assert not streams.outlasts(lambda: device.call(milliseconds, joins=True), lambda: device.host, milliseconds)
 
 
 def test_a_view_whose_elements_share_memory_is_expanded() -> None:

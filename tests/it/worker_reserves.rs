@@ -1,0 +1,169 @@
+//! Children that are ready before their request.
+
+use std::{fs, path::Path, time::Instant};
+
+use nix::{sys::signal::Signal, unistd::Pid};
+use serde_json::{Value, json};
+use t2t_protocol::{Request, Reserve};
+
+use crate::worker_setup::{Bench, SOON, Server, reply};
+
+const MODULE: &str = r#"
+import os, threading, time
+
+got = []
+
+def start():
+    got.append(os.getpid())
+    open(os.environ["NOTE"] + str(os.getpid()), "w").close()
+
+def slow():
+    time.sleep(0.3)
+    start()
+
+def threaded():
+    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+    start()
+
+def fails():
+    raise OSError("no device")
+
+def says(arguments):
+    try:
+        open("/tmp/t2t-reserve", "w")
+        wall = "open"
+    except OSError as error:
+        wall = type(error).__name__
+    left = sorted(int(name) for name in os.listdir("/proc/self/fd"))[:-1]
+    return {"ready": got == [os.getpid()], "wall": wall, "cwd": os.getcwd(), "note": os.environ.get("NOTE"),
+            "length": len(arguments.get("text", "")), "descriptors": left}
+
+def ends(arguments):
+    os._exit(7)
+"#;
+
+fn bench() -> Bench {
+    let bench = Bench::new(MODULE);
+    fs::create_dir(bench.path("notes")).unwrap();
+    bench
+}
+
+fn reserve(bench: &Bench, function: &str) -> Reserve {
+    Reserve {
+        key: "device".to_owned(),
+        function: format!("work:{function}"),
+        environment: [("NOTE".to_owned(), format!("{}/", bench.path("notes").display()))].into(),
+        cores: None,
+    }
+}
+
+fn request(bench: &Bench, id: u64) -> Request {
+    Request { reserve: Some("device".to_owned()), ..bench.request(id, "says") }
+}
+
+/// Waits until so many children have got ready, and returns them.
+fn ready(bench: &Bench, count: usize) -> Vec<i32> {
+    let end = Instant::now() + SOON;
+    loop {
+        let names = fs::read_dir(bench.path("notes")).unwrap();
+        let found: Vec<i32> = names.map(|name| name.unwrap().file_name().to_str().unwrap().parse().unwrap()).collect();
+        if found.len() >= count {
+            return found;
+        }
+        assert!(Instant::now() < end, "they did not get ready");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+/// Waits while something is so.
+fn until(is_so: impl Fn() -> bool) {
+    let end = Instant::now() + SOON;
+    while is_so() {
+        assert!(Instant::now() < end, "it went on");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+fn is_ready(server: &Server, request: Request) -> bool {
+    reply(&server.run(request))["ready"] == json!(true)
+}
+
+#[test]
+fn a_request_that_names_the_key_gets_the_child_that_is_ready_and_the_next_one_its_own() {
+    let bench = bench();
+    let server = bench.start();
+    server.worker.prepare(reserve(&bench, "start")).unwrap();
+    let waiting = ready(&bench, 1);
+    assert!(!is_ready(&server, bench.request(1, "says")), "a request without the key took it");
+    let finished = server.run(request(&bench, 2));
+    let told: &Value = reply(&finished);
+    assert_eq!(told["ready"], json!(true));
+    assert_eq!(told["cwd"].as_str().map(Path::new), Some(&*bench.path("scratch")));
+    assert_eq!(told["note"], Value::Null, "the environment is the request's");
+    assert_eq!(told["wall"], "PermissionError", "the walls are the request's");
+    assert_eq!(told["descriptors"], json!([0, 1, 2, 3]), "the pipe of the request is closed");
+    assert!(!is_ready(&server, request(&bench, 3)));
+    assert!(!Path::new(&format!("/proc/{}", waiting[0])).exists());
+}
+
+#[test]
+fn a_request_may_come_before_its_child_is_ready_and_be_long() {
+    let bench = bench();
+    let server = bench.start();
+    server.worker.prepare(reserve(&bench, "slow")).unwrap();
+    let long = Request { arguments: json!({"text": "x".repeat(500_000)}), ..request(&bench, 1) };
+    let told = server.run(long);
+    assert_eq!((&reply(&told)["ready"], &reply(&told)["length"]), (&json!(true), &json!(500_000)));
+    server.worker.prepare(reserve(&bench, "start")).unwrap();
+    let longer = Request { arguments: json!({"text": "x".repeat(2_000_000)}), ..request(&bench, 2) };
+    assert_eq!(
+        reply(&server.run(longer))["ready"],
+        json!(false),
+        "a request that its pipe cannot hold gets its own child"
+    );
+}
+
+#[test]
+fn threads_of_a_child_that_is_ready_do_not_keep_it_from_its_request() {
+    let bench = bench();
+    let server = bench.start();
+    server.worker.prepare(reserve(&bench, "threaded")).unwrap();
+    ready(&bench, 1);
+    assert!(is_ready(&server, request(&bench, 1)));
+}
+
+#[test]
+fn a_child_that_died_or_could_not_get_ready_is_made_up_for() {
+    let bench = bench();
+    let server = bench.start();
+    server.worker.prepare(reserve(&bench, "start")).unwrap();
+    let waiting = ready(&bench, 1)[0];
+    nix::sys::signal::kill(Pid::from_raw(waiting), Signal::SIGKILL).unwrap();
+    // A request that is faster than its death ends with it, and whoever asked tries once more.
+    until(|| fs::read_to_string(format!("/proc/{waiting}/stat")).is_ok_and(|stat| !stat.contains(") Z ")));
+    assert!(!is_ready(&server, request(&bench, 1)));
+    server.worker.prepare(reserve(&bench, "fails")).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    assert!(!is_ready(&server, request(&bench, 2)));
+}
+
+#[test]
+fn what_ends_a_child_that_was_ready_is_told_as_of_any_other() {
+    let bench = bench();
+    let server = bench.start();
+    server.worker.prepare(reserve(&bench, "start")).unwrap();
+    let finished = server.run(Request { function: "work:ends".to_owned(), ..request(&bench, 1) });
+    assert_eq!(finished.end, t2t_protocol::End::Exit(7));
+}
+
+#[test]
+fn children_that_wait_end_with_their_server() {
+    let bench = bench();
+    let server = bench.start();
+    for _ in 0..3 {
+        server.worker.prepare(reserve(&bench, "start")).unwrap();
+    }
+    let waiting = ready(&bench, 3);
+    drop(server);
+    until(|| waiting.iter().any(|pid| Path::new(&format!("/proc/{pid}")).exists()));
+}
