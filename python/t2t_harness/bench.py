@@ -187,7 +187,8 @@ def measure_size(found: Measurement, size: str, case: cases.Case) -> None:
     if found.lane == "cuda":
         refuse_stray_work(found, size, call, runs["variant"][-1]["median"])
     if found.lane == "cuda" and found.host_us is None:
-        found.host_us = host_time(found.clock, call)
+        with spans.work("cuda"):
+            found.host_us = host_time(found.clock, call)
     figures = {who: statistics.figure(facts) for who, facts in runs.items()}
     found.sizes[size] = {"binding": case.binding, "dtype": case.dtype, **figures, "config": config or None}
 
@@ -219,7 +220,8 @@ def first_launch(found: Measurement, args: tuple[Any, ...], kwargs: Mapping[str,
         return chosen
 
     with launching.recording(found.lane, choose) as recorder, stage.pretending(found.lane):
-        found.entry(*args, **kwargs)
+        with spans.work(timing.device_of(found.lane)):
+            found.entry(*args, **kwargs)
         found.clock.synchronize()
     found.hits += recorder.hits
     found.misses += recorder.misses
