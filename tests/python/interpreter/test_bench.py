@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests" / "python")]
 
 from children import ask
-from t2t_harness import clock, statistics, telemetry
+from t2t_harness import clock, statistics, telemetry, timing
 
 KERNEL = '''"""A kernel."""
 import torch, triton
@@ -107,6 +107,36 @@ def test_a_replaced_clock_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert made.replaced() == []
     monkeypatch.setattr("time.perf_counter", lambda: 0.0)
     assert made.replaced() == ["time.perf_counter"]
+
+
+def interrupted_clock(name: str, interrupted: int) -> clock.Clock:
+    """Returns a clock whose first runs hold one sample of a host that was stopped."""
+    left = [interrupted]
+
+    def sample(call: clock.Call, warmup_ms: float, rep_ms: float) -> list[float]:
+        left[0] -= 1
+        return [0.005] * 99 + [5.0 if left[0] >= 0 else 0.005]
+
+    return clock.Clock(name, sample, lambda: 0.0, lambda: None, lambda calls: None, ())
+
+
+@pytest.mark.parametrize(
+    ("name", "interrupted", "repeated", "is_steady"),
+    [("cuda-events", 0, 0, True), ("cuda-events", 2, 2, True), ("cuda-events", 9, 4, False), ("host", 2, 0, False)],
+)
+def test_a_run_that_the_host_interrupted_is_made_again_and_counted(
+    name: str, interrupted: int, repeated: int, is_steady: bool
+) -> None:
+    runs = timing.Runs(interrupted_clock(name, interrupted), timing.Protocol(4, 25, 100))
+    for _ in range(4):
+        runs.add(lambda: None)
+    figure = runs.figure()
+    assert (figure["repeated"], len(figure["runs"])) == (repeated, 4)
+    assert (figure["cv"] < 0.01 and figure["mean"] == pytest.approx(0.005)) == is_steady
+
+
+def test_spread_without_a_stop_is_no_interruption() -> None:
+    assert not statistics.is_interrupted(statistics.run_facts([1.0, 1.1, 1.2, 1.3, 1.4] * 20))
 
 
 def test_telemetry_tells_what_disturbs() -> None:
