@@ -46,15 +46,8 @@ class Library:
 def test_a_snapshot_is_in_the_units_of_the_documents_and_null_where_nvml_refuses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    class Opened:
-        def __enter__(self) -> nvml.Device:
-            return nvml.Device(Library(), ctypes.c_void_p())
-
-        def __exit__(self, *_: Any) -> None:
-            return None
-
-    monkeypatch.setattr(nvml, "opened", lambda uuid: Opened())
-    assert telemetry.by_library("GPU-1") == {
+    monkeypatch.setattr(nvml, "device", lambda uuid: nvml.Device(Library(), ctypes.c_void_p()))
+    assert telemetry.by_library("GPU-1", 1) == {
         "sm_clock_mhz": 1000,
         "memory_clock_mhz": 2000,
         "temperature_c": None,
@@ -67,6 +60,5 @@ def test_a_snapshot_is_in_the_units_of_the_documents_and_null_where_nvml_refuses
 
 
 def test_a_device_that_is_not_there_is_none() -> None:
-    with nvml.opened("GPU-00000000-0000-0000-0000-000000000000") as device:
-        assert device is None
-    assert telemetry.by_library(None) is None
+    assert nvml.device("GPU-00000000-0000-0000-0000-000000000000") is None
+    assert telemetry.by_library(None, 1) is None
