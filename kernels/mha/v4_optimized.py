@@ -54,11 +54,12 @@ HOPPER_LOGITS = {4: 1 << 24, 2: 1 << 25}
 def _blocks(element_bytes: int, block_d: int) -> tuple[int, int, int, int]:
     """Returns the first configuration whose tiles fit shared memory, else the last."""
     copies_of_q = 2 if element_bytes == 4 else 1
-    for block_m, block_n, _num_warps, num_stages in BLOCKS[element_bytes]:
+    for blocks in BLOCKS[element_bytes]:
+        block_m, block_n, _, num_stages = blocks
         rows = copies_of_q * block_m + 2 * num_stages * block_n
         if rows * block_d * element_bytes <= SHARED_MEMORY_BYTES:
             break
-    return block_m, block_n, num_warps, num_stages
+    return blocks
 
 
 @triton.jit
