@@ -64,13 +64,13 @@ def measure_size(
             calls[COMPILED] = compiled_call(clock, declaration, case, buffers.given, compile_ms)
         except Exception as error:
             reasons.setdefault(COMPILED, failure.describe(error)[:400])
-    runs: dict[str, list[dict[str, float]]] = {name: [] for name in calls}
+    runs = {name: timing.Runs(clock, protocol) for name in calls}
     clock.warm(list(calls.values()))
     for run in range(protocol.runs):
         buffers.refill(run)
         for name, call in calls.items():
-            runs[name].append(timing.run_once(clock, call, protocol))
-    figures = {name: statistics.figure(runs[name]) if name in runs else None for name in request["baselines"]}
+            runs[name].add(call)
+    figures = {name: runs[name].figure() if name in runs else None for name in request["baselines"]}
     return {"binding": case.binding, "dtype": case.dtype, **figures}
 
 

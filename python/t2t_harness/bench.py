@@ -173,22 +173,23 @@ def measure_size(found: Measurement, size: str, case: cases.Case) -> None:
     torch_call = timing.torch_call(declaration, case, buffers.given)
     call = timing.bound(found.entry, args, kwargs)
     found.clock.warm([call, torch_call])
-    runs: dict[str, list[dict[str, float]]] = {"variant": [], "torch": []}
+    runs = {who: timing.Runs(found.clock, found.protocol) for who in ("variant", "torch")}
     for run in range(found.protocol.runs):
         buffers.refill(run)
         is_sampled = found.sampled == (size, run)
         sampled = sample.Sampled(call)
         with stage.pretending(found.lane):
-            runs["variant"].append(timing.run_once(found.clock, sampled if is_sampled else call, found.protocol))
+            runs["variant"].add(sampled if is_sampled else call)
         if is_sampled:
             sample.keep(Path(found.request["scratch"]), case, size, run, sampled.kept)
             found.sampled = None
-        runs["torch"].append(timing.run_once(found.clock, torch_call, found.protocol))
+        runs["torch"].add(torch_call)
     if found.lane == "cuda":
-        refuse_stray_work(found, size, call, runs["variant"][-1]["median"])
+        refuse_stray_work(found, size, call, runs["variant"].facts[-1]["median"])
     if found.lane == "cuda" and found.host_us is None:
-        found.host_us = host_time(found.clock, call)
-    figures = {who: statistics.figure(facts) for who, facts in runs.items()}
+        with spans.work("cuda"):
+            found.host_us = host_time(found.clock, call)
+    figures = {who: one.figure() for who, one in runs.items()}
     found.sizes[size] = {"binding": case.binding, "dtype": case.dtype, **figures, "config": config or None}
 
 
@@ -219,7 +220,8 @@ def first_launch(found: Measurement, args: tuple[Any, ...], kwargs: Mapping[str,
         return chosen
 
     with launching.recording(found.lane, choose) as recorder, stage.pretending(found.lane):
-        found.entry(*args, **kwargs)
+        with spans.work(timing.device_of(found.lane)):
+            found.entry(*args, **kwargs)
         found.clock.synchronize()
     found.hits += recorder.hits
     found.misses += recorder.misses

@@ -42,6 +42,11 @@ class Clock:
     parts: tuple[tuple[Any, str, Any], ...]
     """What it stands on: owner, attribute, and the value when the clock was made."""
 
+    @property
+    def is_device(self) -> bool:
+        """Returns whether it is a device that is timed."""
+        return self.name != "host"
+
     def replaced(self) -> list[str]:
         """Returns the names of the parts that are not what they were when the clock was made."""
         return [

@@ -65,6 +65,7 @@ def compile_variant(request: Mapping[str, Any]) -> dict[str, Any]:
         for index, device in enumerate(request["targets"]):
             survey_target(request, device, index, hooks, Target(request, device["id"], survey))
     except Refused as refusal:
+        survey.forge.finish()
         record = refusal.record
         return {
             "outcome": "rejected",

@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from t2t_harness import failure
+
 LAUNCHER = "__triton_launcher"
 """What Triton calls the module of every launcher."""
 
@@ -122,24 +124,29 @@ class Forge:
 
     def want(self, compiled: Any) -> None:
         """Begins to make the launcher of a CompiledKernel, unless Triton's cache has it. Never raises: a launcher may be missing."""
-        text = source_of(compiled)
-        if text in self._seen or self.reason is not None:
+        if self.reason is not None:
             return
-        self._seen.add(text)
+        try:
+            text = source_of(compiled)
+            if text not in self._seen:
+                self._seen.add(text)
+                self._make(text)
+        except Exception as error:
+            self.reason = failure.describe(error)
+
+    def _make(self, text: str) -> None:
+        """Begins to make the launcher of this C text, unless Triton's cache has it."""
         folder, manager = place_of(text)
         if manager.get_file(file_name(LAUNCHER)) is not None:
             self.count.hits += 1
             self.folders.add(folder)
             return
-        try:
-            if self._scratch is None:
-                self._scratch = tempfile.TemporaryDirectory()
-                make_driver(Path(self._scratch.name))
-            work = Path(self._scratch.name) / folder
-            work.mkdir()
-            self._running.append((folder, manager, work, begin(text, LAUNCHER, work, work.parent)))
-        except (NoCompiler, OSError) as error:
-            self.reason = str(error)
+        if self._scratch is None:
+            self._scratch = tempfile.TemporaryDirectory()
+            make_driver(Path(self._scratch.name))
+        work = Path(self._scratch.name) / folder
+        work.mkdir()
+        self._running.append((folder, manager, work, begin(text, LAUNCHER, work, work.parent)))
 
     def finish(self) -> None:
         """Waits for the compilers and puts what they made where Triton looks for it."""
@@ -147,7 +154,7 @@ class Forge:
             try:
                 made = finished(process, LAUNCHER, work)
             except (NoCompiler, OSError) as error:
-                self.reason = str(error)
+                self.reason = failure.describe(error)
                 continue
             manager.put(made.read_bytes(), file_name(LAUNCHER), binary=True)
             self.count.misses.append(LAUNCHER)

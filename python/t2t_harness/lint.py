@@ -63,8 +63,9 @@ def _mean(right: torch.Tensor) -> torch.Tensor:
     if right.dtype.is_complex:
         return torch.full_like(right, complex(right.to(torch.complex128).mean()))
     wide = right.double()
-    known = wide[wide.isfinite()]
-    mean = float(known.mean()) if known.numel() > 0 else 0.0
+    known = (wide - wide) == 0
+    count = int(known.sum())
+    mean = float(wide.where(known, wide.new_zeros(())).sum()) / count if count > 0 else 0.0
     return torch.full_like(right, mean) if right.dtype.is_floating_point else torch.full_like(right, int(mean))
 
 

@@ -9,6 +9,9 @@ from typing import Any
 STEADY = 0.05
 """Largest coefficient of variation of a figure that counts as stable."""
 
+INTERRUPTED = 1.05
+"""The mean of a run that nothing interrupted is below this many times its 80th percentile."""
+
 
 def mean(values: Sequence[float]) -> float:
     """Returns the arithmetic mean. Raises ValueError for no values."""
@@ -52,10 +55,19 @@ def run_facts(samples: Sequence[float]) -> dict[str, float]:
     }
 
 
-def figure(runs: Sequence[Mapping[str, float]]) -> dict[str, Any]:
-    """Returns a FIGURE (docs/design/harness.md): the runs, the mean over the runs of each of their facts, and the variation of their means."""
+def is_interrupted(run: Mapping[str, float]) -> bool:
+    """Tells whether a few samples of a run are so long that its mean lies beyond most of them: the host was stopped between two events."""
+    return run["mean"] > INTERRUPTED * run["p80"]
+
+
+def figure(runs: Sequence[Mapping[str, float]], repeated: int = 0) -> dict[str, Any]:
+    """Returns a FIGURE (docs/design/harness.md): the runs, the mean over the runs of each of their facts, and the variation of their means.
+
+    `repeated` is how many runs were made in the place of an interrupted one.
+    """
     facts = {name: mean([run[name] for run in runs]) for name in ("mean", "median", "p20", "p80")}
-    return {"runs": [dict(run) for run in runs], **facts, "cv": variation([run["mean"] for run in runs])}
+    cv = variation([run["mean"] for run in runs])
+    return {"runs": [dict(run) for run in runs], **facts, "cv": cv, "repeated": repeated}
 
 
 def comparison(variant: Sequence[float], torch: Sequence[float]) -> dict[str, float]:

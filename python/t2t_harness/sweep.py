@@ -84,6 +84,7 @@ def point(found: Sweep, case: cases.Case) -> dict[str, Any]:
         attempt(found, case, name, calls, partial(variant_call, found, entry, case, given))
     times: dict[str, Any] = {name: None for name in (*found.request["baselines"], *found.entries)}
     protocol = timing.protocol_of(found.request)
+    found.clock.warm(list(calls.values()))
     for name, call in calls.items():
         with stage.pretending(found.lane):
             samples = found.clock.sample(call, protocol.warmup_ms, protocol.rep_ms)

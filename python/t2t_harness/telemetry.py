@@ -81,22 +81,20 @@ def snapshot(request: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def by_library(uuid: str | None, own: int) -> dict[str, Any] | None:
     """Returns the snapshot as NVML tells it, or None where it cannot be asked."""
-    if uuid is None:
+    device = None if uuid is None else nvml.device(uuid)
+    if device is None:
         return None
-    with nvml.opened(uuid) as device:
-        if device is None:
-            return None
-        reasons, processes = device.slowed(), device.processes()
-        return {
-            "sm_clock_mhz": device.clock(nvml.SM),
-            "memory_clock_mhz": device.clock(nvml.MEMORY),
-            "temperature_c": device.temperature(),
-            "power_w": device.power(),
-            "driver": device.driver(),
-            "name": device.name(),
-            "throttle": None if reasons is None else reasons_of(reasons),
-            "other_processes": None if processes is None else others(map(str, processes), own),
-        }
+    reasons, processes = device.slowed(), device.processes()
+    return {
+        "sm_clock_mhz": device.clock(nvml.SM),
+        "memory_clock_mhz": device.clock(nvml.MEMORY),
+        "temperature_c": device.temperature(),
+        "power_w": device.power(),
+        "driver": device.driver(),
+        "name": device.name(),
+        "throttle": None if reasons is None else reasons_of(reasons),
+        "other_processes": None if processes is None else others(map(str, processes), own),
+    }
 
 
 def by_program(uuid: str | None, own: int) -> dict[str, Any] | None:

@@ -6,7 +6,7 @@ torch is imported only inside functions.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from t2t_harness import cases, inputs, spans, statistics
@@ -116,6 +116,31 @@ def bound(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[s
     """Returns a call of `function` with the arguments given."""
     keywords = dict(kwargs)
     return lambda: function(*args, **keywords)
+
+
+@dataclass
+class Runs:
+    """The runs of one subject at one size."""
+
+    clock: Clock
+    protocol: Protocol
+    facts: list[dict[str, float]] = field(default_factory=list)
+    repeated: int = 0
+
+    def add(self, call: Call) -> None:
+        """Times one run of `call`. On a device one that the host interrupted is made again at once, as often for all runs together as there are runs.
+
+        Launches are queued ahead of the device, so a host that is stopped for milliseconds shows in a single sample, a thousand times too long.
+        """
+        facts = run_once(self.clock, call, self.protocol)
+        while self.clock.is_device and statistics.is_interrupted(facts) and self.repeated < self.protocol.runs:
+            self.repeated += 1
+            facts = run_once(self.clock, call, self.protocol)
+        self.facts.append(facts)
+
+    def figure(self) -> dict[str, Any]:
+        """Returns the FIGURE of the runs."""
+        return statistics.figure(self.facts, self.repeated)
 
 
 def run_once(clock: Clock, call: Call, protocol: Protocol) -> dict[str, float]:

@@ -3,6 +3,9 @@
 Three results meet here: the candidate's, torch's in the tested dtype, and the oracle, torch's in float64 on the same
 rounded inputs. Rows are runs along the last dim. docs/judging.md gives the rules in words. torch is imported only
 inside functions.
+
+A device takes milliseconds to load each kernel of torch's that a process has not used yet, so elements are compared with few kinds of operations,
+and what there is one of for each row is computed on the CPU.
 """
 
 from __future__ import annotations
@@ -94,26 +97,29 @@ def _floating(rows: Rows, shape: list[int], tolerance: tuple[float, float], *, w
     import torch
 
     atol, rtol = tolerance
-    kinds = [_kind(value) for value in (rows.out, rows.plain, rows.oracle)]
-    placed = (kinds[0] == kinds[1]) | (kinds[0] == kinds[2])
-    finite = placed & (kinds[0] == 0)
-    reference = torch.where(kinds[1] == 0, rows.plain, rows.oracle)
+    finite_out, finite_plain, finite_oracle = (_finite(value) for value in (rows.out, rows.plain, rows.oracle))
+    placed = _alike(rows.out, rows.plain, finite_out, finite_plain) | _alike(
+        rows.out, rows.oracle, finite_out, finite_oracle
+    )
+    finite = placed & finite_out
+    reference = torch.where(finite_plain, rows.plain, rows.oracle)
     close = ~finite | ((rows.out - reference).abs() <= atol + rtol * reference.abs())
-    known = finite & (kinds[2] == 0)
+    known = finite & finite_oracle
     error = _errors(rows.out, rows.oracle, known)
-    torch_error = _errors(rows.plain, rows.oracle, (kinds[1] == 0) & (kinds[2] == 0))
-    scale = _largest(rows.oracle.abs().where(kinds[2] == 0, rows.oracle.new_zeros(())))
-    bound = 2 * _largest(torch_error) + _ulp(scale, rows)
+    worst = _largest(error)
+    torch_worst = _largest(_errors(rows.plain, rows.oracle, finite_plain & finite_oracle))
+    scale = _largest(rows.oracle.abs().where(finite_oracle, rows.oracle.new_zeros(())))
+    bound = (2 * torch_worst + _ulp(scale, rows)).to(error.device)
     bad = ~(placed & (close | (known & (error <= bound))))
     figures: dict[str, Any] = {
-        "max_abs": _number(error),
-        "max_rel": _number(_largest(error) / scale.where(scale > 0, torch.ones_like(scale))),
-        "torch_max_abs": _number(torch_error),
+        "max_abs": _number(worst),
+        "max_rel": _number(worst / scale.where(scale > 0, torch.ones_like(scale))),
+        "torch_max_abs": _number(torch_worst),
         "total": rows.out.numel(),
     }
     if bool(bad.any()):
-        return _bad(rows, shape, bad, kinds[0] != 0, kinds[2] != 0, figures)
-    if whole and (off := _whole(rows, known, max(5 * rtol, 4 * rows.eps))) is not None:
+        return _bad(rows, shape, bad, ~finite_out, ~finite_oracle, figures)
+    if whole and (off := _whole(rows, known & finite_plain, max(5 * rtol, 4 * rows.eps))) is not None:
         message = f"relative error of the whole output is {off[0]:.2g}, at most {off[1]:.2g} is allowed"
         return Comparison(False, "mismatch", None, message, bad=0, index=None, got=None, expected=None, **figures)
     rule = "allclose" if bool(close.all()) else "oracle"
@@ -158,7 +164,7 @@ def torch_is_ill_conditioned(torch_out: torch.Tensor, oracle: torch.Tensor) -> s
     if not torch_out.dtype.is_floating_point:
         return None
     rows = _rows(torch_out, torch_out, oracle)
-    known = rows.plain.isfinite() & rows.oracle.isfinite()
+    known = _finite(rows.plain) & _finite(rows.oracle)
     worst = _largest(_errors(rows.plain, rows.oracle, known))
     scale = _largest(rows.oracle.abs().where(known, rows.oracle.new_zeros(())))
     allowed = max(1e-2, 64 * rows.eps)
@@ -194,9 +200,14 @@ def unravel(position: int, shape: list[int]) -> list[int]:
     return index
 
 
-def _kind(value: torch.Tensor) -> torch.Tensor:
-    """Returns 0 where finite, 1 for NaN, 2 for inf, 3 for -inf."""
-    return value.isnan().to(value.dtype) + 2 * value.isposinf() + 3 * value.isneginf()
+def _finite(value: torch.Tensor) -> torch.Tensor:
+    """Returns where `value` is neither NaN nor infinite: there it is itself less itself zero."""
+    return (value - value) == 0
+
+
+def _alike(one: torch.Tensor, other: torch.Tensor, is_one: torch.Tensor, is_other: torch.Tensor) -> torch.Tensor:
+    """Returns where both are finite (`is_one`, `is_other`), both NaN, or the same infinity."""
+    return (is_one & is_other) | (one == other) | ((one != one) & (other != other))
 
 
 def _errors(value: torch.Tensor, oracle: torch.Tensor, where: torch.Tensor) -> torch.Tensor:
@@ -204,10 +215,10 @@ def _errors(value: torch.Tensor, oracle: torch.Tensor, where: torch.Tensor) -> t
 
 
 def _largest(value: torch.Tensor) -> torch.Tensor:
-    """Returns the maximum of each row as a column; 0 of an empty row."""
+    """Returns the maximum of each row as a column on the CPU; 0 of an empty row."""
     if value.numel() == 0:
-        return value.new_zeros((value.shape[0], 1))
-    return value.amax(dim=1, keepdim=True)
+        return value.new_zeros((value.shape[0], 1)).cpu()
+    return value.amax(dim=1, keepdim=True).cpu()
 
 
 def _ulp(scale: torch.Tensor, rows: Rows) -> torch.Tensor:
@@ -219,12 +230,14 @@ def _ulp(scale: torch.Tensor, rows: Rows) -> torch.Tensor:
     return step.clamp(min=rows.smallest)
 
 
-def _whole(rows: Rows, known: torch.Tensor, floor: float) -> tuple[float, float] | None:
-    """Returns (relative error, what is allowed) of the output as a whole where it is more than that, else None."""
+def _whole(rows: Rows, both: torch.Tensor, floor: float) -> tuple[float, float] | None:
+    """Returns (relative error, what is allowed) of the output as a whole where it is more than that, else None.
+
+    `both` is where the output is known to be finite as torch's and the oracle's are.
+    """
     if rows.out.numel() < WHOLE:
         return None
     zero = rows.out.new_zeros(())
-    both = known & rows.plain.isfinite()
     size = float(rows.oracle.where(both, zero).norm())
     if size == 0:
         return None

@@ -6,7 +6,8 @@ own autotuner never runs, so that what it would choose, and when, is an artifact
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from t2t_harness import cases, failure, inputs, launching, loading, spans, stage, statistics
@@ -76,12 +77,14 @@ def choice(
     known = chosen_facts(document, kernel, key)
     if known is not None:
         return next(config for config in configs if launching.config_facts(config) == known)
-    timed: list[tuple[Any, float]] = []
-    for config in configs:
-        if fits(tuner, recorder, config):
-            timed.append((config, statistics.quantile(samples_of(recorder, clock, config), 0.5)))
-    if not timed:
+    fitting = [config for config in configs if fits(tuner, recorder, config)]
+    if not fitting:
         return launching.first_that_fits(recorder, tuner, configs)[0]
+    if not document["choices"]:
+        # Else the first is timed on a device that has just woken.
+        with paused(recorder) as attempt:
+            clock.warm([lambda: attempt(fitting[0])])
+    timed = [(config, statistics.quantile(samples_of(recorder, clock, config), 0.5)) for config in fitting]
     best = min(timed, key=lambda one: one[1])[0]
     timings = [[launching.config_facts(config), milliseconds] for config, milliseconds in timed]
     document["choices"].append(
@@ -103,10 +106,16 @@ def fits(tuner: Any, recorder: launching.Recorder, config: Any) -> bool:
 
 def samples_of(recorder: launching.Recorder, clock: clocks.Clock, config: Any) -> list[float]:
     """Returns the times, in ms, of the present launch with `config`."""
-    attempt = attempt_of(recorder)
+    with paused(recorder) as attempt:
+        return clock.sample(lambda: attempt(config), WARMUP_MS, REP_MS)
+
+
+@contextlib.contextmanager
+def paused(recorder: launching.Recorder) -> Iterator[Callable[[Any], Any]]:
+    """Yields what launches the present call with a configuration; launches are not recorded for the length of the context."""
     recorder.is_paused = True
     try:
-        return clock.sample(lambda: attempt(config), WARMUP_MS, REP_MS)
+        yield attempt_of(recorder)
     finally:
         recorder.is_paused = False
 

@@ -84,5 +84,13 @@ def test_without_a_c_compiler_nothing_is_made_and_the_reason_is_told(
     assert (forge.folders, forge.count.facts()) == (set(), {"hits": 0, "misses": []})
 
 
+def test_a_kernel_that_triton_writes_no_launcher_for_ends_nothing(cache: Path) -> None:
+    forge = launchers.Forge()
+    forge.want(compiled(x="no type at all"))
+    forge.finish()
+    assert forge.reason is not None
+    assert forge.folders == set()
+
+
 def test_what_a_compiler_says_of_an_error_is_told() -> None:
     assert launchers.last_line("a.c: In function\na.c:1:1: error: no\n note: so\n") == "a.c:1:1: error: no"

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests" / "python")]
 
 from children import ask
-from t2t_harness import clock, statistics, telemetry
+from t2t_harness import clock, launching, spans, statistics, telemetry, timing, tune
 
 KERNEL = '''"""A kernel."""
 import torch, triton
@@ -107,6 +111,64 @@ def test_a_replaced_clock_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert made.replaced() == []
     monkeypatch.setattr("time.perf_counter", lambda: 0.0)
     assert made.replaced() == ["time.perf_counter"]
+
+
+def interrupted_clock(name: str, interrupted: int) -> clock.Clock:
+    """Returns a clock whose first runs hold one sample of a host that was stopped."""
+    left = [interrupted]
+
+    def sample(call: clock.Call, warmup_ms: float, rep_ms: float) -> list[float]:
+        left[0] -= 1
+        return [0.005] * 99 + [5.0 if left[0] >= 0 else 0.005]
+
+    return clock.Clock(name, sample, lambda: 0.0, lambda: None, lambda calls: None, ())
+
+
+@pytest.mark.parametrize(
+    ("name", "interrupted", "repeated", "is_steady"),
+    [("cuda-events", 0, 0, True), ("cuda-events", 2, 2, True), ("cuda-events", 9, 4, False), ("host", 2, 0, False)],
+)
+def test_a_run_that_the_host_interrupted_is_made_again_and_counted(
+    name: str, interrupted: int, repeated: int, is_steady: bool
+) -> None:
+    runs = timing.Runs(interrupted_clock(name, interrupted), timing.Protocol(4, 25, 100))
+    for _ in range(4):
+        runs.add(lambda: None)
+    figure = runs.figure()
+    assert (figure["repeated"], len(figure["runs"])) == (repeated, 4)
+    assert (figure["cv"] < 0.01 and figure["mean"] == pytest.approx(0.005)) == is_steady
+
+
+def test_tune_warms_the_device_once_and_takes_the_smallest_median(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spans, "work", lambda device: nullcontext())
+    milliseconds = {1: [3.0], 2: [1.0, 1.0, 9.0], 3: [2.0]}
+    launched: list[tuple[int, bool]] = []
+    recorder = launching.Recorder(key=(64,), attempt=lambda config: launched.append((config.BLOCK, recorder.is_paused)))
+
+    def sample(call: clock.Call, warmup_ms: float, rep_ms: float) -> list[float]:
+        call()
+        return milliseconds[launched[-1][0]]
+
+    def warm(calls: Sequence[clock.Call]) -> None:
+        for call in calls:
+            call()
+
+    told = clock.Clock("cuda-events", sample, lambda: 0.0, lambda: None, warm, ())
+    configs = [SimpleNamespace(BLOCK=block, all_kwargs=partial(dict, BLOCK=block)) for block in milliseconds]
+    tuner = SimpleNamespace(base_fn=SimpleNamespace(__name__="kernel"))
+    document: dict[str, Any] = {"choices": [], "dropped": []}
+    assert tune.choice(tuner, configs, recorder, told, document) is configs[1]
+    assert launched == [(1, False), (2, False), (3, False), (1, True), (1, True), (2, True), (3, True)]
+    [choice] = document["choices"]
+    assert (choice["kernel"], choice["config"]) == ("kernel", {"BLOCK": 2})
+    assert choice["timings"] == [[{"BLOCK": 1}, 3.0], [{"BLOCK": 2}, 1.0], [{"BLOCK": 3}, 2.0]]
+    launched.clear()
+    assert tune.choice(tuner, configs, recorder, told, document) is configs[1]
+    assert launched == []
+
+
+def test_spread_without_a_stop_is_no_interruption() -> None:
+    assert not statistics.is_interrupted(statistics.run_facts([1.0, 1.1, 1.2, 1.3, 1.4] * 20))
 
 
 def test_telemetry_tells_what_disturbs() -> None:
