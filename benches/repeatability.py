@@ -1,6 +1,6 @@
 """Says whether figures hold: everything is built twice from an empty cache on one device, and the two are compared.
 
-Compared are the Final and the figure of each size of every variant, of torch and of torch.compile, by op. A row counts where neither build calls
+Compared are the Final and the figure of each size of every variant, of torch and of torch.compile, by op. A figure counts where neither build calls
 it unstable; two figures of it agree if they differ by at most 5 % at the op's largest size and in the Final, and by 10 % at smaller sizes. The chosen
 variant must be the same, or one that the other build says it ties with. Exit code 1 where something that counts does not hold.
 
@@ -154,14 +154,17 @@ def figures(documents: dict[str, dict[str, Any]]) -> dict[tuple[str, str], dict[
 
 
 def of_subject(document: dict[str, Any], who: str, final: float) -> dict[str, Any]:
-    """Returns the figures of one subject of a bench or a baseline. A size counts where its runs vary by at most 5 %."""
+    """Returns the figures of one subject of a bench or a baseline, and those that do not count: sizes whose runs vary by more than 5 %, the Final
+    where they make up more than a tenth of it, and all of them where the device itself was disturbed."""
     sizes = dict(sorted(document["sizes"].items(), key=lambda one: math.prod(one[1]["binding"].values())))
+    times = {size: told[who]["mean"] for size, told in sizes.items()}
     unsteady = [size for size, told in sizes.items() if told[who]["cv"] > 0.05]
-    return {
-        "Final": final,
-        "sizes": {size: told[who]["mean"] for size, told in sizes.items()},
-        "unsteady": [*unsteady, *(["Final"] if document["unstable"] else [])],
-    }
+    reasons = (document.get("why_unstable") or "").split("; ") if document["unstable"] else []
+    if any(reason and reason.partition(":")[0] not in sizes for reason in reasons):
+        unsteady = list(sizes)
+    if sum(times[size] for size in unsteady) > 0.1 * sum(times.values()):
+        unsteady.append("Final")
+    return {"Final": final, "sizes": times, "unsteady": unsteady}
 
 
 def compared(first: dict[str, dict[str, Any]], second: dict[str, dict[str, Any]]) -> dict[str, Any]:

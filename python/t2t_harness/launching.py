@@ -178,7 +178,11 @@ def recording(lane: str, choose: Choose) -> Iterator[Recorder]:
                 require_fit(launch.compiled)
             else:
                 with unwatched():
-                    recorder.elsewhere += home is not None and streams.hold_up_elsewhere(home)
+                    if home is not None and streams.current() != home:
+                        # Loaded before: it may take longer than a launch is held up.
+                        load(run_kernel(self, *args, grid=grid, warmup=True, **kwargs))
+                        streams.hold_up()
+                        recorder.elsewhere += 1
                     launch.compiled = run_kernel(self, *args, grid=grid, warmup=warmup, **kwargs)
         except Exception as error:
             recorder.faults.append(error)
@@ -237,6 +241,12 @@ def recording(lane: str, choose: Choose) -> Iterator[Recorder]:
         kernel.run = run_kernel
         autotuner.Autotuner.run = run_autotuner
         knobs.compilation.listener = listener
+
+
+def load(compiled: Any) -> None:
+    """Loads a compiled kernel on the present device, as its first launch would."""
+    ready = compiled.result() if hasattr(compiled, "result") else compiled
+    _ = ready.run
 
 
 def first_that_fits(recorder: Recorder, tuner: Any, configs: list[Any]) -> list[Any]:

@@ -34,14 +34,11 @@ def current() -> int:
     return int(torch.cuda.current_stream().cuda_stream)
 
 
-def hold_up_elsewhere(home: int) -> bool:
-    """Keeps the present stream busy for a while if it is not `home`, and returns whether it did."""
+def hold_up() -> None:
+    """Keeps the present stream busy for a while."""
     import torch
 
-    if current() == home:
-        return False
     torch.cuda._sleep(HELD_UP)  # type: ignore[no-untyped-call]
-    return True
 
 
 def come_late(given: Mapping[str, torch.Tensor]) -> None:

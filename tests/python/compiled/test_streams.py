@@ -1,11 +1,13 @@
 """Streams and device memory, as far as no device is needed: a device of our own stands for it. tests/it/gpu.rs has the rest."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
+from triton.runtime import jit
 
-from t2t_harness import failure, memory, streams
+from t2t_harness import failure, launching, memory, streams
 
 
 class Device:
@@ -66,3 +68,29 @@ def test_a_device_without_memory_is_the_kernels_doing_unless_others_hold_it(monk
     memory.raise_if_others_hold_it(ValueError("something else"))
     with pytest.raises(torch.OutOfMemoryError):
         memory.raise_if_others_hold_it(error)
+
+
+@pytest.mark.parametrize(("stream", "done"), [(0, ["launched"]), (7, ["compiled", "loaded", "held up", "launched"])])
+def test_a_launch_on_another_stream_is_held_up_when_its_kernel_is_there(
+    monkeypatch: pytest.MonkeyPatch, stream: int, done: list[str]
+) -> None:
+    seen: list[str] = []
+
+    class Compiled:
+        @property
+        def run(self) -> None:
+            seen.append("loaded")
+
+    def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Compiled:
+        seen.append("compiled" if warmup else "launched")
+        return Compiled()
+
+    present = [0]
+    monkeypatch.setattr(jit.JITFunction, "run", run)
+    monkeypatch.setattr(streams, "current", lambda: present[0])
+    monkeypatch.setattr(streams, "hold_up", lambda: seen.append("held up"))
+    kernel = SimpleNamespace(fn=lambda: None)
+    with launching.recording("cuda", lambda tuner, configs: configs) as recorder:
+        present[0] = stream
+        jit.JITFunction.run(kernel, grid=(1,), warmup=False)
+    assert (seen, recorder.elsewhere, len(recorder.launches)) == (done, int(stream != 0), 1)
