@@ -310,7 +310,7 @@ def kernel_facts(launch: launching.Launch, target: str) -> dict[str, Any]:
         "num_stages": metadata.num_stages,
         **resources.usage(cubin),
         "shared": metadata.shared,
-        "stages": {stage: f"{folder}/{metadata.name[:150]}.{stage}" for stage in warm.STAGES},
+        "stages": {file.suffix[1:]: f"{folder}/{file.name}" for file in warm.stages_of(cubin.with_suffix(".json"))},
     }
 
 

@@ -45,14 +45,19 @@ def kernel_files(cache: Path, folders: Iterable[str]) -> Iterator[Path]:
     """Yields the files to keep of every complete kernel in `folders` below the folder `cache`, sorted."""
     for folder in sorted(set(folders)):
         for metadata in sorted((cache / folder).glob("*.json")):
-            files = [metadata, *(metadata.with_suffix(f".{stage}") for stage in STAGES)]
-            if not metadata.name.startswith(GROUP) and all(file.is_file() for file in files):
+            files = [metadata, *stages_of(metadata)]
+            if not metadata.name.startswith(GROUP) and files[-1].suffix == ".cubin":
                 yield from sorted(files)
 
 
 def launcher_files(cache: Path, folders: Iterable[str]) -> list[Path]:
     """Returns the files of the launchers in `folders` below the folder `cache`, sorted."""
     return [file for folder in sorted(set(folders)) for file in sorted((cache / folder).glob("*.so"))]
+
+
+def stages_of(metadata: Path) -> list[Path]:
+    """Returns the files beside Triton's `metadata` that hold the kernel, in the order in which they were made. Gluon's first is ttgir."""
+    return [file for stage in STAGES if (file := metadata.with_suffix(f".{stage}")).is_file()]
 
 
 def without_installation(metadata: bytes) -> bytes:
@@ -79,7 +84,7 @@ def write_groups(folder: Path) -> None:
     """Writes the group file of each kernel in `folder`: the absolute path of each of its files."""
     for metadata in folder.glob("*.json"):
         if not metadata.name.startswith(GROUP):
-            files = [metadata, *(metadata.with_suffix(f".{stage}") for stage in STAGES)]
+            files = [metadata, *stages_of(metadata)]
             paths = {file.name: str(file.resolve()) for file in files if file.is_file()}
             (folder / f"{GROUP}{metadata.name}").write_text(json.dumps({"child_paths": paths}))
 

@@ -184,7 +184,10 @@ pub fn ir(common: &Common, target: &str, stage: &str, kernel: Option<&str>, kern
             continue;
         }
         shown.push(name);
-        let member = row["stages"][stage].as_str().unwrap_or_default();
+        let Some(member) = row["stages"][stage].as_str() else {
+            context::say(&format!("{name} has no {stage}: Gluon kernels begin with ttgir"));
+            continue;
+        };
         let bytes = member_of(&archive, member).context("cannot read the compiled kernels")?;
         print_stage(row, stage, &bytes);
     }

@@ -265,6 +265,36 @@ def test_resources_name_stages_that_the_archive_holds(workspace: Workspace) -> N
     assert not [name for name in members if "__grp__" in name]
 
 
+GLUON = """import torch
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+
+
+@gluon.jit
+def add_kernel(x_ptr, out_ptr, N, BLOCK: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])
+    offsets = gl.program_id(0) * BLOCK + gl.arange(0, BLOCK, layout=layout)
+    gl.store(out_ptr + offsets, gl.load(x_ptr + offsets, mask=offsets < N) + 1.0, mask=offsets < N)
+
+
+def triton_op(x):
+    out = torch.empty_like(x)
+    if x.numel():
+        add_kernel[(x.numel() // 128 + 1,)](x, out, x.numel(), BLOCK=128, num_warps=4)
+    return out
+"""
+
+
+def test_kernels_in_gluon_travel_though_they_have_no_first_stage(workspace: Workspace) -> None:
+    first, scratch = workspace.compile(GLUON)
+    assert {tuple(one["stages"]) for one in first["documents"]["resources"]["kernels"]} == {
+        ("ttgir", "llir", "ptx", "cubin")
+    }
+    second, _ = workspace.compile(GLUON, warm=[str(scratch / "triton.tar.gz")])
+    assert first["documents"]["triton_cache"]["misses"] != []
+    assert second["documents"]["triton_cache"]["misses"] == []
+
+
 def test_two_compiles_write_the_same_archive(workspace: Workspace) -> None:
     first, second = (workspace.compile(TUNED)[1] / "triton.tar.gz" for _ in range(2))
     assert first.read_bytes() == second.read_bytes()
