@@ -1,0 +1,203 @@
+"""Measures t2t on generated workspaces of many ops, whose actions are trivial, against ninja and make on the same graph in one run.
+
+The binary is the one that ships. `--python` is an interpreter that speaks the worker's protocol and answers at once, so that probing, harness,
+templates, records and logs cost what they cost. Each op has four kernel files of about 2 KB. Per size it prints the median of a no-op build, its
+peak memory, and the time from one edited kernel to the first action started; for the peers their no-op. Figures of one run are comparable
+with each other only.
+
+    python benches/scale.py [--t2t PATH] [--ops 10 1000 10000] [--runs N] [--keep FOLDER] [--out FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SERVER = ROOT / "tests/it/fake_python/server.py"
+ANALYSIS = ROOT / "tests/it/samples/analysis.json"
+INTERPRETER = """#!/usr/bin/env -S python3 -IS
+import json, sys, types
+from pathlib import Path
+
+server = types.ModuleType("server")
+server.__file__ = __file__
+sys.modules["server"] = server
+exec(compile(Path("{server}").read_text(), "{server}", "exec"), server.__dict__)
+analysis = json.loads(Path("{analysis}").read_text())
+server.ANSWERS["analyze:analyze"] = lambda call: server.passed({{"analysis": analysis}})
+server.note = lambda line: None
+server.main()
+"""
+"""The tests' interpreter, with an analysis that the log template can show, and no log of its own."""
+VARIANTS = ("v1_baseline", "v2_tiling", "v3_coalesced", "v4_optimized")
+LINES = 30
+"""Lines of a kernel file that make it about 2 KB."""
+
+
+def main() -> None:
+    """Generates each workspace, measures, and prints a line of figures a size."""
+    arguments = parse()
+    kept = arguments.keep
+    with tempfile.TemporaryDirectory() as temporary:
+        base = Path(kept or temporary)
+        rows = [measure(arguments, base / str(count), count) for count in arguments.ops]
+    if arguments.out:
+        Path(arguments.out).write_text(json.dumps(rows, indent=2) + "\n")
+    for row in rows:
+        print("  ".join(f"{name} {value}" for name, value in row.items()))
+
+
+def parse() -> argparse.Namespace:
+    """Returns the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--t2t", default=str(ROOT / ".venv/bin/t2t"), help="the release binary")
+    parser.add_argument("--ops", type=int, nargs="+", default=[10, 1000, 10000], help="how many ops each workspace has")
+    parser.add_argument("--runs", type=int, default=21, help="runs of each no-op")
+    parser.add_argument("--keep", help="a folder in which the workspaces are kept, and found again")
+    parser.add_argument("--out", help="a JSON file for the figures")
+    return parser.parse_args()
+
+
+def measure(arguments: argparse.Namespace, folder: Path, count: int) -> dict[str, object]:
+    """Returns the figures of one size, times in ms and memory in MB."""
+    workspace, twin = folder / "t2t", folder / "peers"
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(folder),
+        "T2T_PYTHON": str(folder / "environment/bin/python"),
+    }
+    row: dict[str, object] = {"ops": count}
+    if not (workspace / "ops.yaml").exists():
+        generate(workspace, folder / "environment", count)
+        write_peers(twin, workspace, count)
+    build = [arguments.t2t, "build", "-q"]
+    started = time.perf_counter()
+    subprocess.run(build, cwd=workspace, env=environment, check=True, stdout=subprocess.DEVNULL)
+    row["t2t first (s)"] = round(time.perf_counter() - started, 2)
+    commands = {"t2t": (build, workspace, environment)}
+    for name, command in (("ninja", ["ninja", "--quiet"]), ("make", ["make", "-s"])):
+        if shutil.which(name):
+            subprocess.run(command, cwd=twin, check=True, stdout=subprocess.DEVNULL)
+            commands[name] = (command, twin, {"PATH": os.environ["PATH"]})
+    row |= no_ops(commands, arguments.runs)
+    row["edit, first action (ms)"] = first_action(arguments.t2t, workspace, environment)
+    return row
+
+
+def generate(workspace: Path, environment: Path, count: int) -> None:
+    """Writes a workspace of `count` ops and the environment of the interpreter that answers for it."""
+    chance = random.Random(7)
+    workspace.mkdir(parents=True)
+    lines = ["version: 1", "defaults:", f"  variants: [{', '.join(VARIANTS)}]", "  dtypes: [float32]", "ops:"]
+    for number in range(count):
+        name = f"op{number:05d}"
+        lines += [f"  {name}:", "    torch: softmax", "    inputs: {input: [M, N]}", "    kwargs: {dim: -1}"]
+        (workspace / "kernels" / name).mkdir(parents=True)
+        for variant in VARIANTS:
+            (workspace / "kernels" / name / f"{variant}.py").write_text(kernel(name, variant, chance))
+    (workspace / "ops.yaml").write_text("\n".join(lines) + "\n")
+    (environment / "bin").mkdir(parents=True)
+    (environment / "bin/python").write_text(INTERPRETER.format(server=SERVER, analysis=ANALYSIS))
+    (environment / "bin/python").chmod(0o755)
+    (environment / "site-packages").mkdir()
+    (environment / "site-packages/versions.json").write_text(json.dumps({"torch": "2.11.0", "triton": "3.6.0"}))
+
+
+def kernel(name: str, variant: str, chance: random.Random) -> str:
+    """Returns a kernel file of about 2 KB."""
+    body = [f"    x{line} = tl.load(x + {chance.randrange(1 << 30)}, mask=i < n)" for line in range(LINES)]
+    return "\n".join(
+        [f'"""{name}, {variant}."""', "import triton", "import triton.language as tl", "", "", "@triton.jit",
+         "def kernel(x, i, n):", *body, "", "", f"def triton_{name}(input):", "    return input", ""]
+    )  # fmt: skip
+
+
+def write_peers(twin: Path, workspace: Path, count: int) -> None:
+    """Writes the same graph for ninja and make: 16 actions an op and a summary, each making a file that says nothing."""
+    twin.mkdir(parents=True)
+    edges: list[tuple[str, list[str]]] = []
+    for number in range(count):
+        name = f"op{number:05d}"
+        edges += edges_of(name, str(workspace / "kernels" / name))
+    edges.append(("out/summary", [f"out/op{number:05d}.log" for number in range(count)]))
+    ninja = ["rule touch", "  command = : > $out"]
+    ninja += [f"build {out}: touch {' '.join(needs)}" for out, needs in edges]
+    (twin / "build.ninja").write_text("\n".join(ninja) + "\n")
+    make = ["MAKEFLAGS += -rR", ".SUFFIXES:", "all: out/summary"]
+    make += [f"{out}: {' '.join(needs)}\n\t: > $@" for out, needs in edges]
+    (twin / "Makefile").write_text("\n".join(make) + "\n")
+    (twin / "out").mkdir()
+
+
+def edges_of(name: str, kernels: str) -> list[tuple[str, list[str]]]:
+    """Returns the 16 actions of an op: what each makes and what it needs."""
+    out = f"out/{name}"
+    edges = [(f"{out}.analyze", [str(ROOT / "Cargo.toml")])]
+    for variant in VARIANTS:
+        edges.append((f"{out}.{variant}.compile", [f"{kernels}/{variant}.py", f"{out}.analyze"]))
+        edges.append((f"{out}.{variant}.check", [f"{out}.{variant}.compile"]))
+        edges.append((f"{out}.{variant}.bench", [f"{out}.{variant}.check"]))
+    edges.append((f"{out}.baseline", [f"{out}.analyze"]))
+    edges.append((f"{out}.select", [f"{out}.baseline", *(f"{out}.{variant}.bench" for variant in VARIANTS)]))
+    edges.append((f"{out}.log", [f"{out}.select"]))
+    return edges
+
+
+def no_ops(commands: Mapping[str, tuple[list[str], Path, dict[str, str]]], runs: int) -> dict[str, object]:
+    """Returns the median time and the peak memory of each command, run in turns."""
+    times: dict[str, list[float]] = {name: [] for name in commands}
+    memory: dict[str, float] = {}
+    for _ in range(runs):
+        for name, (command, folder, environment) in commands.items():
+            begun = time.perf_counter()
+            subprocess.run(command, cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
+            times[name].append((time.perf_counter() - begun) * 1000)
+    if timer := shutil.which("time"):
+        memory = {name: peak(timer, *command) for name, command in commands.items()}
+    row: dict[str, object] = {f"{name} no-op (ms)": round(statistics.median(of), 2) for name, of in times.items()}
+    return row | {f"{name} (MB)": round(of, 1) for name, of in memory.items()}
+
+
+def peak(timer: str, command: list[str], folder: Path, environment: dict[str, str]) -> float:
+    """Returns the peak memory of one run in MB. GNU time starts it: a process counts what the one that started it held."""
+    told = subprocess.run(
+        [timer, "-f", "%M", *command], cwd=folder, env=environment, check=True, text=True, stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )  # fmt: skip
+    return int(told.stderr.split()[-1]) / 1024
+
+
+def first_action(t2t: str, workspace: Path, environment: dict[str, str]) -> float:
+    """Returns the median time, in ms, from the start of t2t to its first line about an action, after one kernel was edited."""
+    name = sorted(path.name for path in (workspace / "kernels").iterdir())[-1]
+    file = workspace / "kernels" / name / "v2_tiling.py"
+    text, taken = file.read_text(), []
+    for number in range(5):
+        file.write_text(f"{text}\nEDIT = {time.time_ns()}{number}\n")
+        begun = time.perf_counter()
+        with subprocess.Popen(
+            [t2t, "build"], cwd=workspace, env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
+        ) as process:
+            assert process.stderr is not None
+            for line in process.stderr:
+                if name.encode() in line:
+                    taken.append((time.perf_counter() - begun) * 1000)
+                    break
+            process.stderr.read()
+    file.write_text(text)
+    subprocess.run([t2t, "build", "-q"], cwd=workspace, env=environment, check=True, stdout=subprocess.DEVNULL)
+    return round(statistics.median(taken), 2)
+
+
+if __name__ == "__main__":
+    main()
