@@ -4,9 +4,9 @@ For each op: its declared sizes, and for the ops of TABLE further sizes and dtyp
 parallel processes, tuned, and timed in turns with torch by the harness's own bench (docs/measuring.md): medians and means of the runs, their ratio
 with its 95 % bootstrap interval, percent of a copy of 1 GiB measured in this run, TFLOP/s, and the error against float64 beside torch's own.
 
-    python benches/kernels.py [WORKSPACE] [--op OP]... [--variant OP=NAME]... [--runs N] [--out FILE]
-    python benches/kernels.py --compile DIR --target nvidia-h200 [WORKSPACE] ...     compiles alone, on any machine, into DIR
-    python benches/kernels.py --compiled DIR [WORKSPACE] ...                         takes what was compiled there
+    python benches/worth.py [WORKSPACE] [--op OP]... [--variant OP=NAME]... [--runs N] [--out FILE]
+    python benches/worth.py --compile DIR --target nvidia-h200 [WORKSPACE] ...     compiles alone, on any machine, into DIR
+    python benches/worth.py --compiled DIR [WORKSPACE] ...                         takes what was compiled there
 
 Needs t2t ($T2T_BIN, or `t2t` on the path), torch and Triton. Prints a table in Markdown; --out writes it, or with a name that ends in .json the figures.
 Exit code 1 where a goal that is to be reached was not.
@@ -26,7 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,7 +97,7 @@ def main() -> None:
         if arguments.compile:
             return
         found: dict[str, Any] = {"device": target["id"], "runs": arguments.runs, "rows": []}
-        found["copy_gb_s"] = work.ask("kernels.copy_rate", {"scratch": work.scratch("copy")})
+        found["copy_gb_s"] = work.ask(copy_rate, {"scratch": work.scratch("copy")})
         for subject in subjects:
             found["rows"] += measured(work, subject, compiled / f"{subject.name}", arguments.runs, found["copy_gb_s"])
             say(begun, subject.name)
@@ -210,8 +210,8 @@ class Work:
             "warm": [],
         }
 
-    def ask(self, function: str, request: Mapping[str, Any]) -> Any:
-        """Returns what a function of the harness, or of this file, returns for the request. Raises RuntimeError where it raises."""
+    def ask(self, function: str | Callable[[dict[str, Any]], Any], request: Mapping[str, Any]) -> Any:
+        """Returns what a function of this file, or one that is named of the harness, returns. Raises RuntimeError where it raises."""
         receiver, sender = self.context.Pipe(duplex=False)
         process = self.context.Process(target=answer, args=(sender, function, dict(request)))
         process.start()
@@ -222,21 +222,22 @@ class Work:
             is_good, reply = False, "the process died"
         process.join()
         if not is_good:
-            raise RuntimeError(f"{function}: {reply}")
+            raise RuntimeError(f"{getattr(function, '__name__', function)}: {reply}")
         return reply
 
 
-def answer(sender: Any, function: str, request: dict[str, Any]) -> None:
-    """Calls the function in a child and sends what it returns."""
+def answer(sender: Any, function: str | Callable[[dict[str, Any]], Any], request: dict[str, Any]) -> None:
+    """Calls the function in a child and sends what it returns. The child has this file as its main module, whose functions it needs no name for."""
+    # This file's folder may be on the path; the workspace's packages are found by the harness, whatever lies there.
     sys.path.insert(0, HARNESS)
     os.environ["TRITON_CACHE_DIR"] = str(Path(request["scratch"]) / "triton")
     os.environ["TRITON_DISABLE_LINE_INFO"] = "1"
     os.chdir(request["scratch"])
-    module, _, name = function.rpartition(".")
     try:
-        home = importlib.import_module(module if module == "kernels" else f"t2t_harness.{module}")
-        reply = globals()[name](request) if module == "kernels" else getattr(home, name)(request)
-        sender.send((True, reply))
+        if isinstance(function, str):
+            module, _, name = function.rpartition(".")
+            function = getattr(importlib.import_module(f"t2t_harness.{module}"), name)
+        sender.send((True, function(request)))
     except Exception as error:
         sender.send((False, f"{type(error).__name__}: {error}"))
     sender.close()
@@ -249,7 +250,7 @@ def compile_all(work: Work, subjects: list[Subject], into: Path) -> None:
     def one(subject: Subject, size: str) -> None:
         scratch = work.scratch(f"compile-{subject.name}-{size}")
         request = work.request(subject, "compile", scratch, 1, {size: subject.sizes()[size]})
-        reply = work.ask("kernels.compile_measured", request)
+        reply = work.ask(compile_measured, request)
         if reply["outcome"] != "passed":
             raise RuntimeError(f"{subject.name}: {reply['documents']['failure']['message']}")
         home = into / subject.name
@@ -297,7 +298,7 @@ def measured(work: Work, subject: Subject, archives: Path, runs: int, copy: floa
         )
         if told["outcome"] != "passed":
             return [{**head, "size": "", "failed": told["documents"]["failure"]["message"], "reached": False}]
-        facts = work.ask("kernels.facts_of", {**request, "tune": tuned["documents"]["tune"]})
+        facts = work.ask(facts_of, {**request, "tune": tuned["documents"]["tune"]})
     except RuntimeError as error:
         return [{**head, "size": "", "failed": str(error), "reached": False}]
     return [
