@@ -3,14 +3,18 @@
 Each process imports torch, triton and the op's variants, compares each variant with torch once a size, and times both in turns by
 `triton.testing.do_bench(warmup=25, rep=100)`, ten times a size; then eager torch and torch.compile in turns. Triton compiles and autotunes when a
 kernel is first called. All caches are empty. What is measured of that: the wall time, and how much of it lies inside timing (of the
-protocol, and of Triton's autotuner, its compilations not counted). The rest is overhead.
+protocol, and of Triton's autotuner, its compilations not counted). The rest is overhead; it is told apart by what the process was doing.
+
+What is compared with torch is by default what the published way compares: the op's sizes, in its first dtype, at 1e-5. With `--cases all` it is
+what t2t judges, on the same inputs: declared and edge cases and the op's own, in all dtypes, with their tolerances. Then both do the same job.
 
     python benches/sequential.py [WORKSPACE] [--op OP]... [--runs N] [--out FILE]       the published way alone
     python benches/sequential.py [WORKSPACE] [--op OP]... --against [--out FILE]        and `t2t build` from an empty cache after it
     python benches/sequential.py [WORKSPACE] [--op OP]... --only-t2t [--out FILE]       `t2t build` alone
     python benches/sequential.py --sum FILE FILE...                                     the table of several such files: a run split by op
 
-Needs a CUDA device, and t2t: $T2T_BIN, or `t2t` on the path. Prints a table; --out keeps all figures as JSON.
+Needs a CUDA device, and t2t: $T2T_BIN, or `t2t` on the path. Says what each op took as soon as it is done, and then prints a table; --out keeps all
+figures as JSON, written anew after each op: a run that is killed leaves those of the ops that it finished.
 """
 
 from __future__ import annotations
@@ -26,10 +30,18 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 STARTED = time.perf_counter()
+HERE = Path(__file__).resolve().parent
+HARNESS = os.environ.get("T2T_HARNESS") or str(HERE.parent / "python")
+DEVICE = "cuda"
+COMPARED = {
+    "published": "compared with torch are the sizes alone",
+    "all": "compared with torch are all cases that t2t judges",
+}
 SAMPLED_EVERY = 0.1
 """Seconds between two looks at the device's utilization."""
 
@@ -38,24 +50,38 @@ def main() -> None:
     """Runs what was asked for and prints the table."""
     arguments = parse()
     if arguments.child:
-        child(json.loads(Path(arguments.child).read_text()), Path(arguments.out), arguments.runs)
+        child(json.loads(Path(arguments.child).read_text()), Path(arguments.workspace), arguments)
         return
     if arguments.sum:
         print(table(joined([json.loads(Path(name).read_text()) for name in arguments.sum])))
         return
     workspace = Path(arguments.workspace).resolve()
-    found: dict[str, Any] = {"device": device_name(), "ops": {}, "t2t": None}
+    found: dict[str, Any] = {"device": device_name(), "cases": arguments.cases, "ops": {}, "t2t": None}
     with tempfile.TemporaryDirectory() as folder:
         if not arguments.only_t2t:
             for declared in declarations(workspace, arguments.op):
                 name = declared["op"]["name"]
                 found["ops"][name] = one_op(declared, workspace, Path(folder), arguments)
-                print(f"{name}: {found['ops'][name]['wall_s']:.1f} s", file=sys.stderr, flush=True)
+                print(told(name, found["ops"][name]), file=sys.stderr, flush=True)
+                keep(found, arguments.out)
         if arguments.against or arguments.only_t2t:
             found["t2t"] = by_t2t(workspace, arguments.op, Path(folder), arguments.keep)
-    if arguments.out:
-        Path(arguments.out).write_text(json.dumps(found, indent=1) + "\n")
+    keep(found, arguments.out)
     print(table(found))
+
+
+def keep(found: dict[str, Any], out: str | None) -> None:
+    """Writes the figures so far, if they are to be kept; whoever is killed here leaves the file whole."""
+    if out:
+        beside = Path(f"{out}.new")
+        beside.write_text(json.dumps(found, indent=1) + "\n")
+        beside.replace(out)
+
+
+def told(name: str, one: dict[str, Any]) -> str:
+    """Returns what an op took, on one line."""
+    parts = ", ".join(f"{part} {seconds:.1f} s" for part, seconds in parts_of(one).items())
+    return f"{name}: {one['wall_s']:.1f} s ({parts})"
 
 
 def parse() -> argparse.Namespace:
@@ -64,6 +90,12 @@ def parse() -> argparse.Namespace:
     parser.add_argument("workspace", nargs="?", default=".", help="the folder with ops.yaml")
     parser.add_argument("--op", action="append", default=[], help="only this op; may be given several times")
     parser.add_argument("--runs", type=int, default=None, help="runs a size, in place of those that ops.yaml declares")
+    parser.add_argument(
+        "--cases",
+        choices=("published", "all"),
+        default="published",
+        help="what is compared with torch: the sizes (published), or all that t2t judges",
+    )
     parser.add_argument("--out", help="where the figures are kept, as JSON")
     parser.add_argument("--against", action="store_true", help="run `t2t build` from an empty cache afterwards")
     parser.add_argument("--only-t2t", action="store_true", help="run `t2t build` from an empty cache alone")
@@ -110,9 +142,9 @@ def one_op(declared: dict[str, Any], workspace: Path, folder: Path, arguments: a
         "TRITON_CACHE_DIR": str(home / "triton"),
         "TORCHINDUCTOR_CACHE_DIR": str(home / "inductor"),
         "CUDA_CACHE_PATH": str(home / "cuda"),
-        "PYTHONPATH": os.pathsep.join([str(workspace), os.environ.get("PYTHONPATH", "")]),
     }
-    command = [sys.executable, __file__, "--child", str(home / "op.json"), "--out", str(home / "out.json")]
+    command = [sys.executable, __file__, str(workspace), "--child", str(home / "op.json"), "--cases", arguments.cases]
+    command += ["--out", str(home / "out.json")]
     command += [] if arguments.runs is None else ["--runs", str(arguments.runs)]
     with Utilization() as busy:
         begun = time.perf_counter()
@@ -125,27 +157,22 @@ def one_op(declared: dict[str, Any], workspace: Path, folder: Path, arguments: a
 
 
 class Spent:
-    """Seconds inside `do_bench`: the protocol's, and the autotuner's, the first call of each not counted, which may compile."""
+    """Where the seconds of this process went: inside `do_bench` for the protocol and for the autotuner, the first call of each not counted, which
+    may compile; inside Triton's compiler, for the autotuner and else; and inside what `part` names, less what of that is one of the others."""
 
     def __init__(self) -> None:
+        import triton.compiler
         from triton import testing
         from triton.runtime import autotuner
 
-        self.protocol = self.autotune = 0.0
+        self.seconds: dict[str, float] = {}
         self.is_tuning = False
-        inner, run = testing.do_bench, autotuner.Autotuner.run
+        measure, run, compile_ = testing.do_bench, autotuner.Autotuner.run, triton.compiler.compile
 
         def do_bench(fn: Callable[[], Any], *args: Any, **kwargs: Any) -> Any:
             fn()
-            begun = time.perf_counter()
-            try:
-                return inner(fn, *args, **kwargs)
-            finally:
-                spent = time.perf_counter() - begun
-                if self.is_tuning:
-                    self.autotune += spent
-                else:
-                    self.protocol += spent
+            with self.part("autotune" if self.is_tuning else "protocol"):
+                return measure(fn, *args, **kwargs)
 
         def tuned(tuner: Any, *args: Any, **kwargs: Any) -> Any:
             before, self.is_tuning = self.is_tuning, True
@@ -154,19 +181,35 @@ class Spent:
             finally:
                 self.is_tuning = before
 
-        testing.do_bench, autotuner.Autotuner.run = do_bench, tuned
+        def compiled(*args: Any, **kwargs: Any) -> Any:
+            with self.part("autotune's compilations" if self.is_tuning else "compilations"):
+                return compile_(*args, **kwargs)
+
+        testing.do_bench, autotuner.Autotuner.run, triton.compiler.compile = do_bench, tuned, compiled
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """Counts what runs inside as `name`, but for what is counted as another part meanwhile."""
+        begun, before = time.perf_counter(), sum(self.seconds.values())
+        try:
+            yield
+        finally:
+            inner = sum(self.seconds.values()) - before
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begun - inner
 
 
-def child(declared: dict[str, Any], out: Path, runs: int | None) -> None:
+def child(declared: dict[str, Any], workspace: Path, arguments: argparse.Namespace) -> None:
     """Checks and measures one op in this process, and writes the figures."""
+    # The workspace's modules come first, and this file's folder is no place for any.
+    sys.path[:] = [str(workspace), *(place for place in sys.path if Path(place).resolve() != HERE), HARNESS]
     import torch
     from triton import testing
 
-    spent, op = Spent(), declared["op"]
-    protocol = declared["protocol"] | ({} if runs is None else {"runs": runs})
+    op, spent = declared["op"], Spent()
+    protocol = declared["protocol"] | ({} if arguments.runs is None else {"runs": arguments.runs})
     reference = function_of(op["torch"])
     wrappers = {one["name"]: wrapper_of(one) for one in declared["variants"]}
-    dtype = getattr(torch, op["dtypes"][0])
+    spent.seconds["import"] = time.perf_counter() - STARTED
     checks: dict[str, dict[str, bool]] = {}
     figures: dict[str, dict[str, Any]] = {}
 
@@ -177,27 +220,100 @@ def child(declared: dict[str, Any], out: Path, runs: int | None) -> None:
         rows = [{name: mean(call) for name, call in calls.items()} for _ in range(protocol["runs"])]
         return {name: [row[name] for row in rows] for name in calls}
 
-    cases = list(cases_of(op, dtype))
+    def calls_of(name: str, function: Callable[..., Any], *given: dict[str, Any]) -> dict[str, Callable[[], Any]]:
+        return {name: bound(function, *given), "torch": bound(reference, *given)}
+
+    sizes = list(sizes_of(op, getattr(torch, op["dtypes"][0])))
     for name, wrapper in wrappers.items():
         checks[name], figures[name] = {}, {}
-        for size, inputs, kwargs in cases:
-            calls = {"variant": bound(wrapper, inputs, kwargs), "torch": bound(reference, inputs, kwargs)}
-            checks[name][size] = torch.allclose(calls["variant"](), calls["torch"](), atol=1e-5, rtol=1e-5)
+        if arguments.cases == "all":
+            with spent.part("check"):
+                checks[name] = judged(op, wrapper, workspace, arguments.out)
+        for size, inputs, kwargs in sizes:
+            calls = calls_of("variant", wrapper, inputs, kwargs)
+            if arguments.cases == "published":
+                with spent.part("check"):
+                    checks[name][size] = torch.allclose(calls["variant"](), calls["torch"](), atol=1e-5, rtol=1e-5)
             figures[name][size] = in_turns(calls)
     figures["torch.compile"] = {}
-    for size, inputs, kwargs in cases if "torch.compile" in declared["baselines"] else []:
-        torch._dynamo.reset()
-        compiled = torch.compile(reference, dynamic=False)
-        calls = {"torch.compile": bound(compiled, inputs, kwargs), "torch": bound(reference, inputs, kwargs)}
+    for size, inputs, kwargs in sizes if "torch.compile" in declared["baselines"] else []:
+        with spent.part("torch.compile"):
+            torch._dynamo.reset()
+            calls = calls_of("torch.compile", torch.compile(reference, dynamic=False), inputs, kwargs)
+            calls["torch.compile"]()
         figures["torch.compile"][size] = in_turns(calls)
     found = {
-        "protocol_s": spent.protocol,
-        "autotune_s": spent.autotune,
+        "protocol_s": spent.seconds.pop("protocol", 0.0),
+        "autotune_s": spent.seconds.pop("autotune", 0.0),
+        "parts_s": spent.seconds,
         "inside_s": time.perf_counter() - STARTED,
         "allclose": checks,
         "figures": figures,
     }
-    out.write_text(json.dumps(found))
+    Path(arguments.out).write_text(json.dumps(found))
+
+
+def judged(op: dict[str, Any], wrapper: Callable[..., Any], workspace: Path, out: str) -> dict[str, bool]:
+    """Returns by case whether the wrapper returns what torch does, for all cases that t2t judges but those that torch refuses."""
+    from triton.runtime import jit
+
+    from t2t_harness import cases, inputs, launching, prepare
+
+    scratch, finders = Path(out).parent, list(sys.meta_path)
+    (scratch / "inputs").mkdir(exist_ok=True)
+    hooks = prepare.hook_cases(op, str(workspace), scratch) if op["cases"] else []
+    # Reading cases.py forbids the import of variants.
+    sys.meta_path[:] = finders
+    limit, constants, run = cases.limit_of("cuda"), {}, jit.JITFunction.run
+
+    def noted(kernel: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        for name, value in launching.constants_of(kernel, args, kwargs).items():
+            constants.setdefault(name, value)
+        return run(kernel, *args, grid=grid, warmup=warmup, **kwargs)
+
+    found: dict[str, bool] = {}
+    listed = list(cases.unique([*cases.declared_cases(op), *cases.fixed_edges(op, limit), *hooks]))
+    jit.JITFunction.run = noted
+    for case in listed:
+        given = inputs.inputs_of(op, case, DEVICE, scratch)
+        is_close = agrees(op, case, wrapper, given)
+        if is_close is not None:
+            found[case.name] = is_close
+        if jit.JITFunction.run is noted and constants:
+            # The blocks of the first launch decide the edge cases around them.
+            jit.JITFunction.run = run
+            listed += [one for one in cases.length_edges(op, constants, limit) if one not in listed]
+    jit.JITFunction.run = run
+    return found
+
+
+def agrees(op: dict[str, Any], case: Any, wrapper: Callable[..., Any], given: dict[str, Any]) -> bool | None:
+    """Returns whether the wrapper's results are allclose to torch's, NaN where torch has NaN; None where torch refuses the case."""
+    import torch
+
+    from t2t_harness import inputs, oracle
+
+    def several(results: Any) -> list[Any]:
+        return list(results) if isinstance(results, (tuple, list)) else [results]
+
+    try:
+        theirs = oracle.copies(given) if op["mutates"] else given
+        right = several(inputs.call_torch(op, theirs, inputs.kwargs_of(op, case)))
+    except Exception:
+        return None
+    args, kwargs = inputs.call_arguments(wrapper, op, case, given)
+    try:
+        left = several(wrapper(*args, **kwargs))
+    except Exception as error:
+        print(f"{op['name']}, {case.name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        return False
+    atol, rtol = op["tolerances"].get(case.dtype, (1e-5, 1e-5))
+    return len(left) == len(right) and all(
+        own.shape == wanted.shape
+        and own.dtype == wanted.dtype
+        and torch.allclose(own, wanted, atol=atol, rtol=rtol, equal_nan=True)
+        for own, wanted in zip(left, right, strict=True)
+    )
 
 
 def bound(function: Callable[..., Any], inputs: dict[str, Any], kwargs: dict[str, Any]) -> Callable[[], Any]:
@@ -221,7 +337,7 @@ def wrapper_of(variant: dict[str, Any]) -> Callable[..., Any]:
     return getattr(module, variant["entry"])  # type: ignore[no-any-return]
 
 
-def cases_of(op: dict[str, Any], dtype: Any) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
+def sizes_of(op: dict[str, Any], dtype: Any) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
     """Yields size, inputs and keyword arguments of each size, the inputs random as declared."""
     import torch
 
@@ -243,10 +359,10 @@ def cases_of(op: dict[str, Any], dtype: Any) -> Iterator[tuple[str, dict[str, An
 def random(torch: Any, shape: list[int], dtype: Any, init: dict[str, Any], value: Callable[[Any], Any]) -> Any:
     """Returns a tensor on the device, filled as `init` says."""
     if init["kind"] == "randint":
-        return torch.randint(value(init["low"]), value(init["high"]), shape, device="cuda", dtype=dtype)
+        return torch.randint(value(init["low"]), value(init["high"]), shape, device=DEVICE, dtype=dtype)
     if init["kind"] in ("constant", "ones"):
-        return torch.full(shape, value(init.get("value", 1)), device="cuda", dtype=dtype)
-    made = torch.empty(shape, device="cuda", dtype=torch.float32)
+        return torch.full(shape, value(init.get("value", 1)), device=DEVICE, dtype=dtype)
+    made = torch.empty(shape, device=DEVICE, dtype=torch.float32)
     if init["kind"] == "uniform":
         return made.uniform_(value(init["low"]), value(init["high"])).to(dtype)
     return made.normal_(value(init["mean"]), value(init["std"])).to(dtype)
@@ -362,7 +478,7 @@ def looking() -> Callable[[], int] | None:
 
 def joined(files: list[dict[str, Any]]) -> dict[str, Any]:
     """Returns the figures of several files as one; those of t2t are summed up."""
-    found: dict[str, Any] = {"device": files[0]["device"], "ops": {}, "t2t": None}
+    found: dict[str, Any] = {"device": files[0]["device"], "cases": files[0].get("cases"), "ops": {}, "t2t": None}
     for one in files:
         found["ops"] |= one["ops"]
         if one["t2t"] and found["t2t"] is None:
@@ -380,7 +496,7 @@ def table(found: dict[str, Any]) -> str:
         for name, one in found["ops"].items()
     ]
     lines = [
-        f"{found['device']}; times in seconds; `timing` lies inside do_bench, the autotuner's too",
+        f"{found['device']}; times in seconds; `timing` lies inside do_bench, the autotuner's too; {COMPARED[found.get('cases') or 'published']}",
         "",
         "| who | wall | timing | overhead | timing / wall | driver's utilization |",
         "| --- | --- | --- | --- | --- | --- |",
@@ -400,6 +516,8 @@ def table(found: dict[str, Any]) -> str:
     if ours and rows:
         theirs, own = wall - timing, ours["wall_s"] - ours["timing_s"] / max(ours["devices"], 1)
         lines.append(f"wall: {wall / ours['wall_s']:.2f} times t2t's; overhead: {theirs / own:.2f} times t2t's")
+    if any("parts_s" in one for one in found["ops"].values()):
+        lines += ["", *parts_table(found["ops"])]
     failed = [
         f"{op}/{name} at {size}"
         for op, one in found["ops"].items()
@@ -408,8 +526,28 @@ def table(found: dict[str, Any]) -> str:
         if not is_close
     ]
     if failed:
-        lines.append(f"not allclose at 1e-5, measured all the same: {', '.join(failed)}")
+        lines.append(f"not allclose, measured all the same: {', '.join(failed)}")
     return "\n".join(lines)
+
+
+PARTS = ("import", "check", "compilations", "autotune's compilations", "torch.compile", "autotune", "protocol", "rest")
+"""What a process of the published way does, in the order of the table."""
+
+
+def parts_of(one: dict[str, Any]) -> dict[str, float]:
+    """Returns the seconds of each of an op's PARTS."""
+    named = {"autotune": one["autotune_s"], "protocol": one["protocol_s"], **one.get("parts_s", {})}
+    named["rest"] = one["wall_s"] - sum(named.values())
+    return {part: named.get(part, 0.0) for part in PARTS}
+
+
+def parts_table(ops: dict[str, dict[str, Any]]) -> list[str]:
+    """Returns the lines of a table that says what the ops' wall time went into."""
+    lines = [f"| op | cases | {' | '.join(PARTS)} |", "| --- | ---: |" + " ---: |" * len(PARTS)]
+    for name, one in ops.items():
+        count = sum(map(len, one["allclose"].values()))
+        lines.append(f"| {name} | {count} | {' | '.join(f'{value:.1f}' for value in parts_of(one).values())} |")
+    return lines
 
 
 def row(who: str, wall: float, timing: float, used: dict[str, Any] | None) -> str:
