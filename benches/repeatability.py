@@ -2,7 +2,7 @@
 
 Compared are the Final and the figure of each size of every variant, of torch and of torch.compile, by op. A figure counts where neither build calls
 it unstable; two figures of it agree if they differ by at most 5 % at the op's largest size and in the Final, and by 10 % at smaller sizes. The chosen
-variant must be the same, or one that the other build says it ties with. Exit code 1 where something that counts does not hold.
+variant must be the same, or one that the other build says it ties with. Exit code 1 where something that counts does not hold, or nothing counts.
 
     python benches/repeatability.py [WORKSPACE] [--op OP]... [--keep DIR] [--out FILE]      builds twice, then compares
     python benches/repeatability.py --once DIR [WORKSPACE] [--op OP]...                     builds once, into DIR; to be compared later
@@ -202,7 +202,7 @@ def compared(first: dict[str, dict[str, Any]], second: dict[str, dict[str, Any]]
         all(row["holds"] or not row["counts"] for row in rows)
         and all(choice["holds"] for choice in choices)
         and not missing
-        and bool(rows)
+        and any(row["counts"] for row in rows)
     )
     return {"rows": rows, "choices": choices, "missing": missing, "holds": holds}
 
