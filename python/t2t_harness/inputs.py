@@ -54,10 +54,10 @@ def inputs_of(
     return {name: laid_out(stored[name], strides[name], device) for name in strides}
 
 
-def fake_inputs(declaration: Mapping[str, Any], case: cases.Case) -> dict[str, torch.Tensor]:
-    """Returns tensors with the shapes, strides, offsets and dtypes of `make_inputs`, without values.
+def unfilled(declaration: Mapping[str, Any], case: cases.Case) -> dict[str, torch.Tensor]:
+    """Returns tensors with the shapes, strides, offsets and dtypes of `make_inputs`, in memory that nobody has written.
 
-    Must be called inside `facade.fake_cuda`, whose tensors they are.
+    They are on torch's default device; inside `facade.fake_cuda` they are its tensors.
     """
     import torch
 
