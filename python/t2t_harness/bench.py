@@ -6,6 +6,7 @@ configuration that the document `tune` names. Timed calls go through Triton alon
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -30,10 +31,12 @@ from t2t_harness import (
 from t2t_harness import clock as clocks
 from t2t_harness import tune as tuning
 
-HOST_CALLS = 100
-"""Calls in a row whose host time is measured: fewer than the device's queue takes."""
+HOST_MS = 20.0
+"""How long the device should work for all the calls whose host time is measured."""
 
 HOST_REPEATS = 5
+MOST_HOST_CALLS, FEWEST_HOST_CALLS = 100, 4
+"""Series of calls whose host time is measured, and how many calls a series may have: fewer than the device's queue takes."""
 
 
 class StrayWork(Exception):
@@ -54,6 +57,8 @@ class Measurement:
     hits: int = 0
     misses: list[str] = field(default_factory=list)
     host_us: float | None = None
+    host_beside: float = math.inf
+    """The device's time in ms of a call at the size where `host_us` was measured."""
 
     @property
     def lane(self) -> str:
@@ -185,10 +190,9 @@ def measure_size(found: Measurement, size: str, case: cases.Case) -> None:
             found.sampled = None
         runs["torch"].add(torch_call)
     if found.lane == "cuda":
-        refuse_stray_work(found, size, call, runs["variant"].facts[-1]["median"])
-    if found.lane == "cuda" and found.host_us is None:
-        with spans.work("cuda"):
-            found.host_us = host_time(found.clock, call)
+        milliseconds = runs["variant"].facts[-1]["median"]
+        refuse_stray_work(found, size, call, milliseconds)
+        measure_host(found, call, milliseconds)
     figures = {who: one.figure() for who, one in runs.items()}
     found.sizes[size] = {"binding": case.binding, "dtype": case.dtype, **figures, "config": config or None}
 
@@ -228,15 +232,28 @@ def first_launch(found: Measurement, args: tuple[Any, ...], kwargs: Mapping[str,
     return {launch.kernel: launch.config for launch in recorder.launches if launch.config is not None}
 
 
-def host_time(clock: clocks.Clock, call: clocks.Call) -> float:
-    """Returns the host's time of one call in µs, the device not waited for: the median of a few series."""
+def measure_host(found: Measurement, call: clocks.Call, milliseconds: float) -> None:
+    """Measures the host's time of a call, unless it was measured at a size where the device takes less for one than here."""
+    if milliseconds < found.host_beside:
+        with spans.work("cuda"):
+            found.host_us = host_time(found.clock, call, milliseconds)
+        found.host_beside = milliseconds
+
+
+def host_time(clock: clocks.Clock, call: clocks.Call, milliseconds: float) -> float:
+    """Returns the host's time of one call in µs, the device not waited for: the median of a few series.
+
+    `milliseconds` is what the device takes for a call. A series has as many calls as let all of them fit in `HOST_MS`, within bounds.
+    """
+    fitting = int(HOST_MS / HOST_REPEATS / max(milliseconds, 1e-6))
+    calls = max(FEWEST_HOST_CALLS, min(MOST_HOST_CALLS, fitting))
     series = []
     for _ in range(HOST_REPEATS):
         clock.synchronize()
         begun = clock.counter()
-        for _ in range(HOST_CALLS):
+        for _ in range(calls):
             call()
-        series.append((clock.counter() - begun) / HOST_CALLS * 1e6)
+        series.append((clock.counter() - begun) / calls * 1e6)
     clock.synchronize()
     return statistics.quantile(series, 0.5)
 

@@ -136,14 +136,15 @@ def _lacks_entry(error: BaseException, request: Mapping[str, Any]) -> bool:
 
 
 def own_operations(declaration: Mapping[str, Any]) -> frozenset[str]:
-    """Returns what watch.own_operations says of the op, on zeros in the form of its first case; nothing where torch
-    refuses."""
-    case = next(iter(cases.declared_cases(declaration)), None)
-    if case is None:
+    """Returns what watch.own_operations says of the op, on zeros in the form of its smallest declared case; nothing where
+    torch refuses."""
+    listed = cases.declared_cases(declaration)
+    if not listed:
         return frozenset()
+    case = min(listed, key=lambda case: cases.elements(declaration, case))
     try:
         # Zeros tell no expected value, and tensors without values would import torch's compiler, which takes seconds.
-        made = {name: value.zero_() for name, value in inputs.make_inputs(declaration, case).items()}
+        made = {name: value.zero_() for name, value in inputs.unfilled(declaration, case).items()}
         kwargs = inputs.kwargs_of(declaration, case)
         return watch.own_operations(lambda: inputs.call_torch(declaration, made, kwargs))
     except Exception:

@@ -158,6 +158,11 @@ def shapes(declaration: Mapping[str, Any], case: Case) -> dict[str, list[int]]:
     return found
 
 
+def elements(declaration: Mapping[str, Any], case: Case) -> int:
+    """Returns the number of elements of all inputs of a declared or edge case."""
+    return sum(map(math.prod, shapes(declaration, case).values()))
+
+
 def _small(declaration: Mapping[str, Any]) -> dict[str, int]:
     """Returns the first non-empty check size, or nothing for an op without dims."""
     sizes = [*declaration["check_sizes"].values(), *declaration["sizes"].values()]

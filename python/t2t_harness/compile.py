@@ -263,7 +263,7 @@ def call(request: Mapping[str, Any], entry: Callable[..., Any], case: cases.Case
 def fake_inputs(request: Mapping[str, Any], case: cases.Case) -> dict[str, Any]:
     """Returns the inputs of any case without their values; of a hook case from what is stored in scratch."""
     if case.file is None:
-        return inputs.fake_inputs(request["op"], case)
+        return inputs.unfilled(request["op"], case)
     import torch
     from safetensors import safe_open
 

@@ -54,10 +54,10 @@ def inputs_of(
     return {name: laid_out(stored[name], strides[name], device) for name in strides}
 
 
-def fake_inputs(declaration: Mapping[str, Any], case: cases.Case) -> dict[str, torch.Tensor]:
-    """Returns tensors with the shapes, strides, offsets and dtypes of `make_inputs`, without values.
+def unfilled(declaration: Mapping[str, Any], case: cases.Case) -> dict[str, torch.Tensor]:
+    """Returns tensors with the shapes, strides, offsets and dtypes of `make_inputs`, in memory that nobody has written.
 
-    Must be called inside `facade.fake_cuda`, whose tensors they are.
+    They are on torch's default device; inside `facade.fake_cuda` they are its tensors.
     """
     import torch
 
@@ -135,10 +135,10 @@ def _drawn(given: Mapping[str, Any], case: cases.Case, shape: Sequence[int], dev
     drawn_in = dtype if dtype.is_complex or dtype is torch.float64 else torch.float32
     if init["kind"] == "normal":
         values = torch.randn(shape, generator=generator, dtype=drawn_in, device=device)
-        return values.mul(init["std"]).add(init["mean"]).to(dtype)
+        return moved(values, init["std"], init["mean"]).to(dtype)
     if init["kind"] == "uniform":
         values = torch.rand(shape, generator=generator, dtype=drawn_in, device=device)
-        return values.mul(init["high"] - init["low"]).add(init["low"]).to(dtype)
+        return moved(values, init["high"] - init["low"], init["low"]).to(dtype)
     if init["kind"] == "randint":
         high = max(init["high"], init["low"] + 1)
         return torch.randint(init["low"], high, list(shape), generator=generator, device=device).to(dtype)
@@ -147,6 +147,12 @@ def _drawn(given: Mapping[str, Any], case: cases.Case, shape: Sequence[int], dev
     if init["kind"] == "ones":
         return torch.ones(list(shape), dtype=dtype, device=device)
     raise ValueError(f"no init is called `{init['kind']}`")
+
+
+def moved(values: torch.Tensor, by: float, to: float) -> torch.Tensor:
+    """Returns `values` times `by` plus `to`, without the operations that would change nothing: a device has to load each."""
+    scaled = values if by == 1 else values.mul(by)
+    return scaled if to == 0 else scaled.add(to)
 
 
 def _with_special(values: torch.Tensor) -> torch.Tensor:

@@ -330,8 +330,8 @@ def mutated(trial: Trial, tensors: dict[str, torch.Tensor], given: Mapping[str, 
         )
         if after.shape != own.shape:
             return Finding("mutated-input", f"input `{name}` has another shape or dtype after the call")
-        wrong = (after != own).any(dim=-1)
-        if bool(wrong.any()):
+        if not after.equal(own):
+            wrong = (after != own).any(dim=-1)
             first = int(wrong.int().argmax())
             index = tolerance.unravel(first, list(before.shape))
             return Finding("mutated-input", f"input `{name}` is changed in {int(wrong.sum())} elements, first {index}")

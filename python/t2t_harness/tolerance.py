@@ -122,7 +122,7 @@ def _floating(rows: Rows, shape: list[int], tolerance: tuple[float, float], *, w
     if whole and (off := _whole(rows, known & finite_plain, max(5 * rtol, 4 * rows.eps))) is not None:
         message = f"relative error of the whole output is {off[0]:.2g}, at most {off[1]:.2g} is allowed"
         return Comparison(False, "mismatch", None, message, bad=0, index=None, got=None, expected=None, **figures)
-    rule = "allclose" if bool(close.all()) else "oracle"
+    rule = "oracle" if bool((~close).any()) else "allclose"
     return Comparison(True, None, rule, None, bad=0, index=None, got=None, expected=None, **figures)
 
 
@@ -182,7 +182,7 @@ def through_tf32(value: torch.Tensor) -> torch.Tensor:
 
     bits = value.contiguous().view(torch.int32)
     rounded = ((bits + 0x1000) & ~0x1FFF).view(torch.float32)
-    return torch.where(value.isfinite(), rounded, value)
+    return torch.where(_finite(value), rounded, value)
 
 
 def asks_beyond_tf32(tolerance: tuple[float, float]) -> bool:
@@ -201,13 +201,14 @@ def unravel(position: int, shape: list[int]) -> list[int]:
 
 
 def _finite(value: torch.Tensor) -> torch.Tensor:
-    """Returns where `value` is neither NaN nor infinite: there it is itself less itself zero."""
-    return (value - value) == 0
+    """Returns where `value` is neither NaN nor infinite: elsewhere it is itself less itself NaN, which equals nothing."""
+    nothing = value - value
+    return nothing == nothing
 
 
 def _alike(one: torch.Tensor, other: torch.Tensor, is_one: torch.Tensor, is_other: torch.Tensor) -> torch.Tensor:
     """Returns where both are finite (`is_one`, `is_other`), both NaN, or the same infinity."""
-    return (is_one & is_other) | (one == other) | ((one != one) & (other != other))
+    return (is_one & is_other) | (one == other) | ~((one == one) | (other == other))
 
 
 def _errors(value: torch.Tensor, oracle: torch.Tensor, where: torch.Tensor) -> torch.Tensor:

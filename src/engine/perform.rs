@@ -37,6 +37,9 @@ const RESERVES: usize = 2;
 /// Functions that time from their beginning to their end, but for what little they do before. A baseline compiles first.
 const TIMED: [&str; 4] = ["bench:bench", "tune:tune", "calibrate:calibrate", "sweep:sweep"];
 
+/// Functions that ask nothing of the device whose slot they are in: waiting for a child that starts it would be in vain.
+const WITHOUT_DEVICE: [&str; 1] = ["prepare:prepare"];
+
 /// What a child on a device is told of children that are ready there: they hold memory of it, and do nothing.
 const READY: &str = "ready";
 
@@ -300,8 +303,9 @@ impl Step<'_> {
         let mut request = self.request(&folder);
         let reserve = self.reserve();
         if let Some(device) = &self.job.device {
-            // Of those that are ready, this child takes one.
-            let left = calls.pool.reserves(self.job.kind, device).saturating_sub(1);
+            // Of those that are ready, this child takes one, unless it needs none.
+            let left =
+                calls.pool.reserves(self.job.kind, device).saturating_sub(usize::from(request.reserve.is_some()));
             request.arguments[READY] = reserve.as_ref().map_or(left, |_| RESERVES).into();
         }
         calls.call(self.job.kind, request, reserve.as_ref().map(|reserve| (reserve, RESERVES)))
@@ -333,7 +337,7 @@ impl Step<'_> {
             limits: self.limits(),
             sandbox: Some(self.sandbox()),
             watch_under: Some(text(&self.job.root)),
-            reserve: self.job.device.clone(),
+            reserve: self.job.device.clone().filter(|_| !WITHOUT_DEVICE.contains(&self.function)),
         }
     }
 

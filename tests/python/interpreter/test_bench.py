@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests" / "python")]
 
 from children import ask
-from t2t_harness import clock, launching, spans, statistics, telemetry, timing, tune
+from t2t_harness import bench, clock, launching, spans, statistics, telemetry, timing, tune
 
 KERNEL = '''"""A kernel."""
 import torch, triton
@@ -111,6 +111,44 @@ def test_a_replaced_clock_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert made.replaced() == []
     monkeypatch.setattr("time.perf_counter", lambda: 0.0)
     assert made.replaced() == ["time.perf_counter"]
+
+
+@pytest.mark.parametrize(("milliseconds", "calls"), [(0.005, 5 * 100), (0.5, 5 * 8), (20.0, 5 * 4)])
+def test_the_host_is_timed_for_a_little_of_the_devices_time(
+    milliseconds: float, calls: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.cuda.synchronize", lambda: None)
+    made: list[int] = []
+    waits: list[int] = []
+    told = clock.Clock(
+        "cuda-events", lambda *_: [], lambda: len(made) * 2e-5, lambda: waits.append(1), lambda calls: None, ()
+    )
+    found = bench.Measurement({}, told, print, timing.Protocol(1, 0, 0), None)
+    bench.measure_host(found, lambda: made.append(1), milliseconds)
+    assert (len(made), len(waits), found.host_us) == (calls, 6, pytest.approx(20.0))
+
+
+def test_the_host_is_timed_where_the_device_takes_least(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.synchronize", lambda: None)
+    seconds = [0.0]
+
+    def spend(microseconds: float) -> None:
+        seconds[0] += microseconds / 1e6
+
+    told = clock.Clock("cuda-events", lambda *_: [], lambda: seconds[0], lambda: None, lambda calls: None, ())
+    found = bench.Measurement({}, told, print, timing.Protocol(1, 0, 0), None)
+    figures = []
+    for milliseconds, host in [(0.5, 10), (0.02, 70), (3.0, 40)]:
+        bench.measure_host(found, partial(spend, host), milliseconds)
+        figures.append(found.host_us)
+    assert figures == [pytest.approx(10.0), pytest.approx(70.0), pytest.approx(70.0)]
+
+
+def test_small_sizes_are_timed_first() -> None:
+    sizes = {"large": {"M": 64}, "medium": {"M": 8}, "small": {"M": 2}}
+    op = {"inputs": [{"name": "input", "shape": ["M", 4]}], "sizes": sizes, "dtypes": ["bfloat16", "float32"]}
+    timed = timing.timed_cases({"op": op, "lane": "interpreter"})
+    assert [(size, case.dtype) for size, case in timed.items()] == [(size, "float32") for size in reversed(sizes)]
 
 
 def interrupted_clock(name: str, interrupted: int) -> clock.Clock:
