@@ -18,6 +18,7 @@ mod declared;
 mod doctor;
 mod error;
 mod inspect;
+mod outputs;
 mod plan;
 mod publish;
 mod sweep;
@@ -178,6 +179,24 @@ struct BuildArguments {
     /// Write a timeline of the build to FILE, as Perfetto and chrome://tracing open it
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Write what happens to FILE while it happens, a line of JSON each
+    #[arg(long, value_name = "FILE")]
+    events: Option<PathBuf>,
+    /// Write how each check and bench stands to FILE, as JUnit XML
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Print each rejection in the words of a CI service (auto: github where $GITHUB_ACTIONS is true)
+    #[arg(long, value_enum, default_value = "auto", value_name = "SERVICE")]
+    annotations: Service,
+}
+
+/// Whose words annotations have.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum Service {
+    #[default]
+    Auto,
+    Github,
+    None,
 }
 
 #[derive(Debug, Args)]

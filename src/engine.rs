@@ -35,7 +35,7 @@ use crate::store::cas::{Cas, Unavailable};
 use crate::store::journal::Journal;
 
 mod derive;
-mod evidence;
+pub mod evidence;
 mod keep;
 mod lanes;
 pub mod local;
@@ -386,6 +386,8 @@ impl<'a> Run<'a> {
 
     fn miss(&mut self, index: Index) {
         let pending = self.pending.remove(&index).expect("what begins is pending");
+        let target = self.session.graph.action(index).target().clone();
+        (self.emit)(Event::ActionMissing { target, why: pending.why.clone() });
         self.missing.push((index, pending.why));
         self.schedule.finish(index, Settled::Planned);
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::action::Target;
+use crate::digest::Digest;
 use crate::record::Outcome;
 use crate::spans::{Times, Use, milliseconds};
 
@@ -45,16 +46,26 @@ pub enum Event {
         /// When its children ran and its device worked; nothing where it had no child.
         #[serde(default, skip_serializing_if = "Times::is_empty")]
         times: Times,
+        /// The key that its record stands under.
+        key: Digest,
     },
     /// An action's last result stands.
     ActionFresh {
         /// Which.
         target: Target,
+        /// How it ended when it ran.
+        outcome: Outcome,
+        /// The key that its record stands under.
+        key: Digest,
     },
     /// An earlier result came back.
     ActionRestored {
         /// Which.
         target: Target,
+        /// How it ended when it ran.
+        outcome: Outcome,
+        /// The key that its record stands under.
+        key: Digest,
     },
     /// An action did not run, since another did not end as needed.
     ActionSkipped {
@@ -62,6 +73,13 @@ pub enum Event {
         target: Target,
         /// The other.
         because: Target,
+    },
+    /// An action has no result that stands and was not to run.
+    ActionMissing {
+        /// Which.
+        target: Target,
+        /// Why it would run, in words, the first reason first.
+        why: Vec<String>,
     },
     /// The machine failed an action, which had started or not.
     ActionLost {
@@ -78,6 +96,8 @@ pub enum Event {
         target: Target,
         /// The whole message: place and error, the line, the hint.
         text: String,
+        /// The same, in parts.
+        fault: Fault,
     },
     /// Something good to know.
     Note {
@@ -111,7 +131,30 @@ pub enum Event {
         /// How long the build took, in milliseconds.
         #[serde(rename = "wall_ms", with = "milliseconds")]
         wall: Duration,
+        /// What the command ends with, where nothing fails after this.
+        exit_code: u8,
     },
+}
+
+/// What is wrong with a kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fault {
+    /// As in `mismatch`.
+    pub class: String,
+    /// The case that showed it, as in `small/float32/0`.
+    pub case: Option<String>,
+    /// What is wrong, without place and class.
+    pub message: String,
+    /// The workspace path of the file at fault: the one that the failure names, else the variant's. None for an action of no variant.
+    pub file: Option<String>,
+    /// The line in it, from 1, where one is known.
+    pub line: Option<u32>,
+    /// The column, from 1, in characters.
+    pub column: Option<u32>,
+    /// The line itself.
+    pub excerpt: Option<String>,
+    /// What may help.
+    pub hint: Option<String>,
 }
 
 /// What became of the actions of a build: how many ended how.
@@ -144,11 +187,15 @@ mod tests {
             outcome: Outcome::Rejected { class: "mismatch".to_owned() },
             wall: Duration::from_millis(1_200),
             times: Times::default(),
+            key: Digest::of(b""),
         };
+        let key = Digest::of(b"");
         let line = serde_json::to_string(&event).unwrap();
         assert_eq!(
             line,
-            r#"{"event":"action-finished","target":"softmax/v2_tiling:check","lane":"interpreter","outcome":{"rejected":{"class":"mismatch"}},"wall_ms":1200}"#
+            format!(
+                r#"{{"event":"action-finished","target":"softmax/v2_tiling:check","lane":"interpreter","outcome":{{"rejected":{{"class":"mismatch"}}}},"wall_ms":1200,"key":"{key}"}}"#
+            )
         );
         assert_eq!(serde_json::from_str::<Event>(&line).unwrap(), event);
     }

@@ -53,6 +53,11 @@ pub fn now() -> i64 {
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }
 
+/// Opens the file at `path` to be written from its beginning on, bit by bit: for what somebody reads while it grows. A pipe or a device will do.
+pub fn open_to_write(path: &Path) -> io::Result<File> {
+    File::create(path)
+}
+
 /// Returns the bytes of the file at `path`.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     fs::read(path)

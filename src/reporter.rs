@@ -11,11 +11,17 @@ use crate::event::Event;
 use crate::reporter::fancy::Fancy;
 use crate::reporter::lines::Lines;
 
+mod annotations;
+mod events;
 mod fancy;
+mod junit;
 mod lines;
 mod plain;
 mod trace;
 
+pub use annotations::Annotations;
+pub use events::{Events, Moment};
+pub use junit::{Case, Verdict, junit};
 pub use plain::Plain;
 pub use trace::Trace;
 

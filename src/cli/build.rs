@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::env;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::thread::available_parallelism;
 use std::time::Instant;
@@ -12,6 +11,7 @@ use anyhow::Context;
 use console::Term;
 
 use super::error::CliError;
+use super::outputs::Outputs;
 use super::{BuildArguments, Common, context};
 use crate::action::{DeviceClass, Phase, Target};
 use crate::cores;
@@ -19,7 +19,6 @@ use crate::device;
 use crate::digest::Digest;
 use crate::engine::{self, AfterRejection, Children, Report, Settings};
 use crate::event::{Event, Tally};
-use crate::fs;
 use crate::graph::pick::{Force, pick};
 use crate::graph::{Index, Wanted};
 use crate::interrupt::{Interrupt, Then};
@@ -28,7 +27,7 @@ use crate::publication::PAGE;
 use crate::rank::Found;
 use crate::record::Outcome;
 use crate::render::build_page::closing_table;
-use crate::reporter::{Reporter, Screen, Trace, Verbosity, reporter};
+use crate::reporter::{Reporter, Screen};
 use crate::results;
 use crate::schedule::Settled;
 use crate::session::{Probing, Session};
@@ -36,20 +35,23 @@ use crate::store::lock::Lock;
 
 /// Runs the command.
 pub fn build(common: &Common, arguments: &BuildArguments) -> Result<u8, CliError> {
+    let mut outputs = Outputs::open(common, arguments)?;
+    let ended = build_and_tell(common, arguments, &mut outputs);
+    if let Err(error) = &ended {
+        outputs.fail(error);
+    }
+    ended
+}
+
+fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Outputs) -> Result<u8, CliError> {
     let start = Instant::now();
-    let environment = |name: &str| env::var_os(name);
-    let screen = Screen::of(&Term::stderr(), &environment);
-    let mut reporter = Telling {
-        reporter: reporter(if common.quiet { Verbosity::Quiet } else { Verbosity::Normal }, screen),
-        trace: Tracing::open(arguments.trace.as_deref())?,
-    };
     let root = context::workspace()?;
     let interrupt = Interrupt::default();
     let running = stop_on_signal(&interrupt)?;
     let command = env::args().collect::<Vec<_>>().join(" ");
     let _lock = Lock::take(&root.join("cache"), &command, |holder| {
         let what = "the workspace's lock, cache/lock".to_owned();
-        reporter.report(&Event::Waiting { what, holder: holder.to_owned() });
+        outputs.report(&Event::Waiting { what, holder: holder.to_owned() });
     })
     .context("cannot lock the store `cache/`")?;
     let probing = if arguments.require_cached { context::as_built(common)? } else { Probing::Allowed };
@@ -57,74 +59,30 @@ pub fn build(common: &Common, arguments: &BuildArguments) -> Result<u8, CliError
     let _ = running.set(Arc::clone(&session.pool));
     let force = if arguments.force { Force::Named } else { Force::Stale };
     let wanted = pick(&session.graph, &arguments.targets.selection(), force)?;
-    introduce(common, &session, &mut reporter);
+    introduce(common, &session, outputs);
     let settings = settings(arguments, &session);
-    reporter.report(&started(&session, &wanted, &settings));
+    outputs.report(&started(&session, &wanted, &settings));
     let mut tally = Tally::default();
-    let built = engine::build(&session, &wanted, &settings, &interrupt, &mut |event| reporter.report(&event));
+    let built = engine::build(&session, &wanted, &settings, &interrupt, &mut |event| outputs.report(&event));
     if let Err(error) = session.sources.save() {
-        reporter.report(&Event::Warning { text: format!("cannot keep what is known of the sources: {error}") });
+        outputs.report(&Event::Warning { text: format!("cannot keep what is known of the sources: {error}") });
     }
-    let traced = reporter.trace.take().map(Tracing::write);
+    let traced = outputs.write_trace();
     let report = built?;
     count(&report, &mut tally);
-    reporter.report(&Event::Finished { tally, wall: start.elapsed() });
-    drop(reporter);
+    let written = traced.and(outputs.write_junit(&session, &wanted, &report));
+    let exit_code = written.as_ref().map_or_else(CliError::code, |()| exit_code(&report));
+    outputs.report(&Event::Finished { tally, wall: start.elapsed(), exit_code });
+    outputs.close_screen();
     tell_outdated_pages(&session, &report);
     let missing = missing(&session, &report, arguments);
     close(&session, &report);
+    outputs.print_annotations();
     if let Some(error) = missing {
         error.print();
     }
-    traced.transpose()?;
-    Ok(exit_code(&report))
-}
-
-/// The readers of a build's events.
-struct Telling {
-    reporter: Box<dyn Reporter>,
-    trace: Option<Tracing>,
-}
-
-impl Reporter for Telling {
-    fn report(&mut self, event: &Event) {
-        if let Some(tracing) = &mut self.trace {
-            tracing.trace.take(event, cores::monotonic());
-        }
-        self.reporter.report(event);
-    }
-}
-
-/// A trace and the file that it goes to.
-struct Tracing {
-    trace: Trace,
-    path: PathBuf,
-}
-
-impl Tracing {
-    /// Returns the trace that `--trace` asks for. The file is written at once, so that one that cannot be is known before anything runs.
-    fn open(path: Option<&Path>) -> Result<Option<Self>, CliError> {
-        let Some(path) = path else { return Ok(None) };
-        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let begin = cores::monotonic();
-        let unfit = |why: String| {
-            let message = format!("cannot write the trace to `{}`: {why}", path.display());
-            CliError::misuse(message, "name a file in a folder that can be written")
-        };
-        // A file is replaced when it is written, and a device or a pipe must not be.
-        if path.exists() && !path.is_file() {
-            return Err(unfit("it is no file".to_owned()));
-        }
-        let empty = Trace::new(begin).finish(begin).to_string();
-        fs::write(&path, empty.as_bytes()).map_err(|error| unfit(error.to_string()))?;
-        Ok(Some(Self { trace: Trace::new(begin), path }))
-    }
-
-    fn write(self) -> Result<(), CliError> {
-        let bytes = self.trace.finish(cores::monotonic()).to_string();
-        let written = fs::write(&self.path, bytes.as_bytes());
-        Ok(written.with_context(|| format!("cannot write the trace to `{}`", self.path.display()))?)
-    }
+    written.and(outputs.close())?;
+    Ok(exit_code)
 }
 
 /// Says that published pages are not those that the published records make.

@@ -51,7 +51,12 @@ impl CliError {
 
     /// Prints the message to standard error.
     pub fn print(&self) {
-        let text = match self {
+        super::context::say(&self.text());
+    }
+
+    /// Returns the message with its hint, without a final newline.
+    pub fn text(&self) -> String {
+        match self {
             Self::Use { message, hint } | Self::Machine { message, hint } => {
                 let hint = hint.as_ref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
                 format!("error: {message}{hint}")
@@ -59,8 +64,7 @@ impl CliError {
             Self::Missing { message, hint } => format!("error: {message}\nhint: {hint}"),
             Self::Spec(problems) => problem::render(problems).trim_end().to_owned(),
             Self::Interrupted => "interrupted".to_owned(),
-        };
-        super::context::say(&text);
+        }
     }
 
     /// Returns bad use with a hint.

@@ -4,10 +4,13 @@
 
 use serde_json::{Value, json};
 
+use crate::action::Target;
 use crate::digest::Digest;
 use crate::engine::perform::Performed;
+use crate::event::Fault;
 use crate::problem::Problem;
 use crate::record::Record;
+use crate::render;
 
 /// The class of a kernel file that cannot be used.
 pub const SOURCE: &str = "source";
@@ -48,6 +51,38 @@ pub fn failure<E>(record: &Record, document: impl Fn(Digest) -> Result<Value, E>
 
 /// Returns the message of a rejection for a terminal: that of the document `failure`, as `target`'s.
 #[must_use]
-pub fn text(failure: &Value, target: &crate::action::Target) -> String {
-    crate::render::problem::Problem::of(target.phase.name(), failure).text(&target.to_string())
+pub fn text(failure: &Value, target: &Target) -> String {
+    render::problem::Problem::of(target.phase.name(), failure).text(&target.to_string())
+}
+
+/// Returns the parts of a rejection of `class`: those of the document `failure`, as `target`'s.
+#[must_use]
+pub fn fault(class: &str, failure: &Value, target: &Target) -> Fault {
+    let problem = render::problem::Problem::of(target.phase.name(), failure);
+    let (line, column) = problem.place.as_ref().map_or((None, None), |place| (place.line, place.column));
+    Fault {
+        class: class.to_owned(),
+        case: problem.case,
+        message: problem.message,
+        file: problem.place.map(|place| place.file),
+        line,
+        column,
+        excerpt: problem.excerpt,
+        hint: problem.hint,
+    }
+}
+
+/// Returns the parts of the rejection of a kernel file that cannot be used.
+#[must_use]
+pub fn fault_of(problem: &Problem) -> Fault {
+    Fault {
+        class: SOURCE.to_owned(),
+        case: None,
+        message: problem.message.clone(),
+        file: Some(problem.file.clone()),
+        line: problem.line,
+        column: problem.column,
+        excerpt: problem.excerpt.clone(),
+        hint: problem.hint.clone(),
+    }
 }

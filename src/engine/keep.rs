@@ -58,6 +58,7 @@ impl Run<'_> {
             outcome: outcome.clone(),
             wall: performed.wall,
             times: performed.times.clone(),
+            key,
         });
         self.tell_unjudged(action, &record)?;
         self.tell_failure(action, &outcome, &record)?;
@@ -111,14 +112,16 @@ impl Run<'_> {
         let target = action.target().clone();
         let settled = self.schedule.settled(index).cloned().expect("it settled");
         match &settled {
-            Settled::Fresh(_) => (self.emit)(Event::ActionFresh { target }),
+            Settled::Fresh(record) => {
+                (self.emit)(Event::ActionFresh { target, outcome: record.outcome.clone(), key: record.key });
+            }
             Settled::Restored(record) => {
                 // A published result is not copied to the store: it stays where it is published.
                 if !self.session.is_elsewhere {
                     self.journal.add(record)?;
                     self.history.add(record.clone());
                 }
-                (self.emit)(Event::ActionRestored { target });
+                (self.emit)(Event::ActionRestored { target, outcome: record.outcome.clone(), key: record.key });
             }
             Settled::Skipped(on) => (self.emit)(Event::ActionSkipped { target, because: on.clone() }),
             Settled::Ran(_) | Settled::Lost(_) | Settled::Planned => {}
@@ -148,20 +151,20 @@ impl Run<'_> {
         let Outcome::Rejected { class } = outcome else { return Ok(()) };
         self.stopped |= self.settings.after_rejection == AfterRejection::Stop;
         let failure = evidence::failure(record, |digest| self.document(digest))?;
-        let fault = action.target().variant.as_ref().and_then(|variant| {
-            let variant = self.session.spec.op(&action.target().op)?.variant(variant)?;
-            self.session.inventory.files.get(&variant.file)?.fault.clone()
-        });
-        let text = match fault {
+        let target = action.target();
+        let variant = target.variant.as_ref().and_then(|variant| self.session.spec.op(&target.op)?.variant(variant));
+        let unusable = variant.and_then(|variant| self.session.inventory.files.get(&variant.file)?.fault.as_ref());
+        let (text, mut fault) = match unusable {
             Some(problem) if class == evidence::SOURCE => {
                 if !self.told.insert(problem.to_string()) {
                     return Ok(());
                 }
-                problem.to_string()
+                (problem.to_string(), evidence::fault_of(problem))
             }
-            _ => evidence::text(&failure, action.target()),
+            _ => (evidence::text(&failure, target), evidence::fault(class, &failure, target)),
         };
-        (self.emit)(Event::Failure { target: action.target().clone(), text });
+        fault.file = fault.file.or_else(|| variant.map(|variant| variant.file.clone()));
+        (self.emit)(Event::Failure { target: target.clone(), text, fault });
         Ok(())
     }
 }

@@ -175,6 +175,7 @@ fn settles(event: &Event) -> bool {
             | Event::ActionFresh { .. }
             | Event::ActionRestored { .. }
             | Event::ActionSkipped { .. }
+            | Event::ActionMissing { .. }
             | Event::ActionLost { .. }
     )
 }
@@ -185,6 +186,7 @@ mod tests {
 
     use super::*;
     use crate::action::Phase;
+    use crate::digest::Digest;
     use crate::event::Tally;
     use crate::spans::Times;
 
@@ -212,6 +214,7 @@ mod tests {
             outcome,
             wall: Duration::ZERO,
             times: Times::default(),
+            key: Digest::of(b""),
         });
         fancy.report(&started("v2"));
         fancy.report(&Event::ActionSkipped { target: target("v1", Phase::Bench), because: target("v1", Phase::Check) });
@@ -224,8 +227,8 @@ mod tests {
         assert!(lines[1].starts_with("        cpu ") && lines[1].ends_with("0 done"), "{shown}");
         assert!(lines[2].starts_with("interpreter ") && lines[2].ends_with("1 done  check softmax/v2"), "{shown}");
         assert!(lines[3].starts_with("      total ━━━━━━━━━━━━━━━━╸ ") && lines[3].contains(" 2/4 "), "{shown}");
-        fancy
-            .report(&Event::Finished { tally: Tally { ran: 1, skipped: 1, ..Tally::default() }, wall: Duration::ZERO });
+        let tally = Tally { ran: 1, skipped: 1, ..Tally::default() };
+        fancy.report(&Event::Finished { tally, wall: Duration::ZERO, exit_code: 0 });
         assert_eq!(
             term.contents(),
             "bench softmax/v1 … skipped, after softmax/v1:check\nfresh 0, restored 0, ran 1, skipped 1 in 0 ms"

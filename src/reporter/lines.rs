@@ -48,7 +48,10 @@ impl Lines {
                 let lanes: Vec<String> = lanes.iter().map(|(lane, slots)| slot_words(lane, *slots)).collect();
                 self.painted(Style::new().dim(), &format!("{}; lanes: {}", counted(*actions), lanes.join(", ")))
             }
-            Event::ActionStarted { .. } | Event::ActionFresh { .. } | Event::ActionRestored { .. } => return None,
+            Event::ActionStarted { .. }
+            | Event::ActionFresh { .. }
+            | Event::ActionRestored { .. }
+            | Event::ActionMissing { .. } => return None,
             Event::ActionFinished { target, outcome, wall, .. } => self.finished(target, outcome, *wall),
             Event::ActionSkipped { target, because } => {
                 let end = self.painted(Style::new().dim(), "skipped");
@@ -65,7 +68,7 @@ impl Lines {
                 self.labeled(Style::new().yellow(), "waiting", &format!("{what}, held by {holder}"))
             }
             Event::DeviceUsed { lane, used } => self.painted(Style::new().dim(), &device_words(lane, *used)),
-            Event::Finished { tally, wall } => self.tally(*tally, *wall),
+            Event::Finished { tally, wall, .. } => self.tally(*tally, *wall),
         })
     }
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::*;
 use crate::action::{Phase, Target};
-use crate::event::Tally;
+use crate::digest::Digest;
+use crate::event::{Fault, Tally};
 use crate::record::Outcome;
 use crate::spans::Times;
 
@@ -20,6 +21,7 @@ fn finished(variant: &str, outcome: Outcome) -> Event {
         outcome,
         wall: Duration::from_millis(1_234),
         times: Times::default(),
+        key: Digest::of(b""),
     }
 }
 
@@ -29,7 +31,11 @@ fn build() -> Vec<Event> {
         Event::BuildStarted { actions: 161, lanes: BTreeMap::from([("cpu".into(), 2), ("cuda:0".into(), 1)]) },
         Event::Note { text: "no CUDA device: the interpreter runs the kernels".into() },
         Event::Waiting { what: "the workspace's lock".into(), holder: "pid 12, `t2t watch`, since 3 s".into() },
-        Event::ActionFresh { target: Target::of_op("softmax", Phase::Analyze) },
+        Event::ActionFresh {
+            target: Target::of_op("softmax", Phase::Analyze),
+            outcome: Outcome::Passed,
+            key: Digest::of(b""),
+        },
         Event::ActionStarted {
             target: check("v2_tiling"),
             lane: "interpreter".into(),
@@ -37,13 +43,14 @@ fn build() -> Vec<Event> {
         },
         finished("v2_tiling", Outcome::Passed),
         finished("v3", Outcome::Rejected { class: "mismatch".into() }),
-        Event::Failure { target: check("v3"), text: failure.into() },
+        Event::Failure { target: check("v3"), text: failure.into(), fault: Fault::default() },
         Event::ActionSkipped { target: Target::of_variant("softmax", "v3", Phase::Bench), because: check("v3") },
         Event::ActionLost { target: Target::summary(), lane: None, reason: "disk full".into() },
         Event::Warning { text: "the journal's last line is torn".into() },
         Event::Finished {
             tally: Tally { fresh: 157, restored: 0, ran: 2, skipped: 1, rejected: 1, lost: 1 },
             wall: Duration::from_millis(3_456),
+            exit_code: 3,
         },
     ]
 }
@@ -100,7 +107,11 @@ fn colors_change_no_words() {
 fn a_build_with_nothing_to_do_says_only_what_matters() {
     let mut out = Vec::new();
     let tally = Tally { fresh: 160, ..Tally::default() };
-    plain(&mut out, Verbosity::Normal, Paint::Plain).report(&Event::Finished { tally, wall: Duration::from_millis(3) });
+    plain(&mut out, Verbosity::Normal, Paint::Plain).report(&Event::Finished {
+        tally,
+        wall: Duration::from_millis(3),
+        exit_code: 0,
+    });
     assert_eq!(String::from_utf8(out).unwrap(), "fresh 160, restored 0, ran 0 in 3 ms\n");
 }
 

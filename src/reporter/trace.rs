@@ -72,8 +72,8 @@ impl Trace {
             Event::ActionLost { target, reason, .. } => {
                 self.close(target, format!("lost: {reason}"), Span { begin: now, end: now }, Times::default());
             }
-            Event::ActionFresh { target } => self.settle(target, "fresh", now),
-            Event::ActionRestored { target } => self.settle(target, "restored", now),
+            Event::ActionFresh { target, .. } => self.settle(target, "fresh", now),
+            Event::ActionRestored { target, .. } => self.settle(target, "restored", now),
             Event::ActionSkipped { target, because } => self.settle(target, &format!("skipped, after {because}"), now),
             Event::Waiting { what, holder } => {
                 let event = self.instant("waiting", now, &json!({"for": what, "held by": holder}));
@@ -192,6 +192,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::digest::Digest;
     use crate::spans::{ChildSpan, DeviceSpan};
 
     const MS: u64 = 1_000_000;
@@ -210,7 +211,14 @@ mod tests {
 
     fn finished(op: &str, lane: &str, wall: u64, times: Times) -> Event {
         let wall = Duration::from_millis(wall);
-        Event::ActionFinished { target: check(op), lane: lane.to_owned(), outcome: Outcome::Passed, wall, times }
+        Event::ActionFinished {
+            target: check(op),
+            lane: lane.to_owned(),
+            outcome: Outcome::Passed,
+            wall,
+            times,
+            key: Digest::of(b""),
+        }
     }
 
     fn of<'a>(events: &'a [Value], name: &str) -> &'a Value {
@@ -225,7 +233,7 @@ mod tests {
         };
         let mut trace = Trace::new(1_000 * MS);
         for (event, now) in [
-            (Event::ActionFresh { target: check("fresh") }, 1_001),
+            (Event::ActionFresh { target: check("fresh"), outcome: Outcome::Passed, key: Digest::of(b"") }, 1_001),
             (started("one", "cpu"), 1_001),
             (started("two", "cpu"), 1_002),
             (started("three", "cuda:0"), 1_003),

@@ -40,6 +40,7 @@ mod published;
 mod compared;
 mod commands;
 mod devices;
+mod outputs;
 
 mod workspace;
 mod bad_kernels;

@@ -1,0 +1,247 @@
+//! What a build writes for people and programs: lines or bars, and the files and annotations that were asked for.
+//!
+//! Files are made before anything runs, so that one that cannot be written is known then. It does not know how the build goes.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the command line owns the environment and the files that it is asked for"
+)]
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use console::Term;
+use serde_json::Value;
+
+use super::error::CliError;
+use super::{BuildArguments, Common, Service, context};
+use crate::action::{Phase, Target};
+use crate::cores;
+use crate::digest::Digest;
+use crate::engine::{Report, evidence};
+use crate::event::Event;
+use crate::fs;
+use crate::graph::{Index, Wanted};
+use crate::record::{Outcome, Record};
+use crate::reporter::{
+    Annotations, Case, Events, Moment, Reporter, Screen, Trace, Verbosity, Verdict, junit, reporter,
+};
+use crate::schedule::Settled;
+use crate::session::{self, Session};
+use crate::store::cas::Cas;
+
+/// The readers of a build's events, and the files that they go to.
+pub struct Outputs {
+    /// None once the screen was given back.
+    screen: Option<Box<dyn Reporter>>,
+    trace: Option<(Trace, PathBuf)>,
+    events: Option<(Events<File>, PathBuf)>,
+    junit: Option<PathBuf>,
+    annotations: Option<Annotations>,
+}
+
+impl Outputs {
+    /// Returns the outputs that `arguments` ask for, their files made.
+    pub fn open(common: &Common, arguments: &BuildArguments) -> Result<Self, CliError> {
+        let environment = |name: &str| env::var_os(name);
+        let screen = Screen::of(&Term::stderr(), &environment);
+        let verbosity = if common.quiet { Verbosity::Quiet } else { Verbosity::Normal };
+        Ok(Self {
+            screen: Some(reporter(verbosity, screen)),
+            trace: arguments.trace.as_deref().map(open_trace).transpose()?,
+            junit: arguments.junit.as_deref().map(open_junit).transpose()?,
+            events: arguments.events.as_deref().map(|path| open_events(path, arguments)).transpose()?,
+            annotations: is_asked_for(arguments.annotations).then(|| Annotations::new(&folder())),
+        })
+    }
+
+    /// Writes the trace, where one was asked for.
+    pub fn write_trace(&mut self) -> Result<(), CliError> {
+        let Some((trace, path)) = self.trace.take() else { return Ok(()) };
+        let bytes = trace.finish(cores::monotonic()).to_string();
+        written(&path, bytes.as_bytes(), "the trace")
+    }
+
+    /// Writes how the selected actions stand, where that was asked for.
+    pub fn write_junit(&mut self, session: &Session, wanted: &Wanted, report: &Report) -> Result<(), CliError> {
+        let Some(path) = self.junit.take() else { return Ok(()) };
+        let device = session.inventory.device.class.to_string();
+        let text = junit(Some(&device), &cases(session, wanted, report));
+        written(&path, text.as_bytes(), "the JUnit file")
+    }
+
+    /// Gives the screen back: bars are gone.
+    pub fn close_screen(&mut self) {
+        self.screen = None;
+    }
+
+    /// Prints the annotations of what was rejected, once.
+    pub fn print_annotations(&mut self) {
+        if let Some(annotations) = self.annotations.take() {
+            context::print(&annotations.text());
+        }
+    }
+
+    /// Writes what is left to write of a build that `error` ended.
+    pub fn fail(&mut self, error: &CliError) {
+        self.close_screen();
+        let text = error.text();
+        if let Some((events, _)) = &mut self.events {
+            events.fail(error.code(), &text, now());
+        }
+        if let Some(path) = self.junit.take() {
+            let text = junit(None, &[Case::of_stopped(&text)]);
+            if let Err(error) = written(&path, text.as_bytes(), "the JUnit file") {
+                error.print();
+            }
+        }
+        if let (CliError::Spec(problems), Some(annotations)) = (error, &mut self.annotations) {
+            for problem in problems {
+                annotations.fault(problem);
+            }
+        }
+        self.print_annotations();
+    }
+
+    /// Returns whether all events could be written.
+    pub fn close(&mut self) -> Result<(), CliError> {
+        let Some((mut events, path)) = self.events.take() else { return Ok(()) };
+        match events.failure() {
+            None => Ok(()),
+            Some(error) => Err(CliError::machine(format!("cannot write the events to `{}`: {error}", path.display()))),
+        }
+    }
+}
+
+impl Reporter for Outputs {
+    fn report(&mut self, event: &Event) {
+        if let Some((trace, _)) = &mut self.trace {
+            trace.take(event, cores::monotonic());
+        }
+        if let Some((events, _)) = &mut self.events {
+            events.take(event, now());
+        }
+        if let Some(annotations) = &mut self.annotations {
+            annotations.take(event);
+        }
+        if let Some(screen) = &mut self.screen {
+            screen.report(event);
+        }
+    }
+}
+
+fn open_trace(path: &Path) -> Result<(Trace, PathBuf), CliError> {
+    let begin = cores::monotonic();
+    let empty = Trace::new(begin).finish(begin).to_string();
+    Ok((Trace::new(begin), made(path, empty.as_bytes(), "the trace")?))
+}
+
+fn open_junit(path: &Path) -> Result<PathBuf, CliError> {
+    made(path, junit(None, &[]).as_bytes(), "the JUnit file")
+}
+
+fn open_events(path: &Path, arguments: &BuildArguments) -> Result<(Events<File>, PathBuf), CliError> {
+    let path = context::absolute(path);
+    let file = fs::open_to_write(&path).map_err(|error| unfit(&path, "the events", &error.to_string()))?;
+    Ok((Events::start(file, &arguments.targets.selection().targets, now()), path))
+}
+
+/// Makes a file that is written whole at the end.
+fn made(path: &Path, empty: &[u8], what: &str) -> Result<PathBuf, CliError> {
+    let path = context::absolute(path);
+    // A file is replaced when it is written, and a device or a pipe must not be.
+    if path.exists() && !path.is_file() {
+        return Err(unfit(&path, what, "it is no file"));
+    }
+    fs::write(&path, empty).map_err(|error| unfit(&path, what, &error.to_string()))?;
+    Ok(path)
+}
+
+fn unfit(path: &Path, what: &str, why: &str) -> CliError {
+    let message = format!("cannot write {what} to `{}`: {why}", path.display());
+    CliError::misuse(message, "name a file in a folder that can be written")
+}
+
+fn written(path: &Path, bytes: &[u8], what: &str) -> Result<(), CliError> {
+    let written = fs::write(path, bytes);
+    Ok(written.with_context(|| format!("cannot write {what} to `{}`", path.display()))?)
+}
+
+fn now() -> Moment {
+    Moment { calendar: fs::now(), monotonic: cores::monotonic() }
+}
+
+fn is_asked_for(service: Service) -> bool {
+    match service {
+        Service::Auto => env::var_os("GITHUB_ACTIONS").is_some_and(|value| value == "true"),
+        Service::Github => true,
+        Service::None => false,
+    }
+}
+
+/// Returns the workspace's folder in the checkout of a GitHub job, whose paths annotations have; empty where it is no other.
+fn folder() -> String {
+    let inside = || {
+        let root = session::workspace(&env::current_dir().ok()?)?.canonicalize().ok()?;
+        let checkout = PathBuf::from(env::var_os("GITHUB_WORKSPACE")?).canonicalize().ok()?;
+        Some(root.strip_prefix(checkout).ok()?.to_string_lossy().into_owned())
+    };
+    inside().unwrap_or_default()
+}
+
+/// Returns the test cases of the wanted checks and benches, and of whatever else did not end well.
+fn cases(session: &Session, wanted: &Wanted, report: &Report) -> Vec<Case> {
+    let cas = session.cas();
+    let missing: BTreeMap<Index, &[String]> =
+        report.missing.iter().map(|(index, why)| (*index, why.as_slice())).collect();
+    let indices = session.graph.indices().filter(|index| wanted.wanted[index.number()]);
+    let case = |index: Index| {
+        let target = session.graph.action(index).target();
+        let settled = report.settled[index.number()].as_ref();
+        let verdict = match settled {
+            Some(Settled::Fresh(record) | Settled::Restored(record) | Settled::Ran(record)) => {
+                return case_of(&cas, target, record);
+            }
+            Some(Settled::Skipped(on)) => Verdict::Skipped { reason: format!("after {on}") },
+            Some(Settled::Lost(_)) | None if report.interrupted => {
+                Verdict::Skipped { reason: "the build was interrupted".to_owned() }
+            }
+            Some(Settled::Lost(reason)) => Verdict::Error { kind: "lost", message: reason.clone() },
+            Some(Settled::Planned) => Verdict::Error {
+                kind: "missing",
+                message: missing.get(&index).map(|why| why.join("; ")).unwrap_or_default(),
+            },
+            None => Verdict::Skipped { reason: "the build stopped before it".to_owned() },
+        };
+        Case::of(target, verdict)
+    };
+    let is_told = |case: &(Phase, Case)| {
+        let is_bad = matches!(case.1.verdict, Verdict::Failure { .. } | Verdict::Error { kind: "lost", .. });
+        matches!(case.0, Phase::Check | Phase::Bench) || is_bad
+    };
+    let all = indices.map(|index| (session.graph.action(index).target().phase, case(index)));
+    all.filter(is_told).map(|(_, case)| case).collect()
+}
+
+fn case_of(cas: &Cas, target: &Target, record: &Record) -> Case {
+    let document = |digest: Digest| cas.get(digest).map(|bytes| serde_json::from_slice(&bytes).unwrap_or(Value::Null));
+    let named = |name: &str| record.outputs.get(name).and_then(|blob| document(blob.digest).ok()).unwrap_or_default();
+    let verdict = match &record.outcome {
+        Outcome::Rejected { class } => {
+            // What is not in the store any more says nothing.
+            let failure = evidence::failure(record, document).unwrap_or_default();
+            let message = evidence::fault(class, &failure, target).message;
+            Verdict::Failure { class: class.clone(), message, text: evidence::text(&failure, target) }
+        }
+        Outcome::Passed | Outcome::Lost { .. } => Verdict::Passed,
+    };
+    let printed = [named("evidence"), named("failure")].map(|document| document["output"].clone());
+    let stream = |name: &str| {
+        let texts = printed.iter().filter_map(|output| output[name].as_str());
+        texts.map(str::to_owned).find(|text| !text.is_empty()).unwrap_or_default()
+    };
+    let seconds = std::time::Duration::from_millis(record.wall_ms).as_secs_f64();
+    Case { seconds, stdout: stream("stdout"), stderr: stream("stderr"), ..Case::of(target, verdict) }
+}
