@@ -12,6 +12,7 @@ use crate::action::Phase;
 use crate::session::DeviceChoice;
 
 mod build;
+mod cache;
 mod compare;
 mod context;
 mod declared;
@@ -101,6 +102,11 @@ enum Command {
     Publish,
     /// Compare what was measured on two sides; the exit code is 1 where B is slower beyond the threshold
     Compare(CompareArguments),
+    /// Look after what is kept in cache/: verify, stats, gc, export, import
+    Cache {
+        #[command(subcommand)]
+        command: cache::CacheCommand,
+    },
     /// Print the JSON Schema of ops.yaml
     Schema,
     /// Say what this machine has and what it lacks
@@ -289,6 +295,7 @@ fn run(cli: Cli) -> Result<u8, CliError> {
         }
         Command::Publish => publish::publish(common),
         Command::Compare(arguments) => compare::run(common, &arguments),
+        Command::Cache { command } => cache::cache(common, &command),
         Command::Schema => {
             context::print(&format!("{:#}\n", crate::spec::schema::schema()));
             Ok(0)

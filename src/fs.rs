@@ -126,6 +126,12 @@ pub fn files_below(folder: &Path, ending: &str) -> Vec<PathBuf> {
     files.filter(|path| path.extension().is_some_and(|found| found == ending)).collect()
 }
 
+/// Returns whether a file of this name is one that [`write()`] had not finished.
+#[must_use]
+pub fn is_unfinished(name: &str) -> bool {
+    name.starts_with('.') && Path::new(name).extension().is_some_and(|ending| ending == "tmp")
+}
+
 fn temporary_name(path: &Path) -> PathBuf {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("file");

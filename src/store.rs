@@ -1,7 +1,11 @@
 //! The store: `cache/`, with blobs by digest, the journal of records, and the workspace's lock.
 //!
-//! It may be deleted, copied and shared at any time: what is torn or damaged in it is a miss. It does not know what an action is.
+//! It may be deleted, copied and shared at any time: what is torn or damaged in it is a miss. It does not know
+//! which results still stand.
 
+pub mod archive;
+pub mod audit;
 pub mod cas;
+pub mod collect;
 pub mod journal;
 pub mod lock;

@@ -3,7 +3,7 @@
 //! A blob is verified whenever it is read. Files only ever appear whole, by rename. Blobs that lie elsewhere can be lent to a store: they are
 //! read as if they were in it, and never written.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,6 +17,25 @@ use crate::record::Blob;
 pub struct Cas {
     folder: PathBuf,
     lent: Arc<HashMap<Digest, Vec<u8>>>,
+}
+
+/// What lies in the folder of blobs.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// The blobs, and what each file is, by digest. None was read.
+    pub blobs: BTreeMap<Digest, fs::Stat>,
+    /// Files that a killed process had not finished, and those that one may be writing now.
+    pub unfinished: Vec<PathBuf>,
+    /// What is no blob.
+    pub foreign: Vec<PathBuf>,
+}
+
+impl Listing {
+    /// Returns the length of all blobs together, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.blobs.values().map(|stat| stat.size).sum()
+    }
 }
 
 /// Why a blob cannot be had.
@@ -77,6 +96,43 @@ impl Cas {
     pub fn get(&self, digest: Digest) -> Result<Vec<u8>, Unavailable> {
         let stored = self.stored(digest);
         stored.or_else(|error| self.lent.get(&digest).cloned().ok_or(error))
+    }
+
+    /// Returns whether the bytes of the stored blob are those it is named for; None where there is none. Removes nothing.
+    pub fn is_whole(&self, digest: Digest) -> io::Result<Option<bool>> {
+        let bytes = fs::read_if_there(&self.path(digest))?;
+        Ok(bytes.map(|bytes| Digest::of(&bytes) == digest))
+    }
+
+    /// Returns what lies in the folder of blobs.
+    #[must_use]
+    pub fn list(&self) -> Listing {
+        let mut listing = Listing::default();
+        for start in fs::names(&self.folder) {
+            let folder = self.folder.join(&start);
+            let names = fs::names(&folder);
+            if start.len() != 2 || (names.is_empty() && fs::stat(&folder).is_some()) {
+                listing.foreign.push(folder);
+                continue;
+            }
+            for name in names {
+                let path = folder.join(&name);
+                let digest = format!("{start}{name}").parse().ok().filter(|digest| self.path(*digest) == path);
+                match (digest, fs::stat(&path)) {
+                    (Some(digest), Some(stat)) => _ = listing.blobs.insert(digest, stat),
+                    (None, Some(_)) if fs::is_unfinished(&name) => listing.unfinished.push(path),
+                    // It was moved or removed since the folder was read.
+                    (_, None) if fs::folder_time(&path).is_none() => {}
+                    _ => listing.foreign.push(path),
+                }
+            }
+        }
+        listing
+    }
+
+    /// Removes the stored blob, if it is there.
+    pub fn remove(&self, digest: Digest) -> io::Result<()> {
+        fs::remove(&self.path(digest))
     }
 
     fn stored(&self, digest: Digest) -> Result<Vec<u8>, Unavailable> {

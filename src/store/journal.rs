@@ -1,7 +1,9 @@
 //! The journal: every record, one a line, each behind a checksum of its own.
 //!
-//! Lines are only ever added, by the one process that holds the workspace's lock. A torn or damaged line is skipped and counted.
+//! A build only ever adds lines; what keeps house writes the file anew and renames it over. Both hold the workspace's lock. A torn or damaged line is
+//! skipped and counted.
 
+use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -9,7 +11,7 @@ use std::path::{Path, PathBuf};
 use crate::decide::History;
 use crate::digest::Digest;
 use crate::fs;
-use crate::record::Record;
+use crate::record::{Outcome, Record};
 
 /// The first line; another number is read as an empty journal. 1: first.
 const HEADER: &str = "t2t journal 1";
@@ -33,6 +35,63 @@ pub struct Loaded {
     pub damaged: usize,
 }
 
+/// The lines of a journal.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct Lines {
+    /// All records, oldest first.
+    pub records: Vec<Record>,
+    /// The numbers of the damaged lines, counted from 1.
+    pub damaged: Vec<usize>,
+    /// Whether the bytes are no journal of this version.
+    pub is_foreign: bool,
+}
+
+impl Lines {
+    /// Returns the lines that `bytes` hold. No bytes are an empty journal.
+    #[must_use]
+    pub fn read(bytes: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(bytes);
+        let mut lines = text.lines();
+        let mut read = Self::default();
+        if lines.next() != Some(HEADER) {
+            read.is_foreign = !bytes.is_empty();
+            return read;
+        }
+        for (number, line) in (2..).zip(lines) {
+            match parse(line) {
+                Some(record) => read.records.push(record),
+                None => read.damaged.push(number),
+            }
+        }
+        read
+    }
+
+    /// Returns the bytes of a journal of `records`, oldest first.
+    pub fn write<'a>(records: impl IntoIterator<Item = &'a Record>) -> io::Result<Vec<u8>> {
+        let mut bytes = format!("{HEADER}\n").into_bytes();
+        for record in records {
+            bytes.extend(line(record)?.into_bytes());
+        }
+        Ok(bytes)
+    }
+
+    /// Returns the records that count, oldest first: of those of one action with one key and the same discovered files, the newest.
+    #[must_use]
+    pub fn live(&self) -> Vec<&Record> {
+        let mut seen = HashSet::new();
+        let newest = self.records.iter().rev().filter(|record| seen.insert(sameness(record)));
+        let mut live: Vec<&Record> = newest.collect();
+        live.reverse();
+        live
+    }
+}
+
+/// Returns what two records share of which the older counts no more.
+pub(super) fn sameness(record: &Record) -> (String, Digest, String, bool) {
+    let discovered = serde_json::to_string(&record.discovered).unwrap_or_default();
+    (record.identity.to_string(), record.key, discovered, matches!(record.outcome, Outcome::Lost { .. }))
+}
+
 impl Journal {
     /// Returns the journal kept under `cache`.
     #[must_use]
@@ -42,27 +101,32 @@ impl Journal {
 
     /// Reads all records. A journal that is not there, or of another version, holds none.
     pub fn load(&self) -> io::Result<Loaded> {
-        let bytes = fs::read_if_there(&self.path)?.unwrap_or_default();
-        let text = String::from_utf8_lossy(&bytes);
-        let mut lines = text.lines();
-        let mut loaded = Loaded::default();
-        if lines.next() != Some(HEADER) {
-            loaded.damaged = usize::from(!bytes.is_empty());
-            return Ok(loaded);
-        }
-        for line in lines {
-            match parse(line) {
-                Some(record) => loaded.history.add(record),
-                None => loaded.damaged += 1,
-            }
-        }
+        let lines = self.lines()?;
+        let damaged = lines.damaged.len() + usize::from(lines.is_foreign);
+        let mut loaded = Loaded { damaged, ..Loaded::default() };
+        lines.records.into_iter().for_each(|record| loaded.history.add(record));
         Ok(loaded)
+    }
+
+    /// Reads all lines, the damaged ones counted.
+    pub fn lines(&self) -> io::Result<Lines> {
+        Ok(Lines::read(&self.bytes()?))
+    }
+
+    /// Returns the bytes of the journal; none where there is none.
+    pub fn bytes(&self) -> io::Result<Vec<u8>> {
+        Ok(fs::read_if_there(&self.path)?.unwrap_or_default())
+    }
+
+    /// Writes the journal anew: whoever reads meanwhile sees the old one or the new one. The caller holds the workspace's lock.
+    pub fn rewrite<'a>(&mut self, records: impl IntoIterator<Item = &'a Record>) -> io::Result<()> {
+        self.file = None;
+        fs::write(&self.path, &Lines::write(records)?)
     }
 
     /// Adds a record. When it returns, the record is the action's last, also for a process that starts after a kill of this one.
     pub fn add(&mut self, record: &Record) -> io::Result<()> {
-        let body = serde_json::to_string(record).map_err(io::Error::other)?;
-        let line = format!("{} {body}\n", check(&body));
+        let line = line(record)?;
         self.writer()?.write_all(line.as_bytes())
     }
 
@@ -86,6 +150,11 @@ fn open_to_append(path: &Path) -> io::Result<File> {
         file.write_all(b"\n")?;
     }
     Ok(file)
+}
+
+fn line(record: &Record) -> io::Result<String> {
+    let body = serde_json::to_string(record).map_err(io::Error::other)?;
+    Ok(format!("{} {body}\n", check(&body)))
 }
 
 fn check(body: &str) -> String {

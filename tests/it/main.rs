@@ -37,6 +37,7 @@ mod python_suites;
 mod project;
 mod edits;
 mod published;
+mod stored;
 mod compared;
 mod commands;
 mod devices;

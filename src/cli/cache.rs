@@ -1,0 +1,398 @@
+//! `t2t cache`: what the store holds, whether it is whole, keeping it small, carrying it elsewhere.
+#![expect(clippy::disallowed_methods, reason = "the command line owns its arguments")]
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::env;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::error::CliError;
+use super::plan::plans;
+use super::{Common, ReportFormat, context};
+use crate::action::Identity;
+use crate::digest::Digest;
+use crate::fs;
+use crate::graph::pick::{Force, Selection, pick};
+use crate::interrupt::Interrupt;
+use crate::record::Record;
+use crate::session::Session;
+use crate::store::archive::{self, Artifacts, Refused};
+use crate::store::audit::{Audit, Fault, audit, repair};
+use crate::store::cas::Cas;
+use crate::store::collect::{self, Collected, Holdings, Limits, Share};
+use crate::store::journal::Journal;
+use crate::store::lock::Lock;
+
+/// What is to be done about the store.
+#[derive(Debug, Subcommand)]
+pub enum CacheCommand {
+    /// Read all that is kept and hold it against its checksums and digests; the exit code is 1 where something is damaged
+    Verify {
+        /// Remove what is damaged, and forget the results that need it
+        #[arg(long)]
+        repair: bool,
+    },
+    /// Say what is kept, and how much of it the workspace needs as it is now
+    Stats {
+        /// How it is written
+        #[arg(long, value_enum, default_value = "text")]
+        format: ReportFormat,
+    },
+    /// Remove what no result names and, beyond the limits, the oldest results that the workspace does not need as it is now
+    Gc(GcArguments),
+    /// Write results to one file
+    Export(ExportArguments),
+    /// Take in the results of a file that `t2t cache export` wrote
+    Import {
+        /// The file
+        file: PathBuf,
+    },
+}
+
+/// How much may stay.
+#[derive(Debug, Args)]
+pub struct GcArguments {
+    /// How much may stay, as in 2GiB or 500MB
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    max_size: Option<u64>,
+    /// How old results may be, as in 30d or 12h
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    max_age: Option<i64>,
+    /// Say what would go, and remove nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// What is exported.
+#[derive(Debug, Args)]
+pub struct ExportArguments {
+    /// The file; one that is there is replaced
+    file: PathBuf,
+    /// Only results of this device model (as in nvidia-h200, interpreter) and those of no device
+    #[arg(long, value_name = "MODEL")]
+    of_device: Option<String>,
+    /// Only results of this op; may be given several times
+    #[arg(long, value_name = "OP")]
+    op: Vec<String>,
+    /// Leave out compiled kernels, which no build needs
+    #[arg(long)]
+    without_ir: bool,
+}
+
+/// Runs the command.
+pub fn cache(common: &Common, command: &CacheCommand) -> Result<u8, CliError> {
+    match command {
+        CacheCommand::Verify { repair: false } => {
+            let root = context::workspace()?;
+            let audit = audit(&root.join("cache")).context("cannot read `cache/`")?;
+            tell(&audit, &root, false);
+            Ok(u8::from(!audit.faults.is_empty()))
+        }
+        CacheCommand::Verify { repair: true } => mend(),
+        CacheCommand::Stats { format } => stats(common, *format),
+        CacheCommand::Gc(arguments) => gc(common, arguments),
+        CacheCommand::Export(arguments) => export(arguments),
+        CacheCommand::Import { file } => import(file),
+    }
+}
+
+fn lock(root: &Path) -> Result<Lock, CliError> {
+    let command = env::args().collect::<Vec<_>>().join(" ");
+    let lock = Lock::take(&root.join("cache"), &command, |holder| {
+        context::say(&format!("waiting: the workspace's lock, cache/lock, held by {holder}"));
+    });
+    Ok(lock.context("cannot lock the store `cache/`")?)
+}
+
+// verify
+
+fn mend() -> Result<u8, CliError> {
+    let root = context::workspace()?;
+    let cache = root.join("cache");
+    let _lock = lock(&root)?;
+    let found = audit(&cache).context("cannot read `cache/`")?;
+    repair(&cache, &found).context("cannot repair `cache/`")?;
+    tell(&found, &root, true);
+    let left = audit(&cache).context("cannot read `cache/`")?;
+    if left.faults.is_empty() {
+        return Ok(0);
+    }
+    context::print(&format!("{} left that only you can judge\n", count(left.faults.len(), "damage")));
+    Ok(1)
+}
+
+fn tell(audit: &Audit, root: &Path, is_repaired: bool) {
+    let place = format!("{}/", root.display());
+    for fault in &audit.faults {
+        let kept = matches!(fault, Fault::Foreign(_) | Fault::Unreadable(..));
+        let done = if is_repaired && !kept { "removed; " } else { "" };
+        context::print(&format!("damaged   {}; {done}{}\n", fault.to_string().replace(&place, ""), fault.then()));
+    }
+    if audit.left_out > 0 {
+        let what = count(audit.left_out, "artifact");
+        context::print(&format!("left out  {what}: compiled kernels of results that came without them\n"));
+    }
+    if audit.unnamed + audit.unfinished > 0 {
+        let what = count(audit.unnamed, "whole blob");
+        let unfinished = count(audit.unfinished, "unfinished file");
+        context::print(&format!("unnamed   {what} and {unfinished}; `t2t cache gc` removes them\n"));
+    }
+    let damages = count(audit.faults.len(), "damage");
+    let records = count(audit.records, "record");
+    context::print(&format!("{records}, {}, {}: {damages}\n", count(audit.blobs, "blob"), bytes(audit.bytes)));
+}
+
+// stats and gc
+
+/// Returns the keys of what the workspace needs as it is now: of every action the result that stands, and, for each device, the last one that is known.
+fn needed(session: &Session, records: &[&Record]) -> Result<BTreeSet<Digest>, CliError> {
+    let wanted = pick(&session.graph, &Selection::default(), Force::Stale)?;
+    let plans = plans(session, &wanted)?;
+    let mut keys: BTreeSet<Digest> =
+        plans.iter().filter_map(|plan| plan.settled.record()).map(|record| record.key).collect();
+    let targets: HashSet<_> = session.graph.indices().map(|index| session.graph.action(index).target()).collect();
+    let of_targets = records.iter().filter(|record| targets.contains(&record.identity.target));
+    let last: HashMap<&Identity, Digest> = of_targets.map(|record| (&record.identity, record.key)).collect();
+    keys.extend(last.into_values());
+    Ok(keys)
+}
+
+fn gc(common: &Common, arguments: &GcArguments) -> Result<u8, CliError> {
+    let root = context::workspace()?;
+    let cache = root.join("cache");
+    let _lock = lock(&root)?;
+    let holdings = Holdings::of(&cache).context("cannot read `cache/`")?;
+    if holdings.lines.is_foreign {
+        let message = "cache/journal is of another version, or its first line is damaged";
+        return Err(CliError::misuse(message, "`t2t clean --cache` starts anew; a build does so by itself"));
+    }
+    let session = context::open(common, context::as_built(common)?, &Interrupt::default())?;
+    let needed = needed(&session, &holdings.lines.live())?;
+    let limits = Limits { size: arguments.max_size, age: arguments.max_age };
+    let stays = collect::staying(&holdings, &needed, limits, fs::now());
+    let going = collect::going(&holdings, &stays);
+    if !arguments.dry_run {
+        collect::collect(&cache, &holdings, &stays).context("cannot remove from `cache/`")?;
+    }
+    context::print(&summary(&going, arguments.dry_run));
+    if let Some(most) = arguments.max_size.filter(|most| going.left > *most) {
+        let over = bytes(going.left - most);
+        context::say(&format!("note: {over} more than --max-size stay: the workspace needs them as it is now"));
+    }
+    Ok(0)
+}
+
+fn summary(going: &Collected, is_dry: bool) -> String {
+    let verb = if is_dry { "would be removed" } else { "removed" };
+    let (records, blobs) = (count(going.records, "record"), count(going.blobs, "blob"));
+    let lines = count(going.lines, "line");
+    let (gone, left) = (bytes(going.bytes), bytes(going.left));
+    format!("{verb}: {records}, {blobs}, {gone}, and {lines} of the journal that no longer counted; {left} stay\n")
+}
+
+fn stats(common: &Common, format: ReportFormat) -> Result<u8, CliError> {
+    let session = context::open(common, context::as_built(common)?, &Interrupt::default())?;
+    let holdings = Holdings::of(&session.cache).context("cannot read `cache/`")?;
+    let live = holdings.lines.live();
+    let needed = needed(&session, &live)?;
+    let of_now: Vec<&Record> = live.iter().copied().filter(|record| needed.contains(&record.key)).collect();
+    let named = collect::named(live.iter().copied());
+    let share = |records: &[&Record]| Share {
+        number: records.len(),
+        bytes: holdings.bytes_of(&collect::named(records.iter().copied())),
+    };
+    let unnamed = holdings.listing.blobs.iter().filter(|(digest, _)| !named.contains(digest));
+    let unnamed = Share { number: unnamed.clone().count(), bytes: unnamed.map(|(_, stat)| stat.size).sum() };
+    let times: Vec<i64> = live.iter().filter_map(|record| holdings.time_of(record)).collect();
+    let figures = Figures {
+        records: share(&live),
+        needed: share(&of_now),
+        blobs: Share { number: holdings.listing.blobs.len(), bytes: holdings.listing.bytes() },
+        unnamed,
+        superseded: holdings.lines.records.len() - live.len(),
+        damaged: holdings.lines.damaged.len() + usize::from(holdings.lines.is_foreign),
+        oldest: times.iter().min().map(|time| time / SECOND),
+        newest: times.iter().max().map(|time| time / SECOND),
+        phases: collect::shares(&holdings, &live, |record| record.identity.target.phase.to_string()),
+        artifacts: collect::artifacts(&holdings, &live),
+    };
+    context::print(&match format {
+        ReportFormat::Text => figures.text(fs::now() / SECOND),
+        ReportFormat::Json => format!("{:#}\n", figures.json()),
+    });
+    Ok(0)
+}
+
+/// A second in nanoseconds.
+const SECOND: i64 = 1_000_000_000;
+
+struct Figures {
+    records: Share,
+    needed: Share,
+    blobs: Share,
+    unnamed: Share,
+    superseded: usize,
+    damaged: usize,
+    oldest: Option<i64>,
+    newest: Option<i64>,
+    phases: BTreeMap<String, Share>,
+    artifacts: BTreeMap<String, Share>,
+}
+
+impl Figures {
+    fn text(&self, now: i64) -> String {
+        let row = |name: &str, share: Share| format!("{name:<20} {:>8} {:>12}\n", share.number, bytes(share.bytes));
+        let mut text = row("records", self.records);
+        text += &row("  needed now", self.needed);
+        text += &row("blobs", self.blobs);
+        text += &row("  named by no record", self.unnamed);
+        text += "\nrecords by phase\n";
+        self.phases.iter().for_each(|(name, share)| text += &row(&format!("  {name}"), *share));
+        text += "\nblobs by artifact\n";
+        self.artifacts.iter().for_each(|(name, share)| text += &row(&format!("  {name}"), *share));
+        if let (Some(oldest), Some(newest)) = (self.oldest, self.newest) {
+            text += &format!("\noldest {} ago, newest {} ago\n", ago(now - oldest), ago(now - newest));
+        }
+        let lines = count(self.superseded, "line");
+        text + &format!("{lines} of the journal no longer count, {} damaged\n", self.damaged)
+    }
+
+    fn json(&self) -> Value {
+        let share = |share: &Share| json!({"number": share.number, "bytes": share.bytes});
+        let shares = |shares: &BTreeMap<String, Share>| -> Value {
+            shares.iter().map(|(name, found)| (name.clone(), share(found))).collect::<serde_json::Map<_, _>>().into()
+        };
+        json!({
+            "version": 1,
+            "records": share(&self.records),
+            "needed": share(&self.needed),
+            "blobs": share(&self.blobs),
+            "unnamed": share(&self.unnamed),
+            "superseded_lines": self.superseded,
+            "damaged_lines": self.damaged,
+            "oldest": self.oldest,
+            "newest": self.newest,
+            "phases": shares(&self.phases),
+            "artifacts": shares(&self.artifacts),
+        })
+    }
+}
+
+// export and import
+
+fn export(arguments: &ExportArguments) -> Result<u8, CliError> {
+    let root = context::workspace()?;
+    let cache = root.join("cache");
+    let lines = Journal::open(&cache).lines().context("cannot read `cache/journal`")?;
+    let is_wanted = |record: &&Record| {
+        let (target, device) = (&record.identity.target, &record.identity.device);
+        let of_op = arguments.op.is_empty() || arguments.op.contains(&target.op);
+        let here = device.as_ref().map(ToString::to_string);
+        of_op && (arguments.of_device.is_none() || here.is_none() || here == arguments.of_device)
+    };
+    let records: Vec<&Record> = lines.live().into_iter().filter(is_wanted).collect();
+    let artifacts = if arguments.without_ir { Artifacts::WithoutIr } else { Artifacts::All };
+    let packed = archive::pack(&Cas::open(&cache), &records, artifacts).context("cannot read `cache/`")?;
+    for fault in &packed.faults {
+        context::say(&format!("warning: left out: {fault}"));
+    }
+    if packed.records == 0 {
+        let message = "there is no result to export";
+        return Err(CliError::misuse(message, "run `t2t build`, or ask for other ops or another device"));
+    }
+    let file = context::absolute(&arguments.file);
+    fs::write(&file, &packed.bytes).with_context(|| format!("cannot write `{}`", arguments.file.display()))?;
+    let (records, blobs) = (count(packed.records, "record"), count(packed.blobs, "blob"));
+    let size = bytes(packed.bytes.len() as u64);
+    context::print(&format!("{records}, {blobs}, {size} in {}\n", arguments.file.display()));
+    Ok(0)
+}
+
+fn import(file: &Path) -> Result<u8, CliError> {
+    let root = context::workspace()?;
+    let cache = root.join("cache");
+    let read = fs::read_if_there(&context::absolute(file));
+    let read = read.with_context(|| format!("cannot read `{}`", file.display()))?.ok_or_else(|| {
+        CliError::misuse(format!("no file `{}`", file.display()), "`t2t cache export FILE` writes one")
+    })?;
+    let _lock = lock(&root)?;
+    let stage = cache.join("scratch").join(context::process().to_string());
+    let taken = archive::unpack(&read, &cache, &stage).map_err(|refused| match refused {
+        Refused::Store(_) => CliError::machine(refused.to_string()),
+        _ => CliError::misuse(
+            format!("cannot import `{}`: {refused}", file.display()),
+            "nothing was changed; `t2t cache export FILE` writes a file that can be imported",
+        ),
+    })?;
+    let (new, blobs) = (count(taken.new, "new record"), count(taken.blobs, "blob"));
+    context::print(&format!("{new}, {} known before, {blobs}\n", taken.known));
+    Ok(0)
+}
+
+// Words.
+
+fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+/// Returns a length in bytes for people.
+fn bytes(number: u64) -> String {
+    let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    let fitting = units.into_iter().find(|(unit, _)| number >= *unit);
+    fitting.map_or(format!("{number} B"), |(unit, name)| {
+        let tenths = u128::from(number) * 10 / u128::from(unit);
+        format!("{}.{} {name}", tenths / 10, tenths % 10)
+    })
+}
+
+fn ago(seconds: i64) -> String {
+    let units = [(86_400, "d"), (3600, "h"), (60, "min")];
+    let fitting = units.into_iter().find(|(unit, _)| seconds >= *unit);
+    fitting.map_or(format!("{} s", seconds.max(0)), |(unit, name)| format!("{} {name}", seconds / unit))
+}
+
+/// Parts `2GiB` into the number and its unit.
+fn parted(text: &str) -> (&str, &str) {
+    let text = text.trim();
+    let end = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+    (&text[..end], text[end..].trim())
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    let (number, unit) = parted(text);
+    let unit = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => Some(1),
+        "k" | "kib" => Some(1 << 10),
+        "m" | "mib" => Some(1 << 20),
+        "g" | "gib" => Some(1 << 30),
+        "t" | "tib" => Some(1 << 40),
+        "kb" => Some(1000),
+        "mb" => Some(1_000_000),
+        "gb" => Some(1_000_000_000),
+        "tb" => Some(1_000_000_000_000),
+        _ => None,
+    };
+    let size = number.parse::<u64>().ok().zip(unit).and_then(|(number, unit)| number.checked_mul(unit));
+    size.ok_or_else(|| "it is a whole number with a unit, as in 500MB, 2GiB".to_owned())
+}
+
+fn age(text: &str) -> Result<i64, String> {
+    let (number, unit) = parted(text);
+    let seconds = match unit {
+        "s" => Some(1),
+        "min" | "m" => Some(60),
+        "h" => Some(3600),
+        "d" => Some(86_400),
+        "w" => Some(7 * 86_400),
+        _ => None,
+    };
+    let age = number
+        .parse::<i64>()
+        .ok()
+        .zip(seconds)
+        .and_then(|(number, unit)| number.checked_mul(unit)?.checked_mul(SECOND));
+    age.ok_or_else(|| "it is a whole number with a unit (s, min, h, d, w), as in 12h, 30d".to_owned())
+}

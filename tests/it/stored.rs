@@ -1,0 +1,429 @@
+//! `t2t cache`: planted damage is found, what the workspace needs stays, and what one store exports another takes whole or not at all.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::Value;
+use t2t::digest::Digest;
+use tar::{Builder, EntryType, Header};
+
+use crate::project::{Project, Ran};
+
+/// Returns the place of the blob with this digest.
+fn blob(digest: &str) -> String {
+    format!("cache/cas/{}/{}", &digest[..2], &digest[2..])
+}
+
+/// Returns the last record of a target.
+fn record(project: &Project, target: &str) -> Value {
+    let journal = project.read("cache/journal");
+    let records = journal.lines().skip(1).filter_map(|line| serde_json::from_str(line.split_once(' ')?.1).ok());
+    records.filter(|record: &Value| record["identity"]["target"] == target).last().unwrap()
+}
+
+/// Returns the place of an artifact, or of the manifest.
+fn artifact(project: &Project, target: &str, name: &str) -> String {
+    let record = record(project, target);
+    let digest = if name == "manifest" { &record["key"] } else { &record["outputs"][name]["digest"] };
+    blob(digest.as_str().unwrap())
+}
+
+fn flip(project: &Project, path: &str, at: usize) {
+    let mut bytes = fs::read(project.path(path)).unwrap();
+    bytes[at] ^= 1;
+    project.write(path, bytes);
+}
+
+/// Returns every file of the store but the lock, with its bytes.
+fn contents(project: &Project) -> Vec<(String, Vec<u8>)> {
+    let files = project.files("cache").into_iter().filter(|file| file.is_file() && !file.ends_with("lock"));
+    files.map(|file| (file.display().to_string(), fs::read(&file).unwrap())).collect()
+}
+
+fn damages(ran: &Ran) -> Vec<&str> {
+    ran.stdout.lines().filter_map(|line| line.strip_prefix("damaged   ")).collect()
+}
+
+/// Fails where a build has anything to do.
+fn fresh(project: &Project) {
+    project.build().exits(0).runs("");
+}
+
+// verify
+
+#[test]
+fn a_built_store_is_whole_and_nothing_in_it_is_foreign() {
+    let project = Project::built();
+    let ran = project.t2t("cache verify").exits(0).runs("").says("21 records, ").says(": 0 damages");
+    assert_eq!(damages(&ran), [""; 0]);
+    assert_eq!(ran.stdout.lines().count(), 1, "{}", ran.stdout);
+}
+
+#[test]
+fn every_kind_of_planted_damage_is_found_told_and_removed() {
+    type Plant = fn(&Project);
+    let plants: [(&str, Plant, &str, &str); 9] = [
+        (
+            "an artifact's byte",
+            |project| flip(project, &artifact(project, "softmax/v2_tiling:check", "verdict"), 3),
+            "its bytes are not what its name says; it is `verdict` of",
+            "the action that made it runs again",
+        ),
+        (
+            "an artifact cut short",
+            |project| project.write(&artifact(project, "softmax/v2_tiling:bench", "bench"), "{"),
+            "it is `bench` of softmax/v2_tiling:bench on interpreter",
+            "the action that made it runs again",
+        ),
+        (
+            "an emptied artifact",
+            |project| project.write(&artifact(project, "gelu:log", "page"), ""),
+            "its bytes are not what its name says; it is `page` of gelu:log",
+            "the action that made it runs again",
+        ),
+        (
+            "a missing artifact",
+            |project| project.remove(&artifact(project, "gelu:analyze", "analysis")),
+            "it is missing; it is `analysis` of gelu:analyze",
+            "the action that made it runs again",
+        ),
+        (
+            "a damaged manifest",
+            |project| flip(project, &artifact(project, "gelu:select", "manifest"), 0),
+            "it is the manifest of gelu:select",
+            "`t2t explain` cannot say what changed since",
+        ),
+        (
+            "a line's byte",
+            |project| {
+                let at = project.read("cache/journal").lines().take(2).map(str::len).sum::<usize>() + 60;
+                flip(project, "cache/journal", at);
+            },
+            "journal:3: the line is not what its checksum says",
+            "its action runs again",
+        ),
+        (
+            "a torn last line",
+            |project| {
+                let journal = project.read("cache/journal");
+                project.write("cache/journal", &journal[..journal.len() - 9]);
+            },
+            "journal:22: the line is not what its checksum says",
+            "its action runs again",
+        ),
+        (
+            "the first line",
+            |project| flip(project, "cache/journal", 12),
+            "journal: it is of another version, or its first line is damaged",
+            "every action runs again",
+        ),
+        (
+            "a blob that no record names",
+            |project| project.write(&blob(&Digest::of(b"own").to_string()), "other"),
+            "its bytes are not what its name says; no record names it",
+            "nothing needs it",
+        ),
+    ];
+    for (name, plant, what, then) in plants {
+        let project = Project::built();
+        plant(&project);
+        let ran = project.t2t("cache verify").exits(1);
+        let found = damages(&ran);
+        assert!(found.len() == 1 && found[0].contains(what) && found[0].ends_with(then), "{name}: {found:?}");
+        let again = project.t2t("cache verify").exits(1);
+        assert_eq!(again.stdout, ran.stdout, "{name}: looking changed something");
+        project.t2t("cache verify --repair").exits(0).says("removed; ");
+        assert_eq!(damages(&project.t2t("cache verify")), [""; 0], "{name}");
+        project.build().exits(0);
+        fresh(&project);
+    }
+}
+
+#[test]
+fn a_foreign_file_is_told_and_left_to_its_owner() {
+    let project = Project::built();
+    for place in ["cache/cas/ab/note.txt", "cache/cas/note.txt", "cache/note.txt"] {
+        project.write(place, "mine");
+        let ran = project.t2t("cache verify --repair").exits(1).says("1 damage left that only you can judge");
+        assert_eq!(damages(&ran), [format!("{place}: t2t made no such file; it is never read")]);
+        assert!(project.exists(place));
+        project.remove(place);
+    }
+}
+
+#[test]
+fn a_compiled_kernel_that_was_left_out_is_no_damage() {
+    let project = Project::built();
+    project.remove(&artifact(&project, "softmax/v1_baseline:compile", "triton.tar.gz"));
+    project.t2t("cache verify").exits(0).says("left out  ").says(": 0 damages");
+}
+
+// stats
+
+#[test]
+fn stats_add_up() {
+    let project = Project::built();
+    let stats: Value = serde_json::from_str(&project.run_raw("cache stats --format json")).unwrap();
+    assert_eq!((&stats["version"], &stats["records"]["number"]), (&1.into(), &21.into()));
+    assert_eq!(stats["needed"], stats["records"]);
+    assert_eq!(stats["records"]["bytes"], stats["blobs"]["bytes"]);
+    assert_eq!((&stats["unnamed"]["number"], &stats["damaged_lines"]), (&0.into(), &0.into()));
+    let phases = stats["phases"].as_object().unwrap();
+    assert_eq!(phases.values().map(|share| share["number"].as_u64().unwrap()).sum::<u64>(), 21);
+    let files = project.files("cache/cas");
+    let size: u64 = files.iter().map(|file| file.metadata().unwrap().len()).sum();
+    assert_eq!((&stats["blobs"]["number"], &stats["blobs"]["bytes"]), (&files.len().into(), &size.into()));
+    project.edit("kernels/softmax/v2_tiling.py", "+ 1", "+ 2");
+    project.build().exits(0);
+    project.t2t("cache stats").exits(0).says("records by phase").says("needed now");
+    let stats: Value = serde_json::from_str(&project.run_raw("cache stats --format json")).unwrap();
+    assert_eq!(stats["needed"]["number"], 21);
+    assert!(stats["records"]["number"].as_u64() > Some(21), "{stats}");
+}
+
+// gc
+
+#[test]
+fn without_limits_only_what_no_record_names_goes() {
+    let project = Project::built();
+    project.edit("kernels/softmax/v2_tiling.py", "+ 1", "+ 2");
+    project.build().exits(0);
+    project.write(&blob(&Digest::of(b"left").to_string()), "left");
+    project.write("cache/cas/ab/.cdef.77.0.tmp", "le");
+    let before = contents(&project);
+    project.t2t("cache gc --dry-run").exits(0).says("would be removed: 0 records, 1 blob, 4 B");
+    assert_eq!(contents(&project), before);
+    project.t2t("cache gc").exits(0).says("removed: 0 records, 1 blob, 4 B");
+    assert_eq!(contents(&project).len(), before.len() - 2);
+    fresh(&project);
+    project.edit("kernels/softmax/v2_tiling.py", "+ 2", "+ 1");
+    project.build().exits(0).never_says("check softmax/v2_tiling …").runs_beside_the_summary("");
+}
+
+#[test]
+fn beyond_the_limits_the_oldest_go_and_never_what_the_workspace_needs() {
+    for limit in ["--max-size 1B", "--max-age 0s"] {
+        let project = Project::built();
+        project.edit("kernels/softmax/v2_tiling.py", "+ 1", "+ 2");
+        project.build().exits(0);
+        let ran = project.t2t(&format!("cache gc {limit}")).exits(0);
+        assert!(ran.stdout.starts_with("removed: ") && !ran.stdout.starts_with("removed: 0"), "{}", ran.stdout);
+        assert_eq!(project.read("cache/journal").lines().count(), 22, "{limit}");
+        project.t2t("cache verify").exits(0).says("21 records").never_says("unnamed");
+        fresh(&project);
+        project.t2t(&format!("cache gc {limit}")).exits(0).says("removed: 0 records, 0 blobs");
+    }
+}
+
+#[test]
+fn a_limit_that_is_kept_removes_nothing() {
+    let project = Project::built();
+    project.edit("kernels/softmax/v2_tiling.py", "+ 1", "+ 2");
+    project.build().exits(0);
+    let before = contents(&project);
+    project.t2t("cache gc --max-size 1GiB --max-age 30d").exits(0).says("removed: 0 records, 0 blobs");
+    assert_eq!(contents(&project), before);
+}
+
+#[test]
+fn an_amount_that_is_none_is_bad_use() {
+    let project = Project::new();
+    for (arguments, said) in [
+        ("--max-size 2XB", "it is a whole number with a unit, as in 500MB, 2GiB"),
+        ("--max-size -1", "unexpected argument"),
+        ("--max-size 99999999999TiB", "it is a whole number with a unit, as in 500MB, 2GiB"),
+        ("--max-age 30", "it is a whole number with a unit (s, min, h, d, w), as in 12h, 30d"),
+        ("--max-age 999999999999w", "it is a whole number with a unit (s, min, h, d, w), as in 12h, 30d"),
+    ] {
+        project.t2t(&format!("cache gc {arguments}")).exits(2).says(said);
+    }
+}
+
+#[test]
+fn gc_waits_for_a_build_and_says_for_whom() {
+    let project = Project::new();
+    project.kernel("gelu", "v2_tiling", "WAITS");
+    let build = project.spawn("build");
+    project.until_logged("gelu/v2_tiling:check candidate:run");
+    let mut gc = project.spawn("cache gc --max-size 1B");
+    let mut line = String::new();
+    BufReader::new(gc.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    let head = format!("waiting: the workspace's lock, cache/lock, held by pid {}, `", build.id());
+    assert!(line.starts_with(&head) && line.contains("t2t build"), "{line}");
+    project.calm();
+    project.wait(build).exits(0);
+    project.wait(gc).exits(0);
+    fresh(&project);
+}
+
+// export and import
+
+/// A project that exported, and the bytes.
+fn exported(arguments: &str) -> (Project, Vec<u8>) {
+    let project = Project::built();
+    project.t2t(&format!("cache export ../out {arguments}")).exits(0).says("21 records, ");
+    let bytes = fs::read(project.path("../out")).unwrap();
+    (project, bytes)
+}
+
+/// A clone that has nothing, in another folder, with the file beside it.
+fn clone(bytes: &[u8]) -> Project {
+    let project = Project::new();
+    project.write("../in", bytes);
+    project
+}
+
+#[test]
+fn what_is_imported_into_a_clone_is_all_fresh() {
+    for arguments in ["", "--without-ir"] {
+        let (_, bytes) = exported(arguments);
+        let clone = clone(&bytes);
+        clone.t2t("cache import ../in").exits(0).says("21 new records, 0 known before");
+        clone.t2t("cache verify").exits(0).says(": 0 damages");
+        fresh(&clone);
+        clone.t2t("cache import ../in").exits(0).says("0 new records, 21 known before");
+        fresh(&clone);
+    }
+}
+
+#[test]
+fn the_same_results_are_the_same_bytes_also_out_of_the_store_that_took_them() {
+    let (project, bytes) = exported("");
+    project.t2t("cache export ../out").exits(0);
+    assert_eq!(fs::read(project.path("../out")).unwrap(), bytes);
+    let clone = clone(&bytes);
+    clone.t2t("cache import ../in").exits(0);
+    clone.t2t("cache export ../out").exits(0);
+    assert_eq!(fs::read(clone.path("../out")).unwrap(), bytes);
+}
+
+#[test]
+fn an_export_can_be_of_one_op_or_one_device() {
+    let project = Project::built();
+    project.t2t("cache export ../out --op gelu").exits(0).says("10 records, ");
+    let clone = clone(&fs::read(project.path("../out")).unwrap());
+    clone.t2t("cache import ../in").exits(0);
+    clone.t2t("build --op gelu").exits(0).runs("");
+    project.t2t("cache export ../out --op relu").exits(2).says("there is no result to export");
+    let ran = project.t2t("cache export ../out --of-device nvidia-h200").exits(0);
+    assert!(!ran.stdout.starts_with("21 records"), "{}", ran.stdout);
+}
+
+#[test]
+fn what_was_found_out_here_stays_the_newest() {
+    let (_, bytes) = exported("");
+    let clone = clone(&bytes);
+    clone.edit("kernels/softmax/v2_tiling.py", "+ 1", "+ 2");
+    clone.build().exits(0);
+    clone.t2t("cache import ../in").exits(0).says("new records");
+    fresh(&clone);
+}
+
+#[test]
+fn an_import_heals_a_damaged_blob() {
+    let (project, _) = exported("");
+    flip(&project, &artifact(&project, "softmax/v2_tiling:check", "verdict"), 3);
+    project.t2t("cache import ../out").exits(0);
+    project.t2t("cache verify").exits(0);
+}
+
+#[test]
+fn a_result_that_is_not_whole_is_not_exported() {
+    let project = Project::built();
+    flip(&project, &artifact(&project, "softmax/v2_tiling:bench", "bench"), 3);
+    let ran = project.t2t("cache export ../out").exits(0).says("warning: left out: softmax/v2_tiling:bench");
+    assert!(!ran.stdout.starts_with("21 records"), "{}", ran.stdout);
+    let clone = clone(&fs::read(project.path("../out")).unwrap());
+    clone.t2t("cache import ../in").exits(0);
+    clone.t2t("cache verify").exits(0);
+}
+
+#[test]
+fn a_flip_anywhere_or_a_cut_is_refused_and_changes_nothing() {
+    let (_, bytes) = exported("");
+    let clone = clone(&bytes);
+    clone.t2t("cache stats").exits(0);
+    let before = contents(&clone);
+    let starts = 0..90;
+    let spread = (1..24).map(|part| part * bytes.len() / 24);
+    for at in starts.step_by(7).chain(spread).chain(bytes.len() - 9..bytes.len()) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1 << (at % 8);
+        clone.write("../in", &damaged);
+        clone.t2t("cache import ../in").exits(2).says("cannot import `../in`: ").says("nothing was changed");
+        assert_eq!(contents(&clone), before, "flipped at {at}");
+    }
+    for cut in [0, 5, 13, 40, 79, 80, bytes.len() / 2, bytes.len() - 1] {
+        clone.write("../in", &bytes[..cut]);
+        clone.t2t("cache import ../in").exits(2).says("cannot import `../in`: ");
+        assert_eq!(contents(&clone), before, "cut at {cut}");
+    }
+    clone.remove("../in");
+    clone.t2t("cache import ../in").exits(2).says("no file `../in`");
+    let other = [b"t2t export 2\n", &bytes[13..]].concat();
+    clone.write("../in", other);
+    clone.t2t("cache import ../in").exits(2).says("its format is 2, and this t2t reads 1");
+}
+
+/// Returns an export with a right digest around these entries: name, kind, what its header claims, bytes.
+fn forged(entries: &[(&[u8], EntryType, u64, &[u8])]) -> Vec<u8> {
+    let mut tar = Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
+    for (name, kind, size, bytes) in entries {
+        let mut header = Header::new_gnu();
+        header.as_old_mut().name[..name.len()].copy_from_slice(name);
+        header.set_entry_type(*kind);
+        header.set_size(*size);
+        header.set_mode(0o777);
+        if *kind == EntryType::Symlink {
+            header.set_link_name("/etc/passwd").unwrap();
+        }
+        header.set_cksum();
+        tar.append(&header, *bytes).unwrap();
+    }
+    let body = tar.into_inner().unwrap().finish().unwrap();
+    let mut file = Vec::new();
+    write!(file, "t2t export 1\n{}\n", Digest::of(&body)).unwrap();
+    file.extend(body);
+    file
+}
+
+#[test]
+fn an_archive_that_means_harm_is_refused_and_changes_nothing() {
+    const FILE: EntryType = EntryType::Regular;
+    let project = Project::built();
+    let journal = project.read("cache/journal");
+    let journal = journal.as_bytes();
+    let own = (b"journal".as_slice(), FILE, journal.len() as u64, journal);
+    let empty = (b"journal".as_slice(), FILE, 14, b"t2t journal 1\n".as_slice());
+    let verdict = record(&project, "softmax/v2_tiling:check")["outputs"]["verdict"]["digest"].clone();
+    let named = format!("blobs/{}", verdict.as_str().unwrap());
+    let torn = &journal[..journal.len() - 9];
+    let twice: Vec<u8> = [journal, &journal[14..]].concat();
+    let clone = Project::new();
+    clone.t2t("cache stats").exits(0);
+    let before = contents(&clone);
+    let blob = |name: &'static [u8], kind| (name, kind, 4_u64, b"harm".as_slice());
+    let cases: Vec<(&str, Vec<u8>)> = vec![
+        ("an absolute path", forged(&[empty, blob(b"/tmp/t2t-harm", FILE)])),
+        ("a path upwards", forged(&[empty, blob(b"../../harm", FILE)])),
+        ("a path upwards from the blobs", forged(&[empty, blob(b"blobs/../../harm", FILE)])),
+        ("a link", forged(&[own, (named.as_bytes(), EntryType::Symlink, 0, b"")])),
+        ("a folder", forged(&[empty, (b"blobs/", EntryType::Directory, 0, b"")])),
+        ("other bytes", forged(&[own, (named.as_bytes(), FILE, 4, b"harm")])),
+        ("a huge claim", forged(&[own, (named.as_bytes(), FILE, 1 << 60, b"harm")])),
+        ("no blobs", forged(&[own])),
+        ("no journal", forged(&[(named.as_bytes(), FILE, 4, b"harm")])),
+        ("nothing", forged(&[])),
+        ("a torn journal", forged(&[(b"journal", FILE, torn.len() as u64, torn)])),
+        ("a record twice", forged(&[(b"journal", FILE, twice.len() as u64, &twice)])),
+        ("no tar", [format!("t2t export 1\n{}\n", Digest::of(b"harm")).as_bytes(), b"harm"].concat()),
+    ];
+    for (name, bytes) in cases {
+        clone.write("../in", bytes);
+        let ran = clone.t2t("cache import ../in").exits(2).says("it holds what no export holds: ");
+        assert_eq!(contents(&clone), before, "{name}: {}", ran.stderr);
+        assert!(!clone.exists("../harm") && !std::path::Path::new("/tmp/t2t-harm").exists(), "{name}");
+    }
+}
