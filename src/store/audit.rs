@@ -197,7 +197,7 @@ fn disagreements(cas: &Cas, record: &Record) -> Vec<String> {
     found
 }
 
-/// Removes damaged blobs, damaged lines, and records of which an artifact is gone, so that their actions run again. Foreign files stay. The caller holds
+/// Removes damaged blobs, damaged lines, and records of which an artifact or the manifest is gone, so that their actions run again. Foreign files stay. The caller holds
 /// the workspace's lock.
 pub fn repair(cache: &Path, audit: &Audit) -> io::Result<()> {
     let cas = Cas::open(cache);
@@ -212,10 +212,12 @@ pub fn repair(cache: &Path, audit: &Audit) -> io::Result<()> {
     let lines = journal.lines()?;
     let there = cas.list().blobs;
     let is_whole = |record: &&Record| {
-        record.outputs.iter().all(|(name, blob)| match there.get(&blob.digest) {
-            Some(stat) => stat.size == blob.size,
-            None => !is_published(name) && !removed.contains(&blob.digest),
-        })
+        let has_manifest = there.contains_key(&record.key);
+        has_manifest
+            && record.outputs.iter().all(|(name, blob)| match there.get(&blob.digest) {
+                Some(stat) => stat.size == blob.size,
+                None => !is_published(name) && !removed.contains(&blob.digest),
+            })
     };
     let whole: Vec<&Record> = lines.live().into_iter().filter(is_whole).collect();
     if whole.len() < lines.records.len() || !lines.damaged.is_empty() || lines.is_foreign {
