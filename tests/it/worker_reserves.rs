@@ -4,7 +4,7 @@ use std::{fs, path::Path, time::Instant};
 
 use nix::{sys::signal::Signal, unistd::Pid};
 use serde_json::{Value, json};
-use t2t_protocol::{Request, Reserve};
+use t2t_protocol::{End, Fault, Request, Reserve};
 
 use crate::worker_setup::{Bench, SOON, Server, reply};
 
@@ -24,6 +24,10 @@ def slow():
 def threaded():
     threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
     start()
+
+def fails_late():
+    time.sleep(0.5)
+    fails()
 
 def fails():
     raise OSError("no device")
@@ -148,12 +152,23 @@ fn a_child_that_died_or_could_not_get_ready_is_made_up_for() {
 }
 
 #[test]
+fn a_request_that_came_before_its_child_failed_to_get_ready_is_told_why_and_it_is_no_kernels_fault() {
+    let bench = bench();
+    let server = bench.start();
+    server.worker.prepare(reserve(&bench, "fails_late")).unwrap();
+    let finished = server.run(request(&bench, 1));
+    let End::Refused(reason) = &finished.end else { panic!("{:?}", finished.end) };
+    assert!(reason.contains("the child did not get ready") && reason.contains("OSError: no device"), "{reason}");
+    assert!(matches!(finished.end.fault(), Some(Fault::Machine(_))));
+}
+
+#[test]
 fn what_ends_a_child_that_was_ready_is_told_as_of_any_other() {
     let bench = bench();
     let server = bench.start();
     server.worker.prepare(reserve(&bench, "start")).unwrap();
     let finished = server.run(Request { function: "work:ends".to_owned(), ..request(&bench, 1) });
-    assert_eq!(finished.end, t2t_protocol::End::Exit(7));
+    assert_eq!(finished.end, End::Exit(7));
 }
 
 #[test]

@@ -105,11 +105,13 @@ fn run(py: Python<'_>, plan: Plan<'_>) -> i32 {
         Order::Now(request) => (detach(plan.server, plan.mark, plan.ends, None, plan.secret), request),
         Order::Later(reserve, orders) => {
             let detached = detach(plan.server, plan.mark, plan.ends, Some(orders), plan.secret);
-            let Some(request) = detached.and_then(|()| get_ready(py, reserve)).ok().and_then(|()| wait_for_request())
-            else {
-                // Whoever would have asked has gone, or finds out by its own child what cannot be had here.
+            if let Err(reason) = detached.and_then(|()| get_ready(py, reserve)) {
+                // A request that was handed over meanwhile ends with this; without one nobody hears it.
+                channel::answer(&Answer::Refused(format!("the child did not get ready: {reason}")));
                 return 1;
-            };
+            }
+            // Whoever would have asked has gone.
+            let Some(request) = wait_for_request() else { return 1 };
             received = request;
             (Ok(()), &received)
         }
