@@ -1,10 +1,11 @@
-"""Changes the result by less than any tolerance, by chance."""
+"""Changes the result by less than any tolerance from one call to the next, as a race would by chance."""
 
-import os
+import itertools
 
 from kernels.add.right import triton_add as add
 
+calls = itertools.count()
+
 
 def triton_add(input, other, *, alpha=1):
-    chance = int.from_bytes(os.urandom(4), "little") / 2**32
-    return add(input, other, alpha=alpha + 2e-6 * chance)
+    return add(input, other, alpha=alpha + 2e-6 * (next(calls) % 2))
