@@ -24,6 +24,7 @@ mod plan;
 mod publish;
 mod sweep;
 mod tidy;
+mod unchanged;
 
 use self::error::CliError;
 

@@ -95,6 +95,8 @@ pub struct Report {
     pub interrupted: bool,
     /// Whether it stopped after a rejection.
     pub stopped: bool,
+    /// How many lines of the journal were damaged, and ignored.
+    pub damaged: usize,
 }
 
 /// Why a build cannot go on.
@@ -146,7 +148,7 @@ pub fn build(
     for _ in 0..RESTARTS {
         let mut run = Run::new(session, &mut history, &mut journal, &cas, settings, interrupt, wanted.clone(), emit);
         match run.until_all_settled() {
-            Ok(report) => return Ok(report),
+            Ok(report) => return Ok(Report { damaged: loaded.damaged, ..report }),
             Err(Stop::Error(error)) => return Err(error),
             Err(Stop::Lost { blob, source }) => {
                 let ran = run.ran();
@@ -288,6 +290,7 @@ impl<'a> Run<'a> {
             missing: std::mem::take(&mut self.missing),
             interrupted: self.interrupt.is_set(),
             stopped: self.stopped,
+            ..Report::default()
         })
     }
 

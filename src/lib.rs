@@ -33,6 +33,7 @@ pub mod dot;
 pub mod fs;
 pub mod assets;
 pub mod harness;
+pub mod witness;
 pub mod sources;
 pub mod store;
 pub mod results;

@@ -31,6 +31,7 @@ use crate::spec::{Op, Spec, Variant};
 use crate::store::cas::Cas;
 use crate::store::journal::{Journal, Loaded};
 use crate::toolchain::{Python, Toolchain};
+use crate::witness::Witness;
 use crate::worker::{WorkerConfig, WorkerError};
 
 /// The file that makes a folder a workspace.
@@ -152,6 +153,9 @@ pub struct Session {
     pub pool: Arc<Pool>,
     /// The file of the op catalogue.
     pub catalogue: PathBuf,
+    /// The files beside the sources that the session was read from, as they were before they were read. None where a later session cannot tell whether it
+    /// would read the same.
+    pub witnesses: Option<Vec<Witness<'static>>>,
 }
 
 /// Returns the workspace that `from` lies in: the nearest folder above it, or it, that has an ops.yaml.
@@ -164,6 +168,7 @@ impl Session {
     /// Opens the workspace at `root`.
     pub fn open(root: &Path, options: &Options, interrupt: &Interrupt) -> Result<Self, NoSession> {
         let cache = options.cache.clone().unwrap_or_else(|| root.join("cache"));
+        let mut witnesses = declared(root);
         let sources = Sources::open(root, &cache);
         let harness =
             Harness::open(options.harness.as_deref()).map_err(|error| machine("cannot read the harness", &error))?;
@@ -171,6 +176,9 @@ impl Session {
         let pool = pool(options, &harness, &cache, !devices.is_empty(), interrupt)?;
         let toolchain = toolchain(options, &cache, root, &pool)?;
         let spec = spec(root, toolchain.as_ref())?;
+        let templates_named: BTreeSet<&str> = spec.ops.iter().map(|op| op.template.as_str()).collect();
+        witnesses.extend(templates_named.into_iter().map(|path| Witness::of_file(root, path)));
+        let interpreter = witnesses_of(options, toolchain.as_ref());
         let models = models(root)?;
         let elsewhere = options.as_device.as_deref().map(|name| elsewhere(root, name, &models)).transpose()?;
         let (device, published) = elsewhere.unzip();
@@ -205,6 +213,7 @@ impl Session {
             spare: Vec::new(),
             pool,
             catalogue,
+            witnesses: interpreter.map(|more| [witnesses, more].concat()),
         })
     }
 
@@ -334,6 +343,18 @@ fn spec(root: &Path, toolchain: Option<&Toolchain>) -> Result<Spec, NoSession> {
     let bytes = fs::read(&root.join(OPS)).map_err(|error| machine("cannot read `ops.yaml`", &error))?;
     let names = toolchain.and_then(Toolchain::names);
     Spec::parse(OPS, &bytes, names.as_ref()).map_err(NoSession::Spec)
+}
+
+/// Returns the witnesses of what is read whatever ops.yaml says, before it is read.
+fn declared(root: &Path) -> Vec<Witness<'static>> {
+    [OPS, assets::DEVICES, assets::CATALOGUE, assets::SUMMARY_TEMPLATE]
+        .map(|path| Witness::of_file(root, path))
+        .to_vec()
+}
+
+/// Returns the witnesses of the interpreter's versions.
+fn witnesses_of(options: &Options, toolchain: Option<&Toolchain>) -> Option<Vec<Witness<'static>>> {
+    toolchain?.witnesses(&options.python.as_ref()?.path, options.search.as_deref())
 }
 
 fn models(root: &Path) -> Result<Models, NoSession> {

@@ -1,7 +1,6 @@
 //! Sources: what the workspace's files are now, by digest, read only when they changed.
 //!
-//! A file is not read again while its size, times and inode are those of the last reading, unless it was written so shortly before that
-//! reading that a later write could have left the same times. It does not know which files matter.
+//! When a file must be read again is the business of `witness`. It does not know which files matter.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -14,10 +13,11 @@ use serde::{Deserialize, Serialize};
 use crate::action::Source;
 use crate::closure::closure;
 use crate::digest::Digest;
-use crate::fs::{self, Stat};
+use crate::fs;
 use crate::path::RepoPath;
 use crate::python::{self, Python};
 use crate::record::Seen;
+use crate::witness::Known;
 
 /// The format of the file below; another number is read as an empty one. 1: first.
 const VERSION: u32 = 1;
@@ -28,22 +28,11 @@ pub const PACKAGES: [&str; 1] = ["kernels"];
 /// From how many files on threads save more than they cost.
 const WORTH_THREADS: usize = 64;
 
-/// File systems keep times in steps of up to this many nanoseconds.
-const STEP: i64 = 20_000_000;
-
 #[derive(Debug, Serialize, Deserialize, Default)]
 struct Kept {
     version: u32,
     files: BTreeMap<RepoPath, Known>,
     parsed: HashMap<Digest, Python>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Known {
-    stat: Stat,
-    /// When the file was read, in nanoseconds since 1970.
-    read: i64,
-    bytes: Digest,
 }
 
 /// The workspace's files.
@@ -59,6 +48,8 @@ struct State {
     kept: Kept,
     /// What was looked at in this build. A build sees each file in one state.
     looked: HashMap<RepoPath, Option<Digest>>,
+    /// What was known of each file when it was first looked at.
+    first: HashMap<RepoPath, Option<Known>>,
     changed: bool,
 }
 
@@ -90,6 +81,19 @@ impl Sources {
     /// Forgets what was looked at, so that the next questions see the files as they are then.
     pub fn look_again(&self) {
         self.state.borrow_mut().looked.clear();
+    }
+
+    /// Returns all files that were looked at, those that were not there too, as they were at the first look: what was made of them was made of that.
+    #[must_use]
+    pub fn looked_at(&self) -> BTreeMap<RepoPath, Option<Known>> {
+        self.state.borrow().first.iter().map(|(path, known)| (path.clone(), *known)).collect()
+    }
+
+    /// Looks at a file anew, and returns what is known of it now.
+    pub fn now(&self, path: &RepoPath) -> Option<Known> {
+        let mut state = self.state.borrow_mut();
+        self.digest_now(path, &mut state)?;
+        state.kept.files.get(path).copied()
     }
 
     /// Returns the digest of the bytes of the file at `path`, or None where there is no file.
@@ -149,14 +153,14 @@ impl Sources {
         let mut state = self.state.borrow_mut();
         let (root, kept) = (self.root.as_path(), &state.kept.files);
         let found: Vec<Option<Known>> =
-            paths.par_iter().map(|path| known_now(root, path, kept.get(path).copied())).collect();
+            paths.par_iter().map(|path| Known::now(&path.under(root), kept.get(path).copied())).collect();
         for (path, known) in paths.iter().zip(found) {
             state.take(path, known);
         }
     }
 
     fn digest_now(&self, path: &RepoPath, state: &mut State) -> Option<Digest> {
-        let known = known_now(&self.root, path, state.kept.files.get(path).copied());
+        let known = Known::now(&path.under(&self.root), state.kept.files.get(path).copied());
         state.take(path, known)
     }
 }
@@ -170,21 +174,10 @@ impl State {
         };
         self.changed |= before != known;
         let digest = known.map(|known| known.bytes);
+        self.first.entry(path.clone()).or_insert(known);
         self.looked.insert(path.clone(), digest);
         digest
     }
-}
-
-/// Returns what is known of a file now: what was `kept`, where the file cannot have changed since, else what a reading tells.
-fn known_now(root: &Path, path: &RepoPath, kept: Option<Known>) -> Option<Known> {
-    let file = path.under(root);
-    let stat = fs::stat(&file)?;
-    let stands = |known: &Known| known.stat == stat && stat.mtime.max(stat.ctime) + STEP < known.read;
-    if let Some(known) = kept.filter(stands) {
-        return Some(known);
-    }
-    let read = fs::now();
-    Some(Known { stat, read, bytes: Digest::of(&fs::read(&file).ok()?) })
 }
 
 #[cfg(test)]

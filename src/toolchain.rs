@@ -4,6 +4,7 @@
 //! which nothing is stale never starts it. It does not know what the versions are used for.
 #![expect(clippy::disallowed_methods, reason = "interpreters are looked for where they may lie")]
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 use crate::fs;
 use crate::spec::TorchNames;
+use crate::witness::{Was, Witness};
 
 /// The format of what is kept; another number is read as nothing. 1: first.
 const VERSION: u32 = 1;
@@ -125,6 +127,20 @@ impl Toolchain {
         }
     }
 
+    /// Returns what the versions rest on: the interpreter at `python`, its `pyvenv.cfg` and the folders of `sys.path`. None where they are not what they
+    /// were when the versions were asked, or have a name that is no text.
+    #[must_use]
+    pub fn witnesses(&self, python: &Path, search: Option<&OsStr>) -> Option<Vec<Witness<'static>>> {
+        let named = |path: &Path| Some(Cow::Owned(path.to_str()?.to_owned()));
+        let state = |path: PathBuf| Some(Witness { path: named(&path)?, was: Was::State(fs::stat(&path)) });
+        let time = |folder: &String| {
+            Some(Witness { path: Cow::Owned(folder.clone()), was: Was::Time(fs::folder_time(Path::new(folder))) })
+        };
+        let files = [Some(python.to_owned()), settings(python)].into_iter().flatten().map(state);
+        let all: Option<Vec<_>> = files.chain(self.path.iter().map(time)).collect();
+        all.filter(|_| self.state == self::state(python, search, &self.path))
+    }
+
     /// Returns the functions that torch has, or None where there is no torch.
     #[must_use]
     pub fn names(&self) -> Option<TorchNames> {
@@ -140,12 +156,16 @@ fn file(cache: &Path, python: &Path) -> PathBuf {
 /// Returns a digest of what changes when a package is installed: the interpreter's file, `pyvenv.cfg`, the folders of `sys.path`, `$PYTHONPATH`.
 fn state(python: &Path, search: Option<&OsStr>, path: &[String]) -> Digest {
     let real = python.canonicalize().unwrap_or_else(|_| python.to_owned());
-    let settings = python.parent().and_then(Path::parent).map(|folder| folder.join("pyvenv.cfg"));
     let mut text = format!("{}\n{:?}\n", real.display(), fs::stat(&real));
-    text += &format!("{:?}\n", settings.and_then(|file| fs::stat(&file)));
+    text += &format!("{:?}\n", settings(python).and_then(|file| fs::stat(&file)));
     text += &format!("{search:?}\n");
     for folder in path {
         text += &format!("{folder} {:?}\n", fs::folder_time(Path::new(folder)));
     }
     Digest::of(text.as_bytes())
+}
+
+/// Returns where the environment of `python` describes itself.
+fn settings(python: &Path) -> Option<PathBuf> {
+    python.parent().and_then(Path::parent).map(|folder| folder.join("pyvenv.cfg"))
 }

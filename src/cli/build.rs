@@ -12,6 +12,7 @@ use console::Term;
 
 use super::error::CliError;
 use super::outputs::Outputs;
+use super::unchanged::{self, Told};
 use super::{BuildArguments, Common, context};
 use crate::action::{DeviceClass, Phase, Target};
 use crate::cores;
@@ -46,24 +47,36 @@ pub fn build(common: &Common, arguments: &BuildArguments) -> Result<u8, CliError
 fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Outputs) -> Result<u8, CliError> {
     let start = Instant::now();
     let root = context::workspace()?;
-    let interrupt = Interrupt::default();
-    let running = stop_on_signal(&interrupt)?;
     let command = env::args().collect::<Vec<_>>().join(" ");
+    let interrupt = Interrupt::default();
+    let mut signals = None;
     let _lock = Lock::take(&root.join("cache"), &command, |holder| {
+        signals = Some(stop_on_signal(&interrupt));
         let what = "the workspace's lock, cache/lock".to_owned();
         outputs.report(&Event::Waiting { what, holder: holder.to_owned() });
     })
     .context("cannot lock the store `cache/`")?;
+    let asked = unchanged::asked(common, arguments, &root);
+    if let Some(exit_code) = asked.and_then(|asked| unchanged::tell_again(asked, &root, outputs, start)) {
+        return Ok(exit_code);
+    }
+    let running = signals.unwrap_or_else(|| stop_on_signal(&interrupt))?;
     let probing = if arguments.require_cached { context::as_built(common)? } else { Probing::Allowed };
     let session = context::open(common, probing, &interrupt)?;
     let _ = running.set(Arc::clone(&session.pool));
     let force = if arguments.force { Force::Named } else { Force::Stale };
     let wanted = pick(&session.graph, &arguments.targets.selection(), force)?;
-    introduce(common, &session, outputs);
     let settings = settings(arguments, &session);
-    outputs.report(&started(&session, &wanted, &settings));
+    let mut told = introduction(common, &session);
+    told.push(started(&session, &wanted, &settings));
+    for event in &told {
+        outputs.report(event);
+    }
     let mut tally = Tally::default();
-    let built = engine::build(&session, &wanted, &settings, &interrupt, &mut |event| outputs.report(&event));
+    let built = engine::build(&session, &wanted, &settings, &interrupt, &mut |event| {
+        outputs.report(&event);
+        told.extend(Some(event).filter(unchanged::is_told_again));
+    });
     if let Err(error) = session.sources.save() {
         outputs.report(&Event::Warning { text: format!("cannot keep what is known of the sources: {error}") });
     }
@@ -76,7 +89,11 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
     outputs.close_screen();
     tell_outdated_pages(&session, &report);
     let missing = missing(&session, &report, arguments);
-    close(&session, &report);
+    let table = table(&session, &report);
+    context::print(&table);
+    if let Some(asked) = asked {
+        unchanged::keep(asked, &session, &report, Told { events: told, table, exit_code });
+    }
     outputs.print_annotations();
     if let Some(error) = missing {
         error.print();
@@ -149,7 +166,8 @@ pub(super) fn stop_on_signal(interrupt: &Interrupt) -> Result<Arc<OnceLock<Arc<P
 }
 
 /// Says which interpreter was taken, and what runs the kernels.
-fn introduce(common: &Common, session: &Session, reporter: &mut dyn Reporter) {
+fn introduction(common: &Common, session: &Session) -> Vec<Event> {
+    let mut notes = Vec::new();
     if let Some(python) = context::python(common, session.root.clone()) {
         let versions = session.toolchain.as_ref().map(|toolchain| &toolchain.versions);
         let version = |name: &str| versions.and_then(|versions| versions.get(name)).cloned().unwrap_or_default();
@@ -161,7 +179,7 @@ fn introduce(common: &Common, session: &Session, reporter: &mut dyn Reporter) {
             version("torch"),
             version("triton"),
         );
-        reporter.report(&Event::Note { text });
+        notes.push(Event::Note { text });
     }
     let text = match &session.inventory.device.class {
         class if session.is_elsewhere => format!("results of {class}{}: nothing runs on a device", published(session)),
@@ -171,7 +189,8 @@ fn introduce(common: &Common, session: &Session, reporter: &mut dyn Reporter) {
         }
         DeviceClass::Cuda(model) => format!("kernels run on {} × {model}", session.devices.len()),
     };
-    reporter.report(&Event::Note { text });
+    notes.push(Event::Note { text });
+    notes
 }
 
 /// Returns from where the published results of another device come, as far as that is known.
@@ -234,8 +253,8 @@ fn is_rejected(settled: &Settled) -> bool {
     settled.record().is_some_and(|record| matches!(record.outcome, Outcome::Rejected { .. }))
 }
 
-/// Prints the table of the ops that were selected.
-fn close(session: &Session, report: &Report) {
+/// Returns the table of the ops that were selected; nothing where none was.
+fn table(session: &Session, report: &Report) -> String {
     let cas = session.cas();
     let found = |op: &str| {
         let index = session.graph.find(&Target::of_op(op, Phase::Select))?;
@@ -246,12 +265,15 @@ fn close(session: &Session, report: &Report) {
     let selections: Vec<(&str, Found)> =
         session.spec.ops.iter().filter_map(|op| Some((op.name.as_str(), found(&op.name)?))).collect();
     if selections.is_empty() {
-        return;
+        return String::new();
     }
     let rows: Vec<(&str, &Found)> = selections.iter().map(|(op, found)| (*op, found)).collect();
-    let environment = |name: &str| env::var_os(name);
-    let width = Screen::of(&Term::stdout(), &environment).width;
-    context::print(&closing_table(&rows, width));
+    closing_table(&rows, width())
+}
+
+/// Returns how many columns standard output has; None where it is no terminal.
+pub(super) fn width() -> Option<usize> {
+    Screen::of(&Term::stdout(), &|name| env::var_os(name)).width
 }
 
 /// The exit code describes the state of what was asked for, not what ran.

@@ -173,7 +173,7 @@ fn now() -> Moment {
     Moment { calendar: fs::now(), monotonic: cores::monotonic() }
 }
 
-fn is_asked_for(service: Service) -> bool {
+pub(super) fn is_asked_for(service: Service) -> bool {
     match service {
         Service::Auto => env::var_os("GITHUB_ACTIONS").is_some_and(|value| value == "true"),
         Service::Github => true,

@@ -8,6 +8,9 @@ use std::path::Path;
 
 use crate::fs;
 
+/// How many characters a signature has at least.
+const WIDTH: usize = 200;
+
 /// The lock, held until it is dropped.
 #[derive(Debug)]
 pub struct Lock {
@@ -43,9 +46,13 @@ fn holder(file: &mut File) -> String {
 #[expect(clippy::disallowed_methods, reason = "who waits is told which process holds the lock")]
 fn sign(file: &mut File, command: &str) -> io::Result<()> {
     let since = time_of_day(fs::now());
-    file.set_len(0)?;
+    let text = format!("pid {}, `{command}`, since {since}", std::process::id());
+    // Written at once, and to one length most often: a file that is cut costs more than all else here.
+    let padded = format!("{text:WIDTH$}\n");
     file.rewind()?;
-    write!(file, "pid {}, `{command}`, since {since}", std::process::id())
+    file.write_all(padded.as_bytes())?;
+    let length = padded.len() as u64;
+    if file.metadata()?.len() == length { Ok(()) } else { file.set_len(length) }
 }
 
 /// Returns a moment as `HH:MM:SS UTC`.

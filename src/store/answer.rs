@@ -1,0 +1,124 @@
+//! Answers: what a build told that settled everything, kept with all that it looked at. While that is as it was, the same command tells the same.
+//!
+//! One file an answer, named by what was asked. It does not know what is asked, nor what the text says.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+use crate::fs;
+use crate::witness::Witness;
+
+/// What a file begins with; another number is no answer. 1: first.
+const HEADER: &[u8] = b"t2t answer 1\n";
+
+/// How many bytes the digest of the rest takes, behind the header.
+const CHECK: usize = 32;
+
+/// How many answers are kept: the newest.
+const MOST: usize = 16;
+
+/// What was told, and on what it rests.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Answer<'a> {
+    /// All that was looked at.
+    #[serde(borrow)]
+    pub witnesses: Vec<Witness<'a>>,
+    /// What was told, in the words of whoever told it.
+    pub told: String,
+}
+
+/// The place of one answer.
+#[derive(Debug, Clone)]
+pub struct Place {
+    folder: PathBuf,
+    file: PathBuf,
+}
+
+impl Place {
+    /// Returns the place under `cache` for the answer to what has the digest `asked`.
+    #[must_use]
+    pub fn of(cache: &Path, asked: Digest) -> Self {
+        let folder = cache.join("answers");
+        Self { file: folder.join(asked.to_string()), folder }
+    }
+
+    /// Returns what the file holds: the bytes that [`decode`] reads. Empty where there is none.
+    #[must_use]
+    pub fn bytes(&self) -> Vec<u8> {
+        fs::read(&self.file).unwrap_or_default()
+    }
+
+    /// Keeps an answer. What cannot be kept costs the next build its time, nothing else.
+    pub fn keep(&self, answer: &Answer<'_>) {
+        let Ok(body) = postcard::to_stdvec(answer) else { return };
+        let bytes = [HEADER, Digest::of(&body).as_bytes(), &body].concat();
+        if fs::write(&self.file, &bytes).is_ok() {
+            self.drop_old();
+        }
+    }
+
+    fn drop_old(&self) {
+        let names = fs::names(&self.folder);
+        let age = |name: &String| fs::folder_time(&self.folder.join(name)).unwrap_or_default();
+        let mut files: Vec<(i64, String)> = names.into_iter().map(|name| (age(&name), name)).collect();
+        files.sort();
+        for (_, name) in files.iter().rev().skip(MOST) {
+            let _ = fs::remove(&self.folder.join(name));
+        }
+    }
+}
+
+/// Returns the answer that `bytes` hold; None where they are damaged, or of another version.
+#[must_use]
+pub fn decode(bytes: &[u8]) -> Option<Answer<'_>> {
+    let (check, body) = bytes.strip_prefix(HEADER)?.split_at_checked(CHECK)?;
+    (Digest::of(body).as_bytes() == check).then(|| postcard::from_bytes(body).ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use super::*;
+    use crate::witness::Was;
+
+    fn answer() -> Answer<'static> {
+        let witness = Witness { path: Cow::Borrowed("kernels/add/v1.py"), was: Was::Time(Some(7)) };
+        Answer { witnesses: vec![witness], told: "all fresh".to_owned() }
+    }
+
+    #[test]
+    fn an_answer_comes_back_as_it_was_kept() {
+        let cache = tempfile::tempdir().unwrap();
+        let place = Place::of(cache.path(), Digest::of(b"build"));
+        assert_eq!(decode(&place.bytes()), None);
+        place.keep(&answer());
+        assert_eq!(decode(&place.bytes()), Some(answer()));
+        assert_eq!(decode(&Place::of(cache.path(), Digest::of(b"build -q")).bytes()), None);
+    }
+
+    #[test]
+    fn damaged_bytes_are_no_answer() {
+        let cache = tempfile::tempdir().unwrap();
+        let place = Place::of(cache.path(), Digest::of(b"build"));
+        place.keep(&answer());
+        let bytes = place.bytes();
+        for position in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[position] ^= 1;
+            assert_eq!(decode(&damaged), None, "byte {position}");
+            assert_eq!(decode(&bytes[..position]), None, "cut at {position}");
+        }
+    }
+
+    #[test]
+    fn the_oldest_answers_are_dropped() {
+        let cache = tempfile::tempdir().unwrap();
+        for number in 0..=MOST {
+            Place::of(cache.path(), Digest::of(&[u8::try_from(number).unwrap()])).keep(&answer());
+        }
+        assert_eq!(fs::names(&cache.path().join("answers")).len(), MOST);
+    }
+}
