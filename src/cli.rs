@@ -11,6 +11,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use crate::action::Phase;
 use crate::session::DeviceChoice;
 
+mod ahead;
 mod build;
 mod cache;
 mod compare;
@@ -22,6 +23,7 @@ mod inspect;
 mod outputs;
 mod plan;
 mod publish;
+mod running;
 mod sweep;
 mod tidy;
 mod unchanged;

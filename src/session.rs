@@ -27,9 +27,9 @@ use crate::publication::Entry;
 use crate::python::Python as Source;
 use crate::results::{self, Published};
 use crate::sources::Sources;
-use crate::spec::{Op, Spec, Variant};
+use crate::spec::{self, Op, Spec, Variant};
 use crate::store::cas::Cas;
-use crate::store::journal::{Journal, Loaded};
+use crate::store::journal::{Journal, LinePlace, Loaded};
 use crate::toolchain::{Python, Toolchain};
 use crate::witness::Witness;
 use crate::worker::{WorkerConfig, WorkerError};
@@ -89,6 +89,17 @@ pub enum DeviceChoice {
     CudaNumber(usize),
     /// The interpreter.
     Cpu,
+}
+
+/// A part of a workspace: some of its ops, and where what is known of them stands.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// Every op of the workspace, with the line of its key in ops.yaml.
+    pub lines: Vec<(String, u32)>,
+    /// Those that the part has.
+    pub ops: BTreeSet<String>,
+    /// Their records.
+    pub records: Vec<LinePlace>,
 }
 
 /// Why a session cannot be opened.
@@ -156,6 +167,8 @@ pub struct Session {
     /// The files beside the sources that the session was read from, as they were before they were read. None where a later session cannot tell whether it
     /// would read the same.
     pub witnesses: Option<Vec<Witness<'static>>>,
+    /// Where the records stand that count, in a part of a workspace.
+    records: Option<Vec<LinePlace>>,
 }
 
 /// Returns the workspace that `from` lies in: the nearest folder above it, or it, that has an ops.yaml.
@@ -167,15 +180,24 @@ pub fn workspace(from: &Path) -> Option<PathBuf> {
 impl Session {
     /// Opens the workspace at `root`.
     pub fn open(root: &Path, options: &Options, interrupt: &Interrupt) -> Result<Self, NoSession> {
+        Self::open_some(root, options, interrupt, None)
+    }
+
+    /// Opens a part of the workspace at `root`, as if ops.yaml had no other ops. Fails also where the part cannot be told from the rest.
+    pub fn open_part(root: &Path, options: &Options, interrupt: &Interrupt, part: Part) -> Result<Self, NoSession> {
+        Self::open_some(root, options, interrupt, Some(part))
+    }
+
+    fn open_some(root: &Path, options: &Options, interrupt: &Interrupt, part: Option<Part>) -> Result<Self, NoSession> {
         let cache = options.cache.clone().unwrap_or_else(|| root.join("cache"));
         let mut witnesses = declared(root);
-        let sources = Sources::open(root, &cache);
+        let sources = if part.is_none() { Sources::open(root, &cache) } else { Sources::unknown(root, &cache) };
         let harness =
             Harness::open(options.harness.as_deref()).map_err(|error| machine("cannot read the harness", &error))?;
         let devices = if options.as_device.is_some() { Vec::new() } else { devices(options)? };
         let pool = pool(options, &harness, &cache, !devices.is_empty(), interrupt)?;
         let toolchain = toolchain(options, &cache, root, &pool)?;
-        let spec = spec(root, toolchain.as_ref())?;
+        let spec = spec(root, toolchain.as_ref(), part.as_ref())?;
         let templates_named: BTreeSet<&str> = spec.ops.iter().map(|op| op.template.as_str()).collect();
         witnesses.extend(templates_named.into_iter().map(|path| Witness::of_file(root, path)));
         let interpreter = witnesses_of(options, toolchain.as_ref());
@@ -214,6 +236,7 @@ impl Session {
             pool,
             catalogue,
             witnesses: interpreter.map(|more| [witnesses, more].concat()),
+            records: part.map(|part| part.records),
         })
     }
 
@@ -227,7 +250,8 @@ impl Session {
 
     /// Returns the results that the store knows, and those that are published.
     pub fn history(&self) -> io::Result<Loaded> {
-        let mut loaded = Journal::open(&self.cache).load()?;
+        let journal = Journal::open(&self.cache);
+        let mut loaded = self.records.as_ref().map_or_else(|| journal.load(), |places| journal.load_from(places))?;
         for entry in self.published.iter().flat_map(|published| &published.entries) {
             loaded.history.add(entry.record.clone());
         }
@@ -339,10 +363,21 @@ fn unprobed(error: NoCall) -> NoSession {
     }
 }
 
-fn spec(root: &Path, toolchain: Option<&Toolchain>) -> Result<Spec, NoSession> {
+fn spec(root: &Path, toolchain: Option<&Toolchain>, part: Option<&Part>) -> Result<Spec, NoSession> {
     let bytes = fs::read(&root.join(OPS)).map_err(|error| machine("cannot read `ops.yaml`", &error))?;
+    let bytes = part.map_or(Some(bytes.clone()), |part| part.of(&bytes));
+    let bytes = bytes.ok_or_else(|| machine("cannot read a part of `ops.yaml`", &"its ops are no blocks"))?;
     let names = toolchain.and_then(Toolchain::names);
     Spec::parse(OPS, &bytes, names.as_ref()).map_err(NoSession::Spec)
+}
+
+impl Part {
+    /// Returns what of ops.yaml speaks of the part.
+    fn of(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let lines: Vec<(&str, u32)> = self.lines.iter().map(|(op, line)| (op.as_str(), *line)).collect();
+        let text = std::str::from_utf8(bytes).ok()?;
+        spec::part::part(text, &lines, &|op| self.ops.contains(op)).map(String::into_bytes)
+    }
 }
 
 /// Returns the witnesses of what is read whatever ops.yaml says, before it is read.

@@ -64,6 +64,17 @@ impl Sources {
         Self { root: root.to_owned(), file, state: RefCell::new(State { kept, ..State::default() }) }
     }
 
+    /// Returns the sources of the workspace at `root`, of which nothing is known: for a look at a few. They are never written.
+    #[must_use]
+    pub fn unknown(root: &Path, cache: &Path) -> Self {
+        let kept = Kept { version: VERSION, ..Kept::default() };
+        Self {
+            root: root.to_owned(),
+            file: cache.join("sources.json"),
+            state: RefCell::new(State { kept, ..State::default() }),
+        }
+    }
+
     /// Writes what is known for the next build, if it changed.
     pub fn save(&self) -> io::Result<()> {
         let mut state = self.state.borrow_mut();

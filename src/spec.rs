@@ -5,6 +5,7 @@
 
 mod fault;
 pub mod names;
+pub mod part;
 pub mod fields;
 pub mod schema;
 mod parse;

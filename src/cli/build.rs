@@ -3,16 +3,17 @@
 
 use std::collections::BTreeMap;
 use std::env;
-use std::sync::{Arc, OnceLock};
 use std::thread::available_parallelism;
 use std::time::Instant;
 
 use anyhow::Context;
 use console::Term;
 
+use super::ahead::{self, Ahead};
 use super::error::CliError;
 use super::outputs::Outputs;
-use super::unchanged::{self, Told};
+use super::running::stop_on_signal;
+use super::unchanged::{self, Since, Told};
 use super::{BuildArguments, Common, context};
 use crate::action::{DeviceClass, Phase, Target};
 use crate::cores;
@@ -22,8 +23,7 @@ use crate::engine::{self, AfterRejection, Children, Report, Settings};
 use crate::event::{Event, Tally};
 use crate::graph::pick::{Force, pick};
 use crate::graph::{Index, Wanted};
-use crate::interrupt::{Interrupt, Then};
-use crate::pool::Pool;
+use crate::interrupt::Interrupt;
 use crate::publication::PAGE;
 use crate::rank::Found;
 use crate::record::Outcome;
@@ -57,24 +57,39 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
     })
     .context("cannot lock the store `cache/`")?;
     let asked = unchanged::asked(common, arguments, &root);
-    if let Some(exit_code) = asked.and_then(|asked| unchanged::tell_again(asked, &root, outputs, start)) {
+    let since = asked.map_or(Since::More, |asked| unchanged::since(asked, &root, outputs, start));
+    if let Since::Nothing(exit_code) = since {
         return Ok(exit_code);
     }
     let running = signals.unwrap_or_else(|| stop_on_signal(&interrupt))?;
+    let ahead = match since {
+        Since::Edits(part, introduction) if !arguments.fail_fast => {
+            ahead::build_part(common, arguments, part, &introduction, outputs, &interrupt, &running)?
+        }
+        _ => Ahead::default(),
+    };
+    if interrupt.is_set() {
+        outputs.report(&Event::Finished { tally: ahead.tally(), wall: start.elapsed(), exit_code: 130 });
+        return Ok(130);
+    }
     let probing = if arguments.require_cached { context::as_built(common)? } else { Probing::Allowed };
     let session = context::open(common, probing, &interrupt)?;
-    let _ = running.set(Arc::clone(&session.pool));
+    running.hold(&session.pool);
     let force = if arguments.force { Force::Named } else { Force::Stale };
     let wanted = pick(&session.graph, &arguments.targets.selection(), force)?;
     let settings = settings(arguments, &session);
     let mut told = introduction(common, &session);
     told.push(started(&session, &wanted, &settings));
-    for event in &told {
-        outputs.report(event);
+    if !ahead.is_introduced() {
+        for event in &told {
+            outputs.report(event);
+        }
     }
     let mut tally = Tally::default();
     let built = engine::build(&session, &wanted, &settings, &interrupt, &mut |event| {
-        outputs.report(&event);
+        if !ahead.repeats(&event) {
+            outputs.report(&event);
+        }
         told.extend(Some(event).filter(unchanged::is_told_again));
     });
     if let Err(error) = session.sources.save() {
@@ -83,6 +98,7 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
     let traced = outputs.write_trace();
     let report = built?;
     count(&report, &mut tally);
+    ahead.correct(&mut tally, &|target| is_fresh(&session, &report, target));
     let written = traced.and(outputs.write_junit(&session, &wanted, &report));
     let exit_code = written.as_ref().map_or_else(CliError::code, |()| exit_code(&report));
     outputs.report(&Event::Finished { tally, wall: start.elapsed(), exit_code });
@@ -150,21 +166,6 @@ fn missing(session: &Session, report: &Report, arguments: &BuildArguments) -> Op
     })
 }
 
-/// Takes signals from here on. Before the returned cell holds the servers, nothing runs and a signal ends the process; then it stops them.
-pub(super) fn stop_on_signal(interrupt: &Interrupt) -> Result<Arc<OnceLock<Arc<Pool>>>, CliError> {
-    let running: Arc<OnceLock<Arc<Pool>>> = Arc::default();
-    let cell = Arc::clone(&running);
-    let stop = move || match cell.get() {
-        Some(pool) => {
-            pool.stop();
-            Then::EndsItself
-        }
-        None => Then::EndHere,
-    };
-    interrupt.on_signal(stop).context("cannot take signals")?;
-    Ok(running)
-}
-
 /// Says which interpreter was taken, and what runs the kernels.
 fn introduction(common: &Common, session: &Session) -> Vec<Event> {
     let mut notes = Vec::new();
@@ -209,7 +210,7 @@ fn short(revision: &str) -> String {
     revision.chars().take(12).collect()
 }
 
-fn settings(arguments: &BuildArguments, session: &Session) -> Settings {
+pub(super) fn settings(arguments: &BuildArguments, session: &Session) -> Settings {
     let allowed = available_parallelism().map_or(1, usize::from);
     let shares = cores::shares(allowed, session.devices.len());
     Settings {
@@ -247,6 +248,11 @@ fn count(report: &Report, tally: &mut Tally) {
             tally.rejected += 1;
         }
     }
+}
+
+fn is_fresh(session: &Session, report: &Report, target: &Target) -> bool {
+    let index = session.graph.find(target);
+    index.is_some_and(|index| matches!(report.settled[index.number()], Some(Settled::Fresh(_))))
 }
 
 fn is_rejected(settled: &Settled) -> bool {

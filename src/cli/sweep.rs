@@ -3,7 +3,6 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::thread::available_parallelism;
 
 use anyhow::Context;
@@ -11,7 +10,8 @@ use serde_json::{Value, json};
 
 use super::error::CliError;
 use super::plan::{Plan, plans};
-use super::{BenchArguments, Common, build, context};
+use super::running::stop_on_signal;
+use super::{BenchArguments, Common, context};
 use crate::action::{DeviceClass, Phase, Target};
 use crate::cores;
 use crate::device::{self, DeviceLock, Holder};
@@ -39,12 +39,12 @@ const ARCHIVE: &str = "triton.tar.gz";
 pub fn sweep(common: &Common, arguments: &BenchArguments) -> Result<u8, CliError> {
     let root = context::workspace()?;
     let interrupt = Interrupt::default();
-    let running = build::stop_on_signal(&interrupt)?;
+    let running = stop_on_signal(&interrupt)?;
     let command = env::args().collect::<Vec<_>>().join(" ");
     let waiting = |holder: &str| context::say(&format!("waiting: the workspace's lock, cache/lock, held by {holder}"));
     let _lock = Lock::take(&root.join("cache"), &command, waiting).context("cannot lock the store `cache/`")?;
     let session = context::open(common, Probing::Allowed, &interrupt)?;
-    let _ = running.set(Arc::clone(&session.pool));
+    running.hold(&session.pool);
     if session.is_elsewhere {
         return Err(CliError::misuse("a sweep needs its device here", "leave out `--as-device`"));
     }

@@ -4,6 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "the command line owns the environment")]
 
 use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
 use std::env;
 use std::path::Path;
 use std::time::Instant;
@@ -22,9 +23,11 @@ use crate::path::RepoPath;
 use crate::record::Outcome;
 use crate::reporter::Reporter;
 use crate::schedule::Settled;
-use crate::session::{DeviceChoice, Session};
-use crate::store::answer::{self, Answer, Place};
-use crate::witness::{self, Was, Witness};
+use crate::session::{DeviceChoice, Part, Session};
+use crate::spec::Op;
+use crate::store::answer::{self, Answer, Piece, Place};
+use crate::store::journal::{Journal, LinePlace};
+use crate::witness::{self, Looked, Was, Witness};
 
 /// What a build that finds nothing to do tells.
 #[derive(Serialize, Deserialize)]
@@ -59,16 +62,55 @@ pub fn asked(common: &Common, arguments: &BuildArguments, root: &Path) -> Option
     Some(Digest::of(format!("{facts:?}").as_bytes()))
 }
 
-/// Tells what was told last time, if all that it rests on is as it was, and returns the exit code. The caller holds the workspace's lock.
-pub fn tell_again(asked: Digest, root: &Path, outputs: &mut Outputs, start: Instant) -> Option<u8> {
+/// What has become of what the last answer rests on.
+pub enum Since {
+    /// It is as it was, the answer was told again, and this is the exit code.
+    Nothing(u8),
+    /// Files of a few ops were edited, and nothing else: the part of the workspace that has them, and what was told before anything was decided.
+    Edits(Part, Vec<Event>),
+    /// There is no answer, or something else changed.
+    More,
+}
+
+/// From how many edited ops on the whole workspace is looked at without delay.
+const MANY: usize = 64;
+
+/// Looks at what the last answer rests on, and tells it again if all is as it was. The caller holds the workspace's lock.
+pub fn since(asked: Digest, root: &Path, outputs: &mut Outputs, start: Instant) -> Since {
     let place = Place::of(&root.join("cache"), asked);
     let bytes = place.bytes();
-    let kept = answer::decode(&bytes)?;
+    let kept = answer::decode(&bytes);
+    let told = |kept: &Answer<'_>| serde_json::from_str::<Told>(&kept.told).ok();
+    let Some((kept, told)) = kept.and_then(|kept| told(&kept).map(|told| (kept, told))) else { return Since::More };
     let looked = witness::look(root, &kept.witnesses);
-    if !looked.changed.is_empty() {
+    if looked.changed.is_empty() {
+        tell_again(&told, outputs, start);
+        renew(&place, &kept, &looked);
+        return Since::Nothing(told.exit_code);
+    }
+    let introduction =
+        told.events.into_iter().take_while(|event| !is_told_again(event) && !matches!(event, Event::Finished { .. }));
+    edited(&kept, &looked.changed).map_or(Since::More, |part| Since::Edits(part, introduction.collect()))
+}
+
+/// Returns the part of the workspace whose files changed, if nothing else did.
+fn edited(kept: &Answer<'_>, changed: &[usize]) -> Option<Part> {
+    let pieces = kept.pieces();
+    let places: BTreeSet<u32> = changed.iter().map(|place| u32::try_from(*place)).collect::<Result<_, _>>().ok()?;
+    let is_hit = |piece: &&Piece| piece.witnesses.iter().any(|place| places.contains(place));
+    let hit: Vec<&Piece> = pieces.iter().filter(is_hit).collect();
+    let explained: BTreeSet<u32> = hit.iter().flat_map(|piece| &piece.witnesses).copied().collect();
+    if !places.is_subset(&explained) || hit.len() > MANY || hit.len() == pieces.len() {
         return None;
     }
-    let told: Told = serde_json::from_str(&kept.told).ok()?;
+    Some(Part {
+        ops: hit.iter().map(|piece| piece.op.clone()).collect(),
+        records: hit.iter().flat_map(|piece| &piece.records).copied().collect(),
+        lines: pieces.into_iter().map(|piece| (piece.op, piece.line)).collect(),
+    })
+}
+
+fn tell_again(told: &Told, outputs: &mut Outputs, start: Instant) {
     for event in &told.events {
         match event {
             Event::Finished { tally, exit_code, .. } => {
@@ -79,12 +121,15 @@ pub fn tell_again(asked: Digest, root: &Path, outputs: &mut Outputs, start: Inst
     }
     outputs.close_screen();
     context::print(&told.table);
+}
+
+/// Keeps the answer with what is known now of files that were written again with the same bytes.
+fn renew(place: &Place, kept: &Answer<'_>, looked: &Looked) {
     if !looked.touched.is_empty() {
         let mut renewed = kept.clone();
         looked.touched.iter().for_each(|(place, known)| renewed.witnesses[*place].was = Was::File(Some(*known)));
         place.keep(&renewed);
     }
-    Some(told.exit_code)
 }
 
 /// Returns whether a build that finds nothing to do tells of this, too.
@@ -98,8 +143,8 @@ pub fn keep(asked: Digest, session: &Session, report: &Report, mut told: Told) {
     let Some(tally) = tally(report) else { return };
     let wall = std::time::Duration::ZERO;
     told.events.push(Event::Finished { tally, wall, exit_code: told.exit_code });
-    let Ok(told) = serde_json::to_string(&told) else { return };
-    Place::of(&session.cache, asked).keep(&Answer { witnesses, told });
+    let (Ok(told), Ok(pieces)) = (serde_json::to_string(&told), pieces(session, report, &witnesses)) else { return };
+    Place::of(&session.cache, asked).keep(&Answer::new(witnesses, told, &pieces));
 }
 
 /// Counts what the next build finds. None where something is not settled for good.
@@ -148,4 +193,32 @@ fn witnesses(session: &Session, report: &Report) -> Option<Vec<Witness<'static>>
     witnesses.push(Witness { path: Cow::Owned(journal), was: state });
     witnesses.push(Witness { path: Cow::Owned(format!("{cache}/scratch")), was: Was::Empty });
     Some(witnesses)
+}
+
+/// Returns what the answer rests on op by op.
+fn pieces(session: &Session, report: &Report, witnesses: &[Witness<'_>]) -> std::io::Result<Vec<Piece>> {
+    let places: HashMap<&str, u32> = witnesses.iter().map(|witness| &*witness.path).zip(0..).collect();
+    let mut files: HashMap<&str, BTreeSet<u32>> = HashMap::new();
+    for index in session.graph.indices() {
+        let action = session.graph.action(index);
+        let record = report.settled[index.number()].as_ref().and_then(Settled::record);
+        let read = action.sources.keys().chain(record.into_iter().flat_map(|record| record.discovered.keys()));
+        let page = (action.target().phase == Phase::Log).then(|| local::log_path(&action.target().op));
+        let read = read
+            .filter_map(|path| places.get(path.as_str()))
+            .chain(page.as_ref().and_then(|page| places.get(page.as_str())));
+        files.entry(&action.target().op).or_default().extend(read);
+    }
+    let mut records: HashMap<String, Vec<LinePlace>> = HashMap::new();
+    for (target, place) in Journal::open(&session.cache).places()? {
+        let op = target.split(['/', ':']).next().unwrap_or_default();
+        records.entry(op.to_owned()).or_default().push(place);
+    }
+    let piece = |op: &Op| Piece {
+        op: op.name.clone(),
+        line: op.place.line,
+        witnesses: files.remove(op.name.as_str()).unwrap_or_default().into_iter().collect(),
+        records: records.remove(&op.name).unwrap_or_default(),
+    };
+    Ok(session.spec.ops.iter().map(piece).collect())
 }

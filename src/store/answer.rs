@@ -2,12 +2,14 @@
 //!
 //! One file an answer, named by what was asked. It does not know what is asked, nor what the text says.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
 use crate::fs;
+use crate::store::journal::LinePlace;
 use crate::witness::Witness;
 
 /// What a file begins with; another number is no answer. 1: first.
@@ -27,6 +29,36 @@ pub struct Answer<'a> {
     pub witnesses: Vec<Witness<'a>>,
     /// What was told, in the words of whoever told it.
     pub told: String,
+    /// The ops, encoded: see [`Answer::pieces`].
+    pieces: Cow<'a, [u8]>,
+}
+
+/// What an answer rests on for one op.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Piece {
+    /// The op.
+    pub op: String,
+    /// The line of its key in ops.yaml, from 1.
+    pub line: u32,
+    /// The places, in the list of witnesses, of the files that its actions depend on, and of its log.
+    pub witnesses: Vec<u32>,
+    /// Where its records stand in the journal, oldest first.
+    pub records: Vec<LinePlace>,
+}
+
+impl<'a> Answer<'a> {
+    /// Returns the answer that was `told`, resting on `witnesses`, those of ops named by `pieces` in the order of ops.yaml.
+    #[must_use]
+    pub fn new(witnesses: Vec<Witness<'a>>, told: String, pieces: &[Piece]) -> Self {
+        let pieces = postcard::to_stdvec(pieces).expect("numbers and texts can be written");
+        Self { witnesses, told, pieces: Cow::Owned(pieces) }
+    }
+
+    /// Returns the ops of the answer.
+    #[must_use]
+    pub fn pieces(&self) -> Vec<Piece> {
+        postcard::from_bytes(&self.pieces).unwrap_or_default()
+    }
 }
 
 /// The place of one answer.
@@ -79,14 +111,13 @@ pub fn decode(bytes: &[u8]) -> Option<Answer<'_>> {
 
 #[cfg(test)]
 mod tests {
-    use std::borrow::Cow;
-
     use super::*;
     use crate::witness::Was;
 
     fn answer() -> Answer<'static> {
         let witness = Witness { path: Cow::Borrowed("kernels/add/v1.py"), was: Was::Time(Some(7)) };
-        Answer { witnesses: vec![witness], told: "all fresh".to_owned() }
+        let piece = Piece { op: "add".to_owned(), line: 3, witnesses: vec![0], records: Vec::new() };
+        Answer::new(vec![witness], "all fresh".to_owned(), &[piece])
     }
 
     #[test]

@@ -6,7 +6,10 @@
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
 
 use crate::decide::History;
 use crate::digest::Digest;
@@ -33,6 +36,15 @@ pub struct Loaded {
     pub history: History,
     /// How many lines were damaged.
     pub damaged: usize,
+}
+
+/// Where a line of the journal stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinePlace {
+    /// How many bytes stand before it.
+    pub offset: u64,
+    /// How many bytes it has, its end included.
+    pub length: u32,
 }
 
 /// The lines of a journal.
@@ -108,6 +120,36 @@ impl Journal {
         Ok(loaded)
     }
 
+    /// Returns where the lines of each action stand, oldest first: the target as it is written there, the line's offset in bytes and its length. What they
+    /// hold is not looked at.
+    pub fn places(&self) -> io::Result<Vec<(String, LinePlace)>> {
+        let bytes = self.bytes()?;
+        let mut found = Vec::new();
+        let mut offset = 0;
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let place = LinePlace { offset, length: u32::try_from(line.len()).unwrap_or(u32::MAX) };
+            found.extend(target_of(line).map(|target| (target, place)));
+            offset += line.len() as u64;
+        }
+        Ok(found)
+    }
+
+    /// Reads the records at `places` alone.
+    #[expect(clippy::disallowed_methods, reason = "a few lines of a long file are read")]
+    pub fn load_from(&self, places: &[LinePlace]) -> io::Result<Loaded> {
+        let file = File::open(&self.path)?;
+        let mut loaded = Loaded::default();
+        for place in places {
+            let mut line = vec![0; place.length as usize];
+            file.read_exact_at(&mut line, place.offset)?;
+            match std::str::from_utf8(&line).ok().and_then(|line| parse(line.trim_end_matches('\n'))) {
+                Some(record) => loaded.history.add(record),
+                None => loaded.damaged += 1,
+            }
+        }
+        Ok(loaded)
+    }
+
     /// Reads all lines, the damaged ones counted.
     pub fn lines(&self) -> io::Result<Lines> {
         Ok(Lines::read(&self.bytes()?))
@@ -150,6 +192,14 @@ fn open_to_append(path: &Path) -> io::Result<File> {
         file.write_all(b"\n")?;
     }
     Ok(file)
+}
+
+/// Returns the target that a line names first, which is that of its identity.
+fn target_of(line: &[u8]) -> Option<String> {
+    const BEFORE: &[u8] = br#" {"identity":{"target":""#;
+    let rest = line.get(CHECK..)?.strip_prefix(BEFORE)?;
+    let end = rest.iter().position(|byte| *byte == b'"')?;
+    String::from_utf8(rest[..end].to_vec()).ok()
 }
 
 fn line(record: &Record) -> io::Result<String> {

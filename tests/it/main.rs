@@ -42,6 +42,7 @@ mod compared;
 mod commands;
 mod devices;
 mod outputs;
+mod unchanged;
 
 mod workspace;
 mod bad_kernels;

@@ -1,0 +1,41 @@
+//! What a signal stops: the servers of the sessions that a command has open.
+//!
+//! It does not know what runs in them.
+#![expect(clippy::disallowed_types, reason = "signals come on a thread of their own")]
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anyhow::Context;
+
+use super::error::CliError;
+use crate::interrupt::{Interrupt, Then};
+use crate::pool::Pool;
+
+/// The servers that a signal stops.
+#[derive(Debug, Clone, Default)]
+pub struct Running(Arc<Mutex<Vec<Arc<Pool>>>>);
+
+impl Running {
+    /// Has a signal stop these, too.
+    pub fn hold(&self, pool: &Arc<Pool>) {
+        self.pools().push(Arc::clone(pool));
+    }
+
+    fn stop(&self) -> Then {
+        let pools = self.pools();
+        pools.iter().for_each(|pool| pool.stop());
+        if pools.is_empty() { Then::EndHere } else { Then::EndsItself }
+    }
+
+    fn pools(&self) -> MutexGuard<'_, Vec<Arc<Pool>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes signals from here on. While the returned value holds no servers, nothing runs and a signal ends the process; then it stops them.
+pub fn stop_on_signal(interrupt: &Interrupt) -> Result<Running, CliError> {
+    let running = Running::default();
+    let held = running.clone();
+    interrupt.on_signal(move || held.stop()).context("cannot take signals")?;
+    Ok(running)
+}
