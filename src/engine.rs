@@ -339,7 +339,7 @@ impl<'a> Run<'a> {
                         continue;
                     }
                     let old = match &why {
-                        crate::decide::Why::Changed { old } => self.manifest(*old),
+                        crate::decide::Why::Changed { old, .. } => self.manifest(*old),
                         _ => None,
                     };
                     let why = explain::reasons(&why, old.as_ref(), &manifest).iter().map(ToString::to_string).collect();
