@@ -33,6 +33,7 @@ use crate::session::Session;
 use crate::spans::{self, Span, Times};
 use crate::store::cas::{Cas, Unavailable};
 use crate::store::journal::Journal;
+use crate::store::leftovers;
 
 mod derive;
 pub mod evidence;
@@ -105,6 +106,14 @@ pub enum EngineError {
     /// The store cannot be read or written.
     #[error("cannot use the store `cache/`: {0}")]
     Store(#[from] io::Error),
+    /// A log cannot be read or written.
+    #[error("cannot write `{path}`: {source}")]
+    Log {
+        /// Its place in the workspace.
+        path: String,
+        /// What the system said.
+        source: io::Error,
+    },
     /// A template is wrong.
     #[error(transparent)]
     Template(#[from] crate::render::RenderError),
@@ -135,7 +144,7 @@ pub fn build(
     interrupt: &Interrupt,
     emit: &mut dyn FnMut(Event),
 ) -> Result<Report, EngineError> {
-    sweep(&session.cache.join("scratch"));
+    leftovers::sweep_scratch(&session.cache);
     let mut journal = Journal::open(&session.cache);
     let loaded = session.history()?;
     if loaded.damaged > 0 {
@@ -161,14 +170,6 @@ pub fn build(
         }
     }
     Err(EngineError::Vanishing(vanished))
-}
-
-/// Removes the scratch folders of builds that were killed: the workspace's lock says that none of them runs.
-fn sweep(scratch: &Path) {
-    for name in fs::names(scratch).into_iter().filter(|name| name.parse::<u32>().is_ok()) {
-        // What cannot be removed takes nothing but space.
-        let _ = fs::remove(&scratch.join(name));
-    }
 }
 
 /// Why a run of the loop ended early.
@@ -271,15 +272,16 @@ impl<'a> Run<'a> {
 
     /// Steps until nothing is ready and nothing runs.
     fn until_all_settled(&mut self) -> Result<Report, Stop> {
-        std::thread::scope(|scope| {
+        let ended = std::thread::scope(|scope| {
             let ended = self.steps(scope);
             if ended.is_err() || self.interrupt.is_set() {
                 // Children are killed, so that the scope's threads return.
                 self.session.pool.stop();
             }
             ended
-        })?;
+        });
         let _ = fs::remove(&self.scratch);
+        ended?;
         self.tell_used();
         // The logs in the workspace are those of this machine's own device.
         if !self.interrupt.is_set() && !self.session.is_elsewhere {

@@ -73,6 +73,7 @@ impl Pool {
         lock(&self.calls).insert(id, sender);
         if let Err(error) = worker.submit(request) {
             lock(&self.calls).remove(&id);
+            self.let_go(kind, &worker);
             return Err(error.into());
         }
         if let Some((reserve, count)) = reserve {
@@ -124,6 +125,16 @@ impl Pool {
         lock(&self.calls).clear();
     }
 
+    /// Forgets a server that takes no requests any more, though its death is not told yet: whoever calls next gets another.
+    fn let_go(&self, kind: ServerKind, gone: &Arc<Worker>) {
+        let mut servers = lock(&self.servers);
+        let Some(server) = servers.get_mut(&kind) else { return };
+        if server.worker.as_ref().is_some_and(|worker| Arc::ptr_eq(worker, gone)) {
+            server.worker = None;
+            server.reserves.clear();
+        }
+    }
+
     fn worker(&self, kind: ServerKind) -> Result<Arc<Worker>, NoCall> {
         if self.interrupt.is_set() {
             return Err(NoCall::Interrupted);
@@ -143,6 +154,8 @@ impl Pool {
         }
         server.starts += 1;
         let config = self.configs.iter().find(|config| config.kind == kind).expect("every kind is configured");
+        // The death of the one before, told late, is not that of this one.
+        server.dead = Arc::default();
         let worker = Arc::new(Worker::start(config, self.sink(Arc::clone(&server.dead)))?);
         server.worker = Some(Arc::clone(&worker));
         Ok(worker)

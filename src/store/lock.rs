@@ -1,11 +1,13 @@
 //! The workspace's lock: one build at a time; whoever waits is told for whom.
 //!
-//! The lock is advisory and ends with the process that holds it, however it ends.
+//! The lock is advisory and ends with the process that holds it, however it ends. Who lets go of it takes its name off: a name that is found on a free lock is
+//! that of a process which was killed, and what it left is removed before anything else is done.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 
+use super::leftovers;
 use crate::fs;
 
 /// How many characters a signature has at least.
@@ -14,7 +16,7 @@ const WIDTH: usize = 200;
 /// The lock, held until it is dropped.
 #[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    file: File,
 }
 
 impl Lock {
@@ -32,14 +34,29 @@ impl Lock {
             }
             Err(TryLockError::Error(error)) => return Err(error),
         }
+        if !name_on(&mut file).is_empty() {
+            leftovers::sweep(cache);
+        }
         sign(&mut file, command)?;
-        Ok(Self { _file: file })
+        Ok(Self { file })
     }
 }
 
-fn holder(file: &mut File) -> String {
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // A name that stays costs the next holder a look for what is not there.
+        let _ = self.file.set_len(0);
+    }
+}
+
+fn name_on(file: &mut File) -> String {
     let mut text = String::new();
     let _ = file.rewind().and_then(|()| file.read_to_string(&mut text));
+    text
+}
+
+fn holder(file: &mut File) -> String {
+    let text = name_on(file);
     if text.is_empty() { "another t2t".to_owned() } else { text.trim_end().to_owned() }
 }
 
