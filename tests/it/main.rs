@@ -35,7 +35,9 @@ mod worker_reserves;
 mod python_suites;
 
 mod project;
+mod lite;
 mod edits;
+mod kills;
 mod published;
 mod stored;
 mod compared;
