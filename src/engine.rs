@@ -28,6 +28,8 @@ use crate::fs;
 use crate::graph::{Index, Wanted};
 use crate::interrupt::Interrupt;
 use crate::manifest::Manifest;
+use crate::publication::is_published;
+use crate::record::Record;
 use crate::schedule::{Schedule, Settled, Step};
 use crate::session::Session;
 use crate::spans::{self, Span, Times};
@@ -130,8 +132,8 @@ pub enum EngineError {
     Vanishing(Digest),
 }
 
-/// How often a build starts over because an artifact turned out to be lost or damaged.
-const RESTARTS: usize = 8;
+/// How often a build starts over because of one result, which it has made anew each time.
+const RESTARTS: usize = 4;
 
 /// How often the loop looks whether the user asked to stop.
 const LOOK: Duration = Duration::from_millis(100);
@@ -153,23 +155,40 @@ pub fn build(
     let cas = session.cas();
     let mut history = loaded.history;
     let mut wanted = wanted.clone();
-    let mut vanished = Digest::of(b"");
-    for _ in 0..RESTARTS {
+    let mut losses: HashMap<Digest, usize> = HashMap::new();
+    loop {
         let mut run = Run::new(session, &mut history, &mut journal, &cas, settings, interrupt, wanted.clone(), emit);
         match run.until_all_settled() {
             Ok(report) => return Ok(Report { damaged: loaded.damaged, ..report }),
             Err(Stop::Error(error)) => return Err(error),
             Err(Stop::Lost { blob, source }) => {
-                let ran = run.ran();
-                emit(Event::Warning { text: format!("{blob}; the action that made it runs again") });
-                history.forget(source);
-                vanished = source;
+                let (ran, others) = (run.ran(), run.not_whole());
+                emit(Event::Warning {
+                    text: lost_text(&blob, others.iter().filter(|other| **other != source).count()),
+                });
+                for lost in others.into_iter().chain([source]) {
+                    history.forget(lost);
+                }
+                let count = losses.entry(source).or_default();
+                *count += 1;
+                if *count > RESTARTS {
+                    return Err(EngineError::Vanishing(source));
+                }
                 // What was forced and has run is not forced again.
                 wanted.forced.iter_mut().zip(ran).for_each(|(forced, ran)| *forced &= !ran);
             }
         }
     }
-    Err(EngineError::Vanishing(vanished))
+}
+
+fn lost_text(blob: &str, others: usize) -> String {
+    match others {
+        0 => format!("{blob}; the action that made it runs again"),
+        1 => format!("{blob}; the action that made it runs again, and 1 other of which an artifact is gone or damaged"),
+        more => format!(
+            "{blob}; the action that made it runs again, and {more} others of which an artifact is gone or damaged"
+        ),
+    }
 }
 
 /// Why a run of the loop ended early.
@@ -294,6 +313,21 @@ impl<'a> Run<'a> {
             stopped: self.stopped,
             ..Report::default()
         })
+    }
+
+    /// Returns the keys of the results this build stands on of which an artifact is gone or damaged. It reads them all: where one is, others may be, and to start
+    /// over for each would take as many builds.
+    fn not_whole(&self) -> BTreeSet<Digest> {
+        let standing = |index| {
+            let settled = self.schedule.settled(index).and_then(Settled::record);
+            settled.or_else(|| self.history.last(&self.session.graph.action(index).identity))
+        };
+        let is_whole = |record: &Record| {
+            let mut needed = record.outputs.iter().filter(|(name, _)| is_published(name));
+            needed.all(|(_, blob)| self.cas.get(blob.digest).is_ok())
+        };
+        let records = self.session.graph.indices().filter_map(standing);
+        records.filter(|record| !is_whole(record)).map(|record| record.key).collect()
     }
 
     fn ran(&self) -> Vec<bool> {

@@ -56,7 +56,8 @@ impl Harness {
         Ok(Self { files: files.collect::<io::Result<_>>()?, folder: Some(folder.to_owned()) })
     }
 
-    /// Returns the folder that holds the package, for the worker's path. Carried files are put under `cache` first, by digest.
+    /// Returns the folder that holds the package, for the worker's path. Carried files are put under `cache` first, by digest; bytecode beside them, which nothing
+    /// verifies, goes.
     pub fn place(&self, cache: &Path) -> io::Result<PathBuf> {
         if let Some(folder) = &self.folder {
             return Ok(folder.clone());
@@ -68,6 +69,7 @@ impl Harness {
                 fs::write(&path, bytes)?;
             }
         }
+        fs::remove(&folder.join(PACKAGE).join("__pycache__"))?;
         Ok(folder)
     }
 

@@ -1,17 +1,27 @@
 //! The workspace's lock: one build at a time; whoever waits is told for whom.
 //!
-//! The lock is advisory and ends with the process that holds it, however it ends. Who lets go of it takes its name off: a name that is found on a free lock is
+//! The lock is advisory and ends with the process that holds it, however it ends. Who lets go of it strikes its name out: a name that is found on a free lock is
 //! that of a process which was killed, and what it left is removed before anything else is done.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
 use super::leftovers;
 use crate::fs;
 
 /// How many characters a signature has at least.
 const WIDTH: usize = 200;
+
+/// What a name starts with while it counts, and when its process let go of the lock.
+const HOLDS: &str = "pid ";
+const HELD: &str = "was ";
+
+/// How often, and how long apart, a lock is looked at that somebody holds and has not signed.
+const LOOKS: usize = 100;
+const LOOK: Duration = Duration::from_millis(10);
 
 /// The lock, held until it is dropped.
 #[derive(Debug)]
@@ -26,13 +36,9 @@ impl Lock {
         fs::make_folder(cache)?;
         let path = cache.join("lock");
         let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                waiting(&holder(&mut file));
-                file.lock()?;
-            }
-            Err(TryLockError::Error(error)) => return Err(error),
+        if let Some(holder) = taken_or_held(&mut file)? {
+            waiting(&holder);
+            file.lock()?;
         }
         if !name_on(&mut file).is_empty() {
             leftovers::sweep(cache);
@@ -45,25 +51,39 @@ impl Lock {
 impl Drop for Lock {
     fn drop(&mut self) {
         // A name that stays costs the next holder a look for what is not there.
-        let _ = self.file.set_len(0);
+        let _ = self.file.rewind().and_then(|()| self.file.write_all(HELD.as_bytes()));
     }
 }
 
+/// Returns the name on the lock, empty where nobody has signed since it was let go.
 fn name_on(file: &mut File) -> String {
     let mut text = String::new();
     let _ = file.rewind().and_then(|()| file.read_to_string(&mut text));
-    text
+    if text.starts_with(HELD) { String::new() } else { text }
 }
 
-fn holder(file: &mut File) -> String {
-    let text = name_on(file);
-    if text.is_empty() { "another t2t".to_owned() } else { text.trim_end().to_owned() }
+/// Takes the lock, or returns who holds it. Who has just taken it has not signed yet.
+#[expect(clippy::disallowed_methods, reason = "a holder signs in less than a moment, and nothing tells when")]
+fn taken_or_held(file: &mut File) -> io::Result<Option<String>> {
+    for _ in 0..LOOKS {
+        match file.try_lock() {
+            Ok(()) => return Ok(None),
+            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        let text = name_on(file);
+        if !text.is_empty() {
+            return Ok(Some(text.trim_end().to_owned()));
+        }
+        thread::sleep(LOOK);
+    }
+    Ok(Some("another t2t".to_owned()))
 }
 
 #[expect(clippy::disallowed_methods, reason = "who waits is told which process holds the lock")]
 fn sign(file: &mut File, command: &str) -> io::Result<()> {
     let since = time_of_day(fs::now());
-    let text = format!("pid {}, `{command}`, since {since}", std::process::id());
+    let text = format!("{HOLDS}{}, `{command}`, since {since}", std::process::id());
     // Written at once, and to one length most often: a file that is cut costs more than all else here.
     let padded = format!("{text:WIDTH$}\n");
     file.rewind()?;
