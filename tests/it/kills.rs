@@ -146,7 +146,7 @@ impl Stage {
 
     /// Brings the workspace before a build: of nothing, or of a kernel that was edited since the last one. Returns which of the clean builds it must come to.
     fn set(&self, round: u64) -> usize {
-        if round % 2 == 0 {
+        if round.is_multiple_of(2) {
             self.empty();
         }
         let text = self.project.read(KERNEL);
@@ -206,7 +206,7 @@ impl Stage {
 fn wait_for(stage: &Stage, build: &mut Child, lines: u64, delay: Duration) {
     let path = stage.project.path("../killed");
     until(|| {
-        let written = fs::read(&path).unwrap_or_default().iter().filter(|byte| **byte == b'\n').count() as u64;
+        let written = fs::read_to_string(&path).unwrap_or_default().lines().count() as u64;
         (written >= lines || build.try_wait().unwrap().is_some()).then_some(())
     });
     thread::sleep(delay);

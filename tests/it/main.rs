@@ -38,6 +38,8 @@ mod project;
 mod lite;
 mod edits;
 mod kills;
+mod damage;
+mod together;
 mod published;
 mod stored;
 mod compared;
