@@ -21,6 +21,7 @@ mod core_fuzz;
 mod spec_docs;
 mod spec_errors;
 mod spec_fuzz;
+mod fuzz;
 mod spec_meaning;
 
 mod worker_setup;
