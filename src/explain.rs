@@ -176,6 +176,7 @@ fn subject(name: &str) -> String {
             None => format!("`{artifact}`"),
         },
         ("docstring", variant) => format!("docstring of `{variant}`"),
+        ("file", variant) => format!("file of `{variant}`"),
         ("device", part) if !part.is_empty() => format!("device {part}"),
         ("target", model) => format!("target `{model}`"),
         (other, _) => other.to_owned(),

@@ -17,8 +17,11 @@ use t2t_protocol::{FrameError, FrameReader, FromWorker, ToWorker, encode};
 
 use crate::environment;
 
+/// What reads bytes.
+type Reader = fn(&[u8]);
+
 /// What reads the bytes of each folder of the corpus.
-const READERS: [(&str, fn(&[u8])); 7] = [
+const READERS: [(&str, Reader); 7] = [
     ("ops", ops),
     ("journal", journal),
     ("record", record),
@@ -134,7 +137,9 @@ fn everything_in_the_corpus_is_read_and_no_folder_is_forgotten() {
     for (kind, read) in READERS {
         let seeds = corpus(kind);
         assert!(seeds.len() >= 2, "{kind} has nothing good and nothing bad");
-        seeds.iter().for_each(|bytes| read(bytes));
+        for bytes in &seeds {
+            read(bytes);
+        }
     }
 }
 

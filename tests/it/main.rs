@@ -41,6 +41,7 @@ mod edits;
 mod kills;
 mod damage;
 mod together;
+mod history;
 mod published;
 mod stored;
 mod compared;
