@@ -183,7 +183,7 @@ impl State {
         }
         if let Some(variant) = variant {
             set("triton version".to_owned(), format!("3.{}.0", self.triton));
-            for file in self.sources(op, variant) {
+            for file in Self::sources(op, variant) {
                 set(format!("code of `{file}`"), python::read(self.text(&file).as_bytes()).meaning.short());
             }
             if variant == "v2_tiling" {
@@ -214,7 +214,7 @@ impl State {
         format!("{{\"small\":{{\"M\":{},\"N\":{}}}}}", self.size, self.size)
     }
 
-    fn sources(&self, op: &str, variant: &str) -> Vec<String> {
+    fn sources(op: &str, variant: &str) -> Vec<String> {
         let mut files = vec![format!("kernels/{op}/{variant}.py")];
         files.extend((variant == "v1_baseline").then(|| "kernels/common.py".to_owned()));
         files.extend((op == "softmax").then(|| "cases/softmax.py".to_owned()));
