@@ -194,7 +194,9 @@ fn whatever_becomes_of_the_other_files_nothing_runs_and_the_next_kernel_runs_rig
     let project = steady();
     let is_other = |path: &PathBuf| {
         let text = path.to_str().unwrap();
-        !["cache/cas/", "cache/journal", "cache/lock", "cache/scratch"].iter().any(|place| text.contains(place))
+        !["cache/answers", "cache/cas/", "cache/journal", "cache/lock", "cache/scratch"]
+            .iter()
+            .any(|place| text.contains(place))
     };
     let others: Vec<PathBuf> = project.files("cache").into_iter().filter(is_other).collect();
     let is_code = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "py");
@@ -206,11 +208,13 @@ fn whatever_becomes_of_the_other_files_nothing_runs_and_the_next_kernel_runs_rig
         let (whole, other) = (bytes(path), bytes(&kept[(number + 1) % kept.len()]));
         for (what, damaged) in damaged(&whole, &other, 6) {
             fs::write(path, damaged).unwrap();
+            project.forget_answers();
             let ran = project.build();
             assert_eq!((ran.code, ran.actions.as_str()), (0, ""), "{} {what}: {}", path.display(), ran.stderr);
             assert_eq!(ran.stdout, table, "{} {what}", path.display());
         }
         fs::remove_file(path).unwrap();
+        project.forget_answers();
         project.build().exits(0).runs("");
     }
     // What children read is what the key names, before any of them starts.

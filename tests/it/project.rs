@@ -191,6 +191,11 @@ impl Project {
         }
     }
 
+    /// Has the next build look at everything.
+    pub fn forget_answers(&self) {
+        fs::remove_dir_all(self.path("cache/answers")).unwrap();
+    }
+
     /// Lets kernels go on that wait or hang.
     pub fn calm(&self) {
         self.write("../python/bin/calm", "");
