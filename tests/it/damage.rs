@@ -432,6 +432,12 @@ fn rights_that_are_lost_are_told_with_the_place() {
     set_mode(&project.path("cache/journal"), 0);
     bound_by_modes(&project, "build").exits(3).says("cache/journal`: Permission denied").says("hint: let the user");
     set_mode(&project.path("cache/journal"), 0o644);
+    set_mode(&project.path(KERNEL), 0);
+    project.edit("ops.yaml", "dim: -1", "dim: 0");
+    let said = "error: cannot read `kernels/softmax/v2_tiling.py`: Permission denied";
+    bound_by_modes(&project, "build").exits(3).runs("").says(said);
+    set_mode(&project.path(KERNEL), 0o644);
+    project.edit("ops.yaml", "dim: 0", "dim: -1");
     set_mode(&evidence, 0);
     bound_by_modes(&project, "build").exits(0).says("cannot read the blob").says("the action that made it runs again");
     project.edit("assets/log_template.md", "## {{ op }}", "# {{ op }}");
