@@ -208,7 +208,7 @@ impl Session {
         let device = device.unwrap_or_else(|| device_of(&devices, &models));
         let (catalogue, catalogue_digest) = catalogue(root, &cache)?;
         let inventory = Inventory {
-            files: files(&spec, &sources),
+            files: files(&spec, &sources, root)?,
             templates: templates(&spec, root)?,
             summary_template: asset_digest(root, assets::SUMMARY_TEMPLATE),
             catalogue: catalogue_digest,
@@ -513,13 +513,26 @@ fn templates(spec: &Spec, root: &Path) -> Result<BTreeMap<String, Digest>, NoSes
     spec.ops.iter().map(digest).collect()
 }
 
-fn files(spec: &Spec, sources: &Sources) -> BTreeMap<String, KernelFile> {
+fn files(spec: &Spec, sources: &Sources, root: &Path) -> Result<BTreeMap<String, KernelFile>, NoSession> {
     let declared = spec.ops.iter().flat_map(|op| op.variants.iter().map(|variant| &variant.file).chain(&op.cases));
-    sources.look_at(&declared.filter_map(|file| RepoPath::new(file).ok()).collect::<Vec<_>>());
+    let paths: Vec<RepoPath> = declared.filter_map(|file| RepoPath::new(file).ok()).collect();
+    sources.look_at(&paths);
+    // A file that is there and cannot be read is no word on the kernel: nothing may be judged for want of it.
+    for path in paths.iter().filter(|path| sources.bytes(path).is_none()) {
+        let file = path.under(root);
+        if fs::stat(&file).is_some()
+            && let Err(error) = fs::read(&file)
+        {
+            return Err(NoSession::Machine {
+                message: format!("cannot read `{path}`: {error}"),
+                hint: Some("let the user who builds read it".to_owned()),
+            });
+        }
+    }
     let variants = spec.ops.iter().flat_map(|op| &op.variants);
     let kernels = variants.map(|variant| (variant.file.clone(), kernel_file(sources, &variant.file, Some(variant))));
     let cases = spec.ops.iter().filter_map(|op| op.cases.as_ref());
-    kernels.chain(cases.map(|file| (file.clone(), kernel_file(sources, file, None)))).collect()
+    Ok(kernels.chain(cases.map(|file| (file.clone(), kernel_file(sources, file, None)))).collect())
 }
 
 impl Session {

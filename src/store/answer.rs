@@ -12,10 +12,10 @@ use crate::fs;
 use crate::store::journal::LinePlace;
 use crate::witness::Witness;
 
-/// What a file begins with; another number is no answer. 1: first.
-const HEADER: &[u8] = b"t2t answer 1\n";
+/// What a file begins with; another number is no answer. 1: first. 2: the check covers what was asked.
+const HEADER: &[u8] = b"t2t answer 2\n";
 
-/// How many bytes the digest of the rest takes, behind the header.
+/// How many bytes each digest takes that follows the header: of what was asked, and of that with the digest of the rest.
 const CHECK: usize = 32;
 
 /// How many answers are kept: the newest.
@@ -66,6 +66,7 @@ impl<'a> Answer<'a> {
 pub struct Place {
     folder: PathBuf,
     file: PathBuf,
+    asked: Digest,
 }
 
 impl Place {
@@ -73,19 +74,22 @@ impl Place {
     #[must_use]
     pub fn of(cache: &Path, asked: Digest) -> Self {
         let folder = cache.join("answers");
-        Self { file: folder.join(asked.to_string()), folder }
+        Self { file: folder.join(asked.to_string()), folder, asked }
     }
 
-    /// Returns what the file holds: the bytes that [`decode`] reads. Empty where there is none.
+    /// Returns what the file holds: the bytes that [`decode`] reads. Empty where there is none, or one that answers something else.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
-        fs::read(&self.file).unwrap_or_default()
+        let bytes = fs::read(&self.file).unwrap_or_default();
+        let is_of_this = bytes.strip_prefix(HEADER).is_some_and(|rest| rest.starts_with(self.asked.as_bytes()));
+        if is_of_this { bytes } else { Vec::new() }
     }
 
     /// Keeps an answer. What cannot be kept costs the next build its time, nothing else.
     pub fn keep(&self, answer: &Answer<'_>) {
         let Ok(body) = postcard::to_stdvec(answer) else { return };
-        let bytes = [HEADER, Digest::of(&body).as_bytes(), &body].concat();
+        let asked = self.asked.as_bytes();
+        let bytes = [HEADER, asked, check(asked, &body).as_bytes(), &body].concat();
         if fs::write(&self.file, &bytes).is_ok() {
             self.drop_old();
         }
@@ -105,8 +109,13 @@ impl Place {
 /// Returns the answer that `bytes` hold; None where they are damaged, or of another version.
 #[must_use]
 pub fn decode(bytes: &[u8]) -> Option<Answer<'_>> {
-    let (check, body) = bytes.strip_prefix(HEADER)?.split_at_checked(CHECK)?;
-    (Digest::of(body).as_bytes() == check).then(|| postcard::from_bytes(body).ok()).flatten()
+    let (asked, rest) = bytes.strip_prefix(HEADER)?.split_at_checked(CHECK)?;
+    let (sum, body) = rest.split_at_checked(CHECK)?;
+    (check(asked, body).as_bytes() == sum).then(|| postcard::from_bytes(body).ok()).flatten()
+}
+
+fn check(asked: &[u8], body: &[u8]) -> Digest {
+    Digest::of(&[asked, Digest::of(body).as_bytes()].concat())
 }
 
 #[cfg(test)]
@@ -142,6 +151,15 @@ mod tests {
             assert_eq!(decode(&damaged), None, "byte {position}");
             assert_eq!(decode(&bytes[..position]), None, "cut at {position}");
         }
+    }
+
+    #[test]
+    fn an_answer_that_took_another_ones_place_is_none() {
+        let cache = tempfile::tempdir().unwrap();
+        let [one, other] = [b"build".as_slice(), b"build -q"].map(|asked| Place::of(cache.path(), Digest::of(asked)));
+        one.keep(&answer());
+        fs::rename(&one.file, &other.file).unwrap();
+        assert_eq!(decode(&other.bytes()), None);
     }
 
     #[test]

@@ -239,6 +239,18 @@ fn a_discovered_file_that_is_gone_runs_its_action() {
 }
 
 #[test]
+fn every_discovered_file_that_changed_is_named() {
+    let mut play = Play::default();
+    play.add("check", []).does("check", |view| {
+        let (one, other) = (view.look_at("one.py"), view.look_at("other.py"));
+        passes(&(one.unwrap_or_default() + &other.unwrap_or_default()))
+    });
+    play.write("one.py", "x").build();
+    play.write("one.py", "y").write("other.py", "x");
+    assert_eq!(play.build(), ["check: ran, one.py changed, other.py appeared"]);
+}
+
+#[test]
 fn a_comment_in_a_discovered_file_runs_nothing() {
     let mut play = finder();
     play.write("helper.py", "x").build();
