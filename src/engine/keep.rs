@@ -51,6 +51,7 @@ impl Run<'_> {
         };
         self.journal.add(&record)?;
         self.history.add(record.clone());
+        self.share(&record);
         let target = action.target().clone();
         (self.emit)(Event::ActionFinished {
             target,
@@ -117,7 +118,7 @@ impl Run<'_> {
             }
             Settled::Restored(record) => {
                 // A published result is not copied to the store: it stays where it is published.
-                if !self.session.is_elsewhere {
+                if !self.session.is_elsewhere || self.asked.brought(record) {
                     self.journal.add(record)?;
                     self.history.add(record.clone());
                 }
