@@ -1,6 +1,6 @@
 //! Keeping: what came of an action becomes artifacts, a manifest and a record, in this order, and is told.
 //!
-//! In a build, only this file writes results to the store and the journal. It does not know how an action was performed.
+//! In a build, only this file writes results to the journal, and to the store but for those that `ask` brings. It does not know how an action was performed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -125,8 +125,9 @@ fn results_are_looked_for_at_the_same_time() {
         let mut count = count.lock().unwrap();
         *count += 1;
         changed.notify_all();
-        let _waited = changed.wait_timeout_while(count, Duration::from_secs(50), |count| *count < 8).unwrap();
-        Reply::Serve
+        let (count, late) = changed.wait_timeout_while(count, Duration::from_secs(50), |count| *count < 4).unwrap();
+        drop(count);
+        if late.timed_out() { Reply::Status(404) } else { Reply::Serve }
     });
     build(&project(), &server.url()).exits(0).runs("").never_says("warning:");
 }
@@ -217,7 +218,7 @@ fn runs_everything_with_a_warning(server: &Server, limit: &str, warning: &str) {
 
 #[test]
 fn a_port_that_refuses_costs_a_warning() {
-    for url in ["http://127.0.0.1:1", "redis://127.0.0.1:1", "s3://kernels?endpoint=http://127.0.0.1:1"] {
+    for url in ["http://127.0.0.1:1", "redis://127.0.0.1:1"] {
         let project = project();
         let ran = build(&project, url).exits(0).runs(EVERYTHING);
         ran.says("refused").says("is left alone for a while").says("hits 0, misses 21, uploads 0, not uploaded 21");
@@ -444,7 +445,7 @@ fn a_flag_counts_before_the_environment_and_that_before_ops_yaml() {
     let before = declared.asked().len() + named.asked().len() + flagged.asked().len();
     fresh().t2t("build --no-remote").exits(0).runs(EVERYTHING).never_says("remote ");
     build(&fresh(), "off").exits(0).runs(EVERYTHING).never_says("remote ");
-    fresh().t2t("build --remote-mode off").exits(0).runs(EVERYTHING);
+    fresh().t2t("doctor --remote-mode off").exits(0).says("remote cache: none");
     assert_eq!(declared.asked().len() + named.asked().len() + flagged.asked().len(), before);
 }
 
