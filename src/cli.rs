@@ -10,6 +10,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::action::Phase;
 use crate::session::DeviceChoice;
+use crate::spec::remote::Mode;
 
 mod ahead;
 mod build;
@@ -23,6 +24,7 @@ mod inspect;
 mod outputs;
 mod plan;
 mod publish;
+mod remote;
 mod running;
 mod sweep;
 mod tidy;
@@ -55,6 +57,15 @@ struct Common {
     /// Ask for the results of a device that this machine lacks, as in nvidia-h200: those in cache/ and in assets/results/MODEL
     #[arg(long, global = true, value_name = "MODEL", conflicts_with = "device")]
     as_device: Option<String>,
+    /// The cache that is shared with other machines, as in https://HOST/FOLDER, or off (default: $T2T_REMOTE, ops.yaml)
+    #[arg(long, global = true, value_name = "URL")]
+    remote: Option<String>,
+    /// What may be done with it: read-write, read-only, off (default: $T2T_REMOTE_MODE, ops.yaml)
+    #[arg(long, global = true, value_name = "MODE", value_parser = remote::mode)]
+    remote_mode: Option<Mode>,
+    /// Neither ask the remote cache nor leave anything there
+    #[arg(long, global = true, conflicts_with_all = ["remote", "remote_mode"])]
+    no_remote: bool,
     /// Say only what failed, and the result
     #[arg(long, short, global = true)]
     quiet: bool,

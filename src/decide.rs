@@ -40,6 +40,13 @@ impl History {
         self.last.entry(record.identity.clone()).or_insert(record);
     }
 
+    /// Adds what another machine found out: known by key, and nobody's last result.
+    pub fn learn(&mut self, record: Record) {
+        let known = self.by_key.entry(record.key).or_default();
+        known.retain(|other| other.discovered != record.discovered);
+        known.push(record);
+    }
+
     /// Drops what is known under `key`: its artifacts are lost or damaged.
     pub fn forget(&mut self, key: Digest) {
         self.by_key.remove(&key);
@@ -125,8 +132,7 @@ pub fn decide<'a>(action: &Action, key: Digest, history: &'a History, tree: &Tre
     {
         return Decision::Fresh(record);
     }
-    let standing = history.known(key).iter().find(|record| stands(action, record, tree));
-    match (standing, last) {
+    match (standing(action, history.known(key), tree), last) {
         (Some(record), _) => Decision::Restore(record),
         (None, None) => Decision::Stale(why_unknown(action, key, history, tree)),
         (None, Some(record)) if record.key != key => {
@@ -134,6 +140,11 @@ pub fn decide<'a>(action: &Action, key: Digest, history: &'a History, tree: &Tre
         }
         (None, Some(record)) => Decision::Stale(objection(action, record, tree)),
     }
+}
+
+/// Returns the first of these results, all with the right key, that stands.
+pub fn standing<'a>(action: &Action, known: &'a [Record], tree: &Tree<'_>) -> Option<&'a Record> {
+    known.iter().find(|record| stands(action, record, tree))
 }
 
 /// Returns whether nothing speaks against a result with the right key.

@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -36,7 +37,10 @@ use crate::spans::{self, Span, Times};
 use crate::store::cas::{Cas, Unavailable};
 use crate::store::journal::Journal;
 use crate::store::leftovers;
+use crate::store::remote::entry::Entry;
+use crate::store::remote::{Blobs, Remote};
 
+mod ask;
 mod derive;
 pub mod evidence;
 mod keep;
@@ -47,6 +51,8 @@ pub mod perform;
 mod queue;
 pub mod request;
 
+use self::ask::Asked;
+pub use self::ask::part;
 use self::lanes::{Lanes, Slot};
 use self::order::{Binding, Work};
 
@@ -65,6 +71,8 @@ pub struct Settings {
     pub children: Children,
     /// The folder of the device locks.
     pub locks: PathBuf,
+    /// The cache that is shared with other machines, if there is one.
+    pub remote: Option<Arc<Remote>>,
 }
 
 /// What a build does after a kernel was rejected.
@@ -213,6 +221,10 @@ enum Word {
     Waiting { what: String, holder: String },
     /// It is done.
     Done(Index, Box<Performed>),
+    /// The remote cache answered for an action.
+    Answered(Index, Option<Entry>),
+    /// The blobs of a result came, or cannot be had.
+    Fetched(Index, Box<Record>, Option<Blobs>),
 }
 
 /// An action that is to run, until it is kept.
@@ -235,6 +247,7 @@ struct Run<'a> {
     schedule: Schedule<'a>,
     lanes: Lanes,
     queue: BTreeSet<Index>,
+    asked: Asked,
     wanted: Vec<bool>,
     binding: Binding,
     /// By op: what its analysis says it asks of a device at each size.
@@ -276,6 +289,7 @@ impl<'a> Run<'a> {
             schedule: Schedule::new(&session.graph, wanted),
             lanes: Lanes::new(settings.jobs, devices, settings.shares.clone()),
             queue: BTreeSet::new(),
+            asked: Asked::default(),
             binding: Binding::new(session.devices.len(), settings.any_device),
             work: BTreeMap::new(),
             used: BTreeMap::new(),
@@ -345,20 +359,33 @@ impl<'a> Run<'a> {
                 return Ok(());
             }
             self.start_queued(scope)?;
-            if self.lanes.is_idle() {
+            if self.lanes.is_idle() && self.asked.is_answered() {
                 return Ok(());
             }
             match self.words.1.recv_timeout(LOOK) {
-                Ok(Word::Waiting { what, holder }) => (self.emit)(Event::Waiting { what, holder }),
-                Ok(Word::Done(index, performed)) => {
-                    self.lanes.free(index);
-                    self.count_use(index, &performed);
-                    self.keep(index, &performed)?;
-                }
+                Ok(word) => self.hear(word)?,
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => unreachable!("this run holds a sender"),
             }
+            // Whatever has come is heard before anything is decided and started: answers come in hundreds.
+            while let Ok(word) = self.words.1.try_recv() {
+                self.hear(word)?;
+            }
         }
+    }
+
+    fn hear(&mut self, word: Word) -> Result<(), Stop> {
+        match word {
+            Word::Waiting { what, holder } => (self.emit)(Event::Waiting { what, holder }),
+            Word::Done(index, performed) => {
+                self.lanes.free(index);
+                self.count_use(index, &performed);
+                self.keep(index, &performed)?;
+            }
+            Word::Answered(index, entry) => self.answered(index, entry)?,
+            Word::Fetched(index, record, blobs) => self.fetched(index, *record, blobs)?,
+        }
+        Ok(())
     }
 
     /// Takes all steps that the schedule has now: what runs Python is queued, what does not is done at once.
@@ -371,7 +398,7 @@ impl<'a> Run<'a> {
             match step {
                 Step::Settled(index) => self.tell_settled(index)?,
                 Step::Run { index, manifest, why } => {
-                    if self.stopped {
+                    if self.stopped || self.ask(index, &manifest, &why) {
                         continue;
                     }
                     let old = match &why {

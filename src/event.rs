@@ -124,6 +124,21 @@ pub enum Event {
         #[serde(flatten)]
         used: Use,
     },
+    /// Nothing more is asked of the remote cache or sent to it: what was had of it. Told where anything was.
+    RemoteUsed {
+        /// Where it lies.
+        remote: String,
+        /// Results that came from it.
+        hits: u64,
+        /// Results that were looked for and did not.
+        misses: u64,
+        /// Results that were left there.
+        uploads: u64,
+        /// Results that should have been left there and were not.
+        unsent: u64,
+        /// What went wrong; of each kind the first was told.
+        faults: u64,
+    },
     /// The build is over.
     Finished {
         /// What became of the actions.

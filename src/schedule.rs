@@ -123,6 +123,12 @@ impl<'g> Schedule<'g> {
         })
     }
 
+    /// Puts an action that was to run back: it is decided again, for more may be known by now.
+    pub fn again(&mut self, index: Index) {
+        debug_assert!(self.settled(index).is_none(), "what has settled is not decided again");
+        self.ready.push(Reverse(index));
+    }
+
     /// Takes what became of an action that was to run.
     pub fn finish(&mut self, index: Index, settled: Settled) {
         self.settle(index, settled);

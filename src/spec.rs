@@ -4,6 +4,7 @@
 //! exist, which devices there are, or what has been built.
 
 mod fault;
+pub mod remote;
 pub mod names;
 pub mod part;
 pub mod fields;
@@ -55,6 +56,8 @@ pub enum Profile {
 pub struct Spec {
     /// Device models or architectures to compile for; empty for the present device's.
     pub targets: Vec<String>,
+    /// The remote cache, if one is declared.
+    pub remote: Option<remote::Remote>,
     /// The ops in the order of the file.
     pub ops: Vec<Op>,
 }

@@ -1,4 +1,4 @@
-//! The store: `cache/`, with blobs by digest, the journal of records, and the workspace's lock.
+//! The store: `cache/`, with blobs by digest, the journal of records, the workspace's lock, and the cache that machines share.
 //!
 //! It may be deleted, copied and shared at any time: what is torn or damaged in it is a miss. It does not know
 //! which results still stand.
@@ -11,3 +11,4 @@ pub mod collect;
 pub mod journal;
 pub mod leftovers;
 pub mod lock;
+pub mod remote;

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use super::error::CliError;
 use super::outputs::Outputs;
+use super::remote::Shared;
 use super::running::Running;
 use super::{BuildArguments, Common, build, context};
 use crate::action::{Phase, Target};
@@ -66,8 +67,7 @@ pub fn build_part(
     part: Part,
     introduction: &[Event],
     outputs: &mut Outputs,
-    interrupt: &Interrupt,
-    running: &Running,
+    (interrupt, running, remote): (&Interrupt, &Running, &Shared),
 ) -> Result<Ahead, CliError> {
     let root = context::workspace()?;
     let options = context::options(common, &root, Probing::Never);
@@ -83,7 +83,7 @@ pub fn build_part(
     for event in introduction {
         outputs.report(event);
     }
-    let settings = build::settings(arguments, &session);
+    let settings = build::settings(common, arguments, &session, remote)?;
     let report = engine::build(&session, &wanted, &settings, interrupt, &mut |event| outputs.report(&event))?;
     let mut ahead = Ahead { is_introduced: true, ..Ahead::default() };
     for index in session.graph.indices() {

@@ -12,6 +12,7 @@ use console::Term;
 use super::ahead::{self, Ahead};
 use super::error::CliError;
 use super::outputs::Outputs;
+use super::remote::Shared;
 use super::running::stop_on_signal;
 use super::unchanged::{self, Since, Told};
 use super::{BuildArguments, Common, context};
@@ -62,9 +63,11 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
         return Ok(exit_code);
     }
     let running = signals.unwrap_or_else(|| stop_on_signal(&interrupt))?;
+    let remote = Shared::default();
     let ahead = match since {
         Since::Edits(part, introduction) if !arguments.fail_fast => {
-            ahead::build_part(common, arguments, part, &introduction, outputs, &interrupt, &running)?
+            let within = (&interrupt, &running, &remote);
+            ahead::build_part(common, arguments, part, &introduction, outputs, within)?
         }
         _ => Ahead::default(),
     };
@@ -77,7 +80,7 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
     running.hold(&session.pool);
     let force = if arguments.force { Force::Named } else { Force::Stale };
     let wanted = pick(&session.graph, &arguments.targets.selection(), force)?;
-    let settings = settings(arguments, &session);
+    let settings = settings(common, arguments, &session, &remote)?;
     let mut told = introduction(common, &session);
     told.push(started(&session, &wanted, &settings));
     if !ahead.is_introduced() {
@@ -92,6 +95,7 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
         }
         told.extend(Some(event).filter(unchanged::is_told_again));
     });
+    engine::part(&settings, &interrupt, &mut |event| outputs.report(&event));
     if let Err(error) = session.sources.save() {
         outputs.report(&Event::Warning { text: format!("cannot keep what is known of the sources: {error}") });
     }
@@ -210,10 +214,16 @@ fn short(revision: &str) -> String {
     revision.chars().take(12).collect()
 }
 
-pub(super) fn settings(arguments: &BuildArguments, session: &Session) -> Settings {
+/// Returns how a build is run. `remote` is the remote cache that all builds of this command share.
+pub(super) fn settings(
+    common: &Common,
+    arguments: &BuildArguments,
+    session: &Session,
+    remote: &Shared,
+) -> Result<Settings, CliError> {
     let allowed = available_parallelism().map_or(1, usize::from);
     let shares = cores::shares(allowed, session.devices.len());
-    Settings {
+    Ok(Settings {
         jobs: arguments.jobs.unwrap_or(shares.left).max(1),
         shares,
         any_device: arguments.any_device,
@@ -224,7 +234,8 @@ pub(super) fn settings(arguments: &BuildArguments, session: &Session) -> Setting
             (false, false) => Children::All,
         },
         locks: device::lock_folder(env::var("T2T_LOCK_DIR").ok().as_deref()),
-    }
+        remote: remote.of(common, &session.spec)?,
+    })
 }
 
 fn started(session: &Session, wanted: &Wanted, settings: &Settings) -> Event {

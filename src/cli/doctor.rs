@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use t2t_protocol::{Landlock, ServerKind};
 
 use super::error::CliError;
-use super::{Common, context};
+use super::{Common, context, remote};
 use crate::device;
 use crate::interrupt::Interrupt;
 use crate::session::Probing;
@@ -44,6 +44,7 @@ pub fn doctor(common: &Common) -> Result<u8, CliError> {
     }
     let locks = device::lock_folder(env::var("T2T_LOCK_DIR").ok().as_deref());
     lines.push(format!("device locks: {}", locks.display()));
+    lines.extend(remote::described(common, &session.spec)?);
     context::print(&(lines.join("\n") + "\n"));
     Ok(0)
 }

@@ -1,6 +1,6 @@
 //! Keeping: what came of an action becomes artifacts, a manifest and a record, in this order, and is told.
 //!
-//! In a build, only this file writes results to the store and the journal. It does not know how an action was performed.
+//! In a build, only this file writes results to the journal, and to the store but for those that `ask` brings. It does not know how an action was performed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -51,6 +51,7 @@ impl Run<'_> {
         };
         self.journal.add(&record)?;
         self.history.add(record.clone());
+        self.share(&record);
         let target = action.target().clone();
         (self.emit)(Event::ActionFinished {
             target,
@@ -117,7 +118,7 @@ impl Run<'_> {
             }
             Settled::Restored(record) => {
                 // A published result is not copied to the store: it stays where it is published.
-                if !self.session.is_elsewhere {
+                if !self.session.is_elsewhere || self.asked.brought(record) {
                     self.journal.add(record)?;
                     self.history.add(record.clone());
                 }

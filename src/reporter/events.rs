@@ -89,6 +89,17 @@ impl<W: Write> Events<W> {
                     "overhead_ms": milliseconds(used.overhead),
                 }),
             ),
+            Event::RemoteUsed { remote, hits, misses, uploads, unsent, faults } => (
+                "remote-used",
+                json!({
+                    "remote": remote,
+                    "hits": hits,
+                    "misses": misses,
+                    "uploads": uploads,
+                    "unsent": unsent,
+                    "faults": faults,
+                }),
+            ),
             Event::Finished { tally, wall, exit_code } => {
                 self.is_finished = true;
                 let ended =

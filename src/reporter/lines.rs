@@ -68,6 +68,13 @@ impl Lines {
                 self.labeled(Style::new().yellow(), "waiting", &format!("{what}, held by {holder}"))
             }
             Event::DeviceUsed { lane, used } => self.painted(Style::new().dim(), &device_words(lane, *used)),
+            Event::RemoteUsed { remote, hits, misses, uploads, unsent, faults } => {
+                let counts = [("hits", hits), ("misses", misses), ("uploads", uploads)];
+                let rare = [("not uploaded", unsent), ("faults", faults)].into_iter().filter(|(_, count)| **count > 0);
+                let counts = counts.into_iter().chain(rare).map(|(word, count)| format!("{word} {count}"));
+                let text = format!("remote {remote}: {}", counts.collect::<Vec<_>>().join(", "));
+                self.painted(Style::new().dim(), &text)
+            }
             Event::Finished { tally, wall, .. } => self.tally(*tally, *wall),
         })
     }

@@ -10,6 +10,7 @@ use super::layers::Layers;
 use super::names::{Form, suggestion};
 use super::parse::{Node, Value};
 use super::reader::{Reader, same_but_for_case};
+use super::remote::{Mode, Place, Remote};
 use super::torch::{TorchName, TorchNames, resolve};
 use super::{Op, Precision, Profile, Spec, VERSION, inputs, settings};
 
@@ -27,7 +28,13 @@ pub(super) fn check(root: &Node, names: Option<&TorchNames>, faults: &mut Vec<Fa
     let ops: Vec<Op> = ops.into_iter().collect::<Option<_>>()?;
     unused_profile_dims(root, &ops, faults);
     let targets = root.get("targets").map(inputs::texts).unwrap_or_default();
-    Some(Spec { targets, ops })
+    Some(Spec { targets, remote: remote(root), ops })
+}
+
+fn remote(root: &Node) -> Option<Remote> {
+    let place = root.at(&["cache", "remote"]).and_then(Node::text).and_then(Place::parse)?;
+    let mode = root.at(&["cache", "mode"]).and_then(Node::text).and_then(Mode::of).unwrap_or(Mode::ReadWrite);
+    Some(Remote { place, mode })
 }
 
 /// Returns why the rest of the file should not be looked at: of another version, every key could mean something else.

@@ -6,6 +6,7 @@
 use std::fmt;
 
 use super::names::{Form, quoted};
+use super::remote::MODES;
 use crate::action::Phase::{self, Analyze, Baseline, Bench, Check, Compile, Log, Tune};
 
 /// A mapping with a closed set of keys.
@@ -35,10 +36,12 @@ pub enum Section {
     Profile,
     /// `log`.
     Log,
+    /// `cache`.
+    Cache,
 }
 
 /// All sections, in the order in which they are explained.
-pub const SECTIONS: [Section; 12] = [
+pub const SECTIONS: [Section; 13] = [
     Section::File,
     Section::Defaults,
     Section::Op,
@@ -51,6 +54,7 @@ pub const SECTIONS: [Section; 12] = [
     Section::Profiles,
     Section::Profile,
     Section::Log,
+    Section::Cache,
 ];
 
 impl Section {
@@ -70,6 +74,7 @@ impl Section {
             Section::Profiles => "profiles",
             Section::Profile => "profile",
             Section::Log => "log",
+            Section::Cache => "cache",
         }
     }
 
@@ -210,6 +215,7 @@ pub const FIELDS: &[Field] = &[
     field(Section::File, "version", Kind::Whole(1), Absent::Never("version: 1"), Merge::Alone, &[], "the version of this format"),
     field(Section::File, "targets", Kind::Set { of: &Kind::Form(Form::Target), least: 1 }, Absent::Words("the present GPU's, or `sm_90`"), Merge::Alone, &[Compile], "device models or architectures to compile for"),
     field(Section::File, "log", Kind::Section(Section::Log), Absent::Value("{}"), Merge::ByKey, &[Log], "how the logs look"),
+    field(Section::File, "cache", Kind::Section(Section::Cache), Absent::Words("no remote cache"), Merge::Alone, &[], "where results are shared with other machines"),
     field(Section::File, "defaults", Kind::Section(Section::Defaults), Absent::Value("{}"), Merge::ByKey, &[], "what holds for every op that does not say otherwise"),
     field(Section::File, "profiles", Kind::Section(Section::Profiles), Absent::Value("{}"), Merge::ByKey, &[], "what is different on a lane, for every op"),
     field(Section::File, "ops", Kind::Map { what: "op", key: &NAME, of: &Kind::Section(Section::Op), least: 1 }, Absent::Never("ops: {softmax: {torch: F.softmax, inputs: {input: [M, N]}, kwargs: {dim: -1}}}"), Merge::Alone, &[], "the ops by name"),
@@ -273,6 +279,8 @@ pub const FIELDS: &[Field] = &[
     field(Section::Profile, "check", Kind::Section(Section::Check), Absent::Words("as without the profile"), Merge::ByKey, &[], "see check"),
     field(Section::Profile, "bench", Kind::Section(Section::Bench), Absent::Words("as without the profile"), Merge::ByKey, &[], "see bench"),
     field(Section::Log, "template", Kind::Form(Form::Path), Absent::Value(r#""assets/log_template.md""#), Merge::Replace, &[Log], "the template of the op's log, relative to the workspace"),
+    field(Section::Cache, "remote", Kind::Form(Form::Remote), Absent::Never("remote: https://cache.example.org/kernels"), Merge::Alone, &[], "the server: `s3://BUCKET/FOLDER`, `http(s)://HOST/FOLDER`, `redis://HOST:PORT` or `file:///FOLDER`, without credentials"),
+    field(Section::Cache, "mode", Kind::OneOf("mode", MODES), Absent::Value(r#""read-write""#), Merge::Alone, &[], "`read-only` takes results and leaves none"),
 ];
 
 #[rustfmt::skip]

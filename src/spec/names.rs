@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use super::remote::{EXAMPLES, Place};
+
 /// Names that are devices on Windows in every folder and with every extension, so that no file can have them.
 const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
 
@@ -25,6 +27,8 @@ pub enum Form {
     Duration,
     /// A device model or an architecture, such as `nvidia-h200` or `sm_90`.
     Target,
+    /// The URL of a remote cache.
+    Remote,
 }
 
 impl Form {
@@ -38,6 +42,7 @@ impl Form {
             Form::Path => "path inside the workspace",
             Form::Duration => "duration",
             Form::Target => "device model or architecture",
+            Form::Remote => "URL of a remote cache",
         }
     }
 
@@ -53,6 +58,7 @@ impl Form {
             Form::Path => "write it relative, with `/` and without `..`".to_owned(),
             Form::Duration => "write a whole number and a unit: `120s`, `2m`, `500ms` or `1h`".to_owned(),
             Form::Target => "write it like `nvidia-h200` or `sm_90`".to_owned(),
+            Form::Remote => EXAMPLES.to_owned(),
         }
     }
 
@@ -66,6 +72,7 @@ impl Form {
             Form::Path => r"^[^/\\:][^\\:]*$",
             Form::Duration => "^[0-9]+(ms|s|m|h)$",
             Form::Target => "^[a-z][a-z0-9_-]*$",
+            Form::Remote => r"^(s3|https?|rediss?|file)://[^@\s]+$",
         }
     }
 
@@ -78,6 +85,7 @@ impl Form {
             Form::Path => is_path(text),
             Form::Duration => duration(text).is_some(),
             Form::Target => text.starts_with(|c: char| c.is_ascii_lowercase()) && text.chars().all(is_target_character),
+            Form::Remote => Place::parse(text).is_some(),
         }
     }
 }

@@ -49,6 +49,8 @@ mod commands;
 mod devices;
 mod outputs;
 mod unchanged;
+mod remote_servers;
+mod remote;
 
 mod workspace;
 mod bad_kernels;

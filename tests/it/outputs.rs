@@ -128,6 +128,22 @@ fn events_tell_the_whole_build_as_the_page_says() {
 }
 
 #[test]
+fn events_say_what_was_had_of_a_remote_cache() {
+    let (first, second, page) = (Project::new(), Project::new(), documented());
+    let url = format!("file://{}", first.path("../remote").display());
+    let used = |project: &Project| {
+        project.t2t(&format!("build --events events.jsonl --remote {url}")).exits(0);
+        let told = events(project);
+        assert!(hold(&told, &page).contains("remote-used"));
+        let used = of(&told, "remote-used")[0];
+        assert_eq!(used["remote"], Value::from(url.as_str()));
+        ["hits", "misses", "uploads", "unsent", "faults"].map(|field| used[field].as_u64().unwrap())
+    };
+    assert_eq!(used(&first), [0, 21, 21, 0, 0]);
+    assert_eq!(used(&second), [21, 0, 0, 0, 0]);
+}
+
+#[test]
 fn events_of_what_is_missing_lost_or_stopped() {
     let (project, page) = (Project::new(), documented());
     project.t2t("build --require-cached --events events.jsonl").exits(1);

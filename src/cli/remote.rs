@@ -1,0 +1,117 @@
+//! The remote cache that a command uses: what ops.yaml declares, unless the environment or a flag says otherwise.
+#![expect(clippy::disallowed_methods, reason = "the command line owns the environment")]
+
+use std::cell::OnceCell;
+use std::env;
+use std::sync::Arc;
+
+use super::Common;
+use super::error::CliError;
+use crate::figures;
+use crate::spec::names::duration;
+use crate::spec::remote::{EXAMPLES, Mode, Place};
+use crate::spec::{Spec, remote};
+use crate::store::remote::entry::Secret;
+use crate::store::remote::{Credentials, Limits, Remote};
+
+/// The remote cache of one command, made when it is first asked for: what several builds have of it is counted and waited for once.
+#[derive(Default)]
+pub struct Shared(OnceCell<Option<Arc<Remote>>>);
+
+impl Shared {
+    /// Returns the remote cache that was asked for, if there is one.
+    pub fn of(&self, common: &Common, spec: &Spec) -> Result<Option<Arc<Remote>>, CliError> {
+        if let Some(known) = self.0.get() {
+            return Ok(known.clone());
+        }
+        let made = remote(common, spec)?;
+        Ok(self.0.get_or_init(|| made).clone())
+    }
+}
+
+/// Returns the remote cache that was asked for, if there is one.
+fn remote(common: &Common, spec: &Spec) -> Result<Option<Arc<Remote>>, CliError> {
+    let Some(declared) = declared(common, spec)? else { return Ok(None) };
+    if declared.mode == Mode::Off {
+        return Ok(None);
+    }
+    Ok(Some(Arc::new(Remote::new(declared.place, declared.mode, credentials()?, limits()?))))
+}
+
+/// Returns what `t2t doctor` says of it.
+pub fn described(common: &Common, spec: &Spec) -> Result<Vec<String>, CliError> {
+    let Some(remote) = remote(common, spec)? else { return Ok(vec!["remote cache: none".to_owned()]) };
+    let signed = if remote.is_signed() { "entries are signed" } else { "entries are not signed" };
+    let answer = match remote.check() {
+        Ok(time) => format!("answers in {}", figures::time(time)),
+        Err(why) => format!("does not answer: {why}"),
+    };
+    Ok(vec![format!("remote cache: {} ({}; {signed}): {answer}", remote.place(), remote.mode().name())])
+}
+
+/// A flag counts before the environment, and the environment before ops.yaml.
+fn declared(common: &Common, spec: &Spec) -> Result<Option<remote::Remote>, CliError> {
+    if common.no_remote {
+        return Ok(None);
+    }
+    let flag = common.remote.clone().map(|url| ("--remote", url));
+    let url = flag.or_else(|| Some(("$T2T_REMOTE", variable("T2T_REMOTE")?)));
+    let mode = match common.remote_mode {
+        Some(mode) => Some(mode),
+        None => variable("T2T_REMOTE_MODE").map(|text| mode(&text).map_err(|text| misused_mode(&text))).transpose()?,
+    };
+    let of_file = spec.remote.clone();
+    let declared = match url {
+        Some((_, url)) if url == Mode::Off.name() => return Ok(None),
+        Some((name, url)) => Some(remote::Remote { place: place(name, &url)?, mode: Mode::ReadWrite }),
+        None => of_file,
+    };
+    Ok(declared.map(|declared| remote::Remote { mode: mode.unwrap_or(declared.mode), ..declared }))
+}
+
+/// What is no place may hold a password: it is not shown.
+fn place(name: &str, url: &str) -> Result<Place, CliError> {
+    Place::parse(url).ok_or_else(|| CliError::misuse(format!("{name} is no URL of a remote cache"), EXAMPLES))
+}
+
+/// Returns the mode of that name.
+pub fn mode(text: &str) -> Result<Mode, String> {
+    Mode::of(text).ok_or_else(|| format!("`{text}` is no mode: read-write, read-only, off"))
+}
+
+fn misused_mode(message: &str) -> CliError {
+    CliError::misuse(format!("$T2T_REMOTE_MODE: {message}"), "set it to one of these, or not at all")
+}
+
+fn limits() -> Result<Limits, CliError> {
+    let Some(text) = variable("T2T_REMOTE_TIMEOUT") else { return Ok(Limits::default()) };
+    let operation = duration(&text).ok_or_else(|| {
+        let hint = "write a whole number and a unit: `5s`, `500ms`";
+        CliError::misuse(format!("$T2T_REMOTE_TIMEOUT: `{text}` is no duration"), hint)
+    })?;
+    Ok(Limits::of(operation))
+}
+
+fn credentials() -> Result<Credentials, CliError> {
+    let either = |first: &str, second: &str| variable(first).or_else(|| variable(second));
+    let user = variable("T2T_REMOTE_USER");
+    if user.is_some() && variable("T2T_REMOTE_TOKEN").is_some() {
+        let message = "both $T2T_REMOTE_TOKEN and $T2T_REMOTE_USER are set";
+        return Err(CliError::misuse(message, "set the one that the server knows"));
+    }
+    Ok(Credentials {
+        token: variable("T2T_REMOTE_TOKEN"),
+        user,
+        password: variable("T2T_REMOTE_PASSWORD"),
+        aws: variable("AWS_ACCESS_KEY_ID").zip(variable("AWS_SECRET_ACCESS_KEY")),
+        aws_session: variable("AWS_SESSION_TOKEN"),
+        aws_region: either("AWS_REGION", "AWS_DEFAULT_REGION"),
+        aws_endpoint: either("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
+        secret: variable("T2T_REMOTE_SECRET").map(|text| Secret::of(text.as_bytes())),
+    })
+}
+
+/// Returns a variable that is set to something. CI services set those of forks to nothing.
+fn variable(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|value| !value.is_empty())
+}
