@@ -45,6 +45,8 @@ mod history;
 mod published;
 mod stored;
 mod compared;
+mod affected;
+mod portable;
 mod commands;
 mod devices;
 mod outputs;
