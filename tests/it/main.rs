@@ -47,6 +47,7 @@ mod stored;
 mod compared;
 mod affected;
 mod portable;
+mod ci;
 mod commands;
 mod devices;
 mod outputs;
