@@ -25,7 +25,7 @@ impl History {
     pub fn add(&mut self, record: Record) {
         if !matches!(record.outcome, Outcome::Lost { .. }) {
             let known = self.by_key.entry(record.key).or_default();
-            known.retain(|other| other.discovered != record.discovered);
+            known.retain(|other| !is_replaced(other, &record));
             known.insert(0, record.clone());
         }
         self.last.insert(record.identity.clone(), record);
@@ -34,7 +34,7 @@ impl History {
     /// Adds a finished action as older than all that are known.
     pub fn add_older(&mut self, record: Record) {
         let known = self.by_key.entry(record.key).or_default();
-        if known.iter().all(|other| other.discovered != record.discovered) {
+        if known.iter().all(|other| !is_replaced(other, &record)) {
             known.push(record.clone());
         }
         self.last.entry(record.identity.clone()).or_insert(record);
@@ -67,6 +67,12 @@ impl History {
     pub fn known(&self, key: Digest) -> &[Record] {
         self.by_key.get(&key).map_or(&[], Vec::as_slice)
     }
+}
+
+/// Whether the newer of two results with one key stands for both. Actions that are alike, as the baselines of two ops of one declaration, keep each its own: so each gets
+/// its own back, and what was made of it stands.
+fn is_replaced(one: &Record, other: &Record) -> bool {
+    one.discovered == other.discovered && one.identity == other.identity
 }
 
 /// What is to be done about an action.
@@ -125,7 +131,9 @@ pub fn decide<'a>(action: &Action, key: Digest, history: &'a History, tree: &Tre
     {
         return Decision::Fresh(record);
     }
-    let standing = history.known(key).iter().find(|record| stands(action, record, tree));
+    let mut standing = history.known(key).iter().filter(|record| stands(action, record, tree));
+    let newest = standing.clone().next();
+    let standing = standing.find(|record| record.identity == action.identity).or(newest);
     match (standing, last) {
         (Some(record), _) => Decision::Restore(record),
         (None, None) => Decision::Stale(why_unknown(action, key, history, tree)),

@@ -312,13 +312,17 @@ fn gitlab(service: &Service, job: &str, branch: &str, base: Option<&str>) -> Job
     };
     for cache in &caches {
         let others: Vec<String> = texts(&cache["fallback_keys"]).iter().map(|key| named(key)).collect();
-        texts(&cache["paths"]).iter().for_each(|path| service.restore(path, &key(cache), &others));
+        for path in texts(&cache["paths"]) {
+            service.restore(&path, &key(cache), &others);
+        }
     }
     let lines = [texts(&pipeline["default"]["before_script"]), texts(&pipeline[job]["script"])].concat();
     ended.add(service.script(&lines.join("\n"), &variables));
     ended.add(service.script(&texts(&pipeline[job]["after_script"]).join("\n"), &variables));
     for cache in caches.iter().filter(|cache| ended.code == 0 || cache["when"] == "always") {
-        texts(&cache["paths"]).iter().for_each(|path| service.save(path, &key(cache)));
+        for path in texts(&cache["paths"]) {
+            service.save(&path, &key(cache));
+        }
     }
     let artifacts = &pipeline[job]["artifacts"];
     assert_eq!(artifacts["when"], "always");
