@@ -39,6 +39,13 @@ pub fn stat(path: &Path) -> Option<Stat> {
     })
 }
 
+/// Returns whether `path`, which is relative, is or goes through a link below `root`.
+#[must_use]
+pub fn is_linked(root: &Path, path: &Path) -> bool {
+    let is_link = |part: &Path| fs::symlink_metadata(root.join(part)).is_ok_and(|facts| facts.is_symlink());
+    path.ancestors().filter(|part| !part.as_os_str().is_empty()).any(is_link)
+}
+
 /// Returns when the folder (or file) at `path` last changed, in nanoseconds since 1970, or None where there is nothing.
 #[must_use]
 pub fn folder_time(path: &Path) -> Option<i64> {

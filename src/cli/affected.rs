@@ -10,6 +10,7 @@ use super::plan::plans;
 use super::revision::Revision;
 use super::{AffectedArguments, Common, ReportFormat, context};
 use crate::affected::{Cause, State, affected};
+use crate::fs;
 use crate::git::{self, NoAnswer};
 use crate::graph::pick::{Force, Selection, pick};
 use crate::graph::{Graph, Index};
@@ -95,6 +96,11 @@ fn since(
         Err(NoAnswer::Refused(_)) => return Ok((everything(), BTreeSet::new())),
         Err(error) => return Err(CliError::machine(error.to_string())),
     };
+    // What git does not keep is in no commit, and is no change. What lies behind a link may have changed under another name.
+    let is_unchanged =
+        |path: &RepoPath| !changed.contains(path.as_str()) && !fs::is_linked(root, Path::new(path.as_str()));
+    let files = session.inventory.files.values().flat_map(|file| file.closure.keys());
+    revision.adopt(root, files.filter(|path| is_unchanged(path)))?;
     let before = if revision.has(OPS) { Some(revision.session(common, root)?) } else { None };
     let before = match before {
         Some(Ok(before)) => before,
@@ -103,7 +109,10 @@ fn since(
         Some(Err(error)) => return Err(error.into()),
     };
     let stood = self::standing(&before)?;
-    let old_tree = |path: &RepoPath, like: Seen| before.sources.seen(path, like);
+    let old_tree = |path: &RepoPath, like: Seen| {
+        let state = if is_unchanged(path) { session } else { &before };
+        state.sources.seen(path, like)
+    };
     let old = State { graph: &before.graph, standing: &stood, tree: &old_tree };
     let causes = affected(Some(&old), &now, &loose(&before, session, changed));
     let names = |session: &Session| -> BTreeSet<String> { session.spec.ops.iter().map(|op| op.name.clone()).collect() };

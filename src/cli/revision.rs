@@ -11,6 +11,7 @@ use super::{Common, context};
 use crate::fs;
 use crate::git;
 use crate::interrupt::Interrupt;
+use crate::path::RepoPath;
 use crate::results;
 use crate::session::{NoSession, Session};
 
@@ -31,6 +32,17 @@ impl Revision {
     /// Returns whether it had a file at `path`.
     pub fn has(&self, path: &str) -> bool {
         fs::stat(&self.tree.join(path)).is_some()
+    }
+
+    /// Takes these files over from the workspace at `root`, where it had none.
+    pub fn adopt<'a>(&self, root: &Path, paths: impl Iterator<Item = &'a RepoPath>) -> Result<(), CliError> {
+        for path in paths.filter(|path| !self.has(path.as_str())) {
+            let bytes = fs::read_if_there(&path.under(root)).with_context(|| format!("cannot read `{path}`"))?;
+            bytes
+                .map_or(Ok(()), |bytes| fs::write(&path.under(&self.tree), &bytes))
+                .context("cannot write to `cache/`")?;
+        }
+        Ok(())
     }
 
     /// Opens the session of these files, with the store of the workspace at `root`. With `--as-device`, a commit from before the first publication has no facts

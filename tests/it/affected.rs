@@ -210,6 +210,26 @@ fn a_workspace_in_a_folder_of_a_repository_is_compared_with_that_folder() {
 }
 
 #[test]
+fn what_git_is_told_to_ignore_is_no_change_and_what_lies_behind_a_link_may_be_one() {
+    let project = Project::new();
+    project.kernel("gelu", "v1_baseline", "READS data/table.txt");
+    project.write("data/table.txt", "one");
+    project.build().exits(0);
+    project.write(".git/info/exclude", "data\nkernels/gelu/v2_tiling.py\n");
+    let project = committed(project);
+    project.edit(KERNEL, "+ 1", "+ 2");
+    assert_eq!(affected(&project, "--since HEAD"), ["softmax"]);
+    assert!(!stale(&project).iter().any(|target| target.starts_with("gelu")));
+    let linked = "kernels/gelu/v1_baseline.py";
+    project.write("behind.py", project.read(linked));
+    project.remove(linked);
+    std::os::unix::fs::symlink("../../behind.py", project.path(linked)).unwrap();
+    commit(&project);
+    project.edit("behind.py", "+ 1", "+ 2");
+    assert_eq!(affected(&project, "--since HEAD"), ["gelu"]);
+}
+
+#[test]
 fn what_is_no_commit_is_bad_use() {
     let project = Project::new();
     project.t2t("affected --since HEAD").exits(2).says("git cannot say what changed since `HEAD`: ").says("hint: ");

@@ -348,9 +348,7 @@ fn the_pipeline_for_gitlab_builds_what_is_stale_and_no_more() {
     pull_request(&service, "comment", edit_comment);
     gitlab(&service, "build", "comment", Some(&main)).ends(0, "").says("no op is affected");
     gitlab(&service, "gate", "comment", Some(&main)).ends(0, "");
-    gitlab(&service, "build", "main", None).ends(0, "");
 
     pull_request(&service, "wrong", |project| project.kernel("gelu", "v1_baseline", "REJECT mismatch"));
     gitlab(&service, "build", "wrong", Some(&main)).ends(1, "gelu:select,log gelu/v1_baseline:compile,check");
-    gitlab(&service, "build", "wrong", Some(&main)).ends(1, "");
 }
