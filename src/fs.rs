@@ -101,6 +101,11 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     moved
 }
 
+/// Writes `bytes` to `path`, a file that nobody else knows of, in a folder that is there: one that is not finished does no harm.
+pub fn write_unshared(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    fs::write(path, bytes)
+}
+
 /// A file that is written bit by bit and appears whole: until it is finished it lies under another name beside its place. One that is dropped before is removed.
 #[derive(Debug)]
 pub struct Draft {

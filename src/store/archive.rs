@@ -265,6 +265,7 @@ fn read(file: &mut (impl Read + Seek), stage: &Path) -> Result<Staged, Refused> 
     }
     let claims = claims(&lines.records)?;
     let mut blobs = BTreeMap::new();
+    fs::make_folder(stage).map_err(Refused::Store)?;
     for entry in entries {
         let mut entry = entry.map_err(content)?;
         let name = path(&entry)?;
@@ -285,7 +286,7 @@ fn read(file: &mut (impl Read + Seek), stage: &Path) -> Result<Staged, Refused> 
         if claims[&digest].is_manifest && Manifest::decode(&bytes).is_none() {
             return Err(content(format!("a manifest {digest} that cannot be read")));
         }
-        fs::write(&file, &bytes).map_err(Refused::Store)?;
+        fs::write_unshared(&file, &bytes).map_err(Refused::Store)?;
     }
     match claims.iter().find(|(digest, claim)| claim.is_needed && !blobs.contains_key(digest)) {
         Some((digest, _)) => Err(content(format!("no blob {digest}, which a record names"))),
