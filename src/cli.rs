@@ -12,6 +12,7 @@ use crate::action::Phase;
 use crate::session::DeviceChoice;
 use crate::spec::remote::Mode;
 
+mod affected;
 mod ahead;
 mod build;
 mod cache;
@@ -25,6 +26,7 @@ mod outputs;
 mod plan;
 mod publish;
 mod remote;
+mod revision;
 mod running;
 mod sweep;
 mod tidy;
@@ -116,6 +118,8 @@ enum Command {
     Publish,
     /// Compare what was measured on two sides; the exit code is 1 where B is slower beyond the threshold
     Compare(CompareArguments),
+    /// Print the ops that the changes since a commit can affect: committed, uncommitted and untracked ones
+    Affected(AffectedArguments),
     /// Look after what is kept in cache/: verify, stats, gc, export, import
     Cache {
         #[command(subcommand)]
@@ -239,6 +243,19 @@ enum ReportFormat {
     Json,
 }
 
+#[derive(Debug, Args)]
+struct AffectedArguments {
+    /// The commit: a branch, a tag, HEAD~1, a hash
+    #[arg(long, value_name = "REV")]
+    since: String,
+    /// Print the actions instead of the ops
+    #[arg(long)]
+    targets: bool,
+    /// How it is written; json has the ops, the actions and why they are affected
+    #[arg(long, value_enum, default_value = "text")]
+    format: ReportFormat,
+}
+
 impl BenchArguments {
     /// Returns the build that measures what is named.
     fn build(self) -> BuildArguments {
@@ -309,6 +326,7 @@ fn run(cli: Cli) -> Result<u8, CliError> {
         }
         Command::Publish => publish::publish(common),
         Command::Compare(arguments) => compare::run(common, &arguments),
+        Command::Affected(arguments) => affected::run(common, &arguments),
         Command::Cache { command } => cache::cache(common, &command),
         Command::Schema => {
             context::print(&format!("{:#}\n", crate::spec::schema::schema()));

@@ -18,14 +18,27 @@ pub type Tree<'a> = dyn Fn(&RepoPath, Seen) -> Seen + 'a;
 pub struct History {
     last: HashMap<Identity, Record>,
     by_key: HashMap<Digest, Vec<Record>>,
+    /// Results whose place by key a newer one of an action took that is alike, as the baselines of two ops of one declaration. Each gets its own back, and what was made
+    /// of it stands.
+    ceded: HashMap<(Digest, Identity), Vec<Record>>,
 }
 
 impl History {
     /// Adds a finished action. It becomes the action's last result. A lost one is known by no key, so that it takes no other's place.
     pub fn add(&mut self, record: Record) {
         if !matches!(record.outcome, Outcome::Lost { .. }) {
+            if !self.ceded.is_empty()
+                && let Some(own) = self.ceded.get_mut(&(record.key, record.identity.clone()))
+            {
+                own.retain(|other| other.discovered != record.discovered);
+            }
             let known = self.by_key.entry(record.key).or_default();
-            known.retain(|other| other.discovered != record.discovered);
+            if let Some(place) = known.iter().position(|other| other.discovered == record.discovered) {
+                let other = known.remove(place);
+                if other.identity != record.identity {
+                    self.ceded.entry((other.key, other.identity.clone())).or_default().insert(0, other);
+                }
+            }
             known.insert(0, record.clone());
         }
         self.last.insert(record.identity.clone(), record);
@@ -34,8 +47,12 @@ impl History {
     /// Adds a finished action as older than all that are known.
     pub fn add_older(&mut self, record: Record) {
         let known = self.by_key.entry(record.key).or_default();
-        if known.iter().all(|other| other.discovered != record.discovered) {
-            known.push(record.clone());
+        match known.iter().find(|other| other.discovered == record.discovered) {
+            None => known.push(record.clone()),
+            Some(other) if other.identity != record.identity => {
+                self.ceded.entry((record.key, record.identity.clone())).or_default().push(record.clone());
+            }
+            Some(_) => {}
         }
         self.last.entry(record.identity.clone()).or_insert(record);
     }
@@ -50,6 +67,7 @@ impl History {
     /// Drops what is known under `key`: its artifacts are lost or damaged.
     pub fn forget(&mut self, key: Digest) {
         self.by_key.remove(&key);
+        self.ceded.retain(|(of, _), _| *of != key);
         self.last.retain(|_, record| record.key != key);
     }
 
@@ -73,6 +91,14 @@ impl History {
     #[must_use]
     pub fn known(&self, key: Digest) -> &[Record] {
         self.by_key.get(&key).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the results known by `key`, newest first, but those of the action itself before those of actions that are alike.
+    fn known_to(&self, identity: &Identity, key: Digest) -> impl Iterator<Item = &Record> {
+        let known = self.known(key);
+        let own = known.iter().filter(|record| record.identity == *identity);
+        let ceded = if self.ceded.is_empty() { None } else { self.ceded.get(&(key, identity.clone())) };
+        own.chain(ceded.into_iter().flatten()).chain(known)
     }
 }
 
@@ -132,7 +158,7 @@ pub fn decide<'a>(action: &Action, key: Digest, history: &'a History, tree: &Tre
     {
         return Decision::Fresh(record);
     }
-    match (standing(action, history.known(key), tree), last) {
+    match (standing(action, history.known_to(&action.identity, key), tree), last) {
         (Some(record), _) => Decision::Restore(record),
         (None, None) => Decision::Stale(why_unknown(action, key, history, tree)),
         (None, Some(record)) if record.key != key => {
@@ -143,8 +169,12 @@ pub fn decide<'a>(action: &Action, key: Digest, history: &'a History, tree: &Tre
 }
 
 /// Returns the first of these results, all with the right key, that stands.
-pub fn standing<'a>(action: &Action, known: &'a [Record], tree: &Tree<'_>) -> Option<&'a Record> {
-    known.iter().find(|record| stands(action, record, tree))
+pub fn standing<'a>(
+    action: &Action,
+    known: impl IntoIterator<Item = &'a Record>,
+    tree: &Tree<'_>,
+) -> Option<&'a Record> {
+    known.into_iter().find(|record| stands(action, record, tree))
 }
 
 /// Returns whether nothing speaks against a result with the right key.

@@ -31,6 +31,23 @@ impl Digest {
     }
 }
 
+/// The digest of bytes that come one part after another.
+#[derive(Debug, Default)]
+pub struct Running(blake3::Hasher);
+
+impl Running {
+    /// Adds the next part.
+    pub fn add(&mut self, part: &[u8]) {
+        self.0.update(part);
+    }
+
+    /// Returns the digest of all parts so far.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        Digest(*self.0.finalize().as_bytes())
+    }
+}
+
 impl From<[u8; 32]> for Digest {
     fn from(bytes: [u8; 32]) -> Self {
         Self(bytes)

@@ -4,7 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "this file is where files are touched")]
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,6 +39,13 @@ pub fn stat(path: &Path) -> Option<Stat> {
     })
 }
 
+/// Returns whether `path`, which is relative, is or goes through a link below `root`.
+#[must_use]
+pub fn is_linked(root: &Path, path: &Path) -> bool {
+    let is_link = |part: &Path| fs::symlink_metadata(root.join(part)).is_ok_and(|facts| facts.is_symlink());
+    path.ancestors().filter(|part| !part.as_os_str().is_empty()).any(is_link)
+}
+
 /// Returns when the folder (or file) at `path` last changed, in nanoseconds since 1970, or None where there is nothing.
 #[must_use]
 pub fn folder_time(path: &Path) -> Option<i64> {
@@ -56,6 +63,15 @@ pub fn now() -> i64 {
 /// Opens the file at `path` to be written from its beginning on, bit by bit: for what somebody reads while it grows. A pipe or a device will do.
 pub fn open_to_write(path: &Path) -> io::Result<File> {
     File::create(path)
+}
+
+/// Opens the file at `path` to be read bit by bit, or None where there is none.
+pub fn open_if_there(path: &Path) -> io::Result<Option<File>> {
+    match File::open(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Returns the bytes of the file at `path`.
@@ -83,6 +99,62 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
         let _ = fs::remove_file(&temporary);
     }
     moved
+}
+
+/// Writes `bytes` to `path`, a file that nobody else knows of, in a folder that is there: one that is not finished does no harm.
+pub fn write_unshared(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    fs::write(path, bytes)
+}
+
+/// A file that is written bit by bit and appears whole: until it is finished it lies under another name beside its place. One that is dropped before is removed.
+#[derive(Debug)]
+pub struct Draft {
+    file: File,
+    temporary: PathBuf,
+    place: PathBuf,
+}
+
+impl Draft {
+    /// Starts a file that is to be at `place`. Makes the folders above it.
+    pub fn start(place: &Path) -> io::Result<Self> {
+        make_folder(place.parent().unwrap_or(Path::new(".")))?;
+        let temporary = temporary_name(place);
+        Ok(Self { file: File::create(&temporary)?, temporary, place: place.to_owned() })
+    }
+
+    /// Starts again: what was written is forgotten.
+    pub fn start_again(&mut self) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.rewind()
+    }
+
+    /// Puts the file in its place, over what is there.
+    pub fn finish(self) -> io::Result<()> {
+        fs::rename(&self.temporary, &self.place)
+    }
+}
+
+impl Write for Draft {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Seek for Draft {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        // It is not there any more where the draft was finished.
+        let _ = fs::remove_file(&self.temporary);
+    }
 }
 
 /// Moves the file at `from` to `to`, over what is there. Both lie on one file system.

@@ -3,6 +3,7 @@
 //! It does not know what the files mean. A workspace need not be in a repository.
 #![expect(clippy::disallowed_methods, reason = "this file is where git is asked")]
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::path::{Component, Path};
@@ -64,6 +65,16 @@ pub fn check_out(root: &Path, commit: &str, folder: &Path) -> Result<(), NoAnswe
         }
     }
     Ok(())
+}
+
+/// Returns the files below the workspace at `root` that differ from `commit`, sorted: changed, removed, added, and those that git does not know and is not told to ignore. A name that is no
+/// UTF-8 is left out.
+pub fn changed(root: &Path, commit: &str) -> Result<BTreeSet<String>, NoAnswer> {
+    let diff = ["diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--relative", commit, "--", "."];
+    let untracked = ["ls-files", "--others", "--exclude-standard", "-z", "--", "."];
+    let names = [git(root, diff)?, git(root, untracked)?].concat();
+    let names = names.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    Ok(names.filter_map(|name| String::from_utf8(name.to_vec()).ok()).collect())
 }
 
 /// Returns what git prints. It sees no index lock of ours, asks nobody anything, and reads nothing from this process.

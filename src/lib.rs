@@ -27,6 +27,7 @@ pub mod graph;
 pub mod decide;
 pub mod schedule;
 pub mod explain;
+pub mod affected;
 pub mod dot;
 
 // Outside: each file owns one thing.

@@ -295,7 +295,9 @@ fn export(arguments: &ExportArguments) -> Result<u8, CliError> {
     };
     let records: Vec<&Record> = lines.live().into_iter().filter(is_wanted).collect();
     let artifacts = if arguments.without_ir { Artifacts::WithoutIr } else { Artifacts::All };
-    let packed = archive::pack(&Cas::open(&cache), &records, artifacts).context("cannot read `cache/`")?;
+    let unwritable = || format!("cannot write `{}`", arguments.file.display());
+    let mut draft = fs::Draft::start(&context::absolute(&arguments.file)).with_context(unwritable)?;
+    let packed = archive::pack(&Cas::open(&cache), &records, artifacts, &mut draft).with_context(unwritable)?;
     for fault in &packed.faults {
         context::say(&format!("warning: left out: {fault}"));
     }
@@ -303,10 +305,9 @@ fn export(arguments: &ExportArguments) -> Result<u8, CliError> {
         let message = "there is no result to export";
         return Err(CliError::misuse(message, "run `t2t build`, or ask for other ops or another device"));
     }
-    let file = context::absolute(&arguments.file);
-    fs::write(&file, &packed.bytes).with_context(|| format!("cannot write `{}`", arguments.file.display()))?;
+    draft.finish().with_context(unwritable)?;
     let (records, blobs) = (count(packed.records, "record"), count(packed.blobs, "blob"));
-    let size = bytes(packed.bytes.len() as u64);
+    let size = bytes(packed.bytes);
     context::print(&format!("{records}, {blobs}, {size} in {}\n", arguments.file.display()));
     Ok(0)
 }
@@ -314,14 +315,15 @@ fn export(arguments: &ExportArguments) -> Result<u8, CliError> {
 fn import(file: &Path) -> Result<u8, CliError> {
     let root = context::workspace()?;
     let cache = root.join("cache");
-    let read = fs::read_if_there(&context::absolute(file));
-    let read = read.with_context(|| format!("cannot read `{}`", file.display()))?.ok_or_else(|| {
+    let opened = fs::open_if_there(&context::absolute(file));
+    let mut opened = opened.with_context(|| format!("cannot read `{}`", file.display()))?.ok_or_else(|| {
         CliError::misuse(format!("no file `{}`", file.display()), "`t2t cache export FILE` writes one")
     })?;
     let _lock = lock(&root)?;
     let stage = cache.join("scratch").join(context::process().to_string());
-    let taken = archive::unpack(&read, &cache, &stage).map_err(|refused| match refused {
+    let taken = archive::unpack(&mut opened, &cache, &stage).map_err(|refused| match refused {
         Refused::Store(_) => CliError::machine(refused.to_string()),
+        Refused::Unreadable(error) => CliError::machine(format!("cannot read `{}`: {error}", file.display())),
         _ => CliError::misuse(
             format!("cannot import `{}`: {refused}", file.display()),
             "nothing was changed; `t2t cache export FILE` writes a file that can be imported",

@@ -1,7 +1,7 @@
 //! `t2t compare A B`: what was measured on two sides, from records, commits, the workspace or published results.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Context;
 use console::Term;
@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::error::CliError;
 use super::plan::{Plan, plans};
+use super::revision::Revision;
 use super::{Common, CompareArguments, ReportFormat, context};
 use crate::action::{Phase, Target};
 use crate::compare::{Measurements, Side, compare};
@@ -161,41 +162,15 @@ fn of_commit(common: &Common, name: &str, letter: &str) -> Result<Option<Side>, 
         Err(git::NoAnswer::Refused(_)) => return Ok(None),
         Err(error) => return Err(CliError::machine(error.to_string())),
     };
-    let tree = Tree(root.join("cache/scratch").join(format!("compare-{}-{letter}", context::process())));
-    git::check_out(&root, &commit, &tree.0).map_err(|error| CliError::machine(error.to_string()))?;
-    if fs::stat(&tree.0.join(OPS)).is_none() {
+    let revision = Revision::check_out(&root, &commit, &format!("compare-{letter}"))
+        .map_err(|error| CliError::machine(error.to_string()))?;
+    if !revision.has(OPS) {
         return Err(unknown(name, "it has no ops.yaml"));
     }
-    if let Some(model) = &common.as_device {
-        adopt_facts(&root, &tree.0, model)?;
-    }
-    let mut options = context::options(common, &root, context::as_built(common)?);
-    options.cache = Some(root.join("cache"));
-    let session = Session::open(&tree.0, &options, &Interrupt::default())?;
+    let session = revision.session(common, &root)??;
     let short: String = commit.chars().take(12).collect();
     let named = if commit.starts_with(name) { short } else { format!("{name} ({short})") };
     of_session(session, &root, &named, letter).map(Some)
-}
-
-/// A folder with the files of a commit, gone when it is dropped.
-struct Tree(PathBuf);
-
-impl Drop for Tree {
-    fn drop(&mut self) {
-        // What cannot be removed takes nothing but space.
-        let _ = fs::remove(&self.0);
-    }
-}
-
-/// A commit from before the first publication has no facts of the device: it gets those that are published now.
-fn adopt_facts(root: &Path, tree: &Path, model: &str) -> Result<(), CliError> {
-    let file = |root: &Path| results::folder(root, model).join(results::DEVICE);
-    if fs::stat(&file(tree)).is_some() {
-        return Ok(());
-    }
-    let known = fs::read_if_there(&file(root)).context("cannot read `device.json`")?;
-    known.map_or(Ok(()), |bytes| fs::write(&file(tree), &bytes)).context("cannot write to `cache/`")?;
-    Ok(())
 }
 
 /// Returns what stands of a session: what a commit itself publishes, what the store has, what the workspace at `root` publishes.

@@ -3,9 +3,9 @@
 //! The file is a line with the format's number, a line with the digest of the rest, and a gzipped tar of `journal` and `blobs/DIGEST`. The same records give the
 //! same bytes. Reading trusts nothing: what is not exactly as this file writes it is refused, and nothing is taken into the store before all of it was verified.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt::Display;
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use flate2::Compression;
@@ -15,7 +15,7 @@ use tar::{Archive, Builder, EntryType, Header};
 
 use super::cas::{Cas, Unavailable};
 use super::journal::{Journal, Lines, sameness};
-use crate::digest::Digest;
+use crate::digest::{Digest, Running};
 use crate::fs;
 use crate::manifest::Manifest;
 use crate::publication::is_published;
@@ -39,6 +39,12 @@ const MOST: u64 = 1 << 30;
 /// The most that all entries may hold, in bytes.
 const MOST_OF_ALL: u64 = 64 << 30;
 
+/// The most that one of the first two lines may hold, in bytes.
+const LINE: u64 = 80;
+
+/// How much of a file is read at once, in bytes.
+const PART: usize = 1 << 18;
+
 /// Which artifacts are taken along.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Artifacts {
@@ -48,11 +54,11 @@ pub enum Artifacts {
     WithoutIr,
 }
 
-/// An archive, ready to be written.
+/// What an archive holds.
 #[derive(Debug)]
 pub struct Packed {
-    /// The bytes of the file.
-    pub bytes: Vec<u8>,
+    /// How many bytes the file has.
+    pub bytes: u64,
     /// How many records it holds.
     pub records: usize,
     /// How many blobs it holds.
@@ -61,48 +67,130 @@ pub struct Packed {
     pub faults: Vec<String>,
 }
 
-/// Packs `records`, oldest first, with what they name. A record that is not whole is left out.
-pub fn pack(cas: &Cas, records: &[&Record], artifacts: Artifacts) -> io::Result<Packed> {
-    let mut whole: Vec<&Record> = Vec::new();
-    let mut blobs: BTreeMap<Digest, Vec<u8>> = BTreeMap::new();
-    let mut faults = Vec::new();
-    for record in records {
-        match blobs_for(cas, record, artifacts) {
-            Ok(found) => {
-                blobs.extend(found);
-                whole.push(record);
+/// Writes `records`, oldest first, with what they name, to `draft`, one blob in memory at a time. A record that is not whole is left out.
+pub fn pack(cas: &Cas, records: &[&Record], artifacts: Artifacts, draft: &mut fs::Draft) -> io::Result<Packed> {
+    let mut lost: BTreeMap<Digest, Unavailable> = BTreeMap::new();
+    loop {
+        let mut chosen = Chosen::of(cas, records, artifacts, &lost);
+        // Actions end in an order that is no part of what they found out; the order of one action's results is.
+        chosen.records.sort_by(|a, b| a.identity.cmp(&b.identity));
+        draft.start_again()?;
+        match write(cas, &chosen, draft)? {
+            Written::Whole(bytes) => {
+                let (records, blobs) = (chosen.records.len(), chosen.blobs.len());
+                return Ok(Packed { bytes, records, blobs, faults: chosen.faults });
             }
-            Err(error) => faults.push(format!("{}: {error}", record.identity)),
+            // The file has its records at the beginning: without those that need the blob it is begun anew.
+            Written::Without(error) => _ = lost.insert(error.digest(), error),
         }
     }
-    // Actions end in an order that is no part of what they found out; the order of one action's results is.
-    whole.sort_by(|a, b| a.identity.cmp(&b.identity));
-    let mut tar = Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
-    append(&mut tar, JOURNAL, &Lines::write(whole.iter().copied())?)?;
-    for (digest, bytes) in &blobs {
-        append(&mut tar, &format!("{BLOBS}{digest}"), bytes)?;
-    }
-    let body = tar.into_inner()?.finish()?;
-    let mut bytes = format!("{MAGIC}{VERSION}\n{}\n", Digest::of(&body)).into_bytes();
-    bytes.extend(body);
-    Ok(Packed { bytes, records: whole.len(), blobs: blobs.len(), faults })
 }
 
-fn blobs_for(cas: &Cas, record: &Record, artifacts: Artifacts) -> Result<Vec<(Digest, Vec<u8>)>, Unavailable> {
-    let mut found = vec![(record.key, cas.get(record.key)?)];
+/// What goes into an archive.
+struct Chosen<'a> {
+    records: Vec<&'a Record>,
+    blobs: BTreeSet<Digest>,
+    faults: Vec<String>,
+}
+
+impl<'a> Chosen<'a> {
+    /// Chooses the records of which all blobs are there and none is `lost`.
+    fn of(cas: &Cas, records: &[&'a Record], artifacts: Artifacts, lost: &BTreeMap<Digest, Unavailable>) -> Self {
+        let mut chosen = Self { records: Vec::new(), blobs: BTreeSet::new(), faults: Vec::new() };
+        for &record in records {
+            match blobs_for(cas, record, artifacts, lost) {
+                Ok(found) => {
+                    chosen.blobs.extend(found);
+                    chosen.records.push(record);
+                }
+                Err(why) => chosen.faults.push(format!("{}: {why}", record.identity)),
+            }
+        }
+        chosen
+    }
+}
+
+fn blobs_for(
+    cas: &Cas,
+    record: &Record,
+    artifacts: Artifacts,
+    lost: &BTreeMap<Digest, Unavailable>,
+) -> Result<Vec<Digest>, String> {
+    let is_there = |digest: Digest| match lost.get(&digest) {
+        Some(error) => Err(error.to_string()),
+        None => Ok(fs::stat(&cas.path(digest)).is_some()),
+    };
+    let missing = |digest: Digest| Unavailable::Missing(digest).to_string();
+    let mut found = vec![record.key];
+    is_there(record.key)?.then_some(()).ok_or_else(|| missing(record.key))?;
     for (name, blob) in &record.outputs {
         let may_lack = !is_published(name);
-        match cas.get(blob.digest) {
-            _ if may_lack && artifacts == Artifacts::WithoutIr => {}
-            Ok(bytes) => found.push((blob.digest, bytes)),
-            Err(Unavailable::Missing(_)) if may_lack => {}
-            Err(error) => return Err(error),
+        if may_lack && artifacts == Artifacts::WithoutIr {
+            continue;
+        }
+        match is_there(blob.digest)? {
+            true => found.push(blob.digest),
+            false if may_lack => {}
+            false => return Err(missing(blob.digest)),
         }
     }
     Ok(found)
 }
 
-fn append(tar: &mut Builder<GzEncoder<Vec<u8>>>, path: &str, bytes: &[u8]) -> io::Result<()> {
+/// How far the writing came.
+enum Written {
+    /// To the end: how many bytes there are.
+    Whole(u64),
+    /// To a blob that cannot be had.
+    Without(Unavailable),
+}
+
+fn write(cas: &Cas, chosen: &Chosen<'_>, draft: &mut fs::Draft) -> io::Result<Written> {
+    // The digest is known at the end, and stands at the beginning: its place is kept.
+    draft.write_all(first_lines(Digest::of(b"")).as_bytes())?;
+    let hashed = Hashed { to: BufWriter::new(&mut *draft), running: Running::default(), length: 0 };
+    let mut tar = Builder::new(GzEncoder::new(hashed, Compression::default()));
+    append(&mut tar, JOURNAL, &Lines::write(chosen.records.iter().copied())?)?;
+    for digest in &chosen.blobs {
+        match cas.get(*digest) {
+            Ok(bytes) => append(&mut tar, &format!("{BLOBS}{digest}"), &bytes)?,
+            Err(error) => return Ok(Written::Without(error)),
+        }
+    }
+    let mut hashed = tar.into_inner()?.finish()?;
+    hashed.flush()?;
+    let (lines, length) = (first_lines(hashed.running.digest()), hashed.length);
+    drop(hashed);
+    draft.rewind()?;
+    draft.write_all(lines.as_bytes())?;
+    Ok(Written::Whole(lines.len() as u64 + length))
+}
+
+fn first_lines(body: Digest) -> String {
+    format!("{MAGIC}{VERSION}\n{body}\n")
+}
+
+/// Passes bytes on, and keeps their digest and how many they are.
+struct Hashed<W> {
+    to: W,
+    running: Running,
+    length: u64,
+}
+
+impl<W: Write> Write for Hashed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.to.write(bytes)?;
+        self.running.add(&bytes[..written]);
+        self.length += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+fn append(tar: &mut Builder<impl Write>, path: &str, bytes: &[u8]) -> io::Result<()> {
     let mut header = Header::new_ustar();
     header.set_entry_type(EntryType::Regular);
     header.set_mode(0o644);
@@ -117,6 +205,9 @@ pub enum Refused {
     /// It is no archive of t2t.
     #[error("it is no export of t2t")]
     NoArchive,
+    /// The file cannot be read.
+    #[error("it cannot be read: {0}")]
+    Unreadable(io::Error),
     /// It is of another format.
     #[error("its format is {0}, and this t2t reads {VERSION}")]
     Version(String),
@@ -146,10 +237,10 @@ pub struct Taken {
     pub blobs: usize,
 }
 
-/// Takes the archive `bytes` into the store under `cache`. Records of the store stay and are newer than those that come. `stage` is a folder on the same file
+/// Takes the archive `file` into the store under `cache`, one blob in memory at a time. The file is read twice: nothing of it is looked at before all of it has the digest that it should. Records of the store stay and are newer than those that come. `stage` is a folder on the same file
 /// system for what is not verified yet; it is removed. The caller holds the workspace's lock.
-pub fn unpack(bytes: &[u8], cache: &Path, stage: &Path) -> Result<Taken, Refused> {
-    let taken = read(bytes, stage).and_then(|read| take(&read, cache).map_err(Refused::Store));
+pub fn unpack(file: &mut (impl Read + Seek), cache: &Path, stage: &Path) -> Result<Taken, Refused> {
+    let taken = read(file, stage).and_then(|read| take(&read, cache).map_err(Refused::Store));
     let removed = fs::remove(stage).map_err(Refused::Store);
     taken.and_then(|taken| removed.map(|()| taken))
 }
@@ -160,8 +251,8 @@ struct Staged {
     blobs: BTreeMap<Digest, PathBuf>,
 }
 
-fn read(bytes: &[u8], stage: &Path) -> Result<Staged, Refused> {
-    let mut tar = Archive::new(GzDecoder::new(body(bytes)?));
+fn read(file: &mut (impl Read + Seek), stage: &Path) -> Result<Staged, Refused> {
+    let mut tar = Archive::new(GzDecoder::new(body(file)?));
     let mut entries = tar.entries().map_err(content)?;
     let mut first = entries.next().ok_or_else(|| content("nothing"))?.map_err(content)?;
     if path(&first)? != JOURNAL {
@@ -174,6 +265,7 @@ fn read(bytes: &[u8], stage: &Path) -> Result<Staged, Refused> {
     }
     let claims = claims(&lines.records)?;
     let mut blobs = BTreeMap::new();
+    fs::make_folder(stage).map_err(Refused::Store)?;
     for entry in entries {
         let mut entry = entry.map_err(content)?;
         let name = path(&entry)?;
@@ -194,7 +286,7 @@ fn read(bytes: &[u8], stage: &Path) -> Result<Staged, Refused> {
         if claims[&digest].is_manifest && Manifest::decode(&bytes).is_none() {
             return Err(content(format!("a manifest {digest} that cannot be read")));
         }
-        fs::write(&file, &bytes).map_err(Refused::Store)?;
+        fs::write_unshared(&file, &bytes).map_err(Refused::Store)?;
     }
     match claims.iter().find(|(digest, claim)| claim.is_needed && !blobs.contains_key(digest)) {
         Some((digest, _)) => Err(content(format!("no blob {digest}, which a record names"))),
@@ -203,20 +295,43 @@ fn read(bytes: &[u8], stage: &Path) -> Result<Staged, Refused> {
 }
 
 /// Returns what follows the two lines at the start, whose digest they give.
-fn body(bytes: &[u8]) -> Result<&[u8], Refused> {
-    let rest = bytes.strip_prefix(MAGIC.as_bytes()).ok_or(Refused::NoArchive)?;
-    let (version, rest) = line(rest)?;
+fn body<R: Read + Seek>(file: &mut R) -> Result<BufReader<&mut R>, Refused> {
+    let mut file = BufReader::with_capacity(PART, file);
+    let mut magic = Vec::new();
+    file.by_ref().take(MAGIC.len() as u64).read_to_end(&mut magic).map_err(Refused::Unreadable)?;
+    if magic != MAGIC.as_bytes() {
+        return Err(Refused::NoArchive);
+    }
+    let version = line(&mut file)?;
     if version != VERSION.to_string() {
         return Err(Refused::Version(version.escape_debug().to_string()));
     }
-    let (digest, rest) = line(rest)?;
-    if Digest::of(rest).to_string() == digest { Ok(rest) } else { Err(Refused::Damaged) }
+    let digest = line(&mut file)?;
+    let start = file.stream_position().map_err(Refused::Unreadable)?;
+    let mut running = Running::default();
+    loop {
+        let part = file.fill_buf().map_err(Refused::Unreadable)?;
+        if part.is_empty() {
+            break;
+        }
+        running.add(part);
+        let length = part.len();
+        file.consume(length);
+    }
+    if running.digest().to_string() != digest {
+        return Err(Refused::Damaged);
+    }
+    file.seek(SeekFrom::Start(start)).map_err(Refused::Unreadable)?;
+    Ok(file)
 }
 
-fn line(bytes: &[u8]) -> Result<(&str, &[u8]), Refused> {
-    let end = bytes.iter().take(80).position(|byte| *byte == b'\n').ok_or(Refused::Damaged)?;
-    let text = std::str::from_utf8(&bytes[..end]).map_err(|_| Refused::Damaged)?;
-    Ok((text, &bytes[end + 1..]))
+fn line(file: &mut impl BufRead) -> Result<String, Refused> {
+    let mut bytes = Vec::new();
+    file.take(LINE).read_until(b'\n', &mut bytes).map_err(Refused::Unreadable)?;
+    if bytes.pop() != Some(b'\n') {
+        return Err(Refused::Damaged);
+    }
+    String::from_utf8(bytes).map_err(|_| Refused::Damaged)
 }
 
 fn path<R: Read>(entry: &tar::Entry<'_, R>) -> Result<String, Refused> {

@@ -188,7 +188,15 @@ fn open_to_append(path: &Path) -> io::Result<File> {
     if !bytes.starts_with(format!("{HEADER}\n").as_bytes()) {
         fs::write(path, format!("{HEADER}\n").as_bytes())?;
     }
-    let mut file = OpenOptions::new().append(true).open(path)?;
+    let open = || OpenOptions::new().append(true).open(path);
+    let mut file = match open() {
+        // A restored journal may be another user's, or one that may only be read: in a folder that can be written it is written anew.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            fs::write(path, &bytes)?;
+            open()
+        }
+        opened => opened,
+    }?;
     if !bytes.is_empty() && !bytes.ends_with(b"\n") {
         file.write_all(b"\n")?;
     }

@@ -4,7 +4,7 @@
 //! that of a process which was killed, and what it left is removed before anything else is done.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -31,11 +31,10 @@ pub struct Lock {
 
 impl Lock {
     /// Takes the lock under `cache` for `command`. Where another process holds it, `waiting` is told who, once, and the call waits.
-    #[expect(clippy::disallowed_methods, reason = "the lock is the open file")]
     pub fn take(cache: &Path, command: &str, waiting: impl FnOnce(&str)) -> io::Result<Self> {
         fs::make_folder(cache)?;
         let path = cache.join("lock");
-        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let (mut file, can_be_signed) = open(&path)?;
         if let Some(holder) = taken_or_held(&mut file)? {
             waiting(&holder);
             file.lock()?;
@@ -43,7 +42,9 @@ impl Lock {
         if !name_on(&mut file).is_empty() {
             leftovers::sweep(cache);
         }
-        sign(&mut file, command)?;
+        if can_be_signed {
+            sign(&mut file, command)?;
+        }
         Ok(Self { file })
     }
 }
@@ -52,6 +53,18 @@ impl Drop for Lock {
     fn drop(&mut self) {
         // A name that stays costs the next holder a look for what is not there.
         let _ = self.file.rewind().and_then(|()| self.file.write_all(HELD.as_bytes()));
+    }
+}
+
+/// Opens the file, and says whether it can be signed. One that may only be read, as a restored one of another user, locks as well, and keeps the name of an earlier
+/// holder.
+#[expect(clippy::disallowed_methods, reason = "the lock is the open file")]
+fn open(path: &Path) -> io::Result<(File, bool)> {
+    match OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            File::open(path).map(|file| (file, false)).map_err(|_| error)
+        }
+        opened => opened.map(|file| (file, true)),
     }
 }
 

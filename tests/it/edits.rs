@@ -178,6 +178,26 @@ fn a_git_checkout_there_and_back_runs_nothing() {
     project.build().exits(0).runs("");
 }
 
+#[test]
+fn ops_that_are_declared_alike_get_each_its_own_results_back() {
+    let twins = OPS.replace(
+        "torch.nn.functional.gelu\n    inputs: {input: [M, N]}\n",
+        "softmax\n    inputs: {input: [M, N]}\n    kwargs: {dim: -1}\n",
+    );
+    let project = Project::with(&twins.replace("torch.nn.functional.softmax", "softmax"));
+    for op in ["softmax", "gelu"] {
+        for variant in ["v1_baseline", "v2_tiling"] {
+            project.kernel(op, variant, "");
+        }
+    }
+    project.build().exits(0);
+    let ops = project.read("ops.yaml");
+    project.write("ops.yaml", ops.replace("dim: -1", "dim: 0"));
+    project.build().exits(0).runs(&everything());
+    project.write("ops.yaml", ops);
+    project.build().exits(0).runs("");
+}
+
 // The declaration.
 
 #[test]

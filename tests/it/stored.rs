@@ -427,3 +427,58 @@ fn an_archive_that_means_harm_is_refused_and_changes_nothing() {
         assert!(!clone.exists("../harm") && !std::path::Path::new("/tmp/t2t-harm").exists(), "{name}");
     }
 }
+
+/// Starts a command, kills it when `is_moment` or lets it end before, and says which.
+fn killed(project: &Project, arguments: &str, is_moment: impl Fn() -> bool) -> bool {
+    let mut child = project.spawn(arguments);
+    loop {
+        if child.try_wait().unwrap().is_some() {
+            return false;
+        }
+        if is_moment() {
+            child.kill().unwrap();
+            return child.wait().unwrap().code().is_none();
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn an_export_that_is_killed_leaves_the_file_that_was_there() {
+    let (project, bytes) = exported("");
+    project.edit("kernels/softmax/v2_tiling.py", "+ 1", "+ 2");
+    project.build().exits(0);
+    let beside = || {
+        let folder = project.path("..");
+        let names = fs::read_dir(folder.parent().unwrap()).unwrap().map(|entry| entry.unwrap().file_name());
+        names.into_iter().any(|name| name.to_string_lossy().starts_with(".out."))
+    };
+    // Where the command was faster than the kill, the file is the new one.
+    let was_killed = killed(&project, "cache export ../out", beside);
+    let now = fs::read(project.path("../out")).unwrap();
+    assert!(now == bytes || !was_killed);
+    clone(&now).t2t("cache import ../in").exits(0);
+    project.t2t("cache export ../out").exits(0);
+    let clone = clone(&fs::read(project.path("../out")).unwrap());
+    clone.edit("kernels/softmax/v2_tiling.py", "+ 1", "+ 2");
+    clone.t2t("cache import ../in").exits(0);
+    fresh(&clone);
+}
+
+#[test]
+fn an_import_that_is_killed_leaves_a_whole_store_and_can_be_done_again() {
+    let (_, bytes) = exported("");
+    for files in [1, 15, 40, 60] {
+        let clone = clone(&bytes);
+        let has_come_so_far = || {
+            let folders = ["cache/scratch", "cache/cas"].map(|folder| clone.path(folder));
+            let count = |folder: &std::path::PathBuf| walkdir::WalkDir::new(folder).into_iter().flatten().count();
+            folders.iter().map(count).sum::<usize>() > files
+        };
+        killed(&clone, "cache import ../in", has_come_so_far);
+        clone.t2t("cache verify").exits(0).says(": 0 damages");
+        clone.t2t("cache import ../in").exits(0);
+        clone.t2t("cache verify").exits(0).says("21 records");
+        fresh(&clone);
+    }
+}
