@@ -439,7 +439,7 @@ fn explanations_follow_the_history(seed: u64, steps: usize) {
 
 #[test]
 fn explanations_name_exactly_what_changed_since() {
-    explanations_follow_the_history(1, 24);
+    explanations_follow_the_history(1, 12);
 }
 
 #[test]

@@ -354,7 +354,7 @@ fn a_killed_gc_leaves_what_the_workspace_needs() {
     let keep = project.path("../keep");
     copy(&project.path("cache"), &keep);
     let takes = time_of(&project, "cache gc --max-size 1B");
-    every_moment(moments().div_ceil(2), 5, |number, draw| {
+    every_moment(moments().div_ceil(4), 5, |number, draw| {
         fs::remove_dir_all(project.path("cache")).unwrap();
         copy(&keep, &project.path("cache"));
         let delay = killed_within(&project, "cache gc --max-size 1B", takes, draw);
@@ -371,7 +371,7 @@ fn a_killed_import_and_a_killed_export_are_made_up_for_by_the_next() {
     let whole = fs::read(project.path("../out")).unwrap();
     clone.write("../in", &whole);
     let imports = time_of(&clone, "cache import ../in");
-    every_moment(moments().div_ceil(2), 6, |number, draw| {
+    every_moment(moments().div_ceil(4), 6, |number, draw| {
         clone.remove("cache");
         let delay = killed_within(&clone, "cache import ../in", imports, draw);
         let what = format!("round {number}, import killed after {delay:?}");
