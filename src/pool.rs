@@ -13,6 +13,10 @@ use t2t_protocol::{End, Finished, Request, Reserve, ServerHello, ServerKind};
 use crate::interrupt::Interrupt;
 use crate::worker::{Worker, WorkerConfig, WorkerError, WorkerEvent};
 
+mod cancel;
+
+pub use cancel::Cancel;
+
 /// How often a kind of server is started in one build.
 const STARTS: u32 = 2;
 
@@ -47,6 +51,9 @@ pub enum NoCall {
     /// The build is being stopped.
     #[error("interrupted")]
     Interrupted,
+    /// The call was taken back.
+    #[error("cancelled")]
+    Cancelled,
 }
 
 impl Pool {
@@ -58,30 +65,57 @@ impl Pool {
 
     /// Runs `request` in a child of the server of `kind`, and returns how the child ended. The request's id is chosen here.
     ///
-    /// Once the child runs, children are made ready as `reserve` says until so many are.
+    /// Once the child runs, children are made ready as `reserve` says until so many are. [`Self::cancel`] with the same `cancel` kills it.
     pub fn call(
         &self,
         kind: ServerKind,
         mut request: Request,
         reserve: Option<(&Reserve, usize)>,
+        cancel: &Cancel,
     ) -> Result<Finished, NoCall> {
+        if cancel.is_set() {
+            return Err(NoCall::Cancelled);
+        }
         let worker = self.worker(kind)?;
         self.count_out(kind, request.reserve.as_deref());
         request.id = self.next.fetch_add(1, Ordering::Relaxed);
         let id = request.id;
         let (sender, receiver) = channel();
         lock(&self.calls).insert(id, sender);
-        if let Err(error) = worker.submit(request) {
+        let submitted = cancel.begin(kind, id, || worker.submit(request));
+        if !matches!(submitted, Some(Ok(()))) {
             lock(&self.calls).remove(&id);
-            return Err(error.into());
         }
+        submitted.ok_or(NoCall::Cancelled)??;
         if let Some((reserve, count)) = reserve {
             self.fill(kind, &worker, reserve, count);
         }
         drop(worker);
-        receiver
-            .recv()
-            .map_err(|_| if self.interrupt.is_set() { NoCall::Interrupted } else { NoCall::Died("gone".to_owned()) })
+        let ended = receiver.recv();
+        cancel.end();
+        match ended {
+            _ if cancel.is_set() => Err(NoCall::Cancelled),
+            Ok(finished) => Ok(finished),
+            Err(_) if self.interrupt.is_set() => Err(NoCall::Interrupted),
+            Err(_) => Err(NoCall::Died("gone".to_owned())),
+        }
+    }
+
+    /// Takes back the call that is made with `cancel`, if one is, and all that would follow: its child is killed, the server goes on.
+    pub fn cancel(&self, cancel: &Cancel) {
+        let Some((kind, id)) = cancel.set() else { return };
+        let worker = lock(&self.servers).get(&kind).and_then(|server| server.worker.clone());
+        if let Some(worker) = worker {
+            // A server that has died has ended the call already.
+            let _ = worker.cancel(id);
+        }
+    }
+
+    /// Begins another build on the servers that run: each kind may be started anew as often as in a first one.
+    pub fn begin_build(&self) {
+        for server in lock(&self.servers).values_mut() {
+            server.starts = u32::from(server.worker.is_some());
+        }
     }
 
     /// Returns how many children of the server of `kind` are ready for `key`, or will be.

@@ -5,11 +5,15 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::Path;
+use std::time::Duration;
 
 use crate::fs;
 
 /// How many characters a signature has at least.
 const WIDTH: usize = 200;
+
+/// How often a lock is tried that somebody else holds.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// The lock, held until it is dropped.
 #[derive(Debug)]
@@ -19,11 +23,8 @@ pub struct Lock {
 
 impl Lock {
     /// Takes the lock under `cache` for `command`. Where another process holds it, `waiting` is told who, once, and the call waits.
-    #[expect(clippy::disallowed_methods, reason = "the lock is the open file")]
     pub fn take(cache: &Path, command: &str, waiting: impl FnOnce(&str)) -> io::Result<Self> {
-        fs::make_folder(cache)?;
-        let path = cache.join("lock");
-        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let mut file = open(cache)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -35,6 +36,43 @@ impl Lock {
         sign(&mut file, command)?;
         Ok(Self { _file: file })
     }
+
+    /// Takes the lock as [`Self::take`] does, unless `stopped` says that nobody wants it any more: then None. It is asked many times a second.
+    pub fn take_unless(
+        cache: &Path,
+        command: &str,
+        waiting: impl FnOnce(&str),
+        mut stopped: impl FnMut() -> bool,
+    ) -> io::Result<Option<Self>> {
+        let mut file = open(cache)?;
+        let mut waiting = Some(waiting);
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) if stopped() => return Ok(None),
+                Err(TryLockError::WouldBlock) => {
+                    if let Some(waiting) = waiting.take() {
+                        waiting(&holder(&mut file));
+                    }
+                    wait();
+                }
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+        }
+        sign(&mut file, command)?;
+        Ok(Some(Self { _file: file }))
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the lock is the open file")]
+fn open(cache: &Path) -> io::Result<File> {
+    fs::make_folder(cache)?;
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(cache.join("lock"))
+}
+
+#[expect(clippy::disallowed_methods, reason = "the system tells nobody when a lock is free, but who sleeps for it")]
+fn wait() {
+    std::thread::sleep(LOOK);
 }
 
 fn holder(file: &mut File) -> String {

@@ -43,6 +43,9 @@ mod commands;
 mod devices;
 mod outputs;
 mod unchanged;
+mod watching;
+mod watch;
+mod editors;
 
 mod workspace;
 mod bad_kernels;
