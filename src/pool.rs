@@ -24,11 +24,16 @@ const STARTS: u32 = 2;
 #[derive(Debug)]
 pub struct Pool {
     configs: Vec<WorkerConfig>,
+    /// Beside each configuration: held while a server of its kind starts, so that servers of the other kinds are not waited for.
+    starting: Vec<Mutex<()>>,
     servers: Mutex<HashMap<ServerKind, Server>>,
     calls: Arc<Mutex<HashMap<u64, Sender<Finished>>>>,
     next: AtomicU64,
     interrupt: Interrupt,
 }
+
+/// What a server died of, once it has.
+type LastWords = Arc<Mutex<Option<String>>>;
 
 #[derive(Debug, Default)]
 struct Server {
@@ -36,7 +41,7 @@ struct Server {
     starts: u32,
     /// Key → how many children are ready for it, or will be.
     reserves: HashMap<String, usize>,
-    dead: Arc<Mutex<Option<String>>>,
+    dead: LastWords,
 }
 
 /// Why a call could not be made.
@@ -60,7 +65,8 @@ impl Pool {
     /// Returns a pool that starts servers as `configs` say, one a kind.
     #[must_use]
     pub fn new(configs: Vec<WorkerConfig>, interrupt: Interrupt) -> Self {
-        Self { configs, servers: Mutex::default(), calls: Arc::default(), next: AtomicU64::new(1), interrupt }
+        let starting = configs.iter().map(|_| Mutex::default()).collect();
+        Self { configs, starting, servers: Mutex::default(), calls: Arc::default(), next: AtomicU64::new(1), interrupt }
     }
 
     /// Runs `request` in a child of the server of `kind`, and returns how the child ended. The request's id is chosen here.
@@ -162,6 +168,25 @@ impl Pool {
         if self.interrupt.is_set() {
             return Err(NoCall::Interrupted);
         }
+        let place = self.configs.iter().position(|config| config.kind == kind).expect("every kind is configured");
+        let _starting = lock(&self.starting[place]);
+        let dead = match self.running(kind)? {
+            Ok(worker) => return Ok(worker),
+            Err(dead) => dead,
+        };
+        let worker = Arc::new(Worker::start(&self.configs[place], self.sink(Arc::clone(&dead)))?);
+        let mut servers = lock(&self.servers);
+        if self.interrupt.is_set() {
+            return Err(NoCall::Interrupted);
+        }
+        let server = servers.entry(kind).or_default();
+        server.worker = Some(Arc::clone(&worker));
+        server.dead = dead;
+        Ok(worker)
+    }
+
+    /// Returns the server of `kind` that runs; where none does, it is counted as started, and the place of its last words is returned.
+    fn running(&self, kind: ServerKind) -> Result<Result<Arc<Worker>, LastWords>, NoCall> {
         let mut servers = lock(&self.servers);
         let server = servers.entry(kind).or_default();
         let died = lock(&server.dead).take();
@@ -170,20 +195,17 @@ impl Pool {
             server.reserves.clear();
         }
         if let Some(worker) = &server.worker {
-            return Ok(Arc::clone(worker));
+            return Ok(Ok(Arc::clone(worker)));
         }
         if server.starts >= STARTS {
             return Err(NoCall::Died(died.unwrap_or_else(|| "it would not start again".to_owned())));
         }
         server.starts += 1;
-        let config = self.configs.iter().find(|config| config.kind == kind).expect("every kind is configured");
-        let worker = Arc::new(Worker::start(config, self.sink(Arc::clone(&server.dead)))?);
-        server.worker = Some(Arc::clone(&worker));
-        Ok(worker)
+        Ok(Err(Arc::clone(&server.dead)))
     }
 
     /// Hands each child's end to the call that waits for it.
-    fn sink(&self, dead: Arc<Mutex<Option<String>>>) -> impl Fn(WorkerEvent) + Send + 'static {
+    fn sink(&self, dead: LastWords) -> impl Fn(WorkerEvent) + Send + 'static {
         let calls = Arc::clone(&self.calls);
         move |event| match event {
             WorkerEvent::Started { .. } => {}
