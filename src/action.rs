@@ -159,11 +159,14 @@ impl TryFrom<String> for Target {
         }
         let refuse = || format!("`{text}` is no target");
         let (place, phase) = text.rsplit_once(':').ok_or_else(refuse)?;
-        let phase = phase.parse().map_err(|()| refuse())?;
-        Ok(match place.split_once('/') {
+        let phase: Phase = phase.parse().map_err(|()| refuse())?;
+        let target = match place.split_once('/') {
             Some((op, variant)) => Self::of_variant(op, variant, phase),
             None => Self::of_op(place, phase),
-        })
+        };
+        let is_nameless = target.op.is_empty() || target.variant.as_ref().is_some_and(String::is_empty);
+        let is_of_no_op = Self::of_build(phase.name()).is_some();
+        if is_nameless || is_of_no_op { Err(refuse()) } else { Ok(target) }
     }
 }
 

@@ -80,6 +80,17 @@ pub enum Decision<'a> {
     Stale(Why),
 }
 
+/// A file that an action turned out to read, and that is not what it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileChange {
+    /// The file.
+    pub path: RepoPath,
+    /// What it was.
+    pub old: Seen,
+    /// What it is.
+    pub new: Seen,
+}
+
 /// Why no result stands: data that explain, logs and tests share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Why {
@@ -87,26 +98,19 @@ pub enum Why {
     Forced,
     /// There is no earlier result.
     NeverRan,
-    /// The manifest differs from the last result's, whose key this is.
+    /// The manifest differs from the last result's.
     Changed {
         /// The last result's key.
         old: Digest,
+        /// The files that the last run turned out to read, and that are not what they were.
+        files: Vec<FileChange>,
     },
-    /// A file that the action turned out to read is not what it was.
-    Discovered {
-        /// The file.
-        path: RepoPath,
-        /// What it was.
-        old: Seen,
-        /// What it is.
-        new: Seen,
-    },
-    /// It was rejected for a deadline that is now longer.
-    Deadline {
-        /// The deadline it missed.
-        old: Duration,
-        /// The deadline it has now.
-        new: Duration,
+    /// The key is the last result's, and something else speaks against it: at least one of these.
+    Objection {
+        /// It was rejected for this deadline, and the one that it has now is longer.
+        deadline: Option<(Duration, Duration)>,
+        /// The files that the action turned out to read, and that are not what they were.
+        files: Vec<FileChange>,
     },
     /// The last run was lost to the machine.
     Lost,
@@ -117,35 +121,49 @@ pub fn decide<'a>(action: &Action, key: Digest, history: &'a History, tree: &Tre
     let last = history.last(&action.identity);
     if let Some(record) = last
         && record.key == key
-        && objection(action, record, tree).is_none()
+        && stands(action, record, tree)
     {
         return Decision::Fresh(record);
     }
-    let standing = history.known(key).iter().find(|record| objection(action, record, tree).is_none());
+    let standing = history.known(key).iter().find(|record| stands(action, record, tree));
     match (standing, last) {
         (Some(record), _) => Decision::Restore(record),
         (None, None) => Decision::Stale(why_unknown(action, key, history, tree)),
-        (None, Some(record)) if record.key != key => Decision::Stale(Why::Changed { old: record.key }),
-        (None, Some(record)) => Decision::Stale(objection(action, record, tree).unwrap_or(Why::NeverRan)),
+        (None, Some(record)) if record.key != key => {
+            Decision::Stale(Why::Changed { old: record.key, files: changes(record, tree).collect() })
+        }
+        (None, Some(record)) => Decision::Stale(objection(action, record, tree)),
     }
 }
 
-/// Returns why a result with the right key still does not stand, or None where it does.
-fn objection(action: &Action, record: &Record, tree: &Tree<'_>) -> Option<Why> {
+/// Returns whether nothing speaks against a result with the right key.
+fn stands(action: &Action, record: &Record, tree: &Tree<'_>) -> bool {
+    let is_lost = matches!(record.outcome, Outcome::Lost { .. });
+    !is_lost && missed(action, record).is_none() && changes(record, tree).next().is_none()
+}
+
+/// Returns all that speaks against a result with the right key that does not stand.
+fn objection(action: &Action, record: &Record, tree: &Tree<'_>) -> Why {
     if matches!(record.outcome, Outcome::Lost { .. }) {
-        return Some(Why::Lost);
+        return Why::Lost;
     }
-    if record.outcome.is_timeout() && action.deadline > record.deadline() {
-        return Some(Why::Deadline { old: record.deadline(), new: action.deadline });
-    }
-    record.discovered.iter().find_map(|(path, &old)| {
+    Why::Objection { deadline: missed(action, record), files: changes(record, tree).collect() }
+}
+
+/// Returns the deadline that a result missed, and the one that the action has, where that is longer.
+fn missed(action: &Action, record: &Record) -> Option<(Duration, Duration)> {
+    let is_longer = record.outcome.is_timeout() && action.deadline > record.deadline();
+    is_longer.then(|| (record.deadline(), action.deadline))
+}
+
+fn changes<'a>(record: &'a Record, tree: &'a Tree<'_>) -> impl Iterator<Item = FileChange> + 'a {
+    record.discovered.iter().filter_map(|(path, &old)| {
         let new = tree(path, old);
-        (new != old).then(|| Why::Discovered { path: path.clone(), old, new })
+        (new != old).then(|| FileChange { path: path.clone(), old, new })
     })
 }
 
 /// Returns why an action without a last result has none that stands: another workspace's result may be known by key.
 fn why_unknown(action: &Action, key: Digest, history: &History, tree: &Tree<'_>) -> Why {
-    let objections = history.known(key).iter().find_map(|record| objection(action, record, tree));
-    objections.unwrap_or(Why::NeverRan)
+    history.known(key).first().map_or(Why::NeverRan, |record| objection(action, record, tree))
 }

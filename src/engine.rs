@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -22,11 +22,14 @@ use crate::fs;
 use crate::graph::{Index, Wanted};
 use crate::interrupt::Interrupt;
 use crate::manifest::Manifest;
+use crate::publication::is_published;
+use crate::record::Record;
 use crate::schedule::{Schedule, Settled, Step};
 use crate::session::Session;
 use crate::spans::{self, Span, Times};
 use crate::store::cas::{Cas, Unavailable};
 use crate::store::journal::Journal;
+use crate::store::leftovers;
 
 mod adopt;
 mod derive;
@@ -110,6 +113,14 @@ pub enum EngineError {
     /// The store cannot be read or written.
     #[error("cannot use the store `cache/`: {0}")]
     Store(#[from] io::Error),
+    /// A log cannot be read or written.
+    #[error("cannot write `{path}`: {source}")]
+    Log {
+        /// Its place in the workspace.
+        path: String,
+        /// What the system said.
+        source: io::Error,
+    },
     /// A template is wrong.
     #[error(transparent)]
     Template(#[from] crate::render::RenderError),
@@ -129,8 +140,8 @@ pub enum EngineError {
     Vanishing(Digest),
 }
 
-/// How often a build starts over because an artifact turned out to be lost or damaged.
-const RESTARTS: usize = 8;
+/// How often a build starts over because of one result, which it has made anew each time.
+const RESTARTS: usize = 4;
 
 /// How often the loop looks whether the user asked to stop.
 const LOOK: Duration = Duration::from_millis(100);
@@ -163,7 +174,9 @@ pub fn build_on(
     steering: &mut Steering<'_>,
     emit: &mut dyn FnMut(Event),
 ) -> Result<Report, EngineError> {
-    sweep(&session.cache.join("scratch"), underway);
+    if underway.is_idle() {
+        leftovers::sweep_scratch(&session.cache);
+    }
     let mut journal = Journal::open(&session.cache);
     let loaded = session.history()?;
     if loaded.damaged > 0 {
@@ -172,8 +185,8 @@ pub fn build_on(
     let cas = session.cas();
     let mut history = loaded.history;
     let mut wanted = wanted.clone();
-    let mut vanished = Digest::of(b"");
-    for _ in 0..RESTARTS {
+    let mut losses: HashMap<Digest, usize> = HashMap::new();
+    loop {
         let kept = Kept { history: &mut history, journal: &mut journal, cas: &cas };
         let mut run = Run::new(session, kept, settings, interrupt, wanted.clone(), underway, steering, emit);
         match run.until_all_settled() {
@@ -181,25 +194,32 @@ pub fn build_on(
             Err(Stop::Error(error)) => return Err(error),
             Err(Stop::Outdated(path)) => return Err(EngineError::Changed(path)),
             Err(Stop::Lost { blob, source }) => {
-                let ran = run.ran();
-                emit(Event::Warning { text: format!("{blob}; the action that made it runs again") });
-                history.forget(source);
-                vanished = source;
+                let (ran, others) = (run.ran(), run.not_whole());
+                emit(Event::Warning {
+                    text: lost_text(&blob, others.iter().filter(|other| **other != source).count()),
+                });
+                for lost in others.into_iter().chain([source]) {
+                    history.forget(lost);
+                }
+                let count = losses.entry(source).or_default();
+                *count += 1;
+                if *count > RESTARTS {
+                    return Err(EngineError::Vanishing(source));
+                }
                 // What was forced and has run is not forced again.
                 wanted.forced.iter_mut().zip(ran).for_each(|(forced, ran)| *forced &= !ran);
             }
         }
     }
-    Err(EngineError::Vanishing(vanished))
 }
 
-/// Removes the scratch folders of builds that were killed: the workspace's lock says that none of them runs.
-fn sweep(scratch: &Path, underway: &Underway) {
-    let own = std::process::id();
-    let is_in_use = |number: u32| number == own && !underway.is_idle();
-    for name in fs::names(scratch).into_iter().filter(|name| name.parse().is_ok_and(|number| !is_in_use(number))) {
-        // What cannot be removed takes nothing but space.
-        let _ = fs::remove(&scratch.join(name));
+fn lost_text(blob: &str, others: usize) -> String {
+    match others {
+        0 => format!("{blob}; the action that made it runs again"),
+        1 => format!("{blob}; the action that made it runs again, and 1 other of which an artifact is gone or damaged"),
+        more => format!(
+            "{blob}; the action that made it runs again, and {more} others of which an artifact is gone or damaged"
+        ),
     }
 }
 
@@ -316,10 +336,10 @@ impl<'a, 'b> Run<'a, 'b> {
             self.session.pool.stop();
             self.underway.stop();
         }
-        let ended = ended?;
         if self.underway.is_idle() {
             let _ = fs::remove(&self.scratch);
         }
+        let ended = ended?;
         self.tell_used();
         // The logs in the workspace are those of this machine's own device, as a whole build makes them.
         let is_whole = ended == Ended::Settled && self.steering.begins();
@@ -335,6 +355,21 @@ impl<'a, 'b> Run<'a, 'b> {
             faults: std::mem::take(&mut self.faults),
             ..Report::default()
         })
+    }
+
+    /// Returns the keys of the results this build stands on of which an artifact is gone or damaged. It reads them all: where one is, others may be, and to start
+    /// over for each would take as many builds.
+    fn not_whole(&self) -> BTreeSet<Digest> {
+        let standing = |index| {
+            let settled = self.schedule.settled(index).and_then(Settled::record);
+            settled.or_else(|| self.history.last(&self.session.graph.action(index).identity))
+        };
+        let is_whole = |record: &Record| {
+            let mut needed = record.outputs.iter().filter(|(name, _)| is_published(name));
+            needed.all(|(_, blob)| self.cas.get(blob.digest).is_ok())
+        };
+        let records = self.session.graph.indices().filter_map(standing);
+        records.filter(|record| !is_whole(record)).map(|record| record.key).collect()
     }
 
     fn ran(&self) -> Vec<bool> {
@@ -385,7 +420,7 @@ impl<'a, 'b> Run<'a, 'b> {
                         continue;
                     }
                     let old = match &why {
-                        crate::decide::Why::Changed { old } => self.manifest(*old),
+                        crate::decide::Why::Changed { old, .. } => self.manifest(*old),
                         _ => None,
                     };
                     let why = explain::reasons(&why, old.as_ref(), &manifest).iter().map(ToString::to_string).collect();

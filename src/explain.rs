@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
-use crate::decide::Why;
+use crate::decide::{FileChange, Why};
 use crate::manifest::{Fact, Manifest};
 use crate::path::RepoPath;
 use crate::record::Seen;
@@ -62,10 +62,35 @@ pub fn reasons(why: &Why, old: Option<&Manifest>, new: &Manifest) -> Vec<Reason>
         Why::Forced => vec![Reason::Forced],
         Why::NeverRan => vec![Reason::NeverRan],
         Why::Lost => vec![Reason::Lost],
-        Why::Deadline { old, new } => vec![Reason::Deadline { old: *old, new: *new }],
-        Why::Discovered { path, old, new } => vec![Reason::File { path: path.clone(), old: *old, new: *new }],
-        Why::Changed { .. } => old.map_or_else(|| vec![Reason::Unknown], |old| differences(old, new)),
+        Why::Objection { deadline, files } => {
+            let deadline = deadline.map(|(old, new)| Reason::Deadline { old, new });
+            deadline.into_iter().chain(files.iter().map(file)).collect()
+        }
+        Why::Changed { files, .. } => {
+            let facts = old.map_or_else(|| vec![Reason::Unknown], |old| differences(old, new));
+            let is_named = |change: &&FileChange| facts.iter().any(|fact| names_source(fact, &change.path));
+            let files: Vec<Reason> = files.iter().filter(|change| !is_named(change)).map(file).collect();
+            // What would run first comes last: it is no change yet.
+            let (upstream, facts): (Vec<_>, Vec<_>) =
+                facts.into_iter().partition(|fact| matches!(fact, Reason::Upstream(_)));
+            [facts, files, upstream].concat()
+        }
     }
+}
+
+fn file(change: &FileChange) -> Reason {
+    Reason::File { path: change.path.clone(), old: change.old, new: change.new }
+}
+
+/// Whether the reason is that the meaning of this file, which the key holds, changed.
+fn names_source(reason: &Reason, path: &RepoPath) -> bool {
+    matches!(reason, Reason::Fact { name, .. } if name.strip_prefix("source.") == Some(path.as_str()))
+}
+
+/// Returns reasons as one line.
+#[must_use]
+pub fn line(reasons: &[Reason]) -> String {
+    reasons.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 /// Returns the facts in which two manifests differ, in order of names, and last the actions that would run first.
@@ -94,12 +119,23 @@ fn source(name: &str) -> String {
     artifact.rsplit_once('.').map_or(artifact, |(target, _)| target).to_owned()
 }
 
+impl Reason {
+    /// Returns the reason with every action that it names, however many there are.
+    #[must_use]
+    pub fn whole(&self) -> String {
+        match self {
+            Self::Upstream(actions) => upstream(actions, actions.len()),
+            other => other.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Forced => f.write_str("asked for by `--force`"),
             Self::NeverRan => f.write_str("never ran"),
-            Self::Upstream(actions) => f.write_str(&upstream(actions)),
+            Self::Upstream(actions) => f.write_str(&upstream(actions, NAMED)),
             Self::Unknown => f.write_str("the last result's manifest is gone from the store"),
             Self::Lost => f.write_str("the last run was lost to the machine"),
             Self::Deadline { old, new } => write!(f, "its deadline is now {new:?}; it missed {old:?}"),
@@ -117,7 +153,10 @@ fn fact(f: &mut fmt::Formatter<'_>, name: &str, old: Option<&Fact>, new: Option<
         (Some(old), Some(Fact::Text(new))) if name.starts_with("toolchain.") && new.is_empty() => {
             write!(f, "{what} is not known here; it was {}", brief(old))
         }
-        (Some(old), Some(new)) => write!(f, "{what} changed: {} → {}", brief(old), brief(new)),
+        (Some(old), Some(new)) => {
+            let (old, new) = brief_change(old, new);
+            write!(f, "{what} changed: {old} → {new}")
+        }
         (None, Some(new)) => write!(f, "{what} is new: {}", brief(new)),
         (Some(old), None) => write!(f, "{what} is gone: {}", brief(old)),
         (None, None) => Ok(()),
@@ -137,27 +176,58 @@ fn subject(name: &str) -> String {
             None => format!("`{artifact}`"),
         },
         ("docstring", variant) => format!("docstring of `{variant}`"),
+        ("file", variant) => format!("file of `{variant}`"),
         ("device", part) if !part.is_empty() => format!("device {part}"),
         ("target", model) => format!("target `{model}`"),
         (other, _) => other.to_owned(),
     }
 }
 
+/// How many letters of a value a reason shows.
+const SHOWN: usize = 72;
+
+/// How many letters that did not change it shows before and behind what did.
+const AROUND: usize = 12;
+
 /// Longer texts are cut in the middle: a reason is one line.
 fn brief(fact: &Fact) -> String {
-    let text = fact.to_string().replace('\n', "⏎");
-    let letters: Vec<char> = text.chars().collect();
-    if letters.len() <= 72 {
-        return text;
+    cut(&letters(fact))
+}
+
+/// Of two longer texts what differs is shown, with a little around it.
+fn brief_change(old: &Fact, new: &Fact) -> (String, String) {
+    let (old, new) = (letters(old), letters(new));
+    if old.len() <= SHOWN && new.len() <= SHOWN {
+        return (old.iter().collect(), new.iter().collect());
+    }
+    let same = |(one, other): &(&char, &char)| one == other;
+    let before = old.iter().zip(&new).take_while(same).count();
+    let behind = old[before..].iter().rev().zip(new[before..].iter().rev()).take_while(same).count();
+    let part = |text: &[char]| {
+        let begin = before.saturating_sub(AROUND);
+        let end = (text.len() - behind + AROUND).min(text.len());
+        let (head, tail) = (if begin > 0 { "…" } else { "" }, if end < text.len() { "…" } else { "" });
+        format!("{head}{}{tail}", cut(&text[begin..end]))
+    };
+    (part(&old), part(&new))
+}
+
+fn letters(fact: &Fact) -> Vec<char> {
+    fact.to_string().replace('\n', "⏎").chars().collect()
+}
+
+fn cut(letters: &[char]) -> String {
+    if letters.len() <= SHOWN {
+        return letters.iter().collect();
     }
     let head: String = letters[..40].iter().collect();
     let tail: String = letters[letters.len() - 28..].iter().collect();
     format!("{head} … {tail}")
 }
 
-fn upstream(actions: &[String]) -> String {
-    let named: Vec<String> = actions.iter().take(NAMED).map(|action| format!("`{action}`")).collect();
-    match actions.len().saturating_sub(NAMED) {
+fn upstream(actions: &[String], most: usize) -> String {
+    let named: Vec<String> = actions.iter().take(most).map(|action| format!("`{action}`")).collect();
+    match actions.len().saturating_sub(most) {
         0 => format!("{} would run first", named.join(", ")),
         more => format!("{} and {more} more would run first", named.join(", ")),
     }

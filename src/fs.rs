@@ -126,10 +126,45 @@ pub fn files_below(folder: &Path, ending: &str) -> Vec<PathBuf> {
     files.filter(|path| path.extension().is_some_and(|found| found == ending)).collect()
 }
 
+/// Returns the files below `folder` that [`write()`] had not finished, but for those in its folders named `but`. Links are not followed.
+#[must_use]
+pub fn unfinished_below(folder: &Path, but: &[&str]) -> Vec<PathBuf> {
+    let is_left_out = |entry: &walkdir::DirEntry| {
+        entry.depth() == 1 && entry.file_name().to_str().is_some_and(|name| but.contains(&name))
+    };
+    let entries = WalkDir::new(folder).into_iter().filter_entry(|entry| !is_left_out(entry)).flatten();
+    let files = entries.filter(|entry| entry.file_type().is_file());
+    files
+        .filter(|entry| entry.file_name().to_str().is_some_and(is_unfinished))
+        .map(walkdir::DirEntry::into_path)
+        .collect()
+}
+
+/// Returns the error with the place where it happened, which the system does not tell.
+#[must_use]
+pub fn at(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("`{}`: {error}", path.display()))
+}
+
 /// Returns whether a file of this name is one that [`write()`] had not finished.
 #[must_use]
 pub fn is_unfinished(name: &str) -> bool {
     name.starts_with('.') && Path::new(name).extension().is_some_and(|ending| ending == "tmp")
+}
+
+/// Returns the process that began to write a file of this name and did not finish it; None where the name is none of [`write()`]'s.
+#[must_use]
+pub fn writer_of(name: &str) -> Option<u32> {
+    let parts = name.strip_prefix('.')?.strip_suffix(".tmp")?;
+    let (rest, number) = parts.rsplit_once('.')?;
+    number.parse::<u64>().ok()?;
+    rest.rsplit_once('.')?.1.parse().ok()
+}
+
+/// Returns whether there is a process of this number that is not this one. In a container, numbers come again soon.
+#[must_use]
+pub fn is_another_process(number: u32) -> bool {
+    number != std::process::id() && Path::new("/proc").join(number.to_string()).is_dir()
 }
 
 fn temporary_name(path: &Path) -> PathBuf {

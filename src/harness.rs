@@ -10,11 +10,15 @@ use crate::action::Phase;
 use crate::closure::closure;
 use crate::digest::Digest;
 use crate::fs;
+use crate::kept;
 use crate::path::RepoPath;
 use crate::python::{self, Python};
 
 /// The package's name.
 pub const PACKAGE: &str = "t2t_harness";
+
+/// The format of the file that keeps what parsing told. 1: no version. 2: behind a digest.
+const VERSION: u32 = 2;
 
 const CARRIED: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/harness.rs"));
 
@@ -52,7 +56,8 @@ impl Harness {
         Ok(Self { files: files.collect::<io::Result<_>>()?, folder: Some(folder.to_owned()) })
     }
 
-    /// Returns the folder that holds the package, for the worker's path. Carried files are put under `cache` first, by digest.
+    /// Returns the folder that holds the package, for the worker's path. Carried files are put under `cache` first, by digest; bytecode beside them, which nothing
+    /// verifies, goes.
     pub fn place(&self, cache: &Path) -> io::Result<PathBuf> {
         if let Some(folder) = &self.folder {
             return Ok(folder.clone());
@@ -64,6 +69,7 @@ impl Harness {
                 fs::write(&path, bytes)?;
             }
         }
+        fs::remove(&folder.join(PACKAGE).join("__pycache__"))?;
         Ok(folder)
     }
 
@@ -89,12 +95,10 @@ impl Harness {
     #[must_use]
     pub fn meanings(&self, known: &Path) -> BTreeMap<Phase, Digest> {
         let file = known.join(format!("harness-{}.json", self.digest()));
-        let kept = fs::read(&file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        kept.unwrap_or_else(|| {
+        kept::read(&file, VERSION).unwrap_or_else(|| {
             let meanings: BTreeMap<Phase, Digest> =
                 Phase::ALL.into_iter().filter_map(|phase| self.meaning(phase)).collect();
-            let bytes = serde_json::to_vec(&meanings).expect("digests are JSON");
-            let _ = fs::write(&file, &bytes);
+            let _ = kept::write(&file, VERSION, &meanings);
             meanings
         })
     }

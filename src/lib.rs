@@ -31,6 +31,7 @@ pub mod dot;
 
 // Outside: each file owns one thing.
 pub mod fs;
+pub mod kept;
 pub mod assets;
 pub mod harness;
 pub mod witness;

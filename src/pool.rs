@@ -92,6 +92,9 @@ impl Pool {
         if !matches!(submitted, Some(Ok(()))) {
             lock(&self.calls).remove(&id);
         }
+        if matches!(submitted, Some(Err(_))) {
+            self.let_go(kind, &worker);
+        }
         submitted.ok_or(NoCall::Cancelled)??;
         if let Some((reserve, count)) = reserve {
             self.fill(kind, &worker, reserve, count);
@@ -164,6 +167,16 @@ impl Pool {
         lock(&self.calls).clear();
     }
 
+    /// Forgets a server that takes no requests any more, though its death is not told yet: whoever calls next gets another.
+    fn let_go(&self, kind: ServerKind, gone: &Arc<Worker>) {
+        let mut servers = lock(&self.servers);
+        let Some(server) = servers.get_mut(&kind) else { return };
+        if server.worker.as_ref().is_some_and(|worker| Arc::ptr_eq(worker, gone)) {
+            server.worker = None;
+            server.reserves.clear();
+        }
+    }
+
     fn worker(&self, kind: ServerKind) -> Result<Arc<Worker>, NoCall> {
         if self.interrupt.is_set() {
             return Err(NoCall::Interrupted);
@@ -201,6 +214,8 @@ impl Pool {
             return Err(NoCall::Died(died.unwrap_or_else(|| "it would not start again".to_owned())));
         }
         server.starts += 1;
+        // The death of the one before, told late, is not that of this one.
+        server.dead = Arc::default();
         Ok(Err(Arc::clone(&server.dead)))
     }
 

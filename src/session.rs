@@ -30,6 +30,7 @@ use crate::sources::Sources;
 use crate::spec::{self, Op, Spec, Variant};
 use crate::store::cas::Cas;
 use crate::store::journal::{Journal, LinePlace, Loaded};
+use crate::store::leftovers;
 use crate::toolchain::{Python, Toolchain};
 use crate::witness::Witness;
 use crate::worker::{WorkerConfig, WorkerError};
@@ -337,7 +338,7 @@ fn probe(options: &Options, python: &Path, cache: &Path, root: &Path, pool: &Poo
             });
         }
     }
-    let scratch = cache.join("scratch").join(format!("probe-{}", std::process::id()));
+    let scratch = cache.join("scratch").join(leftovers::probe_folder(std::process::id()));
     fs::make_folder(&scratch).map_err(|error| machine("cannot write to `cache/`", &error))?;
     let request = Request {
         id: 0,
@@ -350,8 +351,9 @@ fn probe(options: &Options, python: &Path, cache: &Path, root: &Path, pool: &Poo
         watch_under: None,
         reserve: None,
     };
-    let finished = pool.call(kind, request, None, &Cancel::default()).map_err(unprobed)?;
+    let finished = pool.call(kind, request, None, &Cancel::default());
     let _ = fs::remove(&scratch);
+    let finished = finished.map_err(unprobed)?;
     let End::Reply(reply) = finished.end else {
         return Err(machine(&format!("`{}` cannot be asked what it has", python.display()), &finished.end));
     };
@@ -494,7 +496,8 @@ fn catalogue(root: &Path, cache: &Path) -> Result<(PathBuf, Digest), NoSession> 
     let bytes = assets::carried(assets::CATALOGUE).unwrap_or_default();
     let digest = Digest::of(bytes);
     let path = cache.join("harness").join(format!("catalogue-{}.json", digest.short()));
-    if fs::stat(&path).is_none() {
+    // Children read it as it is: what the key names must be what they read.
+    if fs::read(&path).ok().as_deref() != Some(bytes) {
         fs::write(&path, bytes).map_err(|error| machine("cannot write to `cache/`", &error))?;
     }
     Ok((path, digest))

@@ -14,13 +14,14 @@ use crate::action::Source;
 use crate::closure::closure;
 use crate::digest::Digest;
 use crate::fs;
+use crate::kept;
 use crate::path::RepoPath;
 use crate::python::{self, Python};
 use crate::record::Seen;
 use crate::witness::Known;
 
-/// The format of the file below; another number is read as an empty one. 1: first.
-const VERSION: u32 = 1;
+/// The format of the file below; another number is read as an empty one. 1: first. 2: behind a digest.
+const VERSION: u32 = 2;
 
 /// Top-level packages that mean folders of the workspace.
 pub const PACKAGES: [&str; 1] = ["kernels"];
@@ -30,7 +31,6 @@ const WORTH_THREADS: usize = 64;
 
 #[derive(Debug, Serialize, Deserialize, Default)]
 struct Kept {
-    version: u32,
     files: BTreeMap<RepoPath, Known>,
     parsed: HashMap<Digest, Python>,
 }
@@ -58,21 +58,14 @@ impl Sources {
     #[must_use]
     pub fn open(root: &Path, cache: &Path) -> Self {
         let file = cache.join("sources.json");
-        let bytes = fs::read(&file).unwrap_or_default();
-        let kept = serde_json::from_slice::<Kept>(&bytes).ok().filter(|kept| kept.version == VERSION);
-        let kept = kept.unwrap_or(Kept { version: VERSION, ..Kept::default() });
+        let kept = kept::read(&file, VERSION).unwrap_or_default();
         Self { root: root.to_owned(), file, state: RefCell::new(State { kept, ..State::default() }) }
     }
 
     /// Returns the sources of the workspace at `root`, of which nothing is known: for a look at a few. They are never written.
     #[must_use]
     pub fn unknown(root: &Path, cache: &Path) -> Self {
-        let kept = Kept { version: VERSION, ..Kept::default() };
-        Self {
-            root: root.to_owned(),
-            file: cache.join("sources.json"),
-            state: RefCell::new(State { kept, ..State::default() }),
-        }
+        Self { root: root.to_owned(), file: cache.join("sources.json"), state: RefCell::default() }
     }
 
     /// Writes what is known for the next build, if it changed.
@@ -83,8 +76,7 @@ impl Sources {
         }
         let live: std::collections::HashSet<Digest> = state.kept.files.values().map(|known| known.bytes).collect();
         state.kept.parsed.retain(|digest, _| live.contains(digest));
-        let bytes = serde_json::to_vec(&state.kept).map_err(io::Error::other)?;
-        fs::write(&self.file, &bytes)?;
+        kept::write(&self.file, VERSION, &state.kept)?;
         state.changed = false;
         Ok(())
     }

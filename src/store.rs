@@ -9,4 +9,5 @@ pub mod audit;
 pub mod cas;
 pub mod collect;
 pub mod journal;
+pub mod leftovers;
 pub mod lock;

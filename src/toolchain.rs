@@ -14,11 +14,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
 use crate::fs;
+use crate::kept;
 use crate::spec::TorchNames;
 use crate::witness::{Was, Witness};
 
-/// The format of what is kept; another number is read as nothing. 1: first.
-const VERSION: u32 = 1;
+/// The format of what is kept; another number is read as nothing. 1: first. 2: behind a digest.
+const VERSION: u32 = 2;
 
 /// An interpreter, and why it was taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,7 +89,6 @@ pub fn find(places: &Places) -> Option<Python> {
 /// What a probe of an interpreter told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Toolchain {
-    version: u32,
     /// What told the environment's state apart from others.
     state: Digest,
     /// The folders of `sys.path`, whose times are part of the state.
@@ -109,22 +109,19 @@ impl Toolchain {
         versions: BTreeMap<String, String>,
         names: Vec<String>,
     ) -> Self {
-        Self { version: VERSION, state: state(python, search, &path), path, versions, names }
+        Self { state: state(python, search, &path), path, versions, names }
     }
 
     /// Returns what an earlier probe of `python` told, if it is kept under `cache` and the environment has not changed since.
     #[must_use]
     pub fn kept(cache: &Path, python: &Path, search: Option<&OsStr>) -> Option<Self> {
-        let bytes = fs::read(&file(cache, python)).ok()?;
-        let kept: Self = serde_json::from_slice(&bytes).ok().filter(|kept: &Self| kept.version == VERSION)?;
+        let kept: Self = kept::read(&file(cache, python), VERSION)?;
         (kept.state == state(python, search, &kept.path)).then_some(kept)
     }
 
     /// Keeps what the probe told. A store that cannot be written costs the next build a probe, nothing else.
     pub fn keep(&self, cache: &Path, python: &Path) {
-        if let Ok(bytes) = serde_json::to_vec(self) {
-            let _ = fs::write(&file(cache, python), &bytes);
-        }
+        let _ = kept::write(&file(cache, python), VERSION, self);
     }
 
     /// Returns what the versions rest on: the interpreter at `python`, its `pyvenv.cfg` and the folders of `sys.path`. None where they are not what they

@@ -12,6 +12,7 @@ use super::plan::{Plan, plans};
 use super::{Common, CompareArguments, ReportFormat, context};
 use crate::action::{Phase, Target};
 use crate::compare::{Measurements, Side, compare};
+use crate::explain;
 use crate::fs;
 use crate::git;
 use crate::graph::pick::{Force, Selection, pick};
@@ -228,7 +229,7 @@ fn unresolved(session: &Session, plans: &[Plan]) -> Vec<String> {
     let of = |plan: &Plan| {
         let target = session.graph.action(plan.index).target();
         let missing = target.phase == Phase::Bench && plan.settled.record().is_none() && !plan.why.is_empty();
-        missing.then(|| format!("{target}: {}", plan.why.join("; ")))
+        missing.then(|| format!("{target}: {}", explain::line(&plan.why)))
     };
     plans.iter().filter_map(of).collect()
 }

@@ -1,6 +1,6 @@
 //! What ends a command early: the message, a hint, and the exit code.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 
 use crate::engine::EngineError;
 use crate::graph::pick::Unknown;
@@ -125,7 +125,10 @@ impl From<EngineError> for CliError {
                 Self::misuse(message, "name another template with `log: {template: …}` in ops.yaml")
             }
             EngineError::Changed(_) => Self::Machine { message, hint: Some("run the build again".to_owned()) },
-            EngineError::Store(_) | EngineError::Vanishing(_) => Self::machine(message),
+            EngineError::Store(source) | EngineError::Log { source, .. } => {
+                Self::Machine { message, hint: hint_of(&source).map(str::to_owned) }
+            }
+            EngineError::Vanishing(_) => Self::machine(message),
         }
     }
 }
@@ -133,6 +136,23 @@ impl From<EngineError> for CliError {
 /// What the system refused, with what was being done: `cannot remove `logs/add_log.md`: Permission denied`.
 impl From<anyhow::Error> for CliError {
     fn from(error: anyhow::Error) -> Self {
-        Self::machine(format!("{error:#}"))
+        let hint = error.chain().find_map(|cause| cause.downcast_ref()).and_then(hint_of);
+        Self::Machine { message: format!("{error:#}"), hint: hint.map(str::to_owned) }
     }
+}
+
+/// Returns what a person can do about what the system refused.
+fn hint_of(error: &io::Error) -> Option<&'static str> {
+    Some(match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+            "make room and build again: what was finished is kept; `t2t cache gc` removes what nothing needs"
+        }
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            "let the user who builds write there; what was finished is kept"
+        }
+        ErrorKind::AlreadyExists | ErrorKind::NotADirectory | ErrorKind::IsADirectory => {
+            "move away what lies there: t2t has another use for the place"
+        }
+        _ => return None,
+    })
 }

@@ -27,8 +27,9 @@ pub fn dry_run(common: &Common, arguments: &BuildArguments) -> Result<u8, CliErr
     let wanted = pick(&session.graph, &arguments.targets.selection(), force)?;
     let plans = plans(&session, &wanted)?;
     let lines = plans.iter().filter(|plan| plan.settled == Settled::Planned);
-    let lines: Vec<String> =
-        lines.map(|plan| format!("{} {}\n", session.graph.action(plan.index).target(), plan.why.join("; "))).collect();
+    let lines: Vec<String> = lines
+        .map(|plan| format!("{} {}\n", session.graph.action(plan.index).target(), explain::line(&plan.why)))
+        .collect();
     context::print(&lines.concat());
     session.sources.save().context("cannot keep what is known of the sources")?;
     Ok(0)
@@ -42,7 +43,7 @@ pub fn status(common: &Common, targets: &Targets) -> Result<u8, CliError> {
     for plan in &plans {
         let target = session.graph.action(plan.index).target();
         let line = match &plan.settled {
-            Settled::Planned => format!("stale     {target}  {}", plan.why.join("; ")),
+            Settled::Planned => format!("stale     {target}  {}", explain::line(&plan.why)),
             Settled::Skipped(on) => format!("skipped   {target}  after {on}"),
             settled => match settled.record().map(|record| &record.outcome) {
                 Some(Outcome::Rejected { class }) => format!("rejected  {target}  {class}"),
@@ -83,7 +84,7 @@ fn told(session: &Session, plan: &Plan) -> String {
     };
     let mut text = format!("{target}: {state}\n");
     for reason in &plan.why {
-        text += &format!("  because {reason}\n");
+        text += &format!("  because {}\n", reason.whole());
     }
     if let Some(manifest) = &plan.manifest {
         text += &format!("  key {}\n", manifest.key());

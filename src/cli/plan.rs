@@ -7,7 +7,7 @@ use anyhow::Context;
 use super::error::CliError;
 use crate::decide::{History, Why};
 use crate::digest::Digest;
-use crate::explain;
+use crate::explain::{self, Reason};
 use crate::graph::{Index, Wanted};
 use crate::manifest::Manifest;
 use crate::schedule::{Schedule, Settled, Step};
@@ -20,8 +20,8 @@ pub struct Plan {
     pub index: Index,
     /// What would become of it; planned where it would run.
     pub settled: Settled,
-    /// Why it would run, in words.
-    pub why: Vec<String>,
+    /// Why it would run.
+    pub why: Vec<Reason>,
     /// The manifest it has, or that of the result which stands.
     pub manifest: Option<Manifest>,
 }
@@ -41,7 +41,7 @@ pub fn plans(session: &Session, wanted: &Wanted) -> Result<Vec<Plan>, CliError> 
             }
             Step::Run { index, manifest, why } => {
                 schedule.finish(index, Settled::Planned);
-                let why = words(&cas, &why, &manifest);
+                let why = reasons(&cas, &why, &manifest);
                 Plan { index, settled: Settled::Planned, why, manifest: Some(manifest) }
             }
         };
@@ -51,12 +51,12 @@ pub fn plans(session: &Session, wanted: &Wanted) -> Result<Vec<Plan>, CliError> 
     Ok(plans)
 }
 
-fn words(cas: &Cas, why: &Why, manifest: &Manifest) -> Vec<String> {
+fn reasons(cas: &Cas, why: &Why, manifest: &Manifest) -> Vec<Reason> {
     let old = match why {
-        Why::Changed { old } => stored(cas, *old),
+        Why::Changed { old, .. } => stored(cas, *old),
         _ => None,
     };
-    explain::reasons(why, old.as_ref(), manifest).iter().map(ToString::to_string).collect()
+    explain::reasons(why, old.as_ref(), manifest)
 }
 
 fn stored(cas: &Cas, key: Digest) -> Option<Manifest> {

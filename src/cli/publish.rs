@@ -10,6 +10,7 @@ use super::plan::{Plan, plans};
 use super::{Common, context};
 use crate::assets;
 use crate::device::Models;
+use crate::explain;
 use crate::git;
 use crate::graph::pick::{Force, Selection, pick};
 use crate::interrupt::Interrupt;
@@ -64,7 +65,7 @@ fn entries(session: &Session, plans: &[Plan]) -> Result<Vec<Entry>, CliError> {
             Some(Ok(entry)) => entries.push(entry),
             Some(Err(fault)) => lines += &format!("missing   {target}  {fault}\n"),
             None if plan.settled == Settled::Planned => {
-                lines += &format!("stale     {target}  {}\n", plan.why.join("; "));
+                lines += &format!("stale     {target}  {}\n", explain::line(&plan.why));
             }
             None => {}
         }

@@ -1,8 +1,9 @@
 //! Derived files: the logs in the workspace are what the store holds, whatever became of them since.
 //!
-//! A file that somebody changed is put back, and the change is kept under `cache/replaced/`.
+//! A file that somebody changed is put back, and the change is kept under `cache/replaced/`. A file whose bytes are in the store is nobody's edit: a build that was
+//! killed before it wrote its logs left those of an earlier one.
 
-use super::{Run, Stop, local};
+use super::{EngineError, Run, Stop, local};
 use crate::action::Phase;
 use crate::event::Event;
 use crate::fs;
@@ -48,12 +49,14 @@ impl Run<'_, '_> {
         }
         let bytes = self.bytes(blob.digest)?;
         let file = path.under(&self.session.root);
+        let failed = |source| EngineError::Log { path: path.to_string(), source };
         match (there, known) {
+            (Some(earlier), Known::Fresh) if self.cas.is_whole(earlier).is_ok_and(|whole| whole == Some(true)) => {}
             (Some(edited), Known::Fresh) => self.keep_replaced(&path, &edited.short())?,
             (None, Known::Fresh) => (self.emit)(Event::Note { text: format!("{path} was missing and is restored") }),
             (_, Known::Rendered) => {}
         }
-        fs::write(&file, &bytes)?;
+        fs::write(&file, &bytes).map_err(failed)?;
         self.session.sources.look_again();
         Ok(())
     }

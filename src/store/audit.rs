@@ -16,7 +16,8 @@ use crate::publication::is_published;
 use crate::record::Record;
 
 /// What t2t keeps in the store's folder, and the files by which people and tools mark one.
-const KNOWN: [&str; 11] = [
+const KNOWN: [&str; 12] = [
+    "answers",
     ".gitignore",
     ".gitkeep",
     "CACHEDIR.TAG",

@@ -86,8 +86,11 @@ impl Cas {
     pub fn put(&self, bytes: &[u8]) -> io::Result<Blob> {
         let blob = Blob { digest: Digest::of(bytes), size: bytes.len() as u64 };
         let path = self.path(blob.digest);
-        if fs::stat(&path).is_none_or(|stat| stat.size != blob.size) {
-            fs::write(&path, bytes)?;
+        // A file that is there may be damaged: only the same bytes are the blob.
+        let is_there = fs::stat(&path).is_some_and(|stat| stat.size == blob.size)
+            && fs::read(&path).is_ok_and(|there| there == bytes);
+        if !is_there {
+            fs::write(&path, bytes).map_err(|error| fs::at(&path, &error))?;
         }
         Ok(blob)
     }

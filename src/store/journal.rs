@@ -157,19 +157,20 @@ impl Journal {
 
     /// Returns the bytes of the journal; none where there is none.
     pub fn bytes(&self) -> io::Result<Vec<u8>> {
-        Ok(fs::read_if_there(&self.path)?.unwrap_or_default())
+        Ok(fs::read_if_there(&self.path).map_err(|error| fs::at(&self.path, &error))?.unwrap_or_default())
     }
 
     /// Writes the journal anew: whoever reads meanwhile sees the old one or the new one. The caller holds the workspace's lock.
     pub fn rewrite<'a>(&mut self, records: impl IntoIterator<Item = &'a Record>) -> io::Result<()> {
         self.file = None;
-        fs::write(&self.path, &Lines::write(records)?)
+        fs::write(&self.path, &Lines::write(records)?).map_err(|error| fs::at(&self.path, &error))
     }
 
     /// Adds a record. When it returns, the record is the action's last, also for a process that starts after a kill of this one.
     pub fn add(&mut self, record: &Record) -> io::Result<()> {
         let line = line(record)?;
-        self.writer()?.write_all(line.as_bytes())
+        let written = self.writer().and_then(|file| file.write_all(line.as_bytes()));
+        written.map_err(|error| fs::at(&self.path, &error))
     }
 
     fn writer(&mut self) -> io::Result<&mut File> {

@@ -1,40 +1,50 @@
 //! The workspace's lock: one build at a time; whoever waits is told for whom.
 //!
-//! The lock is advisory and ends with the process that holds it, however it ends.
+//! The lock is advisory and ends with the process that holds it, however it ends. Who lets go of it strikes its name out: a name that is found on a free lock is
+//! that of a process which was killed, and what it left is removed before anything else is done.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::Path;
+use std::thread;
 use std::time::Duration;
 
+use super::leftovers;
 use crate::fs;
 
 /// How many characters a signature has at least.
 const WIDTH: usize = 200;
 
-/// How often a lock is tried that somebody else holds.
-const LOOK: Duration = Duration::from_millis(20);
+/// What a name starts with while it counts, and when its process let go of the lock.
+const HOLDS: &str = "pid ";
+const HELD: &str = "was ";
+
+/// How often, and how long apart, a lock is looked at that somebody holds and has not signed.
+const LOOKS: usize = 100;
+const LOOK: Duration = Duration::from_millis(10);
+
+/// How often a lock is tried that somebody else holds, by who may give up.
+const TRY: Duration = Duration::from_millis(20);
 
 /// The lock, held until it is dropped.
 #[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    file: File,
 }
 
 impl Lock {
     /// Takes the lock under `cache` for `command`. Where another process holds it, `waiting` is told who, once, and the call waits.
     pub fn take(cache: &Path, command: &str, waiting: impl FnOnce(&str)) -> io::Result<Self> {
         let mut file = open(cache)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                waiting(&holder(&mut file));
-                file.lock()?;
-            }
-            Err(TryLockError::Error(error)) => return Err(error),
+        if let Some(holder) = taken_or_held(&mut file)? {
+            waiting(&holder);
+            file.lock()?;
+        }
+        if !name_on(&mut file).is_empty() {
+            leftovers::sweep(cache);
         }
         sign(&mut file, command)?;
-        Ok(Self { _file: file })
+        Ok(Self { file })
     }
 
     /// Takes the lock as [`Self::take`] does, unless `stopped` says that nobody wants it any more: then None. It is asked many times a second.
@@ -45,22 +55,22 @@ impl Lock {
         mut stopped: impl FnMut() -> bool,
     ) -> io::Result<Option<Self>> {
         let mut file = open(cache)?;
-        let mut waiting = Some(waiting);
-        loop {
-            match file.try_lock() {
-                Ok(()) => break,
-                Err(TryLockError::WouldBlock) if stopped() => return Ok(None),
-                Err(TryLockError::WouldBlock) => {
-                    if let Some(waiting) = waiting.take() {
-                        waiting(&holder(&mut file));
-                    }
-                    wait();
+        if let Some(holder) = taken_or_held(&mut file)? {
+            waiting(&holder);
+            loop {
+                match file.try_lock() {
+                    Ok(()) => break,
+                    Err(TryLockError::WouldBlock) if stopped() => return Ok(None),
+                    Err(TryLockError::WouldBlock) => wait(),
+                    Err(TryLockError::Error(error)) => return Err(error),
                 }
-                Err(TryLockError::Error(error)) => return Err(error),
             }
         }
+        if !name_on(&mut file).is_empty() {
+            leftovers::sweep(cache);
+        }
         sign(&mut file, command)?;
-        Ok(Some(Self { _file: file }))
+        Ok(Some(Self { file }))
     }
 }
 
@@ -72,19 +82,45 @@ fn open(cache: &Path) -> io::Result<File> {
 
 #[expect(clippy::disallowed_methods, reason = "the system tells nobody when a lock is free, but who sleeps for it")]
 fn wait() {
-    std::thread::sleep(LOOK);
+    thread::sleep(TRY);
 }
 
-fn holder(file: &mut File) -> String {
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // A name that stays costs the next holder a look for what is not there.
+        let _ = self.file.rewind().and_then(|()| self.file.write_all(HELD.as_bytes()));
+    }
+}
+
+/// Returns the name on the lock, empty where nobody has signed since it was let go.
+fn name_on(file: &mut File) -> String {
     let mut text = String::new();
     let _ = file.rewind().and_then(|()| file.read_to_string(&mut text));
-    if text.is_empty() { "another t2t".to_owned() } else { text.trim_end().to_owned() }
+    if text.starts_with(HELD) { String::new() } else { text }
+}
+
+/// Takes the lock, or returns who holds it. Who has just taken it has not signed yet.
+#[expect(clippy::disallowed_methods, reason = "a holder signs in less than a moment, and nothing tells when")]
+fn taken_or_held(file: &mut File) -> io::Result<Option<String>> {
+    for _ in 0..LOOKS {
+        match file.try_lock() {
+            Ok(()) => return Ok(None),
+            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        let text = name_on(file);
+        if !text.is_empty() {
+            return Ok(Some(text.trim_end().to_owned()));
+        }
+        thread::sleep(LOOK);
+    }
+    Ok(Some("another t2t".to_owned()))
 }
 
 #[expect(clippy::disallowed_methods, reason = "who waits is told which process holds the lock")]
 fn sign(file: &mut File, command: &str) -> io::Result<()> {
     let since = time_of_day(fs::now());
-    let text = format!("pid {}, `{command}`, since {since}", std::process::id());
+    let text = format!("{HOLDS}{}, `{command}`, since {since}", std::process::id());
     // Written at once, and to one length most often: a file that is cut costs more than all else here.
     let padded = format!("{text:WIDTH$}\n");
     file.rewind()?;

@@ -100,6 +100,8 @@ fn absolute(path: &Path) -> OsString {
 fn variables(environment: &BTreeMap<String, String>) -> BTreeMap<&str, OsString> {
     let mut variables: BTreeMap<&str, OsString> = BTreeMap::new();
     variables.insert("PYTHONHASHSEED", "0".into());
+    // Python believes bytecode by its file's time and size alone. What is imported from the store is read as text, which t2t verifies.
+    variables.insert("PYTHONDONTWRITEBYTECODE", "1".into());
     variables.extend(PASSED.iter().filter_map(|name| Some((*name, env::var_os(name)?))));
     variables.extend(environment.iter().map(|(name, value)| (name.as_str(), value.into())));
     if let Some(paths) = variables.get_mut("PYTHONPATH") {

@@ -21,6 +21,7 @@ mod core_fuzz;
 mod spec_docs;
 mod spec_errors;
 mod spec_fuzz;
+mod fuzz;
 mod spec_meaning;
 
 mod worker_setup;
@@ -35,7 +36,12 @@ mod worker_reserves;
 mod python_suites;
 
 mod project;
+mod lite;
 mod edits;
+mod kills;
+mod damage;
+mod together;
+mod history;
 mod published;
 mod stored;
 mod compared;

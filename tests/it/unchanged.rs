@@ -11,12 +11,8 @@ fn forgetful(mark: &str) -> Project {
     let project = Project::new();
     project.kernel("softmax", "v2_tiling", mark);
     project.build();
-    forget(&project);
+    project.forget_answers();
     project
-}
-
-fn forget(project: &Project) {
-    fs::remove_dir_all(project.path("cache/answers")).unwrap();
 }
 
 fn told(ran: &Ran) -> (i32, &str, &str) {
@@ -38,7 +34,7 @@ fn what_is_told_again_is_what_a_look_at_everything_tells() {
 fn an_edit_of_one_op_is_told_as_a_look_at_everything_tells_it() {
     for mark in ["", "ERROR 1", "RAISE"] {
         let (quick, whole) = (Project::built(), Project::built());
-        forget(&whole);
+        whole.forget_answers();
         let [quick, whole] = [quick, whole].map(|project| {
             project.kernel("softmax", "v2_tiling", mark);
             project.edit(KERNEL, "input + 1", "input + 2");

@@ -49,6 +49,14 @@ fn with_module(bench: &Bench, text: &str) -> WorkerConfig {
 }
 
 #[test]
+fn a_server_leaves_no_bytecode_beside_the_harness() {
+    let bench = Bench::new(MODULE);
+    start(&bench.config()).unwrap();
+    let left: Vec<_> = fs::read_dir(bench.path("harness")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["work.py"]);
+}
+
+#[test]
 fn the_hello_says_what_there_is_and_what_is_missing() {
     let bench = Bench::new(MODULE);
     let mut config = bench.config();

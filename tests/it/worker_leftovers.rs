@@ -84,7 +84,7 @@ fn wait(what: &str, patience: Duration, done: impl Fn() -> bool) {
 }
 
 /// Lists the processes that have to do with the bench, by their environment, words or working directory.
-fn marked(bench: &Path) -> Vec<i32> {
+pub fn marked(bench: &Path) -> Vec<i32> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     pids.filter(|pid| is_marked(*pid, bench)).collect()

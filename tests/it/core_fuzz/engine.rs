@@ -349,8 +349,8 @@ fn reason(why: &Why) -> &'static str {
         Why::Forced => "forced",
         Why::NeverRan => "never ran",
         Why::Changed { .. } => "changed",
-        Why::Discovered { .. } => "discovered",
-        Why::Deadline { .. } => "deadline",
+        Why::Objection { deadline: None, .. } => "discovered",
+        Why::Objection { .. } => "deadline",
         Why::Lost => "lost",
     }
 }

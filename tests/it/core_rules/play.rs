@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use t2t::action::{Action, Dependency, DeviceClass, Identity, Lane, Need, Phase, Source, Target};
-use t2t::decide::{History, Why};
+use t2t::decide::{FileChange, History, Why};
 use t2t::digest::Digest;
 use t2t::graph::{Graph, Index, Wanted};
 use t2t::manifest::Fact;
@@ -346,9 +346,18 @@ fn words(why: &Why) -> String {
         Why::NeverRan => "never ran".to_owned(),
         Why::Changed { .. } => "changed".to_owned(),
         Why::Lost => "lost".to_owned(),
-        Why::Deadline { old, new } => format!("{}s before, {}s now", old.as_secs(), new.as_secs()),
-        Why::Discovered { path, old: Seen::Absent, .. } => format!("{path} appeared"),
-        Why::Discovered { path, new: Seen::Absent, .. } => format!("{path} is gone"),
-        Why::Discovered { path, .. } => format!("{path} changed"),
+        Why::Objection { deadline: Some((old, new)), .. } => {
+            format!("{}s before, {}s now", old.as_secs(), new.as_secs())
+        }
+        Why::Objection { deadline: None, files } => files.iter().map(file_words).collect::<Vec<_>>().join(", "),
+    }
+}
+
+fn file_words(change: &FileChange) -> String {
+    let path = &change.path;
+    match (change.old, change.new) {
+        (Seen::Absent, _) => format!("{path} appeared"),
+        (_, Seen::Absent) => format!("{path} is gone"),
+        _ => format!("{path} changed"),
     }
 }

@@ -1,0 +1,394 @@
+//! Kill -9 of t2t, of a fork server and of a child, at many moments: the next build ends as a clean one would, runs nothing again that had finished, and leaves
+//! nothing half-written and no process.
+//!
+//! Moments are drawn with fixed seeds, and are counted in what happens (lines of events, children seen) with a short delay behind it: so they spread over a
+//! build however fast the machine is. `T2T_SOAK=200` draws that many.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use t2t::digest::Digest;
+
+use crate::lite;
+use crate::project::{Project, until};
+use crate::worker_leftovers::marked;
+
+/// How many moments a test draws.
+fn moments() -> u64 {
+    env::var("T2T_SOAK").ok().and_then(|count| count.parse().ok()).unwrap_or(20)
+}
+
+/// Numbers that are the same in every run.
+struct Draw(u64);
+
+impl Draw {
+    /// Returns a number below `end`.
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = Digest::of(&self.0.to_le_bytes());
+        let (bytes, _) = mixed.as_bytes().split_first_chunk::<8>().unwrap();
+        u64::from_le_bytes(*bytes) % end
+    }
+}
+
+/// Which interpreter a build has.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    /// The one that is a script, a process a server.
+    StandIn,
+    /// The real worker.
+    Lite,
+}
+
+/// A workspace that is built again and again.
+struct Stage {
+    project: Project,
+    kind: Kind,
+    /// What a clean build leaves, by which kernel is edited.
+    clean: [Left; 2],
+}
+
+/// What a build came to: its exit code, its logs, and what its results are made of.
+#[derive(Debug, PartialEq, Clone)]
+struct Left {
+    code: i32,
+    logs: BTreeMap<String, String>,
+    artifacts: BTreeMap<String, Value>,
+}
+
+const KERNEL: &str = "kernels/softmax/v2_tiling.py";
+
+impl Stage {
+    fn new(kind: Kind) -> Self {
+        let project = Project::new();
+        project.kernel("gelu", "v2_tiling", "REJECT mismatch");
+        project.kernel("gelu", "v1_baseline", "SLEEP 0.01");
+        project.write("../python/bin/steady", "");
+        // The carried one tells how long it took.
+        project.write("assets/summary_template.md", "# Of my own\n");
+        if kind == Kind::Lite {
+            lite::prepare(&project);
+        }
+        let none = Left { code: 0, logs: BTreeMap::new(), artifacts: BTreeMap::new() };
+        let mut stage = Self { project, kind, clean: [none.clone(), none] };
+        let before = stage.build();
+        stage.project.edit(KERNEL, "input + 1", "input + 2");
+        stage.empty();
+        let after = stage.build();
+        assert_eq!((before.code, after.code), (1, 1), "{}", stage.project.read("../next.told"));
+        assert_ne!(before.artifacts, after.artifacts);
+        assert_eq!(before.artifacts.len(), 32, "{:?}", before.artifacts.keys());
+        stage.clean = [before, after];
+        stage
+    }
+
+    fn spawn(&self, events: &str) -> Child {
+        let arguments = format!("build --events ../{events}");
+        let mut command = match self.kind {
+            Kind::StandIn => self.project.command(&arguments),
+            Kind::Lite => lite::command(&self.project, &arguments),
+        };
+        let told = fs::File::create(self.project.path(&format!("../{events}.told"))).unwrap();
+        command.stdout(Stdio::null()).stderr(told).spawn().unwrap()
+    }
+
+    fn build(&self) -> Left {
+        self.left(self.spawn("next").wait().unwrap().code().unwrap())
+    }
+
+    fn left(&self, code: i32) -> Left {
+        let shown = |path: &PathBuf| {
+            (path.file_name().unwrap().to_str().unwrap().to_owned(), fs::read_to_string(path).unwrap())
+        };
+        let logs = self.project.files("logs").iter().map(shown).collect();
+        let mut artifacts = BTreeMap::new();
+        for record in self.records() {
+            let target = record["identity"]["target"].as_str().unwrap();
+            for (name, blob) in record["outputs"].as_object().unwrap() {
+                if name != "cost" {
+                    artifacts.insert(format!("{target} {name}"), blob["digest"].clone());
+                }
+            }
+        }
+        Left { code, logs, artifacts }
+    }
+
+    /// Returns the whole lines of the journal, oldest first.
+    fn records(&self) -> Vec<Value> {
+        let journal = fs::read(self.project.path("cache/journal")).unwrap_or_default();
+        let text = String::from_utf8_lossy(&journal);
+        let bodies = text.split_inclusive('\n').skip(1).filter(|line| line.ends_with('\n'));
+        bodies.filter_map(|line| serde_json::from_str(line.split_once(' ')?.1).ok()).collect()
+    }
+
+    /// Returns the targets of the events of this kind, in order. A line that was torn by a kill is none.
+    fn told(&self, events: &str, kind: &str, how: Option<&str>) -> Vec<String> {
+        let text = fs::read_to_string(self.project.path(&format!("../{events}"))).unwrap_or_default();
+        let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let events = events.filter(|event| event["event"] == kind && how.is_none_or(|how| event["how"] == how));
+        events.map(|event| event["target"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// Removes what was built.
+    fn empty(&self) {
+        for folder in ["cache", "logs"] {
+            fs::remove_dir_all(self.project.path(folder)).ok();
+        }
+    }
+
+    /// Brings the workspace before a build: of nothing, or of a kernel that was edited since the last one. Returns which of the clean builds it must come to.
+    fn set(&self, round: u64) -> usize {
+        if round.is_multiple_of(2) {
+            self.empty();
+        }
+        let text = self.project.read(KERNEL);
+        let is_second = text.contains("input + 2");
+        // Every second round begins with the results of the other text in the store.
+        let (from, to) = if is_second { ("input + 2", "input + 1") } else { ("input + 1", "input + 2") };
+        if round % 2 == 1 {
+            self.project.edit(KERNEL, from, to);
+            // Nothing of that text is known, so that there is something to run.
+            let journal = self.project.read("cache/journal");
+            let is_of_it = |line: &&str| !(line.contains("softmax") || line.contains("\"summary\""));
+            let kept: Vec<&str> = journal.lines().filter(is_of_it).collect();
+            self.project.write("cache/journal", kept.join("\n") + "\n");
+            return usize::from(!is_second);
+        }
+        usize::from(is_second)
+    }
+
+    /// Builds after a kill, and fails where that does not end as a clean build does.
+    fn expect_mended(&self, clean: usize, what: &str) {
+        let known: BTreeSet<String> =
+            self.records().iter().map(|record| record["identity"]["target"].as_str().unwrap().to_owned()).collect();
+        for told in self.told("killed", "action-finished", Some("ran")) {
+            assert!(known.contains(&told), "{what}: {told} was told as finished and is not kept");
+        }
+        self.expect_no_process(what);
+        let left = self.build();
+        assert_eq!(left, self.clean[clean], "{what}\n{}", self.project.read("../next.told"));
+        let again: Vec<String> = self.told("next", "action-started", None);
+        let again: Vec<&String> = again.iter().filter(|target| known.contains(*target)).collect();
+        assert!(again.is_empty(), "{what}: {again:?} had finished and ran again");
+        let unfinished: Vec<PathBuf> = [self.project.files("cache"), self.project.files("logs")].concat();
+        let is_left = |path: &&PathBuf| {
+            path.extension().is_some_and(|ending| ending == "tmp") || path.to_str().unwrap().contains("cache/scratch/")
+        };
+        let unfinished: Vec<&PathBuf> = unfinished.iter().filter(is_left).filter(|path| path.is_file()).collect();
+        assert!(unfinished.is_empty(), "{what}: {unfinished:?}");
+        assert!(!self.project.exists("cache/replaced"), "{what}: a log was taken for an edited one");
+        self.project.t2t("cache verify").exits(0).says(": 0 damages").never_says("1 unfinished");
+    }
+
+    /// Waits until no process has to do with the workspace.
+    fn expect_no_process(&self, what: &str) {
+        let folder = self.project.path("..").canonicalize().unwrap();
+        until(|| {
+            let left = marked(&folder);
+            left.is_empty().then_some(()).or_else(|| {
+                thread::sleep(Duration::from_millis(20));
+                None
+            })
+        });
+        assert!(marked(&folder).is_empty(), "{what}");
+    }
+}
+
+/// Waits until so many lines of events were written, or the build has ended, and a moment longer.
+fn wait_for(stage: &Stage, build: &mut Child, lines: u64, delay: Duration) {
+    let path = stage.project.path("../killed");
+    until(|| {
+        let written = fs::read_to_string(&path).unwrap_or_default().lines().count() as u64;
+        (written >= lines || build.try_wait().unwrap().is_some()).then_some(())
+    });
+    thread::sleep(delay);
+}
+
+/// Runs `round` for every moment, with what was drawn for it.
+fn every_moment(count: u64, seed: u64, mut round: impl FnMut(u64, &mut Draw)) {
+    let mut draw = Draw(seed);
+    (0..count).for_each(|number| round(number, &mut draw));
+}
+
+fn kill_hard(pid: i32) -> bool {
+    kill(Pid::from_raw(pid), Signal::SIGKILL).is_ok()
+}
+
+fn children_of(pid: i32) -> Vec<i32> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>()).collect()
+}
+
+fn t2t_is_killed(kind: Kind, seed: u64) {
+    let stage = Stage::new(kind);
+    every_moment(moments() / 2, seed, |number, draw| {
+        let clean = stage.set(number);
+        let (lines, delay) = (draw.below(52), Duration::from_micros(draw.below(20_000)));
+        let what = format!("round {number}, killed {delay:?} after line {lines}");
+        stage.project.write("../killed", "");
+        let mut build = stage.spawn("killed");
+        wait_for(&stage, &mut build, lines, delay);
+        build.kill().ok();
+        build.wait().unwrap();
+        stage.expect_mended(clean, &what);
+    });
+}
+
+#[test]
+fn a_killed_t2t_has_lost_nothing_that_had_finished() {
+    t2t_is_killed(Kind::StandIn, 1);
+}
+
+#[test]
+fn a_killed_t2t_takes_the_real_worker_along_and_has_lost_nothing() {
+    t2t_is_killed(Kind::Lite, 2);
+}
+
+#[test]
+fn a_killed_server_costs_the_build_nothing_but_time() {
+    let stage = Stage::new(Kind::Lite);
+    every_moment(moments(), 3, |number, draw| {
+        let clean = stage.set(number);
+        let (lines, delay) = (draw.below(48), Duration::from_micros(draw.below(20_000)));
+        let what = format!("round {number}, a server killed {delay:?} after line {lines}");
+        stage.project.write("../killed", "");
+        let mut build = stage.spawn("killed");
+        wait_for(&stage, &mut build, lines, delay);
+        let servers = children_of(build.id().cast_signed());
+        if let Some(server) = servers.get(usize::try_from(draw.below(2)).unwrap() % servers.len().max(1)) {
+            kill_hard(*server);
+        }
+        let code = build.wait().unwrap().code().unwrap();
+        // A server that dies while t2t asks the interpreter what it has ends the build.
+        let was_probing = stage.told("killed", "action-started", None).is_empty();
+        assert!(
+            code == stage.clean[clean].code || (was_probing && code == 3),
+            "{what}: {code}\n{}",
+            stage.project.read("../killed.told")
+        );
+        stage.expect_mended(clean, &what);
+    });
+}
+
+#[test]
+fn a_killed_child_costs_the_build_nothing_but_time() {
+    let stage = Stage::new(Kind::Lite);
+    every_moment(moments(), 4, |number, draw| {
+        let clean = stage.set(number);
+        let (nth, delay) = (draw.below(24), Duration::from_micros(draw.below(3000)));
+        let what = format!("round {number}, child {nth} killed after {delay:?}");
+        stage.project.write("../killed", "");
+        let mut build = stage.spawn("killed");
+        kill_child(&mut build, nth, delay);
+        let code = build.wait().unwrap().code().unwrap();
+        let was_probing = stage.told("killed", "action-started", None).is_empty();
+        assert!(
+            code == stage.clean[clean].code || (was_probing && code == 3),
+            "{what}: {code}\n{}",
+            stage.project.read("../killed.told")
+        );
+        stage.expect_mended(clean, &what);
+    });
+}
+
+/// Kills the n-th child that is seen, or the first after it that still runs when the delay is over.
+fn kill_child(build: &mut Child, nth: u64, delay: Duration) {
+    let t2t = build.id().cast_signed();
+    let children = || -> Vec<i32> { children_of(t2t).into_iter().flat_map(children_of).collect() };
+    let mut seen = BTreeSet::new();
+    while build.try_wait().unwrap().is_none() {
+        for child in children() {
+            if seen.insert(child) && seen.len() as u64 > nth {
+                thread::sleep(delay);
+                if children().contains(&child) && kill_hard(child) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Runs a command that is killed at a moment drawn over the time that it takes when nobody kills it.
+fn killed_within(project: &Project, arguments: &str, takes: Duration, draw: &mut Draw) -> Duration {
+    let delay = Duration::from_micros(draw.below(u64::try_from(takes.as_micros()).unwrap()));
+    let mut command = project.command(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    thread::sleep(delay);
+    command.kill().ok();
+    command.wait().unwrap();
+    delay
+}
+
+/// Returns how long a command takes.
+fn time_of(project: &Project, arguments: &str) -> Duration {
+    let begin = Instant::now();
+    project.t2t(arguments).exits(0);
+    begin.elapsed()
+}
+
+/// Fails unless the store is whole and a build has nothing to do, and leaves nothing unfinished.
+fn expect_whole(project: &Project, what: &str) {
+    let ran = project.t2t("cache verify").exits(0);
+    assert!(ran.stdout.contains(": 0 damages"), "{what}: {}", ran.stdout);
+    let ran = project.build();
+    assert_eq!((ran.code, ran.actions.as_str()), (0, ""), "{what}: {}", ran.stderr);
+    project.t2t("cache verify").exits(0).never_says("1 unfinished");
+    assert!(project.files("cache/scratch").iter().all(|path| !path.is_file()), "{what}");
+}
+
+#[test]
+fn a_killed_gc_leaves_what_the_workspace_needs() {
+    let project = Project::built();
+    for added in 2..12 {
+        project.edit(KERNEL, &format!("input + {}", added - 1), &format!("input + {added}"));
+        project.build().exits(0);
+    }
+    let keep = project.path("../keep");
+    copy(&project.path("cache"), &keep);
+    let takes = time_of(&project, "cache gc --max-size 1B");
+    every_moment(moments().div_ceil(2), 5, |number, draw| {
+        fs::remove_dir_all(project.path("cache")).unwrap();
+        copy(&keep, &project.path("cache"));
+        let delay = killed_within(&project, "cache gc --max-size 1B", takes, draw);
+        expect_whole(&project, &format!("round {number}, gc killed after {delay:?}"));
+        project.t2t("cache gc --max-size 1B").exits(0);
+        expect_whole(&project, &format!("round {number}, gc after one that was killed after {delay:?}"));
+    });
+}
+
+#[test]
+fn a_killed_import_and_a_killed_export_are_made_up_for_by_the_next() {
+    let (project, clone) = (Project::built(), Project::new());
+    let exports = time_of(&project, "cache export ../out");
+    let whole = fs::read(project.path("../out")).unwrap();
+    clone.write("../in", &whole);
+    let imports = time_of(&clone, "cache import ../in");
+    every_moment(moments().div_ceil(2), 6, |number, draw| {
+        clone.remove("cache");
+        let delay = killed_within(&clone, "cache import ../in", imports, draw);
+        let what = format!("round {number}, import killed after {delay:?}");
+        clone.t2t("cache verify").exits(0).says(": 0 damages");
+        clone.t2t("cache import ../in").exits(0);
+        expect_whole(&clone, &what);
+        project.remove("../out");
+        let delay = killed_within(&project, "cache export ../out", exports, draw);
+        if let Ok(bytes) = fs::read(project.path("../out")) {
+            assert!(bytes == whole, "round {number}, export killed after {delay:?}: {} bytes", bytes.len());
+        }
+        project.t2t("cache export ../out").exits(0);
+        assert!(fs::read(project.path("../out")).unwrap() == whole);
+    });
+    expect_whole(&project, "after exports");
+}
+
+fn copy(from: &Path, to: &Path) {
+    assert!(Command::new("cp").arg("-a").args([from, to]).status().unwrap().success());
+}
