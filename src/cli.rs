@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
@@ -31,6 +32,7 @@ mod running;
 mod sweep;
 mod tidy;
 mod unchanged;
+mod watch;
 
 use self::error::CliError;
 
@@ -77,6 +79,8 @@ struct Common {
 enum Command {
     /// Bring everything, or the named targets, up to date
     Build(BuildArguments),
+    /// Build after each change of a file what it made stale
+    Watch(WatchArguments),
     /// Measure an op's variants; with --sweep at sizes in powers of two, which no build keeps
     Bench(BenchArguments),
     /// Say what is up to date and what is not
@@ -172,6 +176,18 @@ struct BenchArguments {
     /// Where a sweep is written (default: logs/sweep in the workspace)
     #[arg(long, value_name = "DIR", requires = "sweep")]
     out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct WatchArguments {
+    #[command(flatten)]
+    targets: Targets,
+    /// How many actions run at once on the CPU (default: the number of cores that are not reserved for devices)
+    #[arg(long, short, value_name = "N")]
+    jobs: Option<usize>,
+    /// Look at the files every so often, for network folders, of which the system tells no changes
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1", value_parser = seconds)]
+    poll: Option<Duration>,
 }
 
 #[derive(Debug, Args, Default)]
@@ -314,6 +330,7 @@ fn run(cli: Cli) -> Result<u8, CliError> {
     match cli.command {
         Command::Build(arguments) if arguments.dry_run => inspect::dry_run(common, &arguments),
         Command::Build(arguments) => build::build(common, &arguments),
+        Command::Watch(arguments) => watch::watch(common, arguments),
         Command::Bench(arguments) if arguments.sweep => sweep::sweep(common, &arguments),
         Command::Bench(arguments) => build::build(common, &arguments.build()),
         Command::Status(targets) => inspect::status(common, &targets),
@@ -358,6 +375,12 @@ fn device(text: &str) -> Result<DeviceChoice, String> {
 fn percent(text: &str) -> Result<f64, String> {
     let number: f64 = text.trim_end_matches('%').trim().parse().map_err(|_| format!("`{text}` is no number"))?;
     if number.is_finite() && number >= 0.0 { Ok(number) } else { Err("it is zero or more".to_owned()) }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let number: f64 = text.parse().map_err(|_| format!("`{text}` is no number"))?;
+    let is_right = number.is_finite() && (0.01..=3600.0).contains(&number);
+    if is_right { Ok(Duration::from_secs_f64(number)) } else { Err("it is 0.01 to 3600".to_owned()) }
 }
 
 fn phase(text: &str) -> Result<Phase, String> {

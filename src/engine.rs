@@ -1,16 +1,12 @@
 //! The engine: the one loop in which the schedule's steps are performed on their lanes, and what comes of them is kept.
 //!
 //! It is the only place where the core and the outside meet. It formats nothing: it emits events.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "the engine runs the threads of actions, and takes the time of those that need none"
-)]
+#![expect(clippy::disallowed_methods, reason = "the engine takes the time of actions that need no child")]
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -18,13 +14,11 @@ use serde_json::Value;
 use crate::action::Lane;
 use crate::cores::{self, Shares};
 use crate::decide::History;
-use crate::device::{DeviceLock, Holder};
 use crate::digest::Digest;
-use crate::engine::perform::{Job, Performed, perform};
+use crate::engine::perform::{Job, Performed};
 use crate::engine::request::{Given, Requests};
 use crate::event::Event;
 use crate::explain;
-use crate::figures;
 use crate::fs;
 use crate::graph::{Index, Wanted};
 use crate::interrupt::Interrupt;
@@ -37,9 +31,9 @@ use crate::spans::{self, Span, Times};
 use crate::store::cas::{Cas, Unavailable};
 use crate::store::journal::Journal;
 use crate::store::leftovers;
-use crate::store::remote::entry::Entry;
-use crate::store::remote::{Blobs, Remote};
+use crate::store::remote::Remote;
 
+mod adopt;
 mod ask;
 mod derive;
 pub mod evidence;
@@ -50,11 +44,17 @@ mod order;
 pub mod perform;
 mod queue;
 pub mod request;
+mod steering;
+mod underway;
+
+pub use self::ask::part;
+pub use self::steering::{Begins, Ended, Steering, Turn};
+pub use self::underway::{Touched, Underway, Waker};
 
 use self::ask::Asked;
-pub use self::ask::part;
-use self::lanes::{Lanes, Slot};
+use self::lanes::Slot;
 use self::order::{Binding, Work};
+use self::underway::{Start, Word};
 
 /// How a build is run.
 #[derive(Debug, Clone)]
@@ -108,6 +108,10 @@ pub struct Report {
     pub stopped: bool,
     /// How many lines of the journal were damaged, and ignored.
     pub damaged: usize,
+    /// How it came to its end.
+    pub ended: Ended,
+    /// What is wrong with templates: of a build that is steered, which goes on without the logs that they make.
+    pub faults: Vec<EngineError>,
 }
 
 /// Why a build cannot go on.
@@ -135,6 +139,9 @@ pub enum EngineError {
         /// What is wrong.
         message: String,
     },
+    /// A file is not what it was when the build began.
+    #[error("`{0}` changed while the build ran")]
+    Changed(String),
     /// Artifacts keep vanishing from the store.
     #[error("artifacts keep vanishing from the store; the last has to do with {0}")]
     Vanishing(Digest),
@@ -154,7 +161,29 @@ pub fn build(
     interrupt: &Interrupt,
     emit: &mut dyn FnMut(Event),
 ) -> Result<Report, EngineError> {
-    leftovers::sweep_scratch(&session.cache);
+    build_on(session, wanted, settings, interrupt, &mut underway(session, settings), &mut Steering::None, emit)
+}
+
+/// Returns the lanes of builds of `session`, with nothing in them.
+#[must_use]
+pub fn underway(session: &Session, settings: &Settings) -> Underway {
+    let devices = session.devices.iter().map(|device| device.uuid.clone()).collect();
+    Underway::new(settings.jobs, devices, settings.shares.clone())
+}
+
+/// Builds the wanted part of the session's graph on top of what is underway from earlier builds of the workspace, as `steering` turns it.
+pub fn build_on(
+    session: &Session,
+    wanted: &Wanted,
+    settings: &Settings,
+    interrupt: &Interrupt,
+    underway: &mut Underway,
+    steering: &mut Steering<'_>,
+    emit: &mut dyn FnMut(Event),
+) -> Result<Report, EngineError> {
+    if underway.is_idle() {
+        leftovers::sweep_scratch(&session.cache);
+    }
     let mut journal = Journal::open(&session.cache);
     let loaded = session.history()?;
     if loaded.damaged > 0 {
@@ -165,10 +194,12 @@ pub fn build(
     let mut wanted = wanted.clone();
     let mut losses: HashMap<Digest, usize> = HashMap::new();
     loop {
-        let mut run = Run::new(session, &mut history, &mut journal, &cas, settings, interrupt, wanted.clone(), emit);
+        let kept = Kept { history: &mut history, journal: &mut journal, cas: &cas };
+        let mut run = Run::new(session, kept, settings, interrupt, wanted.clone(), underway, steering, emit);
         match run.until_all_settled() {
             Ok(report) => return Ok(Report { damaged: loaded.damaged, ..report }),
             Err(Stop::Error(error)) => return Err(error),
+            Err(Stop::Outdated(path)) => return Err(EngineError::Changed(path)),
             Err(Stop::Lost { blob, source }) => {
                 let (ran, others) = (run.ran(), run.not_whole());
                 emit(Event::Warning {
@@ -202,6 +233,8 @@ fn lost_text(blob: &str, others: usize) -> String {
 /// Why a run of the loop ended early.
 enum Stop {
     Error(EngineError),
+    /// A file is not what it was when the session was opened.
+    Outdated(String),
     /// An artifact is not in the store, and must be made again.
     Lost {
         blob: String,
@@ -215,18 +248,6 @@ impl<E: Into<EngineError>> From<E> for Stop {
     }
 }
 
-/// What the thread of an action tells the loop.
-enum Word {
-    /// It waits for a device that somebody else holds.
-    Waiting { what: String, holder: String },
-    /// It is done.
-    Done(Index, Box<Performed>),
-    /// The remote cache answered for an action.
-    Answered(Index, Option<Entry>),
-    /// The blobs of a result came, or cannot be had.
-    Fetched(Index, Box<Record>, Option<Blobs>),
-}
-
 /// An action that is to run, until it is kept.
 struct Pending {
     manifest: Manifest,
@@ -235,8 +256,15 @@ struct Pending {
     since: Instant,
 }
 
+/// What is kept, and where.
+struct Kept<'a> {
+    history: &'a mut History,
+    journal: &'a mut Journal,
+    cas: &'a Cas,
+}
+
 /// One run of the loop.
-struct Run<'a> {
+struct Run<'a, 'b> {
     session: &'a Session,
     history: &'a mut History,
     journal: &'a mut Journal,
@@ -244,8 +272,11 @@ struct Run<'a> {
     settings: &'a Settings,
     interrupt: &'a Interrupt,
     emit: &'a mut dyn FnMut(Event),
+    steering: &'a mut Steering<'b>,
     schedule: Schedule<'a>,
-    lanes: Lanes,
+    underway: &'a mut Underway,
+    /// Which build over what is underway this is.
+    round: u64,
     queue: BTreeSet<Index>,
     asked: Asked,
     wanted: Vec<bool>,
@@ -256,27 +287,27 @@ struct Run<'a> {
     used: BTreeMap<String, (Vec<Times>, Vec<Span>)>,
     since: Instant,
     pending: HashMap<Index, Pending>,
-    words: (Sender<Word>, Receiver<Word>),
     scratch: PathBuf,
     stopped: bool,
     missing: Vec<(Index, Vec<String>)>,
+    faults: Vec<EngineError>,
     /// Faults of kernel files that were told: a file's fault rejects both its compile and its check.
     told: BTreeSet<String>,
 }
 
-impl<'a> Run<'a> {
+impl<'a, 'b> Run<'a, 'b> {
     #[expect(clippy::too_many_arguments, reason = "a run is made in one place, of all that a build has")]
     fn new(
         session: &'a Session,
-        history: &'a mut History,
-        journal: &'a mut Journal,
-        cas: &'a Cas,
+        kept: Kept<'a>,
         settings: &'a Settings,
         interrupt: &'a Interrupt,
         wanted: Wanted,
+        underway: &'a mut Underway,
+        steering: &'a mut Steering<'b>,
         emit: &'a mut dyn FnMut(Event),
     ) -> Self {
-        let devices = session.devices.iter().map(|device| device.uuid.clone()).collect();
+        let Kept { history, journal, cas } = kept;
         Self {
             session,
             history,
@@ -287,7 +318,8 @@ impl<'a> Run<'a> {
             emit,
             wanted: wanted.wanted.clone(),
             schedule: Schedule::new(&session.graph, wanted),
-            lanes: Lanes::new(settings.jobs, devices, settings.shares.clone()),
+            round: underway.begin(),
+            underway,
             queue: BTreeSet::new(),
             asked: Asked::default(),
             binding: Binding::new(session.devices.len(), settings.any_device),
@@ -295,29 +327,35 @@ impl<'a> Run<'a> {
             used: BTreeMap::new(),
             since: Instant::now(),
             pending: HashMap::new(),
-            words: channel(),
             scratch: session.cache.join("scratch").join(std::process::id().to_string()),
-            stopped: false,
+            stopped: !steering.begins(),
+            steering,
             missing: Vec::new(),
+            faults: Vec::new(),
             told: BTreeSet::new(),
         }
     }
 
-    /// Steps until nothing is ready and nothing runs.
+    /// Steps until nothing is ready and nothing runs, or until the build is left.
     fn until_all_settled(&mut self) -> Result<Report, Stop> {
-        let ended = std::thread::scope(|scope| {
-            let ended = self.steps(scope);
-            if ended.is_err() || self.interrupt.is_set() {
-                // Children are killed, so that the scope's threads return.
-                self.session.pool.stop();
-            }
-            ended
-        });
-        let _ = fs::remove(&self.scratch);
-        ended?;
+        self.withdraw();
+        let ended = match self.steps() {
+            Err(Stop::Outdated(path)) if self.steering.is_by() => Ok(Ended::Outdated(path)),
+            ended => ended,
+        };
+        if self.interrupt.is_set() || (ended.is_err() && !self.steering.is_by()) {
+            // Nothing is left running.
+            self.session.pool.stop();
+            self.underway.stop();
+        }
+        if self.underway.is_idle() {
+            let _ = fs::remove(&self.scratch);
+        }
+        let ended = ended?;
         self.tell_used();
-        // The logs in the workspace are those of this machine's own device.
-        if !self.interrupt.is_set() && !self.session.is_elsewhere {
+        // The logs in the workspace are those of this machine's own device, as a whole build makes them.
+        let is_whole = ended == Ended::Settled && self.steering.begins();
+        if is_whole && !self.interrupt.is_set() && !self.session.is_elsewhere {
             self.derive()?;
         }
         Ok(Report {
@@ -325,6 +363,8 @@ impl<'a> Run<'a> {
             missing: std::mem::take(&mut self.missing),
             interrupted: self.interrupt.is_set(),
             stopped: self.stopped,
+            ended,
+            faults: std::mem::take(&mut self.faults),
             ..Report::default()
         })
     }
@@ -349,26 +389,29 @@ impl<'a> Run<'a> {
         indices.map(|index| matches!(self.schedule.settled(index), Some(Settled::Ran(_)))).collect()
     }
 
-    fn steps<'scope>(&mut self, scope: &'scope std::thread::Scope<'scope, '_>) -> Result<(), Stop>
-    where
-        'a: 'scope,
-    {
+    fn steps(&mut self) -> Result<Ended, Stop> {
         loop {
             self.decide_ready()?;
             if self.interrupt.is_set() {
-                return Ok(());
+                return Ok(Ended::Settled);
             }
-            self.start_queued(scope)?;
-            if self.lanes.is_idle() && self.asked.is_answered() {
-                return Ok(());
+            match self.steering.turn() {
+                Turn::Leave => return Ok(Ended::Left),
+                Turn::Hold => {
+                    self.underway.hold(LOOK);
+                    continue;
+                }
+                Turn::GoOn => {}
             }
-            match self.words.1.recv_timeout(LOOK) {
-                Ok(word) => self.hear(word)?,
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => unreachable!("this run holds a sender"),
+            self.start_queued()?;
+            if self.underway.is_idle() && self.asked.is_answered() {
+                return Ok(Ended::Settled);
+            }
+            if let Some(word) = self.underway.next(LOOK) {
+                self.hear(word)?;
             }
             // Whatever has come is heard before anything is decided and started: answers come in hundreds.
-            while let Ok(word) = self.words.1.try_recv() {
+            while let Some(word) = self.underway.next(Duration::ZERO) {
                 self.hear(word)?;
             }
         }
@@ -377,13 +420,11 @@ impl<'a> Run<'a> {
     fn hear(&mut self, word: Word) -> Result<(), Stop> {
         match word {
             Word::Waiting { what, holder } => (self.emit)(Event::Waiting { what, holder }),
-            Word::Done(index, performed) => {
-                self.lanes.free(index);
-                self.count_use(index, &performed);
-                self.keep(index, &performed)?;
-            }
-            Word::Answered(index, entry) => self.answered(index, entry)?,
-            Word::Fetched(index, record, blobs) => self.fetched(index, *record, blobs)?,
+            Word::Done(ticket, performed) => self.land(ticket, &performed)?,
+            Word::Answered(round, index, entry) if round == self.round => self.answered(index, entry)?,
+            Word::Fetched(round, index, record, blobs) if round == self.round => self.fetched(index, *record, blobs)?,
+            // What an earlier build asked, which was left.
+            Word::Answered(..) | Word::Fetched(..) | Word::Wake => {}
         }
         Ok(())
     }
@@ -396,9 +437,12 @@ impl<'a> Run<'a> {
                 return Ok(());
             };
             match step {
-                Step::Settled(index) => self.tell_settled(index)?,
+                Step::Settled(index) => {
+                    self.disown(index);
+                    self.tell_settled(index)?;
+                }
                 Step::Run { index, manifest, why } => {
-                    if self.stopped || self.ask(index, &manifest, &why) {
+                    if self.adopt(index, &manifest) || self.stopped || self.ask(index, &manifest, &why) {
                         continue;
                     }
                     let old = match &why {
@@ -424,7 +468,14 @@ impl<'a> Run<'a> {
             self.miss(index);
             return Ok(());
         }
-        let Some(mut performed) = self.performed_here(index)? else {
+        let here = match self.performed_here(index) {
+            Err(Stop::Error(fault)) if self.steering.is_by() && fault.is_of_template() => {
+                self.go_on_without(index, fault);
+                return Ok(());
+            }
+            here => here?,
+        };
+        let Some(mut performed) = here else {
             if !self.may_run(index) {
                 self.miss(index);
                 return Ok(());
@@ -435,6 +486,13 @@ impl<'a> Run<'a> {
         performed.wall = self.pending[&index].since.elapsed();
         self.tell_started(index);
         self.keep(index, &performed)
+    }
+
+    /// Goes on without a log that its template cannot make.
+    fn go_on_without(&mut self, index: Index, fault: EngineError) {
+        self.pending.remove(&index);
+        self.schedule.finish(index, Settled::Lost(fault.to_string()));
+        self.faults.push(fault);
     }
 
     fn needs_what_is_missing(&self, index: Index) -> bool {
@@ -465,23 +523,19 @@ impl<'a> Run<'a> {
     }
 
     /// Starts what is queued and finds a free slot.
-    fn start_queued<'scope>(&mut self, scope: &'scope std::thread::Scope<'scope, '_>) -> Result<(), Stop>
-    where
-        'a: 'scope,
-    {
+    fn start_queued(&mut self) -> Result<(), Stop> {
         if self.stopped {
             self.queue.clear();
         }
         while let Some((index, slot)) = self.next_queued()? {
             let job = self.job(index, &slot)?;
-            self.pending.get_mut(&index).expect("what is queued is pending").lane = slot.name;
+            let pending = self.pending.get_mut(&index).expect("what is queued is pending");
+            pending.lane.clone_from(&slot.name);
+            let (manifest, why) = (pending.manifest.clone(), pending.why.clone());
             self.tell_started(index);
-            let (pool, interrupt) = (&self.session.pool, self.interrupt);
-            let (words, locks) = (self.words.0.clone(), self.settings.locks.clone());
-            scope.spawn(move || {
-                let performed = locked(&job, &locks, &words, interrupt, || perform(&job, pool));
-                let _ = words.send(Word::Done(index, Box::new(performed)));
-            });
+            let (pool, locks, interrupt) = (&self.session.pool, self.settings.locks.as_path(), self.interrupt);
+            let start = Start { job, slot, manifest, why, index, pool, locks, interrupt };
+            self.underway.start(self.session.graph.action(index), start);
         }
         Ok(())
     }
@@ -493,7 +547,7 @@ impl<'a> Run<'a> {
             processes: self.processes(index),
             ..self.given(index, slot.device.clone())?
         };
-        let scratch = self.scratch.join(index.number().to_string());
+        let scratch = underway::folder(&self.scratch, slot.ticket);
         Ok(self.requests().job(self.session.graph.action(index), &given, scratch))
     }
 
@@ -562,27 +616,9 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Runs `work` under the lock of the job's device, where it has one. Whoever waits says for whom.
-fn locked(
-    job: &Job,
-    locks: &Path,
-    words: &Sender<Word>,
-    interrupt: &Interrupt,
-    work: impl FnOnce() -> Performed,
-) -> Performed {
-    let Some(uuid) = &job.device else { return work() };
-    let who = || Holder {
-        pid: std::process::id(),
-        target: job.target.to_string(),
-        workspace: job.root.to_string_lossy().into_owned(),
-        since: figures::moment(fs::now()),
-    };
-    let waiting = |holder: &str| {
-        let _ = words.send(Word::Waiting { what: format!("device {uuid}"), holder: holder.to_owned() });
-    };
-    match DeviceLock::take(locks, uuid, who, waiting, || interrupt.is_set()) {
-        Ok(Some(_lock)) => work(),
-        Ok(None) => Performed::lost("interrupted"),
-        Err(error) => Performed::lost(format!("cannot lock device {uuid}: {error}")),
+impl EngineError {
+    /// Returns whether a template is at fault: whoever edits it mends it.
+    fn is_of_template(&self) -> bool {
+        matches!(self, Self::Template(_) | Self::NoTemplate { .. })
     }
 }

@@ -90,6 +90,15 @@ pub enum Event {
         /// What went wrong.
         reason: String,
     },
+    /// An action that ran was cancelled: what it would have made is not wanted any more. Nothing of it is kept.
+    ActionCancelled {
+        /// Which.
+        target: Target,
+        /// On which lane it ran.
+        lane: String,
+        /// Why, in words.
+        reason: String,
+    },
     /// Something is wrong with a kernel: told once, when its action is rejected or its rejection is found to stand.
     Failure {
         /// Which action.

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::{self, Read};
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::fs;
@@ -48,6 +48,14 @@ pub fn commit(root: &Path, name: &str) -> Result<String, NoAnswer> {
     let peeled = format!("{name}^{{commit}}");
     let answer = git(root, ["rev-parse", "--verify", "--quiet", "--end-of-options", &peeled])?;
     Ok(String::from_utf8_lossy(&answer).trim().to_owned())
+}
+
+/// Returns the file that git makes while it changes the index, and with a checkout the files, of the repository around `root`; None where there is none.
+#[must_use]
+pub fn index_lock(root: &Path) -> Option<PathBuf> {
+    let answer = git(root, ["rev-parse", "--git-path", "index.lock"]).ok()?;
+    let path = String::from_utf8(answer).ok()?;
+    Some(root.join(path.trim_end_matches('\n')))
 }
 
 /// Writes the files that the folder `root` held at `commit` into `folder`. Links and what is no plain file are left out.

@@ -45,6 +45,7 @@ pub mod cores;
 pub mod device;
 pub mod toolchain;
 pub mod interrupt;
+pub mod watch;
 pub mod pool;
 
 // Engine: the only place where the core and the outside meet.

@@ -13,6 +13,10 @@ use t2t_protocol::{End, Finished, Request, Reserve, ServerHello, ServerKind};
 use crate::interrupt::Interrupt;
 use crate::worker::{Worker, WorkerConfig, WorkerError, WorkerEvent};
 
+mod cancel;
+
+pub use cancel::Cancel;
+
 /// How often a kind of server is started in one build.
 const STARTS: u32 = 2;
 
@@ -20,11 +24,16 @@ const STARTS: u32 = 2;
 #[derive(Debug)]
 pub struct Pool {
     configs: Vec<WorkerConfig>,
+    /// Beside each configuration: held while a server of its kind starts, so that servers of the other kinds are not waited for.
+    starting: Vec<Mutex<()>>,
     servers: Mutex<HashMap<ServerKind, Server>>,
     calls: Arc<Mutex<HashMap<u64, Sender<Finished>>>>,
     next: AtomicU64,
     interrupt: Interrupt,
 }
+
+/// What a server died of, once it has.
+type LastWords = Arc<Mutex<Option<String>>>;
 
 #[derive(Debug, Default)]
 struct Server {
@@ -32,7 +41,7 @@ struct Server {
     starts: u32,
     /// Key → how many children are ready for it, or will be.
     reserves: HashMap<String, usize>,
-    dead: Arc<Mutex<Option<String>>>,
+    dead: LastWords,
 }
 
 /// Why a call could not be made.
@@ -47,42 +56,75 @@ pub enum NoCall {
     /// The build is being stopped.
     #[error("interrupted")]
     Interrupted,
+    /// The call was taken back.
+    #[error("cancelled")]
+    Cancelled,
 }
 
 impl Pool {
     /// Returns a pool that starts servers as `configs` say, one a kind.
     #[must_use]
     pub fn new(configs: Vec<WorkerConfig>, interrupt: Interrupt) -> Self {
-        Self { configs, servers: Mutex::default(), calls: Arc::default(), next: AtomicU64::new(1), interrupt }
+        let starting = configs.iter().map(|_| Mutex::default()).collect();
+        Self { configs, starting, servers: Mutex::default(), calls: Arc::default(), next: AtomicU64::new(1), interrupt }
     }
 
     /// Runs `request` in a child of the server of `kind`, and returns how the child ended. The request's id is chosen here.
     ///
-    /// Once the child runs, children are made ready as `reserve` says until so many are.
+    /// Once the child runs, children are made ready as `reserve` says until so many are. [`Self::cancel`] with the same `cancel` kills it.
     pub fn call(
         &self,
         kind: ServerKind,
         mut request: Request,
         reserve: Option<(&Reserve, usize)>,
+        cancel: &Cancel,
     ) -> Result<Finished, NoCall> {
+        if cancel.is_set() {
+            return Err(NoCall::Cancelled);
+        }
         let worker = self.worker(kind)?;
         self.count_out(kind, request.reserve.as_deref());
         request.id = self.next.fetch_add(1, Ordering::Relaxed);
         let id = request.id;
         let (sender, receiver) = channel();
         lock(&self.calls).insert(id, sender);
-        if let Err(error) = worker.submit(request) {
+        let submitted = cancel.begin(kind, id, || worker.submit(request));
+        if !matches!(submitted, Some(Ok(()))) {
             lock(&self.calls).remove(&id);
-            self.let_go(kind, &worker);
-            return Err(error.into());
         }
+        if matches!(submitted, Some(Err(_))) {
+            self.let_go(kind, &worker);
+        }
+        submitted.ok_or(NoCall::Cancelled)??;
         if let Some((reserve, count)) = reserve {
             self.fill(kind, &worker, reserve, count);
         }
         drop(worker);
-        receiver
-            .recv()
-            .map_err(|_| if self.interrupt.is_set() { NoCall::Interrupted } else { NoCall::Died("gone".to_owned()) })
+        let ended = receiver.recv();
+        cancel.end();
+        match ended {
+            _ if cancel.is_set() => Err(NoCall::Cancelled),
+            Ok(finished) => Ok(finished),
+            Err(_) if self.interrupt.is_set() => Err(NoCall::Interrupted),
+            Err(_) => Err(NoCall::Died("gone".to_owned())),
+        }
+    }
+
+    /// Takes back the call that is made with `cancel`, if one is, and all that would follow: its child is killed, the server goes on.
+    pub fn cancel(&self, cancel: &Cancel) {
+        let Some((kind, id)) = cancel.set() else { return };
+        let worker = lock(&self.servers).get(&kind).and_then(|server| server.worker.clone());
+        if let Some(worker) = worker {
+            // A server that has died has ended the call already.
+            let _ = worker.cancel(id);
+        }
+    }
+
+    /// Begins another build on the servers that run: each kind may be started anew as often as in a first one.
+    pub fn begin_build(&self) {
+        for server in lock(&self.servers).values_mut() {
+            server.starts = u32::from(server.worker.is_some());
+        }
     }
 
     /// Returns how many children of the server of `kind` are ready for `key`, or will be.
@@ -139,6 +181,25 @@ impl Pool {
         if self.interrupt.is_set() {
             return Err(NoCall::Interrupted);
         }
+        let place = self.configs.iter().position(|config| config.kind == kind).expect("every kind is configured");
+        let _starting = lock(&self.starting[place]);
+        let dead = match self.running(kind)? {
+            Ok(worker) => return Ok(worker),
+            Err(dead) => dead,
+        };
+        let worker = Arc::new(Worker::start(&self.configs[place], self.sink(Arc::clone(&dead)))?);
+        let mut servers = lock(&self.servers);
+        if self.interrupt.is_set() {
+            return Err(NoCall::Interrupted);
+        }
+        let server = servers.entry(kind).or_default();
+        server.worker = Some(Arc::clone(&worker));
+        server.dead = dead;
+        Ok(worker)
+    }
+
+    /// Returns the server of `kind` that runs; where none does, it is counted as started, and the place of its last words is returned.
+    fn running(&self, kind: ServerKind) -> Result<Result<Arc<Worker>, LastWords>, NoCall> {
         let mut servers = lock(&self.servers);
         let server = servers.entry(kind).or_default();
         let died = lock(&server.dead).take();
@@ -147,22 +208,19 @@ impl Pool {
             server.reserves.clear();
         }
         if let Some(worker) = &server.worker {
-            return Ok(Arc::clone(worker));
+            return Ok(Ok(Arc::clone(worker)));
         }
         if server.starts >= STARTS {
             return Err(NoCall::Died(died.unwrap_or_else(|| "it would not start again".to_owned())));
         }
         server.starts += 1;
-        let config = self.configs.iter().find(|config| config.kind == kind).expect("every kind is configured");
         // The death of the one before, told late, is not that of this one.
         server.dead = Arc::default();
-        let worker = Arc::new(Worker::start(config, self.sink(Arc::clone(&server.dead)))?);
-        server.worker = Some(Arc::clone(&worker));
-        Ok(worker)
+        Ok(Err(Arc::clone(&server.dead)))
     }
 
     /// Hands each child's end to the call that waits for it.
-    fn sink(&self, dead: Arc<Mutex<Option<String>>>) -> impl Fn(WorkerEvent) + Send + 'static {
+    fn sink(&self, dead: LastWords) -> impl Fn(WorkerEvent) + Send + 'static {
         let calls = Arc::clone(&self.calls);
         move |event| match event {
             WorkerEvent::Started { .. } => {}

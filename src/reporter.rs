@@ -12,11 +12,13 @@ use crate::reporter::fancy::Fancy;
 use crate::reporter::lines::Lines;
 
 mod annotations;
+mod board;
 mod events;
 mod fancy;
 mod junit;
 mod lines;
 mod plain;
+mod rounds;
 mod trace;
 
 pub use annotations::Annotations;
@@ -29,6 +31,24 @@ pub use trace::Trace;
 pub trait Reporter {
     /// Takes one event. What cannot be written is lost: a closed terminal stops no build.
     fn report(&mut self, event: &Event);
+}
+
+/// One who shows how a watched workspace stands, over many builds.
+pub trait View: Reporter {
+    /// Says which files changed.
+    fn change(&mut self, files: &[String]);
+
+    /// Says what keeps the workspace from being built, as long as the next build does not begin.
+    fn problem(&mut self, text: &str);
+
+    /// Shows why what ran last ran, or hides it.
+    fn explain(&mut self);
+
+    /// Draws what changed with time.
+    fn draw(&mut self);
+
+    /// Leaves the last state behind.
+    fn close(&mut self);
 }
 
 /// How much is told.
@@ -97,6 +117,30 @@ pub fn reporter(verbosity: Verbosity, screen: Screen) -> Box<dyn Reporter> {
     match (verbosity, screen.bars) {
         (Verbosity::Normal, Bars::Yes) => Box::new(Fancy::new(screen.paint)),
         _ => Box::new(Plain::new(std::io::stderr(), Lines { verbosity, paint: screen.paint })),
+    }
+}
+
+/// Returns the view on standard output, which `screen` describes: a board on a terminal, else lines.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "reporters print")]
+pub fn view(verbosity: Verbosity, screen: Screen) -> Box<dyn View> {
+    let lines = Lines { verbosity, paint: screen.paint };
+    let out = std::io::stdout();
+    if screen.bars == Bars::No {
+        return Box::new(rounds::Rounds::new(out, lines));
+    }
+    let size = || Term::stdout().size();
+    let width = move || Screen { width: Some(usize::from(size().1)), ..screen };
+    Box::new(board::Board::new(out, lines, width, move || usize::from(size().0)))
+}
+
+/// Returns the names of files as one line: the first few, and how many more.
+fn said(files: &[String]) -> String {
+    const NAMED: usize = 3;
+    let named = files.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    match files.len().saturating_sub(NAMED) {
+        0 => named,
+        more => format!("{named} and {more} more"),
     }
 }
 

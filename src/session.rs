@@ -21,7 +21,7 @@ use crate::graph::{Graph, Unsealed};
 use crate::harness::Harness;
 use crate::interrupt::Interrupt;
 use crate::path::RepoPath;
-use crate::pool::{NoCall, Pool};
+use crate::pool::{Cancel, NoCall, Pool};
 use crate::problem::{Place, Problem};
 use crate::publication::Entry;
 use crate::python::Python as Source;
@@ -68,6 +68,8 @@ pub struct Options {
     pub driver: Option<PathBuf>,
     /// Whether the interpreter may be started to learn versions that are not known.
     pub probing: Probing,
+    /// The servers of an earlier session with the same interpreter, harness and devices, to be used further.
+    pub pool: Option<Arc<Pool>>,
 }
 
 /// Whether the interpreter may be started.
@@ -279,6 +281,11 @@ fn pool(
     interrupt: &Interrupt,
 ) -> Result<Arc<Pool>, NoSession> {
     let Some(python) = &options.python else { return Ok(Arc::new(Pool::new(Vec::new(), interrupt.clone()))) };
+    // Servers that run hold the modules of the environment that they were started in.
+    let is_known = || Toolchain::kept(cache, &python.path, options.search.as_deref()).is_some();
+    if let Some(pool) = options.pool.as_ref().filter(|_| is_known()) {
+        return Ok(Arc::clone(pool));
+    }
     let folder = match options.probing {
         Probing::Allowed => harness.place(cache).map_err(|error| machine("cannot write the harness", &error))?,
         Probing::Never => cache.join("harness"),
@@ -344,7 +351,7 @@ fn probe(options: &Options, python: &Path, cache: &Path, root: &Path, pool: &Poo
         watch_under: None,
         reserve: None,
     };
-    let finished = pool.call(kind, request, None);
+    let finished = pool.call(kind, request, None, &Cancel::default());
     let _ = fs::remove(&scratch);
     let finished = finished.map_err(unprobed)?;
     let End::Reply(reply) = finished.end else {
@@ -361,7 +368,7 @@ fn unprobed(error: NoCall) -> NoSession {
     match error {
         NoCall::Start(error) => error.into(),
         NoCall::Interrupted => NoSession::Interrupted,
-        NoCall::Died(_) => machine("the interpreter cannot be asked what it has", &error),
+        NoCall::Died(_) | NoCall::Cancelled => machine("the interpreter cannot be asked what it has", &error),
     }
 }
 

@@ -148,6 +148,15 @@ impl Sources {
         }
     }
 
+    /// Returns what the Python file at `path` is at this moment, whatever was looked at before; None where there is no file.
+    pub fn at_this_moment(&self, path: &RepoPath) -> Option<Source> {
+        let state = self.state.borrow();
+        let known = Known::now(&path.under(&self.root), state.kept.files.get(path).copied())?;
+        let parsed = state.kept.parsed.get(&known.bytes).map(|python| python.meaning);
+        let meaning = || Some(python::read(&fs::read(&path.under(&self.root)).ok()?).meaning);
+        Some(Source { meaning: parsed.or_else(meaning)?, bytes: known.bytes })
+    }
+
     /// Looks at all of `paths`, on all cores where they are many, so that later questions about them find the answer.
     pub fn look_at(&self, paths: &[RepoPath]) {
         if paths.len() < WORTH_THREADS {

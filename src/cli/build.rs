@@ -171,7 +171,7 @@ fn missing(session: &Session, report: &Report, arguments: &BuildArguments) -> Op
 }
 
 /// Says which interpreter was taken, and what runs the kernels.
-fn introduction(common: &Common, session: &Session) -> Vec<Event> {
+pub(super) fn introduction(common: &Common, session: &Session) -> Vec<Event> {
     let mut notes = Vec::new();
     if let Some(python) = context::python(common, session.root.clone()) {
         let versions = session.toolchain.as_ref().map(|toolchain| &toolchain.versions);
@@ -238,14 +238,14 @@ pub(super) fn settings(
     })
 }
 
-fn started(session: &Session, wanted: &Wanted, settings: &Settings) -> Event {
+pub(super) fn started(session: &Session, wanted: &Wanted, settings: &Settings) -> Event {
     let cpu = ("cpu".to_owned(), settings.jobs);
     let devices = session.devices.iter().enumerate().map(|(number, _)| (format!("cuda:{number}"), 1));
     let lanes: BTreeMap<String, usize> = std::iter::once(cpu).chain(devices).collect();
     Event::BuildStarted { actions: wanted.wanted.iter().filter(|wanted| **wanted).count(), lanes }
 }
 
-fn count(report: &Report, tally: &mut Tally) {
+pub(super) fn count(report: &Report, tally: &mut Tally) {
     for settled in report.settled.iter().flatten() {
         match settled {
             Settled::Fresh(_) => tally.fresh += 1,
@@ -266,7 +266,7 @@ fn is_fresh(session: &Session, report: &Report, target: &Target) -> bool {
     index.is_some_and(|index| matches!(report.settled[index.number()], Some(Settled::Fresh(_))))
 }
 
-fn is_rejected(settled: &Settled) -> bool {
+pub(super) fn is_rejected(settled: &Settled) -> bool {
     settled.record().is_some_and(|record| matches!(record.outcome, Outcome::Rejected { .. }))
 }
 
@@ -294,7 +294,7 @@ pub(super) fn width() -> Option<usize> {
 }
 
 /// The exit code describes the state of what was asked for, not what ran.
-fn exit_code(report: &Report) -> u8 {
+pub(super) fn exit_code(report: &Report) -> u8 {
     let settled = || report.settled.iter().flatten();
     if report.interrupted {
         130

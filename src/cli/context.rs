@@ -92,6 +92,7 @@ pub fn options(common: &Common, root: &Path, probing: Probing) -> Options {
         harness: env::var_os("T2T_HARNESS").map(PathBuf::from),
         driver: env::var_os("T2T_DRIVER").map(PathBuf::from),
         probing,
+        pool: None,
     }
 }
 

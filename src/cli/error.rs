@@ -72,6 +72,15 @@ impl CliError {
         Self::Use { message: message.into(), hint: Some(hint.into()) }
     }
 
+    /// Returns what a template's fault comes to.
+    pub fn of_fault(fault: &EngineError) -> Self {
+        let hint = match fault {
+            EngineError::Template(error) => error.hint.clone(),
+            _ => None,
+        };
+        Self::Use { message: fault.to_string(), hint }
+    }
+
     /// Returns a failure of the machine.
     pub fn machine(message: impl Into<String>) -> Self {
         Self::Machine { message: message.into(), hint: None }
@@ -115,6 +124,7 @@ impl From<EngineError> for CliError {
             EngineError::NoTemplate { .. } => {
                 Self::misuse(message, "name another template with `log: {template: …}` in ops.yaml")
             }
+            EngineError::Changed(_) => Self::Machine { message, hint: Some("run the build again".to_owned()) },
             EngineError::Store(source) | EngineError::Log { source, .. } => {
                 Self::Machine { message, hint: hint_of(&source).map(str::to_owned) }
             }

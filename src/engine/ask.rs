@@ -5,7 +5,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::{Run, Settings, Stop, Word};
+use super::underway::Word;
+use super::{Run, Settings, Stop};
 use crate::decide::{Why, standing};
 use crate::digest::Digest;
 use crate::event::Event;
@@ -43,7 +44,7 @@ impl Asked {
     }
 }
 
-impl Run<'_> {
+impl Run<'_, '_> {
     fn remote(&self) -> Option<&Remote> {
         self.settings.remote.as_deref()
     }
@@ -56,9 +57,9 @@ impl Run<'_> {
             return false;
         }
         self.asked.open += 1;
-        let words = self.words.0.clone();
+        let (words, round) = (self.underway.words(), self.round);
         if let Some(remote) = self.remote() {
-            remote.look_up(key, move |entry| _ = words.send(Word::Answered(index, entry)));
+            remote.look_up(key, move |entry| _ = words.send(Word::Answered(round, index, entry)));
         }
         true
     }
@@ -76,9 +77,9 @@ impl Run<'_> {
             return self.bring(index, record, &entry.blobs);
         }
         self.asked.held.insert(index, entry.blobs);
-        let words = self.words.0.clone();
+        let (words, round) = (self.underway.words(), self.round);
         if let Some(remote) = self.remote() {
-            remote.fetch(lacking, move |blobs| _ = words.send(Word::Fetched(index, Box::new(record), blobs)));
+            remote.fetch(lacking, move |blobs| _ = words.send(Word::Fetched(round, index, Box::new(record), blobs)));
         }
         Ok(())
     }

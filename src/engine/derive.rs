@@ -12,7 +12,7 @@ use crate::path::RepoPath;
 use crate::record::Blob;
 use crate::schedule::Settled;
 
-impl Run<'_> {
+impl Run<'_, '_> {
     /// Writes every log of this build that is missing or differs from the store's. What a build shows at its end must be in the store, too.
     pub(super) fn derive(&mut self) -> Result<(), Stop> {
         for index in self.session.graph.indices() {

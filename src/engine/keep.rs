@@ -14,13 +14,14 @@ use crate::engine::perform::Performed;
 use crate::event::Event;
 use crate::fs;
 use crate::graph::Index;
+use crate::manifest::Manifest;
 use crate::manifest::canonical_json;
 use crate::path::RepoPath;
 use crate::record::{Blob, Outcome, Record, Seen};
 use crate::schedule::Settled;
 
-impl Run<'_> {
-    /// Keeps what came of an action: its artifacts, its manifest, its record, in this order.
+impl Run<'_, '_> {
+    /// Keeps what came of an action, tells of it, and settles it.
     pub(super) fn keep(&mut self, index: Index, performed: &Performed) -> Result<(), Stop> {
         let action = self.session.graph.action(index);
         let Pending { manifest, lane, .. } = self.pending.remove(&index).expect("what ran was pending");
@@ -36,6 +37,20 @@ impl Run<'_> {
             self.schedule.finish(index, Settled::Lost(reason));
             return Ok(());
         }
+        let record = self.keep_record(action, &manifest, &outcome, performed)?;
+        self.tell_kept(action, lane, &record, performed)?;
+        self.schedule.finish(index, Settled::Ran(record));
+        Ok(())
+    }
+
+    /// Puts what came of an action into the store: its artifacts, its manifest, its record, in this order.
+    pub(super) fn keep_record(
+        &mut self,
+        action: &Action,
+        manifest: &Manifest,
+        outcome: &Outcome,
+        performed: &Performed,
+    ) -> Result<Record, Stop> {
         let outputs = self.put(action, performed)?;
         let key = self.cas.put(&manifest.encode())?.digest;
         let record = Record {
@@ -52,19 +67,27 @@ impl Run<'_> {
         self.journal.add(&record)?;
         self.history.add(record.clone());
         self.share(&record);
-        let target = action.target().clone();
+        Ok(record)
+    }
+
+    /// Tells of an action that ran and is kept.
+    pub(super) fn tell_kept(
+        &mut self,
+        action: &Action,
+        lane: String,
+        record: &Record,
+        performed: &Performed,
+    ) -> Result<(), Stop> {
         (self.emit)(Event::ActionFinished {
-            target,
+            target: action.target().clone(),
             lane,
-            outcome: outcome.clone(),
+            outcome: record.outcome.clone(),
             wall: performed.wall,
             times: performed.times.clone(),
-            key,
+            key: record.key,
         });
-        self.tell_unjudged(action, &record)?;
-        self.tell_failure(action, &outcome, &record)?;
-        self.schedule.finish(index, Settled::Ran(record));
-        Ok(())
+        self.tell_unjudged(action, record)?;
+        self.tell_failure(action, &record.outcome, record)
     }
 
     fn put(&self, action: &Action, performed: &Performed) -> Result<BTreeMap<String, Blob>, Stop> {
@@ -88,7 +111,7 @@ impl Run<'_> {
 
     /// Returns the files that the action turned out to read, as they are now: not those its key holds, nor what t2t itself makes. A rejection that cites
     /// lines depends on the bytes of its sources.
-    fn discovered(&self, action: &Action, performed: &Performed) -> BTreeMap<RepoPath, Seen> {
+    pub(super) fn discovered(&self, action: &Action, performed: &Performed) -> BTreeMap<RepoPath, Seen> {
         let sources = &self.session.sources;
         let own =
             |path: &RepoPath| ["cache/", "logs/", ".venv/"].iter().any(|folder| path.as_str().starts_with(folder));

@@ -2,18 +2,22 @@
 //!
 //! It does not know what runs in a slot.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use crate::action::Lane;
 use crate::cores::Shares;
-use crate::graph::Index;
 
 /// How much children of the CPU lane give way where there are devices.
 const NICE: i32 = 10;
 
+/// The number of a slot that was taken, never given twice.
+pub type Ticket = u64;
+
 /// A slot that was taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slot {
+    /// Its number, which frees it.
+    pub ticket: Ticket,
     /// The lane's name, for people.
     pub name: String,
     /// The device's UUID, for a device's slot.
@@ -30,7 +34,8 @@ pub struct Lanes {
     cpu_slots: usize,
     devices: Vec<String>,
     shares: Shares,
-    taken: HashMap<Index, Taken>,
+    taken: BTreeMap<Ticket, Taken>,
+    next: Ticket,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,30 +49,30 @@ impl Lanes {
     /// Returns lanes with nothing in them: `cpu_slots` slots, and one slot for each of `devices`, which are UUIDs, on their cores.
     #[must_use]
     pub fn new(cpu_slots: usize, devices: Vec<String>, shares: Shares) -> Self {
-        Self { cpu_slots: cpu_slots.max(1), devices, shares, taken: HashMap::new() }
+        Self { cpu_slots: cpu_slots.max(1), devices, shares, taken: BTreeMap::new(), next: 0 }
     }
 
-    /// Takes a free slot of the CPU lane for the action at `index`, if there is one and `lane` is the CPU's.
+    /// Takes a free slot of the CPU lane, if there is one and `lane` is the CPU's.
     ///
     /// A measurement on the host waits until nothing else uses the CPU lane, and nothing else starts there while it runs.
-    pub fn take(&mut self, index: Index, lane: Lane) -> Option<Slot> {
+    pub fn take(&mut self, lane: Lane) -> Option<Slot> {
         let taken = match lane {
             Lane::Cpu if self.exclusive() == 0 && self.shared() < self.cpu_slots => Taken::Cpu,
             Lane::WholeCpu if self.exclusive() == 0 && self.shared() == 0 => Taken::WholeCpu,
             Lane::Cpu | Lane::WholeCpu | Lane::Device => return None,
         };
-        self.taken.insert(index, taken);
+        let ticket = self.give(taken);
         // What is measured on a device does not wait for what is made ready for it.
         let nice = (!self.devices.is_empty()).then_some(NICE);
-        Some(Slot { name: "cpu".to_owned(), device: None, cores: self.shares.cpu.clone(), nice })
+        Some(Slot { ticket, name: "cpu".to_owned(), device: None, cores: self.shares.cpu.clone(), nice })
     }
 
-    /// Takes the slot of a device, which must be free, for the action at `index`.
-    pub fn take_device(&mut self, index: Index, number: usize) -> Slot {
+    /// Takes the slot of a device, which must be free.
+    pub fn take_device(&mut self, number: usize) -> Slot {
         debug_assert!(!self.holds(&Taken::Device(number)), "a device has one slot");
-        self.taken.insert(index, Taken::Device(number));
+        let ticket = self.give(Taken::Device(number));
         let cores = self.shares.devices.get(number).cloned();
-        Slot { name: name(number), device: Some(self.devices[number].clone()), cores, nice: None }
+        Slot { ticket, name: name(number), device: Some(self.devices[number].clone()), cores, nice: None }
     }
 
     /// Returns the numbers of the devices that are free.
@@ -82,15 +87,15 @@ impl Lanes {
         self.devices.iter().position(|device| device == uuid)
     }
 
-    /// Frees the slot of the action at `index`.
-    pub fn free(&mut self, index: Index) {
-        self.taken.remove(&index);
+    /// Frees a slot.
+    pub fn free(&mut self, ticket: Ticket) {
+        self.taken.remove(&ticket);
     }
 
-    /// Returns whether no slot is taken.
-    #[must_use]
-    pub fn is_idle(&self) -> bool {
-        self.taken.is_empty()
+    fn give(&mut self, taken: Taken) -> Ticket {
+        self.next += 1;
+        self.taken.insert(self.next, taken);
+        self.next
     }
 
     fn shared(&self) -> usize {

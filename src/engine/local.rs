@@ -10,6 +10,7 @@ use serde_json::json;
 use super::{EngineError, Run, Stop, evidence};
 use crate::action::{Phase, Target};
 use crate::assets;
+use crate::digest::Digest;
 use crate::engine::perform::Performed;
 use crate::graph::Index;
 use crate::manifest::canonical_json;
@@ -24,7 +25,7 @@ use crate::spec::Op;
 /// The artifact of a log and of the summary.
 pub const PAGE: &str = "page";
 
-impl Run<'_> {
+impl Run<'_, '_> {
     /// Performs the action at `index` if it needs no child; None where it does.
     pub(super) fn performed_here(&mut self, index: Index) -> Result<Option<Performed>, Stop> {
         let target = self.session.graph.action(index).target().clone();
@@ -175,10 +176,19 @@ impl Run<'_> {
         Ok((Duration::from_millis(wall), Duration::from_millis(device)))
     }
 
+    /// Returns the text of a template. A page is kept under the template's digest, so one that has changed since makes none.
     fn template(&self, path: &str) -> Result<String, Stop> {
         let bytes = assets::read(&self.session.root, path);
         let wrong = |message: &str| EngineError::NoTemplate { path: path.to_owned(), message: message.to_owned() };
         let bytes = bytes.ok_or_else(|| wrong("no such file"))?;
+        let inventory = &self.session.inventory;
+        let known = match path {
+            assets::SUMMARY_TEMPLATE => Some(&inventory.summary_template),
+            path => inventory.templates.get(path),
+        };
+        if known.is_some_and(|known| *known != Digest::of(&bytes)) {
+            return Err(Stop::Outdated(path.to_owned()));
+        }
         String::from_utf8(bytes).map_err(|_| wrong("not UTF-8").into())
     }
 

@@ -15,7 +15,7 @@ use crate::action::{Phase, Target};
 use crate::cores;
 use crate::fs;
 use crate::manifest::canonical_json;
-use crate::pool::{NoCall, Pool};
+use crate::pool::{Cancel, NoCall, Pool};
 use crate::record::Outcome;
 use crate::spans::{ChildSpan, DeviceSpan, Doing, Span, Times};
 
@@ -111,13 +111,13 @@ impl Performed {
     }
 }
 
-/// Performs `job`, and once more where the machine failed it.
+/// Performs `job`, and once more where the machine failed it. Once `cancel` is set nothing more is called.
 #[must_use]
-pub fn perform(job: &Job, pool: &Pool) -> Performed {
+pub fn perform(job: &Job, pool: &Pool, cancel: &Cancel) -> Performed {
     let start = Instant::now();
-    let calls = Calls { pool, times: RefCell::default() };
+    let calls = Calls { pool, cancel, times: RefCell::default() };
     let mut performed = attempt(job, &calls);
-    if performed.is_lost() {
+    if performed.is_lost() && !cancel.is_set() {
         let again = attempt(job, &calls);
         performed = if again.is_lost() { performed } else { again };
     }
@@ -129,6 +129,7 @@ pub fn perform(job: &Job, pool: &Pool) -> Performed {
 /// The calls of one action: how they are made, and when they were.
 struct Calls<'a> {
     pool: &'a Pool,
+    cancel: &'a Cancel,
     times: RefCell<Times>,
 }
 
@@ -136,7 +137,7 @@ impl Calls<'_> {
     fn call(&self, kind: ServerKind, request: Request, reserve: Option<(&Reserve, usize)>) -> Result<Finished, NoCall> {
         let function = request.function.trim_start_matches("t2t_harness.").to_owned();
         let begin = cores::monotonic();
-        let finished = self.pool.call(kind, request, reserve)?;
+        let finished = self.pool.call(kind, request, reserve, self.cancel)?;
         let span = Span { begin, end: cores::monotonic() };
         let mut times = self.times.borrow_mut();
         if let End::Reply(reply) = &finished.end {
@@ -164,7 +165,7 @@ pub fn sweep(job: &Job, pool: &Pool) -> Performed {
         return lost;
     }
     let step = Step { job, name: "main", function: "sweep:sweep", more: Map::new(), read: Vec::new(), trusted: false };
-    match step.run(&Calls { pool, times: RefCell::default() }) {
+    match step.run(&Calls { pool, cancel: &Cancel::default(), times: RefCell::default() }) {
         Ok(finished) => conclude(&step.folder(), finished),
         Err(error) => Performed::lost(error.to_string()),
     }

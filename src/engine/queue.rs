@@ -13,7 +13,7 @@ use crate::graph::Index;
 use crate::graph::expand::profile;
 use crate::schedule::Settled;
 
-impl Run<'_> {
+impl Run<'_, '_> {
     /// Takes a slot for a queued action, if there is one that a free slot may take.
     pub(super) fn next_queued(&mut self) -> Result<Option<(Index, Slot)>, Stop> {
         let left = if self.binding.matters() { self.left()? } else { BTreeMap::new() };
@@ -40,13 +40,13 @@ impl Run<'_> {
             let ((late, seconds), (other_late, other_seconds)) = (key(one), key(other));
             late.cmp(&other_late).then(other_seconds.total_cmp(&seconds))
         });
-        let lanes = &mut self.lanes;
+        let lanes = &mut self.underway.lanes;
         let graph = &self.session.graph;
-        order.into_iter().find_map(|index| Some((index, lanes.take(index, graph.action(index).lane)?)))
+        order.into_iter().find_map(|index| Some((index, lanes.take(graph.action(index).lane)?)))
     }
 
     fn next_on_device(&mut self, left: &BTreeMap<String, f64>) -> Result<Option<(Index, Slot)>, Stop> {
-        let free = self.lanes.free_devices();
+        let free = self.underway.lanes.free_devices();
         let mut waiting = self.queued(|lane| lane == Lane::Device);
         if free.is_empty() || waiting.is_empty() {
             return Ok(None);
@@ -71,7 +71,7 @@ impl Run<'_> {
                 self.binding.bind(queued[place].op, device);
             }
             let index = waiting[place];
-            return Ok(Some((index, self.lanes.take_device(index, device))));
+            return Ok(Some((index, self.underway.lanes.take_device(device))));
         }
         Ok(None)
     }
@@ -100,7 +100,8 @@ impl Run<'_> {
             }
             let Some(blob) = record.outputs.get(other.phase.name()) else { continue };
             let document = self.document(blob.digest)?;
-            if let Some(device) = document["device"]["uuid"].as_str().and_then(|uuid| self.lanes.device(uuid)) {
+            if let Some(device) = document["device"]["uuid"].as_str().and_then(|uuid| self.underway.lanes.device(uuid))
+            {
                 self.binding.bind(&target.op, device);
             }
         }

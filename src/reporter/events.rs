@@ -74,6 +74,9 @@ impl<W: Write> Events<W> {
             Event::ActionLost { target, lane, reason } => {
                 ("action-finished", finished(target, "lost", None, json!({"lane": lane, "why": [reason]})))
             }
+            Event::ActionCancelled { target, lane, reason } => {
+                ("action-finished", finished(target, "cancelled", None, json!({"lane": lane, "why": [reason]})))
+            }
             Event::Failure { target, text, fault } => ("failure", failure(target, text, fault)),
             Event::Note { text } => ("note", json!({"text": text})),
             Event::Warning { text } => ("warning", json!({"text": text})),

@@ -137,7 +137,9 @@ impl Reporter for Fancy {
         match event {
             Event::BuildStarted { actions, lanes } => self.plan(*actions, lanes),
             Event::ActionStarted { target, lane, .. } => self.begin(lane, target),
-            Event::ActionFinished { target, lane, .. } | Event::ActionLost { target, lane: Some(lane), .. } => {
+            Event::ActionFinished { target, lane, .. }
+            | Event::ActionCancelled { target, lane, .. }
+            | Event::ActionLost { target, lane: Some(lane), .. } => {
                 self.end(lane, target);
             }
             Event::Finished { .. } => self.clear(),

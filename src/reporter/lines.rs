@@ -61,6 +61,10 @@ impl Lines {
                 let end = self.painted(Style::new().red().bold(), "lost");
                 format!("{} … {end}: {}", named(target), printable(reason))
             }
+            Event::ActionCancelled { target, reason, .. } => {
+                let end = self.painted(Style::new().yellow(), "cancelled");
+                format!("{} … {end}: {}", named(target), printable(reason))
+            }
             Event::Failure { text, .. } => self.failure(text),
             Event::Note { text } => self.labeled(Style::new().cyan(), "note", text),
             Event::Warning { text } => self.labeled(Style::new().yellow().bold(), "warning", text),

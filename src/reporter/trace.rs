@@ -72,6 +72,9 @@ impl Trace {
             Event::ActionLost { target, reason, .. } => {
                 self.close(target, format!("lost: {reason}"), Span { begin: now, end: now }, Times::default());
             }
+            Event::ActionCancelled { target, reason, .. } => {
+                self.close(target, format!("cancelled: {reason}"), Span { begin: now, end: now }, Times::default());
+            }
             Event::ActionFresh { target, .. } => self.settle(target, "fresh", now),
             Event::ActionRestored { target, .. } => self.settle(target, "restored", now),
             Event::ActionSkipped { target, because } => self.settle(target, &format!("skipped, after {because}"), now),

@@ -23,6 +23,9 @@ const HELD: &str = "was ";
 const LOOKS: usize = 100;
 const LOOK: Duration = Duration::from_millis(10);
 
+/// How often a lock is tried that somebody else holds, by who may give up.
+const TRY: Duration = Duration::from_millis(20);
+
 /// The lock, held until it is dropped.
 #[derive(Debug)]
 pub struct Lock {
@@ -32,9 +35,7 @@ pub struct Lock {
 impl Lock {
     /// Takes the lock under `cache` for `command`. Where another process holds it, `waiting` is told who, once, and the call waits.
     pub fn take(cache: &Path, command: &str, waiting: impl FnOnce(&str)) -> io::Result<Self> {
-        fs::make_folder(cache)?;
-        let path = cache.join("lock");
-        let (mut file, can_be_signed) = open(&path)?;
+        let (mut file, can_be_signed) = open(cache)?;
         if let Some(holder) = taken_or_held(&mut file)? {
             waiting(&holder);
             file.lock()?;
@@ -47,6 +48,39 @@ impl Lock {
         }
         Ok(Self { file })
     }
+
+    /// Takes the lock as [`Self::take`] does, unless `stopped` says that nobody wants it any more: then None. It is asked many times a second.
+    pub fn take_unless(
+        cache: &Path,
+        command: &str,
+        waiting: impl FnOnce(&str),
+        mut stopped: impl FnMut() -> bool,
+    ) -> io::Result<Option<Self>> {
+        let (mut file, can_be_signed) = open(cache)?;
+        if let Some(holder) = taken_or_held(&mut file)? {
+            waiting(&holder);
+            loop {
+                match file.try_lock() {
+                    Ok(()) => break,
+                    Err(TryLockError::WouldBlock) if stopped() => return Ok(None),
+                    Err(TryLockError::WouldBlock) => wait(),
+                    Err(TryLockError::Error(error)) => return Err(error),
+                }
+            }
+        }
+        if !name_on(&mut file).is_empty() {
+            leftovers::sweep(cache);
+        }
+        if can_be_signed {
+            sign(&mut file, command)?;
+        }
+        Ok(Some(Self { file }))
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the system tells nobody when a lock is free, but who sleeps for it")]
+fn wait() {
+    thread::sleep(TRY);
 }
 
 impl Drop for Lock {
@@ -59,8 +93,10 @@ impl Drop for Lock {
 /// Opens the file, and says whether it can be signed. One that may only be read, as a restored one of another user, locks as well, and keeps the name of an earlier
 /// holder.
 #[expect(clippy::disallowed_methods, reason = "the lock is the open file")]
-fn open(path: &Path) -> io::Result<(File, bool)> {
-    match OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path) {
+fn open(cache: &Path) -> io::Result<(File, bool)> {
+    fs::make_folder(cache)?;
+    let path = cache.join("lock");
+    match OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
             File::open(path).map(|file| (file, false)).map_err(|_| error)
         }

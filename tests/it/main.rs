@@ -54,6 +54,9 @@ mod outputs;
 mod unchanged;
 mod remote_servers;
 mod remote;
+mod watching;
+mod watch;
+mod editors;
 
 mod workspace;
 mod bad_kernels;

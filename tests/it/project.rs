@@ -102,6 +102,13 @@ impl Project {
         fs::write(file, text).unwrap();
     }
 
+    /// Writes a file beside its place and renames it over: nobody sees it half-written.
+    pub fn replace(&self, path: &str, text: impl AsRef<[u8]>) {
+        let (file, beside) = (self.path(path), self.path(&format!("{path}~")));
+        fs::write(&beside, text).unwrap();
+        fs::rename(beside, file).unwrap();
+    }
+
     pub fn read(&self, path: &str) -> String {
         fs::read_to_string(self.path(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
     }

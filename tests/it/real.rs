@@ -14,6 +14,7 @@ use t2t::cores::Shares;
 use t2t::engine::perform::perform;
 use t2t::engine::request::{Given, Requests};
 use t2t::interrupt::Interrupt;
+use t2t::pool::Cancel;
 use t2t::session::{DeviceChoice, Options, Probing, Session};
 use t2t::store::cas::Cas;
 use t2t::toolchain::{Found, Python};
@@ -140,6 +141,7 @@ fn nothing_is_compiled_again(workspace: &Workspace) {
         harness: None,
         driver: None,
         probing: Probing::Allowed,
+        pool: None,
     };
     let session = Session::open(workspace.root(), &options, &Interrupt::default()).unwrap();
     let requests = Requests {
@@ -154,7 +156,7 @@ fn nothing_is_compiled_again(workspace: &Workspace) {
     let given = Given { warm: vec![Cas::open(&session.cache).path(archive)], processes: 1, ..Given::default() };
     let index = session.graph.find(&Target::of_variant("add", "v4_optimized", Phase::Compile)).unwrap();
     let job = requests.job(session.graph.action(index), &given, workspace.path("cache/scratch/again"));
-    let performed = perform(&job, &session.pool);
+    let performed = perform(&job, &session.pool, &Cancel::default());
     let second: Value = serde_json::from_slice(&performed.documents["triton_cache"]).unwrap();
     assert_eq!(second["misses"], json!([]));
     assert!(second["hits"].as_u64().unwrap() > 0);

@@ -55,6 +55,7 @@ class Server:
     def __init__(self, peer: socket.socket) -> None:
         self.peer = peer
         self.lock = threading.Lock()
+        self.open: set[int] = set()
 
     def serve(self) -> None:
         """Answer the hello, then every request on a thread of its own."""
@@ -65,7 +66,10 @@ class Server:
             message = self.receive()
             if message == "shutdown":
                 os._exit(0)
+            if "cancel" in message:
+                self.finish(message["cancel"]["id"], "cancelled", [])
             if "run" in message:
+                self.open.add(message["run"]["id"])
                 threading.Thread(target=self.run, args=[message["run"]], daemon=True).start()
 
     def run(self, request: Mapping[str, Any]) -> None:
@@ -76,10 +80,18 @@ class Server:
             end = call.end()
         except Exception as error:
             end = {"raised": {"kind": type(error).__name__, "message": str(error), "traceback": str(error)}}
+        self.finish(request["id"], end, call.opened)
+
+    def finish(self, number: int, end: Any, opened: list[str]) -> None:
+        """Tell how a request ended, once."""
+        with self.lock:
+            if number not in self.open:
+                return
+            self.open.remove(number)
         nothing = {"head": "", "tail": "", "total": 0, "dropped": 0}
         used = {"wall_ms": 1, "cpu_ms": 1, "max_rss_kib": 1, "grown_kib": 0}
-        finished = {"id": request["id"], "end": end, "stdout": nothing, "stderr": nothing, "usage": used}
-        self.send({"finished": {**finished, "opened": call.opened, "left_behind": 0}})
+        finished = {"id": number, "end": end, "stdout": nothing, "stderr": nothing, "usage": used}
+        self.send({"finished": {**finished, "opened": opened, "left_behind": 0}})
 
     def receive(self) -> Any:
         """Return the next message, or leave where there is none."""

@@ -1,0 +1,169 @@
+"""Measures `t2t watch`: from the save of a one-line edit of a kernel to its verdict, against `pytest -x` on an equivalent test.
+
+Both run on Triton's interpreter, on the same kernel and the same sizes, in a temporary folder. An edit appends a line; the verdict is the line
+of the check, or the end of pytest. The first rounds of each are left out: they warm caches. Figures of one run are comparable with each other only.
+
+    python benches/watch.py [--t2t PATH] [--runs N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import queue
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+OPS = """\
+version: 1
+ops:
+  softmax:
+    torch: softmax
+    inputs: {input: [M, N]}
+    kwargs: {dim: -1}
+    variants: [v1_baseline]
+    check: {seeds: 1}
+    profiles: {cpu: {bench: {sizes: {small: [16, 16]}}}}
+"""
+
+TEST = """\
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+sys.path.insert(0, str(Path(__file__).parent))
+from kernels.softmax.v1_baseline import triton_softmax
+
+CASES = {
+    "small": lambda: torch.randn(16, 16),
+    "empty": lambda: torch.randn(0, 16),
+    "one": lambda: torch.randn(1, 1),
+    "row": lambda: torch.randn(3, 17),
+    "strided": lambda: torch.randn(16, 16).t(),
+    "large": lambda: torch.randn(4, 8) * 1e4,
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_softmax(name, monkeypatch):
+    monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda self: True))
+    torch.manual_seed(0)
+    x = CASES[name]()
+    assert torch.allclose(triton_softmax(x, dim=-1), torch.softmax(x, dim=-1), atol=1e-5, rtol=1e-5)
+"""
+
+WARM = 2
+PATIENCE = 120
+
+
+class Watch:
+    """A `t2t watch` that runs, and its lines as they come."""
+
+    def __init__(self, t2t: str, folder: Path, environment: dict[str, str]) -> None:
+        self.process = subprocess.Popen(
+            [t2t, "watch", "--device", "cpu", "softmax/v1_baseline:check"],
+            cwd=folder, env=environment, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        self.lines: queue.Queue[tuple[float, str]] = queue.Queue()
+        threading.Thread(target=self.read, daemon=True).start()
+
+    def read(self) -> None:
+        """Stamps each line."""
+        assert self.process.stdout
+        for line in self.process.stdout:
+            self.lines.put((time.perf_counter(), line))
+
+    def until(self, text: str) -> float:
+        """Returns when a line with `text` came."""
+        while True:
+            when, line = self.lines.get(timeout=PATIENCE)
+            if text in line:
+                return when
+
+    def stop(self) -> None:
+        """Ends it."""
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(timeout=PATIENCE)
+
+
+def main() -> None:
+    """Runs the measurements and prints them."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--t2t", default=str(ROOT / ".venv/bin/t2t"), help="the release binary")
+    parser.add_argument(
+        "--python", default=os.environ.get("T2T_PYTHON", sys.executable), help="has torch, triton and pytest"
+    )
+    parser.add_argument("--runs", type=int, default=30, help="edits that are measured")
+    arguments = parser.parse_args()
+    environment = {**os.environ, "T2T_PYTHON": arguments.python}
+    with tempfile.TemporaryDirectory() as folder:
+        kernel = workspace(Path(folder))
+        ours = watch(arguments, Path(folder), kernel, environment)
+        theirs = pytest(arguments, Path(folder), kernel)
+    print(f"save to verdict, t2t watch: {words(ours)}")
+    print(f"save to verdict, pytest -x: {words(theirs)}")
+    print(f"ratio of medians: {statistics.median(ours) / statistics.median(theirs):.3f}")
+
+
+def words(seconds: list[float]) -> str:
+    """Returns the figures of one way."""
+    low, high = min(seconds) * 1000, max(seconds) * 1000
+    return f"median {statistics.median(seconds) * 1000:.0f} ms of {len(seconds)}, {low:.0f} to {high:.0f} ms"
+
+
+def workspace(folder: Path) -> Path:
+    """Makes the workspace with its test, and returns the kernel."""
+    (folder / "kernels/softmax").mkdir(parents=True)
+    (folder / "ops.yaml").write_text(OPS)
+    (folder / "test_softmax.py").write_text(TEST)
+    kernel = folder / "kernels/softmax/v1_baseline.py"
+    shutil.copy2(ROOT / "kernels/softmax/v1_baseline.py", kernel)
+    return kernel
+
+
+def watch(arguments: argparse.Namespace, folder: Path, kernel: Path, environment: dict[str, str]) -> list[float]:
+    """Returns how long each edit took until its verdict was told, in seconds."""
+    watching = Watch(arguments.t2t, folder, environment)
+    watching.until("fresh ")
+    text, taken = kernel.read_text(), []
+    for number in range(WARM + arguments.runs):
+        # Servers and editors rest between saves.
+        time.sleep(0.3)
+        start = time.perf_counter()
+        kernel.write_text(f"{text}\nEDIT = {number}\n")
+        taken.append(watching.until("check softmax/v1_baseline … passed") - start)
+        watching.until("fresh ")
+    watching.stop()
+    kernel.write_text(text)
+    return taken[WARM:]
+
+
+def pytest(arguments: argparse.Namespace, folder: Path, kernel: Path) -> list[float]:
+    """Returns how long pytest takes after each edit, in seconds."""
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": str(folder)}
+    text, taken = kernel.read_text(), []
+    for number in range(WARM + min(arguments.runs, 10)):
+        start = time.perf_counter()
+        kernel.write_text(f"{text}\nEDIT = {-1 - number}\n")
+        subprocess.run(
+            [arguments.python, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "test_softmax.py"],
+            cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+        taken.append(time.perf_counter() - start)
+    kernel.write_text(text)
+    return taken[WARM:]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,447 @@
+//! `t2t watch`: builds after each settled batch of changes what it made stale, on servers that stay warm.
+//!
+//! A round is one look at the workspace and the build that follows. A change leaves the round that runs; what is underway goes on into the next one, which cancels
+//! what is obsolete. What is stale is never decided here.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the command line owns the environment, and what signals stop is shared with their thread"
+)]
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::env;
+use std::path::PathBuf;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use console::Term;
+use t2t_protocol::ServerKind;
+
+use super::error::CliError;
+use super::{BuildArguments, Common, WatchArguments, build, context, remote};
+use crate::action::{DeviceClass, Target};
+use crate::engine::{self, Begins, Ended, Report, Settings, Steering, Turn, Underway, Waker};
+use crate::event::{Event, Tally};
+use crate::git;
+use crate::graph::Wanted;
+use crate::graph::pick::{Force, named, pick};
+use crate::interrupt::{Interrupt, Then};
+use crate::pool::Pool;
+use crate::reporter::{Bars, Screen, Verbosity, View, view};
+use crate::schedule::Settled;
+use crate::session::{Options, Probing, Session};
+use crate::store::lock::Lock;
+use crate::watch::{How, NoWatch, Places, Watch};
+
+mod inbox;
+mod keys;
+
+use self::inbox::{Again, Due, Inbox, Input};
+use self::keys::Keys;
+
+/// The folders that t2t itself writes.
+const OWN: [&str; 2] = ["cache", "logs"];
+
+/// How often the board is drawn while something runs, and signals are looked for.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// How long a file that is being written is waited for, where nothing says that it is.
+const WRITTEN: Duration = Duration::from_millis(100);
+
+/// Runs the command.
+pub fn watch(common: &Common, arguments: WatchArguments) -> Result<u8, CliError> {
+    if common.as_device.is_some() {
+        return Err(CliError::misuse("nothing runs on a device that is not here", "leave out `--as-device`"));
+    }
+    let root = context::workspace()?;
+    let interrupt = Interrupt::default();
+    let (sender, inputs) = channel();
+    let waker: Arc<OnceLock<Waker>> = Arc::default();
+    let send = {
+        let waker = Arc::clone(&waker);
+        move |input: Input| {
+            let _ = sender.send(input);
+            if let Some(waker) = waker.get() {
+                waker.wake();
+            }
+        }
+    };
+    let shared: Shared = Shared::default();
+    stop_on_signal(&interrupt, &shared, send.clone())?;
+    let how = arguments.poll.map_or(How::Told, How::Looked);
+    let places = Places::new(&root, &OWN, git::index_lock(&root));
+    let tell = send.clone();
+    let watch = Watch::start(places, how, move |batch| {
+        tell(batch.map_or(Input::Look, Input::Batch));
+    });
+    let watch = watch.map_err(unwatchable)?;
+    let screen = Screen::of(&Term::stdout(), &|name| env::var_os(name));
+    let verbosity = if common.quiet { Verbosity::Quiet } else { Verbosity::Normal };
+    if screen.bars == Bars::Yes {
+        shared.lock().keys = Keys::open(move |key| send(Input::Key(key)));
+    }
+    let WatchArguments { targets, jobs, .. } = arguments;
+    let mut watching = Watching {
+        common,
+        arguments: BuildArguments { targets, jobs, ..BuildArguments::default() },
+        root,
+        interrupt,
+        shared,
+        waker,
+        watch,
+        inbox: RefCell::new(Inbox::new(inputs, Due::at_first())),
+        view: RefCell::new(view(verbosity, screen)),
+        lock: None,
+        picked: None,
+        underway: None,
+        settings: None,
+        remote: remote::Shared::default(),
+        code: None,
+        last: BTreeSet::new(),
+        failed: BTreeSet::new(),
+    };
+    let ended = watching.until_left();
+    watching.leave();
+    ended
+}
+
+/// What the thread that takes signals stops.
+#[derive(Debug, Default, Clone)]
+struct Shared(Arc<Mutex<Stoppable>>);
+
+#[derive(Debug, Default)]
+struct Stoppable {
+    pool: Option<Arc<Pool>>,
+    keys: Option<Keys>,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Stoppable> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Has a signal kill what runs and end the watch. Before there are servers nothing runs, and it ends the process.
+fn stop_on_signal(
+    interrupt: &Interrupt,
+    shared: &Shared,
+    send: impl Fn(Input) + Send + 'static,
+) -> Result<(), CliError> {
+    let shared = shared.clone();
+    let stop = move || {
+        let (pool, keys) = {
+            let mut stoppable = shared.lock();
+            (stoppable.pool.clone(), stoppable.keys.take())
+        };
+        drop(keys);
+        let Some(pool) = pool else { return Then::EndHere };
+        pool.stop();
+        send(Input::Look);
+        Then::EndsItself
+    };
+    Ok(interrupt.on_signal(stop).context("cannot take signals")?)
+}
+
+fn unwatchable(error: NoWatch) -> CliError {
+    CliError::Machine { message: error.to_string(), hint: Some(error.hint) }
+}
+
+/// A workspace that is watched.
+struct Watching<'a> {
+    common: &'a Common,
+    arguments: BuildArguments,
+    root: PathBuf,
+    interrupt: Interrupt,
+    shared: Shared,
+    waker: Arc<OnceLock<Waker>>,
+    watch: Watch,
+    inbox: RefCell<Inbox>,
+    view: RefCell<Box<dyn View>>,
+    /// Held while anything is built.
+    lock: Option<Lock>,
+    /// The last workspace that could be read, and what of it is wanted.
+    picked: Option<(Session, Wanted)>,
+    underway: Option<Underway>,
+    /// How the last round was run.
+    settings: Option<Settings>,
+    /// The remote cache that all rounds share.
+    remote: remote::Shared,
+    /// What the last state comes to.
+    code: Option<u8>,
+    /// What ran last.
+    last: BTreeSet<Target>,
+    /// What is rejected or lost.
+    failed: BTreeSet<Target>,
+}
+
+impl Watching<'_> {
+    /// Builds round by round until the user leaves, and returns the exit code.
+    fn until_left(&mut self) -> Result<u8, CliError> {
+        loop {
+            let due = std::mem::take(&mut self.inbox.borrow_mut().due);
+            if due.is_any {
+                self.round(&due)?;
+            } else {
+                self.rest();
+            }
+            if self.interrupt.is_set() {
+                return Ok(130);
+            }
+            if self.inbox.borrow().is_quit {
+                return Ok(self.code.unwrap_or(130));
+            }
+        }
+    }
+
+    /// Waits for something to do.
+    fn rest(&mut self) {
+        let mut view = self.view.borrow_mut();
+        view.draw();
+        self.inbox.borrow_mut().wait(LOOK, view.as_mut());
+    }
+
+    /// Stops what is left.
+    fn leave(&mut self) {
+        if let Some(underway) = self.underway.as_mut().filter(|underway| !underway.is_idle()) {
+            underway.stop();
+        }
+        if let Some(settings) = &self.settings {
+            engine::part(settings, &self.interrupt, &mut |event| self.view.borrow_mut().report(&event));
+        }
+        self.view.borrow_mut().close();
+        self.shared.lock().keys = None;
+    }
+
+    /// Looks at the workspace as it is now, and builds it.
+    fn round(&mut self, due: &Due) -> Result<(), CliError> {
+        let since = due.batch.since.unwrap_or_else(Instant::now);
+        if let Some(underway) = &mut self.underway {
+            underway.touch(&due.touched(&self.root));
+        }
+        self.tell_change(due);
+        if !self.take_lock()? {
+            return Ok(());
+        }
+        match self.open() {
+            Ok((session, wanted)) => self.build(session, wanted, due, since),
+            Err(error) if self.picked.is_none() && !is_mended_by_an_edit(&error) => return Err(error),
+            Err(CliError::Interrupted) => return Ok(()),
+            Err(error) => self.make_do(&error),
+        }
+        if self.underway.as_ref().is_none_or(Underway::is_idle) && !self.inbox.borrow().due.is_any {
+            self.lock = None;
+        }
+        Ok(())
+    }
+
+    fn tell_change(&self, due: &Due) {
+        let files: Vec<String> = due.files(&self.root).iter().map(ToString::to_string).collect();
+        let mut view = self.view.borrow_mut();
+        if !files.is_empty() {
+            view.change(&files);
+        }
+        if let Some(trouble) = &due.batch.trouble {
+            view.report(&Event::Warning { text: format!("changes of some folders are not seen: {trouble}") });
+        }
+    }
+
+    /// Takes the workspace's lock where it is not held. Returns false where the user left meanwhile.
+    fn take_lock(&mut self) -> Result<bool, CliError> {
+        if self.lock.is_some() {
+            return Ok(true);
+        }
+        let command = env::args().collect::<Vec<_>>().join(" ");
+        let waiting = |holder: &str| {
+            let what = "the workspace's lock, cache/lock".to_owned();
+            self.view.borrow_mut().report(&Event::Waiting { what, holder: holder.to_owned() });
+        };
+        let stopped = || {
+            self.inbox.borrow_mut().take(self.view.borrow_mut().as_mut());
+            self.interrupt.is_set() || self.inbox.borrow().is_quit
+        };
+        let lock = Lock::take_unless(&self.root.join("cache"), &command, waiting, stopped);
+        self.lock = lock.context("cannot lock the store `cache/`")?;
+        Ok(self.lock.is_some())
+    }
+
+    /// Returns the workspace as it is now, on the servers that run if they are still the right ones.
+    fn open(&mut self) -> Result<(Session, Wanted), CliError> {
+        let kept = self.picked.as_ref().map(|(session, _)| Arc::clone(&session.pool));
+        let mut session = self.open_on(kept.clone())?;
+        let is_other_ground = |old: &Session| {
+            old.toolchain != session.toolchain
+                || old.inventory.harness != session.inventory.harness
+                || old.devices != session.devices
+        };
+        let is_kept = kept.is_some_and(|kept| Arc::ptr_eq(&kept, &session.pool));
+        if is_kept && self.picked.as_ref().is_some_and(|(old, _)| is_other_ground(old)) {
+            session = self.open_on(None)?;
+        }
+        session.pool.begin_build();
+        self.shared.lock().pool = Some(Arc::clone(&session.pool));
+        let wanted = pick(&session.graph, &self.arguments.targets.selection(), Force::Stale)?;
+        Ok((session, wanted))
+    }
+
+    fn open_on(&self, pool: Option<Arc<Pool>>) -> Result<Session, CliError> {
+        let options = Options { pool, ..context::options(self.common, &self.root, Probing::Allowed) };
+        Ok(Session::open(&self.root, &options, &self.interrupt)?)
+    }
+
+    /// Shows what keeps the workspace from being built. What is underway goes on meanwhile.
+    fn make_do(&mut self, error: &CliError) {
+        self.view.borrow_mut().problem(&error.text());
+        self.code = Some(error.code());
+        let (Some((session, wanted)), Some(settings)) = (self.picked.take(), self.settings.clone()) else { return };
+        if self.underway.as_ref().is_some_and(|underway| !underway.is_idle()) {
+            // What it comes to was said above.
+            let _ = self.run(&session, &wanted, &settings, Begins::Nothing);
+        }
+        self.picked = Some((session, wanted));
+    }
+
+    fn build(&mut self, session: Session, mut wanted: Wanted, due: &Due, since: Instant) {
+        let settings = match build::settings(self.common, &self.arguments, &session, &self.remote) {
+            Ok(settings) => settings,
+            Err(error) => {
+                self.view.borrow_mut().problem(&error.text());
+                self.code = Some(error.code());
+                return;
+            }
+        };
+        self.settings = Some(settings.clone());
+        if self.picked.is_none() {
+            for event in build::introduction(self.common, &session) {
+                self.view.borrow_mut().report(&event);
+            }
+        }
+        self.force(&session, &mut wanted, due.again);
+        self.view.borrow_mut().report(&build::started(&session, &wanted, &settings));
+        let built = self.run(&session, &wanted, &settings, Begins::Anything);
+        if let Err(error) = session.sources.save() {
+            let text = format!("cannot keep what is known of the sources: {error}");
+            self.view.borrow_mut().report(&Event::Warning { text });
+        }
+        match built {
+            Ok(report) => self.finish(&session, &report, since),
+            Err(error) => {
+                let error = CliError::from(error);
+                self.view.borrow_mut().problem(&error.text());
+                self.code = Some(error.code());
+            }
+        }
+        self.picked = Some((session, wanted));
+    }
+
+    /// Builds on top of what is underway, until all is settled or something changes.
+    fn run(
+        &mut self,
+        session: &Session,
+        wanted: &Wanted,
+        settings: &Settings,
+        begins: Begins,
+    ) -> Result<Report, engine::EngineError> {
+        let mut underway = self.underway.take().unwrap_or_else(|| engine::underway(session, settings));
+        let _ = self.waker.set(underway.waker());
+        let (inbox, view) = (&self.inbox, &self.view);
+        let (last, is_first) = (&mut self.last, RefCell::new(true));
+        let mut emit = |event: Event| {
+            if let Event::ActionStarted { target, .. } = &event {
+                if is_first.replace(false) {
+                    last.clear();
+                }
+                last.insert(target.clone());
+            }
+            view.borrow_mut().report(&event);
+        };
+        let mut ask = || {
+            let mut view = view.borrow_mut();
+            view.draw();
+            let mut inbox = inbox.borrow_mut();
+            inbox.take(view.as_mut());
+            match (inbox.due.is_any || inbox.is_quit, self.watch.is_unsettled()) {
+                (true, _) => Turn::Leave,
+                (false, true) => Turn::Hold,
+                (false, false) => Turn::GoOn,
+            }
+        };
+        let mut steering = Steering::By { ask: &mut ask, begins };
+        let built =
+            engine::build_on(session, wanted, settings, &self.interrupt, &mut underway, &mut steering, &mut emit);
+        self.underway = Some(underway);
+        built
+    }
+
+    /// Has what was asked for run although a result of it stands.
+    fn force(&self, session: &Session, wanted: &mut Wanted, again: Option<Again>) {
+        let targets = match again {
+            None => return,
+            Some(Again::Failed) => &self.failed,
+            Some(Again::Last) => &self.last,
+        };
+        let all = again == Some(Again::Last) && targets.is_empty();
+        let named = named(&session.graph, &self.arguments.targets.selection()).unwrap_or_default();
+        for index in session.graph.indices().filter(|index| wanted.wanted[index.number()]) {
+            let is_meant = targets.contains(session.graph.action(index).target()) || (all && named.contains(&index));
+            wanted.forced[index.number()] = is_meant;
+        }
+    }
+
+    /// Takes what a round came to.
+    fn finish(&mut self, session: &Session, report: &Report, since: Instant) {
+        match &report.ended {
+            Ended::Left => return,
+            Ended::Outdated(_) => {
+                // Whoever writes the file may not have done yet.
+                let mut inbox = self.inbox.borrow_mut();
+                inbox.wait(WRITTEN, self.view.borrow_mut().as_mut());
+                inbox.due.is_any = true;
+                return;
+            }
+            Ended::Settled => {}
+        }
+        if report.interrupted {
+            return;
+        }
+        let mut tally = Tally::default();
+        build::count(report, &mut tally);
+        let settled =
+            session.graph.indices().filter_map(|index| Some((index, report.settled[index.number()].as_ref()?)));
+        let is_bad = |settled: &Settled| build::is_rejected(settled) || matches!(settled, Settled::Lost(_));
+        let bad = settled.filter(|(_, settled)| is_bad(settled));
+        self.failed = bad.map(|(index, _)| session.graph.action(index).target().clone()).collect();
+        let code = if report.faults.is_empty() { build::exit_code(report) } else { 2 };
+        self.code = Some(code);
+        let mut view = self.view.borrow_mut();
+        view.report(&Event::Finished { tally, wall: since.elapsed(), exit_code: code });
+        let faults: Vec<String> = report.faults.iter().map(|fault| CliError::of_fault(fault).text()).collect();
+        if !faults.is_empty() {
+            view.problem(&faults.join("\n"));
+        }
+        drop(view);
+        warm(session);
+    }
+}
+
+/// Has the servers run that an edit of a kernel needs, so that it does not wait for them.
+fn warm(session: &Session) {
+    let pool = Arc::clone(&session.pool);
+    if session.toolchain.is_none() {
+        return;
+    }
+    let interpreter = (session.inventory.device.class == DeviceClass::Interpreter).then_some(ServerKind::Interpreter);
+    std::thread::spawn(move || {
+        for kind in interpreter.into_iter().chain([ServerKind::Compiled]) {
+            // A server that does not start is told of by the action that needs it.
+            let _ = pool.hello(kind);
+        }
+    });
+}
+
+/// Whether somebody who edits the workspace may mend it: then it is worth watching from the start.
+fn is_mended_by_an_edit(error: &CliError) -> bool {
+    matches!(error, CliError::Spec(_))
+}

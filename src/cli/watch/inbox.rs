@@ -1,0 +1,117 @@
+//! The inbox: what happened outside of the build, and what is to be done about it next.
+//!
+//! It does not know how anything is built.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use crate::engine::Touched;
+use crate::path::RepoPath;
+use crate::reporter::View;
+use crate::watch::Batch;
+
+/// What happened.
+#[derive(Debug)]
+pub enum Input {
+    /// A batch of changes.
+    Batch(Batch),
+    /// A key.
+    Key(char),
+    /// Somebody is to look: a signal came, or changes came to nothing.
+    Look,
+}
+
+/// What runs although a result of it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Again {
+    /// What ran last.
+    Last,
+    /// What failed.
+    Failed,
+}
+
+/// What is to be done next.
+#[derive(Debug, Default)]
+pub struct Due {
+    /// Whether there is anything to do.
+    pub is_any: bool,
+    /// What changed.
+    pub batch: Batch,
+    /// What is asked for.
+    pub again: Option<Again>,
+}
+
+impl Due {
+    /// Returns a first look.
+    pub fn at_first() -> Self {
+        Self { is_any: true, ..Self::default() }
+    }
+
+    /// Returns the changed files of the workspace at `root`.
+    pub fn files(&self, root: &Path) -> BTreeSet<RepoPath> {
+        self.batch.paths.iter().filter_map(|path| RepoPath::below(root, path).ok()).collect()
+    }
+
+    /// Returns what was touched meanwhile in the workspace at `root`.
+    pub fn touched(&self, root: &Path) -> Touched {
+        if self.batch.is_partial { Touched::Anything } else { Touched::Files(self.files(root)) }
+    }
+}
+
+/// What came, and what is due for it.
+pub struct Inbox {
+    inputs: Receiver<Input>,
+    /// What is due.
+    pub due: Due,
+    /// Whether the user asked to leave.
+    pub is_quit: bool,
+}
+
+impl Inbox {
+    /// Returns the inbox of `inputs`.
+    pub fn new(inputs: Receiver<Input>, due: Due) -> Self {
+        Self { inputs, due, is_quit: false }
+    }
+
+    /// Takes all that has come.
+    pub fn take(&mut self, view: &mut dyn View) {
+        while let Ok(input) = self.inputs.try_recv() {
+            self.take_one(input, view);
+        }
+    }
+
+    /// Waits until something comes, or for a time.
+    pub fn wait(&mut self, patience: Duration, view: &mut dyn View) {
+        match self.inputs.recv_timeout(patience) {
+            Ok(input) => self.take_one(input, view),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => self.is_quit = true,
+        }
+        self.take(view);
+    }
+
+    fn take_one(&mut self, input: Input, view: &mut dyn View) {
+        match input {
+            Input::Batch(batch) => {
+                let due = &mut self.due;
+                due.is_any = true;
+                due.batch.since = due.batch.since.or(batch.since);
+                due.batch.paths.extend(batch.paths);
+                due.batch.is_partial |= batch.is_partial;
+                due.batch.trouble = batch.trouble.or(due.batch.trouble.take());
+            }
+            Input::Key('q' | 'Q') => self.is_quit = true,
+            Input::Key('e' | 'E') => view.explain(),
+            Input::Key('r' | 'R') => self.ask(Again::Last),
+            Input::Key('f' | 'F') => self.ask(Again::Failed),
+            Input::Key(_) | Input::Look => {}
+        }
+    }
+
+    fn ask(&mut self, again: Again) {
+        self.due.is_any = true;
+        self.due.again = Some(again);
+    }
+}

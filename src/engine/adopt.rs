@@ -1,0 +1,165 @@
+//! Adopting: what becomes of actions that are underway when a build begins, because an earlier one was left.
+//!
+//! Those whose key is still the one to have go on, and their results are kept. The others are cancelled, and exactly those. It does not know what changed:
+//! it compares manifests.
+
+use super::order::measures;
+use super::underway::{Running, Touched};
+use super::{Pending, Run, Stop};
+use crate::engine::lanes::Ticket;
+use crate::engine::perform::Performed;
+use crate::event::Event;
+use crate::explain;
+use crate::graph::Index;
+use crate::manifest::Manifest;
+use crate::path::RepoPath;
+use crate::record::Outcome;
+
+/// Facts that other actions make: they are known when those have settled.
+const UPSTREAM: &str = "from.";
+
+impl Run<'_, '_> {
+    /// Cancels what is underway and cannot be wanted: what is not in the graph, or not asked for, or has other facts of its own.
+    pub(super) fn withdraw(&mut self) {
+        let running: Vec<(Ticket, Option<String>)> =
+            self.underway.live().map(|(ticket, running)| (ticket, self.objection(running))).collect();
+        for (ticket, objection) in running {
+            self.underway.place(ticket, None);
+            match objection {
+                Some(reason) => self.cancel(ticket, reason),
+                None => self.bind(ticket),
+            }
+        }
+    }
+
+    fn objection(&self, running: &Running) -> Option<String> {
+        let identity = &running.action.identity;
+        let found = self.session.graph.find(&identity.target);
+        let same = found.filter(|index| self.session.graph.action(*index).identity == *identity);
+        let Some(index) = same.filter(|index| self.wanted[index.number()]) else {
+            return Some("it is not part of the build any more".to_owned());
+        };
+        let mut facts = self.session.graph.action(index).facts.clone();
+        let upstream = running.manifest.facts.iter().filter(|(name, _)| name.starts_with(UPSTREAM));
+        facts.extend(upstream.map(|(name, fact)| (name.clone(), fact.clone())));
+        differs(&running.manifest, &Manifest { facts })
+    }
+
+    /// An op whose measurement is underway is measured on that device.
+    fn bind(&mut self, ticket: Ticket) {
+        let Some(running) = self.underway.get(ticket) else { return };
+        let target = running.action.target().clone();
+        let device = running.device.as_deref().and_then(|uuid| self.underway.lanes.device(uuid));
+        if let Some(device) = device.filter(|_| measures(target.phase)) {
+            self.binding.bind(&target.op, device);
+        }
+    }
+
+    /// Takes over the run of the action at `index` that is underway, if its key is that of `manifest`. One with another key is cancelled.
+    pub(super) fn adopt(&mut self, index: Index, manifest: &Manifest) -> bool {
+        let Some(ticket) = self.underway.find(&self.session.graph.action(index).identity) else { return false };
+        let running = self.underway.get(ticket).expect("it was found");
+        if let Some(reason) = differs(&running.manifest, manifest) {
+            self.cancel(ticket, reason);
+            return false;
+        }
+        let Running { why, lane, since, .. } = running;
+        let pending = Pending { manifest: manifest.clone(), why: why.clone(), lane: lane.clone(), since: *since };
+        self.pending.insert(index, pending);
+        self.underway.place(ticket, Some(index));
+        true
+    }
+
+    /// Cancels the run of the action at `index` that is underway, if there is one: it settled without.
+    pub(super) fn disown(&mut self, index: Index) {
+        if let Some(ticket) = self.underway.find(&self.session.graph.action(index).identity) {
+            self.cancel(ticket, "its result is known, or not wanted any more".to_owned());
+        }
+    }
+
+    fn cancel(&mut self, ticket: Ticket, reason: String) {
+        self.underway.cancel(ticket);
+        if let Some(running) = self.underway.get(ticket) {
+            let target = running.action.target().clone();
+            (self.emit)(Event::ActionCancelled { target, lane: running.lane.clone(), reason });
+        }
+    }
+
+    /// Takes what came of an action that ran in children.
+    pub(super) fn land(&mut self, ticket: Ticket, performed: &Performed) -> Result<(), Stop> {
+        let Some(running) = self.underway.land(ticket) else { return Ok(()) };
+        if running.cancel.is_set() {
+            // That was told when it was cancelled.
+            return Ok(());
+        }
+        if let Some(index) = running.index {
+            self.count_use(index, performed);
+        }
+        match (self.changed_meanwhile(&running, performed), running.index) {
+            (Some(path), Some(index)) if !self.steering.is_by() => {
+                self.keep(index, &Performed::lost(format!("`{path}` changed while it ran")))
+            }
+            (Some(path), _) => {
+                let (target, lane) = (running.action.target().clone(), running.lane);
+                let reason = format!("`{path}` changed while it ran");
+                (self.emit)(Event::ActionCancelled { target, lane, reason });
+                Err(Stop::Outdated(path))
+            }
+            (None, Some(index)) => self.keep(index, performed),
+            (None, None) => self.keep_undecided(&running, performed),
+        }
+    }
+
+    /// Keeps the result of an action whose dependencies have not settled in this build: it stands if they end as they did.
+    fn keep_undecided(&mut self, running: &Running, performed: &Performed) -> Result<(), Stop> {
+        match &performed.outcome {
+            Some(outcome @ (Outcome::Passed | Outcome::Rejected { .. })) => {
+                let record = self.keep_record(&running.action, &running.manifest, outcome, performed)?;
+                self.tell_kept(&running.action, running.lane.clone(), &record, performed)
+            }
+            // It is decided again.
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns a file that the children of an action may have seen in another state than the one its result would be kept under.
+    fn changed_meanwhile(&self, running: &Running, performed: &Performed) -> Option<String> {
+        if !matches!(performed.outcome, Some(Outcome::Passed | Outcome::Rejected { .. })) {
+            return None;
+        }
+        let action = &running.action;
+        let own = action.sources.iter().find(|(path, source)| {
+            let now = self.session.sources.at_this_moment(path);
+            now.is_none_or(|now| now.meaning != source.meaning || (performed.cites && now.bytes != source.bytes))
+        });
+        let is_touched = |path: &RepoPath| match &running.touched {
+            Touched::Files(files) => files.contains(path),
+            Touched::Anything => true,
+        };
+        let discovered = self.discovered(action, performed);
+        let other = || discovered.keys().find(|path| !action.sources.contains_key(*path) && is_touched(path));
+        own.map(|(path, _)| path).or_else(other).map(ToString::to_string)
+    }
+}
+
+/// Returns the first way in which two manifests differ, in words; None where they are the same.
+fn differs(old: &Manifest, new: &Manifest) -> Option<String> {
+    explain::differences(old, new).first().map(ToString::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::Fact;
+
+    #[test]
+    fn manifests_differ_by_their_first_fact_that_does() {
+        let manifest = |code: &str| {
+            let facts = [("kind", "check"), ("source.kernels/a.py", code)];
+            Manifest { facts: facts.map(|(name, text)| (name.to_owned(), Fact::Text(text.to_owned()))).into() }
+        };
+        assert_eq!(differs(&manifest("one"), &manifest("one")), None);
+        let reason = differs(&manifest("one"), &manifest("two")).unwrap();
+        assert!(reason.starts_with("code of `kernels/a.py` changed"), "{reason}");
+    }
+}

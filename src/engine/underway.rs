@@ -1,0 +1,282 @@
+//! What is underway: the actions that run in children, each on a thread of its own. They may outlive the build that started them.
+//!
+//! It does not know which of them are still wanted.
+#![expect(clippy::disallowed_methods, reason = "the threads of actions are run here")]
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::lanes::{Lanes, Slot, Ticket};
+use crate::action::{Action, Identity};
+use crate::cores::Shares;
+use crate::device::{DeviceLock, Holder};
+use crate::engine::perform::{Job, Performed, perform};
+use crate::figures;
+use crate::fs;
+use crate::graph::Index;
+use crate::interrupt::Interrupt;
+use crate::manifest::Manifest;
+use crate::path::RepoPath;
+use crate::pool::{Cancel, Pool};
+use crate::record::Record;
+use crate::store::remote::Blobs;
+use crate::store::remote::entry::Entry;
+
+/// What the thread of an action tells the loop.
+pub(super) enum Word {
+    /// It waits for a device that somebody else holds.
+    Waiting { what: String, holder: String },
+    /// It is done.
+    Done(Ticket, Box<Performed>),
+    /// The remote cache answered for an action of this round.
+    Answered(u64, Index, Option<Entry>),
+    /// The blobs of a result of this round came, or cannot be had.
+    Fetched(u64, Index, Box<Record>, Option<Blobs>),
+    /// Somebody has something for the loop to look at.
+    Wake,
+}
+
+/// Which files changed while actions were underway.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Touched {
+    /// These.
+    Files(BTreeSet<RepoPath>),
+    /// Any may have.
+    Anything,
+}
+
+/// An action that runs.
+pub(super) struct Running {
+    /// As it was when it was started.
+    pub action: Action,
+    pub manifest: Manifest,
+    pub why: Vec<String>,
+    /// The name of its lane.
+    pub lane: String,
+    pub device: Option<String>,
+    pub since: Instant,
+    /// Where it is in the present graph, once it is decided there that its result is the one to have.
+    pub index: Option<Index>,
+    pub cancel: Cancel,
+    pub touched: Touched,
+    pool: Arc<Pool>,
+    thread: JoinHandle<()>,
+}
+
+/// The actions that run, and the slots that they have.
+pub struct Underway {
+    pub(super) lanes: Lanes,
+    running: BTreeMap<Ticket, Running>,
+    words: (Sender<Word>, Receiver<Word>),
+    held: VecDeque<Word>,
+    round: u64,
+}
+
+impl fmt::Debug for Underway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let targets = self.running.values().map(|running| running.action.target().to_string());
+        f.debug_list().entries(targets).finish()
+    }
+}
+
+/// Has the loop of a build look at once, from any thread.
+#[derive(Clone)]
+pub struct Waker(Sender<Word>);
+
+impl Waker {
+    /// Has it look.
+    pub fn wake(&self) {
+        // Where nothing is underway any more nobody is to be woken.
+        let _ = self.0.send(Word::Wake);
+    }
+}
+
+/// What starting an action takes, beside the action.
+pub(super) struct Start<'a> {
+    pub job: Job,
+    pub slot: Slot,
+    pub manifest: Manifest,
+    pub why: Vec<String>,
+    pub index: Index,
+    pub pool: &'a Arc<Pool>,
+    pub locks: &'a Path,
+    pub interrupt: &'a Interrupt,
+}
+
+impl Underway {
+    /// Returns lanes with nothing in them: `jobs` slots of the CPU, and one for each of `devices`, which are UUIDs.
+    #[must_use]
+    pub fn new(jobs: usize, devices: Vec<String>, shares: Shares) -> Self {
+        Self {
+            lanes: Lanes::new(jobs, devices, shares),
+            running: BTreeMap::new(),
+            words: channel(),
+            held: VecDeque::new(),
+            round: 0,
+        }
+    }
+
+    /// Returns whether nothing runs.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.running.is_empty()
+    }
+
+    /// Returns what wakes the loop.
+    #[must_use]
+    pub fn waker(&self) -> Waker {
+        Waker(self.words.0.clone())
+    }
+
+    /// Begins a build over what is underway, and returns its number.
+    pub(super) fn begin(&mut self) -> u64 {
+        self.round += 1;
+        self.round
+    }
+
+    /// Returns where threads tell the loop something.
+    pub(super) fn words(&self) -> Sender<Word> {
+        self.words.0.clone()
+    }
+
+    /// Says that files changed while all that is underway ran.
+    pub fn touch(&mut self, touched: &Touched) {
+        for running in self.running.values_mut() {
+            match (&mut running.touched, touched) {
+                (Touched::Files(known), Touched::Files(more)) => known.extend(more.iter().cloned()),
+                (known, _) => *known = Touched::Anything,
+            }
+        }
+    }
+
+    /// Kills all that is underway, its servers too, and waits until it is gone.
+    pub fn stop(&mut self) {
+        for (ticket, running) in std::mem::take(&mut self.running) {
+            running.pool.stop();
+            // A thread that panicked has said so.
+            let _ = running.thread.join();
+            self.lanes.free(ticket);
+        }
+        while self.words.1.try_recv().is_ok() {}
+        self.held.clear();
+    }
+
+    /// Starts `action`.
+    pub(super) fn start(&mut self, action: &Action, start: Start<'_>) {
+        let Start { job, slot, manifest, why, index, pool, locks, interrupt } = start;
+        let (ticket, cancel) = (slot.ticket, Cancel::default());
+        let thread = {
+            let (words, locks, interrupt) = (self.words.0.clone(), locks.to_owned(), interrupt.clone());
+            let (pool, cancel) = (Arc::clone(pool), cancel.clone());
+            std::thread::spawn(move || {
+                let stopped = || interrupt.is_set() || cancel.is_set();
+                let performed = locked(&job, &locks, &words, stopped, || perform(&job, &pool, &cancel));
+                let _ = words.send(Word::Done(ticket, Box::new(performed)));
+            })
+        };
+        let running = Running {
+            action: action.clone(),
+            manifest,
+            why,
+            lane: slot.name,
+            device: slot.device,
+            since: Instant::now(),
+            index: Some(index),
+            cancel,
+            touched: Touched::Files(BTreeSet::new()),
+            pool: Arc::clone(pool),
+            thread,
+        };
+        self.running.insert(ticket, running);
+    }
+
+    /// Returns what is told next, within a time.
+    pub(super) fn next(&mut self, patience: Duration) -> Option<Word> {
+        if let Some(word) = self.held.pop_front() {
+            return Some(word);
+        }
+        match self.words.1.recv_timeout(patience) {
+            Ok(word) => Some(word),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => unreachable!("a sender is held here"),
+        }
+    }
+
+    /// Waits for a time, or for a wake. What is told meanwhile comes first afterwards.
+    pub(super) fn hold(&mut self, patience: Duration) {
+        if let Ok(word) = self.words.1.recv_timeout(patience)
+            && !matches!(word, Word::Wake)
+        {
+            self.held.push_back(word);
+        }
+    }
+
+    /// Takes an action that is done from what is underway, and frees its slot.
+    pub(super) fn land(&mut self, ticket: Ticket) -> Option<Running> {
+        self.lanes.free(ticket);
+        self.running.remove(&ticket)
+    }
+
+    /// Returns the actions that run and were not cancelled.
+    pub(super) fn live(&self) -> impl Iterator<Item = (Ticket, &Running)> {
+        self.running.iter().filter(|(_, running)| !running.cancel.is_set()).map(|(ticket, running)| (*ticket, running))
+    }
+
+    /// Returns the number under which `identity` runs, if it does.
+    pub(super) fn find(&self, identity: &Identity) -> Option<Ticket> {
+        self.live().find(|(_, running)| running.action.identity == *identity).map(|(ticket, _)| ticket)
+    }
+
+    pub(super) fn get(&self, ticket: Ticket) -> Option<&Running> {
+        self.running.get(&ticket)
+    }
+
+    /// Says where an action that runs is in the present graph.
+    pub(super) fn place(&mut self, ticket: Ticket, index: Option<Index>) {
+        if let Some(running) = self.running.get_mut(&ticket) {
+            running.index = index;
+        }
+    }
+
+    /// Kills an action. Its slot is free once its child is gone.
+    pub(super) fn cancel(&mut self, ticket: Ticket) {
+        if let Some(running) = self.running.get(&ticket) {
+            running.pool.cancel(&running.cancel);
+        }
+    }
+}
+
+/// Runs `work` under the lock of the job's device, where it has one. Whoever waits says for whom.
+fn locked(
+    job: &Job,
+    locks: &Path,
+    words: &Sender<Word>,
+    stopped: impl Fn() -> bool,
+    work: impl FnOnce() -> Performed,
+) -> Performed {
+    let Some(uuid) = &job.device else { return work() };
+    let who = || Holder {
+        pid: std::process::id(),
+        target: job.target.to_string(),
+        workspace: job.root.to_string_lossy().into_owned(),
+        since: figures::moment(fs::now()),
+    };
+    let waiting = |holder: &str| {
+        let _ = words.send(Word::Waiting { what: format!("device {uuid}"), holder: holder.to_owned() });
+    };
+    match DeviceLock::take(locks, uuid, who, waiting, stopped) {
+        Ok(Some(_lock)) => work(),
+        Ok(None) => Performed::lost("interrupted"),
+        Err(error) => Performed::lost(format!("cannot lock device {uuid}: {error}")),
+    }
+}
+
+/// Returns the folder in which the children of an action work, among those of this process.
+pub(super) fn folder(scratch: &Path, ticket: Ticket) -> PathBuf {
+    scratch.join(ticket.to_string())
+}

@@ -1,0 +1,440 @@
+//! The board: how a watched workspace stands, drawn over itself on a terminal: a line an op, what runs, what failed and why.
+//!
+//! It knows of the workspace what events say, and nothing of keys but their names.
+#![expect(clippy::disallowed_methods, reason = "how long something runs is shown")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use console::{Style, measure_text_width, truncate_str};
+
+use crate::action::{Phase, Target};
+use crate::event::Event;
+use crate::figures;
+use crate::record::Outcome;
+use crate::reporter::lines::{Lines, named};
+use crate::reporter::{Reporter, Screen, View, said};
+
+/// What the keys do.
+const KEYS: &str = "r rerun · f failed only · e explain · q quit";
+
+/// How many notices stay.
+const NOTICES: usize = 3;
+
+/// How often the times of what runs are drawn anew.
+const TICK: Duration = Duration::from_secs(1);
+
+/// How a place, an op or a variant, stands by its phases.
+type Standing = BTreeMap<Phase, Stand>;
+
+/// How an action stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Stand {
+    Passed,
+    Rejected(String),
+    Skipped,
+    Lost,
+}
+
+/// Draws the board.
+#[expect(clippy::struct_excessive_bools, reason = "each is a state of its own")]
+pub struct Board<W> {
+    out: W,
+    lines: Lines,
+    screen: Box<dyn Fn() -> Screen>,
+    height: Box<dyn Fn() -> usize>,
+    /// Op → variant, or nothing for the op itself → how it stands. The ops in the order in which they were met.
+    ops: Vec<(String, BTreeMap<Option<String>, Standing>)>,
+    /// What was told of in this round, and so is still there.
+    met: BTreeSet<Target>,
+    failures: Vec<(Target, String)>,
+    running: Vec<(Target, Instant)>,
+    /// Why the actions of the last round that ran any ran.
+    whys: Vec<(Target, Vec<String>)>,
+    is_new_round: bool,
+    is_building: bool,
+    is_explaining: bool,
+    notices: Vec<String>,
+    problem: Option<String>,
+    last: Option<String>,
+    drawn: usize,
+    drawn_at: Option<Instant>,
+    is_changed: bool,
+}
+
+impl<W: Write> Board<W> {
+    /// Returns the board on `out`, a terminal that `screen` and `height` describe at each time.
+    pub(super) fn new(
+        out: W,
+        lines: Lines,
+        screen: impl Fn() -> Screen + 'static,
+        height: impl Fn() -> usize + 'static,
+    ) -> Self {
+        Self {
+            out,
+            lines,
+            screen: Box::new(screen),
+            height: Box::new(height),
+            ops: Vec::new(),
+            met: BTreeSet::new(),
+            failures: Vec::new(),
+            running: Vec::new(),
+            whys: Vec::new(),
+            is_new_round: false,
+            is_building: true,
+            is_explaining: false,
+            notices: Vec::new(),
+            problem: None,
+            last: None,
+            drawn: 0,
+            drawn_at: None,
+            is_changed: true,
+        }
+    }
+
+    fn begin(&mut self) {
+        self.met.clear();
+        self.problem = None;
+        self.is_new_round = true;
+        self.is_building = true;
+    }
+
+    fn start(&mut self, target: &Target, why: &[String]) {
+        if std::mem::take(&mut self.is_new_round) {
+            self.whys.clear();
+            self.notices.clear();
+        }
+        self.whys.push((target.clone(), why.to_vec()));
+        self.running.push((target.clone(), Instant::now()));
+    }
+
+    fn settle(&mut self, target: &Target, stand: Stand) {
+        self.running.retain(|(running, _)| running != target);
+        self.met.insert(target.clone());
+        self.failures.retain(|(failed, _)| failed != target);
+        if target.op.is_empty() {
+            return;
+        }
+        let place = self.ops.iter().position(|(op, _)| *op == target.op).unwrap_or_else(|| {
+            self.ops.push((target.op.clone(), BTreeMap::new()));
+            self.ops.len() - 1
+        });
+        self.ops[place].1.entry(target.variant.clone()).or_default().insert(target.phase, stand);
+    }
+
+    /// Drops what a whole round did not meet: it is not there any more.
+    fn finish(&mut self) {
+        let met = &self.met;
+        self.failures.retain(|(target, _)| met.contains(target));
+        for (op, variants) in &mut self.ops {
+            for (variant, standing) in &mut *variants {
+                standing.retain(|phase, _| {
+                    met.contains(&Target { op: op.clone(), variant: variant.clone(), phase: *phase })
+                });
+            }
+            variants.retain(|_, standing| !standing.is_empty());
+        }
+        self.ops.retain(|(_, variants)| !variants.is_empty());
+    }
+
+    fn notice(&mut self, line: String) {
+        self.notices.push(line);
+        let surplus = self.notices.len().saturating_sub(NOTICES);
+        self.notices.drain(..surplus);
+    }
+
+    fn painted(&self, style: Style, text: &str) -> String {
+        self.lines.painted(style, text)
+    }
+
+    /// Returns the lines of the board, whatever their number and width.
+    fn rows(&self) -> Vec<String> {
+        let widest = self.ops.iter().map(|(op, _)| measure_text_width(op)).max().unwrap_or(0);
+        let mut rows: Vec<String> =
+            self.ops.iter().map(|(op, variants)| format!("{op:widest$}  {}", self.stands(op, variants))).collect();
+        let dim = || Style::new().dim();
+        let mut part = |lines: Vec<String>| {
+            if !lines.is_empty() {
+                rows.push(String::new());
+                rows.extend(lines);
+            }
+        };
+        part(self.failures.iter().flat_map(|(_, text)| text.lines().map(str::to_owned)).collect());
+        part(self.problem.iter().flat_map(|text| text.lines().map(str::to_owned)).collect());
+        if self.is_explaining {
+            part(self.explained());
+        }
+        part(self.notices.clone());
+        let running = self.running.iter().map(|(target, since)| {
+            let seconds = since.elapsed().as_secs();
+            let time =
+                if seconds == 0 { String::new() } else { format!(" {}", figures::time(Duration::from_secs(seconds))) };
+            named(target) + &time
+        });
+        let running: Vec<String> = running.collect();
+        let state = match (running.is_empty(), &self.last) {
+            (false, _) => format!("{} {}", self.painted(Style::new().cyan(), "running"), running.join(" · ")),
+            (true, _) if self.is_building => "building".to_owned(),
+            (true, last) => last.clone().unwrap_or_else(|| "waiting for a change".to_owned()),
+        };
+        part(vec![state, self.painted(dim(), KEYS)]);
+        rows
+    }
+
+    fn stands(&self, op: &str, variants: &BTreeMap<Option<String>, Standing>) -> String {
+        let words = variants.iter().filter_map(|(variant, standing)| {
+            let runs = |(target, _): &&(Target, Instant)| target.op == *op && target.variant == *variant;
+            let mark = if self.running.iter().any(|running| runs(&running)) {
+                self.painted(Style::new().cyan(), "…")
+            } else {
+                self.mark(standing)
+            };
+            match variant {
+                Some(variant) => Some(format!("{mark} {variant}")),
+                // Of the op's own phases only what is wrong is shown.
+                None => standing.values().any(|stand| *stand != Stand::Passed).then(|| mark.clone()),
+            }
+        });
+        words.collect::<Vec<_>>().join("  ")
+    }
+
+    fn mark(&self, standing: &Standing) -> String {
+        let red = || Style::new().red().bold();
+        let rejected = standing.values().find_map(|stand| match stand {
+            Stand::Rejected(class) => Some(class),
+            _ => None,
+        });
+        if let Some(class) = rejected {
+            return self.painted(red(), &format!("✖ {class}"));
+        }
+        if standing.values().any(|stand| *stand == Stand::Lost) {
+            return self.painted(red(), "✖ lost");
+        }
+        if standing.values().any(|stand| *stand == Stand::Skipped) {
+            return self.painted(Style::new().yellow(), "⏭");
+        }
+        self.painted(Style::new().green(), "✔")
+    }
+
+    fn explained(&self) -> Vec<String> {
+        if self.whys.is_empty() {
+            return vec!["nothing has run yet".to_owned()];
+        }
+        self.whys.iter().map(|(target, why)| format!("{}: {}", named(target), why.join("; "))).collect()
+    }
+
+    /// Returns the rows as they fit: too many lose their middle, too wide ones their end.
+    fn fitting(&self) -> Vec<String> {
+        let (width, height) = ((self.screen)().width.unwrap_or(80), (self.height)().max(4));
+        let rows = self.rows();
+        let mut shown: Vec<String> = Vec::new();
+        if rows.len() < height {
+            shown.extend(rows);
+        } else {
+            // The end says what is going on.
+            let tail = rows.len() - height.div_ceil(2) + 1;
+            let head = height - (rows.len() - tail) - 2;
+            shown.extend_from_slice(&rows[..head]);
+            shown.push(format!("[{} lines more]", tail - head));
+            shown.extend_from_slice(&rows[tail..]);
+        }
+        shown.iter().map(|row| truncate_str(row, width.saturating_sub(1), "…").into_owned()).collect()
+    }
+}
+
+impl<W: Write> Reporter for Board<W> {
+    fn report(&mut self, event: &Event) {
+        self.is_changed = true;
+        match event {
+            Event::BuildStarted { .. } => self.begin(),
+            Event::ActionStarted { target, why, .. } => self.start(target, why),
+            Event::ActionFinished { target, outcome, .. }
+            | Event::ActionFresh { target, outcome, .. }
+            | Event::ActionRestored { target, outcome, .. } => self.settle(target, stand(outcome)),
+            Event::ActionSkipped { target, .. } => self.settle(target, Stand::Skipped),
+            Event::ActionLost { target, reason, .. } => {
+                self.settle(target, Stand::Lost);
+                self.failures.push((target.clone(), format!("{} … lost: {reason}", named(target))));
+            }
+            Event::ActionCancelled { target, .. } => self.running.retain(|(running, _)| running != target),
+            Event::Failure { target, .. } => {
+                let text = self.lines.of(event).unwrap_or_default();
+                self.failures.retain(|(failed, _)| failed != target);
+                self.failures.push((target.clone(), text));
+            }
+            Event::Finished { .. } => {
+                self.is_building = false;
+                self.finish();
+                self.last = self.lines.of(event);
+            }
+            Event::Warning { .. } | Event::Note { .. } | Event::Waiting { .. } | Event::RemoteUsed { .. } => {
+                if let Some(line) = self.lines.of(event) {
+                    self.notice(line);
+                }
+            }
+            Event::ActionMissing { .. } | Event::DeviceUsed { .. } => {}
+        }
+        // A build that looks at thousands of actions draws none of them by itself.
+        if !matches!(event, Event::ActionFresh { .. } | Event::ActionRestored { .. }) {
+            self.draw();
+        }
+    }
+}
+
+impl<W: Write> View for Board<W> {
+    fn change(&mut self, files: &[String]) {
+        self.is_changed = true;
+        self.notices.clear();
+        self.notice(self.painted(Style::new().dim(), &format!("changed: {}", said(files))));
+    }
+
+    fn problem(&mut self, text: &str) {
+        self.is_changed = true;
+        self.problem = Some(text.to_owned());
+        self.is_building = false;
+        self.draw();
+    }
+
+    fn explain(&mut self) {
+        self.is_changed = true;
+        self.is_explaining = !self.is_explaining;
+        self.draw();
+    }
+
+    fn draw(&mut self) {
+        let is_due = !self.running.is_empty() && self.drawn_at.is_none_or(|at| at.elapsed() >= TICK);
+        if !self.is_changed && !is_due {
+            return;
+        }
+        let rows = self.fitting();
+        let up = if self.drawn == 0 { String::new() } else { format!("\x1b[{}A", self.drawn) };
+        let text: String = rows.iter().flat_map(|row| [row.as_str(), "\x1b[K\n"]).collect();
+        let _ = self.out.write_all(format!("{up}\r{text}\x1b[J").as_bytes()).and_then(|()| self.out.flush());
+        (self.drawn, self.drawn_at, self.is_changed) = (rows.len(), Some(Instant::now()), false);
+    }
+
+    fn close(&mut self) {
+        self.is_changed = true;
+        self.running.clear();
+        self.draw();
+    }
+}
+
+fn stand(outcome: &Outcome) -> Stand {
+    match outcome {
+        Outcome::Passed => Stand::Passed,
+        Outcome::Rejected { class } => Stand::Rejected(class.clone()),
+        Outcome::Lost { .. } => Stand::Lost,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use indicatif::{InMemoryTerm, TermLike};
+
+    use super::*;
+    use crate::digest::Digest;
+    use crate::event::{Fault, Tally};
+    use crate::reporter::{Bars, Paint, Verbosity};
+    use crate::spans::Times;
+
+    /// A terminal that a board can write to.
+    #[derive(Clone)]
+    struct Terminal(Rc<RefCell<InMemoryTerm>>);
+
+    impl Write for Terminal {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            // As a terminal's driver does.
+            self.0.borrow().write_str(&std::str::from_utf8(bytes).unwrap().replace('\n', "\r\n"))?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn board(height: usize) -> (Board<Terminal>, Terminal) {
+        let terminal = Terminal(Rc::new(RefCell::new(InMemoryTerm::new(40, 60))));
+        let lines = Lines { verbosity: Verbosity::Normal, paint: Paint::Plain };
+        let screen = Screen { paint: Paint::Plain, width: Some(60), bars: Bars::Yes };
+        (Board::new(terminal.clone(), lines, move || screen, move || height), terminal)
+    }
+
+    fn check(variant: &str) -> Target {
+        Target::of_variant("softmax", variant, Phase::Check)
+    }
+
+    fn started(variant: &str) -> Event {
+        let why = vec!["code of `kernels/softmax/v1.py` changed".to_owned()];
+        Event::ActionStarted { target: check(variant), lane: "cpu".to_owned(), why }
+    }
+
+    fn finished(variant: &str, outcome: Outcome) -> Event {
+        Event::ActionFinished {
+            target: check(variant),
+            lane: "cpu".to_owned(),
+            outcome,
+            wall: Duration::from_millis(5),
+            times: Times::default(),
+            key: Digest::of(b""),
+        }
+    }
+
+    fn over() -> Event {
+        let tally = Tally { ran: 1, ..Tally::default() };
+        Event::Finished { tally, wall: Duration::from_millis(120), exit_code: 1 }
+    }
+
+    fn shown(terminal: &Terminal) -> String {
+        terminal.0.borrow().contents()
+    }
+
+    #[test]
+    fn it_shows_how_variants_stand_what_failed_and_what_runs() {
+        let (mut board, terminal) = board(30);
+        let begun = || Event::BuildStarted { actions: 2, lanes: BTreeMap::new() };
+        board.report(&begun());
+        board.report(&started("v1"));
+        board.report(&finished("v1", Outcome::Rejected { class: "mismatch".to_owned() }));
+        let text = "error: kernels/softmax/v1.py:3: off by one\nhint: look".to_owned();
+        board.report(&Event::Failure { target: check("v1"), text, fault: Fault::default() });
+        board.report(&started("v2"));
+        assert_eq!(
+            shown(&terminal),
+            format!(
+                "softmax  ✖ mismatch v1\n\nerror: kernels/softmax/v1.py:3: off by one\nhint: look\n\nrunning check softmax/v2\n{KEYS}"
+            )
+        );
+        board.report(&finished("v2", Outcome::Passed));
+        board.report(&over());
+        board.change(&["kernels/softmax/v1.py".to_owned()]);
+        board.report(&begun());
+        board.report(&started("v1"));
+        board.report(&finished("v1", Outcome::Passed));
+        board.report(&over());
+        assert_eq!(
+            shown(&terminal),
+            format!("softmax  ✔ v1\n\nfresh 0, restored 0, ran 1 in 120 ms\n{KEYS}"),
+            "what is mended or gone is not shown"
+        );
+        board.explain();
+        assert!(shown(&terminal).contains("check softmax/v1: code of `kernels/softmax/v1.py` changed"));
+        board.problem("error: ops.yaml:3:1: no such thing");
+        assert!(shown(&terminal).contains("error: ops.yaml:3:1: no such thing"));
+    }
+
+    #[test]
+    fn what_does_not_fit_loses_its_middle() {
+        let (mut board, terminal) = board(8);
+        let text: Vec<String> = (0..50).map(|line| format!("line {line}")).collect();
+        board.problem(&text.join("\n"));
+        let shown = shown(&terminal);
+        assert_eq!(shown.lines().count(), 7, "{shown}");
+        assert!(shown.contains("lines more]") && shown.ends_with(KEYS), "{shown}");
+    }
+}

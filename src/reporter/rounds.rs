@@ -1,0 +1,73 @@
+//! Rounds: how builds that follow one another, each after a change, are told in lines.
+//!
+//! What stands from before is told once. It does not know who changed what.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+
+use crate::action::Target;
+use crate::event::Event;
+use crate::reporter::lines::Lines;
+use crate::reporter::{Reporter, View, said};
+
+/// Writes lines.
+#[derive(Debug)]
+pub struct Rounds<W> {
+    out: W,
+    lines: Lines,
+    /// Actions that settled without running in this round, whose failures were told before.
+    standing: BTreeSet<Target>,
+    /// Whether a whole round was told.
+    is_begun: bool,
+    problem: Option<String>,
+}
+
+impl<W: Write> Rounds<W> {
+    /// Returns the view that writes to `out`.
+    pub(super) fn new(out: W, lines: Lines) -> Self {
+        Self { out, lines, standing: BTreeSet::new(), is_begun: false, problem: None }
+    }
+
+    fn say(&mut self, text: &str) {
+        // A reader that has gone stops nothing.
+        let _ = self.out.write_all(format!("{text}\n").as_bytes()).and_then(|()| self.out.flush());
+    }
+}
+
+impl<W: Write> Reporter for Rounds<W> {
+    fn report(&mut self, event: &Event) {
+        match event {
+            Event::BuildStarted { .. } => {
+                self.standing.clear();
+                self.problem = None;
+                return;
+            }
+            Event::ActionFresh { target, .. } if self.is_begun => _ = self.standing.insert(target.clone()),
+            Event::Failure { target, .. } if self.standing.contains(target) => return,
+            Event::Finished { .. } => self.is_begun = true,
+            _ => {}
+        }
+        if let Some(line) = self.lines.of(event) {
+            self.say(&line);
+        }
+    }
+}
+
+impl<W: Write> View for Rounds<W> {
+    fn change(&mut self, files: &[String]) {
+        self.say(&format!("changed: {}", said(files)));
+    }
+
+    fn problem(&mut self, text: &str) {
+        if self.problem.as_deref() != Some(text) {
+            self.say(text);
+        }
+        self.problem = Some(text.to_owned());
+    }
+
+    fn explain(&mut self) {}
+
+    fn draw(&mut self) {}
+
+    fn close(&mut self) {}
+}

@@ -1,0 +1,169 @@
+use std::fs;
+use std::sync::mpsc::Receiver;
+
+use tempfile::TempDir;
+
+use super::*;
+
+/// Longer than anything takes that works.
+const SOON: Duration = Duration::from_mins(1);
+
+/// A folder that is watched, and what is told of it.
+struct Watched {
+    folder: TempDir,
+    watch: Watch,
+    batches: Receiver<Option<Batch>>,
+}
+
+fn watched(how: How) -> Watched {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir_all(folder.path().join("kernels")).unwrap();
+    fs::write(folder.path().join("kernels/a.py"), "one").unwrap();
+    let (sender, batches) = channel();
+    let lock = Some(folder.path().join("index.lock"));
+    let places = Places::new(folder.path(), &["cache", "index.lock"], lock);
+    let watch = Watch::start(places, how, move |batch| drop(sender.send(batch))).unwrap();
+    Watched { folder, watch, batches }
+}
+
+impl Watched {
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Returns what the next batches name, up to one that has `last`.
+    fn until(&self, last: &str) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        while !found.contains(last) {
+            let batch = self.batches.recv_timeout(SOON).unwrap().unwrap_or_default();
+            found.extend(
+                batch
+                    .paths
+                    .iter()
+                    .map(|path| path.strip_prefix(self.folder.path()).unwrap().to_str().unwrap().to_owned()),
+            );
+        }
+        found
+    }
+}
+
+#[test]
+fn each_way_of_writing_is_a_change_of_that_file() {
+    let watched = watched(How::Told);
+    let file = watched.path("kernels/a.py");
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<String>>();
+    fs::write(&file, "two").unwrap();
+    assert_eq!(watched.until("kernels/a.py"), names(&["kernels/a.py"]));
+    fs::write(watched.path("kernels/.a.py.tmp"), "three").unwrap();
+    fs::rename(watched.path("kernels/.a.py.tmp"), &file).unwrap();
+    assert_eq!(watched.until("kernels/a.py"), names(&["kernels/a.py"]));
+    fs::remove_file(&file).unwrap();
+    assert_eq!(watched.until("kernels/a.py"), names(&["kernels/a.py"]));
+    fs::write(&file, "four").unwrap();
+    assert_eq!(watched.until("kernels/a.py"), names(&["kernels/a.py"]));
+}
+
+#[test]
+fn folders_that_appear_are_watched_and_so_are_their_folders() {
+    let watched = watched(How::Told);
+    fs::create_dir_all(watched.path("kernels/new/deep")).unwrap();
+    watched.until("kernels/new");
+    fs::write(watched.path("kernels/new/deep/b.py"), "one").unwrap();
+    assert!(watched.until("kernels/new/deep/b.py").contains("kernels/new/deep/b.py"));
+    fs::remove_dir_all(watched.path("kernels/new")).unwrap();
+    watched.until("kernels/new");
+    fs::create_dir_all(watched.path("kernels/new")).unwrap();
+    watched.until("kernels/new");
+    fs::write(watched.path("kernels/new/c.py"), "one").unwrap();
+    watched.until("kernels/new/c.py");
+}
+
+#[test]
+fn what_t2t_makes_and_what_came_and_went_is_no_batch() {
+    let watched = watched(How::Told);
+    fs::create_dir_all(watched.path("cache")).unwrap();
+    fs::write(watched.path("cache/journal"), "one").unwrap();
+    fs::write(watched.path("kernels/4913"), "").unwrap();
+    fs::remove_file(watched.path("kernels/4913")).unwrap();
+    fs::write(watched.path("kernels/a.py"), "two").unwrap();
+    assert_eq!(watched.until("kernels/a.py"), BTreeSet::from(["kernels/a.py".to_owned()]));
+}
+
+#[test]
+fn a_batch_is_not_over_while_git_holds_its_index() {
+    let watched = watched(How::Told);
+    fs::write(watched.path("index.lock"), "").unwrap();
+    for number in 0..20 {
+        fs::write(watched.path(&format!("kernels/b{number}.py")), "one").unwrap();
+        // Longer than a batch takes to become quiet.
+        thread::sleep(2 * QUIET);
+    }
+    assert!(watched.watch.is_unsettled());
+    assert!(watched.batches.try_recv().is_err(), "git had not done");
+    fs::remove_file(watched.path("index.lock")).unwrap();
+    let batch = watched.batches.recv_timeout(SOON).unwrap().unwrap();
+    assert_eq!(batch.paths.len(), 20);
+}
+
+#[test]
+fn looking_finds_writes_of_one_second_and_new_folders() {
+    let watched = watched(How::Looked(Duration::from_millis(20)));
+    for text in ["two", "three", "four"] {
+        fs::write(watched.path("kernels/a.py"), text).unwrap();
+        watched.until("kernels/a.py");
+    }
+    fs::create_dir_all(watched.path("kernels/new")).unwrap();
+    watched.until("kernels/new");
+    fs::write(watched.path("kernels/new/b.py"), "one").unwrap();
+    watched.until("kernels/new/b.py");
+    fs::remove_file(watched.path("kernels/a.py")).unwrap();
+    watched.until("kernels/a.py");
+}
+
+#[test]
+fn a_full_table_is_told_with_the_setting_that_makes_room() {
+    let full = refused(&notify::Error::new(ErrorKind::MaxFilesWatch));
+    assert!(full.to_string().starts_with("cannot watch the workspace: the system's table of inotify watches is full"));
+    assert!(full.hint.contains("`sudo sysctl fs.inotify.max_user_watches=1048576`"), "{}", full.hint);
+    let none = refused(&notify::Error::io(io::Error::from_raw_os_error(24)));
+    assert!(none.to_string().contains("(fs.inotify.max_user_instances"), "{none}");
+    assert!(none.hint.contains("max_user_instances=1024") && none.hint.contains("--poll"), "{}", none.hint);
+    let other = refused(&notify::Error::generic("no such thing"));
+    assert_eq!(other.to_string(), "cannot watch the workspace: no such thing");
+}
+
+#[test]
+fn a_file_that_is_written_to_and_not_closed_may_be_half_written() {
+    use notify::event::DataChange;
+    let folder = tempfile::tempdir().unwrap();
+    let (file, link) = (folder.path().join("a.py"), folder.path().join("b.py"));
+    fs::write(&file, "one").unwrap();
+    let event = |kind, path: &Path| Raw::Event(Event::new(kind).add_path(path.to_owned()));
+    let (write, close) =
+        (EventKind::Modify(ModifyKind::Data(DataChange::Any)), EventKind::Access(AccessKind::Close(AccessMode::Write)));
+    for begin in [write, EventKind::Create(CreateKind::File)] {
+        let mut gathered = Gathered::default();
+        gathered.take(event(begin, &file));
+        assert!(gathered.is_being_written(How::Told));
+        assert!(!gathered.is_being_written(How::Looked(QUIET)), "who looks is not told of ends");
+        gathered.take(event(close, &file));
+        assert!(!gathered.is_being_written(How::Told));
+    }
+    fs::hard_link(&file, &link).unwrap();
+    let mut gathered = Gathered::default();
+    gathered.take(event(EventKind::Create(CreateKind::File), &link));
+    assert!(!gathered.is_being_written(How::Told), "a link is made by nobody who closes it");
+}
+
+#[test]
+fn a_lost_count_is_a_batch_of_anything() {
+    let mut gathered = Gathered::default();
+    gathered.take(Raw::Event(Event::new(EventKind::Other).set_flag(notify::event::Flag::Rescan)));
+    assert!(gathered.is_partial && gathered.paths_are_none());
+}
+
+impl Gathered {
+    fn paths_are_none(&self) -> bool {
+        self.created.is_empty() && self.changed.is_empty() && self.gone.is_empty()
+    }
+}

@@ -1,0 +1,162 @@
+//! A watch that runs, for tests: its lines as they come, and what the stand-in for Python ran since.
+//!
+//! Nothing here waits for time to pass: each wait is for a line, and longer than anything takes that works.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Write as _};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::project::{Project, until};
+
+/// Longer than anything takes that works.
+const SOON: Duration = Duration::from_mins(1);
+
+/// A `t2t watch` that runs in a project.
+pub struct Watching<'a> {
+    project: &'a Project,
+    child: Option<Child>,
+    lines: Receiver<String>,
+    told: String,
+    /// How many lines the interpreter had logged when counting began.
+    mark: usize,
+}
+
+impl<'a> Watching<'a> {
+    /// Starts `t2t watch` in `project` and waits until the first round is over.
+    pub fn start(project: &'a Project, arguments: &str) -> Self {
+        let mut watching = Self::begin(project, arguments);
+        watching.settles();
+        watching
+    }
+
+    /// Starts `t2t watch` in `project`.
+    pub fn begin(project: &'a Project, arguments: &str) -> Self {
+        Self::of(project, &mut project.command(&format!("watch {arguments}")))
+    }
+
+    /// Starts a command that watches `project`.
+    pub fn of(project: &'a Project, command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (sender, lines) = channel();
+        let streams: [Box<dyn std::io::Read + Send>; 2] =
+            [Box::new(child.stdout.take().unwrap()), Box::new(child.stderr.take().unwrap())];
+        for stream in streams {
+            let sender = sender.clone();
+            thread::spawn(move || {
+                for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                    let _ = sender.send(line);
+                }
+            });
+        }
+        Self { project, child: Some(child), lines, told: String::new(), mark: project.log().len() }
+    }
+
+    /// Waits for a line that has this text.
+    #[track_caller]
+    pub fn says(&mut self, text: &str) -> String {
+        loop {
+            let Ok(line) = self.lines.recv_timeout(SOON) else {
+                panic!("no line with `{text}` came; told was\n{}", self.told);
+            };
+            writeln!(self.told, "{line}").unwrap();
+            if line.contains(text) {
+                return line;
+            }
+        }
+    }
+
+    /// Waits for a line of each of these texts, in any order.
+    #[track_caller]
+    pub fn says_all(&mut self, texts: &[&str]) {
+        let mut open: Vec<&str> = texts.to_vec();
+        while !open.is_empty() {
+            let line = self.says("");
+            open.retain(|text| !line.contains(text));
+        }
+    }
+
+    /// Waits until a round is over.
+    #[track_caller]
+    pub fn settles(&mut self) -> String {
+        self.says("fresh ")
+    }
+
+    /// Counts what runs from here on.
+    pub fn count(&mut self) {
+        self.mark = self.project.log().len();
+    }
+
+    /// Waits until a child of the interpreter has begun since counting did, as in `softmax/v2_tiling:check candidate:run`.
+    pub fn begins(&self, call: &str) {
+        until(|| self.project.log()[self.mark..].iter().any(|line| line == call).then_some(()));
+    }
+
+    /// Returns what the interpreter's children did since counting began: target → how often its first child ran.
+    pub fn ran(&self) -> BTreeMap<String, usize> {
+        let first =
+            ["prepare:prepare", "compile:compile_variant", "bench:bench", "analyze:analyze", "baseline:baseline"];
+        let mut ran = BTreeMap::new();
+        for line in &self.project.log()[self.mark..] {
+            if let Some((target, function)) = line.split_once(' ')
+                && first.contains(&function)
+            {
+                *ran.entry(target.to_owned()).or_default() += 1;
+            }
+        }
+        ran
+    }
+
+    /// Fails unless since counting began exactly these ran in children, each once.
+    #[track_caller]
+    pub fn ran_once(&self, targets: &[&str]) {
+        let expected: BTreeMap<String, usize> = targets.iter().map(|target| ((*target).to_owned(), 1)).collect();
+        assert_eq!(self.ran(), expected, "told was\n{}", self.told);
+    }
+
+    /// Returns all lines so far.
+    pub fn told(&self) -> &str {
+        &self.told
+    }
+
+    /// Types keys.
+    pub fn press(&mut self, keys: &str) {
+        self.child.as_mut().unwrap().stdin.as_mut().unwrap().write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) {
+        let child = self.child.as_ref().unwrap();
+        kill(Pid::from_raw(child.id().cast_signed()), signal).unwrap();
+    }
+
+    /// Ends the watch by a signal, and returns its exit code and all lines.
+    pub fn stop(mut self, signal: Signal) -> (i32, String) {
+        self.signal(signal);
+        self.wait()
+    }
+
+    /// Waits for the watch to end, and returns its exit code and all lines.
+    pub fn wait(&mut self) -> (i32, String) {
+        while let Ok(line) = self.lines.recv_timeout(SOON) {
+            writeln!(self.told, "{line}").unwrap();
+        }
+        let status = self.child.take().unwrap().wait().unwrap();
+        (status.code().unwrap_or(-1), self.told.clone())
+    }
+}
+
+impl Drop for Watching<'_> {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
