@@ -172,7 +172,7 @@ impl Stage {
         for told in self.told("killed", "action-finished", Some("ran")) {
             assert!(known.contains(&told), "{what}: {told} was told as finished and is not kept");
         }
-        self.expect_no_process(what);
+        self.expect_no_process();
         let left = self.build();
         assert_eq!(left, self.clean[clean], "{what}\n{}", self.project.read("../next.told"));
         let again: Vec<String> = self.told("next", "action-started", None);
@@ -188,17 +188,14 @@ impl Stage {
         self.project.t2t("cache verify").exits(0).says(": 0 damages").never_says("1 unfinished");
     }
 
-    /// Waits until no process has to do with the workspace.
-    fn expect_no_process(&self, what: &str) {
+    /// Waits until no process has to do with the workspace. One that is being forked can be overlooked once, and not for long.
+    fn expect_no_process(&self) {
         let folder = self.project.path("..").canonicalize().unwrap();
-        until(|| {
-            let left = marked(&folder);
-            left.is_empty().then_some(()).or_else(|| {
-                thread::sleep(Duration::from_millis(20));
-                None
-            })
-        });
-        assert!(marked(&folder).is_empty(), "{what}");
+        let is_quiet = || {
+            thread::sleep(Duration::from_millis(20));
+            marked(&folder).is_empty()
+        };
+        until(|| (0..3).all(|_| is_quiet()).then_some(()));
     }
 }
 

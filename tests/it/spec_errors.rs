@@ -84,7 +84,7 @@ error: ops.yaml:2:1: unknown key `author` in the file
   |
 2 | author: me
   | ^
-hint: known: `version`, `targets`, `log`, `defaults`, `profiles`, `ops`
+hint: known: `version`, `targets`, `log`, `cache`, `defaults`, `profiles`, `ops`
 ";
     refused(text, expected);
 }
@@ -935,7 +935,7 @@ error: ops.yaml:1:1: the file: expected file mapping, found a list of 2
   |
 1 | - add
   | ^
-hint: its keys are `version`, `targets`, `log`, `defaults`, `profiles`, `ops`
+hint: its keys are `version`, `targets`, `log`, `cache`, `defaults`, `profiles`, `ops`
 ";
     refused(text, expected);
 }
