@@ -2,7 +2,9 @@
 //!
 //! It reads no file, clock or environment: what the tree holds now is asked of a function that the caller gives.
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::action::{Action, Identity};
@@ -16,16 +18,17 @@ pub type Tree<'a> = dyn Fn(&RepoPath, Seen) -> Seen + 'a;
 /// Earlier results: the last of each action, and all that are known by key.
 #[derive(Debug, Default, Clone)]
 pub struct History {
-    last: HashMap<Identity, Record>,
-    by_key: HashMap<Digest, Vec<Record>>,
+    last: HashMap<Identity, Arc<Record>>,
+    by_key: HashMap<Digest, Vec<Arc<Record>>>,
     /// Results whose place by key a newer one of an action took that is alike, as the baselines of two ops of one declaration. Each gets its own back, and what was made
     /// of it stands.
-    ceded: HashMap<(Digest, Identity), Vec<Record>>,
+    ceded: HashMap<(Digest, Identity), Vec<Arc<Record>>>,
 }
 
 impl History {
     /// Adds a finished action. It becomes the action's last result. A lost one is known by no key, so that it takes no other's place.
-    pub fn add(&mut self, record: Record) {
+    pub fn add(&mut self, record: impl Into<Arc<Record>>) {
+        let record = record.into();
         if !matches!(record.outcome, Outcome::Lost { .. }) {
             if !self.ceded.is_empty()
                 && let Some(own) = self.ceded.get_mut(&(record.key, record.identity.clone()))
@@ -45,7 +48,8 @@ impl History {
     }
 
     /// Adds a finished action as older than all that are known.
-    pub fn add_older(&mut self, record: Record) {
+    pub fn add_older(&mut self, record: impl Into<Arc<Record>>) {
+        let record = record.into();
         let known = self.by_key.entry(record.key).or_default();
         match known.iter().find(|other| other.discovered == record.discovered) {
             None => known.push(record.clone()),
@@ -61,7 +65,7 @@ impl History {
     pub fn learn(&mut self, record: Record) {
         let known = self.by_key.entry(record.key).or_default();
         known.retain(|other| other.discovered != record.discovered);
-        known.push(record);
+        known.push(record.into());
     }
 
     /// Drops what is known under `key`: its artifacts are lost or damaged.
@@ -73,7 +77,7 @@ impl History {
 
     /// Returns the last result of an action.
     #[must_use]
-    pub fn last(&self, identity: &Identity) -> Option<&Record> {
+    pub fn last(&self, identity: &Identity) -> Option<&Arc<Record>> {
         self.last.get(identity)
     }
 
@@ -81,7 +85,8 @@ impl History {
     #[must_use]
     pub fn starting_with(&self, digits: &str) -> Vec<&Record> {
         let digits = digits.to_ascii_lowercase();
-        let mut found: Vec<&Record> = self.by_key.values().filter_map(|known| known.first()).collect();
+        let mut found: Vec<&Record> =
+            self.by_key.values().filter_map(|known| known.first().map(AsRef::as_ref)).collect();
         found.retain(|record| record.key.to_string().starts_with(&digits));
         found.sort_by_key(|record| record.key);
         found
@@ -89,12 +94,12 @@ impl History {
 
     /// Returns the results known by `key`, newest first.
     #[must_use]
-    pub fn known(&self, key: Digest) -> &[Record] {
+    pub fn known(&self, key: Digest) -> &[Arc<Record>] {
         self.by_key.get(&key).map_or(&[], Vec::as_slice)
     }
 
     /// Returns the results known by `key`, newest first, but those of the action itself before those of actions that are alike.
-    fn known_to(&self, identity: &Identity, key: Digest) -> impl Iterator<Item = &Record> {
+    fn known_to(&self, identity: &Identity, key: Digest) -> impl Iterator<Item = &Arc<Record>> {
         let known = self.known(key);
         let own = known.iter().filter(|record| record.identity == *identity);
         let ceded = if self.ceded.is_empty() { None } else { self.ceded.get(&(key, identity.clone())) };
@@ -106,9 +111,9 @@ impl History {
 #[derive(Debug, PartialEq)]
 pub enum Decision<'a> {
     /// Its last result stands.
-    Fresh(&'a Record),
+    Fresh(&'a Arc<Record>),
     /// An earlier result stands: it comes back.
-    Restore(&'a Record),
+    Restore(&'a Arc<Record>),
     /// No result stands.
     Stale(Why),
 }
@@ -169,12 +174,12 @@ pub fn decide<'a>(action: &Action, key: Digest, history: &'a History, tree: &Tre
 }
 
 /// Returns the first of these results, all with the right key, that stands.
-pub fn standing<'a>(
+pub fn standing<'a, R: Borrow<Record>>(
     action: &Action,
-    known: impl IntoIterator<Item = &'a Record>,
+    known: impl IntoIterator<Item = &'a R>,
     tree: &Tree<'_>,
-) -> Option<&'a Record> {
-    known.into_iter().find(|record| stands(action, record, tree))
+) -> Option<&'a R> {
+    known.into_iter().find(|record| stands(action, (*record).borrow(), tree))
 }
 
 /// Returns whether nothing speaks against a result with the right key.

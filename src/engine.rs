@@ -374,7 +374,7 @@ impl<'a, 'b> Run<'a, 'b> {
     fn not_whole(&self) -> BTreeSet<Digest> {
         let standing = |index| {
             let settled = self.schedule.settled(index).and_then(Settled::record);
-            settled.or_else(|| self.history.last(&self.session.graph.action(index).identity))
+            settled.or_else(|| self.history.last(&self.session.graph.action(index).identity).map(AsRef::as_ref))
         };
         let is_whole = |record: &Record| {
             let mut needed = record.outputs.iter().filter(|(name, _)| is_published(name));

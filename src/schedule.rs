@@ -5,6 +5,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
 
 use crate::action::{Dependency, Need, Target};
 use crate::decide::{Decision, History, Tree, Why, decide};
@@ -20,11 +21,11 @@ pub const PLANNED: &str = "to be made";
 #[derive(Debug, Clone, PartialEq)]
 pub enum Settled {
     /// Its last result stands.
-    Fresh(Record),
+    Fresh(Arc<Record>),
     /// An earlier result came back.
-    Restored(Record),
+    Restored(Arc<Record>),
     /// It ran.
-    Ran(Record),
+    Ran(Arc<Record>),
     /// It did not run, since this one did not end as needed.
     Skipped(Target),
     /// The machine failed.
@@ -114,10 +115,10 @@ impl<'g> Schedule<'g> {
             decide(action, manifest.key(), history, tree)
         };
         Some(match decision {
-            Decision::Fresh(record) => self.settle(index, Settled::Fresh(record.clone())),
+            Decision::Fresh(record) => self.settle(index, Settled::Fresh(Arc::clone(record))),
             Decision::Restore(record) => {
-                let adopted = Record { identity: action.identity.clone(), ..record.clone() };
-                self.settle(index, Settled::Restored(adopted))
+                let adopted = Record { identity: action.identity.clone(), ..(**record).clone() };
+                self.settle(index, Settled::Restored(Arc::new(adopted)))
             }
             Decision::Stale(why) => Step::Run { index, manifest, why },
         })

@@ -140,7 +140,7 @@ fn standing(session: &Session, wanted: &Wanted, index: Index, remedy: &str) -> R
     let plan = plans(session, wanted)?.into_iter().find(|plan| plan.index == index);
     let stands = plan.as_ref().and_then(|plan| plan.settled.record()).cloned();
     let identity = &session.graph.action(index).identity;
-    let last = history(session)?.last(identity).cloned();
+    let last = history(session)?.last(identity).map(|record| (**record).clone());
     if stands.is_none() && last.is_some() {
         context::say(&format!("warning: `{}` is stale: this is its last result\nhint: {remedy}", identity.target));
     }

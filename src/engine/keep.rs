@@ -3,6 +3,7 @@
 //! In a build, only this file writes results to the journal, and to the store but for those that `ask` brings. It does not know how an action was performed.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
@@ -39,7 +40,7 @@ impl Run<'_, '_> {
         }
         let record = self.keep_record(action, &manifest, &outcome, performed)?;
         self.tell_kept(action, lane, &record, performed)?;
-        self.schedule.finish(index, Settled::Ran(record));
+        self.schedule.finish(index, Settled::Ran(Arc::new(record)));
         Ok(())
     }
 

@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::decide::History;
@@ -37,6 +38,9 @@ pub struct Loaded {
     /// How many lines were damaged.
     pub damaged: usize,
 }
+
+/// From how many lines on a thread of its own saves more than it costs.
+const WORTH_A_THREAD: usize = 512;
 
 /// Where a line of the journal stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,8 +73,11 @@ impl Lines {
             read.is_foreign = !bytes.is_empty();
             return read;
         }
-        for (number, line) in (2..).zip(lines) {
-            match parse(line) {
+        let lines: Vec<&str> = lines.collect();
+        let parsed: Vec<Option<Record>> =
+            lines.par_iter().with_min_len(WORTH_A_THREAD).map(|line| parse(line)).collect();
+        for (number, record) in (2..).zip(parsed) {
+            match record {
                 Some(record) => read.records.push(record),
                 None => read.damaged.push(number),
             }

@@ -449,7 +449,7 @@ fn what_is_ready_is_handed_out_in_declared_order_before_anything_finishes() {
             break;
         }
         for name in &wave {
-            schedule.finish(graph.find(&target(name)).unwrap(), Settled::Ran(record(&graph, name)));
+            schedule.finish(graph.find(&target(name)).unwrap(), Settled::Ran(record(&graph, name).into()));
         }
         waves.push(wave.join(" "));
     }

@@ -100,7 +100,7 @@ impl Workspace {
         let target = Target::try_from(target.to_owned()).unwrap();
         let anywhere = matches!(target.phase, Phase::Analyze | Phase::Compile);
         let identity = Identity { target, device: (!anywhere).then_some(device) };
-        Journal::open(&self.path("cache")).load().unwrap().history.last(&identity).cloned()
+        Journal::open(&self.path("cache")).load().unwrap().history.last(&identity).map(|record| (**record).clone())
     }
 
     /// Returns `passed`, the class of a rejection, or `none` where there is no record.

@@ -119,7 +119,7 @@ impl Engine {
                 let settled = schedule.settled(index).unwrap();
                 self.count(word(settled));
                 if let Settled::Restored(record) = settled {
-                    self.flaw.add(&mut self.history, record.clone());
+                    self.flaw.add(&mut self.history, (**record).clone());
                 }
                 None
             }
@@ -165,7 +165,7 @@ impl Engine {
         self.keys.push((job.key, job.number, job.run.inputs.clone()));
         self.made.insert((job.number, job.run.inputs), deadline);
         self.flaw.add(&mut self.history, record.clone());
-        Settled::Ran(record)
+        Settled::Ran(record.into())
     }
 
     fn keep(&mut self, content: &str) -> Blob {
