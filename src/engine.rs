@@ -401,6 +401,7 @@ impl<'a, 'b> Run<'a, 'b> {
                     self.underway.hold(LOOK);
                     continue;
                 }
+                Turn::Touched(files) => self.underway.touch(&files),
                 Turn::GoOn => {}
             }
             self.start_queued()?;

@@ -38,6 +38,9 @@ use crate::worker::{WorkerConfig, WorkerError};
 /// The file that makes a folder a workspace.
 pub const OPS: &str = "ops.yaml";
 
+/// The folders whose files a session may come to look at without having named them before.
+const HOMES: [&str; 2] = ["kernels", "assets"];
+
 /// Modules that servers import before they fork, beside torch, Triton and the harness: what children would import one after another.
 const WARM: [&str; 3] = ["torch.utils._python_dispatch", "safetensors.torch", "triton.testing"];
 
@@ -543,6 +546,18 @@ fn files(spec: &Spec, sources: &Sources, root: &Path) -> Result<BTreeMap<String,
 }
 
 impl Session {
+    /// Returns whether what the file or folder at `path` holds can be of any account for what was decided: it was looked at, or it lies where kernels, templates and
+    /// tables do.
+    #[must_use]
+    pub fn minds(&self, path: &RepoPath) -> bool {
+        let text = path.as_str();
+        let is_home = |home: &str| text.strip_prefix(home).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        text == OPS
+            || HOMES.iter().any(|home| is_home(home))
+            || self.witnesses.iter().flatten().any(|witness| witness.path == text)
+            || self.sources.has_looked_at(path)
+    }
+
     /// Returns the Python files in the folders of the declared ops that no variant, no `cases.py` and no import of theirs names: most often a variant that
     /// somebody forgot to list.
     #[must_use]

@@ -92,6 +92,14 @@ impl Sources {
         self.state.borrow().first.iter().map(|(path, known)| (path.clone(), *known)).collect()
     }
 
+    /// Returns whether the file at `path`, or one below it, was looked at.
+    #[must_use]
+    pub fn has_looked_at(&self, path: &RepoPath) -> bool {
+        let state = self.state.borrow();
+        let below = format!("{path}/");
+        state.first.contains_key(path) || state.first.keys().any(|looked| looked.as_str().starts_with(&below))
+    }
+
     /// Looks at a file anew, and returns what is known of it now.
     pub fn now(&self, path: &RepoPath) -> Option<Known> {
         let mut state = self.state.borrow_mut();

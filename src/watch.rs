@@ -58,7 +58,9 @@ pub struct Batch {
 }
 
 impl Batch {
-    fn is_empty(&self) -> bool {
+    /// Returns whether nothing is said to have changed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.paths.is_empty() && !self.is_partial && self.trouble.is_none()
     }
 }

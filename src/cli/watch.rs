@@ -11,7 +11,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -29,6 +29,7 @@ use crate::git;
 use crate::graph::Wanted;
 use crate::graph::pick::{Force, named, pick};
 use crate::interrupt::{Interrupt, Then};
+use crate::path::RepoPath;
 use crate::pool::Pool;
 use crate::reporter::{Bars, Screen, Verbosity, View, view};
 use crate::schedule::Settled;
@@ -200,7 +201,12 @@ impl Watching<'_> {
     fn rest(&mut self) {
         let mut view = self.view.borrow_mut();
         view.draw();
-        self.inbox.borrow_mut().wait(LOOK, view.as_mut());
+        let session = self.picked.as_ref().map(|(session, _)| session);
+        let mut inbox = self.inbox.borrow_mut();
+        inbox.wait(LOOK, view.as_mut(), &self.root, &|path| session.is_none_or(|session| minds(session, path)));
+        if let (Some(touched), Some(underway)) = (inbox.take_passed(), &mut self.underway) {
+            underway.touch(&touched);
+        }
     }
 
     /// Stops what is left.
@@ -259,7 +265,7 @@ impl Watching<'_> {
             self.view.borrow_mut().report(&Event::Waiting { what, holder: holder.to_owned() });
         };
         let stopped = || {
-            self.inbox.borrow_mut().take(self.view.borrow_mut().as_mut());
+            self.inbox.borrow_mut().take(self.view.borrow_mut().as_mut(), &self.root, &|_| true);
             self.interrupt.is_set() || self.inbox.borrow().is_quit
         };
         let lock = Lock::take_unless(&self.root.join("cache"), &command, waiting, stopped);
@@ -361,7 +367,10 @@ impl Watching<'_> {
             let mut view = view.borrow_mut();
             view.draw();
             let mut inbox = inbox.borrow_mut();
-            inbox.take(view.as_mut());
+            inbox.take(view.as_mut(), &session.root, &|path| minds(session, path));
+            if let Some(touched) = inbox.take_passed() {
+                return Turn::Touched(touched);
+            }
             match (inbox.due.is_any || inbox.is_quit, self.watch.is_unsettled()) {
                 (true, _) => Turn::Leave,
                 (false, true) => Turn::Hold,
@@ -397,7 +406,7 @@ impl Watching<'_> {
             Ended::Outdated(_) => {
                 // Whoever writes the file may not have done yet.
                 let mut inbox = self.inbox.borrow_mut();
-                inbox.wait(WRITTEN, self.view.borrow_mut().as_mut());
+                inbox.wait(WRITTEN, self.view.borrow_mut().as_mut(), &self.root, &|_| true);
                 inbox.due.is_any = true;
                 return;
             }
@@ -444,4 +453,9 @@ fn warm(session: &Session) {
 /// Whether somebody who edits the workspace may mend it: then it is worth watching from the start.
 fn is_mended_by_an_edit(error: &CliError) -> bool {
     matches!(error, CliError::Spec(_))
+}
+
+/// Returns whether a change at `path` can be of any account for what `session` comes to.
+fn minds(session: &Session, path: &Path) -> bool {
+    RepoPath::below(&session.root, path).is_ok_and(|path| session.minds(&path))
 }

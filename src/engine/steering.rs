@@ -2,6 +2,8 @@
 //!
 //! It does not know what for.
 
+use super::underway::Touched;
+
 /// Whether a build is turned while it runs.
 pub enum Steering<'a> {
     /// It goes its way to the end, and to it belongs all that runs.
@@ -25,10 +27,12 @@ pub enum Begins {
 }
 
 /// What a build does next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Turn {
     /// It goes on.
     GoOn,
+    /// It goes on, while these files changed that it has not looked at: what runs may have read them.
+    Touched(Touched),
     /// It keeps no result for now: the workspace is being changed, and it is not known yet what a result is worth.
     Hold,
     /// It is left: nothing more is begun or kept.

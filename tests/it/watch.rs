@@ -67,7 +67,7 @@ fn a_save_that_changes_nothing_that_counts_runs_nothing() {
 }
 
 #[test]
-fn its_own_logs_and_store_start_no_round() {
+fn its_own_logs_and_store_and_files_of_no_account_start_no_round() {
     let project = Project::built();
     let mut watching = watched(&project);
     project.edit(KERNEL, "softmax, v2_tiling.", "Rows in tiles.");
@@ -76,6 +76,9 @@ fn its_own_logs_and_store_start_no_round() {
     assert!(project.read("logs/softmax_log.md").contains("Rows in tiles."));
     project.write("cache/scratch/other/file", "mine");
     project.write("logs/mine.md", "mine");
+    // Nor does what nothing was made of, as the file that somebody sends these lines to.
+    project.write("watch.log", "changed: watch.log");
+    project.write("notes/later.py", "mine");
     // What comes next is of the next save.
     project.edit(KERNEL, "Rows in tiles.", "Tiles of rows.");
     watching.says("changed: kernels/softmax/v2_tiling.py");

@@ -3,7 +3,7 @@
 //! It does not know how anything is built.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
@@ -65,36 +65,52 @@ pub struct Inbox {
     inputs: Receiver<Input>,
     /// What is due.
     pub due: Due,
+    /// What changed that nothing was made of.
+    passed: BTreeSet<RepoPath>,
     /// Whether the user asked to leave.
     pub is_quit: bool,
 }
 
+/// Whether a change of what lies at a path, in a folder or not, is one of the workspace that is built.
+pub type Minds<'a> = dyn Fn(&Path) -> bool + 'a;
+
 impl Inbox {
     /// Returns the inbox of `inputs`.
     pub fn new(inputs: Receiver<Input>, due: Due) -> Self {
-        Self { inputs, due, is_quit: false }
+        Self { inputs, due, passed: BTreeSet::new(), is_quit: false }
     }
 
-    /// Takes all that has come.
-    pub fn take(&mut self, view: &mut dyn View) {
+    /// Takes all that has come. Of changes those count that `minds` says count.
+    pub fn take(&mut self, view: &mut dyn View, root: &Path, minds: &Minds<'_>) {
         while let Ok(input) = self.inputs.try_recv() {
-            self.take_one(input, view);
+            self.take_one(input, view, root, minds);
         }
     }
 
     /// Waits until something comes, or for a time.
-    pub fn wait(&mut self, patience: Duration, view: &mut dyn View) {
+    pub fn wait(&mut self, patience: Duration, view: &mut dyn View, root: &Path, minds: &Minds<'_>) {
         match self.inputs.recv_timeout(patience) {
-            Ok(input) => self.take_one(input, view),
+            Ok(input) => self.take_one(input, view, root, minds),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => self.is_quit = true,
         }
-        self.take(view);
+        self.take(view, root, minds);
     }
 
-    fn take_one(&mut self, input: Input, view: &mut dyn View) {
+    /// Returns the files that were passed over since it was asked last.
+    pub fn take_passed(&mut self) -> Option<Touched> {
+        (!self.passed.is_empty()).then(|| Touched::Files(std::mem::take(&mut self.passed)))
+    }
+
+    fn take_one(&mut self, input: Input, view: &mut dyn View, root: &Path, minds: &Minds<'_>) {
         match input {
-            Input::Batch(batch) => {
+            Input::Batch(mut batch) => {
+                let (minded, passed) = std::mem::take(&mut batch.paths).into_iter().partition(|path| minds(path));
+                batch.paths = minded;
+                self.pass(root, &passed);
+                if batch.is_empty() {
+                    return;
+                }
                 let due = &mut self.due;
                 due.is_any = true;
                 due.batch.since = due.batch.since.or(batch.since);
@@ -108,6 +124,10 @@ impl Inbox {
             Input::Key('f' | 'F') => self.ask(Again::Failed),
             Input::Key(_) | Input::Look => {}
         }
+    }
+
+    fn pass(&mut self, root: &Path, paths: &BTreeSet<PathBuf>) {
+        self.passed.extend(paths.iter().filter_map(|path| RepoPath::below(root, path).ok()));
     }
 
     fn ask(&mut self, again: Again) {
