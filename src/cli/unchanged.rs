@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::outputs::Outputs;
 use super::{BuildArguments, Common, build, context};
-use crate::action::Phase;
+use crate::action::{Phase, Target};
 use crate::device;
 use crate::digest::Digest;
 use crate::engine::{Report, local};
@@ -214,11 +214,13 @@ fn pieces(session: &Session, report: &Report, witnesses: &[Witness<'_>]) -> std:
         let op = target.split(['/', ':']).next().unwrap_or_default();
         records.entry(op.to_owned()).or_default().push(place);
     }
+    // An op's log stands on the calibration, which is of no op.
+    let of_all = records.remove(&Target::calibrate().to_string()).unwrap_or_default();
     let piece = |op: &Op| Piece {
         op: op.name.clone(),
         line: op.place.line,
         witnesses: files.remove(op.name.as_str()).unwrap_or_default().into_iter().collect(),
-        records: records.remove(&op.name).unwrap_or_default(),
+        records: of_all.iter().copied().chain(records.remove(&op.name).unwrap_or_default()).collect(),
     };
     Ok(session.spec.ops.iter().map(piece).collect())
 }

@@ -97,6 +97,7 @@ pub fn watch(common: &Common, arguments: WatchArguments) -> Result<u8, CliError>
         view: RefCell::new(view(verbosity, screen)),
         lock: None,
         picked: None,
+        is_read: false,
         underway: None,
         settings: None,
         remote: remote::Shared::default(),
@@ -165,6 +166,8 @@ struct Watching<'a> {
     lock: Option<Lock>,
     /// The last workspace that could be read, and what of it is wanted.
     picked: Option<(Session, Wanted)>,
+    /// Whether the workspace could be read at the last look.
+    is_read: bool,
     underway: Option<Underway>,
     /// How the last round was run.
     settings: Option<Settings>,
@@ -201,7 +204,8 @@ impl Watching<'_> {
     fn rest(&mut self) {
         let mut view = self.view.borrow_mut();
         view.draw();
-        let session = self.picked.as_ref().map(|(session, _)| session);
+        // What would mend a workspace that cannot be read, no session knows.
+        let session = self.picked.as_ref().map(|(session, _)| session).filter(|_| self.is_read);
         let mut inbox = self.inbox.borrow_mut();
         inbox.wait(LOOK, view.as_mut(), &self.root, &|path| session.is_none_or(|session| minds(session, path)));
         if let (Some(touched), Some(underway)) = (inbox.take_passed(), &mut self.underway) {
@@ -232,7 +236,10 @@ impl Watching<'_> {
             return Ok(());
         }
         match self.open() {
-            Ok((session, wanted)) => self.build(session, wanted, due, since),
+            Ok((session, wanted)) => {
+                self.is_read = true;
+                self.build(session, wanted, due, since);
+            }
             Err(error) if self.picked.is_none() && !is_mended_by_an_edit(&error) => return Err(error),
             Err(CliError::Interrupted) => return Ok(()),
             Err(error) => self.make_do(&error),
@@ -301,6 +308,7 @@ impl Watching<'_> {
     fn make_do(&mut self, error: &CliError) {
         self.view.borrow_mut().problem(&error.text());
         self.code = Some(error.code());
+        self.is_read = false;
         let (Some((session, wanted)), Some(settings)) = (self.picked.take(), self.settings.clone()) else { return };
         if self.underway.as_ref().is_some_and(|underway| !underway.is_idle()) {
             // What it comes to was said above.
@@ -352,7 +360,7 @@ impl Watching<'_> {
     ) -> Result<Report, engine::EngineError> {
         let mut underway = self.underway.take().unwrap_or_else(|| engine::underway(session, settings));
         let _ = self.waker.set(underway.waker());
-        let (inbox, view) = (&self.inbox, &self.view);
+        let (inbox, view, is_read) = (&self.inbox, &self.view, self.is_read);
         let (last, is_first) = (&mut self.last, RefCell::new(true));
         let mut emit = |event: Event| {
             if let Event::ActionStarted { target, .. } = &event {
@@ -367,7 +375,7 @@ impl Watching<'_> {
             let mut view = view.borrow_mut();
             view.draw();
             let mut inbox = inbox.borrow_mut();
-            inbox.take(view.as_mut(), &session.root, &|path| minds(session, path));
+            inbox.take(view.as_mut(), &session.root, &|path| !is_read || minds(session, path));
             if let Some(touched) = inbox.take_passed() {
                 return Turn::Touched(touched);
             }

@@ -42,7 +42,7 @@ pub struct Piece {
     pub line: u32,
     /// The places, in the list of witnesses, of the files that its actions depend on, and of its log.
     pub witnesses: Vec<u32>,
-    /// Where its records stand in the journal, oldest first.
+    /// Where its records stand in the journal, and those of actions of no op that it stands on, oldest first.
     pub records: Vec<LinePlace>,
 }
 

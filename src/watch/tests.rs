@@ -1,3 +1,5 @@
+//! Watching, tried on real folders: what a batch holds, and when it is over.
+
 use std::fs;
 use std::sync::mpsc::Receiver;
 

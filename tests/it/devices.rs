@@ -102,6 +102,18 @@ fn a_variant_that_changes_is_measured_where_the_figures_of_its_op_stand() {
 }
 
 #[test]
+fn an_edit_of_one_op_measures_that_op_and_calibrates_nothing() {
+    let project = machine(1);
+    build(&project, "");
+    project.edit("kernels/softmax/v2_tiling.py", "input + 1", "input + 2");
+    fs::remove_file(project.path("../python/bin/children.log")).unwrap();
+    let ran = project.run(&mut on(&project, &project, "build")).exits(0);
+    ran.runs("softmax:select,log softmax/v2_tiling:compile,check,bench summary");
+    assert!(children(&project).iter().all(|child| text(child, "target").starts_with("softmax/v2_tiling:")));
+    project.run(&mut on(&project, &project, "build")).exits(0).runs("");
+}
+
+#[test]
 fn a_device_has_cores_to_itself_and_its_children_never_meet_a_compiler() {
     let project = machine(1);
     build(&project, "");

@@ -252,6 +252,19 @@ fn a_template_that_is_wrong_costs_its_logs_alone() {
 }
 
 #[test]
+fn what_ops_yaml_names_and_is_not_there_yet_is_waited_for_wherever_it_lies() {
+    let project = Project::built();
+    let mut watching = watched(&project);
+    project.edit("ops.yaml", "kwargs: {dim: -1}", "kwargs: {dim: -1}\n    log: {template: pages/softmax.md}");
+    watching.says("the log template of `softmax`, `pages/softmax.md`, is no file that can be read");
+    project.write("pages/softmax.md", "# A page of {{ op }}\n");
+    watching.says("log softmax … passed");
+    watching.settles();
+    assert!(project.read("logs/softmax_log.md").starts_with("# A page of softmax"));
+    ends_whole(&project, watching);
+}
+
+#[test]
 fn a_failure_that_stands_is_told_once() {
     let project = Project::built();
     let mut watching = watched(&project);
