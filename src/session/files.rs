@@ -1,0 +1,113 @@
+//! The files of a session: what the kernels, templates and tables of a workspace hold now.
+//!
+//! It does not know what is made of them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::{NoSession, machine};
+use crate::assets;
+use crate::digest::Digest;
+use crate::fs;
+use crate::graph::expand::KernelFile;
+use crate::path::RepoPath;
+use crate::problem::{Place, Problem};
+use crate::python::Python as Source;
+use crate::sources::Sources;
+use crate::spec::{Op, Spec, Variant};
+
+/// Returns the catalogue as a file that children can read, and its digest.
+pub fn catalogue(root: &Path, cache: &Path) -> Result<(PathBuf, Digest), NoSession> {
+    let own = root.join(assets::CATALOGUE);
+    if let Ok(bytes) = fs::read(&own) {
+        return Ok((own, Digest::of(&bytes)));
+    }
+    let bytes = assets::carried(assets::CATALOGUE).unwrap_or_default();
+    let digest = Digest::of(bytes);
+    let path = cache.join("harness").join(format!("catalogue-{}.json", digest.short()));
+    // Children read it as it is: what the key names must be what they read.
+    if fs::read(&path).ok().as_deref() != Some(bytes) {
+        fs::write(&path, bytes).map_err(|error| machine("cannot write to `cache/`", &error))?;
+    }
+    Ok((path, digest))
+}
+
+pub fn asset_digest(root: &Path, path: &str) -> Digest {
+    Digest::of(&assets::read(root, path).unwrap_or_default())
+}
+
+/// Returns the digests of the log templates. Fails where one is not there: a build would find that out when everything else has run.
+pub fn templates(spec: &Spec, root: &Path) -> Result<BTreeMap<String, Digest>, NoSession> {
+    let digest = |op: &Op| {
+        let path = op.template.clone();
+        let bytes = assets::read(root, &path).ok_or_else(|| NoSession::Use {
+            message: format!("ops.yaml: the log template of `{}`, `{path}`, is no file that can be read", op.name),
+            hint: "write the file, or take `log: {template: …}` out of ops.yaml".to_owned(),
+        })?;
+        Ok((path, Digest::of(&bytes)))
+    };
+    spec.ops.iter().map(digest).collect()
+}
+
+pub fn files(spec: &Spec, sources: &Sources, root: &Path) -> Result<BTreeMap<String, KernelFile>, NoSession> {
+    let declared = spec.ops.iter().flat_map(|op| op.variants.iter().map(|variant| &variant.file).chain(&op.cases));
+    let paths: Vec<RepoPath> = declared.filter_map(|file| RepoPath::new(file).ok()).collect();
+    sources.look_at(&paths);
+    // A file that is there and cannot be read is no word on the kernel: nothing may be judged for want of it.
+    for path in paths.iter().filter(|path| sources.bytes(path).is_none()) {
+        let file = path.under(root);
+        if fs::stat(&file).is_some()
+            && let Err(error) = fs::read(&file)
+        {
+            return Err(NoSession::Machine {
+                message: format!("cannot read `{path}`: {error}"),
+                hint: Some("let the user who builds read it".to_owned()),
+            });
+        }
+    }
+    let variants = spec.ops.iter().flat_map(|op| &op.variants);
+    let kernels = variants.map(|variant| (variant.file.clone(), kernel_file(sources, &variant.file, Some(variant))));
+    let cases = spec.ops.iter().filter_map(|op| op.cases.as_ref());
+    Ok(kernels.chain(cases.map(|file| (file.clone(), kernel_file(sources, file, None)))).collect())
+}
+
+fn kernel_file(sources: &Sources, file: &str, variant: Option<&Variant>) -> KernelFile {
+    let Ok(path) = RepoPath::new(file) else {
+        return KernelFile {
+            fault: Some(Problem::of_file(file, "the path leaves the workspace")),
+            ..KernelFile::default()
+        };
+    };
+    let Some(source) = sources.python(&path) else {
+        let named = if variant.is_some() { "the variant" } else { "`cases`" };
+        let hint = format!("write the file, or take {named} out of ops.yaml");
+        return KernelFile {
+            fault: Some(Problem::of_file(file, "no such file").with_hint(hint)),
+            ..KernelFile::default()
+        };
+    };
+    let fault = fault_of(file, &source).or_else(|| missing_entry(file, &source, variant?));
+    KernelFile { closure: sources.closure(&path), docstring: source.docstring, fault }
+}
+
+fn fault_of(file: &str, source: &Source) -> Option<Problem> {
+    let fault = source.fault.as_ref()?;
+    let place = Place { line: fault.line, column: fault.column };
+    Some(Problem {
+        line: Some(place.line),
+        column: Some(place.column),
+        excerpt: Some(fault.excerpt.clone()),
+        ..Problem::of_file(file, fault.message.clone())
+    })
+}
+
+fn missing_entry(file: &str, source: &Source, variant: &Variant) -> Option<Problem> {
+    let there = |name: &str| source.callables.iter().chain(&source.names).any(|bound| bound == name);
+    if there(&variant.entry) || there("*") {
+        return None;
+    }
+    let names: Vec<String> = source.callables.iter().map(|name| format!("`{name}`")).collect();
+    let has = if names.is_empty() { "none at all".to_owned() } else { names.join(", ") };
+    let message = format!("no callable `{}`; the file has {has}", variant.entry);
+    Some(Problem::of_file(file, message).with_hint("name the wrapper with `entry:` in ops.yaml"))
+}

@@ -1,0 +1,133 @@
+//! The interpreter of a session: its servers, and what is in its environment.
+//!
+//! At most it runs one probe. It does not know what the servers are used for.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use t2t_protocol::{End, Limits, PRELOAD, Request, ServerKind};
+
+use super::{NoSession, Options, Probing, machine};
+use crate::fs;
+use crate::harness::Harness;
+use crate::interrupt::Interrupt;
+use crate::pool::{Cancel, NoCall, Pool};
+use crate::store::leftovers;
+use crate::toolchain::Toolchain;
+use crate::witness::Witness;
+use crate::worker::WorkerConfig;
+
+/// Modules that servers import before they fork, beside torch, Triton and the harness: what children would import one after another.
+const WARM: [&str; 3] = ["torch.utils._python_dispatch", "safetensors.torch", "triton.testing"];
+
+/// What fake tensors import when the first is made, which takes seconds: only the children that compile make any.
+const WARM_TO_COMPILE: [&str; 2] = ["torch._subclasses.fake_tensor", "torch._dynamo"];
+
+/// What every child on a CUDA device would do first.
+const WARM_FOR_DEVICES: [&str; 1] = ["t2t_harness.preload"];
+
+pub fn pool(
+    options: &Options,
+    harness: &Harness,
+    cache: &Path,
+    has_devices: bool,
+    interrupt: &Interrupt,
+) -> Result<Arc<Pool>, NoSession> {
+    let Some(python) = &options.python else { return Ok(Arc::new(Pool::new(Vec::new(), interrupt.clone()))) };
+    // Servers that run hold the modules of the environment that they were started in.
+    let is_known = || Toolchain::kept(cache, &python.path, options.search.as_deref()).is_some();
+    if let Some(pool) = options.pool.as_ref().filter(|_| is_known()) {
+        return Ok(Arc::clone(pool));
+    }
+    let folder = match options.probing {
+        Probing::Allowed => harness.place(cache).map_err(|error| machine("cannot write the harness", &error))?,
+        Probing::Never => cache.join("harness"),
+    };
+    let configs = [ServerKind::Interpreter, ServerKind::Compiled].map(|kind| WorkerConfig {
+        harness: Some(folder.clone()),
+        preload: preload(kind, has_devices),
+        ..WorkerConfig::new(&python.path, kind)
+    });
+    Ok(Arc::new(Pool::new(configs.to_vec(), interrupt.clone())))
+}
+
+fn preload(kind: ServerKind, has_devices: bool) -> Vec<String> {
+    let is_compiled = kind == ServerKind::Compiled;
+    let compiling: &[&str] = if is_compiled { &WARM_TO_COMPILE } else { &[] };
+    let device: &[&str] = if is_compiled && has_devices { &WARM_FOR_DEVICES } else { &[] };
+    let modules = PRELOAD.iter().chain(&WARM).chain(compiling).chain(device).map(|module| (*module).to_owned());
+    modules.chain(Harness::entries()).collect()
+}
+
+pub fn toolchain(options: &Options, cache: &Path, root: &Path, pool: &Pool) -> Result<Option<Toolchain>, NoSession> {
+    let Some(python) = &options.python else {
+        return match options.probing {
+            Probing::Never => Ok(None),
+            Probing::Allowed => Err(NoSession::Use {
+                message: "no Python was found: looked at --python, $T2T_PYTHON, $VIRTUAL_ENV, the workspace's .venv and t2t's own folder".to_owned(),
+                hint: "run `uv run t2t build`, or name one with `--python`".to_owned(),
+            }),
+        };
+    };
+    let kept = Toolchain::kept(cache, &python.path, options.search.as_deref());
+    if kept.is_some() || options.probing == Probing::Never {
+        return Ok(kept);
+    }
+    let probed = probe(options, &python.path, cache, root, pool)?;
+    probed.keep(cache, &python.path);
+    Ok(Some(probed))
+}
+
+/// Starts the interpreter and asks it what it has.
+#[expect(clippy::disallowed_methods, reason = "the scratch folder is this process's own")]
+fn probe(options: &Options, python: &Path, cache: &Path, root: &Path, pool: &Pool) -> Result<Toolchain, NoSession> {
+    let kind = ServerKind::Compiled;
+    let hello = pool.hello(kind).map_err(unprobed)?;
+    for module in ["torch", "triton"] {
+        if let Some(missing) = hello.missing.iter().find(|missing| missing.module == module) {
+            return Err(NoSession::Machine {
+                message: format!("`{}` cannot import {module}: {}", python.display(), missing.reason),
+                hint: Some("run `uv sync`, or name another interpreter with `--python`".to_owned()),
+            });
+        }
+    }
+    let scratch = cache.join("scratch").join(leftovers::probe_folder(std::process::id()));
+    fs::make_folder(&scratch).map_err(|error| machine("cannot write to `cache/`", &error))?;
+    let request = Request {
+        id: 0,
+        function: "t2t_harness.probe:probe".to_owned(),
+        arguments: json!({"root": root.to_string_lossy(), "scratch": scratch.to_string_lossy(), "lane": "compile"}),
+        scratch: scratch.to_string_lossy().into_owned(),
+        environment: BTreeMap::new(),
+        limits: Limits::wall(60_000),
+        sandbox: None,
+        watch_under: None,
+        reserve: None,
+    };
+    let finished = pool.call(kind, request, None, &Cancel::default());
+    let _ = fs::remove(&scratch);
+    let finished = finished.map_err(unprobed)?;
+    let End::Reply(reply) = finished.end else {
+        return Err(machine(&format!("`{}` cannot be asked what it has", python.display()), &finished.end));
+    };
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let versions = reply["documents"]["toolchain"].as_object().into_iter().flatten();
+    let versions = versions.filter_map(|(name, value)| Some((name.clone(), text(value)?))).collect();
+    let names = reply["documents"]["names"].as_array().into_iter().flatten().filter_map(text).collect();
+    Ok(Toolchain::new(python, options.search.as_deref(), hello.path, versions, names))
+}
+
+fn unprobed(error: NoCall) -> NoSession {
+    match error {
+        NoCall::Start(error) => error.into(),
+        NoCall::Interrupted => NoSession::Interrupted,
+        NoCall::Died(_) | NoCall::Cancelled => machine("the interpreter cannot be asked what it has", &error),
+    }
+}
+
+/// Returns the witnesses of the interpreter's versions.
+pub fn witnesses_of(options: &Options, toolchain: Option<&Toolchain>) -> Option<Vec<Witness<'static>>> {
+    toolchain?.witnesses(&options.python.as_ref()?.path, options.search.as_deref())
+}

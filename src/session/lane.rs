@@ -1,0 +1,102 @@
+//! The device lane of a session: the devices that this machine has, or the model that it is asked for, and what kernels are compiled for.
+//!
+//! It does not know what runs on the lane.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::{DeviceChoice, NoSession, Options};
+use crate::action::DeviceClass;
+use crate::assets;
+use crate::device::{self, Models};
+use crate::graph::expand::Device;
+use crate::results::{self, Published};
+use crate::spec::Spec;
+
+pub fn models(root: &Path) -> Result<Models, NoSession> {
+    let bytes = assets::read(root, assets::DEVICES).unwrap_or_default();
+    Models::read(&bytes).map_err(|error| NoSession::Use {
+        message: format!("`{}` is no table of devices: {error}", assets::DEVICES),
+        hint: "restore the file, or remove it to use the one that t2t carries".to_owned(),
+    })
+}
+
+pub fn devices(options: &Options) -> Result<Vec<device::Device>, NoSession> {
+    if options.device == DeviceChoice::Cpu {
+        return Ok(Vec::new());
+    }
+    let mut found = device::devices(options.visible.as_deref(), options.driver.as_deref());
+    if let DeviceChoice::CudaNumber(number) = options.device {
+        found.retain(|device| device.number == number);
+    }
+    // Results of different models are not one build's: the lane has the devices of the first model.
+    if let Some(name) = found.first().map(|device| device.name.clone()) {
+        found.retain(|device| device.name == name);
+    }
+    if found.is_empty() && options.device != DeviceChoice::Auto {
+        return Err(NoSession::Use {
+            message: "this machine has no such CUDA device".to_owned(),
+            hint: "`--device cpu` uses Triton's interpreter; `t2t doctor` lists what there is".to_owned(),
+        });
+    }
+    Ok(found)
+}
+
+/// Returns the device lane of a model that this machine need not have, with what is published of it.
+pub fn elsewhere(root: &Path, name: &str, models: &Models) -> Result<(Device, Published), NoSession> {
+    let published = |id: &str| results::read(&results::folder(root, id));
+    if name == DeviceClass::Interpreter.to_string() {
+        return Ok((device_of(&[], models), published(name)));
+    }
+    let found = models.find(name).filter(|(id, row)| id == name || row["name"] == name);
+    let Some((id, row)) = found else {
+        let known = models.ids().collect::<Vec<_>>().join(", ");
+        return Err(NoSession::Use {
+            message: format!("no device model `{name}`"),
+            hint: format!("known are interpreter, {known}; `{}` can name more", assets::DEVICES),
+        });
+    };
+    let published = published(&id);
+    let driver = published.facts.as_ref().and_then(|facts| facts.driver.clone());
+    Ok((Device { class: DeviceClass::Cuda(id), architecture: device::architecture(&row), driver }, published))
+}
+
+pub fn device_of(devices: &[device::Device], models: &Models) -> Device {
+    let Some(first) = devices.first() else {
+        let class = DeviceClass::Interpreter;
+        return Device { architecture: class.to_string(), class, driver: None };
+    };
+    let (id, row) = known_model(first, models);
+    Device {
+        class: DeviceClass::Cuda(id),
+        architecture: device::architecture(&row),
+        driver: Some(first.driver.clone()),
+    }
+}
+
+/// Returns the model of a device: its row of the table, or a row with nothing but the name.
+fn known_model(device: &device::Device, models: &Models) -> (String, Value) {
+    models.find(&device.name).unwrap_or_else(|| (device::plain_id(&device.name), json!({"name": device.name})))
+}
+
+pub fn targets(
+    spec: &Spec,
+    lane: &Device,
+    models: &Models,
+    devices: &[device::Device],
+) -> Result<BTreeMap<String, Value>, NoSession> {
+    let elsewhere = || Some(lane.class.to_string()).filter(|_| lane.class != DeviceClass::Interpreter);
+    let present = devices.first().map(|device| device.name.clone()).or_else(elsewhere);
+    let wanted = if spec.targets.is_empty() {
+        vec![present.unwrap_or_else(|| "sm_90".to_owned())]
+    } else {
+        spec.targets.clone()
+    };
+    let unknown = |name: &str| NoSession::Use {
+        message: format!("ops.yaml: no device model `{name}` to compile for"),
+        hint: format!("known are {}; `assets/devices.json` can name more", models.ids().collect::<Vec<_>>().join(", ")),
+    };
+    wanted.iter().map(|name| models.find(name).ok_or_else(|| unknown(name))).collect()
+}
