@@ -4,15 +4,13 @@
 #![expect(clippy::disallowed_methods, reason = "the engine takes the time of actions that need no child")]
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::action::Lane;
-use crate::cores::{self, Shares};
+use crate::action::{Lane, Phase};
+use crate::cores;
 use crate::decide::History;
 use crate::digest::Digest;
 use crate::engine::perform::{Job, Performed};
@@ -20,7 +18,7 @@ use crate::engine::request::{Given, Requests};
 use crate::event::Event;
 use crate::explain;
 use crate::fs;
-use crate::graph::{Index, Wanted};
+use crate::graph::{Graph, Index, Wanted};
 use crate::interrupt::Interrupt;
 use crate::manifest::Manifest;
 use crate::publication::is_published;
@@ -31,7 +29,6 @@ use crate::spans::{self, Span, Times};
 use crate::store::cas::{Cas, Unavailable};
 use crate::store::journal::Journal;
 use crate::store::leftovers;
-use crate::store::remote::Remote;
 
 mod adopt;
 mod ask;
@@ -43,11 +40,16 @@ pub mod local;
 mod order;
 pub mod perform;
 mod queue;
+mod report;
 pub mod request;
+mod settings;
 mod steering;
 mod underway;
+mod waiting;
 
 pub use self::ask::part;
+pub use self::report::{EngineError, Report};
+pub use self::settings::{AfterRejection, Children, Settings};
 pub use self::steering::{Begins, Ended, Steering, Turn};
 pub use self::underway::{Touched, Underway, Waker};
 
@@ -55,97 +57,7 @@ use self::ask::Asked;
 use self::lanes::Slot;
 use self::order::{Binding, Work};
 use self::underway::{Start, Word};
-
-/// How a build is run.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// How many slots the CPU lane has.
-    pub jobs: usize,
-    /// How the machine's cores are shared.
-    pub shares: Shares,
-    /// Whether an op may be measured on several devices.
-    pub any_device: bool,
-    /// What happens after a rejection.
-    pub after_rejection: AfterRejection,
-    /// What may be run in children.
-    pub children: Children,
-    /// The folder of the device locks.
-    pub locks: PathBuf,
-    /// The cache that is shared with other machines, if there is one.
-    pub remote: Option<Arc<Remote>>,
-}
-
-/// What a build does after a kernel was rejected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AfterRejection {
-    /// Everything that does not need it goes on.
-    GoOn,
-    /// Nothing new is started.
-    Stop,
-}
-
-/// Which actions may run in children. The others are missing where no result of theirs stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Children {
-    /// All.
-    All,
-    /// Those whose results depend on no device.
-    WithoutDevice,
-    /// None.
-    None,
-}
-
-/// What became of a build.
-#[derive(Debug, Default)]
-pub struct Report {
-    /// By number: what became of each wanted action that settled.
-    pub settled: Vec<Option<Settled>>,
-    /// The actions that were not to run and whose results do not stand, with the reasons; what depends on them is among them.
-    pub missing: Vec<(Index, Vec<String>)>,
-    /// Whether the user stopped it.
-    pub interrupted: bool,
-    /// Whether it stopped after a rejection.
-    pub stopped: bool,
-    /// How many lines of the journal were damaged, and ignored.
-    pub damaged: usize,
-    /// How it came to its end.
-    pub ended: Ended,
-    /// What is wrong with templates: of a build that is steered, which goes on without the logs that they make.
-    pub faults: Vec<EngineError>,
-}
-
-/// Why a build cannot go on.
-#[derive(Debug, thiserror::Error)]
-pub enum EngineError {
-    /// The store cannot be read or written.
-    #[error("cannot use the store `cache/`: {0}")]
-    Store(#[from] io::Error),
-    /// A log cannot be read or written.
-    #[error("cannot write `{path}`: {source}")]
-    Log {
-        /// Its place in the workspace.
-        path: String,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A template is wrong.
-    #[error(transparent)]
-    Template(#[from] crate::render::RenderError),
-    /// A template cannot be read.
-    #[error("{path}: {message}")]
-    NoTemplate {
-        /// Its place in the workspace.
-        path: String,
-        /// What is wrong.
-        message: String,
-    },
-    /// A file is not what it was when the build began.
-    #[error("`{0}` changed while the build ran")]
-    Changed(String),
-    /// Artifacts keep vanishing from the store.
-    #[error("artifacts keep vanishing from the store; the last has to do with {0}")]
-    Vanishing(Digest),
-}
+use self::waiting::Waiting;
 
 /// How often a build starts over because of one result, which it has made anew each time.
 const RESTARTS: usize = 4;
@@ -277,7 +189,11 @@ struct Run<'a, 'b> {
     underway: &'a mut Underway,
     /// Which build over what is underway this is.
     round: u64,
-    queue: BTreeSet<Index>,
+    queue: Waiting,
+    /// By op: how long devices have still to do, where there are several.
+    left: BTreeMap<String, Duration>,
+    /// Analyses that may not have settled.
+    unanalyzed: Vec<Index>,
     asked: Asked,
     wanted: Vec<bool>,
     binding: Binding,
@@ -316,11 +232,13 @@ impl<'a, 'b> Run<'a, 'b> {
             settings,
             interrupt,
             emit,
+            unanalyzed: analyses(&session.graph, &wanted),
             wanted: wanted.wanted.clone(),
             schedule: Schedule::new(&session.graph, wanted),
             round: underway.begin(),
             underway,
-            queue: BTreeSet::new(),
+            queue: Waiting::default(),
+            left: BTreeMap::new(),
             asked: Asked::default(),
             binding: Binding::new(session.devices.len(), settings.any_device),
             work: BTreeMap::new(),
@@ -481,7 +399,7 @@ impl<'a, 'b> Run<'a, 'b> {
                 self.miss(index);
                 return Ok(());
             }
-            self.queue.insert(index);
+            self.enqueue(index);
             return Ok(());
         };
         performed.wall = self.pending[&index].since.elapsed();
@@ -526,7 +444,7 @@ impl<'a, 'b> Run<'a, 'b> {
     /// Starts what is queued and finds a free slot.
     fn start_queued(&mut self) -> Result<(), Stop> {
         if self.stopped {
-            self.queue.clear();
+            self.queue = Waiting::default();
         }
         while let Some((index, slot)) = self.next_queued()? {
             let job = self.job(index, &slot)?;
@@ -617,9 +535,7 @@ impl<'a, 'b> Run<'a, 'b> {
     }
 }
 
-impl EngineError {
-    /// Returns whether a template is at fault: whoever edits it mends it.
-    fn is_of_template(&self) -> bool {
-        matches!(self, Self::Template(_) | Self::NoTemplate { .. })
-    }
+fn analyses(graph: &Graph, wanted: &Wanted) -> Vec<Index> {
+    let is_analyze = |index: &Index| graph.action(*index).target().phase == Phase::Analyze;
+    graph.indices().filter(|index| wanted.wanted[index.number()] && is_analyze(index)).collect()
 }

@@ -24,6 +24,13 @@ impl Index {
     pub fn number(self) -> usize {
         self.0
     }
+
+    /// Returns the place with this number, of whatever graph.
+    #[cfg(test)]
+    #[must_use]
+    pub fn at(number: usize) -> Self {
+        Self(number)
+    }
 }
 
 /// The sealed graph.
@@ -31,6 +38,7 @@ impl Index {
 pub struct Graph {
     actions: DiGraph<Action, Dependency>,
     by_target: HashMap<Target, Index>,
+    by_op: HashMap<String, Vec<Index>>,
 }
 
 /// Which actions are wanted, and which run even when a result stands.
@@ -66,9 +74,14 @@ impl Graph {
     pub fn seal(actions: Vec<Action>) -> Result<Self, Unsealed> {
         let mut graph = DiGraph::with_capacity(actions.len(), actions.len() * 4);
         let mut by_target = HashMap::with_capacity(actions.len());
+        let mut by_op: HashMap<String, Vec<Index>> = HashMap::new();
         for action in actions {
             let target = action.target().clone();
             let index = Index(graph.add_node(action).index());
+            match by_op.get_mut(&target.op) {
+                Some(of_op) => of_op.push(index),
+                None => _ = by_op.insert(target.op.clone(), vec![index]),
+            }
             if by_target.insert(target.clone(), index).is_some() {
                 return Err(Unsealed::Twice(target));
             }
@@ -79,7 +92,7 @@ impl Graph {
         let looped = toposort(&graph, None).err().map(|cycle| graph[cycle.node_id()].target().clone());
         match looped {
             Some(target) => Err(Unsealed::Cycle(target)),
-            None => Ok(Self { actions: graph, by_target }),
+            None => Ok(Self { actions: graph, by_target, by_op }),
         }
     }
 
@@ -110,6 +123,12 @@ impl Graph {
     #[must_use]
     pub fn find(&self, target: &Target) -> Option<Index> {
         self.by_target.get(target).copied()
+    }
+
+    /// Returns the places of the actions of an op, in declared order.
+    #[must_use]
+    pub fn of_op(&self, op: &str) -> &[Index] {
+        self.by_op.get(op).map_or(&[], Vec::as_slice)
     }
 
     /// Returns the sources of the action's edges, with what each asks, in declared order.

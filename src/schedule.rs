@@ -85,6 +85,8 @@ pub struct Schedule<'g> {
     settled: Vec<Option<Settled>>,
     waiting: Vec<usize>,
     ready: BinaryHeap<Reverse<Index>>,
+    /// What settled since it was asked last.
+    news: Vec<Index>,
 }
 
 impl<'g> Schedule<'g> {
@@ -97,7 +99,7 @@ impl<'g> Schedule<'g> {
             .filter(|index| wanted.wanted[index.number()] && waiting[index.number()] == 0)
             .map(Reverse)
             .collect();
-        Self { graph, wanted, settled: vec![None; graph.len()], waiting, ready }
+        Self { graph, wanted, settled: vec![None; graph.len()], waiting, ready, news: Vec::new() }
     }
 
     /// Decides the next action whose dependencies have settled. None when all that could be decided is: the caller performs what it was
@@ -141,6 +143,11 @@ impl<'g> Schedule<'g> {
         self.settled[index.number()].as_ref()
     }
 
+    /// Returns the actions that settled since it was asked last.
+    pub fn take_news(&mut self) -> Vec<Index> {
+        std::mem::take(&mut self.news)
+    }
+
     /// Returns the artifacts that the action at `index` reads: fact name → blob.
     #[must_use]
     pub fn inputs(&self, index: Index) -> BTreeMap<String, Blob> {
@@ -169,6 +176,7 @@ impl<'g> Schedule<'g> {
     fn settle(&mut self, index: Index, settled: Settled) -> Step {
         debug_assert!(self.settled[index.number()].is_none(), "an action settles once");
         self.settled[index.number()] = Some(settled);
+        self.news.push(index);
         for dependent in self.graph.dependents(index) {
             self.waiting[dependent.number()] -= 1;
             if self.waiting[dependent.number()] == 0 && self.wanted.wanted[dependent.number()] {

@@ -22,7 +22,7 @@ mod settings;
 mod check;
 mod declare;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
@@ -60,6 +60,8 @@ pub struct Spec {
     pub remote: Option<remote::Remote>,
     /// The ops in the order of the file.
     pub ops: Vec<Op>,
+    /// Where each op is in `ops`.
+    places: HashMap<String, usize>,
 }
 
 /// A torch operation and the kernels meant to replace it.
@@ -239,6 +241,12 @@ impl Precision {
 }
 
 impl Spec {
+    /// Returns the spec of these ops, in the order of the file.
+    fn new(targets: Vec<String>, remote: Option<remote::Remote>, ops: Vec<Op>) -> Self {
+        let places = ops.iter().enumerate().map(|(place, op)| (op.name.clone(), place)).collect();
+        Self { targets, remote, ops, places }
+    }
+
     /// Reads `bytes`, the contents of `file`. `names` are the functions that torch has; without them torch names are not checked.
     ///
     /// # Errors
@@ -259,7 +267,7 @@ impl Spec {
     /// Returns the op of that name.
     #[must_use]
     pub fn op(&self, name: &str) -> Option<&Op> {
-        self.ops.iter().find(|op| op.name == name)
+        self.places.get(name).map(|place| &self.ops[*place])
     }
 }
 

@@ -4,12 +4,13 @@
 //! it compares manifests.
 
 use super::order::measures;
-use super::underway::{Running, Touched};
+use super::underway::{self, Running, Touched};
 use super::{Pending, Run, Stop};
 use crate::engine::lanes::Ticket;
 use crate::engine::perform::Performed;
 use crate::event::Event;
 use crate::explain;
+use crate::fs;
 use crate::graph::Index;
 use crate::manifest::Manifest;
 use crate::path::RepoPath;
@@ -85,8 +86,15 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Takes what came of an action that ran in children.
+    /// Takes what came of an action that ran in children, and removes what they left.
     pub(super) fn land(&mut self, ticket: Ticket, performed: &Performed) -> Result<(), Stop> {
+        let landed = self.take(ticket, performed);
+        // What cannot be removed now is tried again when nothing is underway.
+        let _ = fs::remove(&underway::folder(&self.scratch, ticket));
+        landed
+    }
+
+    fn take(&mut self, ticket: Ticket, performed: &Performed) -> Result<(), Stop> {
         let Some(running) = self.underway.land(ticket) else { return Ok(()) };
         if running.cancel.is_set() {
             // That was told when it was cancelled.

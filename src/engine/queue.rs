@@ -2,11 +2,13 @@
 //!
 //! It does not know how an action is performed.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::lanes::Slot;
 use super::order::{self, Queued, Work, measures};
+use super::waiting::Rank;
 use super::{Run, Stop};
 use crate::action::{Action, Lane, Phase, Target};
 use crate::graph::Index;
@@ -14,47 +16,50 @@ use crate::graph::expand::profile;
 use crate::schedule::Settled;
 
 impl Run<'_, '_> {
+    /// Queues an action that runs in children.
+    pub(super) fn enqueue(&mut self, index: Index) {
+        let action = self.session.graph.action(index);
+        let Target { op, phase, .. } = action.target();
+        // What devices wait for comes first: analyses, which take no time, then the ops with the most to measure.
+        let is_late = !self.session.devices.is_empty() && *phase != Phase::Analyze;
+        let left = self.left.get(op).copied().unwrap_or_default();
+        self.queue.insert(action.lane, Rank { is_late, left: Reverse(left), index }, *phase == Phase::Compile);
+    }
+
     /// Takes a slot for a queued action, if there is one that a free slot may take.
     pub(super) fn next_queued(&mut self) -> Result<Option<(Index, Slot)>, Stop> {
-        let left = if self.binding.matters() { self.left()? } else { BTreeMap::new() };
-        let taken = match self.next_on_cpu(&left) {
+        if self.binding.matters() {
+            self.count_left()?;
+        }
+        let taken = match self.next_on_cpu() {
             Some(taken) => Some(taken),
-            None => self.next_on_device(&left)?,
+            None => self.next_on_device()?,
         };
         if let Some((index, _)) = &taken {
-            self.queue.remove(index);
+            self.queue.remove(*index);
         }
         Ok(taken)
     }
 
-    /// What devices wait for comes first: analyses, which take no time, then the ops with the most to measure.
-    fn next_on_cpu(&mut self, left: &BTreeMap<String, f64>) -> Option<(Index, Slot)> {
-        let has_devices = !self.session.devices.is_empty();
-        let mut order: Vec<Index> = self.queued(|lane| lane != Lane::Device);
-        let key = |index: &Index| {
-            let target = self.session.graph.action(*index).target();
-            (has_devices && target.phase != Phase::Analyze, left.get(&target.op).copied().unwrap_or(0.0))
-        };
-        // The sort is stable: what is alike stays in the declared order.
-        order.sort_by(|one, other| {
-            let ((late, seconds), (other_late, other_seconds)) = (key(one), key(other));
-            late.cmp(&other_late).then(other_seconds.total_cmp(&seconds))
-        });
+    fn next_on_cpu(&mut self) -> Option<(Index, Slot)> {
         let lanes = &mut self.underway.lanes;
-        let graph = &self.session.graph;
-        order.into_iter().find_map(|index| Some((index, lanes.take(graph.action(index).lane)?)))
+        self.queue.first_on_cpu().find_map(|(index, lane)| Some((index, lanes.take(lane)?)))
     }
 
-    fn next_on_device(&mut self, left: &BTreeMap<String, f64>) -> Result<Option<(Index, Slot)>, Stop> {
+    fn next_on_device(&mut self) -> Result<Option<(Index, Slot)>, Stop> {
         let free = self.underway.lanes.free_devices();
-        let mut waiting = self.queued(|lane| lane == Lane::Device);
-        if free.is_empty() || waiting.is_empty() {
+        if free.is_empty() {
             return Ok(None);
         }
+        if !self.binding.matters() {
+            let first = self.queue.on_device().next();
+            return Ok(first.map(|index| (index, self.underway.lanes.take_device(free[0]))));
+        }
+        let mut waiting: Vec<Index> = self.queue.on_device().collect();
         for index in &waiting {
             self.bind_to_home(*index)?;
         }
-        let analyzed = self.unsettled(|action| action.target().phase == Phase::Analyze).next().is_none();
+        let analyzed = self.are_all_analyzed();
         let target = |index: &Index| self.session.graph.action(*index).target();
         // Which op has the most to measure is known once all are analyzed, a moment after the build began.
         waiting.retain(|index| analyzed || !measures(target(index).phase) || self.binding.knows(&target(index).op));
@@ -63,7 +68,7 @@ impl Run<'_, '_> {
                 .iter()
                 .map(|index| {
                     let Target { op, phase, .. } = target(index);
-                    Queued { op, phase: *phase, left: left.get(op).copied().unwrap_or(0.0) }
+                    Queued { op, phase: *phase, left: self.left.get(op).copied().unwrap_or_default().as_secs_f64() }
                 })
                 .collect();
             let Some(place) = self.binding.choose(device, &queued) else { continue };
@@ -76,14 +81,11 @@ impl Run<'_, '_> {
         Ok(None)
     }
 
-    fn queued(&self, of: impl Fn(Lane) -> bool) -> Vec<Index> {
-        self.queue.iter().copied().filter(|index| of(self.session.graph.action(*index).lane)).collect()
-    }
-
-    fn unsettled(&self, of: impl Fn(&Action) -> bool) -> impl Iterator<Item = Index> {
-        let graph = &self.session.graph;
-        let open = move |index: &Index| self.wanted[index.number()] && self.schedule.settled(*index).is_none();
-        graph.indices().filter(open).filter(move |index| of(graph.action(*index)))
+    fn are_all_analyzed(&mut self) -> bool {
+        while self.unanalyzed.last().is_some_and(|index| self.schedule.settled(*index).is_some()) {
+            self.unanalyzed.pop();
+        }
+        self.unanalyzed.is_empty()
     }
 
     /// Binds the op of a measurement to the device on which those of its measurements ran that stand in this build.
@@ -92,10 +94,11 @@ impl Run<'_, '_> {
         if !measures(target.phase) || self.binding.knows(&target.op) {
             return Ok(());
         }
-        for index in self.session.graph.indices() {
-            let other = self.session.graph.action(index).target();
-            let Some(record) = self.schedule.settled(index).and_then(Settled::record) else { continue };
-            if other.op != target.op || !matches!(other.phase, Phase::Baseline | Phase::Bench) {
+        let graph = &self.session.graph;
+        for index in graph.of_op(&target.op) {
+            let other = graph.action(*index).target();
+            let Some(record) = self.schedule.settled(*index).and_then(Settled::record) else { continue };
+            if !matches!(other.phase, Phase::Baseline | Phase::Bench) {
                 continue;
             }
             let Some(blob) = record.outputs.get(other.phase.name()) else { continue };
@@ -108,15 +111,26 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// Returns, by op, how many seconds of work on devices are left.
-    fn left(&mut self) -> Result<BTreeMap<String, f64>, Stop> {
-        let mut left: BTreeMap<String, f64> = BTreeMap::new();
-        let open: Vec<Index> = self.unsettled(|action| action.lane == Lane::Device).collect();
-        for index in open {
-            let cost = self.cost(index)?;
-            *left.entry(self.session.graph.action(index).target().op.clone()).or_default() += cost;
+    /// Counts, by op, how much work on devices is left: anew where something settled.
+    fn count_left(&mut self) -> Result<(), Stop> {
+        let graph = &self.session.graph;
+        let news = self.schedule.take_news();
+        let op = |index: Index| graph.action(index).target().op.as_str();
+        let changed: BTreeSet<&str> =
+            if self.left.is_empty() { graph.indices().map(op).collect() } else { news.into_iter().map(op).collect() };
+        for op in changed {
+            let mut left = 0.0;
+            for index in graph.of_op(op) {
+                let is_open = self.wanted[index.number()] && self.schedule.settled(*index).is_none();
+                if is_open && graph.action(*index).lane == Lane::Device {
+                    left += self.cost(*index)?;
+                }
+            }
+            let left = Duration::try_from_secs_f64(left).unwrap_or(Duration::MAX);
+            self.left.insert(op.to_owned(), left);
+            graph.of_op(op).iter().for_each(|index| self.queue.rerank(*index, left));
         }
-        Ok(left)
+        Ok(())
     }
 
     /// Returns how many seconds an action is likely to take: as many as last time, whatever has changed since.
@@ -158,8 +172,9 @@ impl Run<'_, '_> {
         if self.session.graph.action(index).target().phase != Phase::Compile {
             return 1;
         }
-        let graph = &self.session.graph;
-        let open = self.pending.keys().filter(|index| graph.action(**index).target().phase == Phase::Compile).count();
+        let is_compile = |action: &Action| action.target().phase == Phase::Compile;
+        let running = self.underway.live().filter(|(_, running)| is_compile(&running.action)).count();
+        let open = 1 + self.queue.compiles() + running;
         order::processes(self.settings.jobs, open)
     }
 }

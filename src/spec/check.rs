@@ -28,7 +28,7 @@ pub(super) fn check(root: &Node, names: Option<&TorchNames>, faults: &mut Vec<Fa
     let ops: Vec<Op> = ops.into_iter().collect::<Option<_>>()?;
     unused_profile_dims(root, &ops, faults);
     let targets = root.get("targets").map(inputs::texts).unwrap_or_default();
-    Some(Spec { targets, remote: remote(root), ops })
+    Some(Spec::new(targets, remote(root), ops))
 }
 
 fn remote(root: &Node) -> Option<Remote> {

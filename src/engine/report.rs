@@ -1,0 +1,68 @@
+//! What became of a build, or why it could not go on.
+
+use std::io;
+
+use super::steering::Ended;
+use crate::digest::Digest;
+use crate::graph::Index;
+use crate::render::RenderError;
+use crate::schedule::Settled;
+
+/// What became of a build.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// By number: what became of each wanted action that settled.
+    pub settled: Vec<Option<Settled>>,
+    /// The actions that were not to run and whose results do not stand, with the reasons; what depends on them is among them.
+    pub missing: Vec<(Index, Vec<String>)>,
+    /// Whether the user stopped it.
+    pub interrupted: bool,
+    /// Whether it stopped after a rejection.
+    pub stopped: bool,
+    /// How many lines of the journal were damaged, and ignored.
+    pub damaged: usize,
+    /// How it came to its end.
+    pub ended: Ended,
+    /// What is wrong with templates: of a build that is steered, which goes on without the logs that they make.
+    pub faults: Vec<EngineError>,
+}
+
+/// Why a build cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The store cannot be read or written.
+    #[error("cannot use the store `cache/`: {0}")]
+    Store(#[from] io::Error),
+    /// A log cannot be read or written.
+    #[error("cannot write `{path}`: {source}")]
+    Log {
+        /// Its place in the workspace.
+        path: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A template is wrong.
+    #[error(transparent)]
+    Template(#[from] RenderError),
+    /// A template cannot be read.
+    #[error("{path}: {message}")]
+    NoTemplate {
+        /// Its place in the workspace.
+        path: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// A file is not what it was when the build began.
+    #[error("`{0}` changed while the build ran")]
+    Changed(String),
+    /// Artifacts keep vanishing from the store.
+    #[error("artifacts keep vanishing from the store; the last has to do with {0}")]
+    Vanishing(Digest),
+}
+
+impl EngineError {
+    /// Returns whether a template is at fault: whoever edits it mends it.
+    pub(super) fn is_of_template(&self) -> bool {
+        matches!(self, Self::Template(_) | Self::NoTemplate { .. })
+    }
+}

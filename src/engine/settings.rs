@@ -1,0 +1,46 @@
+//! How a build is run: what whoever asks for it says.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::cores::Shares;
+use crate::store::remote::Remote;
+
+/// How a build is run.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// How many slots the CPU lane has.
+    pub jobs: usize,
+    /// How the machine's cores are shared.
+    pub shares: Shares,
+    /// Whether an op may be measured on several devices.
+    pub any_device: bool,
+    /// What happens after a rejection.
+    pub after_rejection: AfterRejection,
+    /// What may be run in children.
+    pub children: Children,
+    /// The folder of the device locks.
+    pub locks: PathBuf,
+    /// The cache that is shared with other machines, if there is one.
+    pub remote: Option<Arc<Remote>>,
+}
+
+/// What a build does after a kernel was rejected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AfterRejection {
+    /// Everything that does not need it goes on.
+    GoOn,
+    /// Nothing new is started.
+    Stop,
+}
+
+/// Which actions may run in children. The others are missing where no result of theirs stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Children {
+    /// All.
+    All,
+    /// Those whose results depend on no device.
+    WithoutDevice,
+    /// None.
+    None,
+}

@@ -1,0 +1,159 @@
+//! What waits: the actions that are queued for a slot of their lane, in the order in which they are taken.
+//!
+//! It does not know when a slot is free. Nothing here looks at all that waits: there may be a hundred thousand.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+use crate::action::Lane;
+use crate::graph::Index;
+
+/// When an action of the CPU lane is taken: what sorts first is taken first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rank {
+    /// Whether it can wait: no device waits for what it makes at once.
+    pub is_late: bool,
+    /// How long devices have still to do for its op: the op with the most comes first.
+    pub left: Reverse<Duration>,
+    /// What is alike is taken in the declared order.
+    pub index: Index,
+}
+
+/// The actions that wait.
+#[derive(Debug, Default)]
+pub struct Waiting {
+    cpu: BTreeSet<Rank>,
+    whole_cpu: BTreeSet<Rank>,
+    device: BTreeSet<Index>,
+    places: HashMap<Index, Place>,
+    compiles: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    lane: Lane,
+    rank: Rank,
+    is_compile: bool,
+}
+
+impl Waiting {
+    /// Adds an action.
+    pub fn insert(&mut self, lane: Lane, rank: Rank, is_compile: bool) {
+        self.remove(rank.index);
+        self.compiles += usize::from(is_compile);
+        self.place(Place { lane, rank, is_compile });
+    }
+
+    /// Removes an action, if it waits.
+    pub fn remove(&mut self, index: Index) {
+        if let Some(place) = self.displace(index) {
+            self.compiles -= usize::from(place.is_compile);
+        }
+    }
+
+    /// Says how long devices have still to do for the op of an action, if it waits.
+    pub fn rerank(&mut self, index: Index, left: Duration) {
+        if let Some(place) = self.displace(index) {
+            self.place(Place { rank: Rank { left: Reverse(left), ..place.rank }, ..place });
+        }
+    }
+
+    /// Returns the first of each kind of slot of the CPU lane, in the order in which they are taken, with the lane that each asks for.
+    pub fn first_on_cpu(&self) -> impl Iterator<Item = (Index, Lane)> + use<> {
+        let mut firsts: Vec<(Rank, Lane)> = [(&self.cpu, Lane::Cpu), (&self.whole_cpu, Lane::WholeCpu)]
+            .into_iter()
+            .filter_map(|(ranks, lane)| Some((*ranks.first()?, lane)))
+            .collect();
+        firsts.sort_by_key(|(rank, _)| *rank);
+        firsts.into_iter().map(|(rank, lane)| (rank.index, lane))
+    }
+
+    /// Returns what waits for devices, in the declared order.
+    pub fn on_device(&self) -> impl Iterator<Item = Index> {
+        self.device.iter().copied()
+    }
+
+    /// Returns how many of those that wait compile.
+    pub fn compiles(&self) -> usize {
+        self.compiles
+    }
+
+    fn place(&mut self, place: Place) {
+        let index = place.rank.index;
+        match place.lane {
+            Lane::Cpu => self.cpu.insert(place.rank),
+            Lane::WholeCpu => self.whole_cpu.insert(place.rank),
+            Lane::Device => self.device.insert(index),
+        };
+        self.places.insert(index, place);
+    }
+
+    fn displace(&mut self, index: Index) -> Option<Place> {
+        let place = self.places.remove(&index)?;
+        match place.lane {
+            Lane::Cpu => self.cpu.remove(&place.rank),
+            Lane::WholeCpu => self.whole_cpu.remove(&place.rank),
+            Lane::Device => self.device.remove(&index),
+        };
+        Some(place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places() -> [Index; 5] {
+        [0, 1, 2, 3, 4].map(Index::at)
+    }
+
+    fn rank(is_late: bool, seconds: u64, index: Index) -> Rank {
+        Rank { is_late, left: Reverse(Duration::from_secs(seconds)), index }
+    }
+
+    #[test]
+    fn what_devices_wait_for_is_first_then_the_op_with_the_most_left_then_what_was_declared_first() {
+        let places = places();
+        let mut waiting = Waiting::default();
+        for (place, (is_late, seconds)) in places.iter().zip([(true, 1), (true, 9), (true, 9), (false, 0), (true, 5)]) {
+            waiting.insert(Lane::Cpu, rank(is_late, seconds, *place), false);
+        }
+        let mut order = Vec::new();
+        while let Some((index, _)) = waiting.first_on_cpu().next() {
+            waiting.remove(index);
+            order.push(index.number());
+        }
+        assert_eq!(order, [3, 1, 2, 4, 0]);
+    }
+
+    #[test]
+    fn what_is_left_of_an_op_may_change_while_its_actions_wait() {
+        let places = places();
+        let mut waiting = Waiting::default();
+        waiting.insert(Lane::Cpu, rank(true, 5, places[0]), true);
+        waiting.insert(Lane::Cpu, rank(true, 3, places[1]), true);
+        waiting.rerank(places[0], Duration::from_secs(1));
+        waiting.rerank(places[4], Duration::from_secs(100));
+        let firsts: Vec<(Index, Lane)> = waiting.first_on_cpu().collect();
+        assert_eq!(firsts, [(places[1], Lane::Cpu)]);
+        assert_eq!(waiting.compiles(), 2);
+    }
+
+    #[test]
+    fn each_kind_of_slot_has_its_own_first_and_devices_their_order() {
+        let places = places();
+        let mut waiting = Waiting::default();
+        waiting.insert(Lane::WholeCpu, rank(true, 0, places[1]), false);
+        waiting.insert(Lane::Cpu, rank(true, 0, places[2]), true);
+        waiting.insert(Lane::Cpu, rank(true, 0, places[0]), true);
+        waiting.insert(Lane::Device, rank(true, 0, places[4]), false);
+        waiting.insert(Lane::Device, rank(true, 0, places[3]), false);
+        let firsts: Vec<(Index, Lane)> = waiting.first_on_cpu().collect();
+        assert_eq!(firsts, [(places[0], Lane::Cpu), (places[1], Lane::WholeCpu)]);
+        assert_eq!(waiting.on_device().collect::<Vec<_>>(), [places[3], places[4]]);
+        waiting.remove(places[0]);
+        waiting.remove(places[0]);
+        assert_eq!(waiting.compiles(), 1);
+    }
+}
