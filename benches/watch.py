@@ -1,9 +1,10 @@
 """Measures `t2t watch`: from the save of a one-line edit of a kernel to its verdict, against `pytest -x` on an equivalent test.
 
-Both run on Triton's interpreter, on the same kernel and the same sizes, in a temporary folder. An edit appends a line; the verdict is the line
-of the check, or the end of pytest. The first rounds of each are left out: they warm caches. Figures of one run are comparable with each other only.
+Both run on Triton's interpreter, or with `--device cuda` on the GPU, on the same kernel and the same sizes, in a temporary folder. An edit adds
+a line to the kernel's code, which is compiled anew for a GPU; the verdict is the line of the check, or the end of pytest. The first rounds of
+each are left out: they warm caches. Figures of one run are comparable with each other only.
 
-    python benches/watch.py [--t2t PATH] [--runs N]
+    python benches/watch.py [--t2t PATH] [--device cpu|cuda] [--runs N]
 """
 
 from __future__ import annotations
@@ -32,10 +33,12 @@ ops:
     kwargs: {dim: -1}
     variants: [v1_baseline]
     check: {seeds: 1}
+    bench: {sizes: {small: [16, 16]}}
     profiles: {cpu: {bench: {sizes: {small: [16, 16]}}}}
 """
 
 TEST = """\
+import os
 import sys
 from pathlib import Path
 
@@ -45,6 +48,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).parent))
 from kernels.softmax.v1_baseline import triton_softmax
 
+DEVICE = os.environ["TEST_DEVICE"]
 CASES = {
     "small": lambda: torch.randn(16, 16),
     "empty": lambda: torch.randn(0, 16),
@@ -57,12 +61,15 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_softmax(name, monkeypatch):
-    monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda self: True))
+    if DEVICE == "cpu":
+        monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda self: True))
     torch.manual_seed(0)
-    x = CASES[name]()
+    x = CASES[name]().to(DEVICE)
     assert torch.allclose(triton_softmax(x, dim=-1), torch.softmax(x, dim=-1), atol=1e-5, rtol=1e-5)
 """
 
+FIRST = "    row = tl.program_id(0).to(tl.int64)\n"
+"""The line of the kernels after which an edit adds one."""
 WARM = 2
 PATIENCE = 120
 
@@ -70,9 +77,9 @@ PATIENCE = 120
 class Watch:
     """A `t2t watch` that runs, and its lines as they come."""
 
-    def __init__(self, t2t: str, folder: Path, environment: dict[str, str]) -> None:
+    def __init__(self, t2t: str, device: str, folder: Path, environment: dict[str, str]) -> None:
         self.process = subprocess.Popen(
-            [t2t, "watch", "--device", "cpu", "softmax/v1_baseline:check"],
+            [t2t, "watch", "--device", device, "softmax/v1_baseline:check"],
             cwd=folder, env=environment, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         self.lines: queue.Queue[tuple[float, str]] = queue.Queue()
@@ -104,6 +111,7 @@ def main() -> None:
     parser.add_argument(
         "--python", default=os.environ.get("T2T_PYTHON", sys.executable), help="has torch, triton and pytest"
     )
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="what runs the kernel")
     parser.add_argument("--runs", type=int, default=30, help="edits that are measured")
     arguments = parser.parse_args()
     environment = {**os.environ, "T2T_PYTHON": arguments.python}
@@ -132,16 +140,22 @@ def workspace(folder: Path) -> Path:
     return kernel
 
 
+def edited(text: str, number: int) -> str:
+    """Returns the kernel with a line more, which says this number."""
+    assert FIRST in text
+    return text.replace(FIRST, f"{FIRST}    edit = {number}\n")
+
+
 def watch(arguments: argparse.Namespace, folder: Path, kernel: Path, environment: dict[str, str]) -> list[float]:
     """Returns how long each edit took until its verdict was told, in seconds."""
-    watching = Watch(arguments.t2t, folder, environment)
+    watching = Watch(arguments.t2t, arguments.device, folder, environment)
     watching.until("fresh ")
     text, taken = kernel.read_text(), []
     for number in range(WARM + arguments.runs):
         # Servers and editors rest between saves.
         time.sleep(0.3)
         start = time.perf_counter()
-        kernel.write_text(f"{text}\nEDIT = {number}\n")
+        kernel.write_text(edited(text, number))
         taken.append(watching.until("check softmax/v1_baseline … passed") - start)
         watching.until("fresh ")
     watching.stop()
@@ -151,11 +165,13 @@ def watch(arguments: argparse.Namespace, folder: Path, kernel: Path, environment
 
 def pytest(arguments: argparse.Namespace, folder: Path, kernel: Path) -> list[float]:
     """Returns how long pytest takes after each edit, in seconds."""
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": str(folder)}
+    environment = {**os.environ, "TEST_DEVICE": arguments.device, "PYTHONPATH": str(folder)}
+    if arguments.device == "cpu":
+        environment["TRITON_INTERPRET"] = "1"
     text, taken = kernel.read_text(), []
     for number in range(WARM + min(arguments.runs, 10)):
         start = time.perf_counter()
-        kernel.write_text(f"{text}\nEDIT = {-1 - number}\n")
+        kernel.write_text(edited(text, -1 - number))
         subprocess.run(
             [arguments.python, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "test_softmax.py"],
             cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL,
