@@ -97,16 +97,16 @@ pub fn since(asked: Digest, root: &Path, outputs: &mut Outputs, start: Instant) 
 fn edited(kept: &Answer<'_>, changed: &[usize]) -> Option<Part> {
     let pieces = kept.pieces();
     let places: BTreeSet<u32> = changed.iter().map(|place| u32::try_from(*place)).collect::<Result<_, _>>().ok()?;
-    let is_hit = |piece: &&Piece| piece.witnesses.iter().any(|place| places.contains(place));
-    let hit: Vec<&Piece> = pieces.iter().filter(is_hit).collect();
+    let is_hit = |piece: &&Piece<'_>| piece.witnesses.iter().any(|place| places.contains(place));
+    let hit: Vec<&Piece<'_>> = pieces.iter().filter(is_hit).collect();
     let explained: BTreeSet<u32> = hit.iter().flat_map(|piece| &piece.witnesses).copied().collect();
     if !places.is_subset(&explained) || hit.len() > MANY || hit.len() == pieces.len() {
         return None;
     }
     Some(Part {
-        ops: hit.iter().map(|piece| piece.op.clone()).collect(),
-        records: hit.iter().flat_map(|piece| &piece.records).copied().collect(),
-        lines: pieces.into_iter().map(|piece| (piece.op, piece.line)).collect(),
+        ops: hit.iter().map(|piece| piece.op.to_string()).collect(),
+        records: hit.iter().flat_map(|piece| piece.records()).collect(),
+        lines: pieces.iter().map(|piece| (piece.op.to_string(), piece.line)).collect(),
     })
 }
 
@@ -196,7 +196,7 @@ fn witnesses(session: &Session, report: &Report) -> Option<Vec<Witness<'static>>
 }
 
 /// Returns what the answer rests on op by op.
-fn pieces(session: &Session, report: &Report, witnesses: &[Witness<'_>]) -> std::io::Result<Vec<Piece>> {
+fn pieces<'a>(session: &'a Session, report: &Report, witnesses: &[Witness<'_>]) -> std::io::Result<Vec<Piece<'a>>> {
     let places: HashMap<&str, u32> = witnesses.iter().map(|witness| &*witness.path).zip(0..).collect();
     let mut files: HashMap<&str, BTreeSet<u32>> = HashMap::new();
     for index in session.graph.indices() {
@@ -216,11 +216,10 @@ fn pieces(session: &Session, report: &Report, witnesses: &[Witness<'_>]) -> std:
     }
     // An op's log stands on the calibration, which is of no op.
     let of_all = records.remove(&Target::calibrate().to_string()).unwrap_or_default();
-    let piece = |op: &Op| Piece {
-        op: op.name.clone(),
-        line: op.place.line,
-        witnesses: files.remove(op.name.as_str()).unwrap_or_default().into_iter().collect(),
-        records: of_all.iter().copied().chain(records.remove(&op.name).unwrap_or_default()).collect(),
+    let piece = |op: &'a Op| {
+        let looked_at = files.remove(op.name.as_str()).unwrap_or_default().into_iter().collect();
+        let own = records.remove(&op.name).unwrap_or_default();
+        Piece::new(&op.name, op.place.line, looked_at, &[of_all.as_slice(), &own].concat())
     };
     Ok(session.spec.ops.iter().map(piece).collect())
 }

@@ -12,8 +12,9 @@ use crate::fs;
 use crate::store::journal::LinePlace;
 use crate::witness::Witness;
 
-/// What a file begins with; another number is no answer. 1: first. 2: the check covers what was asked.
-const HEADER: &[u8] = b"t2t answer 2\n";
+/// What a file begins with; another number is no answer. 1: first. 2: the check covers what was asked. 3: records of
+/// ops apart.
+const HEADER: &[u8] = b"t2t answer 3\n";
 
 /// How many bytes each digest takes that follows the header: of what was asked, and of that with the digest of the rest.
 const CHECK: usize = 32;
@@ -33,30 +34,48 @@ pub struct Answer<'a> {
     pieces: Cow<'a, [u8]>,
 }
 
-/// What an answer rests on for one op.
+/// What an answer rests on for one op. All of them are read where any is asked for: what only few are asked for stays encoded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Piece {
+pub struct Piece<'a> {
     /// The op.
-    pub op: String,
+    #[serde(borrow)]
+    pub op: Cow<'a, str>,
     /// The line of its key in ops.yaml, from 1.
     pub line: u32,
     /// The places, in the list of witnesses, of the files that its actions depend on, and of its log.
     pub witnesses: Vec<u32>,
-    /// Where its records stand in the journal, and those of actions of no op that it stands on, oldest first.
-    pub records: Vec<LinePlace>,
+    /// The records, encoded.
+    #[serde(borrow)]
+    records: Cow<'a, [u8]>,
+}
+
+impl<'a> Piece<'a> {
+    /// Returns the piece of `op`, whose key is on this line: `records` are where its records stand in the journal, and those of actions of no op that it
+    /// stands on, oldest first.
+    #[must_use]
+    pub fn new(op: &'a str, line: u32, witnesses: Vec<u32>, records: &[LinePlace]) -> Self {
+        let records = postcard::to_stdvec(records).expect("numbers can be written");
+        Self { op: Cow::Borrowed(op), line, witnesses, records: Cow::Owned(records) }
+    }
+
+    /// Returns where its records stand in the journal, and those of actions of no op that it stands on, oldest first.
+    #[must_use]
+    pub fn records(&self) -> Vec<LinePlace> {
+        postcard::from_bytes(&self.records).unwrap_or_default()
+    }
 }
 
 impl<'a> Answer<'a> {
     /// Returns the answer that was `told`, resting on `witnesses`, those of ops named by `pieces` in the order of ops.yaml.
     #[must_use]
-    pub fn new(witnesses: Vec<Witness<'a>>, told: String, pieces: &[Piece]) -> Self {
+    pub fn new(witnesses: Vec<Witness<'a>>, told: String, pieces: &[Piece<'_>]) -> Self {
         let pieces = postcard::to_stdvec(pieces).expect("numbers and texts can be written");
         Self { witnesses, told, pieces: Cow::Owned(pieces) }
     }
 
     /// Returns the ops of the answer.
     #[must_use]
-    pub fn pieces(&self) -> Vec<Piece> {
+    pub fn pieces(&self) -> Vec<Piece<'_>> {
         postcard::from_bytes(&self.pieces).unwrap_or_default()
     }
 }
@@ -125,7 +144,7 @@ mod tests {
 
     fn answer() -> Answer<'static> {
         let witness = Witness { path: Cow::Borrowed("kernels/add/v1.py"), was: Was::Time(Some(7)) };
-        let piece = Piece { op: "add".to_owned(), line: 3, witnesses: vec![0], records: Vec::new() };
+        let piece = Piece::new("add", 3, vec![0], &[LinePlace { offset: 14, length: 300 }]);
         Answer::new(vec![witness], "all fresh".to_owned(), &[piece])
     }
 
@@ -137,6 +156,14 @@ mod tests {
         place.keep(&answer());
         assert_eq!(decode(&place.bytes()), Some(answer()));
         assert_eq!(decode(&Place::of(cache.path(), Digest::of(b"build -q")).bytes()), None);
+    }
+
+    #[test]
+    fn a_piece_says_where_its_records_stand() {
+        let answer = answer();
+        let pieces = answer.pieces();
+        assert_eq!((&*pieces[0].op, pieces[0].line, &pieces[0].witnesses[..]), ("add", 3, &[0][..]));
+        assert_eq!(pieces[0].records(), [LinePlace { offset: 14, length: 300 }]);
     }
 
     #[test]
