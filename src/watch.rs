@@ -212,17 +212,32 @@ impl Settler {
     fn gather(&self, first: Raw) -> Option<Gathered> {
         let since = Instant::now();
         let mut gathered = Gathered { since: Some(since), ..Gathered::default() };
+        let (mut begun, mut has_worked) = (since, false);
         let mut next = Ok(first);
         loop {
-            match next {
+            let is_quiet = match next {
                 Ok(Raw::Stop) | Err(RecvTimeoutError::Disconnected) => return None,
-                Ok(raw) => gathered.take(raw),
-                Err(RecvTimeoutError::Timeout) if self.git_works() => {}
-                Err(RecvTimeoutError::Timeout) if gathered.is_being_written(self.how) => {}
-                Err(RecvTimeoutError::Timeout) => return Some(gathered),
+                Ok(raw) => {
+                    gathered.take(raw);
+                    false
+                }
+                Err(RecvTimeoutError::Timeout) => true,
+            };
+            // What has come already is part of it, however late it is.
+            if let Ok(raw) = self.raw.try_recv() {
+                next = Ok(raw);
+                continue;
             }
-            if since.elapsed() > LONGEST && !self.git_works() {
-                return Some(gathered);
+            let is_late = begun.elapsed() > LONGEST;
+            if is_quiet || is_late {
+                if self.git_works() {
+                    (begun, has_worked) = (Instant::now(), true);
+                } else if is_late && std::mem::take(&mut has_worked) {
+                    // What git did last is still on its way: it has as long to become quiet as what anybody else does.
+                    begun = Instant::now();
+                } else if is_late || !gathered.is_being_written(self.how) {
+                    return Some(gathered);
+                }
             }
             next = self.raw.recv_timeout(QUIET);
         }
