@@ -86,6 +86,10 @@ def limits(arguments):
     import resource
     return {name: resource.getrlimit(getattr(resource, name))[0] for name in ("RLIMIT_CORE", "RLIMIT_NOFILE")}
 
+def cpu_limits(arguments):
+    import resource
+    return list(resource.getrlimit(resource.RLIMIT_CPU))
+
 def imports(arguments):
     import kernels.one
     try:
@@ -212,6 +216,14 @@ fn the_surroundings_are_what_the_request_says_and_a_closed_list() {
 fn a_child_leaves_no_core_and_opens_a_bounded_number_of_files() {
     let finished = Bench::new(MODULE).run("limits");
     assert_eq!(*reply(&finished), json!({"RLIMIT_CORE": 0, "RLIMIT_NOFILE": 4096}));
+}
+
+#[test]
+fn what_the_system_counts_of_cpu_time_ends_a_child_long_after_the_server_would_and_with_the_reason() {
+    let bench = Bench::new(MODULE);
+    let mut request = bench.request(1, "cpu_limits");
+    request.limits.cpu_ms = Some(11_500);
+    assert_eq!(*reply(&bench.start().run(request)), json!([25, 27]));
 }
 
 #[test]

@@ -307,8 +307,11 @@ fn set_limits(request: &Request) -> Result<(), String> {
     lower(Resource::RLIMIT_NOFILE, OPEN_FILES)?;
     lower(Resource::RLIMIT_FSIZE, FILE_BYTES)?;
     if let Some(milliseconds) = request.limits.cpu_ms {
-        // A spare: the server looks more often, at all threads and descendants together.
-        lower(Resource::RLIMIT_CPU, milliseconds.div_ceil(1000) + 1)?;
+        // A spare: the server looks more often, at all threads and descendants together. The system counts whole ticks here, which on a machine that has much
+        // else to do are more than what a process had: at less than twice the time it could be faster than the server. SIGXCPU, which tells the reason, comes
+        // before SIGKILL, which is nobody's proof.
+        let seconds = 2 * milliseconds.div_ceil(1000) + 1;
+        limit(Resource::RLIMIT_CPU, seconds, seconds + 2)?;
     }
     if let Some(bytes) = request.limits.memory_bytes {
         lower(Resource::RLIMIT_DATA, kin::own_data().saturating_add(bytes).saturating_add(RESERVED))?;
@@ -336,10 +339,13 @@ fn give_way(request: &Request) {
 }
 
 fn lower(resource: Resource, value: u64) -> Result<(), String> {
+    limit(resource, value, value)
+}
+
+fn limit(resource: Resource, soft: u64, hard: u64) -> Result<(), String> {
     let failed = |error| format!("{resource:?}: {error}");
-    let (_, hard) = getrlimit(resource).map_err(failed)?;
-    let value = value.min(hard);
-    setrlimit(resource, value, value).map_err(failed)
+    let (_, most) = getrlimit(resource).map_err(failed)?;
+    setrlimit(resource, soft.min(most), hard.min(most)).map_err(failed)
 }
 
 /// Everything that concerns Python: its environment, its streams, the watch, and the function to call.
