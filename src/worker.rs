@@ -38,12 +38,12 @@ pub struct WorkerConfig {
     pub module: Option<PathBuf>,
     /// Variables for the server beside the few that it gets from t2t. Its children get only those of a closed list.
     pub environment: BTreeMap<String, String>,
-    /// How long it may take until it serves. Importing torch from a cold disk takes most of it.
+    /// How long it may take until it serves. Importing torch from a cold disk, or on a machine that has much else to do, takes most of it.
     pub patience: Duration,
 }
 
 impl WorkerConfig {
-    /// Configures a server that imports nothing yet and has a minute to start.
+    /// Configures a server that imports nothing yet and has five minutes to start.
     #[must_use]
     pub fn new(python: impl Into<PathBuf>, kind: ServerKind) -> Self {
         Self {
@@ -53,7 +53,7 @@ impl WorkerConfig {
             preload: Vec::new(),
             module: None,
             environment: BTreeMap::new(),
-            patience: Duration::from_mins(1),
+            patience: Duration::from_mins(5),
         }
     }
 

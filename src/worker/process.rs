@@ -55,7 +55,7 @@ const PASSED: [&str; 15] = [
 /// How much of what the server prints is kept: the end of it.
 const LAST_WORDS: usize = 8 << 10;
 /// How long processes that were killed may take to go.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(2);
 
 /// A started server.
@@ -155,7 +155,7 @@ impl Process {
 
     /// Returns the end of what the server printed.
     pub fn last_words(&self) -> String {
-        // Only a server that left its output to somebody else keeps the listener from its end.
+        // Only a server that left its output to somebody else keeps the listener from its end, and a machine that has much else to do.
         let deadline = Instant::now() + PATIENCE / 10;
         while !self.listener.is_finished() && Instant::now() < deadline {
             thread::sleep(LOOK);
