@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::environment;
-use crate::project::{Project, Ran};
+use crate::project::{Project, Ran, program};
 
 const KERNEL: &str = "kernels/softmax/v2_tiling.py";
 
@@ -89,10 +89,10 @@ impl Service {
         origin.write(".gitignore", "/cache/\n/logs/\n/*.xml\n");
         origin.write("pyproject.toml", "[project]\n");
         let uv = "#!/bin/sh\ncase $1 in\n  sync) ;;\n  run) shift; exec \"$@\" ;;\n  *) exit 9 ;;\nesac\n";
-        origin.write("../programs/uv", uv);
-        let program = |name: &str| origin.path(&format!("../programs/{name}"));
-        std::os::unix::fs::symlink(environment::binary(), program("t2t")).unwrap();
-        assert!(Command::new("chmod").arg("+x").arg(program("uv")).status().unwrap().success());
+        let programs = origin.path("../programs");
+        fs::create_dir(&programs).unwrap();
+        program(&programs.join("uv"), uv);
+        std::os::unix::fs::symlink(environment::binary(), programs.join("t2t")).unwrap();
         let service = Self { origin };
         service.publish();
         service.git("init -q -b main");

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 
 use crate::environment;
-use crate::project::{OPS, Project, Ran};
+use crate::project::{OPS, Project, Ran, copy_program};
 
 /// The folder of the second clone.
 const ELSEWHERE: &str = "../Zweite Kopie — später";
@@ -157,7 +157,7 @@ fn handed_over(project: &Project) -> Project {
             fs::set_permissions(folder, Permissions::from_mode(0o755)).unwrap();
         }
         // Nobody may look into the folder of the one that was built.
-        fs::copy(environment::binary(), clone.path("../t2t")).unwrap();
+        copy_program(&environment::binary(), &clone.path("../t2t"));
     }
     clone
 }

@@ -1,11 +1,12 @@
 //! A watch that runs, for tests: its lines as they come, and what the stand-in for Python ran since.
 //!
-//! Nothing here waits for time to pass: each wait is for a line, and longer than anything takes that works.
+//! Each wait is for a line, and longer than anything takes that works; only where none is to come does time pass.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
@@ -13,10 +14,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::project::{Project, until};
-
-/// Longer than anything takes that works.
-const SOON: Duration = Duration::from_mins(1);
+use crate::project::{Project, SOON, until};
 
 /// A `t2t watch` that runs in a project.
 pub struct Watching<'a> {
@@ -43,6 +41,7 @@ impl<'a> Watching<'a> {
 
     /// Starts a command that watches `project`.
     pub fn of(project: &'a Project, command: &mut Command) -> Self {
+        project.is_watched.store(true, Ordering::Relaxed);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (sender, lines) = channel();
         let streams: [Box<dyn std::io::Read + Send>; 2] =
@@ -80,6 +79,14 @@ impl<'a> Watching<'a> {
             let line = self.says("");
             open.retain(|text| !line.contains(text));
         }
+    }
+
+    /// Fails where a line comes within a time in which one would, were it to come. On a slow machine it may be missed; it never fails for being slow.
+    #[track_caller]
+    pub fn says_nothing(&mut self) {
+        thread::sleep(Duration::from_millis(200));
+        let line = self.lines.try_recv();
+        assert!(line.is_err(), "`{}` after\n{}", line.unwrap_or_default(), self.told);
     }
 
     /// Waits until a round is over.
@@ -154,6 +161,7 @@ impl<'a> Watching<'a> {
 
 impl Drop for Watching<'_> {
     fn drop(&mut self) {
+        self.project.is_watched.store(false, Ordering::Relaxed);
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
             let _ = child.wait();
