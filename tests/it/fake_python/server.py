@@ -16,6 +16,8 @@ A kernel file says what is to become of it by `MARK = "REJECT mismatch; READS da
 
 Where there is a file `steady` beside the log, all figures are the same. Where there is a file `spans`, each call ends with a line `span PID BEGIN END TARGET`.
 
+Where there is a file `together`, a baseline on a device ends once there was one on another.
+
 In a build on devices, `children.log` has a line of JSON for each call that works for an action: what it was told of cores and
 processes, its device, and when it ran.
 """
@@ -40,6 +42,7 @@ LOG = HERE / "ran.log"
 CALM = HERE / "calm"
 STEADY = HERE / "steady"
 SPANS = HERE / "spans"
+TOGETHER = HERE / "together"
 Reply = dict[str, Any]
 
 
@@ -455,6 +458,10 @@ def judge_sample(call: Call) -> Reply:
 
 def baseline(call: Call) -> Reply:
     """Measure torch."""
+    if call.device() and TOGETHER.exists():
+        note(f"on {call.device()}")
+        while len({line for line in LOG.read_text().splitlines() if line.startswith("on ")}) < 2:
+            time.sleep(0.01)
     sizes = {
         name: {"binding": binding, "dtype": "float32", "torch": figure()} for name, binding in call.op["sizes"].items()
     }
