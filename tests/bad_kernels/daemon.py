@@ -10,7 +10,8 @@ started = []
 
 def daemon():
     reading, writing = os.pipe()
-    if os.fork() == 0:
+    between = os.fork()
+    if between == 0:
         os.setsid()
         if os.fork() == 0:
             os.write(writing, str(os.getpid()).encode())
@@ -18,6 +19,7 @@ def daemon():
             os.closerange(0, 4096)
             time.sleep(1000)
         os._exit(0)
+    os.waitpid(between, 0)
     print("daemon", os.read(reading, 16).decode(), flush=True)
     return True
 
