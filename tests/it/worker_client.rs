@@ -16,7 +16,7 @@ use t2t_protocol::{
     ClientHello, End, Finished, FromWorker, Landlock, Limits, Request, ServerHello, ServerKind, VERSION, encode,
 };
 
-const PATIENCE: Duration = Duration::from_secs(10);
+use crate::project::SOON;
 
 fn client_hello() -> ClientHello {
     ClientHello { version: VERSION, kind: ServerKind::Compiled, harness: None, preload: Vec::new() }
@@ -59,14 +59,14 @@ fn finished(id: u64) -> FromWorker {
 fn connected() -> (Client, Receiver<WorkerEvent>, UnixStream) {
     let (ours, mut theirs) = UnixStream::pair().unwrap();
     theirs.write_all(&encode(&server_hello()).unwrap()).unwrap();
-    let (client, listener) = connect(ours, &client_hello(), PATIENCE).unwrap();
+    let (client, listener) = connect(ours, &client_hello(), SOON).unwrap();
     let (sender, events) = channel();
     thread::spawn(move || listener.listen(move |event| drop(sender.send(event)), || "autopsy".to_owned()));
     (client, events, theirs)
 }
 
 fn next(events: &Receiver<WorkerEvent>) -> WorkerEvent {
-    events.recv_timeout(PATIENCE).unwrap()
+    events.recv_timeout(SOON).unwrap()
 }
 
 fn died(events: &Receiver<WorkerEvent>) -> (String, Vec<u64>) {
@@ -125,6 +125,6 @@ fn half_a_hello_is_waited_for_until_the_time_is_over() {
 fn a_server_that_leaves_before_its_hello_has_ended() {
     let (ours, theirs) = UnixStream::pair().unwrap();
     theirs.shutdown(Shutdown::Both).unwrap();
-    let error = connect(ours, &client_hello(), PATIENCE).unwrap_err();
+    let error = connect(ours, &client_hello(), SOON).unwrap_err();
     assert!(matches!(error, ClientError::Ended), "{error}");
 }

