@@ -89,8 +89,8 @@ fn its_own_logs_and_store_and_files_of_no_account_start_no_round() {
     ends_whole(&project, watching);
 }
 
-/// What git does to one of the files while it is checked out: it waits, in the middle of the others.
-const HELD: &str = "while [ -e ../held ]; do touch ../begun; sleep 0.01; done; cat";
+/// What git does to one of the first files while it is checked out: it waits. Its lock does not become old meanwhile, as one that was left behind.
+const HELD: &str = "while [ -e ../held ]; do touch .git/index.lock ../begun; sleep 0.01; done; cat";
 
 #[test]
 fn a_checkout_of_many_files_begins_no_round_before_git_has_done() {
@@ -105,7 +105,7 @@ fn a_checkout_of_many_files_begins_no_round_before_git_has_done() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     };
     project.write(".gitignore", "cache\nlogs\n");
-    project.write(".gitattributes", "kernels/softmax/helper50.py filter=held\n");
+    project.write(".gitattributes", "kernels/softmax/helper10.py filter=held\n");
     let write_helpers = |text: &str| {
         (0..300).for_each(|number| project.write(&format!("kernels/softmax/helper{number}.py"), text));
     };
