@@ -9,7 +9,9 @@ tool by tool:
 Nothing may run in either, which is counted: t2t by its events, the peers by lines that their actions write. t2t answers with the tests' interpreter, as in
 `scale.py`; the peers' actions write a few bytes. DVC has a `dvc.yaml` an op, which is much faster for it than one for all; `dvc checkout` is timed beside
 `dvc repro`, though it checks no sources: its lock files are put back with the sources. Turborepo runs without its daemon and with as many tasks at once as
-there are cores. Export and import of t2t's results are timed at the end. Figures of one run are comparable with each other only.
+there are cores; its first builds, which are not measured, start a script where npm would be, which runs the same commands without starting Node 16 times an op.
+The tools take turns, so that a machine that others use is as busy for each. Export and import of t2t's results are timed at the end. Figures of one run are
+comparable with each other only.
 
     python benches/restore.py [--t2t PATH] [--ops 63] [--runs N] [--peers dvc turbo] [--tools FOLDER] [--keep FOLDER] [--out FILE]
 
@@ -40,6 +42,14 @@ out=$1; shift
 mkdir -p "$(dirname "$out")"
 cat "$@" | cksum > "$out"
 echo "$out" >> "{log}"
+"""
+
+
+NPM = """#!/bin/sh
+# run TASK: what `npm run` does of a package's script, without starting Node. It prints the two lines that npm does.
+task="{tasks}/$(basename "$PWD")/$2"
+printf '\\n> %s@0.0.0 %s\\n> %s\\n\\n' "$(basename "$PWD")" "$2" "$(cat "$task")"
+exec sh "$task"
 """
 
 
@@ -77,10 +87,14 @@ class Subject:
         """Returns how many outputs there are."""
         raise NotImplementedError
 
-    def run(self) -> None:
+    def building(self) -> dict[str, str]:
+        """Returns the environment of the first builds."""
+        return self.environment()
+
+    def run(self, environment: Mapping[str, str] | None = None) -> None:
         """Runs the command."""
         told = subprocess.run(
-            self.command(), cwd=self.folder, env=self.environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            self.command(), cwd=self.folder, env=environment or self.environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )  # fmt: skip
         if told.returncode:
             sys.exit(f"error: {self.name} ended with {told.returncode}:\n{told.stdout[-2000:]}")
@@ -250,7 +264,7 @@ class Turbo(Peer):
 
     def __init__(self, folder: Path, count: int, turbo: str) -> None:
         super().__init__(folder, count)
-        self.turbo = turbo
+        self.turbo, self.beside = turbo, folder
         if self.is_new:
             self.put(REVISIONS[0])
             self.declare()
@@ -288,6 +302,21 @@ class Turbo(Peer):
         for name, value in (("package.json", root), ("package-lock.json", lock), ("turbo.json", {"tasks": tasks})):
             (self.folder / name).write_text(json.dumps(value, indent=1))
         (self.folder / ".gitignore").write_text("out/\n.turbo/\nnode_modules/\n")
+        self.stand_in({**dict.fromkeys(names, scripts), "summary": summary["scripts"]})
+
+    def stand_in(self, scripts: Mapping[str, Mapping[str, str]]) -> None:
+        """Writes what stands in for npm while the first builds run, with the scripts of each package."""
+        for name, tasks in scripts.items():
+            (self.beside / "tasks" / name).mkdir(parents=True)
+            for task, command in tasks.items():
+                (self.beside / "tasks" / name / task).write_text(command + "\n")
+        (self.beside / "bin").mkdir()
+        (self.beside / "bin/npm").write_text(NPM.format(tasks=self.beside / "tasks"))
+        (self.beside / "bin/npm").chmod(0o755)
+
+    def building(self) -> dict[str, str]:
+        environment = self.environment()
+        return {**environment, "PATH": f"{self.beside / 'bin'}:{environment['PATH']}"}
 
     def command(self) -> list[str]:
         tasks = ["run", "summary", f"--concurrency={os.cpu_count() or 2}", "--no-daemon", "--output-logs=errors-only"]
@@ -305,10 +334,7 @@ def main() -> None:
         subjects = [*peers(arguments, base), T2t(base / "t2t", arguments.ops, arguments.t2t)]
         for subject in subjects:
             build_both(subject, base)
-        rows = {}
-        for subject in subjects:
-            rows[subject.name] = measure(subject, arguments.runs)
-            print(f"{subject.name}: {rows[subject.name]}", file=sys.stderr)
+        rows = measure(subjects, arguments.runs)
         rows["t2t"] |= carried(arguments.t2t, subjects[-1], base)
     if arguments.out:
         Path(arguments.out).write_text(json.dumps(rows, indent=2) + "\n")
@@ -384,38 +410,44 @@ def build_both(subject: Subject, base: Path) -> None:
     for revision in REVISIONS:
         begun = time.perf_counter()
         subject.put(revision)
-        subject.run()
+        subject.run(subject.building())
         if isinstance(subject, Dvc):
             subject.keep_locks(revision)
         print(f"{subject.name}: revision {revision} built in {time.perf_counter() - begun:.0f} s", file=sys.stderr)
     marker.write_text("")
 
 
-def measure(subject: Subject, runs: int) -> dict[str, object]:
-    """Returns the median times in seconds, the peak memory in MB, and how many outputs came back."""
-    back, again = [], []
-    expected = expected_outputs(subject)
+def measure(subjects: Sequence[Subject], runs: int) -> dict[str, dict[str, object]]:
+    """Returns by tool the median times in seconds, the peak memory in MB, and how many outputs came back. The tools take turns."""
+    back: dict[str, list[float]] = {subject.name: [] for subject in subjects}
+    again: dict[str, list[float]] = {subject.name: [] for subject in subjects}
     for number in range(runs + 1):
-        subject.put(REVISIONS[number % 2])
-        subject.remove_outputs()
-        taken = timed(subject, expected)
-        subject.remove_outputs()
-        taken_again = timed(subject, expected)
-        # The first only brings the tool to a known state.
-        if number:
-            back.append(taken)
-            again.append(taken_again)
-    row: dict[str, object] = {
-        "back (s)": round(statistics.median(back), 3),
-        "again (s)": round(statistics.median(again), 3),
-        "outputs": expected,
-    }
+        for subject in subjects:
+            subject.put(REVISIONS[number % 2])
+            subject.remove_outputs()
+            taken = timed(subject)
+            subject.remove_outputs()
+            taken_again = timed(subject)
+            # The first only brings the tool to a known state.
+            if number:
+                back[subject.name].append(taken)
+                again[subject.name].append(taken_again)
+            print(f"{subject.name}: {taken:.3f} {taken_again:.3f}, load {os.getloadavg()[0]:.0f}", file=sys.stderr)
+    rows: dict[str, dict[str, object]] = {}
     timer = shutil.which("time")
-    if timer:
-        subject.put(REVISIONS[runs % 2 ^ 1])
-        subject.remove_outputs()
-        row["MB"] = round(peak(timer, subject.command(), subject.folder, subject.environment()))
-    return row
+    for subject in subjects:
+        name = subject.name
+        rows[name] = {
+            "back (s)": round(statistics.median(back[name]), 3),
+            "again (s)": round(statistics.median(again[name]), 3),
+            "back, t2t's share": f"1/{statistics.median(back[name]) / statistics.median(back['t2t']):.1f}",
+            "outputs": expected_outputs(subject),
+        }
+        if timer:
+            subject.put(REVISIONS[runs % 2 ^ 1])
+            subject.remove_outputs()
+            rows[name]["MB"] = round(peak(timer, subject.command(), subject.folder, subject.environment()))
+    return rows
 
 
 def expected_outputs(subject: Subject) -> int:
@@ -425,9 +457,9 @@ def expected_outputs(subject: Subject) -> int:
     return 16 * len(subject.op_folders()) if isinstance(subject, Peer) else 0
 
 
-def timed(subject: Subject, outputs: int) -> float:
+def timed(subject: Subject) -> float:
     """Returns how long the command takes. It may run nothing, and brings all outputs back."""
-    taken = 0.0
+    taken, outputs = 0.0, expected_outputs(subject)
 
     def act() -> None:
         nonlocal taken

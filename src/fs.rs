@@ -74,6 +74,11 @@ pub fn open_if_there(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
+/// Returns the length of an open file in bytes.
+pub fn length(file: &File) -> io::Result<u64> {
+    Ok(file.metadata()?.len())
+}
+
 /// Returns the bytes of the file at `path`.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     fs::read(path)
@@ -90,10 +95,8 @@ pub fn read_if_there(path: &Path) -> io::Result<Option<Vec<u8>>> {
 
 /// Writes `bytes` to `path`, which holds the old bytes or the new ones at every moment. Makes the folders above it.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    make_folder(folder)?;
     let temporary = temporary_name(path);
-    let written = File::create(&temporary).and_then(|mut file| file.write_all(bytes));
+    let written = created(&temporary).and_then(|mut file| file.write_all(bytes));
     let moved = written.and_then(|()| fs::rename(&temporary, path));
     if moved.is_err() {
         let _ = fs::remove_file(&temporary);
@@ -117,9 +120,8 @@ pub struct Draft {
 impl Draft {
     /// Starts a file that is to be at `place`. Makes the folders above it.
     pub fn start(place: &Path) -> io::Result<Self> {
-        make_folder(place.parent().unwrap_or(Path::new(".")))?;
         let temporary = temporary_name(place);
-        Ok(Self { file: File::create(&temporary)?, temporary, place: place.to_owned() })
+        Ok(Self { file: created(&temporary)?, temporary, place: place.to_owned() })
     }
 
     /// Starts again: what was written is forgotten.
@@ -157,10 +159,30 @@ impl Drop for Draft {
     }
 }
 
-/// Moves the file at `from` to `to`, over what is there. Both lie on one file system.
+/// Moves the file or folder at `from` to `to`, over what is there: a file, or an empty folder. Makes the folders above it. Both lie on one file system.
 pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
-    make_folder(to.parent().unwrap_or(Path::new(".")))?;
-    fs::rename(from, to)
+    match fs::rename(from, to) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            make_folder(above(to))?;
+            fs::rename(from, to)
+        }
+        moved => moved,
+    }
+}
+
+/// Makes a file, and where need be the folders above it: they are there most often, and to look costs more than to try.
+fn created(path: &Path) -> io::Result<File> {
+    match File::create(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            make_folder(above(path))?;
+            File::create(path)
+        }
+        made => made,
+    }
+}
+
+fn above(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new("."))
 }
 
 /// Makes the folder at `path` and those above it.

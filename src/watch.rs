@@ -22,8 +22,10 @@ use notify::{Config, ErrorKind, PollWatcher, RecommendedWatcher, RecursiveMode, 
 
 use crate::fs;
 
+mod hold;
 mod places;
 
+use self::hold::Hold;
 pub use places::Places;
 
 /// How long nothing happens before a batch is over.
@@ -31,9 +33,6 @@ const QUIET: Duration = Duration::from_millis(25);
 
 /// How long a batch may take that does not become quiet, or in which somebody keeps a file open that they write to.
 const LONGEST: Duration = Duration::from_secs(1);
-
-/// How long git may hold its index before its lock counts as left behind.
-const GIT_PATIENCE: Duration = Duration::from_secs(10);
 
 /// How changes are learned of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,7 +113,7 @@ impl Watch {
         };
         let mut folders = Folders { watcher, watched: BTreeSet::new() };
         folders.add(&places, places.root()).map_err(|error| refused(&error))?;
-        let settler = Settler { places, folders, raw, counts: Arc::clone(&counts), how };
+        let settler = Settler { places, folders, raw, counts: Arc::clone(&counts), how, hold: Hold::default() };
         thread::spawn(move || settler.run(&sink));
         Ok(Self { stop: sender, counts })
     }
@@ -195,6 +194,7 @@ struct Settler {
     raw: Receiver<Raw>,
     counts: Arc<Counts>,
     how: How,
+    hold: Hold,
 }
 
 impl Settler {
@@ -245,9 +245,8 @@ impl Settler {
 
     /// Whether git is changing files: it holds its index meanwhile.
     fn git_works(&self) -> bool {
-        let since = self.places.git_lock().and_then(fs::folder_time);
-        let age = since.map(|since| u64::try_from(fs::now().saturating_sub(since)).unwrap_or(0));
-        age.is_some_and(|age| Duration::from_nanos(age) < GIT_PATIENCE)
+        let made = self.places.git_lock().and_then(fs::folder_time);
+        made.is_some_and(|made| self.hold.lasts(made, fs::now(), Instant::now()))
     }
 
     /// Has new folders watched, and returns what changed in the end.

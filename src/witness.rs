@@ -33,12 +33,17 @@ impl Known {
     /// file that can be read.
     #[must_use]
     pub fn now(file: &Path, kept: Option<Self>) -> Option<Self> {
+        Self::by(fs::now, file, kept)
+    }
+
+    /// Returns what [`Self::now`] does, by a clock, which may go back: a file whose times are not before those of its reading is read again.
+    fn by(clock: impl FnOnce() -> i64, file: &Path, kept: Option<Self>) -> Option<Self> {
         let stat = fs::stat(file)?;
-        let stands = |known: &Self| known.stat == stat && stat.mtime.max(stat.ctime) + STEP < known.read;
-        if let Some(known) = kept.filter(stands) {
+        let settled = stat.mtime.max(stat.ctime).saturating_add(STEP);
+        if let Some(known) = kept.filter(|known| known.stat == stat && settled < known.read) {
             return Some(known);
         }
-        let read = fs::now();
+        let read = clock();
         Some(Self { stat, read, bytes: Digest::of(&fs::read(file).ok()?) })
     }
 }
@@ -177,6 +182,45 @@ mod tests {
         fs::write(&folder.path().join("a"), b"1").unwrap();
         let looked = look(folder.path(), &all);
         assert_eq!((looked.changed.len(), looked.touched.len()), (0, 1));
+    }
+
+    /// A day in nanoseconds.
+    const DAY: i64 = 86_400_000_000_000;
+
+    #[test]
+    fn a_clock_that_is_set_back_hides_no_edit() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a");
+        fs::write(&file, b"1").unwrap();
+        let written = fs::stat(&file).unwrap().mtime;
+        let by = |clock: i64, kept| Known::by(|| clock, &file, kept).unwrap();
+        // Read while the clock was a day ahead: what is known stands, and ends with the next write.
+        let ahead = by(written + DAY, None);
+        assert_eq!(by(written, Some(ahead)), ahead);
+        fs::write(&file, b"2").unwrap();
+        let edited = by(written, Some(ahead));
+        assert_eq!(edited.bytes, Digest::of(b"2"));
+        // Read while the clock was a day behind the file's times: the file is read each time, until the clock has passed them.
+        let forged = |read| Known { stat: edited.stat, read, bytes: Digest::of(b"other") };
+        let behind = by(written - DAY, Some(forged(written - DAY)));
+        assert_eq!((behind.bytes, behind.read), (Digest::of(b"2"), written - DAY));
+        assert_eq!(by(written - DAY / 2, Some(behind)).read, written - DAY / 2);
+        assert_eq!(by(written + DAY, Some(behind)).read, written + DAY);
+        // A clock that stands still is as good as one that has not moved on: nothing read by it stands.
+        assert_eq!(by(edited.stat.mtime, Some(forged(edited.stat.mtime))).bytes, Digest::of(b"2"));
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the test sets the times of a file")]
+    fn times_beyond_what_can_be_counted_are_no_reason_to_believe_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(&folder.path().join("a"), b"1").unwrap();
+        let file = std::fs::File::options().append(true).open(folder.path().join("a")).unwrap();
+        let year_2300 = std::time::UNIX_EPOCH + std::time::Duration::from_hours(330 * 8766);
+        file.set_times(std::fs::FileTimes::new().set_modified(year_2300)).unwrap();
+        let stat = fs::stat(&folder.path().join("a")).unwrap();
+        let forged = Known { stat, read: stat.mtime, bytes: Digest::of(b"other") };
+        assert_eq!(Known::now(&folder.path().join("a"), Some(forged)).unwrap().bytes, Digest::of(b"1"));
     }
 
     #[test]

@@ -114,12 +114,14 @@ impl Place {
         }
     }
 
+    /// Removes all answers but this one and the newest others. One from the future is from before the clock was set back: the oldest of all.
     fn drop_old(&self) {
-        let names = fs::names(&self.folder);
-        let age = |name: &String| fs::folder_time(&self.folder.join(name)).unwrap_or_default();
-        let mut files: Vec<(i64, String)> = names.into_iter().map(|name| (age(&name), name)).collect();
+        let now = fs::now();
+        let names = fs::names(&self.folder).into_iter().filter(|name| self.folder.join(name) != self.file);
+        let time = |name: &String| fs::folder_time(&self.folder.join(name)).filter(|time| *time <= now);
+        let mut files: Vec<(Option<i64>, String)> = names.map(|name| (time(&name), name)).collect();
         files.sort();
-        for (_, name) in files.iter().rev().skip(MOST) {
+        for (_, name) in files.iter().rev().skip(MOST - 1) {
             let _ = fs::remove(&self.folder.join(name));
         }
     }
@@ -196,5 +198,25 @@ mod tests {
             Place::of(cache.path(), Digest::of(&[u8::try_from(number).unwrap()])).keep(&answer());
         }
         assert_eq!(fs::names(&cache.path().join("answers")).len(), MOST);
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the test sets the times of files")]
+    fn answers_from_the_future_make_room_for_those_of_now() {
+        let cache = tempfile::tempdir().unwrap();
+        let place = |number: usize| Place::of(cache.path(), Digest::of(&[u8::try_from(number).unwrap()]));
+        let tomorrow = std::time::SystemTime::now() + std::time::Duration::from_hours(24);
+        for number in 0..MOST {
+            place(number).keep(&answer());
+            let file = std::fs::File::options().append(true).open(place(number).file).unwrap();
+            file.set_times(std::fs::FileTimes::new().set_modified(tomorrow)).unwrap();
+        }
+        for number in MOST..MOST + 3 {
+            place(number).keep(&answer());
+        }
+        assert_eq!(fs::names(&cache.path().join("answers")).len(), MOST);
+        for number in MOST..MOST + 3 {
+            assert_eq!(decode(&place(number).bytes()), Some(answer()), "{number}");
+        }
     }
 }

@@ -2,12 +2,14 @@
 //!
 //! It waits for nobody and changes nothing; `repair` removes what is damaged. What is left out on purpose is no damage.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::cas::Cas;
+use rayon::prelude::*;
+
+use super::cas::{Cas, Damaged};
 use super::journal::{Journal, Lines};
 use crate::digest::Digest;
 use crate::fs;
@@ -145,19 +147,24 @@ fn look(cache: &Path, journal: &[u8]) -> Audit {
     audit.faults.extend(lines.damaged.iter().copied().map(Fault::Line));
     let uses = named(&live);
     let digests: BTreeSet<Digest> = uses.keys().chain(listing.blobs.keys()).copied().collect();
-    for digest in digests {
+    let digests: Vec<Digest> = digests.into_iter().collect();
+    let looks: Vec<_> = digests.par_iter().map(|digest| cas.look_at(*digest)).collect();
+    let mut lengths: HashMap<Digest, u64> = HashMap::new();
+    for (digest, look) in digests.into_iter().zip(looks) {
         let names = uses.get(&digest).cloned().unwrap_or_default();
-        match cas.is_whole(digest) {
-            Ok(Some(true)) => audit.unnamed += usize::from(names.is_empty()),
-            Ok(Some(false)) => audit.faults.push(Fault::Damaged(digest, texts(&names))),
+        match look {
+            Ok(Some(Ok(length))) => {
+                lengths.insert(digest, length);
+                audit.unnamed += usize::from(names.is_empty());
+            }
+            Ok(Some(Err(Damaged))) => audit.faults.push(Fault::Damaged(digest, texts(&names))),
             Ok(None) if names.iter().all(|(_, is_needed)| !is_needed) => audit.left_out += names.len(),
             Ok(None) => audit.faults.push(Fault::Missing(digest, texts(&names))),
             Err(error) => audit.faults.push(Fault::Unreadable(digest, error.to_string())),
         }
     }
-    for record in live {
-        audit.faults.extend(disagreements(&cas, record).into_iter().map(Fault::Record));
-    }
+    let disagreements: Vec<Vec<String>> = live.par_iter().map(|record| disagreements(&cas, &lengths, record)).collect();
+    audit.faults.extend(disagreements.into_iter().flatten().map(Fault::Record));
     audit.faults.extend(listing.foreign.into_iter().map(Fault::Foreign));
     let others =
         fs::names(cache).into_iter().filter(|name| !KNOWN.contains(&name.as_str()) && !fs::is_unfinished(name));
@@ -182,16 +189,17 @@ fn named(records: &[&Record]) -> BTreeMap<Digest, Vec<(String, bool)>> {
     named
 }
 
-/// Returns what a record says of whole blobs and is not so.
-fn disagreements(cas: &Cas, record: &Record) -> Vec<String> {
-    let whole =
-        |digest| fs::read_if_there(&cas.path(digest)).ok().flatten().filter(|bytes| Digest::of(bytes) == digest);
+/// Returns what a record says of whole blobs, of which these are the lengths, and is not so.
+fn disagreements(cas: &Cas, lengths: &HashMap<Digest, u64>, record: &Record) -> Vec<String> {
     let mut found = Vec::new();
-    if whole(record.key).is_some_and(|bytes| Manifest::decode(&bytes).is_none()) {
+    let manifest = lengths.get(&record.key).and_then(|_| fs::read(&cas.path(record.key)).ok());
+    // It may have been damaged since it was looked at.
+    let manifest = manifest.filter(|bytes| Digest::of(bytes) == record.key);
+    if manifest.is_some_and(|bytes| Manifest::decode(&bytes).is_none()) {
         found.push(format!("record of {}: its manifest {} is no manifest", record.identity, record.key));
     }
     for (name, blob) in &record.outputs {
-        if whole(blob.digest).is_some_and(|bytes| bytes.len() as u64 != blob.size) {
+        if lengths.get(&blob.digest).is_some_and(|length| *length != blob.size) {
             found.push(format!("record of {}: `{name}` is not {} bytes long", record.identity, blob.size));
         }
     }

@@ -4,13 +4,20 @@
 //! read as if they were in it, and never written.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::digest::Digest;
+use crate::digest::{Digest, Running};
 use crate::fs;
 use crate::record::Blob;
+
+/// How much of a long blob is in memory at once, in bytes: enough for all cores to have a part of it.
+const PART: usize = 4 << 20;
+
+/// A blob's bytes are not those it is named for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Damaged;
 
 /// The content-addressed part of the store.
 #[derive(Debug, Clone)]
@@ -85,14 +92,33 @@ impl Cas {
     /// Keeps `bytes`, and returns the blob.
     pub fn put(&self, bytes: &[u8]) -> io::Result<Blob> {
         let blob = Blob { digest: Digest::of(bytes), size: bytes.len() as u64 };
-        let path = self.path(blob.digest);
-        // A file that is there may be damaged: only the same bytes are the blob.
-        let is_there = fs::stat(&path).is_some_and(|stat| stat.size == blob.size)
-            && fs::read(&path).is_ok_and(|there| there == bytes);
-        if !is_there {
+        if !self.holds(blob.digest, bytes) {
+            let path = self.path(blob.digest);
             fs::write(&path, bytes).map_err(|error| fs::at(&path, &error))?;
         }
         Ok(blob)
+    }
+
+    /// Returns whether the store has `bytes`, of which `digest` is the digest. A file that is there may be damaged: only the same bytes are the blob.
+    #[must_use]
+    pub fn holds(&self, digest: Digest, bytes: &[u8]) -> bool {
+        let path = self.path(digest);
+        fs::stat(&path).is_some_and(|stat| stat.size == bytes.len() as u64)
+            && fs::read(&path).is_ok_and(|there| there == bytes)
+    }
+
+    /// Moves in what lies in `folder`, which is on the same file system and has blobs only, in folders as here. Over what is there, each whole or not at all.
+    pub fn take_in(&self, folder: &Path) -> io::Result<()> {
+        for start in fs::names(folder) {
+            let (from, to) = (folder.join(&start), self.folder.join(&start));
+            let names = fs::names(&from);
+            // A folder that is not here yet comes as a whole.
+            if names.is_empty() || fs::rename(&from, &to).is_ok() {
+                continue;
+            }
+            names.iter().try_for_each(|name| fs::rename(&from.join(name), &to.join(name)))?;
+        }
+        Ok(())
     }
 
     /// Returns the bytes of the blob, verified. A damaged one is removed.
@@ -101,10 +127,26 @@ impl Cas {
         stored.or_else(|error| self.lent.get(&digest).cloned().ok_or(error))
     }
 
+    /// Returns the length of the stored blob in bytes, [`Damaged`] where its bytes are not those it is named for, and None where there is none. Of a long one only a
+    /// part is in memory. Removes nothing.
+    pub fn look_at(&self, digest: Digest) -> io::Result<Option<Result<u64, Damaged>>> {
+        let Some(mut file) = fs::open_if_there(&self.path(digest))? else { return Ok(None) };
+        // With room for one more, a short one is read at once, its end included.
+        let mut part = vec![0; usize::try_from(fs::length(&file)?).map_or(PART, |length| length.min(PART - 1) + 1)];
+        let (mut running, mut length) = (Running::default(), 0);
+        loop {
+            let read = fill(&mut file, &mut part)?;
+            running.add(&part[..read]);
+            length += read as u64;
+            if read < part.len() {
+                return Ok(Some(if running.digest() == digest { Ok(length) } else { Err(Damaged) }));
+            }
+        }
+    }
+
     /// Returns whether the bytes of the stored blob are those it is named for; None where there is none. Removes nothing.
     pub fn is_whole(&self, digest: Digest) -> io::Result<Option<bool>> {
-        let bytes = fs::read_if_there(&self.path(digest))?;
-        Ok(bytes.map(|bytes| Digest::of(&bytes) == digest))
+        Ok(self.look_at(digest)?.map(|found| found.is_ok()))
     }
 
     /// Returns what lies in the folder of blobs.
@@ -148,4 +190,18 @@ impl Cas {
         let _ = fs::remove(&path);
         Err(Unavailable::Damaged(digest))
     }
+}
+
+/// Reads until `part` is full or the file ends, and returns how many bytes it read.
+fn fill(file: &mut impl Read, part: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < part.len() {
+        match file.read(&mut part[filled..]) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
 }

@@ -3,7 +3,7 @@
 //! A build only ever adds lines; what keeps house writes the file anew and renames it over. Both hold the workspace's lock. A torn or damaged line is
 //! skipped and counted.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
@@ -67,16 +67,13 @@ impl Lines {
     #[must_use]
     pub fn read(bytes: &[u8]) -> Self {
         let text = String::from_utf8_lossy(bytes);
-        let mut lines = text.lines();
         let mut read = Self::default();
-        if lines.next() != Some(HEADER) {
+        let Some(lines) = body(&text) else {
             read.is_foreign = !bytes.is_empty();
             return read;
-        }
+        };
         let lines: Vec<&str> = lines.collect();
-        let parsed: Vec<Option<Record>> =
-            lines.par_iter().with_min_len(WORTH_A_THREAD).map(|line| parse(line)).collect();
-        for (number, record) in (2..).zip(parsed) {
+        for (number, record) in (2..).zip(parse_all(&lines, |line| line)) {
             match record {
                 Some(record) => read.records.push(record),
                 None => read.damaged.push(number),
@@ -87,11 +84,10 @@ impl Lines {
 
     /// Returns the bytes of a journal of `records`, oldest first.
     pub fn write<'a>(records: impl IntoIterator<Item = &'a Record>) -> io::Result<Vec<u8>> {
-        let mut bytes = format!("{HEADER}\n").into_bytes();
-        for record in records {
-            bytes.extend(line(record)?.into_bytes());
-        }
-        Ok(bytes)
+        let records: Vec<&Record> = records.into_iter().collect();
+        let lines: io::Result<Vec<String>> =
+            records.par_iter().with_min_len(WORTH_A_THREAD).map(|record| line(record)).collect();
+        Ok(format!("{HEADER}\n{}", lines?.concat()).into_bytes())
     }
 
     /// Returns the records that count, oldest first: of those of one action with one key and the same discovered files, the newest.
@@ -118,27 +114,39 @@ impl Journal {
         Self { path: cache.join("journal"), file: None }
     }
 
-    /// Reads all records. A journal that is not there, or of another version, holds none.
+    /// Reads all records. A journal that is not there, or of another version, holds none. A result that came back was added again as it was: of lines that are
+    /// alike only the last is parsed, so that going back and forth costs no more each time.
     pub fn load(&self) -> io::Result<Loaded> {
-        let lines = self.lines()?;
-        let damaged = lines.damaged.len() + usize::from(lines.is_foreign);
-        let mut loaded = Loaded { damaged, ..Loaded::default() };
-        lines.records.into_iter().for_each(|record| loaded.history.add(record));
+        let bytes = self.bytes()?;
+        let text = String::from_utf8_lossy(&bytes);
+        let mut loaded = Loaded::default();
+        let Some(lines) = body(&text) else {
+            loaded.damaged = usize::from(!bytes.is_empty());
+            return Ok(loaded);
+        };
+        let lines = distinct(lines, |line| line.as_bytes());
+        for ((_, times), record) in lines.iter().zip(parse_all(&lines, |(line, _)| line)) {
+            match record {
+                Some(record) => loaded.history.add(record),
+                None => loaded.damaged += times,
+            }
+        }
         Ok(loaded)
     }
 
     /// Returns where the lines of each action stand, oldest first: the target as it is written there, the line's offset in bytes and its length. What they
-    /// hold is not looked at.
+    /// hold is not looked at; of lines that are alike only the last is told.
     pub fn places(&self) -> io::Result<Vec<(String, LinePlace)>> {
         let bytes = self.bytes()?;
-        let mut found = Vec::new();
         let mut offset = 0;
-        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        let lines = bytes.split_inclusive(|byte| *byte == b'\n').map(|line| {
             let place = LinePlace { offset, length: u32::try_from(line.len()).unwrap_or(u32::MAX) };
-            found.extend(target_of(line).map(|target| (target, place)));
             offset += line.len() as u64;
-        }
-        Ok(found)
+            (line, place)
+        });
+        let lines: Vec<(&[u8], LinePlace)> = lines.collect();
+        let lines = distinct(lines.into_iter(), |(line, _)| line);
+        Ok(lines.into_iter().filter_map(|((line, place), _)| Some((target_of(line)?, place))).collect())
     }
 
     /// Reads the records at `places` alone.
@@ -210,6 +218,33 @@ fn open_to_append(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// Returns the lines behind the first, or None where that is not the one of this version.
+fn body(text: &str) -> Option<impl DoubleEndedIterator<Item = &str>> {
+    let mut lines = text.lines();
+    (lines.next() == Some(HEADER)).then_some(lines)
+}
+
+/// Returns the lines that differ, in the order in which each stands there last, and how often each does.
+fn distinct<'a, T>(lines: impl DoubleEndedIterator<Item = T>, bytes: impl Fn(&T) -> &'a [u8]) -> Vec<(T, usize)> {
+    // By their checks: to look at all of each line costs more than there is to save. A damaged line may have another one's.
+    let mut places: HashMap<&[u8], usize> = HashMap::new();
+    let mut found: Vec<(T, usize)> = Vec::new();
+    for line in lines.rev() {
+        let place = *places.entry(bytes(&line).get(..CHECK).unwrap_or_default()).or_insert(found.len());
+        match found.get_mut(place) {
+            Some((later, times)) if bytes(later) == bytes(&line) => *times += 1,
+            _ => found.push((line, 1)),
+        }
+    }
+    found.reverse();
+    found
+}
+
+/// Returns the record of each line, on all cores where they are many; None for one that is damaged.
+fn parse_all<T: Sync>(lines: &[T], text: impl Fn(&T) -> &str + Sync) -> Vec<Option<Record>> {
+    lines.par_iter().with_min_len(WORTH_A_THREAD).map(|line| parse(text(line))).collect()
+}
+
 /// Returns the target that a line names first, which is that of its identity.
 fn target_of(line: &[u8]) -> Option<String> {
     const BEFORE: &[u8] = br#" {"identity":{"target":""#;
@@ -230,4 +265,70 @@ fn check(body: &str) -> String {
 fn parse(line: &str) -> Option<Record> {
     let (sum, body) = line.split_once(' ')?;
     (sum == check(body)).then(|| serde_json::from_str(body).ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::action::{Identity, Phase, Target};
+
+    fn record(op: &str, key: u8) -> Record {
+        Record {
+            identity: Identity {
+                target: Target { op: op.to_owned(), variant: None, phase: Phase::Analyze },
+                device: None,
+            },
+            key: Digest::of(&[key]),
+            outcome: Outcome::Passed,
+            outputs: BTreeMap::new(),
+            discovered: BTreeMap::new(),
+            deadline_ms: 1,
+            wall_ms: 1,
+            device_ms: 0,
+            circumstances: BTreeMap::new(),
+        }
+    }
+
+    /// A journal of these records, and what is damaged put between.
+    fn kept(folder: &Path, lines: &[&str]) -> Journal {
+        fs::write(&folder.join("journal"), format!("{HEADER}\n{}", lines.concat()).as_bytes()).unwrap();
+        Journal::open(folder)
+    }
+
+    #[test]
+    fn results_that_came_back_are_the_last_again_and_are_read_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let [one, two, other] = [("add", 1), ("add", 2), ("mul", 1)].map(|(op, key)| record(op, key));
+        let [a, b, c] = [&one, &two, &other].map(|record| line(record).unwrap());
+        let journal = kept(folder.path(), &[&a, &b, &c, &a, &b, &a]);
+        let loaded = journal.load().unwrap();
+        assert_eq!(loaded.damaged, 0);
+        assert_eq!(**loaded.history.last(&one.identity).unwrap(), one);
+        assert_eq!(**loaded.history.last(&other.identity).unwrap(), other);
+        let places = journal.places().unwrap();
+        let targets: Vec<&str> = places.iter().map(|(target, _)| target.as_str()).collect();
+        assert_eq!(targets, ["mul:analyze", "add:analyze", "add:analyze"]);
+        let read = journal.load_from(&places.into_iter().map(|(_, place)| place).collect::<Vec<_>>()).unwrap();
+        assert_eq!(**read.history.last(&one.identity).unwrap(), one);
+        assert_eq!(journal.lines().unwrap().records.len(), 6);
+    }
+
+    #[test]
+    fn every_damaged_line_counts_and_takes_no_whole_one_along() {
+        let folder = tempfile::tempdir().unwrap();
+        let one = record("add", 1);
+        let whole = line(&one).unwrap();
+        // The check of the whole line, and another body.
+        let damaged = whole.replace("\"wall_ms\":1", "\"wall_ms\":2");
+        for lines in [[&whole, &damaged, &damaged], [&damaged, &damaged, &whole], [&damaged, &whole, &damaged]] {
+            let loaded = kept(folder.path(), &lines.map(String::as_str)).load().unwrap();
+            assert_eq!(loaded.damaged, 2);
+            assert_eq!(**loaded.history.last(&one.identity).unwrap(), one);
+        }
+        let loaded = kept(folder.path(), &["x\n", "x\n", "\n", &whole]).load().unwrap();
+        assert_eq!(loaded.damaged, 3);
+        assert!(loaded.history.last(&one.identity).is_some());
+    }
 }

@@ -473,7 +473,10 @@ fn whatever_the_clock_says_an_edit_is_seen_and_nothing_else_is() {
     };
     let day = Duration::from_hours(24);
     let now = SystemTime::now();
-    for (number, time) in [now + 400 * day, SystemTime::UNIX_EPOCH + day, now + day, now].into_iter().enumerate() {
+    // Nanoseconds since 1970 in 64 bits end in 2262.
+    let year_2300 = SystemTime::UNIX_EPOCH + 330 * 366 * day;
+    let times = [now + 400 * day, year_2300, SystemTime::UNIX_EPOCH + day, now + day, now];
+    for (number, time) in times.into_iter().enumerate() {
         set_times(&all(), time);
         project.build().exits(0).runs("");
         // Of the same length, and with the same time.

@@ -57,6 +57,7 @@ mod remote;
 mod watching;
 mod watch;
 mod editors;
+mod clock;
 
 mod workspace;
 mod bad_kernels;

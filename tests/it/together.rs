@@ -1,20 +1,23 @@
 //! Ten t2t on one workspace at once: each ends as if it had been alone, no action runs twice, and whoever waits says for whom.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStderr};
 
+use nix::sys::signal::Signal;
+
 use crate::project::{Project, Ran};
+use crate::watching::Watching;
 
 const KERNEL: &str = "kernels/softmax/v2_tiling.py";
 
-/// What ten people ask for in the same moment.
-const ASKED: [&str; 10] = [
+/// What nine people ask for in the same moment. The tenth watches.
+const ASKED: [&str; 9] = [
     "build",
     "build --op softmax",
     "build --op gelu",
     "cache gc",
-    "build",
     "cache verify",
     "explain softmax gelu",
     "cache stats",
@@ -67,12 +70,17 @@ fn ten_at_once_come_to_what_they_come_to_one_after_the_other() {
     }
     project.write("assets/summary_template.md", "# Of my own\n");
     project.kernel("gelu", "v1_baseline", "SLEEP 0.05");
+    let mut watching = Watching::begin(&project, "");
     for edit in 0..3 {
-        if edit > 0 {
-            project.edit(KERNEL, &format!("input + {edit}"), &format!("input + {}", edit + 1));
-        }
         let before = project.log().len();
+        if edit > 0 {
+            save(&project, &format!("input + {edit}"), &format!("input + {}", edit + 1));
+        }
         let ran = all_at_once(&project);
+        if edit > 0 {
+            watching.says(&format!("changed: {KERNEL}"));
+        }
+        watching.settles();
         let log = project.log().split_off(before);
         for (asked, ran) in &ran {
             assert_eq!(ran.code, 0, "{asked}: {}\n{}", ran.stdout, ran.stderr);
@@ -91,6 +99,10 @@ fn ten_at_once_come_to_what_they_come_to_one_after_the_other() {
         project.t2t("cache verify").exits(0).says(": 0 damages").never_says("unfinished files");
         project.build().exits(0).runs("");
     }
+    let (code, told) = watching.stop(Signal::SIGINT);
+    assert_eq!(code, 130, "{told}");
+    assert!(!told.contains("warning") && !told.contains("error"), "{told}");
+    told.lines().for_each(|line| expect_whom("watch", line));
     let alone = Project::new();
     alone.write("../python/bin/steady", "");
     alone.write("assets/summary_template.md", "# Of my own\n");
@@ -102,16 +114,29 @@ fn ten_at_once_come_to_what_they_come_to_one_after_the_other() {
     }
 }
 
+/// Saves the kernel as an editor does that renames: the watch is told of one change, and nobody sees half of it.
+fn save(project: &Project, from: &str, to: &str) {
+    let text = project.read(KERNEL);
+    assert!(text.contains(from), "{text}");
+    project.write("../saved", text.replacen(from, to, 1));
+    fs::rename(project.path("../saved"), project.path(KERNEL)).unwrap();
+}
+
 /// Of those that take the workspace's lock at most one did not wait; whoever waited said for which command.
 fn expect_waits_to_be_told(ran: &[(&str, Ran)]) {
     for (asked, ran) in ran {
-        for line in ran.stderr.lines().filter(|line| line.starts_with("waiting: ")) {
-            let is_named = line.contains("held by pid ") && line.contains("t2t") && line.contains(", since ");
-            assert!(is_named || line.contains("held by another t2t"), "{asked}: {line}");
-        }
+        ran.stderr.lines().for_each(|line| expect_whom(asked, line));
     }
     let waited = ran.iter().filter(|(_, ran)| ran.stderr.contains("waiting: the workspace's lock")).count();
     assert!(waited > 0, "nobody waited");
+}
+
+/// A line that says that somebody waits says for whom.
+fn expect_whom(asked: &str, line: &str) {
+    if line.contains("waiting: the workspace's lock") {
+        let is_named = line.contains("held by pid ") && line.contains("t2t") && line.contains(", since ");
+        assert!(is_named || line.contains("held by another t2t"), "{asked}: {line}");
+    }
 }
 
 #[test]
