@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from t2t_harness import facade, launchers, normalize, warm
+from t2t_harness import facade, interpreting, launchers, normalize, warm
 
 H200: dict[str, Any] = {
     "name": "NVIDIA H200",
@@ -33,6 +33,7 @@ def lane(request: Mapping[str, Any]) -> Iterator[launchers.Counted]:
     if request["lane"] == "interpreter":
         rows = request.get("devices") or [H200]
         facade.patch_torch_cuda(rows[0])
+        interpreting.install()
         yield launchers.Counted()
         return
     normalize.install()

@@ -126,7 +126,7 @@ fn a_watch_whose_clock_is_set_sees_every_save() {
             // No code comes again, of which a result would stand.
             let next = text.replace(&format!("input + {number}"), &format!("input + {}", number + 1));
             number += 1;
-            project.replace(KERNEL, next);
+            project.write(KERNEL, next);
             watching.says("bench softmax/v2_tiling … passed");
             watching.settles();
             let log = project.log().split_off(before);

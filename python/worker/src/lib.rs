@@ -6,7 +6,7 @@
 //! Code map; a module uses only those above it. Plain: `kin` (processes, by /proc and wait) · `capture` (bounded
 //! output) · `channel` (what a child tells its server) · `control` (the socket to t2t) · `convert` (JSON and Python) ·
 //! `action` (one child, seen from outside). In the child: `watch` (the files it opens) · `sandbox` · `child`. In the
-//! server: `reserves` (children ready before their request) · `server` (the loop) · `start` (hello and imports).
+//! server: `pages` (large ones) · `reserves` (children ready before their request) · `server` (the loop) · `start` (hello and imports).
 
 mod kin;
 mod capture;
@@ -17,6 +17,7 @@ mod action;
 mod watch;
 mod sandbox;
 mod child;
+mod pages;
 mod reserves;
 mod server;
 mod start;
@@ -47,11 +48,20 @@ fn keep_signals_in() {
     sandbox::keep_signals_in();
 }
 
+/// Tells a child that gets ready before its request whether the request is there: what it could leave out is in the way from then on.
+///
+/// In any other process it is False.
+#[pyfunction]
+fn is_awaited() -> bool {
+    child::is_awaited()
+}
+
 #[pymodule]
 fn t2t_worker(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("PROTOCOL", t2t_protocol::VERSION)?;
     module.add_function(wrap_pyfunction!(serve, module)?)?;
     module.add_function(wrap_pyfunction!(note_probe, module)?)?;
-    module.add_function(wrap_pyfunction!(keep_signals_in, module)?)
+    module.add_function(wrap_pyfunction!(keep_signals_in, module)?)?;
+    module.add_function(wrap_pyfunction!(is_awaited, module)?)
 }

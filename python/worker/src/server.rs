@@ -25,6 +25,7 @@ use crate::{
     child::{self, Order, Plan},
     control::{Control, Peer},
     kin::{self, Mark},
+    pages,
     reserves::{Ready, Reserves},
     sandbox::Interpreter,
 };
@@ -115,6 +116,7 @@ impl Server {
                 Ok(Some(ToWorker::Run(request))) => self.start(&request),
                 Ok(Some(ToWorker::Prepare(reserve))) => self.prepare(&reserve),
                 Ok(Some(ToWorker::Cancel { id })) => self.cancel(id),
+                Ok(Some(ToWorker::Rest)) => pages::enlarge(),
                 Ok(None) if peer == Peer::Present => return Next::Serve,
                 // A second hello is no protocol, and neither is what does not parse.
                 Ok(Some(ToWorker::Shutdown | ToWorker::Hello(_)) | None) | Err(_) => return Next::Leave,
@@ -142,7 +144,8 @@ impl Server {
     /// Hands the request to a child that was made ready for it, if there is one that takes it.
     fn handed_over(&mut self, request: &Request) -> Option<Action> {
         let Ready { pid, mark, secret, pipes, .. } = self.reserves.take(request)?;
-        Some(Action::new(request, pid, mark, secret, pipes, Before::now(self.pid.as_raw())))
+        let before = Before::handing_over(self.pid.as_raw(), pid);
+        Some(Action::new(request, pid, mark, secret, pipes, before))
     }
 
     fn fork(&self, request: &Request) -> Result<Action, String> {

@@ -1,0 +1,104 @@
+"""Keeps Triton's interpreter from doing the same work again and again. What a kernel computes stays the same, bit for bit.
+
+Before each launch the interpreter goes through all of `triton.language` and replaces what a kernel may use, which takes milliseconds; and so it does
+before each call of another Triton function, `tl.sum` among them, though within one launch there is nothing left to replace. And it makes a table of
+dtypes for each value that it converts. Where a Triton has other insides than these, it is left as it is. Triton is imported only inside functions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+INSIDES = ("GridExecutor", "InterpretedFunction", "_get_np_dtype", "_patch_lang")
+"""What of Triton's module is relied on."""
+
+_installed: list[Any] = []
+
+
+def install() -> None:
+    """Changes Triton's interpreter in this process, once. Never undone: the child ends with its action."""
+    from triton.runtime import interpreter
+
+    if interpreter not in _installed and all(hasattr(interpreter, name) for name in INSIDES):
+        _installed.append(interpreter)
+        patch_once(interpreter)
+        remember_dtypes(interpreter)
+
+
+@contextlib.contextmanager
+def undone() -> Iterator[None]:
+    """Leaves `triton.language` as it is now, at the end of the context: what a launch replaces for the functions that it calls, Triton leaves replaced."""
+    from triton import language
+
+    core = language.core
+    things = (language, core, language.math, core.tensor, core.tensor_descriptor_base, core.dtype)
+    before = [(thing, dict(vars(thing))) for thing in things]
+    try:
+        yield
+    finally:
+        for thing, own in before:
+            for name, value in dict(vars(thing)).items():
+                if name not in own:
+                    delattr(thing, name)
+                elif own[name] is not value:
+                    setattr(thing, name, own[name])
+
+
+def patch_once(interpreter: Any) -> None:
+    """Has `triton.language` replaced at the beginning of a launch, and for each further part of it that a called function sees, once."""
+    patch_lang: Callable[[Any], Any] = interpreter._patch_lang
+    launch: Callable[..., Any] = interpreter.GridExecutor.__call__
+    launches: list[set[int]] = []
+
+    def patch(function: Any) -> Any:
+        seen = parts(interpreter, function)
+        if not launches or not seen or not seen <= launches[-1]:
+            scope = patch_lang(function)
+            for replaced in launches[-1:]:
+                replaced |= seen
+            return scope
+        # Of a called function nobody undoes what was replaced: the launch does.
+        return None
+
+    def launched(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with afresh(launches):
+            return launch(self, *args, **kwargs)
+
+    interpreter._patch_lang = patch
+    interpreter.GridExecutor.__call__ = launched
+
+
+@contextlib.contextmanager
+def afresh(launches: list[set[int]]) -> Iterator[None]:
+    """Puts a launch for which nothing is replaced yet on `launches`, for the length of the context."""
+    launches.append(set())
+    try:
+        yield
+    finally:
+        launches.pop()
+
+
+def parts(interpreter: Any, function: Any) -> set[int]:
+    """Returns the ids of the modules of `triton.language` that the globals of `function` name: what is replaced for it."""
+    language = {id(interpreter.tl), id(interpreter.tl.core)}
+    return language & {id(value) for value in function.__globals__.values()}
+
+
+def remember_dtypes(interpreter: Any) -> None:
+    """Has numpy's dtype for a Triton dtype looked up by name, once it was asked for."""
+    get_np_dtype: Callable[[Any], Any] = interpreter._get_np_dtype
+    language = interpreter.tl
+    known: dict[str, Any] = {}
+
+    def remembered(dtype: Any) -> Any:
+        element = dtype.element_ty if type(dtype) is language.block_type else dtype
+        if type(element) is not language.dtype:
+            return get_np_dtype(dtype)
+        found = known.get(element.name)
+        if found is None:
+            found = known[element.name] = get_np_dtype(element)
+        return found
+
+    interpreter._get_np_dtype = remembered
