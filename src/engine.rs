@@ -40,11 +40,8 @@ pub mod local;
 mod order;
 pub mod perform;
 mod queue;
-<<<<<<< HEAD
-mod report;
-=======
 pub mod ready;
->>>>>>> 708f695 (checks: nothing is prepared where an op has no cases of its own; a watch keeps the children of the next check ready)
+mod report;
 pub mod request;
 mod settings;
 mod steering;
