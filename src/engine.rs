@@ -40,6 +40,7 @@ pub mod local;
 mod order;
 pub mod perform;
 mod queue;
+pub mod ready;
 mod report;
 pub mod request;
 mod settings;

@@ -141,6 +141,13 @@ impl Pool {
         }
     }
 
+    /// Has so many children made ready as `reserve` says, starting the server of `kind` where it does not run.
+    pub fn keep_ready(&self, kind: ServerKind, reserve: &Reserve, count: usize) -> Result<(), NoCall> {
+        let worker = self.worker(kind)?;
+        self.fill(kind, &worker, reserve, count);
+        Ok(())
+    }
+
     fn fill(&self, kind: ServerKind, worker: &Worker, reserve: &Reserve, count: usize) {
         let missing = {
             let mut servers = lock(&self.servers);

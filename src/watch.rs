@@ -29,6 +29,9 @@ pub use places::Places;
 /// How long nothing happens before a batch is over.
 const QUIET: Duration = Duration::from_millis(25);
 
+/// How long, where the last that happened was that a file was closed or put in its place, and every file that was touched is there and whole.
+const WHOLE: Duration = Duration::from_millis(5);
+
 /// How long a batch may take that does not become quiet, or in which somebody keeps a file open that they write to.
 const LONGEST: Duration = Duration::from_secs(1);
 
@@ -224,7 +227,7 @@ impl Settler {
             if since.elapsed() > LONGEST && !self.git_works() {
                 return Some(gathered);
             }
-            next = self.raw.recv_timeout(QUIET);
+            next = self.raw.recv_timeout(gathered.quiet());
         }
     }
 
@@ -271,6 +274,8 @@ struct Gathered {
     folders: BTreeSet<PathBuf>,
     /// Files that somebody has written to and not closed.
     open: BTreeSet<PathBuf>,
+    /// Whether what happened last left a file whole.
+    is_whole: bool,
     is_partial: bool,
     trouble: Option<notify::Error>,
     since: Option<Instant>,
@@ -288,6 +293,11 @@ impl Gathered {
 
     fn take_event(&mut self, event: Event) {
         self.is_partial |= event.need_rescan();
+        self.is_whole = match event.kind {
+            EventKind::Access(_) | EventKind::Modify(ModifyKind::Name(RenameMode::To)) => true,
+            EventKind::Modify(ModifyKind::Name(RenameMode::Both)) => self.is_whole,
+            _ => false,
+        };
         match event.kind {
             // Told as from and to already.
             EventKind::Modify(ModifyKind::Name(RenameMode::Both)) => {}
@@ -310,6 +320,13 @@ impl Gathered {
             }),
             _ => event.paths.into_iter().for_each(|path| self.alter(path)),
         }
+    }
+
+    /// Returns how long nothing more may happen. Whoever takes a file away may be about to put another in its place.
+    fn quiet(&self) -> Duration {
+        let may_follow = !self.open.is_empty() || !self.gone.is_empty() || !self.folders.is_empty();
+        let is_whole = self.is_whole && !may_follow && !self.is_partial && self.trouble.is_none();
+        if is_whole { WHOLE } else { QUIET }
     }
 
     /// Whether a file may be half-written. Only the system tells when one is closed.

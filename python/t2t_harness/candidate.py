@@ -154,8 +154,7 @@ def own_operations(declaration: Mapping[str, Any]) -> frozenset[str]:
 def run_cases(bench: Bench, state: dict[str, Any]) -> None:
     """Runs all cases in order; an exception in one ends the run, unless it is an edge, which torch may refuse as
     well."""
-    folder = bench.request["inputs"]
-    listed = prepared_cases(folder)
+    listed = prepared_cases(bench.request, bench.request["inputs"])
     tuned = tuned_cases(listed, bench.lane)
     position, edges_added = 0, False
     while position < len(listed):

@@ -27,6 +27,25 @@ def install() -> None:
         remember_dtypes(interpreter)
 
 
+@contextlib.contextmanager
+def undone() -> Iterator[None]:
+    """Leaves `triton.language` as it is now, at the end of the context: what a launch replaces for the functions that it calls, Triton leaves replaced."""
+    from triton import language
+
+    core = language.core
+    things = (language, core, language.math, core.tensor, core.tensor_descriptor_base, core.dtype)
+    before = [(thing, dict(vars(thing))) for thing in things]
+    try:
+        yield
+    finally:
+        for thing, own in before:
+            for name, value in dict(vars(thing)).items():
+                if name not in own:
+                    delattr(thing, name)
+                elif own[name] is not value:
+                    setattr(thing, name, own[name])
+
+
 def patch_once(interpreter: Any) -> None:
     """Has `triton.language` replaced at the beginning of a launch, and for each further part of it that a called function sees, once."""
     patch_lang: Callable[[Any], Any] = interpreter._patch_lang

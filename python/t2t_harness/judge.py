@@ -73,7 +73,7 @@ class Trial:
 def judge(request: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the reply with the documents `verdict` and `evidence`.
 
-    `prepared` and `candidate` are the scratch folders of the other two children, `end` tells how the candidate's ended.
+    `prepared` (null where nothing was to prepare) and `candidate` are the scratch folders of the other two children, `end` tells how the candidate's ended.
     """
     trial = Trial(request, read_state(Path(request["candidate"]) / "outputs"))
     for position, case in enumerate(listed_cases(trial)):
@@ -105,7 +105,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
 
 def listed_cases(trial: Trial) -> list[cases.Case]:
     """Returns the prepared cases, and the edges around the constants that the candidate's first launch had."""
-    listed = prepared_cases(trial.request["prepared"])
+    listed = prepared_cases(trial.request, trial.request["prepared"])
     constants = {str(name): int(value) for name, value in trial.state["constants"].items()}
     limit = cases.limit_of(trial.request["lane"])
     return list(cases.unique([*listed, *cases.length_edges(trial.declaration, constants, limit)]))
@@ -240,23 +240,35 @@ def find(
         return Finding(record["class"], record["message"], record=record)
     try:
         tensors = load_outputs(Path(trial.request["candidate"]) / "outputs" / f"{position}.safetensors")
-        runs: dict[str, dict[str, Any]] = facts["runs"]
-        row |= {
-            "launches": runs["a"]["launches"],
-            "configs": len({one for run in runs.values() for one in run["configs"]}),
-        }
-        questions: list[Callable[[], Finding | None]] = [
-            lambda: first_of(form(run, right, trial.device) for run in runs.values()),
-            lambda: first_of(stored_form(tensors, label, right, trial) for label in runs),
-            lambda: mutated(trial, tensors, given),
-            lambda: first_of(origin(run) for run in runs.values()),
-            lambda: first_of(values(trial, case, row, tensors, label, right) for label in runs),
-            lambda: repeated(trial, tensors, right),
-        ]
-        with spans.work(trial.device):
-            return first_of(question() for question in questions)
+        return find_in(trial, case, row, facts["runs"], tensors, given, right)
     except (KeyError, OSError, ValueError, TypeError, RuntimeError) as error:
         return Finding("no-reply", f"the case left no readable result: {failure.describe(error)}")
+
+
+def find_in(
+    trial: Trial,
+    case: cases.Case,
+    row: dict[str, Any],
+    runs: Mapping[str, dict[str, Any]],
+    tensors: dict[str, torch.Tensor],
+    given: Mapping[str, torch.Tensor],
+    right: oracle.Reference,
+) -> Finding | None:
+    """Returns what is wrong with the `runs` of a case, whose results are `tensors`, or None; figures go into `row`."""
+    row |= {
+        "launches": runs["a"]["launches"],
+        "configs": len({one for run in runs.values() for one in run["configs"]}),
+    }
+    questions: list[Callable[[], Finding | None]] = [
+        lambda: first_of(form(run, right, trial.device) for run in runs.values()),
+        lambda: first_of(stored_form(tensors, label, right, trial) for label in runs),
+        lambda: mutated(trial, tensors, given),
+        lambda: first_of(origin(run) for run in runs.values()),
+        lambda: first_of(values(trial, case, row, tensors, label, right) for label in runs),
+        lambda: repeated(trial, tensors, right),
+    ]
+    with spans.work(trial.device):
+        return first_of(question() for question in questions)
 
 
 def first_of(found: Any) -> Finding | None:

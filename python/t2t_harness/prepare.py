@@ -1,8 +1,8 @@
-"""The first child of a check: lists the cases that do not depend on the kernel, and keeps the inputs that cannot be
-made again.
+"""The first child of a check whose op has a `cases.py`: lists the cases that do not depend on the kernel, and keeps the
+inputs that cannot be made again.
 
-Declared and edge cases are made again from their names by whoever needs them; only the inputs of the op's own
-`cases.py` are stored. It never imports kernel code.
+Declared and edge cases are made again from their names by whoever needs them, and without a `cases.py` there are no
+others, and no such child. It never imports kernel code.
 """
 
 from __future__ import annotations
@@ -27,19 +27,27 @@ def prepare(request: Mapping[str, Any]) -> dict[str, Any]:
     """
     declaration, scratch = request["op"], Path(request["scratch"])
     (scratch / "inputs").mkdir(parents=True, exist_ok=True)
-    listed = cases.declared_cases(declaration) + cases.fixed_edges(declaration, cases.limit_of(request["lane"]))
     try:
         hooks = [] if declaration["cases"] is None else hook_cases(declaration, request["root"], scratch)
     except Exception as error:
         message = f"{declaration['cases']}: {failure.describe(error)}"
         return _rejected(failure.failure("unfit-cases", message, root=request["root"], error=error))
-    facts = [case.facts() for case in cases.unique([*listed, *hooks])]
+    facts = [case.facts() for case in cases.unique([*own_cases(request), *hooks])]
     (scratch / "cases.json").write_text(json.dumps({"cases": facts}), encoding="utf-8")
     return {"outcome": "passed", "class": None, "cites": False, "documents": {}, "files": {}}
 
 
-def prepared_cases(folder: str | Path) -> list[cases.Case]:
-    """Returns the cases that prepare listed in its scratch `folder`."""
+def own_cases(request: Mapping[str, Any]) -> list[cases.Case]:
+    """Returns the cases that the declaration alone decides."""
+    declaration = request["op"]
+    return cases.declared_cases(declaration) + cases.fixed_edges(declaration, cases.limit_of(request["lane"]))
+
+
+def prepared_cases(request: Mapping[str, Any], folder: str | Path | None) -> list[cases.Case]:
+    """Returns the cases that do not depend on the kernel: those that prepare listed in its scratch `folder`, or, where
+    nothing was to prepare, those that the declaration decides."""
+    if folder is None:
+        return list(cases.unique(own_cases(request)))
     listed = json.loads((Path(folder) / "cases.json").read_text(encoding="utf-8"))
     return [cases.from_facts(facts) for facts in listed["cases"]]
 

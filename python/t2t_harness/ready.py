@@ -1,9 +1,48 @@
-"""What a child on a device does before there is a request for it: what takes time and depends on nothing that a request says.
+"""What a child does before there is a request for it: what takes time and depends on nothing that a request says.
 
-No kernel code runs here, and nothing is drawn from a random state that an action would see. torch is imported only inside functions.
+No kernel code of a workspace runs here, and nothing is drawn from a random state that an action would see. torch and Triton are imported only
+inside functions.
 """
 
 from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import warnings
+from collections.abc import Generator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+DECLARATION: dict[str, Any] = {
+    "name": "rehearsal",
+    "torch": "torch.softmax",
+    "inputs": [
+        {
+            "name": "input",
+            "shape": ["M", "N"],
+            "dtype": None,
+            "init": {"kind": "normal", "mean": 0.0, "std": 1.0},
+            "requires_grad": False,
+            "layout": "contiguous",
+        }
+    ],
+    "kwargs": {"dim": -1},
+    "dtypes": ["float32"],
+    "check_sizes": {"small": {"M": 2, "N": 16}},
+    "seeds": 1,
+    "tolerances": {"float32": [1e-5, 1e-5]},
+    "precision": "ieee",
+    "mutates": [],
+    "backward": False,
+    "broadcast": False,
+    "deterministic": True,
+    "cases": None,
+}
+"""An op of nobody's."""
 
 
 def start_device() -> None:
@@ -14,3 +53,72 @@ def start_device() -> None:
     values = torch.empty(1024, device="cuda").normal_(generator=generator)
     values.copy_(values.cpu().to("cuda", torch.float64))
     torch.cuda.synchronize()
+
+
+def rehearse() -> None:
+    """Does what the children of a check on the interpreter do, with an op and a kernel of its own: what is made, looked up or copied the first time is so
+    before a request waits for it. Ends early where one does.
+
+    Nothing else stays: no file is written, no thread begun, nothing said, and neither `triton.language` nor `torch.cuda` is other than before. Raises
+    RuntimeError where there is a thread.
+    """
+    import torch
+
+    torch.set_num_threads(1)
+    with warnings.catch_warnings(), contextlib.closing(rehearsed()) as parts:
+        # A warning that is given here would not be given again.
+        warnings.simplefilter("ignore")
+        while not is_awaited() and next(parts, None) is not None:
+            pass
+    if len(os.listdir("/proc/self/task")) > 1:
+        raise RuntimeError("a thread was begun")
+    gc.collect()
+    gc.freeze()
+
+
+def is_awaited() -> bool:
+    """Tells whether there is a request for this process already."""
+    try:
+        import t2t_worker
+    except ImportError:
+        return False
+    return bool(t2t_worker.is_awaited())
+
+
+def rehearsed() -> Generator[str]:
+    """Calls a kernel as a candidate does, then judges what it returned, part by part; yields what it does next."""
+    from t2t_harness import candidate, cases, inputs, interpreting, judge, launchers, oracle, rehearsal
+
+    yield "the op"
+    own = candidate.own_operations(DECLARATION)
+    variant = {"name": "rehearsal", "deterministic": True}
+    request = {"op": DECLARATION, "variant": variant, "lane": "interpreter", "inputs": None, "root": "/nonexistent"}
+    case = cases.declared_cases(DECLARATION)[0]
+    bench = candidate.Bench(
+        request=request,
+        entry=rehearsal.softmax,
+        own=own,
+        save=_nothing,
+        finish=_nothing,
+        synchronize=_nothing,
+        folder=Path("/nonexistent"),
+        modules=launchers.Counted(),
+    )
+    facts: dict[str, Any] = {"runs": {}}
+    tensors: dict[str, torch.Tensor] = {}
+    interpreting.install()
+    with interpreting.undone():
+        for label in "ab":
+            yield f"run {label}"
+            candidate.run_once(bench, case, label, 0, facts, tensors)
+    yield "what is right"
+    given = inputs.inputs_of(DECLARATION, case, "cpu", None)
+    right = oracle.reference(DECLARATION, case, given)
+    trial = judge.Trial(request, {})
+    yield "the verdict"
+    judge.lint_case(trial, case, given, right)
+    judge.find_in(trial, case, judge.blank_row(case), facts["runs"], tensors, given, right)
+
+
+def _nothing(*_: Any) -> None:
+    return None

@@ -449,12 +449,13 @@ fn warm(session: &Session) {
     if session.toolchain.is_none() {
         return;
     }
-    let interpreter = (session.inventory.device.class == DeviceClass::Interpreter).then_some(ServerKind::Interpreter);
+    let interprets = session.inventory.device.class == DeviceClass::Interpreter;
     std::thread::spawn(move || {
-        for kind in interpreter.into_iter().chain([ServerKind::Compiled]) {
-            // A server that does not start is told of by the action that needs it.
-            let _ = pool.hello(kind);
+        // A server that does not start is told of by the action that needs it.
+        if interprets {
+            let _ = engine::ready::for_a_check(&pool);
         }
+        let _ = pool.hello(ServerKind::Compiled);
     });
 }
 

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value, json};
 use t2t_protocol::{End, Fault, Finished, Limits, Output, Request, Reserve, Sandbox, ServerKind};
 
+use super::ready;
 use crate::action::{Phase, Target};
 use crate::cores;
 use crate::fs;
@@ -30,15 +31,6 @@ const SHOWN: usize = 8 << 10;
 
 /// How much longer than its CPU time an action on the CPU lane may take by the clock: other work shares the cores.
 const PATIENCE: u32 = 4;
-
-/// How many children of a device are kept ready: a bench, and the judge after it.
-const RESERVES: usize = 2;
-
-/// Functions that time from their beginning to their end, but for what little they do before. A baseline compiles first.
-const TIMED: [&str; 4] = ["bench:bench", "tune:tune", "calibrate:calibrate", "sweep:sweep"];
-
-/// Functions that ask nothing of the device whose slot they are in: waiting for a child that starts it would be in vain.
-const WITHOUT_DEVICE: [&str; 1] = ["prepare:prepare"];
 
 /// What a child on a device is told of children that are ready there: they hold memory of it, and do nothing.
 const READY: &str = "ready";
@@ -203,22 +195,26 @@ fn single(job: &Job, calls: &Calls, function: &str) -> Performed {
     }
 }
 
-/// Runs a check: inputs are prepared, the candidate runs, its outputs are judged, by three children that share nothing but folders.
+/// Runs a check: the inputs of the op's own cases are prepared, where it has any, the candidate runs, its outputs are judged, by children that share nothing but folders.
 fn check(job: &Job, calls: &Calls) -> Performed {
     let prepare =
         Step { job, name: "prepare", function: "prepare:prepare", more: Map::new(), read: Vec::new(), trusted: true };
-    let prepared = match prepare.run(calls) {
-        Ok(finished) if has_passed(&finished) => finished,
-        // The op's `cases.py` is at fault, or took too long.
-        Ok(finished) => return conclude(&prepare.folder(), finished),
-        Err(error) => return Performed::lost(error.to_string()),
-    };
+    let mut prepared = None;
+    if has_own_cases(job) {
+        match prepare.run(calls) {
+            Ok(finished) if has_passed(&finished) => prepared = Some((prepare.folder(), finished.opened)),
+            // The op's `cases.py` is at fault, or took too long.
+            Ok(finished) => return conclude(&prepare.folder(), finished),
+            Err(error) => return Performed::lost(error.to_string()),
+        }
+    }
+    let (folder, opened) = prepared.unzip();
     let candidate = Step {
         job,
         name: "candidate",
         function: "candidate:run",
-        more: object(json!({"inputs": text(&prepare.folder())})),
-        read: vec![prepare.folder()],
+        more: object(json!({"inputs": folder.as_deref().map(text)})),
+        read: folder.clone().into_iter().collect(),
         trusted: false,
     };
     let ran = match candidate.run(calls) {
@@ -233,21 +229,25 @@ fn check(job: &Job, calls: &Calls) -> Performed {
         name: "judge",
         function: "judge:judge",
         more: object(json!({
-            "prepared": text(&prepare.folder()),
+            "prepared": folder.as_deref().map(text),
             "candidate": text(&candidate.folder()),
             "end": described(&ran),
         })),
-        read: vec![prepare.folder(), candidate.folder()],
+        read: folder.into_iter().chain([candidate.folder()]).collect(),
         trusted: true,
     };
     let judged = match judge.run(calls) {
         Ok(finished) => finished,
         Err(error) => return Performed::lost(error.to_string()),
     };
-    let opened: BTreeSet<String> = prepared.opened.into_iter().chain(ran.opened).collect();
     let mut performed = if replied(&judged) { conclude(&judge.folder(), judged) } else { unjudged(judged) };
-    performed.opened.extend(opened);
+    performed.opened.extend(opened.into_iter().flatten().chain(ran.opened));
     performed
+}
+
+/// Returns whether the op has a `cases.py`. All other cases are made of their names alone, by whoever needs them.
+fn has_own_cases(job: &Job) -> bool {
+    job.arguments.get("op").is_some_and(|op| !op["cases"].is_null())
 }
 
 /// Runs a bench: the variant is measured, and one output of a timed call is judged by a child that never saw the kernel.
@@ -302,26 +302,14 @@ impl Step<'_> {
             return Ok(Finished::bare(0, End::Refused(format!("cannot make `{}`: {error}", folder.display()))));
         }
         let mut request = self.request(&folder);
-        let reserve = self.reserve();
+        let reserve = ready::of_device(self.job, self.function);
         if let Some(device) = &self.job.device {
             // Of those that are ready, this child takes one, unless it needs none.
             let left =
                 calls.pool.reserves(self.job.kind, device).saturating_sub(usize::from(request.reserve.is_some()));
-            request.arguments[READY] = reserve.as_ref().map_or(left, |_| RESERVES).into();
+            request.arguments[READY] = reserve.as_ref().map_or(left, |_| ready::OF_DEVICE).into();
         }
-        calls.call(self.job.kind, request, reserve.as_ref().map(|reserve| (reserve, RESERVES)))
-    }
-
-    /// Returns how a child gets ready for this device, unless this one measures: starting a device takes time, and would take it from what is timed.
-    fn reserve(&self) -> Option<Reserve> {
-        let device = self.job.device.as_ref().filter(|_| !TIMED.contains(&self.function))?;
-        let environment = [("CUDA_VISIBLE_DEVICES", device.as_str()), ("CUDA_CACHE_DISABLE", "1")];
-        Some(Reserve {
-            key: device.clone(),
-            function: "t2t_harness.ready:start_device".to_owned(),
-            environment: environment.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
-            cores: self.job.cores.clone(),
-        })
+        calls.call(self.job.kind, request, reserve.as_ref().map(|reserve| (reserve, ready::OF_DEVICE)))
     }
 
     fn request(&self, folder: &Path) -> Request {
@@ -338,7 +326,7 @@ impl Step<'_> {
             limits: self.limits(),
             sandbox: Some(self.sandbox()),
             watch_under: Some(text(&self.job.root)),
-            reserve: self.job.device.clone().filter(|_| !WITHOUT_DEVICE.contains(&self.function)),
+            reserve: ready::key(self.job, self.function),
         }
     }
 

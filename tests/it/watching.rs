@@ -101,7 +101,7 @@ impl<'a> Watching<'a> {
     /// Returns what the interpreter's children did since counting began: target → how often its first child ran.
     pub fn ran(&self) -> BTreeMap<String, usize> {
         let first =
-            ["prepare:prepare", "compile:compile_variant", "bench:bench", "analyze:analyze", "baseline:baseline"];
+            ["candidate:run", "compile:compile_variant", "bench:bench", "analyze:analyze", "baseline:baseline"];
         let mut ran = BTreeMap::new();
         for line in &self.project.log()[self.mark..] {
             if let Some((target, function)) = line.split_once(' ')

@@ -84,18 +84,26 @@ impl Pipes {
     }
 }
 
-/// What is known of the machine right before a fork, to compare with afterwards.
+/// What is known of the machine right before a child gets its request, to compare with afterwards.
 #[derive(Clone, Copy, Debug)]
 pub struct Before {
     memory: u64,
     oom_kills: u64,
     time: Instant,
+    /// CPU time that the child has used already.
+    cpu: Duration,
 }
 
 impl Before {
-    /// Looks now.
+    /// Looks now, before a fork.
     pub fn now(server: pid_t) -> Self {
-        Self { memory: kin::memory_of(server), oom_kills: kin::oom_kills(), time: Instant::now() }
+        let (memory, oom_kills) = (kin::memory_of(server), kin::oom_kills());
+        Self { memory, oom_kills, time: Instant::now(), cpu: Duration::ZERO }
+    }
+
+    /// Looks now, before a child that is ready gets its request.
+    pub fn handing_over(server: pid_t, child: pid_t) -> Self {
+        Self { cpu: kin::cpu_of(child), ..Self::now(server) }
     }
 }
 
@@ -216,7 +224,7 @@ impl Action {
         }
         let limit = Duration::from_millis(self.limits.cpu_ms?);
         let used: Duration = family.iter().map(|pid| kin::cpu_of(*pid)).sum();
-        (used >= limit).then_some(End::CpuLimit)
+        (used.saturating_sub(self.before.cpu) >= limit).then_some(End::CpuLimit)
     }
 
     /// Notes and kills what outlived the child: its group, and the orphans that are its own with all their descendants.
@@ -248,7 +256,7 @@ impl Action {
         let reaped = kin::reap(self.pid);
         let usage = Usage {
             wall_ms: milliseconds(wall),
-            cpu_ms: milliseconds(reaped.map_or(Duration::ZERO, |reaped| reaped.cpu)),
+            cpu_ms: milliseconds(reaped.map_or(Duration::ZERO, |reaped| reaped.cpu.saturating_sub(self.before.cpu))),
             max_rss_kib: reaped.map_or(0, |reaped| reaped.max_rss_kib),
             grown_kib: self.grown >> 10,
         };

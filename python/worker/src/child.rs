@@ -7,13 +7,16 @@ use std::{
     collections::BTreeMap,
     env, fs,
     io::{self, Read},
-    os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd},
+    os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd},
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
 };
 
 use nix::{
     fcntl::{FcntlArg, fcntl},
+    poll::{PollFd, PollFlags, PollTimeout, poll},
     sched::{CpuSet, sched_setaffinity},
     sys::{
         prctl::set_pdeathsig,
@@ -211,7 +214,23 @@ fn get_ready(py: Python<'_>, reserve: &Reserve) -> Result<(), String> {
         let (module, name) = reserve.function.split_once(':').unwrap_or((&reserve.function, "main"));
         PyModule::import(py, module)?.getattr(name)?.call0().map(drop)
     };
-    ready().map_err(|error| error_text(py, &error))
+    GETS_READY.store(true, Ordering::Relaxed);
+    let done = ready().map_err(|error| error_text(py, &error));
+    GETS_READY.store(false, Ordering::Relaxed);
+    done
+}
+
+/// Whether this process gets ready for a request.
+static GETS_READY: AtomicBool = AtomicBool::new(false);
+
+/// Says whether this process still gets ready and its request is there, or whoever would have asked has gone: what could be left out is in the way.
+pub fn is_awaited() -> bool {
+    if !GETS_READY.load(Ordering::Relaxed) {
+        return false;
+    }
+    // SAFETY: `take_descriptors` put the pipe there, and it is closed only after getting ready.
+    let orders = unsafe { BorrowedFd::borrow_raw(ORDERS) };
+    poll(&mut [PollFd::new(orders, PollFlags::POLLIN)], PollTimeout::ZERO).is_ok_and(|count| count > 0)
 }
 
 /// Returns the request once it comes; `None` where the server closes the pipe instead.
@@ -307,8 +326,9 @@ fn set_limits(request: &Request) -> Result<(), String> {
     lower(Resource::RLIMIT_NOFILE, OPEN_FILES)?;
     lower(Resource::RLIMIT_FSIZE, FILE_BYTES)?;
     if let Some(milliseconds) = request.limits.cpu_ms {
-        // A spare: the server looks more often, at all threads and descendants together.
-        lower(Resource::RLIMIT_CPU, milliseconds.div_ceil(1000) + 1)?;
+        // What it took to get ready is not the request's. One second is a spare: the server looks more often, at all threads and descendants together.
+        let limit = kin::own_cpu() + Duration::from_millis(milliseconds);
+        lower(Resource::RLIMIT_CPU, limit.as_secs() + 2)?;
     }
     if let Some(bytes) = request.limits.memory_bytes {
         lower(Resource::RLIMIT_DATA, kin::own_data().saturating_add(bytes).saturating_add(RESERVED))?;

@@ -6,6 +6,7 @@
 use std::{fs, mem, time::Duration};
 
 use libc::{c_int, pid_t};
+use nix::time::{ClockId, clock_gettime};
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug)]
@@ -157,6 +158,11 @@ pub fn own_data() -> u64 {
 fn kibibytes(status: &str, names: &[&str]) -> u64 {
     let lines = status.lines().filter(|line| names.iter().any(|name| line.starts_with(name)));
     lines.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).sum()
+}
+
+/// Returns the CPU time of this process, all threads together.
+pub fn own_cpu() -> Duration {
+    clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
 /// Counts the threads of this process.

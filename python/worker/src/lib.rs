@@ -47,11 +47,20 @@ fn keep_signals_in() {
     sandbox::keep_signals_in();
 }
 
+/// Tells a child that gets ready before its request whether the request is there: what it could leave out is in the way from then on.
+///
+/// In any other process it is False.
+#[pyfunction]
+fn is_awaited() -> bool {
+    child::is_awaited()
+}
+
 #[pymodule]
 fn t2t_worker(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("PROTOCOL", t2t_protocol::VERSION)?;
     module.add_function(wrap_pyfunction!(serve, module)?)?;
     module.add_function(wrap_pyfunction!(note_probe, module)?)?;
-    module.add_function(wrap_pyfunction!(keep_signals_in, module)?)
+    module.add_function(wrap_pyfunction!(keep_signals_in, module)?)?;
+    module.add_function(wrap_pyfunction!(is_awaited, module)?)
 }

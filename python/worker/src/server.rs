@@ -142,7 +142,8 @@ impl Server {
     /// Hands the request to a child that was made ready for it, if there is one that takes it.
     fn handed_over(&mut self, request: &Request) -> Option<Action> {
         let Ready { pid, mark, secret, pipes, .. } = self.reserves.take(request)?;
-        Some(Action::new(request, pid, mark, secret, pipes, Before::now(self.pid.as_raw())))
+        let before = Before::handing_over(self.pid.as_raw(), pid);
+        Some(Action::new(request, pid, mark, secret, pipes, before))
     }
 
     fn fork(&self, request: &Request) -> Result<Action, String> {

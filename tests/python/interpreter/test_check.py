@@ -147,10 +147,13 @@ def check(tmp_path: Path, kernel: str, op: dict[str, Any] | None = None, **varia
     scratch.mkdir()
     file.write_text(HEAD + kernel, encoding="utf-8")
     request = {"op": op or declaration(), "root": str(root), "scratch": str(scratch), "lane": "interpreter"}
-    prepared, end = child("prepare", "prepare", request, tmp_path)
-    assert prepared is not None, end["stderr"]
-    if prepared["outcome"] == "rejected":
-        return prepared
+    folder = None
+    if request["op"]["cases"] is not None:
+        prepared, end = child("prepare", "prepare", request, tmp_path)
+        assert prepared is not None, end["stderr"]
+        if prepared["outcome"] == "rejected":
+            return prepared
+        folder = str(scratch)
     request["variant"] = {
         "name": "v1",
         "file": "kernels/double/v1.py",
@@ -159,8 +162,8 @@ def check(tmp_path: Path, kernel: str, op: dict[str, Any] | None = None, **varia
         "deterministic": True,
         **variant,
     }
-    _, end = child("candidate", "run", {**request, "inputs": str(scratch)}, tmp_path)
-    folders = {"prepared": str(scratch), "candidate": str(scratch)}
+    _, end = child("candidate", "run", {**request, "inputs": folder}, tmp_path)
+    folders = {"prepared": folder, "candidate": str(scratch)}
     judged, judge_end = child("judge", "judge", {**request, **folders, "end": end}, tmp_path)
     assert judged is not None, judge_end["stderr"]
     return judged
