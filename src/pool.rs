@@ -39,6 +39,8 @@ type LastWords = Arc<Mutex<Option<String>>>;
 struct Server {
     worker: Option<Arc<Worker>>,
     starts: u32,
+    /// Whether the one that runs was told to rest.
+    has_rested: bool,
     /// Key → how many children are ready for it, or will be.
     reserves: HashMap<String, usize>,
     dead: LastWords,
@@ -148,6 +150,17 @@ impl Pool {
         Ok(())
     }
 
+    /// Has the server of `kind` ready for a time without requests, starting it where it does not run. Of the times after the first it is not told.
+    pub fn rest(&self, kind: ServerKind) -> Result<(), NoCall> {
+        let worker = self.worker(kind)?;
+        let has_rested =
+            lock(&self.servers).get_mut(&kind).is_none_or(|server| std::mem::replace(&mut server.has_rested, true));
+        if !has_rested {
+            worker.rest()?;
+        }
+        Ok(())
+    }
+
     fn fill(&self, kind: ServerKind, worker: &Worker, reserve: &Reserve, count: usize) {
         let missing = {
             let mut servers = lock(&self.servers);
@@ -201,6 +214,7 @@ impl Pool {
         }
         let server = servers.entry(kind).or_default();
         server.worker = Some(Arc::clone(&worker));
+        server.has_rested = false;
         server.dead = dead;
         Ok(worker)
     }

@@ -29,7 +29,7 @@ pub use places::Places;
 /// How long nothing happens before a batch is over.
 const QUIET: Duration = Duration::from_millis(25);
 
-/// How long, where the last that happened was that a file was closed or put in its place, and every file that was touched is there and whole.
+/// How long, where nothing came or went, and the last that happened was that a file was closed or put over another.
 const WHOLE: Duration = Duration::from_millis(5);
 
 /// How long a batch may take that does not become quiet, or in which somebody keeps a file open that they write to.
@@ -322,11 +322,11 @@ impl Gathered {
         }
     }
 
-    /// Returns how long nothing more may happen. Whoever takes a file away may be about to put another in its place.
+    /// Returns how long nothing more may happen. Whoever takes a file away may be about to put another in its place, and a file that came may be about to go.
     fn quiet(&self) -> Duration {
-        let may_follow = !self.open.is_empty() || !self.gone.is_empty() || !self.folders.is_empty();
-        let is_whole = self.is_whole && !may_follow && !self.is_partial && self.trouble.is_none();
-        if is_whole { WHOLE } else { QUIET }
+        let of_files_that_were_there = self.created.is_empty() && self.gone.is_empty() && self.folders.is_empty();
+        let is_over = self.is_whole && of_files_that_were_there && self.open.is_empty() && !self.is_partial;
+        if is_over { WHOLE } else { QUIET }
     }
 
     /// Whether a file may be half-written. Only the system tells when one is closed.

@@ -161,6 +161,11 @@ impl Worker {
         Ok(self.client.prepare(reserve)?)
     }
 
+    /// Says that nothing is asked for soon: the server takes a few tenths of a second for what makes later forks cheap.
+    pub fn rest(&self) -> Result<(), WorkerError> {
+        Ok(self.client.rest()?)
+    }
+
     /// Kills the child of a request. Its end comes as always; one that has ended is left alone.
     pub fn cancel(&self, id: u64) -> Result<(), WorkerError> {
         Ok(self.client.cancel(id)?)

@@ -453,9 +453,9 @@ fn warm(session: &Session) {
     std::thread::spawn(move || {
         // A server that does not start is told of by the action that needs it.
         if interprets {
-            let _ = engine::ready::for_a_check(&pool);
+            let _ = pool.rest(ServerKind::Interpreter).and_then(|()| engine::ready::for_a_check(&pool));
         }
-        let _ = pool.hello(ServerKind::Compiled);
+        let _ = pool.rest(ServerKind::Compiled);
     });
 }
 

@@ -158,6 +158,35 @@ fn a_file_that_is_written_to_and_not_closed_may_be_half_written() {
 }
 
 #[test]
+fn a_file_that_was_there_and_is_whole_again_is_waited_for_less_than_one_that_came_or_went() {
+    use notify::event::{DataChange, MetadataKind, RemoveKind};
+    let folder = tempfile::tempdir().unwrap();
+    let (file, other) = (folder.path().join("a.py"), folder.path().join("b.py"));
+    fs::write(&file, "one").unwrap();
+    let write = EventKind::Modify(ModifyKind::Data(DataChange::Any));
+    let close = EventKind::Access(AccessKind::Close(AccessMode::Write));
+    let name = |mode| EventKind::Modify(ModifyKind::Name(mode));
+    let quiet = |events: &[(EventKind, &Path)]| {
+        let mut gathered = Gathered::default();
+        for (kind, path) in events {
+            gathered.take(Raw::Event(Event::new(*kind).add_path(path.to_path_buf())));
+        }
+        gathered.quiet()
+    };
+    let saved = [(write, &*file), (write, &*file), (close, &*file)];
+    assert_eq!(quiet(&saved), WHOLE);
+    assert_eq!(quiet(&[(name(RenameMode::To), &file), (name(RenameMode::Both), &file)]), WHOLE);
+    let then = |more: &[(EventKind, &Path)]| quiet(&[&saved[..], more].concat());
+    let attribute = EventKind::Modify(ModifyKind::Metadata(MetadataKind::Any));
+    assert_eq!(then(&[(attribute, &file)]), QUIET, "who sets its mode may write again");
+    assert_eq!(then(&[(write, &other), (close, &file)]), QUIET, "another one is open");
+    assert_eq!(then(&[(name(RenameMode::From), &other), (close, &file)]), QUIET, "one has gone");
+    assert_eq!(then(&[(EventKind::Remove(RemoveKind::File), &other), (close, &file)]), QUIET, "one has gone");
+    assert_eq!(then(&[(EventKind::Create(CreateKind::File), &other), (close, &file)]), QUIET, "one has come");
+    assert_eq!(then(&[(EventKind::Create(CreateKind::Folder), &other), (close, &file)]), QUIET, "one has come");
+}
+
+#[test]
 fn a_lost_count_is_a_batch_of_anything() {
     let mut gathered = Gathered::default();
     gathered.take(Raw::Event(Event::new(EventKind::Other).set_flag(notify::event::Flag::Rescan)));

@@ -137,6 +137,11 @@ impl Client {
         self.send(&ToWorker::Prepare(reserve))
     }
 
+    /// Says that nothing is asked for soon.
+    pub fn rest(&self) -> Result<(), ClientError> {
+        self.send(&ToWorker::Rest)
+    }
+
     /// Asks to kill a child. Its end comes as always.
     pub fn cancel(&self, id: u64) -> Result<(), ClientError> {
         self.send(&ToWorker::Cancel { id })

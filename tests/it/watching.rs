@@ -100,8 +100,7 @@ impl<'a> Watching<'a> {
 
     /// Returns what the interpreter's children did since counting began: target → how often its first child ran.
     pub fn ran(&self) -> BTreeMap<String, usize> {
-        let first =
-            ["candidate:run", "compile:compile_variant", "bench:bench", "analyze:analyze", "baseline:baseline"];
+        let first = ["candidate:run", "compile:compile_variant", "bench:bench", "analyze:analyze", "baseline:baseline"];
         let mut ran = BTreeMap::new();
         for line in &self.project.log()[self.mark..] {
             if let Some((target, function)) = line.split_once(' ')

@@ -9,7 +9,8 @@ use t2t_protocol::{End, Fault, Request, Reserve};
 use crate::worker_setup::{Bench, SOON, Server, reply};
 
 const MODULE: &str = r#"
-import os, threading, time
+import os, threading, time, zlib
+import t2t_worker
 
 got = []
 
@@ -30,7 +31,34 @@ def fails_late():
     fails()
 
 def fails():
+    start()
     raise OSError("no device")
+
+def burns():
+    while time.process_time() < 0.5:
+        pass
+    start()
+
+def waits():
+    end = time.monotonic() + 300
+    while not t2t_worker.is_awaited():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+    start()
+
+objects = [str(number) * 3 for number in range(200_000)]
+block = bytes(range(256)) * 40_000
+
+def holds(arguments):
+    total = 0
+    for text in objects:
+        total = (total * 31 + int(text)) % 1_000_003
+    return {"objects": total, "block": zlib.crc32(block)}
+
+def takes_its_time(arguments):
+    # Long enough to be looked at.
+    time.sleep(0.2)
+    return {**says(arguments), "awaited": t2t_worker.is_awaited()}
 
 def says(arguments):
     try:
@@ -147,7 +175,8 @@ fn a_child_that_died_or_could_not_get_ready_is_made_up_for() {
     until(|| fs::read_to_string(format!("/proc/{waiting}/stat")).is_ok_and(|stat| !stat.contains(") Z ")));
     assert!(!is_ready(&server, request(&bench, 1)));
     server.worker.prepare(reserve(&bench, "fails")).unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    let failed = ready(&bench, 2).into_iter().find(|pid| *pid != waiting).unwrap();
+    until(|| fs::read_to_string(format!("/proc/{failed}/stat")).is_ok_and(|stat| !stat.contains(") Z ")));
     assert!(!is_ready(&server, request(&bench, 2)));
 }
 
@@ -169,6 +198,41 @@ fn what_ends_a_child_that_was_ready_is_told_as_of_any_other() {
     server.worker.prepare(reserve(&bench, "start")).unwrap();
     let finished = server.run(Request { function: "work:ends".to_owned(), ..request(&bench, 1) });
     assert_eq!(finished.end, End::Exit(7));
+}
+
+#[test]
+fn what_it_took_to_get_ready_is_no_cpu_time_of_the_request() {
+    let bench = bench();
+    let server = bench.start();
+    server.worker.prepare(reserve(&bench, "burns")).unwrap();
+    ready(&bench, 1);
+    let mut asked = Request { function: "work:takes_its_time".to_owned(), ..request(&bench, 1) };
+    asked.limits.cpu_ms = Some(450);
+    let finished = server.run(asked);
+    assert_eq!(reply(&finished)["ready"], json!(true));
+    assert!(finished.usage.cpu_ms < 450, "{:?}", finished.usage);
+}
+
+#[test]
+fn a_child_that_gets_ready_can_tell_that_its_request_is_there() {
+    let bench = bench();
+    let server = bench.start();
+    server.worker.prepare(reserve(&bench, "waits")).unwrap();
+    let finished = server.run(Request { function: "work:takes_its_time".to_owned(), ..request(&bench, 1) });
+    assert_eq!((&reply(&finished)["ready"], &reply(&finished)["awaited"]), (&json!(true), &json!(false)));
+}
+
+#[test]
+fn a_server_that_rested_serves_what_it_held_before() {
+    let bench = bench();
+    let server = bench.start();
+    let held = |id| reply(&server.run(bench.request(id, "holds"))).clone();
+    let before = held(1);
+    server.worker.rest().unwrap();
+    server.worker.prepare(reserve(&bench, "start")).unwrap();
+    assert_eq!(held(2), before);
+    server.worker.rest().unwrap();
+    assert_eq!(reply(&server.run(Request { function: "work:holds".to_owned(), ..request(&bench, 3) })), &before);
 }
 
 #[test]

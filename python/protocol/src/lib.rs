@@ -26,4 +26,5 @@ pub use request::{Limits, Request, Reserve, Sandbox};
 /// - 1: hello, run, cancel, shutdown; started, finished, unfit.
 /// - 2: limits name the cores of a child and its niceness.
 /// - 3: children that are made ready before their request.
-pub const VERSION: u32 = 3;
+/// - 4: a server is told that it may rest.
+pub const VERSION: u32 = 4;

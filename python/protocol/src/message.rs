@@ -16,6 +16,8 @@ pub enum ToWorker {
     Run(Box<Request>),
     /// Make a child ready for a request that names its key. Nothing is said of it until it is one's.
     Prepare(Reserve),
+    /// Nothing is asked for soon: time for what makes later forks cheap.
+    Rest,
     /// Kill the child of this request; nothing happens when it has ended.
     Cancel {
         /// The request.

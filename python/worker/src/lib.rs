@@ -6,7 +6,7 @@
 //! Code map; a module uses only those above it. Plain: `kin` (processes, by /proc and wait) · `capture` (bounded
 //! output) · `channel` (what a child tells its server) · `control` (the socket to t2t) · `convert` (JSON and Python) ·
 //! `action` (one child, seen from outside). In the child: `watch` (the files it opens) · `sandbox` · `child`. In the
-//! server: `reserves` (children ready before their request) · `server` (the loop) · `start` (hello and imports).
+//! server: `pages` (large ones) · `reserves` (children ready before their request) · `server` (the loop) · `start` (hello and imports).
 
 mod kin;
 mod capture;
@@ -17,6 +17,7 @@ mod action;
 mod watch;
 mod sandbox;
 mod child;
+mod pages;
 mod reserves;
 mod server;
 mod start;

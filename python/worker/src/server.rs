@@ -25,6 +25,7 @@ use crate::{
     child::{self, Order, Plan},
     control::{Control, Peer},
     kin::{self, Mark},
+    pages,
     reserves::{Ready, Reserves},
     sandbox::Interpreter,
 };
@@ -115,6 +116,7 @@ impl Server {
                 Ok(Some(ToWorker::Run(request))) => self.start(&request),
                 Ok(Some(ToWorker::Prepare(reserve))) => self.prepare(&reserve),
                 Ok(Some(ToWorker::Cancel { id })) => self.cancel(id),
+                Ok(Some(ToWorker::Rest)) => pages::enlarge(),
                 Ok(None) if peer == Peer::Present => return Next::Serve,
                 // A second hello is no protocol, and neither is what does not parse.
                 Ok(Some(ToWorker::Shutdown | ToWorker::Hello(_)) | None) | Err(_) => return Next::Leave,
