@@ -9,7 +9,6 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,22 +16,21 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use notify::event::{AccessKind, AccessMode, CreateKind, Event, EventKind, ModifyKind, RenameMode};
+use notify::event::{AccessKind, AccessMode, Event, EventKind};
 use notify::{Config, ErrorKind, PollWatcher, RecommendedWatcher, RecursiveMode, Watcher};
 
 use crate::fs;
 
+mod gathered;
 mod hold;
 mod places;
 
+use self::gathered::Gathered;
 use self::hold::Hold;
 pub use places::Places;
 
 /// How long nothing happens before a batch is over.
 const QUIET: Duration = Duration::from_millis(25);
-
-/// How long, where nothing came or went, and the last that happened was that a file was closed or put over another.
-const WHOLE: Duration = Duration::from_millis(5);
 
 /// How long a batch may take that does not become quiet, or in which somebody keeps a file open that they write to.
 const LONGEST: Duration = Duration::from_secs(1);
@@ -214,7 +212,7 @@ impl Settler {
     /// Gathers events until nothing happens for a moment and git has done; None when the watch ends.
     fn gather(&self, first: Raw) -> Option<Gathered> {
         let since = Instant::now();
-        let mut gathered = Gathered { since: Some(since), ..Gathered::default() };
+        let mut gathered = Gathered::since(since);
         let (mut begun, mut has_worked) = (since, false);
         let mut next = Ok(first);
         loop {
@@ -271,112 +269,6 @@ impl Settler {
         let came = created.into_iter().filter(is_there);
         let paths = came.chain(changed).chain(gone).collect();
         Batch { paths, is_partial, trouble: trouble.map(|error| refused(&error).message), since }
-    }
-}
-
-/// What came so far of a batch.
-#[derive(Default)]
-struct Gathered {
-    count: u64,
-    /// What was not there when the batch began.
-    created: BTreeSet<PathBuf>,
-    /// What was there, and is different.
-    changed: BTreeSet<PathBuf>,
-    /// What was there, and went.
-    gone: BTreeSet<PathBuf>,
-    /// Folders that came.
-    folders: BTreeSet<PathBuf>,
-    /// Files that somebody has written to and not closed.
-    open: BTreeSet<PathBuf>,
-    /// Whether what happened last left a file whole.
-    is_whole: bool,
-    is_partial: bool,
-    trouble: Option<notify::Error>,
-    since: Option<Instant>,
-}
-
-impl Gathered {
-    fn take(&mut self, raw: Raw) {
-        self.count += 1;
-        match raw {
-            Raw::Event(event) => self.take_event(event),
-            Raw::Trouble(error) => self.trouble = Some(error),
-            Raw::Stop => {}
-        }
-    }
-
-    fn take_event(&mut self, event: Event) {
-        self.is_partial |= event.need_rescan();
-        self.is_whole = match event.kind {
-            EventKind::Access(_) | EventKind::Modify(ModifyKind::Name(RenameMode::To)) => true,
-            EventKind::Modify(ModifyKind::Name(RenameMode::Both)) => self.is_whole,
-            _ => false,
-        };
-        match event.kind {
-            // Told as from and to already.
-            EventKind::Modify(ModifyKind::Name(RenameMode::Both)) => {}
-            EventKind::Modify(ModifyKind::Name(RenameMode::From)) | EventKind::Remove(_) => {
-                event.paths.into_iter().for_each(|path| self.lose(path));
-            }
-            EventKind::Create(kind) => event.paths.into_iter().for_each(|path| self.gain(path, kind)),
-            // It may have been put over another of that name.
-            EventKind::Modify(ModifyKind::Name(_)) => event.paths.into_iter().for_each(|path| {
-                self.changed.insert(path.clone());
-                self.gain(path, CreateKind::Any);
-            }),
-            EventKind::Access(_) => event.paths.into_iter().for_each(|path| {
-                self.open.remove(&path);
-                self.alter(path);
-            }),
-            EventKind::Modify(ModifyKind::Data(_)) => event.paths.into_iter().for_each(|path| {
-                self.open.insert(path.clone());
-                self.alter(path);
-            }),
-            _ => event.paths.into_iter().for_each(|path| self.alter(path)),
-        }
-    }
-
-    /// Returns how long nothing more may happen. Whoever takes a file away may be about to put another in its place, and a file that came may be about to go.
-    fn quiet(&self) -> Duration {
-        let of_files_that_were_there = self.created.is_empty() && self.gone.is_empty() && self.folders.is_empty();
-        let is_over = self.is_whole && of_files_that_were_there && self.open.is_empty() && !self.is_partial;
-        if is_over { WHOLE } else { QUIET }
-    }
-
-    /// Whether a file may be half-written. Only the system tells when one is closed.
-    fn is_being_written(&self, how: How) -> bool {
-        how == How::Told && !self.open.is_empty()
-    }
-
-    fn gain(&mut self, path: PathBuf, kind: CreateKind) {
-        if kind == CreateKind::Folder || (kind == CreateKind::Any && path.is_dir()) {
-            self.folders.insert(path.clone());
-        }
-        // A link is there at once; a file is opened by whoever makes it.
-        if kind == CreateKind::File && path.symlink_metadata().is_ok_and(|facts| facts.is_file() && facts.nlink() == 1)
-        {
-            self.open.insert(path.clone());
-        }
-        if self.gone.contains(&path) || self.changed.contains(&path) {
-            self.changed.insert(path);
-        } else {
-            self.created.insert(path);
-        }
-    }
-
-    fn alter(&mut self, path: PathBuf) {
-        if !self.created.contains(&path) && !path.is_dir() {
-            self.changed.insert(path);
-        }
-    }
-
-    /// What was created in this batch and went is no change, what else went is one.
-    fn lose(&mut self, path: PathBuf) {
-        self.changed.remove(&path);
-        self.open.remove(&path);
-        if !self.created.contains(&path) {
-            self.gone.insert(path);
-        }
     }
 }
 

@@ -3,8 +3,10 @@
 use std::fs;
 use std::sync::mpsc::Receiver;
 
+use notify::event::{CreateKind, ModifyKind, RenameMode};
 use tempfile::TempDir;
 
+use super::gathered::WHOLE;
 use super::*;
 
 /// Longer than anything takes that works.

@@ -1,0 +1,123 @@
+//! The end of a child: what it says of the action, and what the next child is told of it.
+//!
+//! It does not know what the child was for.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use t2t_protocol::{End, Fault, Finished, Output};
+
+use super::Performed;
+use crate::manifest::canonical_json;
+use crate::record::Outcome;
+
+/// How much of what a child printed stands in evidence, in bytes a stream.
+const SHOWN: usize = 8 << 10;
+
+/// Turns the end of a child into what came of the action.
+pub(super) fn conclude(folder: &Path, finished: Finished) -> Performed {
+    match &finished.end {
+        End::Reply(reply) => replied_with(folder, reply, finished.opened.iter().cloned().collect()),
+        _ => unjudged(finished),
+    }
+}
+
+fn replied_with(folder: &Path, reply: &Value, opened: BTreeSet<String>) -> Performed {
+    let outcome = match (reply["outcome"].as_str(), reply["class"].as_str()) {
+        (Some("passed"), _) => Outcome::Passed,
+        (Some("rejected"), Some(class)) => Outcome::Rejected { class: class.to_owned() },
+        _ => Outcome::Lost { reason: "the harness gave a reply without an outcome".to_owned() },
+    };
+    let documents = reply["documents"].as_object().into_iter().flatten();
+    let files = reply["files"].as_object().into_iter().flatten();
+    Performed {
+        outcome: Some(outcome),
+        documents: documents.map(|(name, value)| (name.clone(), canonical_json(value).into_bytes())).collect(),
+        files: files.filter_map(|(name, path)| Some((name.clone(), folder.join(path.as_str()?)))).collect(),
+        opened,
+        cites: reply["cites"].as_bool().unwrap_or(false),
+        ..Performed::default()
+    }
+}
+
+/// Returns what came of an action whose child did not reply: the way it ended is all there is to say.
+pub(super) fn unjudged(finished: Finished) -> Performed {
+    let mut performed = match finished.end.fault() {
+        Some(Fault::Kernel(class)) => {
+            let failure = json!({
+                "class": class.as_str(), "case": null, "message": format!("the process {}", finished.end), "place": null, "excerpt": null,
+                "hint": null, "traceback": [], "index": null, "got": null, "expected": null, "max_abs": null, "max_rel": null,
+                "bad": null, "total": null,
+                "output": {"stdout": shown(&finished.stdout), "stderr": shown(&finished.stderr), "truncated": cut(&finished)},
+            });
+            Performed::rejected(class.as_str(), &[("failure", failure)])
+        }
+        Some(Fault::Machine(reason)) => Performed::lost(with_output(reason, &finished)),
+        None => Performed::lost("the harness gave an unexpected reply"),
+    };
+    performed.opened = finished.opened.into_iter().collect();
+    performed
+}
+
+fn with_output(reason: String, finished: &Finished) -> String {
+    match &finished.end {
+        End::Raised { traceback, .. } => format!("{reason}\n{traceback}"),
+        _ => reason,
+    }
+}
+
+pub(super) fn replied(finished: &Finished) -> bool {
+    matches!(finished.end, End::Reply(_))
+}
+
+pub(super) fn has_passed(finished: &Finished) -> bool {
+    matches!(&finished.end, End::Reply(reply) if reply["outcome"] == "passed")
+}
+
+/// Returns what the judge is told of how the candidate's child ended.
+pub(super) fn described(finished: &Finished) -> Value {
+    let (kind, detail) = match &finished.end {
+        End::Reply(_) => ("reply", Value::Null),
+        End::Raised { kind, message, traceback } => {
+            ("raised", json!({"type": kind, "message": message, "traceback": traceback}))
+        }
+        End::Exit(code) => ("exit", json!(code)),
+        End::Signal(number) => ("signal", json!(number)),
+        End::Timeout => ("timeout", Value::Null),
+        End::CpuLimit => ("cpu-limit", Value::Null),
+        End::Memory(how) => ("memory", json!(how)),
+        End::OutputLimit => ("output-limit", Value::Null),
+        End::NoReply => ("no-reply", Value::Null),
+        End::BadReply(reason) => ("bad-reply", json!(reason)),
+        End::Refused(reason) => ("refused", json!(reason)),
+        End::Cancelled => ("cancelled", Value::Null),
+    };
+    let of = |wanted: &str| if kind == wanted { detail.clone() } else { Value::Null };
+    json!({
+        "kind": kind,
+        "message": finished.end.to_string(),
+        "code": of("exit"),
+        "signal": of("signal"),
+        "how": of("memory"),
+        "error": of("raised"),
+        "seconds": null,
+        "stdout": shown(&finished.stdout),
+        "stderr": shown(&finished.stderr),
+        "truncated": cut(finished),
+        "left_behind": finished.left_behind,
+    })
+}
+
+fn shown(output: &Output) -> String {
+    let text = output.text();
+    if text.len() <= SHOWN {
+        return text;
+    }
+    let (head, tail) = (text.floor_char_boundary(SHOWN / 2), text.ceil_char_boundary(text.len() - SHOWN / 2));
+    format!("{}\n[{} bytes left out]\n{}", &text[..head], output.total.saturating_sub(SHOWN as u64), &text[tail..])
+}
+
+fn cut(finished: &Finished) -> bool {
+    [&finished.stdout, &finished.stderr].iter().any(|output| output.total > SHOWN as u64)
+}
