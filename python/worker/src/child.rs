@@ -328,7 +328,7 @@ fn set_limits(request: &Request) -> Result<(), String> {
         // What it took to get ready is not the request's. A spare: the server looks more often, at all threads and descendants together. The system counts whole
         // ticks here, which on a machine that has much else to do are more than what a process had: at less than twice the time it could be faster than the
         // server. SIGXCPU, which tells the reason, comes before SIGKILL, which is nobody's proof.
-        let seconds = kin::own_cpu().as_secs() + 2 * milliseconds.div_ceil(1000) + 2;
+        let seconds = kin::own_cpu().as_secs() + 2 * milliseconds.div_ceil(1000) + 1;
         limit(Resource::RLIMIT_CPU, seconds, seconds + 2)?;
     }
     if let Some(bytes) = request.limits.memory_bytes {
