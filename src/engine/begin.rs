@@ -46,7 +46,7 @@ impl Run<'_, '_> {
     }
 
     /// Goes on without a log that its template cannot make.
-    pub(super) fn go_on_without(&mut self, index: Index, fault: EngineError) {
+    fn go_on_without(&mut self, index: Index, fault: EngineError) {
         self.pending.remove(&index);
         self.schedule.finish(index, Settled::Lost(fault.to_string()));
         self.faults.push(fault);
@@ -57,7 +57,7 @@ impl Run<'_, '_> {
         sources.any(|source| self.schedule.settled(source) == Some(&Settled::Planned))
     }
 
-    pub(super) fn may_run(&self, index: Index) -> bool {
+    fn may_run(&self, index: Index) -> bool {
         match self.settings.children {
             Children::All => true,
             Children::WithoutDevice => self.session.graph.action(index).identity.device.is_none(),
@@ -65,7 +65,7 @@ impl Run<'_, '_> {
         }
     }
 
-    pub(super) fn miss(&mut self, index: Index) {
+    fn miss(&mut self, index: Index) {
         let pending = self.pending.remove(&index).expect("what begins is pending");
         let target = self.session.graph.action(index).target().clone();
         (self.emit)(Event::ActionMissing { target, why: pending.why.clone() });
@@ -73,7 +73,7 @@ impl Run<'_, '_> {
         self.schedule.finish(index, Settled::Planned);
     }
 
-    pub(super) fn tell_started(&mut self, index: Index) {
+    fn tell_started(&mut self, index: Index) {
         let pending = &self.pending[&index];
         let target = self.session.graph.action(index).target().clone();
         (self.emit)(Event::ActionStarted { target, lane: pending.lane.clone(), why: pending.why.clone() });
@@ -97,7 +97,7 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    pub(super) fn job(&self, index: Index, slot: &Slot) -> Result<Job, Stop> {
+    fn job(&self, index: Index, slot: &Slot) -> Result<Job, Stop> {
         let given = Given {
             cores: slot.cores.clone(),
             nice: slot.nice,
@@ -108,7 +108,7 @@ impl Run<'_, '_> {
         Ok(self.requests().job(self.session.graph.action(index), &given, scratch))
     }
 
-    pub(super) fn requests(&self) -> Requests<'_> {
+    fn requests(&self) -> Requests<'_> {
         Requests {
             spec: &self.session.spec,
             inventory: &self.session.inventory,
@@ -120,7 +120,7 @@ impl Run<'_, '_> {
     }
 
     /// Returns what an action gets of others beside what its manifest names: compiled kernels, the tuned configuration.
-    pub(super) fn given(&self, index: Index, device: Option<String>) -> Result<Given, Stop> {
+    fn given(&self, index: Index, device: Option<String>) -> Result<Given, Stop> {
         let mut given = Given { device, ..Given::default() };
         for (source, _) in self.session.graph.dependencies(index) {
             let Some(record) = self.schedule.settled(source).and_then(Settled::record) else { continue };
@@ -144,7 +144,7 @@ impl Run<'_, '_> {
         Ok(serde_json::from_slice(&bytes).unwrap_or_default())
     }
 
-    pub(super) fn lost(&self, error: &Unavailable) -> Stop {
+    fn lost(&self, error: &Unavailable) -> Stop {
         let source = self.schedule.source_of(error.digest());
         match source {
             Some(source) => Stop::Lost { blob: error.to_string(), source },

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::lanes::Slot;
 use super::order::{self, Queued, Work, measures};
-use super::waiting::Rank;
+use super::waiting::Precedence;
 use super::{Run, Stop};
 use crate::action::{Action, Lane, Phase, Target};
 use crate::graph::Index;
@@ -23,7 +23,7 @@ impl Run<'_, '_> {
         // What devices wait for comes first: analyses, which take no time, then the ops with the most to measure.
         let is_late = !self.session.devices.is_empty() && *phase != Phase::Analyze;
         let left = self.left.get(op).copied().unwrap_or_default();
-        self.queue.insert(action.lane, Rank { is_late, left: Reverse(left), index }, *phase == Phase::Compile);
+        self.queue.insert(action.lane, Precedence { is_late, left: Reverse(left), index }, *phase == Phase::Compile);
     }
 
     /// Takes a slot for a queued action, if there is one that a free slot may take.
@@ -128,7 +128,7 @@ impl Run<'_, '_> {
             }
             let left = Duration::try_from_secs_f64(left).unwrap_or(Duration::MAX);
             self.left.insert(op.to_owned(), left);
-            graph.of_op(op).iter().for_each(|index| self.queue.rerank(*index, left));
+            graph.of_op(op).iter().for_each(|index| self.queue.reorder(*index, left));
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use crate::graph::Index;
 
 /// When an action of the CPU lane is taken: what sorts first is taken first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Rank {
+pub struct Precedence {
     /// Whether it can wait: no device waits for what it makes at once.
     pub is_late: bool,
     /// How long devices have still to do for its op: the op with the most comes first.
@@ -23,8 +23,8 @@ pub struct Rank {
 /// The actions that wait.
 #[derive(Debug, Default)]
 pub struct Waiting {
-    cpu: BTreeSet<Rank>,
-    whole_cpu: BTreeSet<Rank>,
+    cpu: BTreeSet<Precedence>,
+    whole_cpu: BTreeSet<Precedence>,
     device: BTreeSet<Index>,
     places: HashMap<Index, Place>,
     compiles: usize,
@@ -33,16 +33,16 @@ pub struct Waiting {
 #[derive(Debug, Clone, Copy)]
 struct Place {
     lane: Lane,
-    rank: Rank,
+    precedence: Precedence,
     is_compile: bool,
 }
 
 impl Waiting {
     /// Adds an action.
-    pub fn insert(&mut self, lane: Lane, rank: Rank, is_compile: bool) {
-        self.remove(rank.index);
+    pub fn insert(&mut self, lane: Lane, precedence: Precedence, is_compile: bool) {
+        self.remove(precedence.index);
         self.compiles += usize::from(is_compile);
-        self.place(Place { lane, rank, is_compile });
+        self.place(Place { lane, precedence, is_compile });
     }
 
     /// Removes an action, if it waits.
@@ -53,20 +53,20 @@ impl Waiting {
     }
 
     /// Says how long devices have still to do for the op of an action, if it waits.
-    pub fn rerank(&mut self, index: Index, left: Duration) {
+    pub fn reorder(&mut self, index: Index, left: Duration) {
         if let Some(place) = self.displace(index) {
-            self.place(Place { rank: Rank { left: Reverse(left), ..place.rank }, ..place });
+            self.place(Place { precedence: Precedence { left: Reverse(left), ..place.precedence }, ..place });
         }
     }
 
     /// Returns the first of each kind of slot of the CPU lane, in the order in which they are taken, with the lane that each asks for.
     pub fn first_on_cpu(&self) -> impl Iterator<Item = (Index, Lane)> + use<> {
-        let mut firsts: Vec<(Rank, Lane)> = [(&self.cpu, Lane::Cpu), (&self.whole_cpu, Lane::WholeCpu)]
+        let mut firsts: Vec<(Precedence, Lane)> = [(&self.cpu, Lane::Cpu), (&self.whole_cpu, Lane::WholeCpu)]
             .into_iter()
-            .filter_map(|(ranks, lane)| Some((*ranks.first()?, lane)))
+            .filter_map(|(those, lane)| Some((*those.first()?, lane)))
             .collect();
-        firsts.sort_by_key(|(rank, _)| *rank);
-        firsts.into_iter().map(|(rank, lane)| (rank.index, lane))
+        firsts.sort_by_key(|(precedence, _)| *precedence);
+        firsts.into_iter().map(|(precedence, lane)| (precedence.index, lane))
     }
 
     /// Returns what waits for devices, in the declared order.
@@ -80,10 +80,10 @@ impl Waiting {
     }
 
     fn place(&mut self, place: Place) {
-        let index = place.rank.index;
+        let index = place.precedence.index;
         match place.lane {
-            Lane::Cpu => self.cpu.insert(place.rank),
-            Lane::WholeCpu => self.whole_cpu.insert(place.rank),
+            Lane::Cpu => self.cpu.insert(place.precedence),
+            Lane::WholeCpu => self.whole_cpu.insert(place.precedence),
             Lane::Device => self.device.insert(index),
         };
         self.places.insert(index, place);
@@ -92,8 +92,8 @@ impl Waiting {
     fn displace(&mut self, index: Index) -> Option<Place> {
         let place = self.places.remove(&index)?;
         match place.lane {
-            Lane::Cpu => self.cpu.remove(&place.rank),
-            Lane::WholeCpu => self.whole_cpu.remove(&place.rank),
+            Lane::Cpu => self.cpu.remove(&place.precedence),
+            Lane::WholeCpu => self.whole_cpu.remove(&place.precedence),
             Lane::Device => self.device.remove(&index),
         };
         Some(place)
@@ -108,8 +108,8 @@ mod tests {
         [0, 1, 2, 3, 4].map(Index::at)
     }
 
-    fn rank(is_late: bool, seconds: u64, index: Index) -> Rank {
-        Rank { is_late, left: Reverse(Duration::from_secs(seconds)), index }
+    fn precedence(is_late: bool, seconds: u64, index: Index) -> Precedence {
+        Precedence { is_late, left: Reverse(Duration::from_secs(seconds)), index }
     }
 
     #[test]
@@ -117,7 +117,7 @@ mod tests {
         let places = places();
         let mut waiting = Waiting::default();
         for (place, (is_late, seconds)) in places.iter().zip([(true, 1), (true, 9), (true, 9), (false, 0), (true, 5)]) {
-            waiting.insert(Lane::Cpu, rank(is_late, seconds, *place), false);
+            waiting.insert(Lane::Cpu, precedence(is_late, seconds, *place), false);
         }
         let mut order = Vec::new();
         while let Some((index, _)) = waiting.first_on_cpu().next() {
@@ -131,10 +131,10 @@ mod tests {
     fn what_is_left_of_an_op_may_change_while_its_actions_wait() {
         let places = places();
         let mut waiting = Waiting::default();
-        waiting.insert(Lane::Cpu, rank(true, 5, places[0]), true);
-        waiting.insert(Lane::Cpu, rank(true, 3, places[1]), true);
-        waiting.rerank(places[0], Duration::from_secs(1));
-        waiting.rerank(places[4], Duration::from_secs(100));
+        waiting.insert(Lane::Cpu, precedence(true, 5, places[0]), true);
+        waiting.insert(Lane::Cpu, precedence(true, 3, places[1]), true);
+        waiting.reorder(places[0], Duration::from_secs(1));
+        waiting.reorder(places[4], Duration::from_secs(100));
         let firsts: Vec<(Index, Lane)> = waiting.first_on_cpu().collect();
         assert_eq!(firsts, [(places[1], Lane::Cpu)]);
         assert_eq!(waiting.compiles(), 2);
@@ -144,11 +144,11 @@ mod tests {
     fn each_kind_of_slot_has_its_own_first_and_devices_their_order() {
         let places = places();
         let mut waiting = Waiting::default();
-        waiting.insert(Lane::WholeCpu, rank(true, 0, places[1]), false);
-        waiting.insert(Lane::Cpu, rank(true, 0, places[2]), true);
-        waiting.insert(Lane::Cpu, rank(true, 0, places[0]), true);
-        waiting.insert(Lane::Device, rank(true, 0, places[4]), false);
-        waiting.insert(Lane::Device, rank(true, 0, places[3]), false);
+        waiting.insert(Lane::WholeCpu, precedence(true, 0, places[1]), false);
+        waiting.insert(Lane::Cpu, precedence(true, 0, places[2]), true);
+        waiting.insert(Lane::Cpu, precedence(true, 0, places[0]), true);
+        waiting.insert(Lane::Device, precedence(true, 0, places[4]), false);
+        waiting.insert(Lane::Device, precedence(true, 0, places[3]), false);
         let firsts: Vec<(Index, Lane)> = waiting.first_on_cpu().collect();
         assert_eq!(firsts, [(places[0], Lane::Cpu), (places[1], Lane::WholeCpu)]);
         assert_eq!(waiting.on_device().collect::<Vec<_>>(), [places[3], places[4]]);

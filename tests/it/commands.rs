@@ -694,6 +694,20 @@ fn ctrl_c_kills_what_runs_and_the_next_build_goes_on_from_there() {
 }
 
 #[test]
+fn what_an_action_left_is_removed_when_the_action_is_kept() {
+    let project = rejecting("WAITS");
+    let running = project.spawn("build gelu:check softmax/v2_tiling:check --jobs 2");
+    project.until_logged("softmax/v2_tiling:check candidate:run");
+    project.until_logged("gelu/v2_tiling:check judge:judge");
+    let scratch = project.path(&format!("cache/scratch/{}", running.id()));
+    // Only that of the check that waits is left, though nothing has ended the build.
+    until(|| (fs::read_dir(&scratch).unwrap().count() == 1).then_some(()));
+    project.calm();
+    project.wait(running).exits(0);
+    assert_eq!(fs::read_dir(project.path("cache/scratch")).unwrap().count(), 0);
+}
+
+#[test]
 fn a_build_that_is_killed_leaves_a_store_from_which_the_next_goes_on() {
     let project = Project::new();
     project.kernel("gelu", "v2_tiling", "WAITS");

@@ -1,7 +1,6 @@
 //! Ten t2t on one workspace at once: each ends as if it had been alone, no action runs twice, and whoever waits says for whom.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStderr};
 
@@ -74,7 +73,7 @@ fn ten_at_once_come_to_what_they_come_to_one_after_the_other() {
     for edit in 0..3 {
         let before = project.log().len();
         if edit > 0 {
-            save(&project, &format!("input + {edit}"), &format!("input + {}", edit + 1));
+            project.edit(KERNEL, &format!("input + {edit}"), &format!("input + {}", edit + 1));
         }
         let ran = all_at_once(&project);
         if edit > 0 {
@@ -112,14 +111,6 @@ fn ten_at_once_come_to_what_they_come_to_one_after_the_other() {
     for log in ["logs/softmax_log.md", "logs/gelu_log.md", "logs/summary.md"] {
         assert_eq!(project.read(log), alone.read(log), "{log}");
     }
-}
-
-/// Saves the kernel as an editor does that renames: the watch is told of one change, and nobody sees half of it.
-fn save(project: &Project, from: &str, to: &str) {
-    let text = project.read(KERNEL);
-    assert!(text.contains(from), "{text}");
-    project.write("../saved", text.replacen(from, to, 1));
-    fs::rename(project.path("../saved"), project.path(KERNEL)).unwrap();
 }
 
 /// Of those that take the workspace's lock at most one did not wait; whoever waited said for which command.
