@@ -442,7 +442,7 @@ class Utilization:
         self.thread.join()
 
     def sample(self) -> None:
-        """Looks at the first device until it is over."""
+        """Looks at the first visible device until it is over."""
         look = looking()
         while look and not self.is_over.wait(SAMPLED_EVERY):
             self.samples.append(look())
@@ -456,18 +456,20 @@ class Utilization:
 
 
 def looking() -> Callable[[], int] | None:
-    """Returns what tells the utilization of the first device in percent: NVML, else nvidia-smi; None where there is neither."""
+    """Returns what tells the utilization of the first visible device in percent: NVML, else nvidia-smi; None where there is neither."""
+    first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip()
     try:
         import pynvml
 
         pynvml.nvmlInit()
-        device = pynvml.nvmlDeviceGetHandleByIndex(0)
+        by_number, by_uuid = pynvml.nvmlDeviceGetHandleByIndex, pynvml.nvmlDeviceGetHandleByUUID
+        device = by_number(int(first)) if first.isdigit() else by_uuid(first.encode())
         return lambda: int(pynvml.nvmlDeviceGetUtilizationRates(device).gpu)
     except Exception:
         pass
     if shutil.which("nvidia-smi") is None:
         return None
-    command = ["nvidia-smi", "-i", "0", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"]
+    command = ["nvidia-smi", "-i", first, "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"]
 
     def ask() -> int:
         text = subprocess.run(command, check=False, capture_output=True, text=True).stdout.strip()
