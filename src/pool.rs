@@ -73,19 +73,20 @@ impl Pool {
 
     /// Runs `request` in a child of the server of `kind`, and returns how the child ended. The request's id is chosen here.
     ///
-    /// Once the child runs, children are made ready as `reserve` says until so many are. [`Self::cancel`] with the same `cancel` kills it.
+    /// Once the child runs, children are made ready as each of `reserves` says until so many are. [`Self::cancel`] with the same `cancel` kills it.
     pub fn call(
         &self,
         kind: ServerKind,
         mut request: Request,
-        reserve: Option<(&Reserve, usize)>,
+        reserves: &[(Reserve, usize)],
         cancel: &Cancel,
     ) -> Result<Finished, NoCall> {
         if cancel.is_set() {
             return Err(NoCall::Cancelled);
         }
         let worker = self.worker(kind)?;
-        self.count_out(kind, request.reserve.as_deref());
+        let key = request.reserve.clone();
+        self.count_out(kind, key.as_deref());
         request.id = self.next.fetch_add(1, Ordering::Relaxed);
         let id = request.id;
         let (sender, receiver) = channel();
@@ -98,12 +99,15 @@ impl Pool {
             self.let_go(kind, &worker);
         }
         submitted.ok_or(NoCall::Cancelled)??;
-        if let Some((reserve, count)) = reserve {
-            self.fill(kind, &worker, reserve, count);
+        for (reserve, count) in reserves {
+            self.fill(kind, &worker, reserve, *count);
         }
         drop(worker);
         let ended = receiver.recv();
         cancel.end();
+        if let (Ok(Finished { stayed: true, .. }), Some(key)) = (&ended, &key) {
+            self.count_in(kind, key);
+        }
         match ended {
             _ if cancel.is_set() => Err(NoCall::Cancelled),
             Ok(finished) => Ok(finished),
@@ -140,6 +144,14 @@ impl Pool {
         let count = servers.get_mut(&kind).zip(key).and_then(|(server, key)| server.reserves.get_mut(key));
         if let Some(count) = count {
             *count = count.saturating_sub(1);
+        }
+    }
+
+    /// Counts a child that has served a request and is ready for the next.
+    fn count_in(&self, kind: ServerKind, key: &str) {
+        let mut servers = lock(&self.servers);
+        if let Some(count) = servers.get_mut(&kind).and_then(|server| server.reserves.get_mut(key)) {
+            *count += 1;
         }
     }
 

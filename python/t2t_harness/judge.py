@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness import cases, failure, inputs, lint, oracle, spans, tolerance
+from t2t_harness import cases, failure, inputs, lint, memory, oracle, spans, tolerance
 from t2t_harness.prepare import prepared_cases
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ class Trial:
 
 
 @spans.told
+@memory.let_go
 def judge(request: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the reply with the documents `verdict` and `evidence`.
 

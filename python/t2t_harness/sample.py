@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness import cases, failure, oracle, spans, timing, tolerance
+from t2t_harness import cases, failure, memory, oracle, spans, timing, tolerance
 
 if TYPE_CHECKING:
     import torch
@@ -63,6 +63,7 @@ def dense(value: torch.Tensor) -> torch.Tensor:
 
 
 @spans.told
+@memory.let_go
 def judge_sample(request: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the reply with the document `bench`, its `judged` filled in; rejected, with a `failure` too, where the output is wrong.
 
@@ -101,8 +102,7 @@ def wrong(request: Mapping[str, Any], case: cases.Case, run: int) -> str | None:
     from safetensors.torch import load_file
 
     declaration, device = request["op"], timing.device_of(request["lane"])
-    timing.set_precision(declaration)
-    with spans.work(device):
+    with timing.precision(declaration), spans.work(device):
         right = oracle.reference(declaration, case, timing.run_inputs(declaration, case, run, device))
     stored = load_file(str(Path(request["sample"]) / TENSORS), device=device)
     expected = [name for name in right.plain if not name.startswith(("after.", "grad."))]

@@ -5,7 +5,8 @@ torch is imported only inside functions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -158,3 +159,17 @@ def set_precision(declaration: Mapping[str, Any]) -> None:
     is_tf32 = declaration["precision"] == "tf32"
     torch.set_float32_matmul_precision("high" if is_tf32 else "highest")
     torch.backends.cudnn.allow_tf32 = is_tf32
+
+
+@contextlib.contextmanager
+def precision(declaration: Mapping[str, Any]) -> Iterator[None]:
+    """Makes torch compute as `set_precision` does, in the context."""
+    import torch
+
+    before = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+    set_precision(declaration)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before[0])
+        torch.backends.cudnn.allow_tf32 = before[1]

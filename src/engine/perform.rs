@@ -33,6 +33,9 @@ const PROCESS_MEMORY: u64 = 1 << 30;
 /// How much longer than its CPU time an action on the CPU lane may take by the clock: other work shares the cores.
 const PATIENCE: u32 = 4;
 
+/// How far above an action's scratch folder lies that of all builds: theirs come and go.
+const ABOVE: usize = 2;
+
 /// What a child on a device is told of children that are ready there: they hold memory of it, and do nothing.
 const READY: &str = "ready";
 
@@ -127,10 +130,10 @@ struct Calls<'a> {
 }
 
 impl Calls<'_> {
-    fn call(&self, kind: ServerKind, request: Request, reserve: Option<(&Reserve, usize)>) -> Result<Finished, NoCall> {
+    fn call(&self, kind: ServerKind, request: Request, reserves: &[(Reserve, usize)]) -> Result<Finished, NoCall> {
         let function = request.function.trim_start_matches("t2t_harness.").to_owned();
         let begin = cores::monotonic();
-        let finished = self.pool.call(kind, request, reserve, self.cancel)?;
+        let finished = self.pool.call(kind, request, reserves, self.cancel)?;
         let span = Span { begin, end: cores::monotonic() };
         let mut times = self.times.borrow_mut();
         if let End::Reply(reply) = &finished.end {
@@ -303,14 +306,11 @@ impl Step<'_> {
             return Ok(Finished::bare(0, End::Refused(format!("cannot make `{}`: {error}", folder.display()))));
         }
         let mut request = self.request(&folder);
-        let reserve = ready::of_device(self.job, self.function);
-        if let Some(device) = &self.job.device {
-            // Of those that are ready, this child takes one, unless it needs none.
-            let left =
-                calls.pool.reserves(self.job.kind, device).saturating_sub(usize::from(request.reserve.is_some()));
-            request.arguments[READY] = reserve.as_ref().map_or(left, |_| ready::OF_DEVICE).into();
+        let reserves = ready::of_device(self.job, self.function);
+        if self.job.device.is_some() {
+            request.arguments[READY] = ready::beside(calls.pool, self.job, self.function, &reserves).into();
         }
-        calls.call(self.job.kind, request, reserve.as_ref().map(|reserve| (reserve, ready::OF_DEVICE)))
+        calls.call(self.job.kind, request, &reserves)
     }
 
     fn request(&self, folder: &Path) -> Request {
@@ -326,9 +326,15 @@ impl Step<'_> {
             environment: self.environment(folder),
             limits: self.limits(),
             sandbox: Some(self.sandbox()),
-            watch_under: Some(text(&self.job.root)),
+            watch_under: (!self.stays()).then(|| text(&self.job.root)),
             reserve: ready::key(self.job, self.function),
+            stays: self.stays(),
         }
+    }
+
+    /// Returns whether the child serves other actions, too. It opens no sources.
+    fn stays(&self) -> bool {
+        self.job.device.is_some() && ready::stays(self.function)
     }
 
     fn environment(&self, folder: &Path) -> BTreeMap<String, String> {
@@ -361,6 +367,11 @@ impl Step<'_> {
     }
 
     fn sandbox(&self) -> Sandbox {
+        if self.stays() {
+            // What it is to judge lies in the folders of actions to come.
+            let all = self.job.scratch.ancestors().nth(ABOVE).unwrap_or(&self.job.scratch);
+            return Sandbox { read: Vec::new(), write: vec![text(all)], device: true };
+        }
         let kernels = self.job.root.join("kernels");
         let read = [kernels].iter().chain(&self.job.read).chain(&self.read).map(|path| text(path)).collect();
         Sandbox { read, write: Vec::new(), device: self.job.device.is_some() }

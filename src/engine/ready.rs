@@ -8,14 +8,20 @@ use super::perform::Job;
 use crate::action::Phase;
 use crate::pool::{NoCall, Pool};
 
-/// How many children of a device are kept ready: a bench, and the judge after it.
-pub(super) const OF_DEVICE: usize = 2;
+/// How many children of a device are kept ready for kernel code: a candidate, and the bench after it.
+const OF_DEVICE: usize = 2;
+
+/// How many judges of a device are: one serves all actions, one after the other.
+const JUDGES_OF_DEVICE: usize = 1;
 
 /// How many children are kept ready for a check on the interpreter: its candidate and its judge.
 const OF_CHECK: usize = 2;
 
 /// What checks on the interpreter ask for their children by.
 const CHECK: &str = "check";
+
+/// Functions that judge what kernel code left, and run none.
+const JUDGES: [&str; 2] = ["judge:judge", "sample:judge_sample"];
 
 /// Functions that time from their beginning to their end, but for what little they do before. A baseline compiles first.
 const TIMED: [&str; 4] = ["bench:bench", "tune:tune", "calibrate:calibrate", "sweep:sweep"];
@@ -25,22 +31,54 @@ const WITHOUT: [&str; 1] = ["prepare:prepare"];
 
 /// Returns what the call of `function` by the action of `job` asks for a child by.
 pub(super) fn key(job: &Job, function: &str) -> Option<String> {
+    if let Some(device) = job.device.as_ref().filter(|_| stays(function)) {
+        return Some(judges(device));
+    }
     let is_check = job.target.phase == Phase::Check && job.kind == ServerKind::Interpreter;
     let key = job.device.clone().or_else(|| is_check.then(|| CHECK.to_owned()));
     key.filter(|_| !WITHOUT.contains(&function))
 }
 
-/// Returns how a child gets ready for the device of `job` while `function` runs, unless that one measures: starting a device takes time, and would take it from
-/// what is timed.
-pub(super) fn of_device(job: &Job, function: &str) -> Option<Reserve> {
-    let device = job.device.as_ref().filter(|_| !TIMED.contains(&function))?;
+/// Returns whether a child of a device that has called `function` may call it again, for another action. To start CUDA, to load what torch launches, and to end
+/// takes several times as long as to judge.
+pub(super) fn stays(function: &str) -> bool {
+    JUDGES.contains(&function)
+}
+
+fn judges(device: &str) -> String {
+    format!("{device} judges")
+}
+
+/// Returns how children get ready for the device of `job` while `function` runs, and how many, unless that one measures: starting a device takes time, and would take it
+/// from what is timed.
+pub(super) fn of_device(job: &Job, function: &str) -> Vec<(Reserve, usize)> {
+    let Some(device) = job.device.as_ref().filter(|_| !TIMED.contains(&function)) else { return Vec::new() };
     let environment = [("CUDA_VISIBLE_DEVICES", device.as_str()), ("CUDA_CACHE_DISABLE", "1")];
-    Some(Reserve {
-        key: device.clone(),
+    let reserve = |key: String| Reserve {
+        key,
         function: "t2t_harness.ready:start_device".to_owned(),
         environment: environment.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
         cores: job.cores.clone(),
-    })
+    };
+    let mut reserves = vec![(reserve(device.clone()), OF_DEVICE)];
+    // The judge that works now comes back.
+    if !stays(function) {
+        reserves.push((reserve(judges(device)), JUDGES_OF_DEVICE));
+    }
+    reserves
+}
+
+/// Returns how many children will have started the device of `job` beside the one that calls `function`, where `reserves` are made ready meanwhile.
+pub(super) fn beside(pool: &Pool, job: &Job, function: &str, reserves: &[(Reserve, usize)]) -> usize {
+    let Some(device) = &job.device else { return 0 };
+    let own = key(job, function);
+    let keys = [device.clone(), judges(device)];
+    let of = |key: &String| match reserves.iter().find(|(reserve, _)| reserve.key == *key) {
+        Some((_, count)) => *count,
+        // Of those that are ready, the child takes one.
+        None => pool.reserves(job.kind, key).saturating_sub(usize::from(own.as_ref() == Some(key))),
+    };
+    keys.iter().map(of).sum()
 }
 
 /// Has children ready for the next check on the interpreter, once its server runs. For when nothing is to be done: they take time of the cores while they get ready.

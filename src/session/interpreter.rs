@@ -105,8 +105,9 @@ fn probe(options: &Options, python: &Path, cache: &Path, root: &Path, pool: &Poo
         sandbox: None,
         watch_under: None,
         reserve: None,
+        stays: false,
     };
-    let finished = pool.call(kind, request, None, &Cancel::default());
+    let finished = pool.call(kind, request, &[], &Cancel::default());
     let _ = fs::remove(&scratch);
     let finished = finished.map_err(unprobed)?;
     let End::Reply(reply) = finished.end else {

@@ -25,6 +25,7 @@ mod fuzz;
 mod spec_meaning;
 
 mod worker_setup;
+mod worker_staying;
 mod worker_client;
 mod worker_hello;
 mod worker_ends;

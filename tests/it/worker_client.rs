@@ -48,6 +48,7 @@ fn request(id: u64) -> Request {
         sandbox: None,
         watch_under: None,
         reserve: None,
+        stays: false,
     }
 }
 

@@ -63,6 +63,7 @@ impl Bench {
             sandbox: Some(Sandbox::default()),
             watch_under: None,
             reserve: None,
+            stays: false,
         }
     }
 

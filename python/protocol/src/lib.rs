@@ -27,4 +27,4 @@ pub use request::{Limits, Request, Reserve, Sandbox};
 /// - 2: limits name the cores of a child and its niceness.
 /// - 3: children that are made ready before their request.
 /// - 4: a server is told that it may rest.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;

@@ -42,11 +42,11 @@ pub enum FromWorker {
         /// The child's process, its process group and its session.
         pid: i32,
     },
-    /// A child has ended and nothing of it is left.
+    /// A child has ended and nothing of it is left, or it has replied and stays.
     Finished(Box<Finished>),
 }
 
-/// All there is to say about a child that has ended.
+/// All there is to say about a child that has ended, or has replied and stays.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finished {
     /// The request.
@@ -63,6 +63,8 @@ pub struct Finished {
     pub opened: Vec<String>,
     /// How many processes it had left behind; they were killed.
     pub left_behind: u32,
+    /// Whether the child is ready for another request.
+    pub stayed: bool,
 }
 
 impl Finished {
@@ -70,7 +72,7 @@ impl Finished {
     #[must_use]
     pub fn bare(id: u64, end: End) -> Self {
         let (stdout, stderr, usage) = (Output::default(), Output::default(), Usage::default());
-        Self { id, end, stdout, stderr, usage, opened: Vec::new(), left_behind: 0 }
+        Self { id, end, stdout, stderr, usage, opened: Vec::new(), left_behind: 0, stayed: false }
     }
 }
 

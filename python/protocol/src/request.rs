@@ -28,6 +28,9 @@ pub struct Request {
     pub watch_under: Option<String>,
     /// The key of a [`Reserve`] that may serve it. Where there is none, a child is forked as for any other.
     pub reserve: Option<String>,
+    /// Whether a child that was made ready waits for another request with the same key once it has replied, instead of ending. Its walls stay as the first
+    /// request has them. Only for functions that run no kernel code.
+    pub stays: bool,
 }
 
 /// A child that is made ready before there is a request for it: it has called a function that takes time, as the start of a device does, and waits.

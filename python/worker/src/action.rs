@@ -84,6 +84,23 @@ impl Pipes {
     }
 }
 
+/// A child that waits, or will.
+#[derive(Debug)]
+pub struct Ready {
+    /// What requests ask for it by.
+    pub key: String,
+    /// The child.
+    pub pid: pid_t,
+    /// What its descendants can be told by.
+    pub mark: Mark,
+    /// What makes its frames unforgeable.
+    pub secret: Secret,
+    /// What it prints and says.
+    pub pipes: Pipes,
+    /// Where its request goes.
+    pub orders: File,
+}
+
 /// What is known of the machine right before a child gets its request, to compare with afterwards.
 #[derive(Clone, Copy, Debug)]
 pub struct Before {
@@ -129,15 +146,33 @@ pub struct Action {
     /// When it was seen to have ended; nobody has waited for it yet.
     ended: Option<Instant>,
     left_behind: BTreeSet<pid_t>,
+    /// How the child gets another request, if it stays for one.
+    place: Option<Place>,
+}
+
+/// Where a child that stays is found afterwards.
+#[derive(Debug)]
+struct Place {
+    key: String,
+    secret: Secret,
+    orders: File,
 }
 
 impl Action {
+    /// Looks after a child that was made ready before its request and was given it now.
+    pub fn of_ready(request: &Request, ready: Ready, before: Before) -> Self {
+        let Ready { key, pid, mark, secret, pipes, orders } = ready;
+        let place = request.stays.then(|| Place { key, secret, orders });
+        Self { place, ..Self::new(request, pid, mark, secret, pipes, before) }
+    }
+
     /// Looks after a child that was just forked.
     pub fn new(request: &Request, pid: pid_t, mark: Mark, secret: Secret, pipes: Pipes, before: Before) -> Self {
         Self {
             id: request.id,
             pid,
             mark,
+            place: None,
             limits: request.limits.clone(),
             before,
             pipes,
@@ -247,6 +282,37 @@ impl Action {
         self.stopped.is_none() || kin::group_of(process) != Some(self.pid)
     }
 
+    /// Says whether the child has replied and waits for another request.
+    pub fn stays(&self) -> bool {
+        let has_replied = self.heard.spoiled.is_none() && matches!(self.heard.answer, Some(Answer::Reply(_)));
+        self.place.is_some() && has_replied && self.ended.is_none() && self.stopped.is_none()
+    }
+
+    /// Ends the action of a child that stays: says all there is to say, and returns the child.
+    pub fn give_back(mut self, now: Instant) -> (Finished, Option<Ready>) {
+        // It printed before it replied, so the pipes hold the rest.
+        self.read_chunks(usize::MAX);
+        let usage = Usage {
+            wall_ms: milliseconds(now.duration_since(self.before.time)),
+            cpu_ms: milliseconds(kin::cpu_of(self.pid).saturating_sub(self.before.cpu)),
+            max_rss_kib: kin::memory_of(self.pid) >> 10,
+            grown_kib: self.grown >> 10,
+        };
+        let Self { id, pid, mark, pipes, place, .. } = self;
+        let finished = Finished {
+            id,
+            end: end_of_answer(self.heard.answer),
+            stdout: self.stdout.finish(),
+            stderr: self.stderr.finish(),
+            usage,
+            opened: self.heard.opened.into_iter().collect(),
+            left_behind: 0,
+            stayed: true,
+        };
+        let ready = place.map(|Place { key, secret, orders }| Ready { key, pid, mark, secret, pipes, orders });
+        (finished, ready)
+    }
+
     /// Ends the action: waits for the child, and says all there is to say.
     pub fn finish(mut self, now: Instant) -> Finished {
         // Everything that could write is dead, so this reads what the pipes still hold.
@@ -268,6 +334,7 @@ impl Action {
             usage,
             opened: self.heard.opened.into_iter().collect(),
             left_behind: u32::try_from(self.left_behind.len()).unwrap_or(u32::MAX),
+            stayed: false,
         }
     }
 }

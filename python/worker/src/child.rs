@@ -6,8 +6,7 @@
 use std::{
     collections::BTreeMap,
     env, fs,
-    io::{self, Read},
-    os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd},
+    os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd},
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
@@ -15,7 +14,6 @@ use std::{
 
 use nix::{
     fcntl::{FcntlArg, fcntl},
-    poll::{PollFd, PollFlags, PollTimeout, poll},
     sched::{CpuSet, sched_setaffinity},
     sys::{
         prctl::set_pdeathsig,
@@ -29,13 +27,14 @@ use pyo3::{
     prelude::*,
     types::{PyDict, PyModule},
 };
-use t2t_protocol::{FrameReader, Request, Reserve};
+use t2t_protocol::{Request, Reserve};
 
 use crate::{
     action::Ends,
     channel::{self, Answer, Secret},
     convert, kin,
     kin::Mark,
+    orders::{self, ORDERS, Orders},
     sandbox::{self, Interpreter},
     watch,
 };
@@ -60,8 +59,6 @@ const KEPT: [&str; 15] = [
 ];
 /// Where the reply pipe lies in the child.
 const CHANNEL: RawFd = 3;
-/// Where a request comes from in a child that was made ready before it.
-const ORDERS: RawFd = 4;
 const OPEN_FILES: u64 = 4096;
 const FILE_BYTES: u64 = 64 << 30;
 /// What a process may map writable beside the memory it may hold: thread stacks and allocators reserve more than they use.
@@ -101,30 +98,73 @@ pub fn live(py: Python<'_>, plan: Plan<'_>) -> ! {
 
 /// Returns the exit code.
 fn run(py: Python<'_>, plan: Plan<'_>) -> i32 {
-    let interpreter = plan.interpreter;
-    let received: Request;
-    let (settled, request) = match plan.order {
-        Order::Now(request) => (detach(plan.server, plan.mark, plan.ends, None, plan.secret), request),
+    let Plan { order, interpreter, server, mark, secret, ends } = plan;
+    match order {
+        Order::Now(request) => {
+            let settled = detach(server, mark, ends, None, secret);
+            let settled = settled.and_then(|()| shut_in(request, interpreter));
+            serve(py, request, interpreter, settled).code()
+        }
         Order::Later(reserve, orders) => {
-            let detached = detach(plan.server, plan.mark, plan.ends, Some(orders), plan.secret);
+            let detached = detach(server, mark, ends, Some(orders), secret);
             if let Err(reason) = detached.and_then(|()| get_ready(py, reserve)) {
                 // A request that was handed over meanwhile ends with this; without one nobody hears it.
                 channel::answer(&Answer::Refused(format!("the child did not get ready: {reason}")));
                 return 1;
             }
-            // Whoever would have asked has gone.
-            let Some(request) = wait_for_request() else { return 1 };
-            received = request;
-            (Ok(()), &received)
+            serve_all(py, interpreter)
         }
-    };
+    }
+}
+
+/// Serves what comes through the pipe, as long as the requests let the child stay, and returns the exit code.
+fn serve_all(py: Python<'_>, interpreter: &Interpreter) -> i32 {
+    let mut orders = Orders::open();
+    let mut is_shut_in = false;
+    loop {
+        // Whoever would have asked has gone.
+        let Some(request) = orders.next() else { return 1 };
+        if !request.stays {
+            // Kernel code finds no pipe.
+            drop(orders);
+            let settled = shut_in(&request, interpreter);
+            return serve(py, &request, interpreter, settled).code();
+        }
+        let settled = if is_shut_in { move_in(&request) } else { shut_in(&request, interpreter) };
+        is_shut_in = true;
+        match serve(py, &request, interpreter, settled) {
+            Served::Replied => {}
+            ended @ Served::Ended(_) => return ended.code(),
+        }
+    }
+}
+
+/// How a request was served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Served {
+    /// The function returned a reply.
+    Replied,
+    /// Otherwise: the exit code.
+    Ended(i32),
+}
+
+impl Served {
+    fn code(self) -> i32 {
+        match self {
+            Self::Replied => 0,
+            Self::Ended(code) => code,
+        }
+    }
+}
+
+/// Calls the function of a request and answers, unless the child has not `settled`: that is the answer then.
+fn serve(py: Python<'_>, request: &Request, interpreter: &Interpreter, settled: Result<(), String>) -> Served {
     let prepare = || prepare_python(py, request, interpreter).map_err(|error| error_text(py, &error));
-    let prepared = settled.and_then(|()| shut_in(request, interpreter)).and_then(|()| prepare());
-    let function = match prepared {
+    let function = match settled.and_then(|()| prepare()) {
         Ok(function) => function,
         Err(reason) => {
             channel::answer(&Answer::Refused(reason));
-            return 1;
+            return Served::Ended(1);
         }
     };
     let (answer, code) = match convert::to_python(py, &request.arguments) {
@@ -136,11 +176,11 @@ fn run(py: Python<'_>, plan: Plan<'_>) -> i32 {
     };
     if !channel::is_owner() {
         // A process that the kernel code forked came back here; it has no say.
-        return 0;
+        return Served::Ended(0);
     }
     flush(py);
     channel::answer(&answer);
-    code
+    if matches!(answer, Answer::Reply(_)) { Served::Replied } else { Served::Ended(code) }
 }
 
 fn call(py: Python<'_>, function: &Bound<'_, PyAny>, arguments: Bound<'_, PyAny>) -> (Answer, i32) {
@@ -227,42 +267,24 @@ pub fn is_awaited() -> bool {
     if !GETS_READY.load(Ordering::Relaxed) {
         return false;
     }
-    // SAFETY: `take_descriptors` put the pipe there, and it is closed only after getting ready.
-    let orders = unsafe { BorrowedFd::borrow_raw(ORDERS) };
-    poll(&mut [PollFd::new(orders, PollFlags::POLLIN)], PollTimeout::ZERO).is_ok_and(|count| count > 0)
-}
-
-/// Returns the request once it comes; `None` where the server closes the pipe instead.
-fn wait_for_request() -> Option<Request> {
-    // SAFETY: `take_descriptors` put the pipe there, and nothing else in this process uses the number.
-    let mut orders = fs::File::from(unsafe { OwnedFd::from_raw_fd(ORDERS) });
-    let (mut reader, mut chunk) = (FrameReader::default(), vec![0; 64 << 10]);
-    loop {
-        match orders.read(&mut chunk) {
-            Ok(0) => return None,
-            Ok(count) => reader.push(&chunk[..count]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => return None,
-        }
-        match reader.next_message() {
-            Ok(None) => {}
-            Ok(request) => return request,
-            Err(_) => return None,
-        }
-    }
+    orders::is_there()
 }
 
 /// Puts up the walls around a request.
 fn shut_in(request: &Request, interpreter: &Interpreter) -> Result<(), String> {
     set_limits(request)?;
-    move_to_cores(request.limits.cores.as_deref());
-    give_way(request);
-    let scratch = Path::new(&request.scratch);
-    chdir(scratch).map_err(|error| format!("scratch folder `{}`: {error}", request.scratch))?;
+    move_in(request)?;
     match &request.sandbox {
-        Some(sandbox) => sandbox::enter(sandbox, interpreter, scratch),
+        Some(sandbox) => sandbox::enter(sandbox, interpreter, Path::new(&request.scratch)),
         None => Ok(()),
     }
+}
+
+/// Goes where a request is to be served.
+fn move_in(request: &Request) -> Result<(), String> {
+    move_to_cores(request.limits.cores.as_deref());
+    give_way(request);
+    chdir(Path::new(&request.scratch)).map_err(|error| format!("scratch folder `{}`: {error}", request.scratch))
 }
 
 /// Leaves the server's group, and dies with it. The parent is compared because it may have died before the request to

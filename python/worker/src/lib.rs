@@ -5,8 +5,8 @@
 //!
 //! Code map; a module uses only those above it. Plain: `kin` (processes, by /proc and wait) · `capture` (bounded
 //! output) · `channel` (what a child tells its server) · `control` (the socket to t2t) · `convert` (JSON and Python) ·
-//! `action` (one child, seen from outside). In the child: `watch` (the files it opens) · `sandbox` · `child`. In the
-//! server: `pages` (large ones) · `reserves` (children ready before their request) · `server` (the loop) · `start` (hello and imports).
+//! `action` (one child, seen from outside). In the child: `watch` (the files it opens) · `sandbox` · `orders`
+//! (where requests come from) · `child`. In the server: `pages` (large ones) · `reserves` (children ready before their request) · `server` (the loop) · `start` (hello and imports).
 
 mod kin;
 mod capture;
@@ -16,6 +16,7 @@ mod convert;
 mod action;
 mod watch;
 mod sandbox;
+mod orders;
 mod child;
 mod pages;
 mod reserves;

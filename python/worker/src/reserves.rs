@@ -16,27 +16,10 @@ use nix::{
 };
 use t2t_protocol::{Request, encode};
 
-use crate::{action::Pipes, channel::Secret, kin, kin::Mark};
+use crate::{action::Ready, kin, kin::Mark};
 
 /// How many bytes a pipe takes without a reader: a child that still gets ready must not keep the server waiting.
 const ROOM: i32 = 1 << 20;
-
-/// A child that waits, or will.
-#[derive(Debug)]
-pub struct Ready {
-    /// What requests ask for it by.
-    pub key: String,
-    /// The child.
-    pub pid: pid_t,
-    /// What its descendants can be told by.
-    pub mark: Mark,
-    /// What makes its frames unforgeable.
-    pub secret: Secret,
-    /// What it prints and says.
-    pub pipes: Pipes,
-    /// Where its request goes.
-    pub orders: File,
-}
 
 /// All of them, the eldest first.
 #[derive(Debug, Default)]
@@ -51,9 +34,9 @@ impl Reserves {
         Ok((read, write.into()))
     }
 
-    /// Adds a child.
-    pub fn add(&mut self, ready: Ready) {
-        self.0.push(ready);
+    /// Adds a child, or one that has stayed.
+    pub fn extend(&mut self, ready: impl IntoIterator<Item = Ready>) {
+        self.0.extend(ready);
     }
 
     /// Hands `request` to the eldest child that lives and has its key, and returns it. None where there is no such child, or the request is too

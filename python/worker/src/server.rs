@@ -20,13 +20,13 @@ use pyo3::prelude::*;
 use t2t_protocol::{End, Finished, FromWorker, Request, Reserve, ToWorker};
 
 use crate::{
-    action::{Action, Before, Pipes},
+    action::{Action, Before, Pipes, Ready},
     channel::Secret,
     child::{self, Order, Plan},
     control::{Control, Peer},
     kin::{self, Mark},
     pages,
-    reserves::{Ready, Reserves},
+    reserves::Reserves,
     sandbox::Interpreter,
 };
 
@@ -143,9 +143,9 @@ impl Server {
 
     /// Hands the request to a child that was made ready for it, if there is one that takes it.
     fn handed_over(&mut self, request: &Request) -> Option<Action> {
-        let Ready { pid, mark, secret, pipes, .. } = self.reserves.take(request)?;
-        let before = Before::handing_over(self.pid.as_raw(), pid);
-        Some(Action::new(request, pid, mark, secret, pipes, before))
+        let ready = self.reserves.take(request)?;
+        let before = Before::handing_over(self.pid.as_raw(), ready.pid);
+        Some(Action::of_ready(request, ready, before))
     }
 
     fn fork(&self, request: &Request) -> Result<Action, String> {
@@ -158,7 +158,8 @@ impl Server {
     fn prepare(&mut self, reserve: &Reserve) {
         let Ok((orders, sink)) = Reserves::pipe() else { return };
         if let Ok((pid, mark, secret, pipes)) = self.child(Order::Later(reserve, orders)) {
-            self.reserves.add(Ready { key: reserve.key.clone(), pid, mark, secret, pipes, orders: sink });
+            let key = reserve.key.clone();
+            self.reserves.extend([Ready { key, pid, mark, secret, pipes, orders: sink }]);
         }
     }
 
@@ -190,7 +191,11 @@ impl Server {
         }
         let mut index = 0;
         while index < self.actions.len() {
-            if self.has_gone(index, now) {
+            if self.actions[index].stays() {
+                let (finished, ready) = self.actions.remove(index).give_back(now);
+                self.reserves.extend(ready);
+                self.report_end(finished);
+            } else if self.has_gone(index, now) {
                 let finished = self.actions.remove(index).finish(now);
                 self.report_end(finished);
             } else {

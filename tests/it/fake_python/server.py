@@ -94,7 +94,7 @@ class Server:
         nothing = {"head": "", "tail": "", "total": 0, "dropped": 0}
         used = {"wall_ms": 1, "cpu_ms": 1, "max_rss_kib": 1, "grown_kib": 0}
         finished = {"id": number, "end": end, "stdout": nothing, "stderr": nothing, "usage": used}
-        self.send({"finished": {**finished, "opened": opened, "left_behind": 0}})
+        self.send({"finished": {**finished, "opened": opened, "left_behind": 0, "stayed": False}})
 
     def receive(self) -> Any:
         """Return the next message, or leave where there is none."""
@@ -123,7 +123,7 @@ def introduction(hello: Mapping[str, Any]) -> Reply:
     told = versions()
     missing = [{"module": name, "reason": "ImportError: none"} for name in ("torch", "triton") if name not in told]
     return {
-        "version": 4,
+        "version": 5,
         "kind": hello["kind"],
         "worker": "0.1.0",
         "pid": os.getpid(),
