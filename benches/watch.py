@@ -2,9 +2,10 @@
 
 Both run on Triton's interpreter, or with `--device cuda` on the GPU, on the same kernel and the same sizes, in a temporary folder. An edit adds
 a line to the kernel's code, which is compiled anew for a GPU; the verdict is the line of the check, or the end of pytest. The first rounds of
-each are left out: they warm caches. Figures of one run are comparable with each other only.
+each are left out: they warm caches. Figures of one run are comparable with each other only. The kernel is softmax with a program a row, 121 in all the cases of
+a check; with `--op add` it is an addition with one or two programs a case.
 
-    python benches/watch.py [--t2t PATH] [--device cpu|cuda] [--runs N]
+    python benches/watch.py [--t2t PATH] [--device cpu|cuda] [--op softmax|add] [--runs N]
 """
 
 from __future__ import annotations
@@ -21,20 +22,20 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 
 OPS = """\
 version: 1
 ops:
-  softmax:
-    torch: softmax
-    inputs: {input: [M, N]}
-    kwargs: {dim: -1}
+  {op}:
+    torch: {op}
+{call}
     variants: [v1_baseline]
-    check: {seeds: 1}
-    bench: {sizes: {small: [16, 16]}}
-    profiles: {cpu: {bench: {sizes: {small: [16, 16]}}}}
+    check: {{seeds: 1}}
+    bench: {{sizes: {{small: [16, 16]}}}}
+    profiles: {{cpu: {{bench: {{sizes: {{small: [16, 16]}}}}}}}}
 """
 
 TEST = """\
@@ -46,30 +47,49 @@ import pytest
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
-from kernels.softmax.v1_baseline import triton_softmax
+from kernels.{op}.v1_baseline import triton_{op}
 
 DEVICE = os.environ["TEST_DEVICE"]
-CASES = {
+CASES = {{
     "small": lambda: torch.randn(16, 16),
     "empty": lambda: torch.randn(0, 16),
     "one": lambda: torch.randn(1, 1),
     "row": lambda: torch.randn(3, 17),
     "strided": lambda: torch.randn(16, 16).t(),
     "large": lambda: torch.randn(4, 8) * 1e4,
-}
+}}
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_softmax(name, monkeypatch):
+def test_{op}(name, monkeypatch):
     if DEVICE == "cpu":
         monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda self: True))
     torch.manual_seed(0)
     x = CASES[name]().to(DEVICE)
-    assert torch.allclose(triton_softmax(x, dim=-1), torch.softmax(x, dim=-1), atol=1e-5, rtol=1e-5)
+    assert torch.allclose(triton_{op}(x, {more}), torch.{op}(x, {more}), atol=1e-5, rtol=1e-5)
 """
 
-FIRST = "    row = tl.program_id(0).to(tl.int64)\n"
-"""The line of the kernels after which an edit adds one."""
+
+class Kernel(NamedTuple):
+    """A kernel that is edited: how it is declared, what a test calls it with, and the line after which an edit adds one."""
+
+    declared: str
+    more: str
+    line: str
+
+
+KERNELS = {
+    "softmax": Kernel(
+        "    inputs: {input: [M, N]}\n    kwargs: {dim: -1}",
+        "dim=-1",
+        "    row = tl.program_id(0).to(tl.int64)\n",
+    ),
+    "add": Kernel(
+        "    inputs: {input: [M, N], other: [M, N]}",
+        "x",
+        "    offsets = tl.program_id(0).to(tl.int64) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)\n",
+    ),
+}
 WARM = 2
 PATIENCE = 120
 
@@ -77,9 +97,9 @@ PATIENCE = 120
 class Watch:
     """A `t2t watch` that runs, and its lines as they come."""
 
-    def __init__(self, t2t: str, device: str, folder: Path, environment: dict[str, str]) -> None:
+    def __init__(self, arguments: argparse.Namespace, folder: Path, environment: dict[str, str]) -> None:
         self.process = subprocess.Popen(
-            [t2t, "watch", "--device", device, "softmax/v1_baseline:check"],
+            [arguments.t2t, "watch", "--device", arguments.device, f"{arguments.op}/v1_baseline:check"],
             cwd=folder, env=environment, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         self.lines: queue.Queue[tuple[float, str]] = queue.Queue()
@@ -112,14 +132,15 @@ def main() -> None:
         "--python", default=os.environ.get("T2T_PYTHON", sys.executable), help="has torch, triton and pytest"
     )
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="what runs the kernel")
+    parser.add_argument("--op", choices=tuple(KERNELS), default="softmax", help="whose kernel is edited")
     parser.add_argument("--runs", type=int, default=30, help="edits that are measured")
     arguments = parser.parse_args()
     environment = {**os.environ, "T2T_PYTHON": arguments.python}
     with tempfile.TemporaryDirectory() as folder:
-        kernel = workspace(Path(folder))
+        kernel = workspace(arguments.op, Path(folder))
         ours = watch(arguments, Path(folder), kernel, environment)
+        print(f"save to verdict, t2t watch: {words(ours)}", flush=True)
         theirs = pytest(arguments, Path(folder), kernel)
-    print(f"save to verdict, t2t watch: {words(ours)}")
     print(f"save to verdict, pytest -x: {words(theirs)}")
     print(f"ratio of medians: {statistics.median(ours) / statistics.median(theirs):.3f}")
 
@@ -130,33 +151,34 @@ def words(seconds: list[float]) -> str:
     return f"median {statistics.median(seconds) * 1000:.0f} ms of {len(seconds)}, {low:.0f} to {high:.0f} ms"
 
 
-def workspace(folder: Path) -> Path:
+def workspace(op: str, folder: Path) -> Path:
     """Makes the workspace with its test, and returns the kernel."""
-    (folder / "kernels/softmax").mkdir(parents=True)
-    (folder / "ops.yaml").write_text(OPS)
-    (folder / "test_softmax.py").write_text(TEST)
-    kernel = folder / "kernels/softmax/v1_baseline.py"
-    shutil.copy2(ROOT / "kernels/softmax/v1_baseline.py", kernel)
+    (folder / f"kernels/{op}").mkdir(parents=True)
+    (folder / "ops.yaml").write_text(OPS.format(op=op, call=KERNELS[op].declared))
+    (folder / "test_kernel.py").write_text(TEST.format(op=op, more=KERNELS[op].more))
+    kernel = folder / f"kernels/{op}/v1_baseline.py"
+    shutil.copy2(ROOT / f"kernels/{op}/v1_baseline.py", kernel)
     return kernel
 
 
-def edited(text: str, number: int) -> str:
+def edited(op: str, text: str, number: int) -> str:
     """Returns the kernel with a line more, which says this number."""
-    assert FIRST in text
-    return text.replace(FIRST, f"{FIRST}    edit = {number}\n")
+    line = KERNELS[op].line
+    assert line in text
+    return text.replace(line, f"{line}    edit = {number}\n")
 
 
 def watch(arguments: argparse.Namespace, folder: Path, kernel: Path, environment: dict[str, str]) -> list[float]:
     """Returns how long each edit took until its verdict was told, in seconds."""
-    watching = Watch(arguments.t2t, arguments.device, folder, environment)
+    watching = Watch(arguments, folder, environment)
     watching.until("fresh ")
     text, taken = kernel.read_text(), []
     for number in range(WARM + arguments.runs):
         # Servers and editors rest between saves.
         time.sleep(0.3)
         start = time.perf_counter()
-        kernel.write_text(edited(text, number))
-        taken.append(watching.until("check softmax/v1_baseline … passed") - start)
+        kernel.write_text(edited(arguments.op, text, number))
+        taken.append(watching.until(f"check {arguments.op}/v1_baseline … passed") - start)
         watching.until("fresh ")
     watching.stop()
     kernel.write_text(text)
@@ -171,9 +193,9 @@ def pytest(arguments: argparse.Namespace, folder: Path, kernel: Path) -> list[fl
     text, taken = kernel.read_text(), []
     for number in range(WARM + min(arguments.runs, 10)):
         start = time.perf_counter()
-        kernel.write_text(edited(text, -1 - number))
+        kernel.write_text(edited(arguments.op, text, -1 - number))
         subprocess.run(
-            [arguments.python, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "test_softmax.py"],
+            [arguments.python, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "test_kernel.py"],
             cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL,
         )  # fmt: skip
         taken.append(time.perf_counter() - start)

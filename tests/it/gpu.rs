@@ -165,7 +165,7 @@ defaults:
   bench: {{sizes: {{small: [8192, 4096]}}, runs: 1, warmup_ms: 1, rep_ms: 30, baselines: [torch]}}
 ops:
   add: {{{ADDITION}, variants: [{}, shared_memory]}}
-  endless: {{{ADDITION}, variants: [endless], check: {{timeout: 5s}}}}
+  endless: {{{ADDITION}, variants: [endless], check: {{timeout: 30s}}}}
 ",
         names.join(", ")
     ));
@@ -230,6 +230,7 @@ fn two_workspaces_take_turns_on_a_device_which_an_endless_kernel_gives_back_and_
         command.env("T2T_LOCK_DIR", holder.path("locks"));
         built(command)
     };
+    // The endless kernel outlasts the start of the other's interpreter, so that this one has something to wait for.
     let mut holding = build(&holder, &["--device", "cuda:0", "endless/endless:check"]);
     holding.env("T2T_LOCK_DIR", holder.path("locks")).stdout(Stdio::null()).stderr(Stdio::null());
     let mut holding = holding.spawn().unwrap();
