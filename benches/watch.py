@@ -92,6 +92,8 @@ KERNELS = {
 }
 WARM = 2
 PATIENCE = 120
+ENDED = ""
+"""In place of a line, once no other comes."""
 
 
 class Watch:
@@ -110,6 +112,7 @@ class Watch:
         assert self.process.stdout
         for line in self.process.stdout:
             self.lines.put((time.perf_counter(), line))
+        self.lines.put((time.perf_counter(), ENDED))
 
     def until(self, text: str) -> float:
         """Returns when a line with `text` came."""
@@ -117,6 +120,8 @@ class Watch:
             when, line = self.lines.get(timeout=PATIENCE)
             if text in line:
                 return when
+            if line == ENDED:
+                sys.exit("error: t2t watch has ended")
 
     def stop(self) -> None:
         """Ends it."""
@@ -135,6 +140,8 @@ def main() -> None:
     parser.add_argument("--op", choices=tuple(KERNELS), default="softmax", help="whose kernel is edited")
     parser.add_argument("--runs", type=int, default=30, help="edits that are measured")
     arguments = parser.parse_args()
+    # The folder is another below; a link is not followed, since it may be that of a virtual environment.
+    arguments.python, arguments.t2t = os.path.abspath(arguments.python), os.path.abspath(arguments.t2t)
     environment = {**os.environ, "T2T_PYTHON": arguments.python}
     with tempfile.TemporaryDirectory() as folder:
         kernel = workspace(arguments.op, Path(folder))
