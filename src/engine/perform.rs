@@ -334,7 +334,7 @@ impl Step<'_> {
 
     /// Returns whether the child serves other actions, too. It opens no sources.
     fn stays(&self) -> bool {
-        self.job.device.is_some() && ready::stays(self.function)
+        ready::stays(self.function)
     }
 
     fn environment(&self, folder: &Path) -> BTreeMap<String, String> {
@@ -367,14 +367,15 @@ impl Step<'_> {
     }
 
     fn sandbox(&self) -> Sandbox {
+        let kernels = self.job.root.join("kernels");
+        let device = self.job.device.is_some();
         if self.stays() {
             // What it is to judge lies in the folders of actions to come.
             let all = self.job.scratch.ancestors().nth(ABOVE).unwrap_or(&self.job.scratch);
-            return Sandbox { read: Vec::new(), write: vec![text(all)], device: true };
+            return Sandbox { read: vec![text(&kernels)], write: vec![text(all)], device };
         }
-        let kernels = self.job.root.join("kernels");
         let read = [kernels].iter().chain(&self.job.read).chain(&self.read).map(|path| text(path)).collect();
-        Sandbox { read, write: Vec::new(), device: self.job.device.is_some() }
+        Sandbox { read, write: Vec::new(), device }
     }
 }
 

@@ -14,9 +14,6 @@ const OF_DEVICE: usize = 2;
 /// How many judges of a device are: one serves all actions, one after the other.
 const JUDGES_OF_DEVICE: usize = 1;
 
-/// How many children are kept ready for a check on the interpreter: its candidate and its judge.
-const OF_CHECK: usize = 2;
-
 /// What checks on the interpreter ask for their children by.
 const CHECK: &str = "check";
 
@@ -31,16 +28,16 @@ const WITHOUT: [&str; 1] = ["prepare:prepare"];
 
 /// Returns what the call of `function` by the action of `job` asks for a child by.
 pub(super) fn key(job: &Job, function: &str) -> Option<String> {
-    if let Some(device) = job.device.as_ref().filter(|_| stays(function)) {
-        return Some(judges(device));
-    }
     let is_check = job.target.phase == Phase::Check && job.kind == ServerKind::Interpreter;
-    let key = job.device.clone().or_else(|| is_check.then(|| CHECK.to_owned()));
-    key.filter(|_| !WITHOUT.contains(&function))
+    let key = job.device.as_deref().or_else(|| is_check.then_some(CHECK))?;
+    if stays(function) {
+        return Some(judges(key));
+    }
+    (!WITHOUT.contains(&function)).then(|| key.to_owned())
 }
 
-/// Returns whether a child of a device that has called `function` may call it again, for another action. To start CUDA, to load what torch launches, and to end
-/// takes several times as long as to judge.
+/// Returns whether a child that has called `function` may call it again, for another action. To get ready and to end takes several times as long as to judge: on a
+/// device CUDA is started, and all that torch launches is loaded.
 pub(super) fn stays(function: &str) -> bool {
     JUDGES.contains(&function)
 }
@@ -81,13 +78,17 @@ pub(super) fn beside(pool: &Pool, job: &Job, function: &str, reserves: &[(Reserv
     keys.iter().map(of).sum()
 }
 
-/// Has children ready for the next check on the interpreter, once its server runs. For when nothing is to be done: they take time of the cores while they get ready.
+/// Has children ready for the next check on the interpreter, its candidate and its judge, once its server runs. For when nothing is to be done: they take time of the
+/// cores while they get ready.
 pub fn for_a_check(pool: &Pool) -> Result<(), NoCall> {
-    let reserve = Reserve {
-        key: CHECK.to_owned(),
-        function: "t2t_harness.ready:rehearse".to_owned(),
-        environment: [("CUDA_VISIBLE_DEVICES".to_owned(), String::new())].into(),
-        cores: None,
-    };
-    pool.keep_ready(ServerKind::Interpreter, &reserve, OF_CHECK)
+    for key in [CHECK.to_owned(), judges(CHECK)] {
+        let reserve = Reserve {
+            key,
+            function: "t2t_harness.ready:rehearse".to_owned(),
+            environment: [("CUDA_VISIBLE_DEVICES".to_owned(), String::new())].into(),
+            cores: None,
+        };
+        pool.keep_ready(ServerKind::Interpreter, &reserve, 1)?;
+    }
+    Ok(())
 }

@@ -346,7 +346,8 @@ fn set_limits(request: &Request) -> Result<(), String> {
     lower(Resource::RLIMIT_CORE, 0)?;
     lower(Resource::RLIMIT_NOFILE, OPEN_FILES)?;
     lower(Resource::RLIMIT_FSIZE, FILE_BYTES)?;
-    if let Some(milliseconds) = request.limits.cpu_ms {
+    // A limit of one request would be that of all that a child which stays serves.
+    if let Some(milliseconds) = request.limits.cpu_ms.filter(|_| !request.stays) {
         // What it took to get ready is not the request's. A spare: the server looks more often, at all threads and descendants together. The system counts whole
         // ticks here, which on a machine that has much else to do are more than what a process had: at less than twice the time it could be faster than the
         // server. SIGXCPU, which tells the reason, comes before SIGKILL, which is nobody's proof.
