@@ -29,6 +29,7 @@ pub mod schedule;
 pub mod explain;
 pub mod affected;
 pub mod dot;
+pub mod imports;
 
 // Outside: each file owns one thing.
 pub mod fs;

@@ -34,6 +34,8 @@ pub struct WorkerConfig {
     pub harness: Option<PathBuf>,
     /// The modules to import before serving: [`t2t_protocol::PRELOAD`] and the harness's.
     pub preload: Vec<String>,
+    /// What to import while it serves, as [`ClientHello::later`] says.
+    pub later: Vec<String>,
     /// A folder that holds `t2t_worker`, where the interpreter's own environment does not.
     pub module: Option<PathBuf>,
     /// Variables for the server beside the few that it gets from t2t. Its children get only those of a closed list.
@@ -51,6 +53,7 @@ impl WorkerConfig {
             kind,
             harness: None,
             preload: Vec::new(),
+            later: Vec::new(),
             module: None,
             environment: BTreeMap::new(),
             patience: Duration::from_mins(5),
@@ -63,6 +66,7 @@ impl WorkerConfig {
             kind: self.kind,
             harness: self.harness.as_deref().map(|folder| folder.to_string_lossy().into_owned()),
             preload: self.preload.clone(),
+            later: self.later.clone(),
         }
     }
 }

@@ -1,4 +1,4 @@
-"""What every child on a CUDA device would do first, done once by the process that forks them: importing this module does it.
+"""What children on a CUDA device would do first, done once by the process that forks them: `parts` does it, a part at a time.
 
 Nothing here starts CUDA, runs a tensor operation or leaves a thread behind. What fails is left to the children, which do it as torch and Triton
 would.
@@ -11,6 +11,7 @@ import ctypes
 import importlib
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -94,24 +95,43 @@ def load_utilities() -> None:
     driver.compile_module_from_src = loading
 
 
-def import_compiler() -> None:
-    """Imports what `torch.compile` needs, with its pool of worker processes switched off: those would be the server's children."""
+def begin_compiler() -> None:
+    """Imports the settings of what `torch.compile` calls, and switches its pool of worker processes off: those would be the server's children."""
     os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
-    import torch
     import torch._inductor.config
 
     torch._inductor.config.compile_threads = 1
+
+
+def import_for_compiler(name: str) -> None:
+    """Imports one module for `torch.compile`, where there is such a module."""
+    import torch
+
     asked = torch.cuda.is_available
-    # One of the modules asks when it is imported, and to find out would start CUDA. This module is imported where there is a device.
+    # One of the modules asks when it is imported, and to find out would start CUDA. This is done where there is a device.
     torch.cuda.is_available = lambda: True
     try:
-        for name in COMPILING:
-            with contextlib.suppress(ImportError):
-                importlib.import_module(name)
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
     finally:
         torch.cuda.is_available = asked
 
 
-for _step in (find_driver, load_utilities, import_compiler):
-    with contextlib.suppress(Exception):
-        _step()
+def parts() -> Iterator[None]:
+    """Does everything, and yields after each part: none takes long, and between two of them nothing is half done.
+
+    Without the compiler's settings nothing is imported for it.
+    """
+    for step in (find_driver, load_utilities):
+        with contextlib.suppress(Exception):
+            step()
+        yield
+    try:
+        begin_compiler()
+    except Exception:
+        return
+    yield
+    for name in COMPILING:
+        with contextlib.suppress(Exception):
+            import_for_compiler(name)
+        yield

@@ -15,6 +15,7 @@ use super::ready;
 use crate::action::{Phase, Target};
 use crate::cores;
 use crate::fs;
+use crate::imports;
 use crate::manifest::canonical_json;
 use crate::pool::{Cancel, NoCall, Pool};
 use crate::record::Outcome;
@@ -329,6 +330,7 @@ impl Step<'_> {
             watch_under: (!self.stays()).then(|| text(&self.job.root)),
             reserve: ready::key(self.job, self.function),
             stays: self.stays(),
+            needs: imports::needed(self.function, self.job.device.is_some()).map(str::to_owned),
         }
     }
 

@@ -6,6 +6,7 @@ use t2t_protocol::{Reserve, ServerKind};
 
 use super::perform::Job;
 use crate::action::Phase;
+use crate::imports;
 use crate::pool::{NoCall, Pool};
 
 /// How many children of a device are kept ready for kernel code: a candidate, and the bench after it.
@@ -56,6 +57,7 @@ pub(super) fn of_device(job: &Job, function: &str) -> Vec<(Reserve, usize)> {
         function: "t2t_harness.ready:start_device".to_owned(),
         environment: environment.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
         cores: job.cores.clone(),
+        needs: Some(imports::FOR_DEVICES.to_owned()),
     };
     let mut reserves = vec![(reserve(device.clone()), OF_DEVICE)];
     // The judge that works now comes back.
@@ -87,6 +89,7 @@ pub fn for_a_check(pool: &Pool) -> Result<(), NoCall> {
             function: "t2t_harness.ready:rehearse".to_owned(),
             environment: [("CUDA_VISIBLE_DEVICES".to_owned(), String::new())].into(),
             cores: None,
+            needs: None,
         };
         pool.keep_ready(ServerKind::Interpreter, &reserve, 1)?;
     }

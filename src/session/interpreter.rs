@@ -12,6 +12,7 @@ use t2t_protocol::{End, Limits, PRELOAD, Request, ServerKind};
 use super::{NoSession, Options, Probing, machine};
 use crate::fs;
 use crate::harness::Harness;
+use crate::imports;
 use crate::interrupt::Interrupt;
 use crate::pool::{Cancel, NoCall, Pool};
 use crate::store::leftovers;
@@ -19,14 +20,8 @@ use crate::toolchain::Toolchain;
 use crate::witness::Witness;
 use crate::worker::WorkerConfig;
 
-/// Modules that servers import before they fork, beside torch, Triton and the harness: what children would import one after another.
+/// Modules that servers import before they serve, beside torch, Triton and the harness: what children would import one after another.
 const WARM: [&str; 3] = ["torch.utils._python_dispatch", "safetensors.torch", "triton.testing"];
-
-/// What fake tensors import when the first is made, which takes seconds: only the children that compile make any.
-const WARM_TO_COMPILE: [&str; 2] = ["torch._subclasses.fake_tensor", "torch._dynamo"];
-
-/// What every child on a CUDA device would do first.
-const WARM_FOR_DEVICES: [&str; 1] = ["t2t_harness.preload"];
 
 pub fn pool(
     options: &Options,
@@ -47,17 +42,15 @@ pub fn pool(
     };
     let configs = [ServerKind::Interpreter, ServerKind::Compiled].map(|kind| WorkerConfig {
         harness: Some(folder.clone()),
-        preload: preload(kind, has_devices),
+        preload: preload(),
+        later: imports::later(kind, has_devices),
         ..WorkerConfig::new(&python.path, kind)
     });
     Ok(Arc::new(Pool::new(configs.to_vec(), interrupt.clone())))
 }
 
-fn preload(kind: ServerKind, has_devices: bool) -> Vec<String> {
-    let is_compiled = kind == ServerKind::Compiled;
-    let compiling: &[&str] = if is_compiled { &WARM_TO_COMPILE } else { &[] };
-    let device: &[&str] = if is_compiled && has_devices { &WARM_FOR_DEVICES } else { &[] };
-    let modules = PRELOAD.iter().chain(&WARM).chain(compiling).chain(device).map(|module| (*module).to_owned());
+fn preload() -> Vec<String> {
+    let modules = PRELOAD.iter().chain(&WARM).map(|module| (*module).to_owned());
     modules.chain(Harness::entries()).collect()
 }
 
@@ -106,6 +99,7 @@ fn probe(options: &Options, python: &Path, cache: &Path, root: &Path, pool: &Poo
         watch_under: None,
         reserve: None,
         stays: false,
+        needs: None,
     };
     let finished = pool.call(kind, request, &[], &Cancel::default());
     let _ = fs::remove(&scratch);

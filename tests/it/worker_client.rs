@@ -19,7 +19,7 @@ use t2t_protocol::{
 use crate::project::SOON;
 
 fn client_hello() -> ClientHello {
-    ClientHello { version: VERSION, kind: ServerKind::Compiled, harness: None, preload: Vec::new() }
+    ClientHello { version: VERSION, kind: ServerKind::Compiled, harness: None, preload: Vec::new(), later: Vec::new() }
 }
 
 fn server_hello() -> FromWorker {
@@ -49,6 +49,7 @@ fn request(id: u64) -> Request {
         watch_under: None,
         reserve: None,
         stays: false,
+        needs: None,
     }
 }
 

@@ -133,7 +133,8 @@ fn a_t2t_of_another_version_is_refused_by_the_worker() {
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .spawn()
         .unwrap();
-    let hello = ClientHello { version: 99, kind: ServerKind::Compiled, harness: None, preload: Vec::new() };
+    let hello =
+        ClientHello { version: 99, kind: ServerKind::Compiled, harness: None, preload: Vec::new(), later: Vec::new() };
     let error = connect(ours, &hello, SOON).unwrap_err();
     let ClientError::Unfit(unfit) = error else { panic!("{error}") };
     assert_eq!(unfit.kind, UnfitReason::Version);

@@ -88,6 +88,7 @@ fn reserve(bench: &Bench, function: &str) -> Reserve {
         function: format!("work:{function}"),
         environment: [("NOTE".to_owned(), format!("{}/", bench.path("notes").display()))].into(),
         cores: None,
+        needs: None,
     }
 }
 

@@ -64,6 +64,7 @@ impl Bench {
             watch_under: None,
             reserve: None,
             stays: false,
+            needs: None,
         }
     }
 

@@ -56,6 +56,7 @@ impl Staying {
             function: "work:start".to_owned(),
             environment: [].into(),
             cores: None,
+            needs: None,
         };
         self.server.worker.prepare(reserve).unwrap();
     }
@@ -95,7 +96,10 @@ fn requests_that_let_the_child_stay_are_served_by_one_each_in_its_own_folder_and
     assert_eq!(reply(&second)["served"], json!(["r1", "r2"]));
     assert_eq!(reply(&second)["cwd"], json!(text(&staying.bench.path("scratch/r2"))));
     assert_eq!((&reply(&first)["own"], &reply(&second)["own"]), (&json!("r1"), &json!("r2")));
-    assert_eq!((&reply(&first)["wall"], &reply(&second)["wall"]), (&json!("PermissionError"), &json!("PermissionError")));
+    assert_eq!(
+        (&reply(&first)["wall"], &reply(&second)["wall"]),
+        (&json!("PermissionError"), &json!("PermissionError"))
+    );
     assert_eq!((first.stdout.text(), second.stdout.text()), ("out r1\n".to_owned(), "out r2\n".to_owned()));
     assert_eq!((first.stderr.text(), second.stderr.text()), ("err r1".to_owned(), "err r2".to_owned()));
 }

@@ -50,6 +50,9 @@ pub struct ClientHello {
     pub harness: Option<String>,
     /// The modules to import before serving, in order. One that fails is listed in [`ServerHello::missing`].
     pub preload: Vec<String>,
+    /// What to import once it serves, in order, while nothing is asked for: modules, and functions as `module:function`, which do a part of their work
+    /// for each value that they yield. Requests say what of it they need; what fails is left to their children.
+    pub later: Vec<String>,
 }
 
 /// What the worker answers once it can fork.

@@ -31,6 +31,9 @@ pub struct Request {
     /// Whether a child that was made ready waits for another request with the same key once it has replied, instead of ending. Its walls stay as the first
     /// request has them. Only for functions that run no kernel code.
     pub stays: bool,
+    /// The last entry of [`crate::ClientHello::later`] that is to be imported before the child is forked, with all before it. `None`, or what is no
+    /// entry, waits for nothing. A child that is ready serves it whatever that one waited for.
+    pub needs: Option<String>,
 }
 
 /// A child that is made ready before there is a request for it: it has called a function that takes time, as the start of a device does, and waits.
@@ -44,6 +47,8 @@ pub struct Reserve {
     pub environment: BTreeMap<String, String>,
     /// The cores that it gets ready on, as in [`Limits::cores`].
     pub cores: Option<Vec<usize>>,
+    /// What is to be imported before it is forked, as in [`Request::needs`].
+    pub needs: Option<String>,
 }
 
 /// What a child may use.

@@ -6,7 +6,8 @@
 //! Code map; a module uses only those above it. Plain: `kin` (processes, by /proc and wait) · `capture` (bounded
 //! output) · `channel` (what a child tells its server) · `control` (the socket to t2t) · `convert` (JSON and Python) ·
 //! `action` (one child, seen from outside). In the child: `watch` (the files it opens) · `sandbox` · `orders`
-//! (where requests come from) · `child`. In the server: `pages` (large ones) · `reserves` (children ready before their request) · `server` (the loop) · `start` (hello and imports).
+//! (where requests come from) · `child`. In the server: `pages` (large ones) · `imports` (before it serves, and after) · `reserves` (children ready
+//! before their request) · `server` (the loop) · `start` (hello and the first imports).
 
 mod kin;
 mod capture;
@@ -19,6 +20,7 @@ mod sandbox;
 mod orders;
 mod child;
 mod pages;
+mod imports;
 mod reserves;
 mod server;
 mod start;

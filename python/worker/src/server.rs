@@ -1,4 +1,4 @@
-//! The loop: requests in, children forked, ends reported, nothing left behind.
+//! The loop: requests in, children forked, ends reported, nothing left behind. In between, what is imported later, part by part.
 //!
 //! It does not know what the children compute. It runs detached from Python and attaches only to fork. The end of t2t is
 //! seen as the end of its socket, whatever killed it; the end of the server is survived by no child, because they asked
@@ -24,13 +24,14 @@ use crate::{
     channel::Secret,
     child::{self, Order, Plan},
     control::{Control, Peer},
+    imports::Later,
     kin::{self, Mark},
     pages,
     reserves::Reserves,
     sandbox::Interpreter,
 };
 
-/// How long a child may run unobserved.
+/// How long a child may run unobserved, and how long nothing must happen before something is imported that nobody waits for.
 const TICK: Duration = Duration::from_millis(20);
 /// How long to wait between two looks at what a child left behind.
 const SWEEP: Duration = Duration::from_millis(2);
@@ -53,33 +54,67 @@ pub struct Server {
     pid: Pid,
     actions: Vec<Action>,
     reserves: Reserves,
+    later: Later,
+    /// Requests and reserves whose modules are not there yet, in the order in which they came.
+    waiting: Vec<ToWorker>,
+    /// Whether nothing has happened for a while.
+    is_quiet: bool,
+    /// Whether it was told to rest and has not done so yet.
+    is_to_rest: bool,
 }
 
 impl Server {
     /// Serves over a socket. The signals that it reads must be blocked.
-    pub fn new(control: Control, signals: SignalFd, interpreter: Interpreter) -> io::Result<Self> {
+    pub fn new(control: Control, signals: SignalFd, interpreter: Interpreter, later: Later) -> io::Result<Self> {
         control.stop_blocking()?;
-        Ok(Self { control, signals, interpreter, pid: getpid(), actions: Vec::new(), reserves: Reserves::default() })
+        let (actions, reserves, waiting) = (Vec::new(), Reserves::default(), Vec::new());
+        let (pid, is_quiet, is_to_rest) = (getpid(), false, false);
+        Ok(Self { control, signals, interpreter, pid, actions, reserves, later, waiting, is_quiet, is_to_rest })
     }
 
     /// Serves until t2t has gone or says so. No child is left then.
     pub fn run(mut self) {
-        while self.turn() == Next::Serve {}
+        // What came together with the hello has been read already, and would not end the waiting.
+        while self.turn() == Next::Serve {
+            self.wait();
+        }
         self.end_everything();
     }
 
     fn turn(&mut self) -> Next {
-        self.wait();
         self.control.flush();
         if self.hear_signals() == Next::Leave || self.hear_client() == Next::Leave {
             return Next::Leave;
         }
         self.look_after_actions();
+        self.import_later();
         Next::Serve
     }
 
+    /// Imports a part of what is left, if somebody waits for it or there is nothing else to do. A part takes up to a second or two, in which nothing is seen.
+    fn import_later(&mut self) {
+        if self.is_to_import() && self.later.advance() {
+            for message in std::mem::take(&mut self.waiting) {
+                match message {
+                    ToWorker::Run(request) => self.start(request),
+                    ToWorker::Prepare(reserve) => self.prepare(reserve),
+                    // Nothing else waits for modules.
+                    _ => {}
+                }
+            }
+        }
+        if self.is_to_rest && self.later.is_over() {
+            self.is_to_rest = false;
+            pages::enlarge();
+        }
+    }
+
+    fn is_to_import(&self) -> bool {
+        !self.later.is_over() && (self.is_quiet || !self.waiting.is_empty())
+    }
+
     /// Waits until something is to be done.
-    fn wait(&self) {
+    fn wait(&mut self) {
         let mut events = PollFlags::POLLIN;
         events.set(PollFlags::POLLOUT, self.control.has_unsent());
         let mut sources =
@@ -87,16 +122,24 @@ impl Server {
         let outputs = self.actions.iter().flat_map(Action::descriptors);
         sources.extend(outputs.map(|output| PollFd::new(output, PollFlags::POLLIN)));
         // A signal is no reason to fail: the next turn looks at everything.
-        poll(&mut sources, self.timeout()).ok();
+        let has_timed_out = poll(&mut sources, self.timeout()) == Ok(0);
+        self.is_quiet = has_timed_out && !self.is_sweeping();
     }
 
     fn timeout(&self) -> PollTimeout {
-        let sweeping = self.actions.iter().any(|action| action.ended().is_some());
-        match (self.actions.is_empty(), sweeping) {
+        if self.is_to_import() {
+            return PollTimeout::ZERO;
+        }
+        match (self.actions.is_empty() && self.later.is_over(), self.is_sweeping()) {
             (true, _) => PollTimeout::NONE,
             (false, true) => PollTimeout::try_from(SWEEP).unwrap_or(PollTimeout::ZERO),
             (false, false) => PollTimeout::try_from(TICK).unwrap_or(PollTimeout::ZERO),
         }
+    }
+
+    /// Says whether a child has ended of which something is left.
+    fn is_sweeping(&self) -> bool {
+        self.actions.iter().any(|action| action.ended().is_some())
     }
 
     fn hear_signals(&mut self) -> Next {
@@ -113,10 +156,11 @@ impl Server {
         let peer = self.control.receive();
         loop {
             match self.control.next_message() {
-                Ok(Some(ToWorker::Run(request))) => self.start(&request),
-                Ok(Some(ToWorker::Prepare(reserve))) => self.prepare(&reserve),
+                Ok(Some(ToWorker::Run(request))) => self.start(request),
+                Ok(Some(ToWorker::Prepare(reserve))) => self.prepare(reserve),
                 Ok(Some(ToWorker::Cancel { id })) => self.cancel(id),
-                Ok(Some(ToWorker::Rest)) => pages::enlarge(),
+                // What is imported later takes pages of its own, so it comes first.
+                Ok(Some(ToWorker::Rest)) => self.is_to_rest = true,
                 Ok(None) if peer == Peer::Present => return Next::Serve,
                 // A second hello is no protocol, and neither is what does not parse.
                 Ok(Some(ToWorker::Shutdown | ToWorker::Hello(_)) | None) | Err(_) => return Next::Leave,
@@ -125,13 +169,23 @@ impl Server {
     }
 
     fn cancel(&mut self, id: u64) {
+        let count = self.waiting.len();
+        self.waiting.retain(|message| !matches!(message, ToWorker::Run(request) if request.id == id));
+        if self.waiting.len() < count {
+            self.report_end(Finished::bare(id, End::Cancelled));
+        }
         for action in self.actions.iter_mut().filter(|action| action.id == id) {
             action.stop(End::Cancelled);
         }
     }
 
-    fn start(&mut self, request: &Request) {
-        match self.handed_over(request).map_or_else(|| self.fork(request), Ok) {
+    fn start(&mut self, request: Box<Request>) {
+        let ready = self.handed_over(&request);
+        if ready.is_none() && !self.later.has(request.needs.as_deref()) {
+            self.waiting.push(ToWorker::Run(request));
+            return;
+        }
+        match ready.map_or_else(|| self.fork(&request), Ok) {
             Ok(action) => {
                 let started = FromWorker::Started { id: action.id, pid: action.pid };
                 self.control.send(&started).expect("two numbers fit a frame");
@@ -155,11 +209,14 @@ impl Server {
     }
 
     /// Forks a child that gets ready. That it cannot be is no news: its request will be told.
-    fn prepare(&mut self, reserve: &Reserve) {
+    fn prepare(&mut self, reserve: Reserve) {
+        if !self.later.has(reserve.needs.as_deref()) {
+            self.waiting.push(ToWorker::Prepare(reserve));
+            return;
+        }
         let Ok((orders, sink)) = Reserves::pipe() else { return };
-        if let Ok((pid, mark, secret, pipes)) = self.child(Order::Later(reserve, orders)) {
-            let key = reserve.key.clone();
-            self.reserves.extend([Ready { key, pid, mark, secret, pipes, orders: sink }]);
+        if let Ok((pid, mark, secret, pipes)) = self.child(Order::Later(&reserve, orders)) {
+            self.reserves.extend([Ready { key: reserve.key, pid, mark, secret, pipes, orders: sink }]);
         }
     }
 

@@ -1,4 +1,4 @@
-//! From the first line of Python to a server that can fork: the socket, the hello, the imports.
+//! From the first line of Python to a server that can fork: the socket, the hello, the first imports.
 //!
 //! It does not know which modules matter; t2t names them. It runs no tensor operation and touches no device.
 
@@ -20,12 +20,13 @@ use nix::{
     },
     unistd::{dup2_stdin, getpid, pipe2},
 };
-use pyo3::{prelude::*, types::PyModule};
+use pyo3::prelude::*;
 use serde_json::Value;
 use t2t_protocol::{ClientHello, FromWorker, Missing, ServerHello, ToWorker, Unfit, UnfitReason, VERSION};
 
 use crate::{
     control::Control,
+    imports::{self, Later},
     sandbox::{self, Interpreter},
     server::{Server, signals},
 };
@@ -39,9 +40,9 @@ pub fn serve(py: Python<'_>) -> PyResult<Infallible> {
     let watched = socket.try_clone()?;
     let mut control = Control::new(socket);
     match prepare(py, &mut control, watched) {
-        Ok(Ready { hello, signals, interpreter }) => {
+        Ok(Ready { hello, signals, interpreter, later }) => {
             control.send(&FromWorker::Hello(Box::new(hello))).map_err(io::Error::other)?;
-            let server = Server::new(control, signals, interpreter)?;
+            let server = Server::new(control, signals, interpreter, later)?;
             py.detach(|| server.run());
             leave(0)
         }
@@ -70,6 +71,7 @@ struct Ready {
     hello: ServerHello,
     signals: SignalFd,
     interpreter: Interpreter,
+    later: Later,
 }
 
 fn prepare(py: Python<'_>, control: &mut Control, socket: OwnedFd) -> Result<Ready, Unfit> {
@@ -84,7 +86,7 @@ fn prepare(py: Python<'_>, control: &mut Control, socket: OwnedFd) -> Result<Rea
         watch.stop();
         let hello = server_hello(py, &client, missing)?;
         let interpreter = Interpreter::of(py, client.harness.as_ref().map(PathBuf::from))?;
-        Ok(Ready { hello, signals, interpreter })
+        Ok(Ready { hello, signals, interpreter, later: Later::new(client.later) })
     };
     start().map_err(|error| Unfit { kind: UnfitReason::Start, reason: describe(py, &error) })
 }
@@ -145,30 +147,14 @@ fn import_all(py: Python<'_>, client: &ClientHello) -> PyResult<Vec<Missing>> {
     for module in OWN {
         py.import(module)?;
     }
-    let imported = client.preload.iter().map(|module| (module, import(py, module)));
+    let imported = client.preload.iter().map(|module| (module, imports::import(py, module)));
     let missing = imported.filter_map(|(module, result)| {
         let reason = describe(py, &result.err()?);
         Some(Missing { module: module.clone(), reason })
     });
     let missing = missing.collect();
-    freeze(py)?;
+    imports::freeze(py)?;
     Ok(missing)
-}
-
-fn import(py: Python<'_>, module: &str) -> PyResult<()> {
-    PyModule::import(py, module)?;
-    if module == "triton" {
-        // It reads all of Triton's files, and remembers the result; each child would do it again.
-        PyModule::import(py, "triton.runtime.cache")?.call_method0("triton_key")?;
-    }
-    Ok(())
-}
-
-/// Takes what is there out of the collector's sight, so that a collection in a child does not copy its pages.
-fn freeze(py: Python<'_>) -> PyResult<()> {
-    let gc = py.import("gc")?;
-    gc.call_method0("collect")?;
-    gc.call_method0("freeze").map(drop)
 }
 
 fn server_hello(py: Python<'_>, client: &ClientHello, missing: Vec<Missing>) -> PyResult<ServerHello> {

@@ -1,0 +1,86 @@
+//! What the server imports: some of it before it serves, the rest in parts while it does.
+//!
+//! It does not know which modules matter, nor who needs them. One that cannot be imported is no failure of the server.
+
+use std::collections::VecDeque;
+
+use pyo3::{
+    prelude::*,
+    types::{PyIterator, PyModule},
+};
+
+/// Imports a module, and has Triton read its own files.
+pub fn import(py: Python<'_>, module: &str) -> PyResult<()> {
+    PyModule::import(py, module)?;
+    if module == "triton" {
+        // It reads all of Triton's files, and remembers the result; each child would do it again.
+        PyModule::import(py, "triton.runtime.cache")?.call_method0("triton_key")?;
+    }
+    Ok(())
+}
+
+/// Takes what is there out of the collector's sight, so that a collection in a child does not copy its pages.
+pub fn freeze(py: Python<'_>) -> PyResult<()> {
+    let gc = py.import("gc")?;
+    gc.call_method0("collect")?;
+    gc.call_method0("freeze").map(drop)
+}
+
+/// What is still to be imported, and how far that has come.
+#[derive(Debug, Default)]
+pub struct Later {
+    /// Modules, and functions as `module:function`. The first may be under way.
+    names: VecDeque<String>,
+    /// What the first has left to do, where it is a function that was called.
+    parts: Option<Py<PyIterator>>,
+}
+
+impl Later {
+    /// Imports nothing yet.
+    pub fn new(names: Vec<String>) -> Self {
+        Self { names: names.into(), parts: None }
+    }
+
+    /// Says whether nothing is left to do.
+    pub fn is_over(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// Says whether a child can be forked that needs this entry and those before it. What is no entry is needed by nobody.
+    pub fn has(&self, needs: Option<&str>) -> bool {
+        needs.is_none_or(|needs| !self.names.iter().any(|name| name == needs))
+    }
+
+    /// Does the next part. Returns whether that was the last one of an entry.
+    pub fn advance(&mut self) -> bool {
+        let Some(name) = self.names.front() else { return false };
+        let parts = self.parts.take();
+        // What raises has no more parts; the children meet the same exception where it matters.
+        self.parts = Python::attach(|py| {
+            let left = part(py, name, parts).ok().flatten();
+            if left.is_none() {
+                freeze(py).ok();
+            }
+            left
+        });
+        if self.parts.is_none() {
+            self.names.pop_front();
+        }
+        self.parts.is_none()
+    }
+}
+
+/// Does the next part of an entry, and returns what is left of it.
+fn part(py: Python<'_>, name: &str, parts: Option<Py<PyIterator>>) -> PyResult<Option<Py<PyIterator>>> {
+    match (parts, name.split_once(':')) {
+        (Some(parts), _) => {
+            let more = parts.bind(py).clone().next().transpose()?;
+            Ok(more.map(|_| parts))
+        }
+        (None, Some((module, function))) => {
+            let parts = PyModule::import(py, module)?.getattr(function)?.call0()?;
+            Ok(Some(parts.try_iter()?.unbind()))
+        }
+        (None, None) => import(py, name).map(|()| None),
+    }
+}

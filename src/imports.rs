@@ -1,0 +1,58 @@
+//! What fork servers import once they serve, and which calls wait for which of it.
+//!
+//! It does not know servers, nor what they import before. What is not listed here, the children that need it import themselves.
+
+use t2t_protocol::ServerKind;
+
+/// What the first fake tensor imports, which takes seconds: children that analyze or compile make some. The first is a part of the last.
+const FOR_FAKE_TENSORS: [&str; 3] = ["sympy", "torch._subclasses.fake_tensor", "torch._dynamo"];
+
+/// What a child on a CUDA device would do first, but for those that launch nothing of Triton's and compile nothing.
+pub const FOR_DEVICES: &str = "t2t_harness.preload:parts";
+
+/// Lists what a server of `kind` imports after its hello, in order.
+#[must_use]
+pub fn later(kind: ServerKind, has_devices: bool) -> Vec<String> {
+    match kind {
+        ServerKind::Interpreter => Vec::new(),
+        ServerKind::Compiled => {
+            let device = has_devices.then_some(FOR_DEVICES);
+            FOR_FAKE_TENSORS.into_iter().chain(device).map(str::to_owned).collect()
+        }
+    }
+}
+
+/// Returns the entry of [`later`] up to which a server must have come before it forks a child that calls `function`, as `module:function` of the
+/// harness; `None` where any time will do.
+#[must_use]
+pub fn needed(function: &str, has_device: bool) -> Option<&'static str> {
+    match function {
+        "analyze:analyze" | "compile:compile_variant" => FOR_FAKE_TENSORS.last().copied(),
+        "calibrate:calibrate" | "prepare:prepare" => None,
+        _ => has_device.then_some(FOR_DEVICES),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_waited_for_is_imported_by_the_server_that_forks() {
+        let all = later(ServerKind::Compiled, true);
+        for function in ["analyze:analyze", "compile:compile_variant", "candidate:run", "bench:bench", "sweep:sweep"] {
+            let needed = needed(function, true).unwrap();
+            assert!(all.iter().any(|entry| entry == needed), "{function} waits for {needed}");
+        }
+        assert_eq!(needed("candidate:run", false), None, "the interpreter's children");
+        assert_eq!(needed("calibrate:calibrate", true), None);
+        assert_eq!(later(ServerKind::Interpreter, true), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_fake_tensors_need_comes_before_what_takes_longer() {
+        let needed = needed("analyze:analyze", false).unwrap();
+        assert_eq!(later(ServerKind::Compiled, false).last().map(String::as_str), Some(needed));
+        assert_eq!(later(ServerKind::Compiled, true).last().map(String::as_str), Some(FOR_DEVICES));
+    }
+}
