@@ -105,6 +105,8 @@ impl Raw {
         let server = Command::new(python())
             .args(["-B", "-c", "import t2t_worker; t2t_worker.serve()"])
             .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         Self { server, stream, reader: FrameReader::default() }
