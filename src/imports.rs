@@ -4,8 +4,8 @@
 
 use t2t_protocol::ServerKind;
 
-/// What the first fake tensor imports, which takes seconds: children that analyze or compile make some. The first is a part of the last.
-const FOR_FAKE_TENSORS: [&str; 3] = ["sympy", "torch._subclasses.fake_tensor", "torch._dynamo"];
+/// What the first fake tensor imports, which takes seconds: children that analyze or compile make some. The first two are parts of the last.
+const FOR_FAKE_TENSORS: [&str; 4] = ["mpmath", "sympy", "torch._subclasses.fake_tensor", "torch._dynamo"];
 
 /// What a child on a CUDA device would do first, but for those that launch nothing of Triton's and compile nothing.
 pub const FOR_DEVICES: &str = "t2t_harness.preload:parts";

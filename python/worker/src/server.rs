@@ -33,7 +33,7 @@ use crate::{
 
 /// How long a child may run unobserved, and how long nothing must happen before something is imported that nobody waits for.
 const TICK: Duration = Duration::from_millis(20);
-/// How long to wait between two looks at what a child left behind.
+/// How long to wait between two looks at what a child left behind, and for another message before something is imported that somebody waits for.
 const SWEEP: Duration = Duration::from_millis(2);
 /// How long processes that were killed may take to go. Only one that hangs in the kernel takes longer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -59,6 +59,8 @@ pub struct Server {
     waiting: Vec<ToWorker>,
     /// Whether nothing has happened for a while.
     is_quiet: bool,
+    /// Whether this turn had messages of t2t: more may follow.
+    has_heard: bool,
     /// Whether it was told to rest and has not done so yet.
     is_to_rest: bool,
 }
@@ -68,8 +70,20 @@ impl Server {
     pub fn new(control: Control, signals: SignalFd, interpreter: Interpreter, later: Later) -> io::Result<Self> {
         control.stop_blocking()?;
         let (actions, reserves, waiting) = (Vec::new(), Reserves::default(), Vec::new());
-        let (pid, is_quiet, is_to_rest) = (getpid(), false, false);
-        Ok(Self { control, signals, interpreter, pid, actions, reserves, later, waiting, is_quiet, is_to_rest })
+        let (pid, is_quiet, has_heard, is_to_rest) = (getpid(), false, false, false);
+        Ok(Self {
+            control,
+            signals,
+            interpreter,
+            pid,
+            actions,
+            reserves,
+            later,
+            waiting,
+            is_quiet,
+            has_heard,
+            is_to_rest,
+        })
     }
 
     /// Serves until t2t has gone or says so. No child is left then.
@@ -110,7 +124,8 @@ impl Server {
     }
 
     fn is_to_import(&self) -> bool {
-        !self.later.is_over() && (self.is_quiet || !self.waiting.is_empty())
+        let is_awaited = !self.waiting.is_empty() && !self.has_heard;
+        !self.later.is_over() && (self.is_quiet || is_awaited)
     }
 
     /// Waits until something is to be done.
@@ -130,7 +145,7 @@ impl Server {
         if self.is_to_import() {
             return PollTimeout::ZERO;
         }
-        match (self.actions.is_empty() && self.later.is_over(), self.is_sweeping()) {
+        match (self.actions.is_empty() && self.later.is_over(), self.is_sweeping() || !self.waiting.is_empty()) {
             (true, _) => PollTimeout::NONE,
             (false, true) => PollTimeout::try_from(SWEEP).unwrap_or(PollTimeout::ZERO),
             (false, false) => PollTimeout::try_from(TICK).unwrap_or(PollTimeout::ZERO),
@@ -154,8 +169,11 @@ impl Server {
 
     fn hear_client(&mut self) -> Next {
         let peer = self.control.receive();
+        self.has_heard = false;
         loop {
-            match self.control.next_message() {
+            let message = self.control.next_message();
+            self.has_heard |= matches!(message, Ok(Some(_)));
+            match message {
                 Ok(Some(ToWorker::Run(request))) => self.start(request),
                 Ok(Some(ToWorker::Prepare(reserve))) => self.prepare(reserve),
                 Ok(Some(ToWorker::Cancel { id })) => self.cancel(id),
