@@ -1,7 +1,7 @@
 //! Whatever becomes of the files under `cache/` and `logs/`, and of the disk they lie on: never a panic, never a wrong result. What is damaged is told and made
 //! again; what cannot be written ends the build with its place, and the next one goes on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, FileTimes};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
@@ -396,11 +396,11 @@ fn set_mode(path: &PathBuf, mode: u32) {
 #[test]
 fn a_store_that_cannot_be_written_can_be_looked_at_and_a_build_says_why_it_ends() {
     let project = steady();
-    let folders = || {
-        let files = project.files("cache").into_iter();
-        let mut folders: Vec<PathBuf> = files.filter_map(|file| file.parent().map(PathBuf::from)).collect();
-        folders.push(project.path("cache"));
-        folders
+    // All of them: in one that was left out a new blob may have its place, by chance.
+    let folders = || -> BTreeSet<PathBuf> {
+        let (cache, files) = (project.path("cache"), project.files("cache"));
+        let above = files.iter().flat_map(|file| file.ancestors().skip(1));
+        above.filter(|folder| folder.starts_with(&cache)).map(PathBuf::from).collect()
     };
     for folder in folders() {
         set_mode(&folder, 0o555);
