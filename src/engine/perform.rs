@@ -330,6 +330,7 @@ impl Step<'_> {
             watch_under: (!self.stays()).then(|| text(&self.job.root)),
             reserve: ready::key(self.job, self.function),
             stays: self.stays(),
+            undisturbed: ready::is_timed(self.function),
             needs: imports::needed(self.function, self.job.device.is_some()).map(str::to_owned),
         }
     }

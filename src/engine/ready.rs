@@ -43,6 +43,11 @@ pub(super) fn stays(function: &str) -> bool {
     JUDGES.contains(&function)
 }
 
+/// Returns whether what `function` measures would be disturbed by a device that is started.
+pub(super) fn is_timed(function: &str) -> bool {
+    TIMED.contains(&function)
+}
+
 fn judges(device: &str) -> String {
     format!("{device} judges")
 }
@@ -50,7 +55,7 @@ fn judges(device: &str) -> String {
 /// Returns how children get ready for the device of `job` while `function` runs, and how many, unless that one measures: starting a device takes time, and would take it
 /// from what is timed.
 pub(super) fn of_device(job: &Job, function: &str) -> Vec<(Reserve, usize)> {
-    let Some(device) = job.device.as_ref().filter(|_| !TIMED.contains(&function)) else { return Vec::new() };
+    let Some(device) = job.device.as_ref().filter(|_| !is_timed(function)) else { return Vec::new() };
     let environment = [("CUDA_VISIBLE_DEVICES", device.as_str()), ("CUDA_CACHE_DISABLE", "1")];
     let reserve = |key: String| Reserve {
         key,

@@ -99,6 +99,7 @@ fn probe(options: &Options, python: &Path, cache: &Path, root: &Path, pool: &Poo
         watch_under: None,
         reserve: None,
         stays: false,
+        undisturbed: false,
         needs: None,
     };
     let finished = pool.call(kind, request, &[], &Cancel::default());

@@ -49,6 +49,7 @@ fn request(id: u64) -> Request {
         watch_under: None,
         reserve: None,
         stays: false,
+        undisturbed: false,
         needs: None,
     }
 }

@@ -36,6 +36,14 @@ def fails():
     open(os.environ["NOTE"] + str(os.getpid()), "w").close()
     raise OSError("no device")
 
+def ready_when_told():
+    while not os.path.exists(os.environ["NOTE"] + "go"):
+        time.sleep(0.001)
+    start()
+
+def is_there(arguments):
+    return {"there": os.path.exists(arguments["path"])}
+
 def burns():
     while time.process_time() < 0.5:
         pass
@@ -250,4 +258,23 @@ fn children_that_wait_end_with_their_server() {
     let waiting = ready(&bench, 3);
     drop(server);
     until(|| waiting.iter().any(|pid| runs(*pid)));
+}
+
+#[test]
+fn what_is_measured_begins_only_once_no_child_gets_ready_and_nothing_else_waits_for_that() {
+    let bench = bench();
+    let server = bench.start();
+    server.worker.prepare(reserve(&bench, "ready_when_told")).unwrap();
+    let asks = |id, undisturbed| Request {
+        undisturbed,
+        arguments: json!({"path": bench.path("notes/go")}),
+        sandbox: None,
+        ..bench.request(id, "is_there")
+    };
+    server.worker.submit(asks(1, true)).unwrap();
+    // That this one ends says that the other was heard before.
+    assert_eq!(reply(&server.run(asks(2, false)))["there"], json!(false));
+    fs::write(bench.path("notes/go"), "").unwrap();
+    let finished = server.finished();
+    assert_eq!((finished.id, &reply(&finished)["there"]), (1, &json!(true)));
 }

@@ -64,6 +64,7 @@ impl Bench {
             watch_under: None,
             reserve: None,
             stays: false,
+            undisturbed: false,
             needs: None,
         }
     }

@@ -31,6 +31,8 @@ pub struct Request {
     /// Whether a child that was made ready waits for another request with the same key once it has replied, instead of ending. Its walls stay as the first
     /// request has them. Only for functions that run no kernel code.
     pub stays: bool,
+    /// Whether it is begun only once no child gets ready any more, or one takes unduly long: that would disturb what is measured.
+    pub undisturbed: bool,
     /// The last entry of [`crate::ClientHello::later`] that is to be imported before the child is forked, with all before it. `None`, or what is no
     /// entry, waits for nothing. A child that is ready serves it whatever that one waited for.
     pub needs: Option<String>,

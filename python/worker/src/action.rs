@@ -93,12 +93,26 @@ pub struct Ready {
     pub pid: pid_t,
     /// What its descendants can be told by.
     pub mark: Mark,
-    /// What makes its frames unforgeable.
-    pub secret: Secret,
-    /// What it prints and says.
-    pub pipes: Pipes,
     /// Where its request goes.
     pub orders: File,
+    since: Instant,
+    pipes: Pipes,
+    heard: Heard,
+}
+
+impl Ready {
+    /// Awaits a child that was just forked and gets ready.
+    pub fn new(key: String, pid: pid_t, mark: Mark, secret: Secret, pipes: Pipes, orders: File) -> Self {
+        Self { key, pid, mark, orders, since: Instant::now(), pipes, heard: Heard::new(secret, 0) }
+    }
+
+    /// Says whether the child still gets ready, and has not for longer than that may take.
+    pub fn gets_ready(&mut self, now: Instant, patience: Duration) -> bool {
+        if !self.heard.is_ready {
+            self.pipes.reply.drain(TURN, |bytes| self.heard.push(bytes));
+        }
+        !self.heard.is_ready && now.duration_since(self.since) < patience
+    }
 }
 
 /// What is known of the machine right before a child gets its request, to compare with afterwards.
@@ -154,20 +168,24 @@ pub struct Action {
 #[derive(Debug)]
 struct Place {
     key: String,
-    secret: Secret,
     orders: File,
 }
 
 impl Action {
     /// Looks after a child that was made ready before its request and was given it now.
     pub fn of_ready(request: &Request, ready: Ready, before: Before) -> Self {
-        let Ready { key, pid, mark, secret, pipes, orders } = ready;
-        let place = request.stays.then(|| Place { key, secret, orders });
-        Self { place, ..Self::new(request, pid, mark, secret, pipes, before) }
+        let Ready { key, pid, mark, orders, pipes, mut heard, .. } = ready;
+        heard.expect(request.limits.reply_bytes);
+        let place = request.stays.then(|| Place { key, orders });
+        Self { place, ..Self::heard_by(heard, request, pid, mark, pipes, before) }
     }
 
     /// Looks after a child that was just forked.
     pub fn new(request: &Request, pid: pid_t, mark: Mark, secret: Secret, pipes: Pipes, before: Before) -> Self {
+        Self::heard_by(Heard::new(secret, request.limits.reply_bytes), request, pid, mark, pipes, before)
+    }
+
+    fn heard_by(heard: Heard, request: &Request, pid: pid_t, mark: Mark, pipes: Pipes, before: Before) -> Self {
         Self {
             id: request.id,
             pid,
@@ -178,7 +196,7 @@ impl Action {
             pipes,
             stdout: Capture::default(),
             stderr: Capture::default(),
-            heard: Heard::new(secret, request.limits.reply_bytes),
+            heard,
             sampled: before.time,
             grown: 0,
             stopped: None,
@@ -298,6 +316,7 @@ impl Action {
             max_rss_kib: kin::memory_of(self.pid) >> 10,
             grown_kib: self.grown >> 10,
         };
+        let next = self.heard.again();
         let Self { id, pid, mark, pipes, place, .. } = self;
         let finished = Finished {
             id,
@@ -309,7 +328,7 @@ impl Action {
             left_behind: 0,
             stayed: true,
         };
-        let ready = place.map(|Place { key, secret, orders }| Ready { key, pid, mark, secret, pipes, orders });
+        let ready = place.map(|Place { key, orders }| Ready { key, pid, mark, orders, since: now, pipes, heard: next });
         (finished, ready)
     }
 

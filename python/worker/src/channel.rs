@@ -58,6 +58,7 @@ enum Kind {
     Began = 1,
     Opened = 2,
     Answer = 3,
+    Ready = 4,
 }
 
 /// The child's end. It belongs to the process that was forked for the action: its own forks inherit the descriptor, and
@@ -75,6 +76,11 @@ pub fn open(pipe: OwnedFd, secret: Secret) {
     let writer = Writer { file: pipe.into(), secret, owner: process::id() };
     // A second call cannot happen: the child is made by fork, from a server that never opens one.
     WRITER.set(Mutex::new(writer)).ok();
+}
+
+/// Says that this process is ready for a request.
+pub fn ready() {
+    send(Kind::Ready, &[]);
 }
 
 /// Says that the work begins now: what ends the child from here on is not the machine's fault.
@@ -121,6 +127,8 @@ pub struct Heard {
     limit: usize,
     bytes: Vec<u8>,
     paths: usize,
+    /// Whether it got ready for a request.
+    pub is_ready: bool,
     /// Whether the work began.
     pub began: bool,
     /// The files that were reported.
@@ -139,11 +147,22 @@ impl Heard {
             limit: usize::try_from(limit).unwrap_or(usize::MAX),
             bytes: Vec::new(),
             paths: 0,
+            is_ready: false,
             began: false,
             opened: BTreeSet::new(),
             answer: None,
             spoiled: None,
         }
+    }
+
+    /// Listens, from the next request on, to a child that has answered one.
+    pub fn again(&self) -> Self {
+        Self { is_ready: true, ..Self::new(self.secret, 0) }
+    }
+
+    /// Expects an answer of at most so many bytes.
+    pub fn expect(&mut self, limit: u64) {
+        self.limit = usize::try_from(limit).unwrap_or(usize::MAX);
     }
 
     /// Takes the next bytes. Once spoiled, it drops them.
@@ -194,6 +213,7 @@ impl Heard {
 
     fn take(&mut self, kind: u8, body: &[u8]) -> Result<(), String> {
         match kind {
+            kind if kind == Kind::Ready as u8 => self.is_ready = true,
             kind if kind == Kind::Began as u8 => self.began = true,
             kind if kind == Kind::Opened as u8 => self.take_path(body)?,
             kind if kind == Kind::Answer as u8 => self.take_answer(body)?,

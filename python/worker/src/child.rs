@@ -112,6 +112,7 @@ fn run(py: Python<'_>, plan: Plan<'_>) -> i32 {
                 channel::answer(&Answer::Refused(format!("the child did not get ready: {reason}")));
                 return 1;
             }
+            channel::ready();
             serve_all(py, interpreter)
         }
     }

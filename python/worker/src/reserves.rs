@@ -7,6 +7,7 @@ use std::{
     fs::File,
     io::{self, Write},
     os::fd::OwnedFd,
+    time::{Duration, Instant},
 };
 
 use libc::pid_t;
@@ -52,6 +53,11 @@ impl Reserves {
             }
             end(&ready);
         }
+    }
+
+    /// Says whether a child still gets ready, and has not for longer than that may take.
+    pub fn get_ready(&mut self, now: Instant, patience: Duration) -> bool {
+        self.0.iter_mut().any(|ready| ready.gets_ready(now, patience))
     }
 
     /// Lists what their descendants can be told by.

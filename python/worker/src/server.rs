@@ -37,6 +37,8 @@ const TICK: Duration = Duration::from_millis(20);
 const SWEEP: Duration = Duration::from_millis(2);
 /// How long processes that were killed may take to go. Only one that hangs in the kernel takes longer.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a child that gets ready is waited for by what it would disturb. To start a device takes a second at most.
+const GETS_READY: Duration = Duration::from_secs(30);
 
 /// Whether to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +57,7 @@ pub struct Server {
     actions: Vec<Action>,
     reserves: Reserves,
     later: Later,
-    /// Requests and reserves whose modules are not there yet, in the order in which they came.
+    /// Requests and reserves whose modules are not there yet, and requests that children disturb which get ready, in the order in which they came.
     waiting: Vec<ToWorker>,
     /// Whether nothing has happened for a while.
     is_quiet: bool,
@@ -102,24 +104,30 @@ impl Server {
         }
         self.look_after_actions();
         self.import_later();
+        self.serve_waiting();
         Next::Serve
     }
 
     /// Imports a part of what is left, if somebody waits for it or there is nothing else to do. A part takes up to a second or two, in which nothing is seen.
     fn import_later(&mut self) {
-        if self.is_to_import() && self.later.advance() {
-            for message in std::mem::take(&mut self.waiting) {
-                match message {
-                    ToWorker::Run(request) => self.start(request),
-                    ToWorker::Prepare(reserve) => self.prepare(reserve),
-                    // Nothing else waits for modules.
-                    _ => {}
-                }
-            }
+        if self.is_to_import() {
+            self.later.advance();
         }
         if self.is_to_rest && self.later.is_over() {
             self.is_to_rest = false;
             pages::enlarge();
+        }
+    }
+
+    /// Starts what need not wait any more.
+    fn serve_waiting(&mut self) {
+        for message in std::mem::take(&mut self.waiting) {
+            match message {
+                ToWorker::Run(request) => self.start(request),
+                ToWorker::Prepare(reserve) => self.prepare(reserve),
+                // Nothing else waits.
+                _ => {}
+            }
         }
     }
 
@@ -145,7 +153,8 @@ impl Server {
         if self.is_to_import() {
             return PollTimeout::ZERO;
         }
-        match (self.actions.is_empty() && self.later.is_over(), self.is_sweeping() || !self.waiting.is_empty()) {
+        let has_nothing_to_do = self.actions.is_empty() && self.waiting.is_empty() && self.later.is_over();
+        match (has_nothing_to_do, self.is_sweeping() || !self.waiting.is_empty()) {
             (true, _) => PollTimeout::NONE,
             (false, true) => PollTimeout::try_from(SWEEP).unwrap_or(PollTimeout::ZERO),
             (false, false) => PollTimeout::try_from(TICK).unwrap_or(PollTimeout::ZERO),
@@ -198,6 +207,10 @@ impl Server {
     }
 
     fn start(&mut self, request: Box<Request>) {
+        if request.undisturbed && self.reserves.get_ready(Instant::now(), GETS_READY) {
+            self.waiting.push(ToWorker::Run(request));
+            return;
+        }
         let ready = self.handed_over(&request);
         if ready.is_none() && !self.later.has(request.needs.as_deref()) {
             self.waiting.push(ToWorker::Run(request));
@@ -234,7 +247,7 @@ impl Server {
         }
         let Ok((orders, sink)) = Reserves::pipe() else { return };
         if let Ok((pid, mark, secret, pipes)) = self.child(Order::Later(&reserve, orders)) {
-            self.reserves.extend([Ready { key: reserve.key, pid, mark, secret, pipes, orders: sink }]);
+            self.reserves.extend([Ready::new(reserve.key, pid, mark, secret, pipes, sink)]);
         }
     }
 

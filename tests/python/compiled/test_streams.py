@@ -15,12 +15,13 @@ class Device:
 
     def __init__(self) -> None:
         self.host = self.own = self.other = 0.0
+        self.asking = 0.0
 
     def finish_own(self) -> None:
         self.host = max(self.host, self.own)
 
     def finish_all(self) -> None:
-        self.host = max(self.host, self.own, self.other)
+        self.host = max(self.host, self.own, self.other) + self.asking
 
     def hold_up(self, _: int) -> None:
         self.own = max(self.own, self.host) + 0.02
@@ -50,6 +51,23 @@ def test_work_that_its_stream_does_not_wait_for_outlasts_it(device: Device, mill
 @pytest.mark.parametrize("milliseconds", [0.004, 0.1, 8.0])
 def test_work_that_is_waited_for_does_not_outlast_its_stream(device: Device, milliseconds: float) -> None:
     assert not streams.outlasts(lambda: device.call(milliseconds, joins=True), lambda: device.host, milliseconds)
+
+
+@pytest.mark.parametrize("joins", [True, False])
+def test_a_host_that_is_slow_to_ask_is_told_from_work_that_goes_on(device: Device, joins: bool) -> None:
+    device.asking = 5e-4
+    assert streams.outlasts(lambda: device.call(0.1, joins=joins), lambda: device.host, 0.1) is not joins
+
+
+def test_a_host_that_is_slow_in_some_series_says_nothing(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    series = iter(range(100))
+
+    def stutter() -> None:
+        device.asking = 5e-4 if next(series) < 16 else 0.0
+        device.finish_all()
+
+    monkeypatch.setattr(torch.cuda, "synchronize", stutter)
+    assert not streams.outlasts(lambda: device.call(0.1, joins=True), lambda: device.host, 0.1)
 
 
 def test_a_view_whose_elements_share_memory_is_expanded() -> None:
