@@ -3,7 +3,9 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use t2t_protocol::{End, Finished, Request, Reserve, Sandbox};
+use t2t::interrupt::Interrupt;
+use t2t::pool::{Cancel, Pool};
+use t2t_protocol::{End, Finished, Request, Reserve, Sandbox, ServerKind};
 
 use crate::worker_setup::{Bench, Server, reply, text};
 
@@ -38,6 +40,16 @@ def descriptors(arguments):
     return {"pid": os.getpid(), "left": sorted(int(name) for name in os.listdir("/proc/self/fd"))[:-1]}
 "#;
 
+fn reserve() -> Reserve {
+    Reserve {
+        key: "judges".to_owned(),
+        function: "work:start".to_owned(),
+        environment: [].into(),
+        cores: None,
+        needs: None,
+    }
+}
+
 struct Staying {
     bench: Bench,
     server: Server,
@@ -51,14 +63,7 @@ impl Staying {
     }
 
     fn prepare(&self) {
-        let reserve = Reserve {
-            key: "judges".to_owned(),
-            function: "work:start".to_owned(),
-            environment: [].into(),
-            cores: None,
-            needs: None,
-        };
-        self.server.worker.prepare(reserve).unwrap();
+        self.server.worker.prepare(reserve()).unwrap();
     }
 
     /// A request whose scratch folder is named like itself, in the folder that the walls of all leave open.
@@ -139,4 +144,21 @@ fn whatever_is_no_reply_ends_it_and_the_next_request_has_another() {
     let ended = staying.server.run(hanging);
     assert_eq!((&ended.end, ended.stayed), (&End::Timeout, false));
     assert_ne!(staying.says(6)["pid"], other["pid"]);
+}
+
+#[test]
+fn a_pool_counts_one_that_stays_among_those_that_are_ready_until_it_ends() {
+    let staying = Staying::new();
+    let pool = Pool::new(vec![staying.bench.config()], Interrupt::default());
+    let call = |id, function| pool.call(ServerKind::Compiled, staying.request(id, function), &[], &Cancel::default());
+    let ready = || pool.reserves(ServerKind::Compiled, "judges");
+    pool.keep_ready(ServerKind::Compiled, &reserve(), 1).unwrap();
+    let first = call(1, "says").unwrap();
+    let counted = ready();
+    pool.keep_ready(ServerKind::Compiled, &reserve(), 1).unwrap();
+    let second = call(2, "says").unwrap();
+    assert_eq!((counted, ready()), (1, 1));
+    assert_eq!(reply(&second)["served"], json!(["r1", "r2"]), "{:?}", first.end);
+    assert!(matches!(call(3, "raises").unwrap().end, End::Raised { .. }));
+    assert_eq!(ready(), 0);
 }
