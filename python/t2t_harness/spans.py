@@ -1,6 +1,6 @@
 """When this process kept its device at work, by the machine's monotonic clock: what the lane's figures are made of.
 
-A child serves one action, so what it marks is kept here and told once, with the reply. On lanes without a device nobody marks anything.
+A child serves one action at a time, so what it marks is kept here and told once, with the reply. On lanes without a device nobody marks anything.
 torch is imported only inside functions.
 """
 

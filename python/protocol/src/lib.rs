@@ -27,6 +27,6 @@ pub use request::{Limits, Request, Reserve, Sandbox};
 /// - 2: limits name the cores of a child and its niceness.
 /// - 3: children that are made ready before their request.
 /// - 4: a server is told that it may rest.
-/// - 5: children that stay for more than one request; a server serves before it has imported everything, and requests say
+/// - 5: children that stay for more than one request, and say when they are ready; requests that wait for that; a server serves before it has imported everything, and requests say
 ///   what they need of the rest.
 pub const VERSION: u32 = 5;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One action's child: a function of the harness, called once in a fresh process.
+/// One action's child: a function of the harness, called once, in a fresh process or in one that stayed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Request {
     /// Names the request in every message about it. Not reused while the server lives.

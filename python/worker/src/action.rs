@@ -6,83 +6,22 @@
 use std::{
     collections::BTreeSet,
     fs::File,
-    io::{self, Read},
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    os::fd::BorrowedFd,
     time::{Duration, Instant},
 };
 
 use libc::pid_t;
-use nix::{
-    fcntl::{FcntlArg, OFlag, fcntl},
-    unistd::pipe2,
-};
 use t2t_protocol::{End, Finished, Limits, Request, Usage};
 
 use crate::{
     capture::Capture,
     channel::{Answer, Heard, Secret},
     kin::{self, Mark, Reaped, Status},
+    pipes::{Pipes, TURN},
 };
 
-const CHUNK: usize = 16 << 10;
-/// How many chunks of one pipe are read before the others get their turn.
-const TURN: usize = 16;
 /// How often memory and CPU time are looked at.
 const SAMPLE: Duration = Duration::from_millis(20);
-
-/// The read end of a pipe from the child; `None` once nobody can write to it.
-#[derive(Debug)]
-struct Pipe(Option<File>);
-
-impl Pipe {
-    /// Makes a pipe, and returns its write end beside it.
-    fn new() -> io::Result<(Self, OwnedFd)> {
-        let (read, write) = pipe2(OFlag::O_CLOEXEC)?;
-        fcntl(&read, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
-        Ok((Self(Some(read.into())), write))
-    }
-
-    /// Gives what is there to `sink`, up to a number of chunks.
-    fn drain(&mut self, chunks: usize, mut sink: impl FnMut(&[u8])) {
-        let mut chunk = [0; CHUNK];
-        for _ in 0..chunks {
-            let Some(file) = &mut self.0 else { return };
-            match file.read(&mut chunk) {
-                Ok(0) => self.0 = None,
-                Ok(count) => sink(&chunk[..count]),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(_) => self.0 = None,
-            }
-        }
-    }
-}
-
-/// The three pipes of a child, as the server has them.
-#[derive(Debug)]
-pub struct Pipes {
-    stdout: Pipe,
-    stderr: Pipe,
-    reply: Pipe,
-}
-
-/// The three pipes of a child, as the child has them.
-#[derive(Debug)]
-pub struct Ends {
-    pub stdout: OwnedFd,
-    pub stderr: OwnedFd,
-    pub reply: OwnedFd,
-}
-
-impl Pipes {
-    /// Makes both sides.
-    pub fn new() -> io::Result<(Self, Ends)> {
-        let (stdout, stdout_end) = Pipe::new()?;
-        let (stderr, stderr_end) = Pipe::new()?;
-        let (reply, reply_end) = Pipe::new()?;
-        Ok((Self { stdout, stderr, reply }, Ends { stdout: stdout_end, stderr: stderr_end, reply: reply_end }))
-    }
-}
 
 /// A child that waits, or will.
 #[derive(Debug)]
@@ -207,8 +146,7 @@ impl Action {
 
     /// Lists what to wait for.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let Pipes { stdout, stderr, reply } = &self.pipes;
-        [stdout, stderr, reply].into_iter().filter_map(|pipe| pipe.0.as_ref().map(AsFd::as_fd))
+        self.pipes.descriptors()
     }
 
     /// Reads what the child wrote.

@@ -4,11 +4,10 @@
 //! happens, a panic too, ends in `_exit`.
 
 use std::{
-    collections::BTreeMap,
-    env, fs,
+    fs,
     os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd},
     panic::{AssertUnwindSafe, catch_unwind},
-    path::{Path, PathBuf},
+    path::Path,
     sync::atomic::{AtomicBool, Ordering},
 };
 
@@ -22,41 +21,18 @@ use nix::{
     },
     unistd::{Pid, chdir, dup2_stderr, dup2_stdin, dup2_stdout, getpid, getppid, setsid},
 };
-use pyo3::{
-    exceptions::PySystemExit,
-    prelude::*,
-    types::{PyDict, PyModule},
-};
+use pyo3::{exceptions::PySystemExit, prelude::*, types::PyModule};
 use t2t_protocol::{Request, Reserve};
 
 use crate::{
-    action::Ends,
     channel::{self, Answer, Secret},
-    convert, kin,
+    convert, environment, kin,
     kin::Mark,
     orders::{self, ORDERS, Orders},
+    pipes::Ends,
     sandbox::{self, Interpreter},
-    watch,
 };
 
-/// The variables that a child keeps from the server; everything else is in the request.
-const KEPT: [&str; 15] = [
-    "CC",
-    "CUDA_HOME",
-    "CUDA_PATH",
-    "LANG",
-    "LC_ALL",
-    "LC_CTYPE",
-    "LD_LIBRARY_PATH",
-    "OPENBLAS_NUM_THREADS",
-    "PATH",
-    "PYTHONHASHSEED",
-    "PYTHONHOME",
-    "PYTHONPATH",
-    "TRITON_INTERPRET",
-    "TZ",
-    "VIRTUAL_ENV",
-];
 /// Where the reply pipe lies in the child.
 const CHANNEL: RawFd = 3;
 const OPEN_FILES: u64 = 4096;
@@ -160,7 +136,7 @@ impl Served {
 
 /// Calls the function of a request and answers, unless the child has not `settled`: that is the answer then.
 fn serve(py: Python<'_>, request: &Request, interpreter: &Interpreter, settled: Result<(), String>) -> Served {
-    let prepare = || prepare_python(py, request, interpreter).map_err(|error| error_text(py, &error));
+    let prepare = || environment::prepare(py, request, interpreter).map_err(|error| error_text(py, &error));
     let function = match settled.and_then(|()| prepare()) {
         Ok(function) => function,
         Err(reason) => {
@@ -250,7 +226,7 @@ fn detach(server: Pid, mark: Mark, ends: Ends, orders: Option<OwnedFd>, secret: 
 fn get_ready(py: Python<'_>, reserve: &Reserve) -> Result<(), String> {
     move_to_cores(reserve.cores.as_deref());
     let ready = || -> PyResult<()> {
-        replace_environment(py, &reserve.environment, "/nonexistent")?;
+        environment::replace(py, &reserve.environment, "/nonexistent")?;
         let (module, name) = reserve.function.split_once(':').unwrap_or((&reserve.function, "main"));
         PyModule::import(py, module)?.getattr(name)?.call0().map(drop)
     };
@@ -388,69 +364,6 @@ fn limit(resource: Resource, soft: u64, hard: u64) -> Result<(), String> {
     let failed = |error| format!("{resource:?}: {error}");
     let (_, most) = getrlimit(resource).map_err(failed)?;
     setrlimit(resource, soft.min(most), hard.min(most)).map_err(failed)
-}
-
-/// Everything that concerns Python: its environment, its streams, the watch, and the function to call.
-fn prepare_python<'py>(py: Python<'py>, request: &Request, interpreter: &Interpreter) -> PyResult<Bound<'py, PyAny>> {
-    replace_environment(py, &request.environment, &request.scratch)?;
-    set_streams(py)?;
-    set_threads(py, request)?;
-    if let Some(root) = &request.watch_under {
-        watch::start(py, Path::new(root), unwatched(request, interpreter))?;
-    }
-    let (module, name) = request.function.split_once(':').unwrap_or((&request.function, "main"));
-    PyModule::import(py, module)?.getattr(name)
-}
-
-/// Goes through `os.environ`, which keeps a copy of its own beside that of C.
-fn replace_environment(py: Python<'_>, environment: &BTreeMap<String, String>, home: &str) -> PyResult<()> {
-    let mut variables: BTreeMap<&str, String> = BTreeMap::new();
-    for name in KEPT {
-        variables.extend(env::var(name).ok().map(|value| (name, value)));
-    }
-    for name in ["HOME", "TMPDIR"] {
-        variables.insert(name, home.to_owned());
-    }
-    for (name, value) in environment {
-        variables.insert(name, value.clone());
-    }
-    let environ = py.import("os")?.getattr("environ")?;
-    environ.call_method0("clear")?;
-    environ.call_method1("update", (variables,))?;
-    // The folder for temporary files is remembered by whoever asked for it first.
-    py.import("tempfile")?.setattr("tempdir", py.None())
-}
-
-/// Lets what is printed reach the server before a crash, and a crash print its Python stack.
-fn set_streams(py: Python<'_>) -> PyResult<()> {
-    let options = PyDict::new(py);
-    options.set_item("line_buffering", true)?;
-    options.set_item("errors", "backslashreplace")?;
-    let sys = py.import("sys")?;
-    for name in ["stdout", "stderr"] {
-        sys.getattr(name)?.call_method("reconfigure", (), Some(&options))?;
-    }
-    py.import("faulthandler")?.call_method0("enable").map(drop)
-}
-
-/// OpenMP has read its variable when the server loaded it, so torch is told itself.
-fn set_threads(py: Python<'_>, request: &Request) -> PyResult<()> {
-    let wanted = request.environment.get("OMP_NUM_THREADS").and_then(|count| count.parse::<u32>().ok());
-    let torch = py.import("sys")?.getattr("modules")?.call_method1("get", ("torch",))?;
-    match wanted {
-        Some(count) if !torch.is_none() => torch.call_method1("set_num_threads", (count.max(1),)).map(drop),
-        _ => Ok(()),
-    }
-}
-
-/// Lists what may lie under the watched folder and is none of its sources.
-fn unwatched(request: &Request, interpreter: &Interpreter) -> Vec<PathBuf> {
-    let mut folders = interpreter.prefixes.clone();
-    folders.extend(interpreter.harness.clone());
-    folders.push(PathBuf::from(&request.scratch));
-    let real: Vec<PathBuf> = folders.iter().filter_map(|folder| folder.canonicalize().ok()).collect();
-    folders.extend(real);
-    folders
 }
 
 /// Empties the buffers of Python and of C. Kernel code may have replaced the streams by anything, so failures are its

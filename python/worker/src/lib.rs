@@ -5,18 +5,21 @@
 //!
 //! Code map; a module uses only those above it. Plain: `kin` (processes, by /proc and wait) · `capture` (bounded
 //! output) · `channel` (what a child tells its server) · `control` (the socket to t2t) · `convert` (JSON and Python) ·
-//! `action` (one child, seen from outside). In the child: `watch` (the files it opens) · `sandbox` · `orders`
-//! (where requests come from) · `child`. In the server: `pages` (large ones) · `imports` (before it serves, and after) · `reserves` (children ready
-//! before their request) · `server` (the loop) · `start` (hello and the first imports).
+//! `pipes` (between a child and its server) · `action` (one child, seen from outside). In the child: `watch` (the files
+//! it opens) · `sandbox` · `environment` (what Python finds) · `orders` (where requests come from) · `child`. In the
+//! server: `pages` (large ones) · `imports` (before it serves, and after) · `reserves` (children ready before their
+//! request) · `server` (the loop) · `start` (hello and the first imports).
 
 mod kin;
 mod capture;
 mod channel;
 mod control;
 mod convert;
+mod pipes;
 mod action;
 mod watch;
 mod sandbox;
+mod environment;
 mod orders;
 mod child;
 mod pages;

@@ -20,13 +20,14 @@ use pyo3::prelude::*;
 use t2t_protocol::{End, Finished, FromWorker, Request, Reserve, ToWorker};
 
 use crate::{
-    action::{Action, Before, Pipes, Ready},
+    action::{Action, Before, Ready},
     channel::Secret,
     child::{self, Order, Plan},
     control::{Control, Peer},
     imports::Later,
     kin::{self, Mark},
     pages,
+    pipes::Pipes,
     reserves::Reserves,
     sandbox::Interpreter,
 };
