@@ -146,6 +146,20 @@ fn a_device_has_cores_to_itself_and_its_children_never_meet_a_compiler() {
 }
 
 #[test]
+fn judges_alone_may_stay_and_what_is_timed_alone_is_undisturbed() {
+    let project = machine(1);
+    build(&project, "");
+    let children = children(&project);
+    let of = |key: &str| -> BTreeSet<&str> {
+        children.iter().filter(|child| child[key] == true).map(|child| text(child, "function")).collect()
+    };
+    assert_eq!(of("stays"), BTreeSet::from(["judge:judge", "sample:judge_sample"]));
+    assert!(of("undisturbed").is_superset(&BTreeSet::from(["bench:bench", "calibrate:calibrate"])), "{children:?}");
+    let at_ease = ["analyze:analyze", "candidate:run", "compile:compile_variant", "judge:judge", "sample:judge_sample"];
+    assert!(of("undisturbed").is_disjoint(&BTreeSet::from(at_ease)), "{children:?}");
+}
+
+#[test]
 fn a_build_says_how_busy_each_device_was_and_how_long_it_was_timing() {
     let project = machine(1);
     let ran = project.run(&mut on(&project, &project, "build")).exits(0);

@@ -38,6 +38,7 @@ def answers(function):
     def answer(arguments):
         request = {'function': function, 'arguments': arguments, 'environment': dict(os.environ)}
         request['limits'] = {'cpu_ms': None, 'cores': None, 'nice': None}
+        request |= {'stays': False, 'undisturbed': False}
         call = stand_in.Call(request)
         if function in ('candidate:run', 'compile:compile_variant', 'bench:bench'):
             call.runs_kernel()

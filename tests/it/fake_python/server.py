@@ -19,7 +19,7 @@ Where there is a file `steady` beside the log, all figures are the same. Where t
 Where there is a file `together`, a baseline on a device ends once there was one on another.
 
 In a build on devices, `children.log` has a line of JSON for each call that works for an action: what it was told of cores and
-processes, its device, and when it ran.
+processes, whether it stays and is undisturbed, its device, and when it ran.
 """
 
 from __future__ import annotations
@@ -156,6 +156,8 @@ class Call:
         self.function = request["function"].removeprefix("t2t_harness.")
         self.arguments: Reply = request["arguments"]
         self.limits = request["limits"]
+        self.stays: bool = request["stays"]
+        self.undisturbed: bool = request["undisturbed"]
         self.environment: Reply = request["environment"]
         self.opened: list[str] = []
         self.variant = self.arguments.get("variant")
@@ -197,6 +199,7 @@ class Call:
             "nice": self.limits["nice"],
             "processes": self.arguments.get("processes"),
         }
+        told |= {"stays": self.stays, "undisturbed": self.undisturbed}
         told |= {"threads": self.environment["OMP_NUM_THREADS"]}
         with open(HERE / "children.log", "a") as file:
             file.write(json.dumps(told) + "\n")
