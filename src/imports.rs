@@ -4,6 +4,9 @@
 
 use t2t_protocol::ServerKind;
 
+/// What Triton imports when a kernel is launched or compiled for the first time.
+const FOR_LAUNCHES: [&str; 2] = ["triton.experimental.gluon", "triton.compiler.code_generator"];
+
 /// What the first fake tensor imports, which takes seconds: children that analyze or compile make some. The first two are parts of the last.
 const FOR_FAKE_TENSORS: [&str; 4] = ["mpmath", "sympy", "torch._subclasses.fake_tensor", "torch._dynamo"];
 
@@ -18,7 +21,7 @@ pub fn later(kind: ServerKind, has_devices: bool) -> Vec<String> {
         ServerKind::Compiled => {
             // A calibration runs meanwhile, and the first measurement waits for all of it and for an analysis: what is forked before only slows it.
             let device = has_devices.then_some(FOR_DEVICES);
-            device.into_iter().chain(FOR_FAKE_TENSORS).map(str::to_owned).collect()
+            FOR_LAUNCHES.into_iter().chain(device).chain(FOR_FAKE_TENSORS).map(str::to_owned).collect()
         }
     }
 }
@@ -56,6 +59,11 @@ mod tests {
         for has_devices in [false, true] {
             assert_eq!(later(ServerKind::Compiled, has_devices).last().map(String::as_str), Some(needed));
         }
-        assert_eq!(later(ServerKind::Compiled, true).first().map(String::as_str), Some(FOR_DEVICES));
+        let launches = FOR_LAUNCHES.last().copied();
+        let listed = later(ServerKind::Compiled, true);
+        assert!(
+            listed.iter().position(|entry| Some(entry.as_str()) == launches)
+                < listed.iter().position(|entry| entry == FOR_DEVICES)
+        );
     }
 }

@@ -1,5 +1,8 @@
 """Fills Triton's cache in several processes at once, so that the one that needs the kernels finds them.
 
+Forks cost more than they save where there are few kernels, and how many there are is known at the end alone: so a process begins by itself, and
+what takes longer than its `PATIENCE_S` is begun anew with the help of forks.
+
 The Python part of Triton's compiler holds the interpreter's lock, so they are processes: forks that all go through the same launches. Each compiles
 what no other has begun, and skips the rest. What they cannot compile, and all that is to be told, is left to the process itself: it goes through the
 launches once more, alone and in order, and so tells the same as if there had been no forks.
@@ -14,11 +17,35 @@ import json
 import os
 import signal
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+
+from t2t_harness import launching
 
 PR_SET_PDEATHSIG = 1
+
+PATIENCE_S = 0.4
+"""How long a process compiles by itself. To begin anew costs about a tenth of a second, beside the forks."""
+
+
+class Slow(BaseException):
+    """There is more to compile than one process has patience for. No error of any kernel: nothing but what set the limit may catch it."""
+
+
+@contextlib.contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Raises Slow, in the context, where a launch asks for what no earlier one had once the time is over."""
+    end = time.monotonic() + seconds
+
+    def is_over(_: launching.Compilation) -> bool:
+        if time.monotonic() > end:
+            raise Slow
+        return False
+
+    with launching.before_compiling(is_over):
+        yield
+
 
 Walk = Callable[[list[str]], None]
 """Goes through all launches, and adds Triton's hashes of what it compiled to the list."""
@@ -96,19 +123,13 @@ def claiming(folder: Path) -> Iterator[None]:
 
     A launch is claimed by the first who makes a file of its name in `folder`.
     """
-    from triton import knobs
 
-    def is_taken(*, key: Any, fn: Any, compile: Any, **_: Any) -> bool:
-        named = repr((fn.module, fn.name, fn.jit_function.cache_key, key, compile["device"]))
+    def is_taken(compilation: launching.Compilation) -> bool:
         try:
-            (folder / hashlib.sha256(named.encode()).hexdigest()).touch(exist_ok=False)
+            (folder / hashlib.sha256(compilation.name.encode()).hexdigest()).touch(exist_ok=False)
         except FileExistsError:
             return True
         return False
 
-    replaced = knobs.runtime.jit_cache_hook
-    knobs.runtime.jit_cache_hook = is_taken
-    try:
+    with launching.before_compiling(is_taken):
         yield
-    finally:
-        knobs.runtime.jit_cache_hook = replaced

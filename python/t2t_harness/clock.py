@@ -21,6 +21,9 @@ Call = Callable[[], Any]
 WARM_UP_S = 0.05
 """How long a device is kept at work before it is timed. One that was idle raises its clock within tens of milliseconds."""
 
+IDLE_S = 0.5
+"""How long a device that was timed may rest and still runs at the clock that it keeps under load: drivers lower it after seconds."""
+
 ESTIMATE_FLOOR_MS = 1e-4
 """A call is taken to last at least this long where calls are counted by their estimated time."""
 
@@ -38,7 +41,8 @@ class Clock:
     synchronize: Callable[[], None]
     """Waits until the device has finished."""
     warm: Callable[[Sequence[Call]], None]
-    """Makes the calls in turns, untimed, until the device runs at the clock that it keeps under load; nothing where the host is the device."""
+    """Makes the calls in turns, untimed and once at least, until the device runs at the clock that it keeps under load; nothing where the host is the
+    device."""
     parts: tuple[tuple[Any, str, Any], ...]
     """What it stands on: owner, attribute, and the value when the clock was made."""
 
@@ -92,20 +96,27 @@ def event_clock() -> Clock:
     do_bench = testing.do_bench
     active = type(driver.active)
     counter, synchronize = time.perf_counter, torch.cuda.synchronize
+    # When the device was timed last.
+    timed = counter() - 2 * IDLE_S
 
     def sample(call: Call, warmup_ms: float, rep_ms: float) -> list[float]:
+        nonlocal timed
         with uncollected(), spans.timing():
-            return list(do_bench(call, warmup=warmup_ms, rep=rep_ms, return_mode="all"))
+            times = list(do_bench(call, warmup=warmup_ms, rep=rep_ms, return_mode="all"))
+        timed = counter()
+        return times
 
     def warm(calls: Sequence[Call]) -> None:
         cache = driver.active.get_empty_cache_for_benchmark()
         with spans.work("cuda"):
-            end = counter() + WARM_UP_S
-            while counter() < end:
+            end = counter() + WARM_UP_S if counter() - timed > IDLE_S else counter()
+            while True:
                 for call in calls:
                     driver.active.clear_cache(cache)
                     call()
                 synchronize()
+                if counter() >= end:
+                    return
 
     parts = captured(
         (time, "perf_counter"),

@@ -7,9 +7,10 @@ decides; what Triton itself refuses is a rejection.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,8 +33,10 @@ class Survey:
     """Folders of Triton's cache that hold what was launched, and what was compiled and then dropped."""
     hits: int = 0
     misses: list[str] = field(default_factory=list)
+    compiled: set[str] = field(default_factory=set)
+    """Triton's hashes of what this process compiled."""
     compiled_ahead: set[str] = field(default_factory=set)
-    """Hashes of what forks of this process compiled, and this process has not asked for yet."""
+    """Those of what was compiled for it: by forks, or before it began anew. What it asks for is taken out."""
     forge: launchers.Forge = field(default_factory=launchers.Forge)
 
 
@@ -49,23 +52,35 @@ def compile_variant(request: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the reply with the documents `launches` and `resources` and the file `triton.tar.gz`, or with `failure`.
 
     Request key `warm` may list archives of earlier compiles: what they hold is not compiled again. The document `triton_cache` counts that, and
-    is the only one that depends on it. `processes` is how many processes compile at once, 1 where it is absent; no document depends on it.
+    is the only one that depends on it. `processes` is how many processes may compile at once, 1 where it is absent; no document depends on it.
     """
+    forge = launchers.Forge()
+    others = frozenset(sys.modules)
     normalize.install()
+    warm.install()
     warm.unpack_all(request)
-    survey = Survey()
-    hooks = hook_cases(request, survey)
+    reasons: list[str] = []
+    hooks = hook_cases(request, reasons)
 
-    def walk(hashes: list[str]) -> None:
+    def walk(target: Callable[[str], Target]) -> None:
         for index, device in enumerate(request["targets"]):
-            survey_target(request, device, index, hooks, Scout(request, device["id"], Survey(), hashes))
+            survey_target(request, device, index, hooks, others, target(device["id"]))
 
-    survey.compiled_ahead = ahead.fill(walk, int(request.get("processes") or 1))
+    def surveyed(compiled_ahead: set[str], limit: contextlib.AbstractContextManager[None]) -> Survey:
+        found = Survey(reasons=list(reasons), compiled_ahead=compiled_ahead, forge=forge)
+        try:
+            with limit, launching.before_compiling(forge.expect):
+                walk(lambda id_: Target(request, id_, found))
+        except ahead.Slow:
+            scouts = ahead.fill(lambda hashes: walk(lambda id_: Scout(request, id_, Survey(), hashes)), processes)
+            return surveyed(found.compiled | scouts, contextlib.nullcontext())
+        return found
+
+    processes = int(request.get("processes") or 1)
     try:
-        for index, device in enumerate(request["targets"]):
-            survey_target(request, device, index, hooks, Target(request, device["id"], survey))
+        survey = surveyed(set(), ahead.limited(ahead.PATIENCE_S) if processes > 1 else contextlib.nullcontext())
     except Refused as refusal:
-        survey.forge.finish()
+        forge.finish()
         record = refusal.record
         return {
             "outcome": "rejected",
@@ -74,17 +89,17 @@ def compile_variant(request: Mapping[str, Any]) -> dict[str, Any]:
             "documents": {"failure": record},
             "files": {},
         }
-    survey.forge.finish()
+    forge.finish()
     cache, archive = Path(os.environ["TRITON_CACHE_DIR"]), Path(request["scratch"]) / ARCHIVE
-    warm.pack(cache, survey.folders, survey.forge.folders, archive)
+    warm.pack(cache, survey.folders, forge.folders, archive)
     documents = {
         "launches": launches_document(request, survey),
         "resources": {"kernels": survey.kernels},
         "triton_cache": {
             "hits": survey.hits,
             "misses": sorted(survey.misses),
-            "launchers": survey.forge.count.facts(),
-            "launchers_missing": survey.forge.reason,
+            "launchers": forge.count.facts(),
+            "launchers_missing": forge.reason,
         },
     }
     return {"outcome": "passed", "class": None, "cites": False, "documents": documents, "files": {ARCHIVE: ARCHIVE}}
@@ -102,8 +117,8 @@ def launches_document(request: Mapping[str, Any], survey: Survey) -> dict[str, A
     }
 
 
-def hook_cases(request: Mapping[str, Any], survey: Survey) -> list[cases.Case]:
-    """Returns the cases of the op's own `cases.py`, their inputs stored in scratch; none where the file fails, as its check will."""
+def hook_cases(request: Mapping[str, Any], reasons: list[str]) -> list[cases.Case]:
+    """Returns the cases of the op's own `cases.py`, their inputs stored in scratch; none, and a reason more, where the file fails, as its check will."""
     if request["op"]["cases"] is None:
         return []
     from t2t_harness import prepare
@@ -114,7 +129,7 @@ def hook_cases(request: Mapping[str, Any], survey: Survey) -> list[cases.Case]:
     try:
         return prepare.hook_cases(request["op"], request["root"], scratch)
     except Exception as error:
-        survey.reasons.append(f"{request['op']['cases']}: {failure.describe(error)}")
+        reasons.append(f"{request['op']['cases']}: {failure.describe(error)}")
         return []
     finally:
         # Reading cases.py forbids the import of variants.
@@ -122,14 +137,19 @@ def hook_cases(request: Mapping[str, Any], survey: Survey) -> list[cases.Case]:
 
 
 def survey_target(
-    request: Mapping[str, Any], device: Mapping[str, Any], index: int, hooks: list[cases.Case], target: Target
+    request: Mapping[str, Any],
+    device: Mapping[str, Any],
+    index: int,
+    hooks: list[cases.Case],
+    others: Set[str],
+    target: Target,
 ) -> None:
     """Runs the wrapper on every case for `device`, a row of the device table, and gives what it launches to `target`.
 
     Raises Refused where the module cannot be imported or a kernel cannot be compiled. The workspace's modules are loaded anew: they may have
-    asked the device for its properties when they were imported.
+    asked the device for its properties when they were imported. None of them is among `others`, the names of modules.
     """
-    forget_modules(request["root"])
+    forget_modules(request["root"], others)
     facade.patch_torch_cuda(dict(device))
     facade.fake_driver(dict(device), index)
     with facade.fake_cuda():
@@ -144,12 +164,13 @@ def survey_target(
             target.run(entry, case, is_every=False)
 
 
-def forget_modules(root: str) -> None:
-    """Removes the modules of the workspace from Python's table."""
+def forget_modules(root: str, others: Set[str]) -> None:
+    """Removes the modules of the workspace, none of which is among `others`, from Python's table."""
     real = os.path.realpath(root)
-    for name, module in list(sys.modules.items()):
+    for name in sys.modules.keys() - others:
+        module = sys.modules[name]
         file = getattr(module, "__file__", None) or "/"
-        # Thousands of modules are loaded, and finding out where a file really lies takes long.
+        # Finding out where a file really lies takes long.
         is_below = file.startswith((root, real)) and failure.workspace_file(file, root) is not None
         if name.split(".")[0] in loading.PACKAGES or is_below:
             del sys.modules[name]
@@ -176,7 +197,7 @@ class Target:
         """Returns the wrapper. Raises Refused where its module cannot be imported or lacks it."""
         try:
             return loading.load_entry(self.request["root"], dict(self.request["variant"]))
-        except SystemExit:
+        except (SystemExit, ahead.Slow):
             raise
         except BaseException as error:
             class_, message = failure.class_of(error), failure.describe(error)
@@ -196,6 +217,9 @@ class Target:
             try:
                 call(self.request, entry, case)
             except SystemExit:
+                raise
+            except ahead.Slow:
+                self.survey.compiled.update(recorder.compiled)
                 raise
             except BaseException as error:
                 if error in recorder.faults:
@@ -220,6 +244,7 @@ class Target:
         survey = self.survey
         survey.hits += recorder.hits
         survey.misses += recorder.misses
+        survey.compiled.update(recorder.compiled)
         survey.folders |= {folder_name(one) for one in recorder.hashes}
         launched: list[dict[str, Any]] = []
         for launch in recorder.launches:

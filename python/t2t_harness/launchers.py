@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from t2t_harness import failure
+from t2t_harness import failure, launching
 
 LAUNCHER = "__triton_launcher"
 """What Triton calls the module of every launcher."""
@@ -73,8 +73,8 @@ def counted() -> Iterator[Counted]:
         driver.compile_module_from_src, build._build = load, compile_
 
 
-def source_of(compiled: Any) -> str:
-    """Returns the C text of the launcher that Triton would make for a CompiledKernel."""
+def source_of(source: Any, metadata: Any) -> str:
+    """Returns the C text of the launcher that Triton would make for a CompiledKernel with this `src` and this `metadata`."""
     from triton.backends.nvidia import driver
 
     class Written(Exception):
@@ -87,7 +87,7 @@ def source_of(compiled: Any) -> str:
     # Where the driver lies is not asked for: this machine may have none.
     driver.compile_module_from_src, driver.library_dirs = write, list
     try:
-        driver.CudaLauncher(compiled.src, compiled.metadata)
+        driver.CudaLauncher(source, metadata)
     except Written as told:
         return str(told)
     finally:
@@ -118,50 +118,84 @@ class Forge:
         self.reason: str | None = None
         """Why some are missing."""
         self.count = Counted()
-        self._seen: set[str] = set()
+        self._places: dict[str, str] = {}
+        """C text → its folder."""
+        self._wanted: set[str] = set()
+        """The folders of those that a compiled kernel needs."""
+        self._found: list[str] = []
+        """The folders of those that Triton's cache had."""
         self._running: list[tuple[str, Any, Path, subprocess.Popen[bytes]]] = []
-        self._scratch: tempfile.TemporaryDirectory[str] | None = None
+        self._scratch = tempfile.TemporaryDirectory()
+        self._driver: subprocess.Popen[bytes] | None = None
+        try:
+            self._driver = begin_driver(Path(self._scratch.name))
+        except (NoCompiler, OSError) as error:
+            self.reason = failure.describe(error)
+
+    def expect(self, compilation: launching.Compilation) -> bool:
+        """Begins to make the launcher of a kernel that is about to be compiled, as `want` does once it is. Returns False: nothing is to be skipped."""
+        # What Triton makes of a tensor's description is known once the kernel is compiled.
+        if self.reason is None and not any(type_.startswith("tensordesc") for type_ in compilation.signature.values()):
+            with contextlib.suppress(Exception):
+                source = compilation.function.ASTSource(
+                    compilation.function, compilation.signature, compilation.constants, None
+                )
+                self._begin(source_of(source, None))
+        return False
 
     def want(self, compiled: Any) -> None:
         """Begins to make the launcher of a CompiledKernel, unless Triton's cache has it. Never raises: a launcher may be missing."""
         if self.reason is not None:
             return
         try:
-            text = source_of(compiled)
-            if text not in self._seen:
-                self._seen.add(text)
-                self._make(text)
+            self._wanted.add(self._begin(source_of(compiled.src, compiled.metadata)))
         except Exception as error:
             self.reason = failure.describe(error)
 
-    def _make(self, text: str) -> None:
-        """Begins to make the launcher of this C text, unless Triton's cache has it."""
+    def _begin(self, text: str) -> str:
+        """Begins to make the launcher of this C text, unless that was begun or Triton's cache has it, and returns its folder. Raises NoCompiler."""
+        if text in self._places:
+            return self._places[text]
         folder, manager = place_of(text)
         if manager.get_file(file_name(LAUNCHER)) is not None:
-            self.count.hits += 1
-            self.folders.add(folder)
-            return
-        if self._scratch is None:
-            self._scratch = tempfile.TemporaryDirectory()
-            make_driver(Path(self._scratch.name))
-        work = Path(self._scratch.name) / folder
-        work.mkdir()
-        self._running.append((folder, manager, work, begin(text, LAUNCHER, work, work.parent)))
+            self._found.append(folder)
+        else:
+            self._await_driver()
+            work = Path(self._scratch.name) / folder
+            work.mkdir()
+            self._running.append((folder, manager, work, begin(text, LAUNCHER, work, work.parent)))
+        self._places[text] = folder
+        return folder
+
+    def _await_driver(self) -> None:
+        """Waits for the driver's stand-in, if nobody has. Raises NoCompiler, and keeps why."""
+        process, self._driver = self._driver, None
+        try:
+            if process is not None:
+                await_driver(process)
+        except NoCompiler as error:
+            self.reason = failure.describe(error)
+            raise
 
     def finish(self) -> None:
-        """Waits for the compilers and puts what they made where Triton looks for it."""
+        """Waits for the compilers and puts what they made for compiled kernels where Triton looks for it."""
+        found = [folder for folder in self._found if folder in self._wanted]
+        self.count.hits += len(found)
+        self.folders.update(found)
         for folder, manager, work, process in self._running:
             try:
                 made = finished(process, LAUNCHER, work)
             except (NoCompiler, OSError) as error:
                 self.reason = failure.describe(error)
                 continue
-            manager.put(made.read_bytes(), file_name(LAUNCHER), binary=True)
-            self.count.misses.append(LAUNCHER)
-            self.folders.add(folder)
+            if folder in self._wanted:
+                manager.put(made.read_bytes(), file_name(LAUNCHER), binary=True)
+                self.count.misses.append(LAUNCHER)
+                self.folders.add(folder)
         self._running.clear()
-        if self._scratch is not None:
-            self._scratch.cleanup()
+        with contextlib.suppress(NoCompiler):
+            self._await_driver()
+        self._scratch.cleanup()
 
 
 def compiler() -> str:
@@ -172,12 +206,17 @@ def compiler() -> str:
     return found
 
 
-def make_driver(folder: Path) -> None:
-    """Makes a library with the driver's name and no content in `folder`, to link with. Raises NoCompiler."""
+def begin_driver(folder: Path) -> subprocess.Popen[bytes]:
+    """Begins to make a library with the driver's name and no content in `folder`, to link with. Raises NoCompiler."""
     command = [compiler(), "-shared", "-nostdlib", f"-Wl,-soname,{DRIVER}", "-x", "c", "/dev/null", "-o", DRIVER]
-    told = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    if told.returncode != 0:
-        raise NoCompiler(last_line(told.stderr))
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def await_driver(process: subprocess.Popen[bytes]) -> None:
+    """Waits for what `begin_driver` began. Raises NoCompiler."""
+    _, errors = process.communicate()
+    if process.returncode != 0:
+        raise NoCompiler(last_line(errors.decode(errors="replace")))
 
 
 def begin(text: str, name: str, folder: Path, driver: Path) -> subprocess.Popen[bytes]:

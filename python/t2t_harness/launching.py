@@ -29,6 +29,26 @@ class Launch:
     """Triton's CompiledKernel, on compiled lanes."""
 
 
+@dataclasses.dataclass(frozen=True)
+class Compilation:
+    """What Triton is about to compile, or to find in its cache on disk."""
+
+    function: Any
+    """Triton's JITFunction."""
+    key: Any
+    """What tells the launch from others of the function."""
+    device: Any
+    signature: dict[str, str]
+    """Parameter → type."""
+    constants: dict[Any, Any]
+
+    @property
+    def name(self) -> str:
+        """Returns what tells the launch from all others."""
+        python = self.function.fn
+        return repr((python.__module__, python.__qualname__, self.function.cache_key, self.key, self.device))
+
+
 @dataclasses.dataclass
 class Recorder:
     """What was launched while it was installed, and what Triton's cache answered."""
@@ -241,6 +261,28 @@ def recording(lane: str, choose: Choose) -> Iterator[Recorder]:
         kernel.run = run_kernel
         autotuner.Autotuner.run = run_autotuner
         knobs.compilation.listener = listener
+
+
+@contextlib.contextmanager
+def before_compiling(skips: Callable[[Compilation], bool]) -> Iterator[None]:
+    """Asks `skips`, for the length of the context, before Triton compiles what no earlier launch of this process had; a launch that is skipped returns None.
+
+    Triton's own hook for this describes each launch as JSON first, which a function among the constants is not (triton 3.6, `JITFunction._do_compile`).
+    """
+    from triton.runtime import jit
+
+    compile_ = jit.JITFunction._do_compile
+
+    def do_compile(self: Any, key: Any, signature: Any, device: Any, constexprs: Any, *rest: Any) -> Any:
+        if skips(Compilation(self, key, device, signature, constexprs)):
+            return None
+        return compile_(self, key, signature, device, constexprs, *rest)
+
+    jit.JITFunction._do_compile = do_compile
+    try:
+        yield
+    finally:
+        jit.JITFunction._do_compile = compile_
 
 
 def load(compiled: Any) -> None:

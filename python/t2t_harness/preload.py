@@ -82,7 +82,7 @@ def load_utilities() -> None:
     text = (Path(driver.dirname) / "driver.c").read_text()
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        launchers.make_driver(folder)
+        launchers.await_driver(launchers.begin_driver(folder))
         file = launchers.finished(launchers.begin(text, UTILITIES, folder, folder), UTILITIES, folder)
         from triton.runtime.build import _load_module_from_path
 

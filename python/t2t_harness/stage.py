@@ -37,6 +37,7 @@ def lane(request: Mapping[str, Any]) -> Iterator[launchers.Counted]:
         yield launchers.Counted()
         return
     normalize.install()
+    warm.install()
     warm.unpack_all(request)
     with launchers.counted() as count:
         yield count

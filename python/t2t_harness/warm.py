@@ -11,7 +11,9 @@ import gzip
 import io
 import json
 import os
+import re
 import tarfile
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,24 @@ STAGES = ("ttir", "ttgir", "llir", "ptx", "cubin")
 """What is kept of each kernel, in the order in which it is made. Triton's `.source` is not: nothing reads it again."""
 
 GROUP = "__grp__"
+
+MEMBER = re.compile(r"(?P<folder>[A-Z0-9]+)/[^/]*[^/.][^/]*")
+"""The name of a file in an archive."""
+
+
+def install() -> None:
+    """Makes Triton write a file of its cache under another name in the same folder first, where it makes and removes a folder for each."""
+    from triton.runtime.cache import FileCacheManager
+
+    def put(self: Any, data: Any, filename: str, binary: bool = True) -> str:
+        """Writes a file at once and whole, and returns its path."""
+        place = Path(self.cache_dir, filename)
+        beside = place.with_name(f"{os.getpid()}-{threading.get_ident()}.new")
+        beside.write_bytes(data if isinstance(data, bytes) else str(data).encode())
+        beside.replace(place)
+        return str(place)
+
+    FileCacheManager.put = put
 
 
 def pack(cache: Path, folders: Iterable[str], launchers: Iterable[str], archive: Path) -> None:
@@ -70,12 +90,20 @@ def without_installation(metadata: bytes) -> bytes:
 def unpack(archive: Path, cache: Path) -> None:
     """Unpacks `archive` below the folder `cache`, so that Triton finds the kernels there.
 
-    Raises `tarfile.FilterError` for a member that would lie outside, is a link or a device.
+    Raises ValueError for a member that is no file in a folder.
     """
     cache.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(archive, "r:gz") as tar:
-        tar.extractall(cache, filter="data")
-        folders = {Path(member.name).parts[0] for member in tar.getmembers()}
+    folders: set[str] = set()
+    # Members are few and small, and to have `tarfile` write them takes ten times as long as this.
+    with tarfile.open(fileobj=io.BytesIO(gzip.decompress(archive.read_bytes()))) as tar:
+        for member in tar:
+            parts, content = MEMBER.fullmatch(member.name), tar.extractfile(member) if member.isreg() else None
+            if parts is None or content is None:
+                raise ValueError(f"`{member.name}` is no compiled kernel")
+            if parts["folder"] not in folders:
+                folders.add(parts["folder"])
+                (cache / parts["folder"]).mkdir(exist_ok=True)
+            (cache / member.name).write_bytes(content.read())
     for folder in sorted(folders):
         write_groups(cache / folder)
 

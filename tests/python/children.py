@@ -9,6 +9,7 @@ import importlib
 import multiprocessing
 import os
 import sys
+from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -16,17 +17,19 @@ from typing import Any
 HARNESS = str(Path(__file__).resolve().parents[2] / "python")
 
 
-def ask(target: str, request: dict[str, Any], interpreter: bool = False) -> dict[str, Any]:
+def ask(
+    target: str, request: dict[str, Any], interpreter: bool = False, constants: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Returns the reply of `module.function` of the harness to `request`; Triton's cache lies in the request's scratch folder.
 
-    Raises ChildProcessError where the child ends without a reply.
+    `constants` are other values of the harness's own, each as `module.NAME`. Raises ChildProcessError where the child ends without a reply.
     """
     context = multiprocessing.get_context("forkserver")
     # One server serves all: a test session is either interpreted or compiled, as the two folders of tests are run.
     os.environ["TRITON_INTERPRET"] = "1" if interpreter else "0"
     context.set_forkserver_preload(["torch", "triton", "torch._dynamo", "safetensors.torch"])
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=answer, args=(sender, target, request, interpreter))
+    process = context.Process(target=answer, args=(sender, target, request, interpreter, constants or {}))
     process.start()
     sender.close()
     try:
@@ -38,12 +41,17 @@ def ask(target: str, request: dict[str, Any], interpreter: bool = False) -> dict
     return reply
 
 
-def answer(sender: Connection, target: str, request: dict[str, Any], interpreter: bool) -> None:
+def answer(
+    sender: Connection, target: str, request: dict[str, Any], interpreter: bool, constants: Mapping[str, Any]
+) -> None:
     """Calls the function in the child and sends what it returns."""
     sys.path.insert(0, HARNESS)
     os.environ["TRITON_CACHE_DIR"] = str(Path(request["scratch"]) / "triton")
     os.environ["TRITON_INTERPRET"] = "1" if interpreter else "0"
     os.chdir(request["scratch"])
+    for name, value in constants.items():
+        home, _, constant = name.rpartition(".")
+        setattr(importlib.import_module(f"t2t_harness.{home}"), constant, value)
     module, _, function = target.rpartition(".")
     sender.send(getattr(importlib.import_module(f"t2t_harness.{module}"), function)(request))
     sender.close()

@@ -52,7 +52,10 @@ def test_triton_finds_a_launcher_that_was_made_ahead_on_a_machine_without_a_driv
     content = made[0].read_bytes()
     assert b"libcuda.so.1" in content
     assert str(cache).encode() not in content
-    assert load_as_triton(launchers.source_of(kernel), monkeypatch) == (str(made[0]), {"hits": 1, "misses": []})
+    assert load_as_triton(launchers.source_of(kernel.src, kernel.metadata), monkeypatch) == (
+        str(made[0]),
+        {"hits": 1, "misses": []},
+    )
 
     again = launchers.Forge()
     again.want(kernel)
@@ -67,7 +70,8 @@ def test_another_signature_is_another_launcher_and_counts_as_missing(
     forge = launchers.Forge()
     forge.want(compiled(x="*fp32", n="i32"))
     forge.finish()
-    other = launchers.source_of(compiled(x="*fp32", n="i64"))
+    kernel = compiled(x="*fp32", n="i64")
+    other = launchers.source_of(kernel.src, kernel.metadata)
     _, counted = load_as_triton(other, monkeypatch)
     assert counted == {"hits": 0, "misses": [launchers.LAUNCHER]}
 
