@@ -4,8 +4,8 @@
 
 use t2t_protocol::ServerKind;
 
-/// What Triton imports when a kernel is launched or compiled for the first time.
-const FOR_LAUNCHES: [&str; 2] = ["triton.experimental.gluon", "triton.compiler.code_generator"];
+/// What a child that launches or compiles a kernel would do first.
+const FOR_LAUNCHES: &str = "t2t_harness.preload:launching";
 
 /// What the first fake tensor imports, which takes seconds: children that analyze or compile make some. The first two are parts of the last.
 const FOR_FAKE_TENSORS: [&str; 4] = ["mpmath", "sympy", "torch._subclasses.fake_tensor", "torch._dynamo"];
@@ -21,7 +21,7 @@ pub fn later(kind: ServerKind, has_devices: bool) -> Vec<String> {
         ServerKind::Compiled => {
             // A calibration runs meanwhile, and the first measurement waits for all of it and for an analysis: what is forked before only slows it.
             let device = has_devices.then_some(FOR_DEVICES);
-            FOR_LAUNCHES.into_iter().chain(device).chain(FOR_FAKE_TENSORS).map(str::to_owned).collect()
+            [FOR_LAUNCHES].into_iter().chain(device).chain(FOR_FAKE_TENSORS).map(str::to_owned).collect()
         }
     }
 }
@@ -57,6 +57,7 @@ mod tests {
     fn what_needs_fake_tensors_waits_for_all() {
         let needed = needed("analyze:analyze", false).unwrap();
         for has_devices in [false, true] {
+            assert_eq!(later(ServerKind::Compiled, has_devices)[0], FOR_LAUNCHES);
             assert_eq!(later(ServerKind::Compiled, has_devices).last().map(String::as_str), Some(needed));
         }
         let launches = FOR_LAUNCHES.last().copied();

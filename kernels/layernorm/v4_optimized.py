@@ -47,6 +47,28 @@ MAX_WARPS = 8
 
 
 @triton.jit
+def layernorm_row_kernel(x_ptr, w_ptr, b_ptr, out_ptr, N, eps, BLOCK_N: tl.constexpr):
+    row_offset = tl.program_id(0).to(tl.int64) * N
+    cols = tl.arange(0, BLOCK_N)
+    mask = cols < N
+    x = tl.load(x_ptr + row_offset + cols, mask=mask).to(tl.float32)
+    first = tl.load(x_ptr + row_offset).to(tl.float32)
+    if w_ptr is not None:
+        weight = tl.load(w_ptr + cols, mask=mask).to(tl.float32)
+    if b_ptr is not None:
+        bias = tl.load(b_ptr + cols, mask=mask).to(tl.float32)
+    shifted = tl.where(mask, x - first, 0.0)
+    centered = tl.where(mask, shifted - tl.sum(shifted, axis=0) / N, 0.0)
+    variance = tl.sum(centered * centered, axis=0) / N
+    y = centered * tl.rsqrt(variance + eps)
+    if w_ptr is not None:
+        y *= weight
+    if b_ptr is not None:
+        y += bias
+    tl.store(out_ptr + row_offset + cols, y, mask=mask)
+
+
+@triton.jit
 def layernorm_kernel(x_ptr, w_ptr, b_ptr, out_ptr, M, N, eps, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
     rows = tl.program_id(0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
     cols = tl.arange(0, BLOCK_N)
@@ -124,7 +146,11 @@ def triton_layernorm(
     if BLOCK_N <= MAX_TILE:
         BLOCK_M = max(1, MIN_TILE // BLOCK_N)
         num_warps = min(BLOCK_M * BLOCK_N // WARP_TILE, MAX_WARPS)
-        layernorm_kernel[(-(-M // BLOCK_M),)](x, weight, bias, out, M, N, eps, BLOCK_M, BLOCK_N, num_warps=num_warps)
+        if BLOCK_M == 1:
+            layernorm_row_kernel[(M,)](x, weight, bias, out, N, eps, BLOCK_N, num_warps=num_warps)
+        else:
+            grid = (-(-M // BLOCK_M),)
+            layernorm_kernel[grid](x, weight, bias, out, M, N, eps, BLOCK_M, BLOCK_N, num_warps=num_warps)
     else:
         layernorm_long_row_kernel[(M,)](x, weight, bias, out, N, eps, LONG_ROW_TILE, num_warps=MAX_WARPS)
     return out

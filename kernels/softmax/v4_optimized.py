@@ -41,6 +41,16 @@ MAX_WARPS = 16
 
 
 @triton.jit
+def softmax_row_kernel(x_ptr, out_ptr, N, BLOCK_N: tl.constexpr):
+    row_offset = tl.program_id(0).to(tl.int64) * N
+    cols = tl.arange(0, BLOCK_N)
+    mask = cols < N
+    x = tl.load(x_ptr + row_offset + cols, mask=mask, other=float("-inf")).to(out_ptr.dtype.element_ty).to(tl.float32)
+    numerator = tl.exp(x - tl.max(x, axis=0))
+    tl.store(out_ptr + row_offset + cols, numerator / tl.sum(numerator, axis=0), mask=mask)
+
+
+@triton.jit
 def softmax_kernel(x_ptr, out_ptr, n_rows, N, stride_n, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
     rows = tl.program_id(0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
     cols = tl.arange(0, BLOCK_N)
@@ -97,7 +107,10 @@ def triton_softmax(input: torch.Tensor, dim: int = -1, dtype: torch.dtype | None
     tile = BLOCK_M * BLOCK_N
     if tile <= MAX_TILE:
         num_warps = min(tile // WARP_TILE, MAX_WARPS)
-        softmax_kernel[grid](x, out, n_rows, N, stride_n, BLOCK_M, BLOCK_N, num_warps=num_warps)
+        if stride_n == BLOCK_M == 1:
+            softmax_row_kernel[grid](x, out, N, BLOCK_N, num_warps=num_warps)
+        else:
+            softmax_kernel[grid](x, out, n_rows, N, stride_n, BLOCK_M, BLOCK_N, num_warps=num_warps)
     else:
         BLOCK_N = LONG_ROW_TILE // BLOCK_M
         softmax_long_row_kernel[grid](x, out, n_rows, N, stride_n, BLOCK_M, BLOCK_N, num_warps=8)

@@ -25,7 +25,7 @@ from t2t_harness import launching
 
 PR_SET_PDEATHSIG = 1
 
-PATIENCE_S = 0.4
+PATIENCE_S = 1.0
 """How long a process compiles by itself. To begin anew costs about a tenth of a second, beside the forks."""
 
 

@@ -380,11 +380,11 @@ def kernel_place(error: BaseException, root: str) -> tuple[dict[str, Any] | None
         for function in failure.jit_functions():
             if node is None or not hasattr(node, "lineno") or function.src != source:
                 continue
-            file = failure.workspace_file(function.t2t_file, root)
+            file = failure.workspace_file(function.t2t_origin.file, root)
             if file is None:
                 continue
-            known = function.t2t_places.get((node.lineno, node.col_offset))
-            line, column = known or (failure.nearest(function.t2t_lines, node.lineno), None)
+            known = function.t2t_origin.places.get((node.lineno, node.col_offset))
+            line, column = known or (failure.nearest(function.t2t_origin.lines, node.lineno), None)
             return (
                 {"file": file, "line": line, "column": None if column is None else column + 1},
                 str(function.fn.__name__),

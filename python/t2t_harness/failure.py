@@ -178,11 +178,11 @@ def compile_place(error: BaseException, root: str | Path) -> dict[str, Any] | No
     for function in jit_functions():
         if getattr(function, "src", None) != source:
             continue
-        lines = getattr(function, "t2t_lines", None)
+        origin = getattr(function, "t2t_origin", None)
         file = workspace_file(function.fn.__code__.co_filename, root)
         if file is not None:
             first = getattr(function, "starting_line_number", 1)
-            own = first + line - 1 if lines is None else nearest(lines, line)
+            own = first + line - 1 if origin is None else nearest(origin.lines, line)
             return {"file": file, "line": own, "column": None}
     return None
 

@@ -6,6 +6,7 @@ source and never from a `.pyc`: a cached one is reused when size and second agre
 the old code.
 """
 
+import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -70,7 +71,8 @@ def install_finder(root: str) -> None:
         def probed(path: str) -> None:
             return None
 
-    sys.path_importer_cache.clear()
+    # The process that forked this one may have looked at folders long ago.
+    importlib.invalidate_caches()
     sys.meta_path.insert(0, WorkspaceFinder(Path(root), probed))
 
 

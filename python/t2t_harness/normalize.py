@@ -6,6 +6,8 @@ still cites the line that the user wrote.
 """
 
 import ast
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 TRITON_KEY = "t2t-1"
@@ -38,19 +40,47 @@ def place_map(original: ast.AST, printed: ast.AST) -> dict[tuple[int, int], tupl
     return places
 
 
+@dataclass
+class Origin:
+    """Where the normalized source of a function came from. The maps are made when they are asked for: only an error asks."""
+
+    file: str
+    text: str
+    """The user's source, from `def` on."""
+    first: int
+    """The line of the user's file at which it begins."""
+    indent: int
+    """How far it is indented there."""
+
+    @cached_property
+    def trees(self) -> tuple[ast.AST, ast.AST]:
+        """The user's source without docstrings, and what was printed of it."""
+        original = without_docstrings(ast.parse(self.text))
+        return original, ast.parse(ast.unparse(original))
+
+    @cached_property
+    def lines(self) -> dict[int, int]:
+        """Line of the normalized source → line of the user's file."""
+        return {new: self.first + old - 1 for new, old in line_map(*self.trees).items()}
+
+    @cached_property
+    def places(self) -> dict[tuple[int, int], tuple[int, int]]:
+        """Line and column of the normalized source → those of the user's file; columns from 0."""
+        return {
+            new: (self.first + line - 1, self.indent + column) for new, (line, column) in place_map(*self.trees).items()
+        }
+
+
 def normalize(function: Any) -> None:
-    """Rewrites the source of a fresh JITCallable and resets its hash."""
-    original = without_docstrings(ast.parse(function._src))
-    text = ast.unparse(original)
-    printed = ast.parse(text)
+    """Rewrites the source of a fresh JITCallable and resets its hash. What it was is kept as `t2t_origin`, an Origin."""
+    text = ast.unparse(without_docstrings(ast.parse(function._src)))
     above = leading_lines(function.raw_src)
-    first = function.starting_line_number + above
-    indent = len(function.raw_src[above]) - len(function.raw_src[above].lstrip())
-    function.t2t_lines = {new: first + old - 1 for new, old in line_map(original, printed).items()}
-    function.t2t_places = {
-        new: (first + line - 1, indent + column) for new, (line, column) in place_map(original, printed).items()
-    }
-    function.t2t_file = function.fn.__code__.co_filename
+    function.t2t_origin = Origin(
+        file=function.fn.__code__.co_filename,
+        text=function._src,
+        first=function.starting_line_number + above,
+        indent=len(function.raw_src[above]) - len(function.raw_src[above].lstrip()),
+    )
     function.raw_src = text.splitlines(keepends=True)
     function.starting_line_number = 1
     function._unsafe_update_src(text)

@@ -1,4 +1,5 @@
-"""What children on a CUDA device would do first, done once by the process that forks them: `parts` does it, a part at a time.
+"""What children would do first, done once by the process that forks them, a part at a time: `launching` for all that launch or compile kernels, `parts`
+for those on a CUDA device.
 
 Nothing here starts CUDA, runs a tensor operation or leaves a thread behind. What fails is left to the children, which do it as torch and Triton
 would.
@@ -19,6 +20,16 @@ from t2t_harness import launchers
 
 UTILITIES = "cuda_utils"
 """What Triton calls the C module that loads kernels."""
+
+LAUNCHING = (
+    "numpy.ctypeslib",
+    "torch._subclasses.schema_check_mode",
+    "triton.compiler.code_generator",
+    "triton.experimental.gluon",
+    "triton.runtime.interpreter",
+    "triton.tools.tensor_descriptor",
+)
+"""What the first launch of a kernel and the first outputs that are kept import."""
 
 COMPILING = tuple(
     """
@@ -65,6 +76,18 @@ COMPILING = tuple(
     """.split()
 )
 """What `torch.compile` imports in its first call."""
+
+
+def launching() -> Iterator[None]:
+    """Imports what a launch needs, and asks what Triton's C modules are keyed by, which starts a process. Yields after each part."""
+    for name in LAUNCHING:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+        yield
+    from triton.runtime import build
+
+    with contextlib.suppress(Exception):
+        build.platform_key()
 
 
 def find_driver() -> None:

@@ -32,6 +32,7 @@ DECLARATION: dict[str, Any] = {
     ],
     "kwargs": {"dim": -1},
     "dtypes": ["float32"],
+    "sizes": {},
     "check_sizes": {"small": {"M": 2, "N": 16}},
     "seeds": 1,
     "tolerances": {"float32": [1e-5, 1e-5]},
@@ -44,14 +45,23 @@ DECLARATION: dict[str, Any] = {
 }
 """An op of nobody's."""
 
+SMALL = 1 << 12
+"""The most elements of an input that is made to load what makes inputs."""
+
 
 def start_device() -> None:
-    """Starts CUDA on the one device that this process sees, and loads what every action launches of torch's own. Raises what torch raises."""
+    """Starts CUDA on the one device that this process sees, and loads what every action launches of torch's own, as it makes inputs. Raises what torch
+    raises."""
     import torch
+
+    from t2t_harness import cases, inputs
 
     generator = torch.Generator(device="cuda")
     values = torch.empty(1024, device="cuda").normal_(generator=generator)
     values.copy_(values.cpu().to("cuda", torch.float64))
+    for case in cases.fixed_edges(DECLARATION, SMALL):
+        for made in inputs.make_inputs(DECLARATION, case, "cuda").values():
+            made.cpu()
     torch.cuda.synchronize()
 
 
