@@ -15,15 +15,14 @@ pub const FOR_DEVICES: &str = "t2t_harness.preload:parts";
 
 /// Lists what a server of `kind` imports after its hello, in order.
 #[must_use]
-pub fn later(kind: ServerKind, has_devices: bool) -> Vec<String> {
-    match kind {
-        ServerKind::Interpreter => Vec::new(),
-        ServerKind::Compiled => {
-            // A calibration runs meanwhile, and the first measurement waits for all of it and for an analysis: what is forked before only slows it.
-            let device = has_devices.then_some(FOR_DEVICES);
-            [FOR_LAUNCHES].into_iter().chain(device).chain(FOR_FAKE_TENSORS).map(str::to_owned).collect()
-        }
-    }
+pub fn later(kind: ServerKind) -> Vec<String> {
+    let entries: &[&str] = match kind {
+        ServerKind::Interpreter => &[],
+        ServerKind::Compiled => &[&[FOR_LAUNCHES], &FOR_FAKE_TENSORS[..]].concat(),
+        // A calibration runs meanwhile, and the first measurement waits for all of it: what is forked before only slows it.
+        ServerKind::Device => &[FOR_LAUNCHES, FOR_DEVICES],
+    };
+    entries.iter().map(|entry| (*entry).to_owned()).collect()
 }
 
 /// Returns the entry of [`later`] up to which a server must have come before it forks a child that calls `function`, as `module:function` of the
@@ -42,29 +41,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_waited_for_is_imported_by_the_server_that_forks() {
-        let all = later(ServerKind::Compiled, true);
-        for function in ["analyze:analyze", "compile:compile_variant", "candidate:run", "bench:bench", "sweep:sweep"] {
-            let needed = needed(function, true).unwrap();
-            assert!(all.iter().any(|entry| entry == needed), "{function} waits for {needed}");
+    fn what_is_waited_for_comes_last_on_the_server_that_forks() {
+        for (kind, functions) in [
+            (ServerKind::Compiled, ["analyze:analyze", "compile:compile_variant"]),
+            (ServerKind::Device, ["candidate:run", "bench:bench"]),
+        ] {
+            let all = later(kind);
+            assert_eq!(all.first().map(String::as_str), Some(FOR_LAUNCHES));
+            for function in functions {
+                assert_eq!(needed(function, kind == ServerKind::Device), all.last().map(String::as_str), "{function}");
+            }
         }
         assert_eq!(needed("candidate:run", false), None, "the interpreter's children");
         assert_eq!(needed("calibrate:calibrate", true), None);
-        assert_eq!(later(ServerKind::Interpreter, true), Vec::<String>::new());
-    }
-
-    #[test]
-    fn what_needs_fake_tensors_waits_for_all() {
-        let needed = needed("analyze:analyze", false).unwrap();
-        for has_devices in [false, true] {
-            assert_eq!(later(ServerKind::Compiled, has_devices)[0], FOR_LAUNCHES);
-            assert_eq!(later(ServerKind::Compiled, has_devices).last().map(String::as_str), Some(needed));
-        }
-        let launches = FOR_LAUNCHES.last().copied();
-        let listed = later(ServerKind::Compiled, true);
-        assert!(
-            listed.iter().position(|entry| Some(entry.as_str()) == launches)
-                < listed.iter().position(|entry| entry == FOR_DEVICES)
-        );
+        assert_eq!(later(ServerKind::Interpreter), Vec::<String>::new());
     }
 }

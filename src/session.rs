@@ -194,8 +194,8 @@ impl Session {
         let harness =
             Harness::open(options.harness.as_deref()).map_err(|error| machine("cannot read the harness", &error))?;
         let devices = if options.as_device.is_some() { Vec::new() } else { devices(options)? };
-        let pool = pool(options, &harness, &cache, !devices.is_empty(), interrupt)?;
-        let toolchain = toolchain(options, &cache, root, &pool)?;
+        let pool = pool(options, &harness, &cache, interrupt)?;
+        let toolchain = toolchain(options, &cache, root, &pool, !devices.is_empty())?;
         let spec = spec(root, toolchain.as_ref(), part.as_ref())?;
         let templates_named: BTreeSet<&str> = spec.ops.iter().map(|op| op.template.as_str()).collect();
         witnesses.extend(templates_named.into_iter().map(|path| Witness::of_file(root, path)));

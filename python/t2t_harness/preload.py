@@ -25,7 +25,6 @@ LAUNCHING = (
     "numpy.ctypeslib",
     "torch._subclasses.schema_check_mode",
     "triton.compiler.code_generator",
-    "triton.experimental.gluon",
     "triton.runtime.interpreter",
     "triton.tools.tensor_descriptor",
 )

@@ -449,6 +449,7 @@ fn warm(session: &Session) {
     if session.toolchain.is_none() {
         return;
     }
+    let has_devices = !session.devices.is_empty();
     let interprets = session.inventory.device.class == DeviceClass::Interpreter;
     std::thread::spawn(move || {
         // A server that does not start is told of by the action that needs it.
@@ -456,6 +457,9 @@ fn warm(session: &Session) {
             let _ = pool.rest(ServerKind::Interpreter).and_then(|()| engine::ready::for_a_check(&pool));
         }
         let _ = pool.rest(ServerKind::Compiled);
+        if has_devices {
+            let _ = pool.rest(ServerKind::Device);
+        }
     });
 }
 

@@ -79,7 +79,8 @@ impl Requests<'_> {
 
     fn kind(&self, phase: Phase) -> ServerKind {
         match (phase, &self.inventory.device.class) {
-            (Phase::Analyze | Phase::Compile, _) | (_, DeviceClass::Cuda(_)) => ServerKind::Compiled,
+            (Phase::Analyze | Phase::Compile, _) => ServerKind::Compiled,
+            (_, DeviceClass::Cuda(_)) => ServerKind::Device,
             (_, DeviceClass::Interpreter) => ServerKind::Interpreter,
         }
     }

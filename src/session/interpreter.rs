@@ -23,13 +23,7 @@ use crate::worker::WorkerConfig;
 /// Modules that servers import before they serve, beside torch, Triton and the harness: what children would import one after another.
 const WARM: [&str; 3] = ["torch.utils._python_dispatch", "safetensors.torch", "triton.testing"];
 
-pub fn pool(
-    options: &Options,
-    harness: &Harness,
-    cache: &Path,
-    has_devices: bool,
-    interrupt: &Interrupt,
-) -> Result<Arc<Pool>, NoSession> {
+pub fn pool(options: &Options, harness: &Harness, cache: &Path, interrupt: &Interrupt) -> Result<Arc<Pool>, NoSession> {
     let Some(python) = &options.python else { return Ok(Arc::new(Pool::new(Vec::new(), interrupt.clone()))) };
     // Servers that run hold the modules of the environment that they were started in.
     let is_known = || Toolchain::kept(cache, &python.path, options.search.as_deref()).is_some();
@@ -40,10 +34,10 @@ pub fn pool(
         Probing::Allowed => harness.place(cache).map_err(|error| machine("cannot write the harness", &error))?,
         Probing::Never => cache.join("harness"),
     };
-    let configs = [ServerKind::Interpreter, ServerKind::Compiled].map(|kind| WorkerConfig {
+    let configs = [ServerKind::Interpreter, ServerKind::Compiled, ServerKind::Device].map(|kind| WorkerConfig {
         harness: Some(folder.clone()),
         preload: preload(),
-        later: imports::later(kind, has_devices),
+        later: imports::later(kind),
         ..WorkerConfig::new(&python.path, kind)
     });
     Ok(Arc::new(Pool::new(configs.to_vec(), interrupt.clone())))
@@ -54,7 +48,13 @@ fn preload() -> Vec<String> {
     modules.chain(Harness::entries()).collect()
 }
 
-pub fn toolchain(options: &Options, cache: &Path, root: &Path, pool: &Pool) -> Result<Option<Toolchain>, NoSession> {
+pub fn toolchain(
+    options: &Options,
+    cache: &Path,
+    root: &Path,
+    pool: &Arc<Pool>,
+    has_devices: bool,
+) -> Result<Option<Toolchain>, NoSession> {
     let Some(python) = &options.python else {
         return match options.probing {
             Probing::Never => Ok(None),
@@ -68,9 +68,22 @@ pub fn toolchain(options: &Options, cache: &Path, root: &Path, pool: &Pool) -> R
     if kept.is_some() || options.probing == Probing::Never {
         return Ok(kept);
     }
+    if has_devices {
+        start_beside(pool, ServerKind::Device);
+    }
     let probed = probe(options, &python.path, cache, root, pool)?;
     probed.keep(cache, &python.path);
     Ok(Some(probed))
+}
+
+/// Starts a server while something else goes on: what is probed is about to be built, and need not wait for another server then.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a server takes seconds to start, and whoever needs it first tells how that ended"
+)]
+fn start_beside(pool: &Arc<Pool>, kind: ServerKind) {
+    let pool = Arc::clone(pool);
+    std::thread::spawn(move || pool.hello(kind));
 }
 
 /// Starts the interpreter and asks it what it has.

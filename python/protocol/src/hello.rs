@@ -9,14 +9,17 @@ use serde::{Deserialize, Serialize};
 /// The modules that a server of actions imports before it forks, in this order; the harness's own come after them.
 pub const PRELOAD: [&str; 4] = ["numpy", "torch", "triton", "triton.experimental.gluon"];
 
-/// What a server was started for. Triton reads `TRITON_INTERPRET` when it is imported, so one process cannot be both.
+/// What a server was started for. Triton reads `TRITON_INTERPRET` when it is imported, so one process cannot be
+/// the first and another; what the others import beside takes seconds, and is imported at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ServerKind {
     /// Kernels run in Triton's interpreter.
     Interpreter,
-    /// Kernels are compiled, and run on a device where there is one.
+    /// Kernels are compiled, and run nowhere.
     Compiled,
+    /// Compiled kernels run on a CUDA device.
+    Device,
 }
 
 impl ServerKind {
@@ -25,7 +28,7 @@ impl ServerKind {
     pub fn triton_interpret(self) -> &'static str {
         match self {
             Self::Interpreter => "1",
-            Self::Compiled => "0",
+            Self::Compiled | Self::Device => "0",
         }
     }
 }
@@ -35,6 +38,7 @@ impl fmt::Display for ServerKind {
         f.write_str(match self {
             Self::Interpreter => "interpreter",
             Self::Compiled => "compiled",
+            Self::Device => "device",
         })
     }
 }
