@@ -99,6 +99,10 @@ pub fn build_on(
     if loaded.damaged > 0 {
         emit(Event::Warning { text: format!("{} damaged lines of cache/journal are ignored", loaded.damaged) });
     }
+    if loaded.is_worn {
+        // One that cannot be written anew is as good: it costs time, nothing else.
+        let _ = journal.shed();
+    }
     let cas = session.cas();
     let mut history = loaded.history;
     let mut wanted = wanted.clone();

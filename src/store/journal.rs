@@ -1,7 +1,7 @@
 //! The journal: every record, one a line, each behind a checksum of its own.
 //!
-//! A build only ever adds lines; what keeps house writes the file anew and renames it over. Both hold the workspace's lock. A torn or damaged line is
-//! skipped and counted.
+//! A build adds lines; what keeps house writes the file anew and renames it over, and so does a build where most lines only repeat others. Both hold the
+//! workspace's lock. A torn or damaged line is skipped and counted.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions};
@@ -16,6 +16,8 @@ use crate::decide::History;
 use crate::digest::Digest;
 use crate::fs;
 use crate::record::{Outcome, Record};
+
+mod wear;
 
 /// The first line; another number is read as an empty journal. 1: first.
 const HEADER: &str = "t2t journal 1";
@@ -37,6 +39,8 @@ pub struct Loaded {
     pub history: History,
     /// How many lines were damaged.
     pub damaged: usize,
+    /// Whether so many lines repeat others that to read them costs more than to write the journal anew: see [`Journal::shed`].
+    pub is_worn: bool,
 }
 
 /// From how many lines on a thread of its own saves more than it costs.
@@ -125,12 +129,17 @@ impl Journal {
             return Ok(loaded);
         };
         let lines = distinct(lines, |line| line.as_bytes());
+        let mut repeats = 0;
         for ((_, times), record) in lines.iter().zip(parse_all(&lines, |(line, _)| line)) {
             match record {
-                Some(record) => loaded.history.add(record),
+                Some(record) => {
+                    repeats += times - 1;
+                    loaded.history.add(record);
+                }
                 None => loaded.damaged += times,
             }
         }
+        loaded.is_worn = wear::is_worn(repeats, lines.len());
         Ok(loaded)
     }
 
@@ -179,6 +188,14 @@ impl Journal {
     pub fn rewrite<'a>(&mut self, records: impl IntoIterator<Item = &'a Record>) -> io::Result<()> {
         self.file = None;
         fs::write(&self.path, &Lines::write(records)?).map_err(|error| fs::at(&self.path, &error))
+    }
+
+    /// Writes the journal anew without the lines that a later one repeats: whoever reads it is told the same, before and after. Damaged lines stay. It is on the
+    /// disk before it takes the old one's place, since all that is known is in it. The caller holds the workspace's lock.
+    pub fn shed(&mut self) -> io::Result<()> {
+        let Some(bytes) = wear::without_repeats(&self.bytes()?) else { return Ok(()) };
+        self.file = None;
+        fs::write_through(&self.path, &bytes).map_err(|error| fs::at(&self.path, &error))
     }
 
     /// Adds a record. When it returns, the record is the action's last, also for a process that starts after a kill of this one.
@@ -259,22 +276,28 @@ fn line(record: &Record) -> io::Result<String> {
 }
 
 fn check(body: &str) -> String {
-    Digest::of(body.as_bytes()).to_string().chars().take(CHECK).collect()
+    let mut digits = Digest::of(body.as_bytes()).to_string();
+    digits.truncate(CHECK);
+    digits
 }
 
 fn parse(line: &str) -> Option<Record> {
-    let (sum, body) = line.split_once(' ')?;
-    (sum == check(body)).then(|| serde_json::from_str(body).ok()).flatten()
+    whole(line).and_then(|body| serde_json::from_str(body).ok())
+}
+
+/// Returns the body of a line; None where it is not what its check says.
+fn whole(line: &str) -> Option<&str> {
+    line.split_once(' ').filter(|(sum, body)| *sum == check(body)).map(|(_, body)| body)
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
     use crate::action::{Identity, Phase, Target};
 
-    fn record(op: &str, key: u8) -> Record {
+    pub fn record(op: &str, key: u8) -> Record {
         Record {
             identity: Identity {
                 target: Target { op: op.to_owned(), variant: None, phase: Phase::Analyze },
