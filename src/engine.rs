@@ -271,7 +271,9 @@ impl<'a, 'b> Run<'a, 'b> {
         if self.underway.is_idle() {
             let _ = fs::remove(&self.scratch);
         }
+        let written = self.journal.write_added();
         let ended = ended?;
+        written?;
         self.tell_used();
         // The logs in the workspace are those of this machine's own device, as a whole build makes them.
         let is_whole = ended == Ended::Settled && self.steering.begins();
@@ -355,7 +357,7 @@ impl<'a, 'b> Run<'a, 'b> {
         loop {
             let sources = &self.session.sources;
             let Some(step) = self.schedule.next_step(self.history, &|path, like| sources.seen(path, like)) else {
-                return Ok(());
+                return Ok(self.journal.write_added()?);
             };
             match step {
                 Step::Settled(index) => {

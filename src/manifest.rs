@@ -110,20 +110,34 @@ fn take<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
 /// Returns `value` as JSON with sorted keys and no spaces.
 #[must_use]
 pub fn canonical_json(value: &Value) -> String {
+    let mut text = String::new();
+    put_json(&mut text, value);
+    text
+}
+
+fn put_json(text: &mut String, value: &Value) {
+    let between = |text: &mut String, place: usize| text.push_str(if place == 0 { "" } else { "," });
     match value {
         Value::Object(map) => {
-            let sorted: BTreeMap<_, _> = map.iter().collect();
-            let members: Vec<String> = sorted
-                .into_iter()
-                .map(|(name, value)| format!("{}:{}", Value::from(name.as_str()), canonical_json(value)))
-                .collect();
-            format!("{{{}}}", members.join(","))
+            let mut members: Vec<_> = map.iter().collect();
+            members.sort_by_key(|(name, _)| *name);
+            text.push('{');
+            for (place, (name, value)) in members.into_iter().enumerate() {
+                between(text, place);
+                text.push_str(&format!("{}:", Value::from(name.as_str())));
+                put_json(text, value);
+            }
+            text.push('}');
         }
         Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(canonical_json).collect();
-            format!("[{}]", items.join(","))
+            text.push('[');
+            for (place, item) in items.iter().enumerate() {
+                between(text, place);
+                put_json(text, item);
+            }
+            text.push(']');
         }
-        other => other.to_string(),
+        other => text.push_str(&other.to_string()),
     }
 }
 

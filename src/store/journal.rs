@@ -30,6 +30,8 @@ const CHECK: usize = 16;
 pub struct Journal {
     path: PathBuf,
     file: Option<File>,
+    /// Lines that are not written yet.
+    again: String,
 }
 
 /// What a journal held.
@@ -42,6 +44,9 @@ pub struct Loaded {
     /// Whether so many lines repeat others that to read them costs more than to write the journal anew: see [`Journal::shed`].
     pub is_worn: bool,
 }
+
+/// How many bytes of lines wait at most to be written.
+const MANY: usize = 1 << 20;
 
 /// From how many lines on a thread of its own saves more than it costs.
 const WORTH_A_THREAD: usize = 512;
@@ -115,7 +120,7 @@ impl Journal {
     /// Returns the journal kept under `cache`.
     #[must_use]
     pub fn open(cache: &Path) -> Self {
-        Self { path: cache.join("journal"), file: None }
+        Self { path: cache.join("journal"), file: None, again: String::new() }
     }
 
     /// Reads all records. A journal that is not there, or of another version, holds none. A result that came back was added again as it was: of lines that are
@@ -200,8 +205,23 @@ impl Journal {
 
     /// Adds a record. When it returns, the record is the action's last, also for a process that starts after a kill of this one.
     pub fn add(&mut self, record: &Record) -> io::Result<()> {
-        let line = line(record)?;
-        let written = self.writer().and_then(|file| file.write_all(line.as_bytes()));
+        self.add_again(record)?;
+        self.write_added()
+    }
+
+    /// Adds a record that the store knows: after a kill before the next [`Self::add`] or [`Self::write_added`] it is found again, and added then.
+    pub fn add_again(&mut self, record: &Record) -> io::Result<()> {
+        self.again.push_str(&line(record)?);
+        if self.again.len() > MANY { self.write_added() } else { Ok(()) }
+    }
+
+    /// Writes the lines that were added and not written.
+    pub fn write_added(&mut self) -> io::Result<()> {
+        if self.again.is_empty() {
+            return Ok(());
+        }
+        let lines = std::mem::take(&mut self.again);
+        let written = self.writer().and_then(|file| file.write_all(lines.as_bytes()));
         written.map_err(|error| fs::at(&self.path, &error))
     }
 
@@ -216,23 +236,34 @@ impl Journal {
 /// Opens the journal to add lines: a missing or foreign one starts anew, and a torn last line is ended.
 #[expect(clippy::disallowed_methods, reason = "the journal is kept open while a build adds to it")]
 fn open_to_append(path: &Path) -> io::Result<File> {
-    let bytes = fs::read_if_there(path)?.unwrap_or_default();
-    if !bytes.starts_with(format!("{HEADER}\n").as_bytes()) {
-        fs::write(path, format!("{HEADER}\n").as_bytes())?;
+    let header = format!("{HEADER}\n");
+    let there = fs::open_if_there(path)?;
+    if !there.map_or(Ok(false), |file| begins_with(&file, header.as_bytes()))? {
+        fs::write(path, header.as_bytes())?;
     }
-    let open = || OpenOptions::new().append(true).open(path);
+    let open = || OpenOptions::new().read(true).append(true).open(path);
     let mut file = match open() {
         // A restored journal may be another user's, or one that may only be read: in a folder that can be written it is written anew.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            fs::write(path, &bytes)?;
+            fs::write(path, &fs::read(path)?)?;
             open()
         }
         opened => opened,
     }?;
-    if !bytes.is_empty() && !bytes.ends_with(b"\n") {
+    let mut last = [0];
+    file.read_exact_at(&mut last, fs::length(&file)?.saturating_sub(1))?;
+    if last != *b"\n" {
         file.write_all(b"\n")?;
     }
     Ok(file)
+}
+
+fn begins_with(file: &File, header: &[u8]) -> io::Result<bool> {
+    let mut head = vec![0; header.len()];
+    match file.read_exact_at(&mut head, 0) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        read => read.map(|()| head == header),
+    }
 }
 
 /// Returns the lines behind the first, or None where that is not the one of this version.
