@@ -111,7 +111,7 @@ pub fn build_on(
         let kept = Kept { history: &mut history, journal: &mut journal, cas: &cas };
         let mut run = Run::new(session, kept, settings, interrupt, wanted.clone(), underway, steering, emit);
         match run.until_all_settled() {
-            Ok(report) => return Ok(Report { damaged: loaded.damaged, ..report }),
+            Ok(report) => return Ok(Report { damaged: loaded.damaged, history, ..report }),
             Err(Stop::Error(error)) => return Err(error),
             Err(Stop::Outdated(path)) => return Err(EngineError::Changed(path)),
             Err(Stop::Lost { blob, source }) => {

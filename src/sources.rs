@@ -32,6 +32,9 @@ pub const PACKAGES: [&str; 1] = ["kernels"];
 /// From how many files on threads save more than they cost.
 const WORTH_THREADS: usize = 64;
 
+/// What parsing told of these bytes.
+type Parsed = (Digest, Python);
+
 #[derive(Debug, Serialize, Deserialize, Default)]
 struct Kept {
     files: BTreeMap<RepoPath, Known>,
@@ -201,7 +204,7 @@ impl Sources {
             let bytes = is_new.then(|| fs::read(&file).ok()).flatten();
             (known, bytes.map(|bytes| (Digest::of(&bytes), python::read(&bytes))))
         };
-        let found: Vec<(Option<Known>, Option<(Digest, Python)>)> = paths.par_iter().map(look).collect();
+        let found: Vec<(Option<Known>, Option<Parsed>)> = paths.par_iter().map(look).collect();
         for (path, (known, python)) in paths.iter().zip(found) {
             state.take(path, known);
             state.changed |= python.is_some();

@@ -108,7 +108,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut journal = Journal::open(folder.path());
         let [one, two] = [1, 2].map(|key| record("add", key));
-        [&one, &two, &one, &two].into_iter().for_each(|record| journal.add(record).unwrap());
+        for record in [&one, &two, &one, &two] {
+            journal.add(record).unwrap();
+        }
         let path = folder.path().join("journal");
         let (stat, before) = (fs::stat(&path), journal.bytes().unwrap());
         let mut reader = fs::open_if_there(&path).unwrap().unwrap();
