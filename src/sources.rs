@@ -52,7 +52,7 @@ impl Kept {
             self.parsed.keys().filter(|digest| !live.contains(digest) && !earlier.contains(digest)).copied().collect();
         gone.sort();
         gone.extend(self.before.iter().filter(|digest| !live.contains(digest)));
-        let most = BEFORE * (self.parsed.len() - gone.len());
+        let most = BEFORE * self.parsed.len().saturating_sub(gone.len());
         for digest in gone.drain(most.min(gone.len())..) {
             self.parsed.remove(&digest);
         }

@@ -370,6 +370,35 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn what_is_added_again_is_written_when_it_is_asked_for_and_before_what_is_new() {
+        let folder = tempfile::tempdir().unwrap();
+        let [one, two, other] = [("add", 1), ("add", 2), ("mul", 1)].map(|(op, key)| record(op, key));
+        let mut journal = Journal::open(folder.path());
+        journal.write_added().unwrap();
+        assert!(journal.bytes().unwrap().is_empty(), "nothing was added");
+        journal.add_again(&one).unwrap();
+        journal.add_again(&two).unwrap();
+        assert!(journal.bytes().unwrap().is_empty());
+        journal.add(&other).unwrap();
+        assert_eq!(journal.lines().unwrap().records, [one.clone(), two.clone(), other.clone()]);
+        journal.add_again(&one).unwrap();
+        journal.write_added().unwrap();
+        assert_eq!(journal.lines().unwrap().records, [one.clone(), two, other, one]);
+    }
+
+    #[test]
+    fn a_torn_line_is_ended_and_a_foreign_journal_starts_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let one = record("add", 1);
+        for (before, damaged) in [("", 0), (HEADER, 0), ("t2t journal 999\nx\n", 0), ("t2t journal 1\nx", 1)] {
+            fs::write(&folder.path().join("journal"), before.as_bytes()).unwrap();
+            Journal::open(folder.path()).add(&one).unwrap();
+            let lines = Journal::open(folder.path()).lines().unwrap();
+            assert_eq!((lines.records, lines.damaged.len()), (vec![one.clone()], damaged), "{before}");
+        }
+    }
+
+    #[test]
     fn every_damaged_line_counts_and_takes_no_whole_one_along() {
         let folder = tempfile::tempdir().unwrap();
         let one = record("add", 1);

@@ -171,6 +171,10 @@ fn whoever_looks_while_a_journal_is_written_anew_finds_a_whole_one() {
             wear(&project);
             project.build().exits(0).runs("");
             assert!(lines_of(&project) < 64);
+            for (from, to) in [("input + 1", "input + 2"), ("input + 2", "input + 1")] {
+                project.edit(KERNEL, from, to);
+                project.build().exits(0).runs("");
+            }
         }
     });
     expect_both(&project);
