@@ -10,10 +10,10 @@ Nothing may run in either, which is counted: t2t by its events, the peers by lin
 `scale.py`; the peers' actions write a few bytes. DVC has a `dvc.yaml` an op, which is much faster for it than one for all; `dvc checkout` is timed beside
 `dvc repro`, though it checks no sources: its lock files are put back with the sources. Turborepo runs without its daemon and with as many tasks at once as
 there are cores; its first builds, which are not measured, start a script where npm would be, which runs the same commands without starting Node 16 times an op.
-The tools take turns, so that a machine that others use is as busy for each. Export and import of t2t's results are timed at the end. Figures of one run are
+The tools take turns, so that a machine that others use is as busy for each. With `--returns` t2t then goes back and forth that often, and is measured again. Export and import of t2t's results are timed at the end. Figures of one run are
 comparable with each other only.
 
-    python benches/restore.py [--t2t PATH] [--ops 63] [--runs N] [--peers dvc turbo] [--tools FOLDER] [--keep FOLDER] [--out FILE]
+    python benches/restore.py [--t2t PATH] [--ops 63] [--runs N] [--peers dvc turbo] [--returns N] [--tools FOLDER] [--keep FOLDER] [--out FILE]
 
 DVC is installed from PyPI into `--tools`, Turborepo from npm, where they are not there yet. A tool that cannot be had is left out, and the reason said.
 """
@@ -335,6 +335,7 @@ def main() -> None:
         for subject in subjects:
             build_both(subject, base)
         rows = measure(subjects, arguments.runs)
+        rows["t2t"] |= returned(subjects[-1], arguments.returns, arguments.runs)
         rows["t2t"] |= carried(arguments.t2t, subjects[-1], base)
     if arguments.out:
         Path(arguments.out).write_text(json.dumps(rows, indent=2) + "\n")
@@ -349,6 +350,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--ops", type=int, default=63, help="how many ops; each has 16 actions")
     parser.add_argument("--runs", type=int, default=3, help="runs of each figure")
     parser.add_argument("--peers", nargs="*", default=["dvc", "turbo"], choices=["dvc", "turbo"])
+    parser.add_argument(
+        "--returns", type=int, default=0, help="how often t2t goes back and forth before it is measured again"
+    )
     parser.add_argument("--tools", help="a folder in which the peers are installed, and found again")
     parser.add_argument("--keep", help="a folder in which the workspaces are kept, and found again")
     parser.add_argument("--out", help="a JSON file for the figures")
@@ -448,6 +452,20 @@ def measure(subjects: Sequence[Subject], runs: int) -> dict[str, dict[str, objec
             subject.remove_outputs()
             rows[name]["MB"] = round(peak(timer, subject.command(), subject.folder, subject.environment()))
     return rows
+
+
+def returned(subject: Subject, returns: int, runs: int) -> dict[str, object]:
+    """Returns the median time of the last `runs` of so many returns, in seconds, and of the first as many."""
+    taken = list[float]()
+    for number in range(returns):
+        subject.put(REVISIONS[number % 2])
+        subject.remove_outputs()
+        taken.append(timed(subject))
+    if not taken:
+        return {}
+    return {
+        f"{returns} returns (s)": f"{statistics.median(taken[:runs]):.3f} to {statistics.median(taken[-runs:]):.3f}"
+    }
 
 
 def expected_outputs(subject: Subject) -> int:

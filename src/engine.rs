@@ -99,6 +99,10 @@ pub fn build_on(
     if loaded.damaged > 0 {
         emit(Event::Warning { text: format!("{} damaged lines of cache/journal are ignored", loaded.damaged) });
     }
+    if loaded.is_worn {
+        // One that cannot be written anew is as good: it costs time, nothing else.
+        let _ = journal.shed();
+    }
     let cas = session.cas();
     let mut history = loaded.history;
     let mut wanted = wanted.clone();
@@ -107,7 +111,7 @@ pub fn build_on(
         let kept = Kept { history: &mut history, journal: &mut journal, cas: &cas };
         let mut run = Run::new(session, kept, settings, interrupt, wanted.clone(), underway, steering, emit);
         match run.until_all_settled() {
-            Ok(report) => return Ok(Report { damaged: loaded.damaged, ..report }),
+            Ok(report) => return Ok(Report { damaged: loaded.damaged, history, ..report }),
             Err(Stop::Error(error)) => return Err(error),
             Err(Stop::Outdated(path)) => return Err(EngineError::Changed(path)),
             Err(Stop::Lost { blob, source }) => {
@@ -267,7 +271,9 @@ impl<'a, 'b> Run<'a, 'b> {
         if self.underway.is_idle() {
             let _ = fs::remove(&self.scratch);
         }
+        let written = self.journal.write_added();
         let ended = ended?;
+        written?;
         self.tell_used();
         // The logs in the workspace are those of this machine's own device, as a whole build makes them.
         let is_whole = ended == Ended::Settled && self.steering.begins();
@@ -351,7 +357,7 @@ impl<'a, 'b> Run<'a, 'b> {
         loop {
             let sources = &self.session.sources;
             let Some(step) = self.schedule.next_step(self.history, &|path, like| sources.seen(path, like)) else {
-                return Ok(());
+                return Ok(self.journal.write_added()?);
             };
             match step {
                 Step::Settled(index) => {

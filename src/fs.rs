@@ -95,8 +95,17 @@ pub fn read_if_there(path: &Path) -> io::Result<Option<Vec<u8>>> {
 
 /// Writes `bytes` to `path`, which holds the old bytes or the new ones at every moment. Makes the folders above it.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_by(path, |file| file.write_all(bytes))
+}
+
+/// Does what [`write()`] does, and waits before it renames until the bytes are on the disk: a loss of power leaves the old ones or the new ones, too.
+pub fn write_through(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_by(path, |file| file.write_all(bytes).and_then(|()| file.sync_all()))
+}
+
+fn write_by(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let temporary = temporary_name(path);
-    let written = created(&temporary).and_then(|mut file| file.write_all(bytes));
+    let written = created(&temporary).and_then(|mut file| write(&mut file));
     let moved = written.and_then(|()| fs::rename(&temporary, path));
     if moved.is_err() {
         let _ = fs::remove_file(&temporary);

@@ -49,27 +49,19 @@ impl Manifest {
     /// Returns the bytes that are hashed and kept.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = HEADER.to_vec();
-        for (name, fact) in &self.facts {
-            put(&mut bytes, name.as_bytes());
-            match fact {
-                Fact::Text(text) => {
-                    bytes.push(0);
-                    put(&mut bytes, text.as_bytes());
-                }
-                Fact::Digest(digest) => {
-                    bytes.push(1);
-                    put(&mut bytes, digest.as_bytes());
-                }
-            }
-        }
-        bytes
+        encode(&self.facts)
     }
 
     /// Returns the action key: the digest of the encoding.
     #[must_use]
     pub fn key(&self) -> Digest {
         Digest::of(&self.encode())
+    }
+
+    /// Returns the key of the manifest that has these facts, and of two with one name the one in `more`.
+    #[must_use]
+    pub fn key_with(facts: &BTreeMap<String, Fact>, more: &BTreeMap<String, Fact>) -> Digest {
+        Digest::of(&encode(facts.iter().chain(more).collect::<BTreeMap<&String, &Fact>>()))
     }
 
     /// Returns the manifest that `bytes` encode, or None where they encode none of this version.
@@ -93,6 +85,24 @@ impl Manifest {
     }
 }
 
+fn encode<'a>(facts: impl IntoIterator<Item = (&'a String, &'a Fact)>) -> Vec<u8> {
+    let mut bytes = HEADER.to_vec();
+    for (name, fact) in facts {
+        put(&mut bytes, name.as_bytes());
+        match fact {
+            Fact::Text(text) => {
+                bytes.push(0);
+                put(&mut bytes, text.as_bytes());
+            }
+            Fact::Digest(digest) => {
+                bytes.push(1);
+                put(&mut bytes, digest.as_bytes());
+            }
+        }
+    }
+    bytes
+}
+
 fn put(bytes: &mut Vec<u8>, part: &[u8]) {
     let length = u32::try_from(part.len()).expect("a fact is shorter than 4 GiB");
     bytes.extend_from_slice(&length.to_le_bytes());
@@ -110,20 +120,34 @@ fn take<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
 /// Returns `value` as JSON with sorted keys and no spaces.
 #[must_use]
 pub fn canonical_json(value: &Value) -> String {
+    let mut text = String::new();
+    put_json(&mut text, value);
+    text
+}
+
+fn put_json(text: &mut String, value: &Value) {
+    let between = |text: &mut String, place: usize| text.push_str(if place == 0 { "" } else { "," });
     match value {
         Value::Object(map) => {
-            let sorted: BTreeMap<_, _> = map.iter().collect();
-            let members: Vec<String> = sorted
-                .into_iter()
-                .map(|(name, value)| format!("{}:{}", Value::from(name.as_str()), canonical_json(value)))
-                .collect();
-            format!("{{{}}}", members.join(","))
+            let mut members: Vec<_> = map.iter().collect();
+            members.sort_by_key(|(name, _)| *name);
+            text.push('{');
+            for (place, (name, value)) in members.into_iter().enumerate() {
+                between(text, place);
+                text.push_str(&format!("{}:", Value::from(name.as_str())));
+                put_json(text, value);
+            }
+            text.push('}');
         }
         Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(canonical_json).collect();
-            format!("[{}]", items.join(","))
+            text.push('[');
+            for (place, item) in items.iter().enumerate() {
+                between(text, place);
+                put_json(text, item);
+            }
+            text.push(']');
         }
-        other => other.to_string(),
+        other => text.push_str(&other.to_string()),
     }
 }
 
@@ -139,6 +163,18 @@ mod tests {
     fn decoding_gives_back_what_was_encoded() {
         let made = manifest(&[("a", Fact::Text("1".into())), ("b", Fact::Digest(Digest::of(b"x")))]);
         assert_eq!(Manifest::decode(&made.encode()), Some(made));
+    }
+
+    #[test]
+    fn the_key_of_facts_in_two_parts_is_that_of_all() {
+        let facts = |names: &[&str], text: &str| -> BTreeMap<String, Fact> {
+            names.iter().map(|name| ((*name).to_owned(), Fact::Text(text.to_owned()))).collect()
+        };
+        for more in [&[][..], &["a"], &["b", "d"], &["a", "c", "e"]] {
+            let (facts, more) = (facts(&["a", "c"], "one"), facts(more, "two"));
+            let whole = Manifest { facts: facts.clone().into_iter().chain(more.clone()).collect() };
+            assert_eq!(Manifest::key_with(&facts, &more), whole.key());
+        }
     }
 
     #[test]

@@ -109,20 +109,26 @@ impl<'g> Schedule<'g> {
         if let Some(unmet) = self.unmet(index) {
             return Some(self.settle(index, Settled::Skipped(unmet)));
         }
-        let manifest = self.manifest(index);
+        let upstream = self.upstream(index);
         let action = self.graph.action(index);
         let decision = if self.wanted.forced[index.number()] {
             Decision::Stale(Why::Forced)
         } else {
-            decide(action, manifest.key(), history, tree)
+            decide(action, Manifest::key_with(&action.facts, &upstream), history, tree)
         };
         Some(match decision {
             Decision::Fresh(record) => self.settle(index, Settled::Fresh(Arc::clone(record))),
+            Decision::Restore(record) if record.identity == action.identity => {
+                self.settle(index, Settled::Restored(Arc::clone(record)))
+            }
             Decision::Restore(record) => {
                 let adopted = Record { identity: action.identity.clone(), ..(**record).clone() };
                 self.settle(index, Settled::Restored(Arc::new(adopted)))
             }
-            Decision::Stale(why) => Step::Run { index, manifest, why },
+            Decision::Stale(why) => {
+                let facts = action.facts.clone().into_iter().chain(upstream).collect();
+                Step::Run { index, manifest: Manifest { facts }, why }
+            }
         })
     }
 
@@ -195,15 +201,16 @@ impl<'g> Schedule<'g> {
         unmet.map(|(_, dependency)| dependency.on.clone())
     }
 
-    fn manifest(&self, index: Index) -> Manifest {
-        let mut facts = self.graph.action(index).facts.clone();
+    /// Returns the facts of an action's manifest that are known when its dependencies have settled.
+    fn upstream(&self, index: Index) -> BTreeMap<String, Fact> {
+        let mut facts = BTreeMap::new();
         for (source, dependency) in self.graph.dependencies(index) {
             let settled = self.settled(source).expect("an action is decided after its dependencies");
             for name in dependency.reads {
                 facts.insert(fact_name(dependency, name), upstream(settled, name));
             }
         }
-        Manifest { facts }
+        facts
     }
 }
 

@@ -2,11 +2,14 @@
 //!
 //! It runs nothing but, at most, one probe of the interpreter. It does not know what is stale.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::{self, JoinHandle};
 
 use crate::action::Action;
 use crate::assets;
@@ -168,6 +171,18 @@ pub struct Session {
     pub witnesses: Option<Vec<Witness<'static>>>,
     /// Where the records stand that count, in a part of a workspace.
     records: Option<Vec<LinePlace>>,
+    /// What the store knows, where it is being read.
+    reading: RefCell<Option<Reading>>,
+}
+
+/// The reading of a store's journal, while something else is done.
+pub type Reading = JoinHandle<io::Result<Loaded>>;
+
+/// Reads the journal of the store under `cache` from now on, on another core. Nobody may write it until it is read. None where there is no thread to be had.
+#[must_use]
+pub fn read_ahead(cache: &Path) -> Option<Reading> {
+    let journal = Journal::open(cache);
+    thread::Builder::new().spawn(move || journal.load()).ok()
 }
 
 /// Returns the workspace that `from` lies in: the nearest folder above it, or it, that has an ops.yaml.
@@ -236,7 +251,19 @@ impl Session {
             catalogue,
             witnesses: interpreter.map(|more| [witnesses, more].concat()),
             records: part.map(|part| part.records),
+            reading: RefCell::default(),
         })
+    }
+
+    /// Has the first who asks for the history be told what was read ahead.
+    pub fn expect(&self, reading: Option<Reading>) {
+        self.reading.replace(reading);
+    }
+
+    /// Lets go of what is large and need not be put in order at the end of a process.
+    pub fn leave(self) {
+        let Self { spec, inventory, graph, sources, .. } = self;
+        mem::forget((spec, inventory, graph, sources));
     }
 
     /// Returns the blobs of the store, and those of published results.
@@ -250,7 +277,12 @@ impl Session {
     /// Returns the results that the store knows, and those that are published.
     pub fn history(&self) -> io::Result<Loaded> {
         let journal = Journal::open(&self.cache);
-        let mut loaded = self.records.as_ref().map_or_else(|| journal.load(), |places| journal.load_from(places))?;
+        let ahead = self.reading.take().and_then(|reading| reading.join().ok());
+        let mut loaded = match (ahead, &self.records) {
+            (Some(loaded), None) => loaded,
+            (_, Some(places)) => journal.load_from(places),
+            (None, None) => journal.load(),
+        }?;
         for entry in self.published.iter().flat_map(|published| &published.entries) {
             loaded.history.add(entry.record.clone());
         }

@@ -3,7 +3,7 @@
 //! When a file must be read again is the business of `witness`. It does not know which files matter.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -20,8 +20,11 @@ use crate::python::{self, Python};
 use crate::record::Seen;
 use crate::witness::Known;
 
-/// The format of the file below; another number is read as an empty one. 1: first. 2: behind a digest.
-const VERSION: u32 = 2;
+/// The format of the file below; another number is read as an empty one. 1: first. 2: behind a digest. 3: what files were before.
+const VERSION: u32 = 3;
+
+/// For each file that was parsed, how many that were there before are remembered: those of two earlier revisions in which every file differs.
+const BEFORE: usize = 2;
 
 /// Top-level packages that mean folders of the workspace.
 pub const PACKAGES: [&str; 1] = ["kernels"];
@@ -29,10 +32,32 @@ pub const PACKAGES: [&str; 1] = ["kernels"];
 /// From how many files on threads save more than they cost.
 const WORTH_THREADS: usize = 64;
 
+/// What parsing told of these bytes.
+type Parsed = (Digest, Python);
+
 #[derive(Debug, Serialize, Deserialize, Default)]
 struct Kept {
     files: BTreeMap<RepoPath, Known>,
     parsed: HashMap<Digest, Python>,
+    /// Those of `parsed` that no file is any more, the last that one was first: a revision that comes back is not parsed again.
+    before: Vec<Digest>,
+}
+
+impl Kept {
+    /// Sorts what was parsed into what files are and what they were, and forgets the oldest.
+    fn age(&mut self) {
+        let live: HashSet<Digest> = self.files.values().map(|known| known.bytes).collect();
+        let earlier: HashSet<Digest> = self.before.iter().copied().collect();
+        let mut gone: Vec<Digest> =
+            self.parsed.keys().filter(|digest| !live.contains(digest) && !earlier.contains(digest)).copied().collect();
+        gone.sort();
+        gone.extend(self.before.iter().filter(|digest| !live.contains(digest)));
+        let most = BEFORE * self.parsed.len().saturating_sub(gone.len());
+        for digest in gone.drain(most.min(gone.len())..) {
+            self.parsed.remove(&digest);
+        }
+        self.before = gone;
+    }
 }
 
 /// The workspace's files.
@@ -74,8 +99,7 @@ impl Sources {
         if !state.changed {
             return Ok(());
         }
-        let live: std::collections::HashSet<Digest> = state.kept.files.values().map(|known| known.bytes).collect();
-        state.kept.parsed.retain(|digest, _| live.contains(digest));
+        state.kept.age();
         kept::write(&self.file, VERSION, &state.kept)?;
         state.changed = false;
         Ok(())
@@ -165,17 +189,26 @@ impl Sources {
         Some(Source { meaning: parsed.or_else(meaning)?, bytes: known.bytes })
     }
 
-    /// Looks at all of `paths`, on all cores where they are many, so that later questions about them find the answer.
+    /// Looks at all of `paths`, which are Python files, and parses those that are new, on all cores where they are many, so that later questions about them
+    /// find the answer.
     pub fn look_at(&self, paths: &[RepoPath]) {
         if paths.len() < WORTH_THREADS {
             return;
         }
         let mut state = self.state.borrow_mut();
-        let (root, kept) = (self.root.as_path(), &state.kept.files);
-        let found: Vec<Option<Known>> =
-            paths.par_iter().map(|path| Known::now(&path.under(root), kept.get(path).copied())).collect();
-        for (path, known) in paths.iter().zip(found) {
+        let (root, Kept { files, parsed, .. }) = (self.root.as_path(), &state.kept);
+        let look = |path: &RepoPath| {
+            let file = path.under(root);
+            let known = Known::now(&file, files.get(path).copied());
+            let is_new = known.is_some_and(|known| !parsed.contains_key(&known.bytes));
+            let bytes = is_new.then(|| fs::read(&file).ok()).flatten();
+            (known, bytes.map(|bytes| (Digest::of(&bytes), python::read(&bytes))))
+        };
+        let found: Vec<(Option<Known>, Option<Parsed>)> = paths.par_iter().map(look).collect();
+        for (path, (known, python)) in paths.iter().zip(found) {
             state.take(path, known);
+            state.changed |= python.is_some();
+            state.kept.parsed.extend(python);
         }
     }
 
@@ -203,6 +236,31 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_revision_that_comes_back_is_not_parsed_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |number: usize| RepoPath::new(&format!("kernels/f{number}.py")).unwrap();
+        let paths: Vec<RepoPath> = (0..WORTH_THREADS).map(path).collect();
+        let put = |revision: &str| {
+            let sources = Sources::open(folder.path(), folder.path());
+            let known: HashSet<Digest> = sources.state.borrow().kept.parsed.keys().copied().collect();
+            for path in &paths {
+                fs::write(&path.under(folder.path()), format!("x = '{path} {revision}'\n").as_bytes()).unwrap();
+            }
+            sources.look_at(&paths);
+            let asked: Vec<Python> = paths.iter().map(|path| sources.python(path).unwrap()).collect();
+            let read = |path: &RepoPath| python::read(&fs::read(&path.under(folder.path())).unwrap());
+            assert_eq!(asked, paths.iter().map(read).collect::<Vec<_>>());
+            sources.save().unwrap();
+            let parsed = sources.state.borrow().kept.parsed.len();
+            assert!(parsed <= paths.len() * (BEFORE + 1), "{parsed}");
+            paths.iter().filter(|path| !known.contains(&sources.bytes(path).unwrap())).count()
+        };
+        let new = ["one", "two", "one", "two", "three", "one", "four", "one", "two"].map(put);
+        let all = WORTH_THREADS;
+        assert_eq!(new, [all, all, 0, 0, all, 0, all, 0, all], "of the oldest nothing is remembered");
+    }
 
     #[test]
     fn looking_at_many_files_at_once_tells_what_asking_for_each_tells() {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::env;
+use std::mem;
 use std::thread::available_parallelism;
 use std::time::Instant;
 
@@ -32,7 +33,7 @@ use crate::render::build_page::closing_table;
 use crate::reporter::{Reporter, Screen};
 use crate::results;
 use crate::schedule::Settled;
-use crate::session::{Probing, Session};
+use crate::session::{self, Probing, Session};
 use crate::store::lock::Lock;
 
 /// Runs the command.
@@ -76,7 +77,9 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
         return Ok(130);
     }
     let probing = if arguments.require_cached { context::as_built(common)? } else { Probing::Allowed };
+    let reading = session::read_ahead(&root.join("cache"));
     let session = context::open(common, probing, &interrupt)?;
+    session.expect(reading);
     running.hold(&session.pool);
     let force = if arguments.force { Force::Named } else { Force::Stale };
     let wanted = pick(&session.graph, &arguments.targets.selection(), force)?;
@@ -118,6 +121,8 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
     if let Some(error) = missing {
         error.print();
     }
+    session.leave();
+    mem::forget(report);
     written.and(outputs.close())?;
     Ok(exit_code)
 }

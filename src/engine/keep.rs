@@ -142,9 +142,14 @@ impl Run<'_, '_> {
             }
             Settled::Restored(record) => {
                 // A published result is not copied to the store: it stays where it is published.
-                if !self.session.is_elsewhere || self.asked.brought(record) {
+                let is_brought = self.asked.brought(record);
+                if is_brought {
                     self.journal.add(record)?;
-                    self.history.add(record.clone());
+                } else if !self.session.is_elsewhere {
+                    self.journal.add_again(record)?;
+                }
+                if is_brought || !self.session.is_elsewhere {
+                    self.history.add(Arc::clone(record));
                 }
                 (self.emit)(Event::ActionRestored { target, outcome: record.outcome.clone(), key: record.key });
             }

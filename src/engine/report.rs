@@ -3,6 +3,7 @@
 use std::io;
 
 use super::steering::Ended;
+use crate::decide::History;
 use crate::digest::Digest;
 use crate::graph::Index;
 use crate::render::RenderError;
@@ -21,6 +22,8 @@ pub struct Report {
     pub stopped: bool,
     /// How many lines of the journal were damaged, and ignored.
     pub damaged: usize,
+    /// All that is known now of results.
+    pub history: History,
     /// How it came to its end.
     pub ended: Ended,
     /// What is wrong with templates: of a build that is steered, which goes on without the logs that they make.

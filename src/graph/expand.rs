@@ -12,7 +12,7 @@ use crate::digest::Digest;
 use crate::manifest::Fact;
 use crate::path::RepoPath;
 use crate::problem::Problem;
-use crate::spec::{Op, Profile, Spec, Variant};
+use crate::spec::{Declaration, Op, Profile, Spec, Variant};
 
 /// What the workspace and the machine hold, as far as results depend on it.
 #[derive(Debug, Clone)]
@@ -100,11 +100,17 @@ impl<'a> Expansion<'a> {
     fn of(op: &'a Op, inventory: &'a Inventory) -> Self {
         let here = profile(&inventory.device.class);
         let (ahead, there) = (op.declaration(Profile::Cuda), op.declaration(here));
+        let written = [&ahead, &there].map(|declaration| {
+            let fields = declaration.fields();
+            fields.iter().map(|(name, value)| (name.clone(), Fact::json(value))).collect::<BTreeMap<String, Fact>>()
+        });
         let facts = |phase: Phase| {
             // What is analyzed and compiled does not depend on the device lane.
-            let declaration = if matches!(phase, Phase::Analyze | Phase::Compile) { &ahead } else { &there };
-            let facts = declaration.facts(phase);
-            facts.iter().map(|(name, value)| (format!("declaration.{name}"), Fact::json(value))).collect()
+            let [ahead, there] = &written;
+            let fields = if matches!(phase, Phase::Analyze | Phase::Compile) { ahead } else { there };
+            let is_read = |name: &str| Declaration::read_by(phase).is_none_or(|names| names.contains(&name));
+            let read = fields.iter().filter(|(name, _)| is_read(name));
+            read.map(|(name, fact)| (format!("declaration.{name}"), fact.clone())).collect()
         };
         Self { op, inventory, declared: Phase::ALL.into_iter().map(|phase| (phase, facts(phase))).collect() }
     }

@@ -88,13 +88,26 @@ impl Declaration {
     /// them: it depends on the verdict of the check, so a new tolerance reruns it only where the verdict changed.
     #[must_use]
     pub fn facts(&self, phase: Phase) -> Facts {
-        let mut whole = whole(self);
-        whole.insert("protocol".to_owned(), json!(self.protocol));
-        whole.insert("baselines".to_owned(), json!(self.baselines));
-        match phase {
-            Phase::Generate => whole,
-            phase => select(&whole, read_by(phase)),
+        let fields = self.fields();
+        match Self::read_by(phase) {
+            Some(names) => select(&fields, names),
+            None => fields,
         }
+    }
+
+    /// Returns all its fields.
+    #[must_use]
+    pub fn fields(&self) -> Facts {
+        let mut fields = whole(self);
+        fields.insert("protocol".to_owned(), json!(self.protocol));
+        fields.insert("baselines".to_owned(), json!(self.baselines));
+        fields
+    }
+
+    /// Returns the names of the fields that a phase reads, as [`Self::facts`] has them; None where it reads all.
+    #[must_use]
+    pub fn read_by(phase: Phase) -> Option<&'static [&'static str]> {
+        (phase != Phase::Generate).then(|| read_by(phase))
     }
 }
 

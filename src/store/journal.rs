@@ -1,7 +1,7 @@
 //! The journal: every record, one a line, each behind a checksum of its own.
 //!
-//! A build only ever adds lines; what keeps house writes the file anew and renames it over. Both hold the workspace's lock. A torn or damaged line is
-//! skipped and counted.
+//! A build adds lines; what keeps house writes the file anew and renames it over, and so does a build where most lines only repeat others. Both hold the
+//! workspace's lock. A torn or damaged line is skipped and counted.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions};
@@ -17,6 +17,8 @@ use crate::digest::Digest;
 use crate::fs;
 use crate::record::{Outcome, Record};
 
+mod wear;
+
 /// The first line; another number is read as an empty journal. 1: first.
 const HEADER: &str = "t2t journal 1";
 
@@ -28,6 +30,8 @@ const CHECK: usize = 16;
 pub struct Journal {
     path: PathBuf,
     file: Option<File>,
+    /// Lines that are not written yet.
+    again: String,
 }
 
 /// What a journal held.
@@ -37,7 +41,12 @@ pub struct Loaded {
     pub history: History,
     /// How many lines were damaged.
     pub damaged: usize,
+    /// Whether so many lines repeat others that to read them costs more than to write the journal anew: see [`Journal::shed`].
+    pub is_worn: bool,
 }
+
+/// How many bytes of lines wait at most to be written.
+const MANY: usize = 1 << 20;
 
 /// From how many lines on a thread of its own saves more than it costs.
 const WORTH_A_THREAD: usize = 512;
@@ -111,7 +120,7 @@ impl Journal {
     /// Returns the journal kept under `cache`.
     #[must_use]
     pub fn open(cache: &Path) -> Self {
-        Self { path: cache.join("journal"), file: None }
+        Self { path: cache.join("journal"), file: None, again: String::new() }
     }
 
     /// Reads all records. A journal that is not there, or of another version, holds none. A result that came back was added again as it was: of lines that are
@@ -125,12 +134,17 @@ impl Journal {
             return Ok(loaded);
         };
         let lines = distinct(lines, |line| line.as_bytes());
+        let mut repeats = 0;
         for ((_, times), record) in lines.iter().zip(parse_all(&lines, |(line, _)| line)) {
             match record {
-                Some(record) => loaded.history.add(record),
+                Some(record) => {
+                    repeats += times - 1;
+                    loaded.history.add(record);
+                }
                 None => loaded.damaged += times,
             }
         }
+        loaded.is_worn = wear::is_worn(repeats, lines.len());
         Ok(loaded)
     }
 
@@ -181,10 +195,33 @@ impl Journal {
         fs::write(&self.path, &Lines::write(records)?).map_err(|error| fs::at(&self.path, &error))
     }
 
+    /// Writes the journal anew without the lines that a later one repeats: whoever reads it is told the same, before and after. Damaged lines stay. It is on the
+    /// disk before it takes the old one's place, since all that is known is in it. The caller holds the workspace's lock.
+    pub fn shed(&mut self) -> io::Result<()> {
+        let Some(bytes) = wear::without_repeats(&self.bytes()?) else { return Ok(()) };
+        self.file = None;
+        fs::write_through(&self.path, &bytes).map_err(|error| fs::at(&self.path, &error))
+    }
+
     /// Adds a record. When it returns, the record is the action's last, also for a process that starts after a kill of this one.
     pub fn add(&mut self, record: &Record) -> io::Result<()> {
-        let line = line(record)?;
-        let written = self.writer().and_then(|file| file.write_all(line.as_bytes()));
+        self.add_again(record)?;
+        self.write_added()
+    }
+
+    /// Adds a record that the store knows: after a kill before the next [`Self::add`] or [`Self::write_added`] it is found again, and added then.
+    pub fn add_again(&mut self, record: &Record) -> io::Result<()> {
+        self.again.push_str(&line(record)?);
+        if self.again.len() > MANY { self.write_added() } else { Ok(()) }
+    }
+
+    /// Writes the lines that were added and not written.
+    pub fn write_added(&mut self) -> io::Result<()> {
+        if self.again.is_empty() {
+            return Ok(());
+        }
+        let lines = std::mem::take(&mut self.again);
+        let written = self.writer().and_then(|file| file.write_all(lines.as_bytes()));
         written.map_err(|error| fs::at(&self.path, &error))
     }
 
@@ -199,23 +236,34 @@ impl Journal {
 /// Opens the journal to add lines: a missing or foreign one starts anew, and a torn last line is ended.
 #[expect(clippy::disallowed_methods, reason = "the journal is kept open while a build adds to it")]
 fn open_to_append(path: &Path) -> io::Result<File> {
-    let bytes = fs::read_if_there(path)?.unwrap_or_default();
-    if !bytes.starts_with(format!("{HEADER}\n").as_bytes()) {
-        fs::write(path, format!("{HEADER}\n").as_bytes())?;
+    let header = format!("{HEADER}\n");
+    let there = fs::open_if_there(path)?;
+    if !there.map_or(Ok(false), |file| begins_with(&file, header.as_bytes()))? {
+        fs::write(path, header.as_bytes())?;
     }
-    let open = || OpenOptions::new().append(true).open(path);
+    let open = || OpenOptions::new().read(true).append(true).open(path);
     let mut file = match open() {
         // A restored journal may be another user's, or one that may only be read: in a folder that can be written it is written anew.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            fs::write(path, &bytes)?;
+            fs::write(path, &fs::read(path)?)?;
             open()
         }
         opened => opened,
     }?;
-    if !bytes.is_empty() && !bytes.ends_with(b"\n") {
+    let mut last = [0];
+    file.read_exact_at(&mut last, fs::length(&file)?.saturating_sub(1))?;
+    if last != *b"\n" {
         file.write_all(b"\n")?;
     }
     Ok(file)
+}
+
+fn begins_with(file: &File, header: &[u8]) -> io::Result<bool> {
+    let mut head = vec![0; header.len()];
+    match file.read_exact_at(&mut head, 0) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        read => read.map(|()| head == header),
+    }
 }
 
 /// Returns the lines behind the first, or None where that is not the one of this version.
@@ -259,22 +307,28 @@ fn line(record: &Record) -> io::Result<String> {
 }
 
 fn check(body: &str) -> String {
-    Digest::of(body.as_bytes()).to_string().chars().take(CHECK).collect()
+    let mut digits = Digest::of(body.as_bytes()).to_string();
+    digits.truncate(CHECK);
+    digits
 }
 
 fn parse(line: &str) -> Option<Record> {
-    let (sum, body) = line.split_once(' ')?;
-    (sum == check(body)).then(|| serde_json::from_str(body).ok()).flatten()
+    whole(line).and_then(|body| serde_json::from_str(body).ok())
+}
+
+/// Returns the body of a line; None where it is not what its check says.
+fn whole(line: &str) -> Option<&str> {
+    line.split_once(' ').filter(|(sum, body)| *sum == check(body)).map(|(_, body)| body)
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
     use crate::action::{Identity, Phase, Target};
 
-    fn record(op: &str, key: u8) -> Record {
+    pub fn record(op: &str, key: u8) -> Record {
         Record {
             identity: Identity {
                 target: Target { op: op.to_owned(), variant: None, phase: Phase::Analyze },
@@ -313,6 +367,35 @@ mod tests {
         let read = journal.load_from(&places.into_iter().map(|(_, place)| place).collect::<Vec<_>>()).unwrap();
         assert_eq!(**read.history.last(&one.identity).unwrap(), one);
         assert_eq!(journal.lines().unwrap().records.len(), 6);
+    }
+
+    #[test]
+    fn what_is_added_again_is_written_when_it_is_asked_for_and_before_what_is_new() {
+        let folder = tempfile::tempdir().unwrap();
+        let [one, two, other] = [("add", 1), ("add", 2), ("mul", 1)].map(|(op, key)| record(op, key));
+        let mut journal = Journal::open(folder.path());
+        journal.write_added().unwrap();
+        assert!(journal.bytes().unwrap().is_empty(), "nothing was added");
+        journal.add_again(&one).unwrap();
+        journal.add_again(&two).unwrap();
+        assert!(journal.bytes().unwrap().is_empty());
+        journal.add(&other).unwrap();
+        assert_eq!(journal.lines().unwrap().records, [one.clone(), two.clone(), other.clone()]);
+        journal.add_again(&one).unwrap();
+        journal.write_added().unwrap();
+        assert_eq!(journal.lines().unwrap().records, [one.clone(), two, other, one]);
+    }
+
+    #[test]
+    fn a_torn_line_is_ended_and_a_foreign_journal_starts_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let one = record("add", 1);
+        for (before, damaged) in [("", 0), (HEADER, 0), ("t2t journal 999\nx\n", 0), ("t2t journal 1\nx", 1)] {
+            fs::write(&folder.path().join("journal"), before.as_bytes()).unwrap();
+            Journal::open(folder.path()).add(&one).unwrap();
+            let lines = Journal::open(folder.path()).lines().unwrap();
+            assert_eq!((lines.records, lines.damaged.len()), (vec![one.clone()], damaged), "{before}");
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod docs;
 mod calibration;
 
 mod world;
+mod worn;
 mod core_rules;
 mod core_fuzz;
 
