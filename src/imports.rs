@@ -10,8 +10,11 @@ const FOR_LAUNCHES: &str = "t2t_harness.preload:launching";
 /// What the first fake tensor imports, which takes seconds: children that analyze or compile make some. The first two are parts of the last.
 const FOR_FAKE_TENSORS: [&str; 4] = ["mpmath", "sympy", "torch._subclasses.fake_tensor", "torch._dynamo"];
 
-/// What a child on a CUDA device would do first, but for those that launch nothing of Triton's and compile nothing.
-pub const FOR_DEVICES: &str = "t2t_harness.preload:parts";
+/// What a child on a CUDA device would do first, but for those that launch nothing of Triton's.
+const FOR_DEVICES: &str = "t2t_harness.preload:device";
+
+/// What a child that has torch compile something would import, which takes seconds. Children that get ready wait for it, too: they may become such a one.
+pub const FOR_COMPILER: &str = "t2t_harness.preload:compiler";
 
 /// Lists what a server of `kind` imports after its hello, in order.
 #[must_use]
@@ -19,8 +22,8 @@ pub fn later(kind: ServerKind) -> Vec<String> {
     let entries: &[&str] = match kind {
         ServerKind::Interpreter => &[],
         ServerKind::Compiled => &[&[FOR_LAUNCHES], &FOR_FAKE_TENSORS[..]].concat(),
-        // A calibration runs meanwhile, and the first measurement waits for all of it: what is forked before only slows it.
-        ServerKind::Device => &[FOR_LAUNCHES, FOR_DEVICES],
+        // A calibration and the first checks run meanwhile.
+        ServerKind::Device => &[FOR_LAUNCHES, FOR_DEVICES, FOR_COMPILER],
     };
     entries.iter().map(|entry| (*entry).to_owned()).collect()
 }
@@ -32,6 +35,7 @@ pub fn needed(function: &str, has_device: bool) -> Option<&'static str> {
     match function {
         "analyze:analyze" | "compile:compile_variant" => FOR_FAKE_TENSORS.last().copied(),
         "calibrate:calibrate" | "prepare:prepare" => None,
+        "baseline:baseline" | "sweep:sweep" => has_device.then_some(FOR_COMPILER),
         _ => has_device.then_some(FOR_DEVICES),
     }
 }
@@ -41,16 +45,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_waited_for_comes_last_on_the_server_that_forks() {
-        for (kind, functions) in [
-            (ServerKind::Compiled, ["analyze:analyze", "compile:compile_variant"]),
-            (ServerKind::Device, ["candidate:run", "bench:bench"]),
+    fn what_is_waited_for_is_imported_by_the_server_that_forks() {
+        for (kind, function, before) in [
+            (ServerKind::Compiled, "analyze:analyze", 0),
+            (ServerKind::Compiled, "compile:compile_variant", 0),
+            (ServerKind::Device, "candidate:run", 1),
+            (ServerKind::Device, "bench:bench", 1),
+            (ServerKind::Device, "baseline:baseline", 0),
+            (ServerKind::Device, "sweep:sweep", 0),
         ] {
             let all = later(kind);
             assert_eq!(all.first().map(String::as_str), Some(FOR_LAUNCHES));
-            for function in functions {
-                assert_eq!(needed(function, kind == ServerKind::Device), all.last().map(String::as_str), "{function}");
-            }
+            let needed = needed(function, kind == ServerKind::Device);
+            assert_eq!(needed, all.iter().rev().nth(before).map(String::as_str), "{function}");
         }
         assert_eq!(needed("candidate:run", false), None, "the interpreter's children");
         assert_eq!(needed("calibrate:calibrate", true), None);

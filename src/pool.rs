@@ -4,7 +4,7 @@
 #![expect(clippy::disallowed_types, reason = "the threads of all actions share the servers")]
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -32,8 +32,13 @@ pub struct Pool {
     interrupt: Interrupt,
 }
 
-/// What a server died of, once it has.
-type LastWords = Arc<Mutex<Option<String>>>;
+/// What a server tells of itself.
+#[derive(Debug, Default)]
+struct Told {
+    /// What it died of, once it has.
+    died: Mutex<Option<String>>,
+    has_imported: AtomicBool,
+}
 
 #[derive(Debug, Default)]
 struct Server {
@@ -43,7 +48,7 @@ struct Server {
     has_rested: bool,
     /// Key → how many children are ready for it, or will be.
     reserves: HashMap<String, usize>,
-    dead: LastWords,
+    told: Arc<Told>,
 }
 
 /// Why a call could not be made.
@@ -188,6 +193,13 @@ impl Pool {
         }
     }
 
+    /// Says whether the server of `kind` runs and still has to import what some calls wait for.
+    pub fn imports(&self, kind: ServerKind) -> bool {
+        let has_more = |server: &Server| server.worker.is_some() && !server.told.has_imported.load(Ordering::Relaxed);
+        let has_any = self.configs.iter().any(|config| config.kind == kind && !config.later.is_empty());
+        has_any && lock(&self.servers).get(&kind).is_some_and(has_more)
+    }
+
     /// Returns what the server of `kind` says of itself, starting it where it does not run.
     pub fn hello(&self, kind: ServerKind) -> Result<ServerHello, NoCall> {
         Ok(self.worker(kind)?.hello().clone())
@@ -215,11 +227,11 @@ impl Pool {
         }
         let place = self.configs.iter().position(|config| config.kind == kind).expect("every kind is configured");
         let _starting = lock(&self.starting[place]);
-        let dead = match self.running(kind)? {
+        let told = match self.running(kind)? {
             Ok(worker) => return Ok(worker),
-            Err(dead) => dead,
+            Err(told) => told,
         };
-        let worker = Arc::new(Worker::start(&self.configs[place], self.sink(Arc::clone(&dead)))?);
+        let worker = Arc::new(Worker::start(&self.configs[place], self.sink(Arc::clone(&told)))?);
         let mut servers = lock(&self.servers);
         if self.interrupt.is_set() {
             return Err(NoCall::Interrupted);
@@ -227,15 +239,15 @@ impl Pool {
         let server = servers.entry(kind).or_default();
         server.worker = Some(Arc::clone(&worker));
         server.has_rested = false;
-        server.dead = dead;
+        server.told = told;
         Ok(worker)
     }
 
-    /// Returns the server of `kind` that runs; where none does, it is counted as started, and the place of its last words is returned.
-    fn running(&self, kind: ServerKind) -> Result<Result<Arc<Worker>, LastWords>, NoCall> {
+    /// Returns the server of `kind` that runs; where none does, it is counted as started, and the place of what it will tell is returned.
+    fn running(&self, kind: ServerKind) -> Result<Result<Arc<Worker>, Arc<Told>>, NoCall> {
         let mut servers = lock(&self.servers);
         let server = servers.entry(kind).or_default();
-        let died = lock(&server.dead).take();
+        let died = lock(&server.told.died).take();
         if died.is_some() {
             server.worker = None;
             server.reserves.clear();
@@ -248,22 +260,23 @@ impl Pool {
         }
         server.starts += 1;
         // The death of the one before, told late, is not that of this one.
-        server.dead = Arc::default();
-        Ok(Err(Arc::clone(&server.dead)))
+        server.told = Arc::default();
+        Ok(Err(Arc::clone(&server.told)))
     }
 
     /// Hands each child's end to the call that waits for it.
-    fn sink(&self, dead: LastWords) -> impl Fn(WorkerEvent) + Send + 'static {
+    fn sink(&self, told: Arc<Told>) -> impl Fn(WorkerEvent) + Send + 'static {
         let calls = Arc::clone(&self.calls);
         move |event| match event {
             WorkerEvent::Started { .. } => {}
+            WorkerEvent::Imported => told.has_imported.store(true, Ordering::Relaxed),
             WorkerEvent::Finished(finished) => {
                 let call = lock(&calls).remove(&finished.id);
                 // A call that no longer waits was stopped.
                 call.map(|call| call.send(*finished).ok());
             }
             WorkerEvent::Died { reason, outstanding } => {
-                *lock(&dead) = Some(reason.clone());
+                *lock(&told.died) = Some(reason.clone());
                 for id in outstanding {
                     let end = End::Refused(format!("the worker died: {reason}"));
                     let call = lock(&calls).remove(&id);

@@ -1,5 +1,5 @@
-"""What children would do first, done once by the process that forks them, a part at a time: `launching` for all that launch or compile kernels, `parts`
-for those on a CUDA device.
+"""What children would do first, done once by the process that forks them, a part at a time: `launching` for all that launch or compile kernels, `device`
+for those on a CUDA device, `compiler` for those that have torch compile something.
 
 Nothing here starts CUDA, runs a tensor operation or leaves a thread behind. What fails is left to the children, which do it as torch and Triton
 would.
@@ -139,15 +139,19 @@ def import_for_compiler(name: str) -> None:
         torch.cuda.is_available = asked
 
 
-def parts() -> Iterator[None]:
-    """Does everything, and yields after each part: none takes long, and between two of them nothing is half done.
-
-    Without the compiler's settings nothing is imported for it.
-    """
+def device() -> Iterator[None]:
+    """Does what takes time of Triton's start on a CUDA device, and yields after each part."""
     for step in (find_driver, load_utilities):
         with contextlib.suppress(Exception):
             step()
         yield
+
+
+def compiler() -> Iterator[None]:
+    """Imports what `torch.compile` needs, and yields after each module: none takes long, and between two of them nothing is half done.
+
+    Without the compiler's settings nothing is imported for it.
+    """
     try:
         begin_compiler()
     except Exception:

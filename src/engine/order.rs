@@ -62,7 +62,7 @@ impl Binding {
 
     /// Returns the place in `queued` of the action that the free `device` takes, if there is one for it.
     ///
-    /// With one device, the declared order is as good as any. With several, checks come first, since most of what is left waits for them;
+    /// With one device, the order of the queue is as good as any. With several, checks come first, since most of what is left waits for them;
     /// then measurements of the device's own ops; then the op with the most left becomes its own; then it helps with checks of others' ops.
     #[must_use]
     pub fn choose(&self, device: usize, queued: &[Queued<'_>]) -> Option<usize> {

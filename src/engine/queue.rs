@@ -6,6 +6,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use t2t_protocol::ServerKind;
+
 use super::lanes::Slot;
 use super::order::{self, Queued, Work, measures};
 use super::waiting::Precedence;
@@ -23,7 +25,7 @@ impl Run<'_, '_> {
         // What devices wait for comes first: analyses, which take no time, then the ops with the most to measure.
         let is_late = !self.session.devices.is_empty() && *phase != Phase::Analyze;
         let left = self.left.get(op).copied().unwrap_or_default();
-        self.queue.insert(action.lane, Precedence { is_late, left: Reverse(left), index }, *phase == Phase::Compile);
+        self.queue.insert(action.lane, Precedence { is_late, left: Reverse(left), index }, *phase);
     }
 
     /// Takes a slot for a queued action, if there is one that a free slot may take.
@@ -52,10 +54,10 @@ impl Run<'_, '_> {
             return Ok(None);
         }
         if !self.binding.matters() {
-            let first = self.queue.on_device().next();
+            let first = self.ready_for_devices().next();
             return Ok(first.map(|index| (index, self.underway.lanes.take_device(free[0]))));
         }
-        let mut waiting: Vec<Index> = self.queue.on_device().collect();
+        let mut waiting: Vec<Index> = self.ready_for_devices().collect();
         for index in &waiting {
             self.bind_to_home(*index)?;
         }
@@ -79,6 +81,20 @@ impl Run<'_, '_> {
             return Ok(Some((index, self.underway.lanes.take_device(device))));
         }
         Ok(None)
+    }
+
+    /// Returns what waits for devices and could begin. A baseline whose server still imports torch's compiler would hold a device and wait: it begins once that is
+    /// done, or when nothing is compiled any more that a device could check meanwhile.
+    fn ready_for_devices(&self) -> impl Iterator<Item = Index> {
+        let are_held = self.session.pool.imports(ServerKind::Device) && self.open_compiles() > 0;
+        let is_baseline = |index: &Index| self.session.graph.action(*index).target().phase == Phase::Baseline;
+        self.queue.on_device().filter(move |index| !(are_held && is_baseline(index)))
+    }
+
+    /// Counts what compiles, or is queued to.
+    fn open_compiles(&self) -> usize {
+        let is_compile = |action: &Action| action.target().phase == Phase::Compile;
+        self.queue.compiles() + self.underway.live().filter(|(_, running)| is_compile(&running.action)).count()
     }
 
     fn are_all_analyzed(&mut self) -> bool {
@@ -172,9 +188,6 @@ impl Run<'_, '_> {
         if self.session.graph.action(index).target().phase != Phase::Compile {
             return 1;
         }
-        let is_compile = |action: &Action| action.target().phase == Phase::Compile;
-        let running = self.underway.live().filter(|(_, running)| is_compile(&running.action)).count();
-        let open = 1 + self.queue.compiles() + running;
-        order::processes(self.settings.jobs, open)
+        order::processes(self.settings.jobs, 1 + self.open_compiles())
     }
 }

@@ -62,7 +62,7 @@ pub(super) fn of_device(job: &Job, function: &str) -> Vec<(Reserve, usize)> {
         function: "t2t_harness.ready:start_device".to_owned(),
         environment: environment.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
         cores: job.cores.clone(),
-        needs: Some(imports::FOR_DEVICES.to_owned()),
+        needs: Some(imports::FOR_COMPILER.to_owned()),
     };
     let mut reserves = vec![(reserve(device.clone()), OF_DEVICE)];
     // The judge that works now comes back.

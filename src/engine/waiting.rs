@@ -6,7 +6,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use crate::action::Lane;
+use super::order::measures;
+use crate::action::{Lane, Phase};
 use crate::graph::Index;
 
 /// When an action of the CPU lane is taken: what sorts first is taken first.
@@ -25,7 +26,8 @@ pub struct Precedence {
 pub struct Waiting {
     cpu: BTreeSet<Precedence>,
     whole_cpu: BTreeSet<Precedence>,
-    device: BTreeSet<Index>,
+    /// Checks first, since most of what is left waits for them.
+    device: BTreeSet<(bool, Index)>,
     places: HashMap<Index, Place>,
     compiles: usize,
 }
@@ -34,21 +36,21 @@ pub struct Waiting {
 struct Place {
     lane: Lane,
     precedence: Precedence,
-    is_compile: bool,
+    phase: Phase,
 }
 
 impl Waiting {
     /// Adds an action.
-    pub fn insert(&mut self, lane: Lane, precedence: Precedence, is_compile: bool) {
+    pub fn insert(&mut self, lane: Lane, precedence: Precedence, phase: Phase) {
         self.remove(precedence.index);
-        self.compiles += usize::from(is_compile);
-        self.place(Place { lane, precedence, is_compile });
+        self.compiles += usize::from(phase == Phase::Compile);
+        self.place(Place { lane, precedence, phase });
     }
 
     /// Removes an action, if it waits.
     pub fn remove(&mut self, index: Index) {
         if let Some(place) = self.displace(index) {
-            self.compiles -= usize::from(place.is_compile);
+            self.compiles -= usize::from(place.phase == Phase::Compile);
         }
     }
 
@@ -69,9 +71,9 @@ impl Waiting {
         firsts.into_iter().map(|(precedence, lane)| (precedence.index, lane))
     }
 
-    /// Returns what waits for devices, in the declared order.
+    /// Returns what waits for devices: checks, then what measures, each in the declared order.
     pub fn on_device(&self) -> impl Iterator<Item = Index> {
-        self.device.iter().copied()
+        self.device.iter().map(|(_, index)| *index)
     }
 
     /// Returns how many of those that wait compile.
@@ -84,7 +86,7 @@ impl Waiting {
         match place.lane {
             Lane::Cpu => self.cpu.insert(place.precedence),
             Lane::WholeCpu => self.whole_cpu.insert(place.precedence),
-            Lane::Device => self.device.insert(index),
+            Lane::Device => self.device.insert((measures(place.phase), index)),
         };
         self.places.insert(index, place);
     }
@@ -94,7 +96,7 @@ impl Waiting {
         match place.lane {
             Lane::Cpu => self.cpu.remove(&place.precedence),
             Lane::WholeCpu => self.whole_cpu.remove(&place.precedence),
-            Lane::Device => self.device.remove(&index),
+            Lane::Device => self.device.remove(&(measures(place.phase), index)),
         };
         Some(place)
     }
@@ -117,7 +119,7 @@ mod tests {
         let places = places();
         let mut waiting = Waiting::default();
         for (place, (is_late, seconds)) in places.iter().zip([(true, 1), (true, 9), (true, 9), (false, 0), (true, 5)]) {
-            waiting.insert(Lane::Cpu, precedence(is_late, seconds, *place), false);
+            waiting.insert(Lane::Cpu, precedence(is_late, seconds, *place), Phase::Analyze);
         }
         let mut order = Vec::new();
         while let Some((index, _)) = waiting.first_on_cpu().next() {
@@ -131,8 +133,8 @@ mod tests {
     fn what_is_left_of_an_op_may_change_while_its_actions_wait() {
         let places = places();
         let mut waiting = Waiting::default();
-        waiting.insert(Lane::Cpu, precedence(true, 5, places[0]), true);
-        waiting.insert(Lane::Cpu, precedence(true, 3, places[1]), true);
+        waiting.insert(Lane::Cpu, precedence(true, 5, places[0]), Phase::Compile);
+        waiting.insert(Lane::Cpu, precedence(true, 3, places[1]), Phase::Compile);
         waiting.reorder(places[0], Duration::from_secs(1));
         waiting.reorder(places[4], Duration::from_secs(100));
         let firsts: Vec<(Index, Lane)> = waiting.first_on_cpu().collect();
@@ -141,19 +143,28 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_slot_has_its_own_first_and_devices_their_order() {
+    fn each_kind_of_slot_has_its_own_first() {
         let places = places();
         let mut waiting = Waiting::default();
-        waiting.insert(Lane::WholeCpu, precedence(true, 0, places[1]), false);
-        waiting.insert(Lane::Cpu, precedence(true, 0, places[2]), true);
-        waiting.insert(Lane::Cpu, precedence(true, 0, places[0]), true);
-        waiting.insert(Lane::Device, precedence(true, 0, places[4]), false);
-        waiting.insert(Lane::Device, precedence(true, 0, places[3]), false);
+        waiting.insert(Lane::WholeCpu, precedence(true, 0, places[1]), Phase::Check);
+        waiting.insert(Lane::Cpu, precedence(true, 0, places[2]), Phase::Compile);
+        waiting.insert(Lane::Cpu, precedence(true, 0, places[0]), Phase::Compile);
         let firsts: Vec<(Index, Lane)> = waiting.first_on_cpu().collect();
         assert_eq!(firsts, [(places[0], Lane::Cpu), (places[1], Lane::WholeCpu)]);
-        assert_eq!(waiting.on_device().collect::<Vec<_>>(), [places[3], places[4]]);
         waiting.remove(places[0]);
         waiting.remove(places[0]);
         assert_eq!(waiting.compiles(), 1);
+    }
+
+    #[test]
+    fn devices_check_before_they_measure() {
+        let places = places();
+        let mut waiting = Waiting::default();
+        for (place, phase) in [(1, Phase::Check), (4, Phase::Bench), (0, Phase::Baseline), (3, Phase::Check)] {
+            waiting.insert(Lane::Device, precedence(true, 0, places[place]), phase);
+        }
+        assert_eq!(waiting.on_device().collect::<Vec<_>>(), [1, 3, 0, 4].map(|place| places[place]));
+        waiting.remove(places[1]);
+        assert_eq!(waiting.on_device().collect::<Vec<_>>(), [3, 0, 4].map(|place| places[place]));
     }
 }

@@ -36,6 +36,8 @@ pub enum WorkerEvent {
     },
     /// A child has ended and nothing of it is left.
     Finished(Box<Finished>),
+    /// The server has imported all that it imports later.
+    Imported,
     /// The server has gone. Nothing of it is left.
     Died {
         /// Why, for people.
@@ -208,6 +210,7 @@ impl Listener {
                 Some(WorkerEvent::Finished(finished))
             }
             // They come first or not at all.
+            FromWorker::Imported => Some(WorkerEvent::Imported),
             FromWorker::Hello(_) | FromWorker::Unfit(_) => None,
         }
     }
@@ -240,7 +243,7 @@ fn hello(message: Value) -> Result<ServerHello, ClientError> {
     match serde_json::from_value(message).map_err(FrameError::Json)? {
         FromWorker::Hello(hello) => Ok(*hello),
         FromWorker::Unfit(unfit) => Err(ClientError::Unfit(unfit)),
-        FromWorker::Started { .. } | FromWorker::Finished(_) => Err(ClientError::Ended),
+        FromWorker::Started { .. } | FromWorker::Finished(_) | FromWorker::Imported => Err(ClientError::Ended),
     }
 }
 

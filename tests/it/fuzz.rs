@@ -152,7 +152,7 @@ fn the_good_seeds_are_good() {
     let target = |bytes: &Vec<u8>| Target::try_from(String::from_utf8(bytes.clone()).unwrap()).is_ok();
     assert!(corpus("target").iter().any(target));
     assert!(corpus("frame").iter().any(|bytes| messages::<ToWorker>(bytes) == 4));
-    assert!(corpus("frame").iter().any(|bytes| messages::<FromWorker>(bytes) == 4));
+    assert!(corpus("frame").iter().any(|bytes| messages::<FromWorker>(bytes) == 5));
 }
 
 /// Returns how many messages of this kind the bytes begin with.

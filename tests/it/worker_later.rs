@@ -43,6 +43,12 @@ ready = []
 def get_ready():
     ready.append(list(order))
 
+def get_ready_and_say_so():
+    open(os.environ["READY"], "w").close()
+
+def waits(arguments):
+    wait_for(arguments["file"])
+
 def told(arguments):
     return order
 
@@ -142,6 +148,7 @@ impl Raw {
             match self.next() {
                 FromWorker::Started { id, .. } => started.push(id),
                 FromWorker::Finished(finished) => ended.push(*finished),
+                FromWorker::Imported => {}
                 other => panic!("{other:?}"),
             }
         }
@@ -275,6 +282,60 @@ fn a_request_that_waits_can_be_cancelled() {
     assert_eq!(started, [2]);
     assert_eq!(ended[0].end, End::Cancelled);
     assert_eq!(*reply(&ended[1]), json!(["one"]));
+}
+
+#[test]
+fn a_server_tells_once_that_it_has_imported_everything() {
+    let bench = bench();
+    let mut server = Raw::start(&bench, &["one", "nowhere", "two"], &[]);
+    server.hello();
+    assert_eq!(server.next(), FromWorker::Imported);
+    server.send(&run(&bench, 1, "told", Some("two")));
+    assert!(matches!(server.next(), FromWorker::Started { id: 1, .. }));
+    let FromWorker::Finished(finished) = server.next() else { panic!("the child has not ended") };
+    assert_eq!(*reply(&finished), json!(["one", "two"]));
+}
+
+#[test]
+fn a_server_that_imports_nothing_later_has_nothing_to_tell() {
+    let bench = bench();
+    let mut server = Raw::start(&bench, &[], &[run(&bench, 1, "told", None)]);
+    server.hello();
+    assert!(matches!(server.next(), FromWorker::Started { id: 1, .. }));
+    assert!(matches!(server.next(), FromWorker::Finished(_)));
+}
+
+#[test]
+fn a_child_that_would_disturb_what_is_timed_gets_ready_after_it() {
+    let bench = bench();
+    let [same, other, go] = ["same", "other", "go"].map(|name| text(&bench.path(name)));
+    let reserve = |device: &str, ready: &str| {
+        ToWorker::Prepare(Reserve {
+            key: device.to_owned(),
+            function: "work:get_ready_and_say_so".to_owned(),
+            environment: [("DEVICE", device), ("READY", ready)]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
+            cores: None,
+            needs: None,
+        })
+    };
+    let ToWorker::Prepare(Reserve { environment, .. }) = reserve("0", &same) else { unreachable!() };
+    let timed = Request {
+        undisturbed: true,
+        environment,
+        arguments: json!({ "file": go }),
+        ..request(&bench, 1, "waits", None)
+    };
+    let mut server = Raw::start(&bench, &[], &[ToWorker::Run(Box::new(timed))]);
+    server.hello();
+    assert!(matches!(server.next(), FromWorker::Started { id: 1, .. }));
+    server.send(&reserve("0", &same));
+    server.send(&reserve("1", &other));
+    until(|| bench.path("other").exists());
+    assert!(!bench.path("same").exists());
+    fs::write(&go, "").unwrap();
+    until(|| bench.path("same").exists());
 }
 
 /// Parts without end: whatever ends the server is seen between two of them.

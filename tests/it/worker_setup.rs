@@ -101,9 +101,12 @@ impl Server {
     /// Submits a request and returns its child once it runs.
     pub fn started(&self, request: Request) -> i32 {
         self.worker.submit(request).unwrap();
-        match self.next() {
-            WorkerEvent::Started { pid, .. } => pid,
-            other => panic!("{other:?}"),
+        loop {
+            match self.next() {
+                WorkerEvent::Started { pid, .. } => return pid,
+                WorkerEvent::Imported => {}
+                other => panic!("{other:?}"),
+            }
         }
     }
 
@@ -111,7 +114,7 @@ impl Server {
     pub fn finished(&self) -> Finished {
         loop {
             match self.next() {
-                WorkerEvent::Started { .. } => {}
+                WorkerEvent::Started { .. } | WorkerEvent::Imported => {}
                 WorkerEvent::Finished(finished) => return *finished,
                 WorkerEvent::Died { reason, .. } => panic!("the server died: {reason}"),
             }

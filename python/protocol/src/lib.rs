@@ -29,5 +29,5 @@ pub use request::{Limits, Request, Reserve, Sandbox};
 /// - 4: a server is told that it may rest.
 /// - 5: children that stay for more than one request, and say when they are ready; requests that wait for that; a server serves before it has imported everything, and requests say
 ///   what they need of the rest.
-/// - 6: servers of the children on CUDA devices.
+/// - 6: servers of the children on CUDA devices; a server tells when it has imported everything.
 pub const VERSION: u32 = 6;

@@ -44,6 +44,8 @@ pub enum FromWorker {
     },
     /// A child has ended and nothing of it is left, or it has replied and stays.
     Finished(Box<Finished>),
+    /// All that was to be imported later is there.
+    Imported,
 }
 
 /// All there is to say about a child that has ended, or has replied and stays.

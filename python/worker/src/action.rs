@@ -4,14 +4,14 @@
 //! the server, which alone sees orphans.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs::File,
     os::fd::BorrowedFd,
     time::{Duration, Instant},
 };
 
 use libc::pid_t;
-use t2t_protocol::{End, Finished, Limits, Request, Usage};
+use t2t_protocol::{End, Finished, Limits, Request, Reserve, Usage};
 
 use crate::{
     capture::Capture,
@@ -87,6 +87,8 @@ pub struct Action {
     /// What its descendants can be told by.
     pub mark: Mark,
     limits: Limits,
+    /// The environment of one that children disturb which get ready for the same.
+    undisturbed: Option<BTreeMap<String, String>>,
     before: Before,
     pipes: Pipes,
     stdout: Capture,
@@ -131,6 +133,7 @@ impl Action {
             mark,
             place: None,
             limits: request.limits.clone(),
+            undisturbed: request.undisturbed.then(|| request.environment.clone()),
             before,
             pipes,
             stdout: Capture::default(),
@@ -142,6 +145,14 @@ impl Action {
             ended: None,
             left_behind: BTreeSet::new(),
         }
+    }
+
+    /// Says whether it would be disturbed by a child that gets ready so, as on the same device.
+    pub fn is_disturbed_by(&self, reserve: &Reserve) -> bool {
+        let is_same = |own: &BTreeMap<String, String>| {
+            reserve.environment.iter().all(|(name, value)| own.get(name) == Some(value))
+        };
+        self.undisturbed.as_ref().is_some_and(is_same)
     }
 
     /// Lists what to wait for.

@@ -58,7 +58,8 @@ pub struct Server {
     actions: Vec<Action>,
     reserves: Reserves,
     later: Later,
-    /// Requests and reserves whose modules are not there yet, and requests that children disturb which get ready, in the order in which they came.
+    /// Requests and reserves whose modules are not there yet, requests that children disturb which get ready, and reserves that would disturb what runs, in
+    /// the order in which they came.
     waiting: Vec<ToWorker>,
     /// Whether nothing has happened for a while.
     is_quiet: bool,
@@ -66,6 +67,8 @@ pub struct Server {
     has_heard: bool,
     /// Whether it was told to rest and has not done so yet.
     is_to_rest: bool,
+    /// Whether it is to tell when it has imported everything.
+    is_to_tell: bool,
 }
 
 impl Server {
@@ -73,6 +76,7 @@ impl Server {
     pub fn new(control: Control, signals: SignalFd, interpreter: Interpreter, later: Later) -> io::Result<Self> {
         control.stop_blocking()?;
         let (actions, reserves, waiting) = (Vec::new(), Reserves::default(), Vec::new());
+        let is_to_tell = !later.is_over();
         let (pid, is_quiet, has_heard, is_to_rest) = (getpid(), false, false, false);
         Ok(Self {
             control,
@@ -86,6 +90,7 @@ impl Server {
             is_quiet,
             has_heard,
             is_to_rest,
+            is_to_tell,
         })
     }
 
@@ -114,6 +119,10 @@ impl Server {
         if self.is_to_import() {
             self.later.advance();
         }
+        if self.is_to_tell && self.later.is_over() {
+            self.is_to_tell = false;
+            self.control.send(&FromWorker::Imported).expect("a word fits a frame");
+        }
         if self.is_to_rest && self.later.is_over() {
             self.is_to_rest = false;
             pages::enlarge();
@@ -137,6 +146,17 @@ impl Server {
         !self.later.is_over() && (self.is_quiet || is_awaited)
     }
 
+    /// Says whether somebody waits for what may come at any moment, and not for the end of an action.
+    fn is_awaited(&self) -> bool {
+        let is_held = |message: &ToWorker| matches!(message, ToWorker::Prepare(reserve) if self.would_disturb(reserve));
+        !self.waiting.iter().all(is_held)
+    }
+
+    /// Says whether an action runs that a child would disturb which gets ready so.
+    fn would_disturb(&self, reserve: &Reserve) -> bool {
+        self.actions.iter().any(|action| action.is_disturbed_by(reserve))
+    }
+
     /// Waits until something is to be done.
     fn wait(&mut self) {
         let mut events = PollFlags::POLLIN;
@@ -155,7 +175,7 @@ impl Server {
             return PollTimeout::ZERO;
         }
         let has_nothing_to_do = self.actions.is_empty() && self.waiting.is_empty() && self.later.is_over();
-        match (has_nothing_to_do, self.is_sweeping() || !self.waiting.is_empty()) {
+        match (has_nothing_to_do, self.is_sweeping() || self.is_awaited()) {
             (true, _) => PollTimeout::NONE,
             (false, true) => PollTimeout::try_from(SWEEP).unwrap_or(PollTimeout::ZERO),
             (false, false) => PollTimeout::try_from(TICK).unwrap_or(PollTimeout::ZERO),
@@ -242,7 +262,7 @@ impl Server {
 
     /// Forks a child that gets ready. That it cannot be is no news: its request will be told.
     fn prepare(&mut self, reserve: Reserve) {
-        if !self.later.has(reserve.needs.as_deref()) {
+        if !self.later.has(reserve.needs.as_deref()) || self.would_disturb(&reserve) {
             self.waiting.push(ToWorker::Prepare(reserve));
             return;
         }

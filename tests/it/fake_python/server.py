@@ -42,6 +42,7 @@ LOG = HERE / "ran.log"
 CALM = HERE / "calm"
 STEADY = HERE / "steady"
 SPANS = HERE / "spans"
+IMPORTING = HERE / "importing"
 TOGETHER = HERE / "together"
 Reply = dict[str, Any]
 
@@ -65,6 +66,8 @@ class Server:
         hello = self.receive()["hello"]
         note(f"start {hello['kind']}")
         self.send({"hello": introduction(hello)})
+        if hello["later"] and not IMPORTING.exists():
+            self.send("imported")
         while True:
             message = self.receive()
             if message == "shutdown":
@@ -111,7 +114,7 @@ class Server:
             parts += part
         return parts
 
-    def send(self, message: Reply) -> None:
+    def send(self, message: Reply | str) -> None:
         """Send one message."""
         body = json.dumps(message).encode()
         with self.lock:

@@ -23,7 +23,7 @@ for name in ("_cuda_getDeviceCount", "_cuda_init"):
         setattr(torch._C, name, refuse)
 available = torch.cuda.is_available
 from t2t_harness import preload
-asks = [torch.cuda.is_available is available for _ in preload.parts()]
+asks = [torch.cuda.is_available is available for part in (preload.device, preload.compiler) for _ in part()]
 import torch._inductor.config
 print(len(os.listdir("/proc/self/task")), len(asked), torch._inductor.config.compile_threads)
 print("torch._inductor.compile_fx" in sys.modules, torch.cuda.is_available is available)
