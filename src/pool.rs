@@ -78,12 +78,12 @@ impl Pool {
 
     /// Runs `request` in a child of the server of `kind`, and returns how the child ended. The request's id is chosen here.
     ///
-    /// Once the child runs, children are made ready as each of `reserves` says until so many are. [`Self::cancel`] with the same `cancel` kills it.
+    /// Once the child runs, children are made ready as each of `reserves` says, until as many are as there may be. [`Self::cancel`] with the same `cancel` kills it.
     pub fn call(
         &self,
         kind: ServerKind,
         mut request: Request,
-        reserves: &[(Reserve, usize)],
+        reserves: &[Reserve],
         cancel: &Cancel,
     ) -> Result<Finished, NoCall> {
         if cancel.is_set() {
@@ -104,8 +104,8 @@ impl Pool {
             self.let_go(kind, &worker);
         }
         submitted.ok_or(NoCall::Cancelled)??;
-        for (reserve, count) in reserves {
-            self.fill(kind, &worker, reserve, *count);
+        for reserve in reserves {
+            self.fill(kind, &worker, reserve);
         }
         drop(worker);
         let ended = receiver.recv();
@@ -160,10 +160,10 @@ impl Pool {
         }
     }
 
-    /// Has so many children made ready as `reserve` says, starting the server of `kind` where it does not run.
-    pub fn keep_ready(&self, kind: ServerKind, reserve: &Reserve, count: usize) -> Result<(), NoCall> {
+    /// Has children made ready as `reserve` says, as many as there may be, starting the server of `kind` where it does not run.
+    pub fn keep_ready(&self, kind: ServerKind, reserve: &Reserve) -> Result<(), NoCall> {
         let worker = self.worker(kind)?;
-        self.fill(kind, &worker, reserve, count);
+        self.fill(kind, &worker, reserve);
         Ok(())
     }
 
@@ -178,12 +178,12 @@ impl Pool {
         Ok(())
     }
 
-    fn fill(&self, kind: ServerKind, worker: &Worker, reserve: &Reserve, count: usize) {
+    fn fill(&self, kind: ServerKind, worker: &Worker, reserve: &Reserve) {
         let missing = {
             let mut servers = lock(&self.servers);
             let Some(server) = servers.get_mut(&kind) else { return };
             let have = server.reserves.entry(reserve.key.clone()).or_default();
-            let missing = count.saturating_sub(*have);
+            let missing = reserve.most.saturating_sub(*have);
             *have += missing;
             missing
         };

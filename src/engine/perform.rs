@@ -131,7 +131,7 @@ struct Calls<'a> {
 }
 
 impl Calls<'_> {
-    fn call(&self, kind: ServerKind, request: Request, reserves: &[(Reserve, usize)]) -> Result<Finished, NoCall> {
+    fn call(&self, kind: ServerKind, request: Request, reserves: &[Reserve]) -> Result<Finished, NoCall> {
         let function = request.function.trim_start_matches("t2t_harness.").to_owned();
         let begin = cores::monotonic();
         let finished = self.pool.call(kind, request, reserves, self.cancel)?;

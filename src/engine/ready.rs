@@ -52,33 +52,34 @@ fn judges(device: &str) -> String {
     format!("{device} judges")
 }
 
-/// Returns how children get ready for the device of `job` while `function` runs, and how many, unless that one measures: starting a device takes time, and would take it
+/// Returns how children get ready for the device of `job` while `function` runs, unless that one measures: starting a device takes time, and would take it
 /// from what is timed.
-pub(super) fn of_device(job: &Job, function: &str) -> Vec<(Reserve, usize)> {
+pub(super) fn of_device(job: &Job, function: &str) -> Vec<Reserve> {
     let Some(device) = job.device.as_ref().filter(|_| !is_timed(function)) else { return Vec::new() };
     let environment = [("CUDA_VISIBLE_DEVICES", device.as_str()), ("CUDA_CACHE_DISABLE", "1")];
-    let reserve = |key: String| Reserve {
+    let reserve = |key: String, most: usize| Reserve {
         key,
+        most,
         function: "t2t_harness.ready:start_device".to_owned(),
         environment: environment.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
         cores: job.cores.clone(),
         needs: Some(imports::FOR_COMPILER.to_owned()),
     };
-    let mut reserves = vec![(reserve(device.clone()), OF_DEVICE)];
+    let mut reserves = vec![reserve(device.clone(), OF_DEVICE)];
     // The judge that works now comes back.
     if !stays(function) {
-        reserves.push((reserve(judges(device)), JUDGES_OF_DEVICE));
+        reserves.push(reserve(judges(device), JUDGES_OF_DEVICE));
     }
     reserves
 }
 
 /// Returns how many children will have started the device of `job` beside the one that calls `function`, where `reserves` are made ready meanwhile.
-pub(super) fn beside(pool: &Pool, job: &Job, function: &str, reserves: &[(Reserve, usize)]) -> usize {
+pub(super) fn beside(pool: &Pool, job: &Job, function: &str, reserves: &[Reserve]) -> usize {
     let Some(device) = &job.device else { return 0 };
     let own = key(job, function);
     let keys = [device.clone(), judges(device)];
-    let of = |key: &String| match reserves.iter().find(|(reserve, _)| reserve.key == *key) {
-        Some((_, count)) => *count,
+    let of = |key: &String| match reserves.iter().find(|reserve| reserve.key == *key) {
+        Some(reserve) => reserve.most,
         // Of those that are ready, the child takes one.
         None => pool.reserves(job.kind, key).saturating_sub(usize::from(own.as_ref() == Some(key))),
     };
@@ -91,12 +92,13 @@ pub fn for_a_check(pool: &Pool) -> Result<(), NoCall> {
     for key in [CHECK.to_owned(), judges(CHECK)] {
         let reserve = Reserve {
             key,
+            most: 1,
             function: "t2t_harness.ready:rehearse".to_owned(),
             environment: [("CUDA_VISIBLE_DEVICES".to_owned(), String::new())].into(),
             cores: None,
             needs: None,
         };
-        pool.keep_ready(ServerKind::Interpreter, &reserve, 1)?;
+        pool.keep_ready(ServerKind::Interpreter, &reserve)?;
     }
     Ok(())
 }

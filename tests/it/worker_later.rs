@@ -259,16 +259,21 @@ fn a_reserve_waits_like_a_request_and_takes_the_one_that_waits_after_it() {
     let bench = bench();
     let reserve = Reserve {
         key: "device".to_owned(),
+        most: 1,
         function: "work:get_ready".to_owned(),
         environment: [].into(),
         cores: None,
         needs: Some("two".to_owned()),
     };
-    let asked = Request { reserve: Some("device".to_owned()), ..request(&bench, 1, "told_when_ready", Some("two")) };
-    let messages = [ToWorker::Prepare(reserve), ToWorker::Rest, ToWorker::Run(Box::new(asked))];
+    let asked =
+        |id| Request { reserve: Some("device".to_owned()), ..request(&bench, id, "told_when_ready", Some("two")) };
+    let run = |id| ToWorker::Run(Box::new(asked(id)));
+    // There may be one.
+    let messages = [ToWorker::Prepare(reserve.clone()), ToWorker::Prepare(reserve), ToWorker::Rest, run(1), run(2)];
     let mut server = Raw::start(&bench, &["one", "two"], &messages);
     server.hello();
-    assert_eq!(*reply(&server.ends(1).1[0]), json!([["one", "two"]]));
+    let (_, ended) = server.ends(2);
+    assert_eq!([reply(&ended[0]), reply(&ended[1])], [&json!([["one", "two"]]), &json!([])]);
 }
 
 #[test]
@@ -312,6 +317,7 @@ fn a_child_that_would_disturb_what_is_timed_gets_ready_after_it() {
     let reserve = |device: &str, ready: &str| {
         ToWorker::Prepare(Reserve {
             key: device.to_owned(),
+            most: 1,
             function: "work:get_ready_and_say_so".to_owned(),
             environment: [("DEVICE", device), ("READY", ready)]
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))

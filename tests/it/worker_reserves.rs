@@ -93,6 +93,7 @@ fn bench() -> Bench {
 fn reserve(bench: &Bench, function: &str) -> Reserve {
     Reserve {
         key: "device".to_owned(),
+        most: 2,
         function: format!("work:{function}"),
         environment: [("NOTE".to_owned(), format!("{}/", bench.path("notes").display()))].into(),
         cores: None,
@@ -147,6 +148,24 @@ fn a_request_that_names_the_key_gets_the_child_that_is_ready_and_the_next_one_it
     assert_eq!(told["descriptors"], json!([0, 1, 2, 3]), "the pipe of the request is closed");
     assert!(!is_ready(&server, request(&bench, 3)));
     assert!(!runs(waiting[0]));
+}
+
+#[test]
+fn there_are_never_more_than_there_may_be() {
+    let bench = bench();
+    let server = bench.start();
+    let ask = || (0..3).for_each(|_| server.worker.prepare(reserve(&bench, "start")).unwrap());
+    ask();
+    let first = ready(&bench, 2);
+    // What was asked for more has been heard by the end of a request that came after it.
+    assert!(!is_ready(&server, bench.request(1, "says")));
+    assert_eq!(ready(&bench, 2).len(), 2);
+    assert!(is_ready(&server, request(&bench, 2)));
+    ask();
+    assert!(is_ready(&server, request(&bench, 3)));
+    assert!(is_ready(&server, request(&bench, 4)));
+    assert!(!is_ready(&server, request(&bench, 5)));
+    assert_eq!(ready(&bench, 3).len(), 3, "{first:?} and one more");
 }
 
 #[test]
@@ -252,10 +271,10 @@ fn a_server_that_rested_serves_what_it_held_before() {
 fn children_that_wait_end_with_their_server() {
     let bench = bench();
     let server = bench.start();
-    for _ in 0..3 {
+    for _ in 0..2 {
         server.worker.prepare(reserve(&bench, "start")).unwrap();
     }
-    let waiting = ready(&bench, 3);
+    let waiting = ready(&bench, 2);
     drop(server);
     until(|| waiting.iter().any(|pid| runs(*pid)));
 }

@@ -43,6 +43,7 @@ def descriptors(arguments):
 fn reserve() -> Reserve {
     Reserve {
         key: "judges".to_owned(),
+        most: 1,
         function: "work:start".to_owned(),
         environment: [].into(),
         cores: None,
@@ -152,10 +153,10 @@ fn a_pool_counts_one_that_stays_among_those_that_are_ready_until_it_ends() {
     let pool = Pool::new(vec![staying.bench.config()], Interrupt::default());
     let call = |id, function| pool.call(ServerKind::Compiled, staying.request(id, function), &[], &Cancel::default());
     let ready = || pool.reserves(ServerKind::Compiled, "judges");
-    pool.keep_ready(ServerKind::Compiled, &reserve(), 1).unwrap();
+    pool.keep_ready(ServerKind::Compiled, &reserve()).unwrap();
     let first = call(1, "says").unwrap();
     let counted = ready();
-    pool.keep_ready(ServerKind::Compiled, &reserve(), 1).unwrap();
+    pool.keep_ready(ServerKind::Compiled, &reserve()).unwrap();
     let second = call(2, "says").unwrap();
     assert_eq!((counted, ready()), (1, 1));
     assert_eq!(reply(&second)["served"], json!(["r1", "r2"]), "{:?}", first.end);

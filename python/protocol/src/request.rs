@@ -43,6 +43,8 @@ pub struct Request {
 pub struct Reserve {
     /// What requests ask for it by.
     pub key: String,
+    /// How many such children there may be that wait, or will: one more is not made. What asks for it cannot know whether a request took one.
+    pub most: usize,
     /// The function, as `module:function`. It gets no arguments, and what it returns is dropped.
     pub function: String,
     /// Its environment, over the few variables that every child gets. That of the request replaces it.

@@ -60,6 +60,11 @@ impl Reserves {
         self.0.iter_mut().any(|ready| ready.gets_ready(now, patience))
     }
 
+    /// Counts those that a request with this key could get.
+    pub fn count(&self, key: &str) -> usize {
+        self.0.iter().filter(|ready| ready.key == key).count()
+    }
+
     /// Lists what their descendants can be told by.
     pub fn marks(&self) -> impl Iterator<Item = Mark> {
         self.0.iter().map(|ready| ready.mark)

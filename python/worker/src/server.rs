@@ -205,6 +205,7 @@ impl Server {
             self.has_heard |= matches!(message, Ok(Some(_)));
             match message {
                 Ok(Some(ToWorker::Run(request))) => self.start(request),
+                Ok(Some(ToWorker::Prepare(reserve))) if self.has_enough(&reserve) => {}
                 Ok(Some(ToWorker::Prepare(reserve))) => self.prepare(reserve),
                 Ok(Some(ToWorker::Cancel { id })) => self.cancel(id),
                 // What is imported later takes pages of its own, so it comes first.
@@ -258,6 +259,12 @@ impl Server {
         let before = Before::now(self.pid.as_raw());
         let (pid, mark, secret, pipes) = self.child(Order::Now(request))?;
         Ok(Action::new(request, pid, mark, secret, pipes, before))
+    }
+
+    /// Says whether as many children as there may be wait already, or will.
+    fn has_enough(&self, reserve: &Reserve) -> bool {
+        let is_alike = |message: &&ToWorker| matches!(message, ToWorker::Prepare(other) if other.key == reserve.key);
+        self.reserves.count(&reserve.key) + self.waiting.iter().filter(is_alike).count() >= reserve.most
     }
 
     /// Forks a child that gets ready. That it cannot be is no news: its request will be told.
