@@ -33,12 +33,19 @@ pub struct Later {
     names: VecDeque<String>,
     /// What the first has left to do, where it is a function that was called.
     parts: Option<Py<PyIterator>>,
+    /// Whether there is no end to be told of any more.
+    is_told: bool,
 }
 
 impl Later {
     /// Imports nothing yet.
     pub fn new(names: Vec<String>) -> Self {
-        Self { names: names.into(), parts: None }
+        Self { is_told: names.is_empty(), names: names.into(), parts: None }
+    }
+
+    /// Says once that nothing is left to do, where there was something.
+    pub fn has_just_ended(&mut self) -> bool {
+        self.is_over() && !std::mem::replace(&mut self.is_told, true)
     }
 
     /// Says whether nothing is left to do.

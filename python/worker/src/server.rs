@@ -67,8 +67,6 @@ pub struct Server {
     has_heard: bool,
     /// Whether it was told to rest and has not done so yet.
     is_to_rest: bool,
-    /// Whether it is to tell when it has imported everything.
-    is_to_tell: bool,
 }
 
 impl Server {
@@ -76,7 +74,6 @@ impl Server {
     pub fn new(control: Control, signals: SignalFd, interpreter: Interpreter, later: Later) -> io::Result<Self> {
         control.stop_blocking()?;
         let (actions, reserves, waiting) = (Vec::new(), Reserves::default(), Vec::new());
-        let is_to_tell = !later.is_over();
         let (pid, is_quiet, has_heard, is_to_rest) = (getpid(), false, false, false);
         Ok(Self {
             control,
@@ -90,7 +87,6 @@ impl Server {
             is_quiet,
             has_heard,
             is_to_rest,
-            is_to_tell,
         })
     }
 
@@ -119,8 +115,7 @@ impl Server {
         if self.is_to_import() {
             self.later.advance();
         }
-        if self.is_to_tell && self.later.is_over() {
-            self.is_to_tell = false;
+        if self.later.has_just_ended() {
             self.control.send(&FromWorker::Imported).expect("a word fits a frame");
         }
         if self.is_to_rest && self.later.is_over() {
