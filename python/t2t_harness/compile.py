@@ -24,6 +24,7 @@ ARCHIVE = "triton.tar.gz"
 class Survey:
     """What was launched, on all targets."""
 
+    forge: launchers.Forge
     launches: list[dict[str, Any]] = field(default_factory=list)
     kernels: list[dict[str, Any]] = field(default_factory=list)
     dropped: list[dict[str, Any]] = field(default_factory=list)
@@ -37,7 +38,6 @@ class Survey:
     """Triton's hashes of what this process compiled."""
     compiled_ahead: set[str] = field(default_factory=set)
     """Those of what was compiled for it: by forks, or before it began anew. What it asks for is taken out."""
-    forge: launchers.Forge = field(default_factory=launchers.Forge)
 
 
 class Refused(Exception):
@@ -67,12 +67,12 @@ def compile_variant(request: Mapping[str, Any]) -> dict[str, Any]:
             survey_target(request, device, index, hooks, others, target(device["id"]))
 
     def surveyed(compiled_ahead: set[str], limit: contextlib.AbstractContextManager[None]) -> Survey:
-        found = Survey(reasons=list(reasons), compiled_ahead=compiled_ahead, forge=forge)
+        found = Survey(forge, reasons=list(reasons), compiled_ahead=compiled_ahead)
         try:
             with limit, launching.before_compiling(forge.expect):
                 walk(lambda id_: Target(request, id_, found))
         except ahead.Slow:
-            scouts = ahead.fill(lambda hashes: walk(lambda id_: Scout(request, id_, Survey(), hashes)), processes)
+            scouts = ahead.fill(lambda hashes: walk(lambda id_: Scout(request, id_, Survey(forge), hashes)), processes)
             return surveyed(found.compiled | scouts, contextlib.nullcontext())
         return found
 

@@ -209,8 +209,8 @@ impl Listener {
                 lock(&self.outstanding).as_mut()?.remove(&finished.id);
                 Some(WorkerEvent::Finished(finished))
             }
-            // They come first or not at all.
             FromWorker::Imported => Some(WorkerEvent::Imported),
+            // They come first or not at all.
             FromWorker::Hello(_) | FromWorker::Unfit(_) => None,
         }
     }
