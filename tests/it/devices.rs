@@ -106,7 +106,7 @@ fn a_variant_that_changes_is_measured_where_the_figures_of_its_op_stand() {
 }
 
 #[test]
-fn a_device_checks_before_it_measures_and_waits_for_no_server_while_there_is_something_to_check() {
+fn a_device_waits_for_no_server_while_there_is_something_to_check() {
     let project = machine(1);
     project.write("../python/bin/importing", "");
     build(&project, "");
@@ -114,7 +114,6 @@ fn a_device_checks_before_it_measures_and_waits_for_no_server_while_there_is_som
     let of_device = children.iter().filter(|child| !text(child, "device").is_empty());
     let phases: Vec<&str> = of_device.filter_map(|child| Some(text(child, "target").split_once(':')?.1)).collect();
     let first = |phase: &str| phases.iter().position(|one| *one == phase).unwrap();
-    assert!(first("check") < first("bench"), "{phases:?}");
     assert!(first("check") < first("baseline"), "{phases:?}");
     assert_eq!(phases.iter().filter(|phase| **phase == "baseline").count(), 3);
 }
