@@ -154,15 +154,16 @@ def figures(documents: dict[str, dict[str, Any]]) -> dict[tuple[str, str], dict[
 
 
 def of_subject(document: dict[str, Any], who: str, final: float) -> dict[str, Any]:
-    """Returns the figures of one subject of a bench or a baseline, and those that do not count: sizes whose runs vary by more than 5 %, the Final
-    where they make up more than a tenth of it, and all of them where the device itself was disturbed."""
+    """Returns the figures of one subject of a bench or a baseline, and those that do not count: sizes whose runs vary by more than 5 % or whose figure is the
+    host's, the Final where they make up more than a tenth of it, and all of them where the device itself was disturbed."""
     sizes = dict(sorted(document["sizes"].items(), key=lambda one: math.prod(one[1]["binding"].values())))
     times = {size: told[who]["mean"] for size, told in sizes.items()}
     unsteady = [size for size, told in sizes.items() if told[who]["cv"] > 0.05]
     reasons = (document.get("why_unstable") or "").split("; ") if document["unstable"] else []
+    unsteady += [size for size in sizes if any(one.startswith(f"{size}: the figure of {who} is") for one in reasons)]
     if any(reason and reason.partition(":")[0] not in sizes for reason in reasons):
         unsteady = list(sizes)
-    if sum(times[size] for size in unsteady) > 0.1 * sum(times.values()):
+    if sum(times[size] for size in set(unsteady)) > 0.1 * sum(times.values()):
         unsteady.append("Final")
     return {"Final": final, "sizes": times, "unsteady": unsteady}
 

@@ -28,6 +28,7 @@ use crate::store::journal::Journal;
 use crate::store::leftovers;
 
 mod adopt;
+mod ahead;
 mod ask;
 mod begin;
 mod derive;
@@ -52,6 +53,7 @@ pub use self::settings::{AfterRejection, Children, Settings};
 pub use self::steering::{Begins, Ended, Steering, Turn};
 pub use self::underway::{Touched, Underway, Waker};
 
+use self::ahead::Ahead;
 use self::ask::Asked;
 use self::order::{Binding, Work};
 use self::underway::Word;
@@ -196,6 +198,7 @@ struct Run<'a, 'b> {
     left: BTreeMap<String, Duration>,
     /// Analyses that may not have settled.
     unanalyzed: Vec<Index>,
+    ahead: Ahead,
     asked: Asked,
     wanted: Vec<bool>,
     binding: Binding,
@@ -235,6 +238,7 @@ impl<'a, 'b> Run<'a, 'b> {
             interrupt,
             emit,
             unanalyzed: analyses(&session.graph, &wanted),
+            ahead: Ahead::default(),
             wanted: wanted.wanted.clone(),
             schedule: Schedule::new(&session.graph, wanted),
             round: underway.begin(),
@@ -259,6 +263,7 @@ impl<'a, 'b> Run<'a, 'b> {
     /// Steps until nothing is ready and nothing runs, or until the build is left.
     fn until_all_settled(&mut self) -> Result<Report, Stop> {
         self.withdraw();
+        self.look_ahead();
         let ended = match self.steps() {
             Err(Stop::Outdated(path)) if self.steering.is_by() => Ok(Ended::Outdated(path)),
             ended => ended,
@@ -326,6 +331,7 @@ impl<'a, 'b> Run<'a, 'b> {
                 Turn::Touched(files) => self.underway.touch(&files),
                 Turn::GoOn => {}
             }
+            self.prepare_baselines()?;
             self.start_queued()?;
             if self.underway.is_idle() && self.asked.is_answered() {
                 return Ok(Ended::Settled);
@@ -361,6 +367,7 @@ impl<'a, 'b> Run<'a, 'b> {
             };
             match step {
                 Step::Settled(index) => {
+                    self.ahead.unmeasured.remove(&index);
                     self.disown(index);
                     self.tell_settled(index)?;
                 }

@@ -11,10 +11,10 @@ const FOR_LAUNCHES: &str = "t2t_harness.preload:launching";
 const FOR_FAKE_TENSORS: [&str; 4] = ["mpmath", "sympy", "torch._subclasses.fake_tensor", "torch._dynamo"];
 
 /// What a child on a CUDA device would do first, but for those that launch nothing of Triton's.
-const FOR_DEVICES: &str = "t2t_harness.preload:device";
+pub const FOR_DEVICES: &str = "t2t_harness.preload:device";
 
-/// What a child that has torch compile something would import, which takes seconds. Children that get ready wait for it, too: they may become such a one.
-pub const FOR_COMPILER: &str = "t2t_harness.preload:compiler";
+/// What a child that has torch compile something would import, which takes seconds.
+const FOR_COMPILER: &str = "t2t_harness.preload:compiler";
 
 /// Lists what a server of `kind` imports after its hello, in order.
 #[must_use]
@@ -22,13 +22,21 @@ pub fn later(kind: ServerKind) -> Vec<String> {
     let entries: &[&str] = match kind {
         ServerKind::Interpreter => &[],
         ServerKind::Compiled => &[&[FOR_LAUNCHES], &FOR_FAKE_TENSORS[..]].concat(),
-        // A calibration and the first checks run meanwhile.
-        ServerKind::Device => &[FOR_LAUNCHES, FOR_DEVICES, FOR_COMPILER],
+        // A calibration runs meanwhile.
+        ServerKind::Device => &[FOR_LAUNCHES, FOR_DEVICES],
     };
     entries.iter().map(|entry| (*entry).to_owned()).collect()
 }
 
-/// Returns the entry of [`later`] up to which a server must have come before it forks a child that calls `function`, as `module:function` of the
+/// Lists what a server of `kind` imports once a call needs it. Baselines are made ready ahead by children that import it themselves, beside checks that a
+/// server which imports would keep waiting.
+#[must_use]
+pub fn asked(kind: ServerKind) -> Vec<String> {
+    let entries: &[&str] = if kind == ServerKind::Device { &[FOR_COMPILER] } else { &[] };
+    entries.iter().map(|entry| (*entry).to_owned()).collect()
+}
+
+/// Returns the entry of [`later`] or [`asked`] up to which a server must have come before it forks a child that calls `function`, as `module:function` of the
 /// harness; `None` where any time will do.
 #[must_use]
 pub fn needed(function: &str, has_device: bool) -> Option<&'static str> {
@@ -54,7 +62,7 @@ mod tests {
             (ServerKind::Device, "baseline:baseline", 0),
             (ServerKind::Device, "sweep:sweep", 0),
         ] {
-            let all = later(kind);
+            let all = [later(kind), asked(kind)].concat();
             assert_eq!(all.first().map(String::as_str), Some(FOR_LAUNCHES));
             let needed = needed(function, kind == ServerKind::Device);
             assert_eq!(needed, all.iter().rev().nth(before).map(String::as_str), "{function}");

@@ -4,7 +4,7 @@
 #![expect(clippy::disallowed_types, reason = "the threads of all actions share the servers")]
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -20,6 +20,9 @@ pub use cancel::Cancel;
 /// How often a kind of server is started in one build.
 const STARTS: u32 = 2;
 
+/// How many children of one kind get ready at once.
+const AT_ONCE: usize = 2;
+
 /// The fork servers of a build.
 #[derive(Debug)]
 pub struct Pool {
@@ -28,6 +31,8 @@ pub struct Pool {
     starting: Vec<Mutex<()>>,
     servers: Mutex<HashMap<ServerKind, Server>>,
     calls: Arc<Mutex<HashMap<u64, Sender<Finished>>>>,
+    /// Device → when it was timed last.
+    timed: Mutex<HashMap<String, u64>>,
     next: AtomicU64,
     interrupt: Interrupt,
 }
@@ -37,7 +42,8 @@ pub struct Pool {
 struct Told {
     /// What it died of, once it has.
     died: Mutex<Option<String>>,
-    has_imported: AtomicBool,
+    /// How many children get ready.
+    unready: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -73,12 +79,20 @@ impl Pool {
     #[must_use]
     pub fn new(configs: Vec<WorkerConfig>, interrupt: Interrupt) -> Self {
         let starting = configs.iter().map(|_| Mutex::default()).collect();
-        Self { configs, starting, servers: Mutex::default(), calls: Arc::default(), next: AtomicU64::new(1), interrupt }
+        Self {
+            configs,
+            starting,
+            servers: Mutex::default(),
+            calls: Arc::default(),
+            timed: Mutex::default(),
+            next: AtomicU64::new(1),
+            interrupt,
+        }
     }
 
     /// Runs `request` in a child of the server of `kind`, and returns how the child ended. The request's id is chosen here.
     ///
-    /// Once the child runs, children are made ready as each of `reserves` says, until as many are as there may be. [`Self::cancel`] with the same `cancel` kills it.
+    /// Once the child runs, children are made ready as each of `reserves` says, one or two, and not more than there may be. [`Self::cancel`] with the same `cancel` kills it.
     pub fn call(
         &self,
         kind: ServerKind,
@@ -105,7 +119,7 @@ impl Pool {
         }
         submitted.ok_or(NoCall::Cancelled)??;
         for reserve in reserves {
-            self.fill(kind, &worker, reserve);
+            self.add(kind, &worker, reserve);
         }
         drop(worker);
         let ended = receiver.recv();
@@ -138,11 +152,6 @@ impl Pool {
         }
     }
 
-    /// Returns how many children of the server of `kind` are ready for `key`, or will be.
-    pub fn reserves(&self, kind: ServerKind, key: &str) -> usize {
-        lock(&self.servers).get(&kind).and_then(|server| server.reserves.get(key).copied()).unwrap_or(0)
-    }
-
     /// Counts the child that a request takes.
     fn count_out(&self, kind: ServerKind, key: Option<&str>) {
         let mut servers = lock(&self.servers);
@@ -167,6 +176,27 @@ impl Pool {
         Ok(())
     }
 
+    /// Notes that `device` was timed until then, on the machine's monotonic clock.
+    pub fn note_timed(&self, device: &str, until: u64) {
+        lock(&self.timed).insert(device.to_owned(), until);
+    }
+
+    /// Returns until when `device` was timed last, as far as this process did.
+    pub fn timed_until(&self, device: &str) -> Option<u64> {
+        lock(&self.timed).get(device).copied()
+    }
+
+    /// Ends the children of the server of `kind` that are ready for `device`, whose keys begin with it.
+    pub fn dismiss(&self, kind: ServerKind, device: &str) {
+        let mut servers = lock(&self.servers);
+        let Some(server) = servers.get_mut(&kind) else { return };
+        server.reserves.retain(|key, _| !key.starts_with(device));
+        if let Some(worker) = &server.worker {
+            // A server that has died has none.
+            let _ = worker.dismiss(device);
+        }
+    }
+
     /// Has the server of `kind` ready for a time without requests, starting it where it does not run. Of the times after the first it is not told.
     pub fn rest(&self, kind: ServerKind) -> Result<(), NoCall> {
         let worker = self.worker(kind)?;
@@ -178,6 +208,13 @@ impl Pool {
         Ok(())
     }
 
+    /// Has children made ready as `reserve` says: two at once where there are fewer, then one more each time, since they keep each other waiting, and what runs.
+    fn add(&self, kind: ServerKind, worker: &Worker, reserve: &Reserve) {
+        let have = lock(&self.servers).get(&kind).and_then(|server| server.reserves.get(&reserve.key).copied());
+        let most = reserve.most.min((have.unwrap_or(0) + 1).max(AT_ONCE));
+        self.fill(kind, worker, &Reserve { most, ..reserve.clone() });
+    }
+
     fn fill(&self, kind: ServerKind, worker: &Worker, reserve: &Reserve) {
         let missing = {
             let mut servers = lock(&self.servers);
@@ -185,6 +222,7 @@ impl Pool {
             let have = server.reserves.entry(reserve.key.clone()).or_default();
             let missing = reserve.most.saturating_sub(*have);
             *have += missing;
+            server.told.unready.fetch_add(missing, Ordering::Relaxed);
             missing
         };
         for _ in 0..missing {
@@ -193,11 +231,10 @@ impl Pool {
         }
     }
 
-    /// Says whether the server of `kind` runs and still has to import what some calls wait for.
-    pub fn imports(&self, kind: ServerKind) -> bool {
-        let has_more = |server: &Server| server.worker.is_some() && !server.told.has_imported.load(Ordering::Relaxed);
-        let has_any = self.configs.iter().any(|config| config.kind == kind && !config.later.is_empty());
-        has_any && lock(&self.servers).get(&kind).is_some_and(has_more)
+    /// Says whether children of the server of `kind` get ready.
+    pub fn get_ready(&self, kind: ServerKind) -> bool {
+        let has_any = |server: &Server| server.worker.is_some() && server.told.unready.load(Ordering::Relaxed) > 0;
+        lock(&self.servers).get(&kind).is_some_and(has_any)
     }
 
     /// Returns what the server of `kind` says of itself, starting it where it does not run.
@@ -269,7 +306,10 @@ impl Pool {
         let calls = Arc::clone(&self.calls);
         move |event| match event {
             WorkerEvent::Started { .. } => {}
-            WorkerEvent::Imported => told.has_imported.store(true, Ordering::Relaxed),
+            WorkerEvent::Prepared { .. } => {
+                let one_less = |count: usize| count.checked_sub(1);
+                let _ = told.unready.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
+            }
             WorkerEvent::Finished(finished) => {
                 let call = lock(&calls).remove(&finished.id);
                 // A call that no longer waits was stopped.

@@ -80,6 +80,12 @@ impl Times {
         union(self.device.iter().map(|work| work.span))
     }
 
+    /// Returns until when the device ran what was timed, if it did.
+    #[must_use]
+    pub fn timed_until(&self) -> Option<u64> {
+        self.device.iter().filter(|work| work.doing == Doing::Timing).map(|work| work.span.end).max()
+    }
+
     /// Returns how long the device ran what was timed.
     #[must_use]
     pub fn timing(&self) -> Duration {

@@ -36,6 +36,8 @@ pub struct WorkerConfig {
     pub preload: Vec<String>,
     /// What to import while it serves, as [`ClientHello::later`] says.
     pub later: Vec<String>,
+    /// What to import once something that is asked for needs it, as [`ClientHello::asked`] says.
+    pub asked: Vec<String>,
     /// A folder that holds `t2t_worker`, where the interpreter's own environment does not.
     pub module: Option<PathBuf>,
     /// Variables for the server beside the few that it gets from t2t. Its children get only those of a closed list.
@@ -54,6 +56,7 @@ impl WorkerConfig {
             harness: None,
             preload: Vec::new(),
             later: Vec::new(),
+            asked: Vec::new(),
             module: None,
             environment: BTreeMap::new(),
             patience: Duration::from_mins(5),
@@ -67,6 +70,7 @@ impl WorkerConfig {
             harness: self.harness.as_deref().map(|folder| folder.to_string_lossy().into_owned()),
             preload: self.preload.clone(),
             later: self.later.clone(),
+            asked: self.asked.clone(),
         }
     }
 }
@@ -163,6 +167,11 @@ impl Worker {
     /// Has a child made ready for a request that names its key. Nothing is heard of it before.
     pub fn prepare(&self, reserve: Reserve) -> Result<(), WorkerError> {
         Ok(self.client.prepare(reserve)?)
+    }
+
+    /// Ends the children that are ready for a device, or get ready for it.
+    pub fn dismiss(&self, device: &str) -> Result<(), WorkerError> {
+        Ok(self.client.dismiss(device)?)
     }
 
     /// Says that nothing is asked for soon: the server takes a few tenths of a second for what makes later forks cheap.

@@ -16,6 +16,7 @@ from typing import Any
 from t2t_harness import (
     cases,
     failure,
+    host,
     inputs,
     launching,
     loading,
@@ -30,13 +31,6 @@ from t2t_harness import (
 )
 from t2t_harness import clock as clocks
 from t2t_harness import tune as tuning
-
-HOST_MS = 20.0
-"""How long the device should work for all the calls whose host time is measured."""
-
-HOST_REPEATS = 5
-MOST_HOST_CALLS, FEWEST_HOST_CALLS = 100, 4
-"""Series of calls whose host time is measured, and how many calls a series may have: fewer than the device's queue takes."""
 
 
 class StrayWork(Exception):
@@ -57,6 +51,8 @@ class Measurement:
     hits: int = 0
     misses: list[str] = field(default_factory=list)
     host_us: float | None = None
+    before: list[dict[str, Any] | None] = field(default_factory=list)
+    """The GPU's telemetry before the first measurement, once that has come."""
     host_beside: float = math.inf
     """The device's time in ms of a call at the size where `host_us` was measured."""
 
@@ -75,14 +71,14 @@ def bench(request: Mapping[str, Any]) -> dict[str, Any]:
     """
     timing.set_precision(request["op"])
     with stage.lane(request) as modules:
-        clock = clocks.clock_of(request["lane"])
-        before = snapshot(request)
-        device = telemetry.device_facts(request, before)
+        clock = clocks.clock_of(request)
         try:
             with stage.pretending(request["lane"]):
                 entry = loading.load_entry(request["root"], dict(request["variant"]))
             found = Measurement(request, clock, entry, timing.protocol_of(request), sampled_run(request))
-            why, is_remeasured, after = measure(found, before)
+            why, is_remeasured, after = measure(found)
+            before = found.before[0]
+            device = telemetry.device_facts(request, before)
         except SystemExit:
             raise
         except BaseException as error:
@@ -134,7 +130,7 @@ def sampled_run(request: Mapping[str, Any]) -> tuple[str, int] | None:
     return chance.choice(sizes), chance.randrange(timing.protocol_of(request).runs)
 
 
-def measure(found: Measurement, before: dict[str, Any] | None) -> tuple[list[str], bool, dict[str, Any] | None]:
+def measure(found: Measurement) -> tuple[list[str], bool, dict[str, Any] | None]:
     """Measures every size, and on a GPU once more what was not stable. Returns why it still is not, whether it was repeated, and the telemetry.
 
     Raises what the wrapper raises.
@@ -143,7 +139,7 @@ def measure(found: Measurement, before: dict[str, Any] | None) -> tuple[list[str
     for size, case in timed.items():
         measure_size(found, size, case)
     after = snapshot(found.request)
-    disturbed = telemetry.disturbances([before, after])
+    disturbed = telemetry.disturbances([*found.before, after])
     varied = [size for size in timed if is_varied(found.sizes[size])]
     if found.lane != "cuda" or not (disturbed or varied):
         return [*disturbed, *map(varied_words(found.sizes), varied)], False, after
@@ -177,6 +173,8 @@ def measure_size(found: Measurement, size: str, case: cases.Case) -> None:
     config = first_launch(found, args, kwargs)
     torch_call = timing.torch_call(declaration, case, buffers.given)
     call = timing.bound(found.entry, args, kwargs)
+    if not found.before:
+        found.before.append(snapshot(found.request))
     found.clock.warm([call, torch_call])
     runs = {who: timing.Runs(found.clock, found.protocol) for who in ("variant", "torch")}
     for run in range(found.protocol.runs):
@@ -236,26 +234,8 @@ def measure_host(found: Measurement, call: clocks.Call, milliseconds: float) -> 
     """Measures the host's time of a call, unless it was measured at a size where the device takes less for one than here."""
     if milliseconds < found.host_beside:
         with spans.work("cuda"):
-            found.host_us = host_time(found.clock, call, milliseconds)
+            found.host_us = host.time_us(found.clock, call, milliseconds)
         found.host_beside = milliseconds
-
-
-def host_time(clock: clocks.Clock, call: clocks.Call, milliseconds: float) -> float:
-    """Returns the host's time of one call in µs, the device not waited for: the median of a few series.
-
-    `milliseconds` is what the device takes for a call. A series has as many calls as let all of them fit in `HOST_MS`, within bounds.
-    """
-    fitting = int(HOST_MS / HOST_REPEATS / max(milliseconds, 1e-6))
-    calls = max(FEWEST_HOST_CALLS, min(MOST_HOST_CALLS, fitting))
-    series = []
-    for _ in range(HOST_REPEATS):
-        clock.synchronize()
-        begun = clock.counter()
-        for _ in range(calls):
-            call()
-        series.append((clock.counter() - begun) / calls * 1e6)
-    clock.synchronize()
-    return statistics.quantile(series, 0.5)
 
 
 def finals(sizes: Mapping[str, Mapping[str, Any]]) -> dict[str, float | None]:

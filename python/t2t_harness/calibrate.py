@@ -42,7 +42,7 @@ LONGEST_MS = 40.0
 @spans.told
 def calibrate(request: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the reply with the document `calibration`. Raises what torch raises where it cannot even copy."""
-    clock = clocks.clock_of(request["lane"])
+    clock = clocks.clock_of(request)
     before = telemetry.snapshot(request)
     device = telemetry.device_facts(request, before)
     copies = measure_copies(clock)

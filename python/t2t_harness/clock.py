@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,9 @@ WARM_UP_S = 0.05
 
 IDLE_S = 0.5
 """How long a device that was timed may rest and still runs at the clock that it keeps under load: drivers lower it after seconds."""
+
+CLEARED = 15
+"""How often the cache is cleared to know how long that takes."""
 
 ESTIMATE_FLOOR_MS = 1e-4
 """A call is taken to last at least this long where calls are counted by their estimated time."""
@@ -43,6 +46,9 @@ class Clock:
     warm: Callable[[Sequence[Call]], None]
     """Makes the calls in turns, untimed and once at least, until the device runs at the clock that it keeps under load; nothing where the host is the
     device."""
+    hidden_us: Callable[[], float]
+    """Measures how long the device takes in µs to clear its cache before a call, which hides as much of what the host does for the call; 0 where the host is the
+    device."""
     parts: tuple[tuple[Any, str, Any], ...]
     """What it stands on: owner, attribute, and the value when the clock was made."""
 
@@ -60,9 +66,10 @@ class Clock:
         ]
 
 
-def clock_of(lane: str) -> Clock:
-    """Returns the clock of `lane`. On `cuda` this starts CUDA."""
-    return event_clock() if lane == "cuda" else host_clock()
+def clock_of(request: Mapping[str, Any]) -> Clock:
+    """Returns the clock of the lane of `request`, which tells when its device was timed last (`timed_until`, nanoseconds of the monotonic clock). On `cuda` this starts
+    CUDA."""
+    return event_clock(int(request.get("timed_until") or 0)) if request["lane"] == "cuda" else host_clock()
 
 
 def captured(*parts: tuple[Any, str]) -> tuple[tuple[Any, str, Any], ...]:
@@ -87,8 +94,8 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def event_clock() -> Clock:
-    """Returns the clock of CUDA events."""
+def event_clock(timed_until: int) -> Clock:
+    """Returns the clock of CUDA events. The device was timed last at `timed_until`, in nanoseconds of the monotonic clock."""
     import torch
     from triton import testing
     from triton.runtime.driver import driver
@@ -97,7 +104,7 @@ def event_clock() -> Clock:
     active = type(driver.active)
     counter, synchronize = time.perf_counter, torch.cuda.synchronize
     # When the device was timed last.
-    timed = counter() - 2 * IDLE_S
+    timed = counter() - (time.monotonic_ns() - timed_until) / 1e9
 
     def sample(call: Call, warmup_ms: float, rep_ms: float) -> list[float]:
         nonlocal timed
@@ -118,6 +125,17 @@ def event_clock() -> Clock:
                 if counter() >= end:
                     return
 
+    def hidden_us() -> float:
+        cache = driver.active.get_empty_cache_for_benchmark()
+        with spans.work("cuda"):
+            events = [[torch.cuda.Event(enable_timing=True) for _ in "ab"] for _ in range(CLEARED)]  # type: ignore[no-untyped-call]
+            for begin, end in events:
+                begin.record()
+                driver.active.clear_cache(cache)
+                end.record()
+        times = sorted(begin.elapsed_time(end) for begin, end in events)
+        return float(times[CLEARED // 2] * 1e3)
+
     parts = captured(
         (time, "perf_counter"),
         (testing, "do_bench"),
@@ -129,7 +147,7 @@ def event_clock() -> Clock:
         (active, "get_empty_cache_for_benchmark"),
         (active, "clear_cache"),
     )
-    return Clock("cuda-events", sample, counter, synchronize, warm, parts)
+    return Clock("cuda-events", sample, counter, synchronize, warm, hidden_us, parts)
 
 
 def host_clock() -> Clock:
@@ -152,4 +170,6 @@ def host_clock() -> Clock:
             return [first]
         return [timed(call) for _ in range(repetitions)]
 
-    return Clock("host", sample, counter, lambda: None, lambda calls: None, captured((time, "perf_counter")))
+    return Clock(
+        "host", sample, counter, lambda: None, lambda calls: None, lambda: 0.0, captured((time, "perf_counter"))
+    )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness import cases, failure, inputs, lint, memory, oracle, spans, tolerance
+from t2t_harness import cases, failure, lint, memory, oracle, references, spans, tolerance
 from t2t_harness.prepare import prepared_cases
 
 if TYPE_CHECKING:
@@ -122,8 +122,7 @@ def judge_case(trial: Trial, case: cases.Case, position: int) -> None:
         return
     try:
         with spans.work(trial.device):
-            given = inputs.inputs_of(trial.declaration, case, trial.device, trial.request["prepared"])
-            right = oracle.reference(trial.declaration, case, given)
+            given, right = references.of(trial.request, case, trial.device)
     except oracle.Refused as refusal:
         row |= {"verdict": "dropped", "reason": str(refusal)}
         return

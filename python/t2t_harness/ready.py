@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import time
 import warnings
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,13 @@ DECLARATION: dict[str, Any] = {
 }
 """An op of nobody's."""
 
+SEGMENTS = (1 << 16, 2 << 20)
+"""Bytes of tensors for which torch's allocator takes a segment each, of those for small ones and of those for larger ones, and keeps it: to ask the driver for memory waits for
+every process that starts or ends on the device."""
+
+LOOK_S = 0.005
+"""How often it is looked whether the device is to be had."""
+
 SMALL = 1 << 12
 """The most elements of an input that is made to load what makes inputs."""
 
@@ -56,6 +64,8 @@ def start_device() -> None:
 
     from t2t_harness import cases, inputs
 
+    for size in SEGMENTS:
+        torch.empty(size, dtype=torch.uint8, device="cuda")
     generator = torch.Generator(device="cuda")
     values = torch.empty(1024, device="cuda").normal_(generator=generator)
     values.copy_(values.cpu().to("cuda", torch.float64))
@@ -63,6 +73,27 @@ def start_device() -> None:
         for made in inputs.make_inputs(DECLARATION, case, "cuda").values():
             made.cpu()
     torch.cuda.synchronize()
+
+
+def compile_ahead(request: Mapping[str, Any]) -> None:
+    """Has torch compile the op of a baseline's `request`, which is still to come, on the device once that is to be had. Ends early where the request is there.
+
+    Raises what torch raises as it starts the device.
+    """
+    import torch
+
+    from t2t_harness import baseline, preload, quiet
+
+    for _ in preload.compiler():
+        if is_awaited():
+            return
+    torch.set_num_threads(max(int(os.environ.get("OMP_NUM_THREADS", "1")), 1))
+    while not Path(request["scratch"], quiet.GO).exists():
+        if is_awaited():
+            return
+        time.sleep(LOOK_S)
+    start_device()
+    baseline.compile_ahead(request, is_awaited)
 
 
 def rehearse() -> None:

@@ -11,7 +11,19 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from t2t_harness import baseline, cases, failure, inputs, launching, loading, stage, statistics, telemetry, timing
+from t2t_harness import (
+    baseline,
+    cases,
+    failure,
+    inputs,
+    launching,
+    loading,
+    quiet,
+    stage,
+    statistics,
+    telemetry,
+    timing,
+)
 from t2t_harness import clock as clocks
 from t2t_harness import tune as tuning
 
@@ -38,7 +50,7 @@ def sweep(request: Mapping[str, Any]) -> dict[str, Any]:
 
     Rejected with class `exception` and a `failure` where a module replaced what times it.
     """
-    clock = clocks.clock_of(request["lane"])
+    clock = clocks.clock_of(request)
     timing.set_precision(request["op"])
     with stage.lane(request):
         found = Sweep(request, clock)
@@ -84,6 +96,7 @@ def point(found: Sweep, case: cases.Case) -> dict[str, Any]:
         attempt(found, case, name, calls, partial(variant_call, found, entry, case, given))
     times: dict[str, Any] = {name: None for name in (*found.request["baselines"], *found.entries)}
     protocol = timing.protocol_of(found.request)
+    quiet.awaited(found.request)
     found.clock.warm(list(calls.values()))
     for name, call in calls.items():
         with stage.pretending(found.lane):

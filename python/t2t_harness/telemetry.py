@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from t2t_harness import nvml
+from t2t_harness import nvml, quiet
 
 QUERIES = {
     "sm_clock_mhz": "clocks.sm",
@@ -71,11 +71,12 @@ def snapshot(request: Mapping[str, Any]) -> dict[str, Any] | None:
     """Returns clocks in MHz, temperature in °C, power in W, throttle reasons and the count of other processes, of this process's GPU.
 
     None where nobody can be asked, and on lanes without a device. CUDA must have been started in this process, which counts as one of those
-    listed; so do the children that t2t has made ready there, whose number the request tells.
+    listed; so do the children that t2t has made ready there. The first of an action waits until nothing disturbs it.
     """
+    beside = quiet.awaited(request)
     if request["lane"] != "cuda":
         return None
-    uuid, own = device_uuid(), 1 + int(request.get("ready", 0))
+    uuid, own = device_uuid(), 1 + beside
     return by_library(uuid, own) or by_program(uuid, own)
 
 

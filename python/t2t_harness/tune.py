@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from t2t_harness import cases, failure, inputs, launching, loading, spans, stage, statistics
+from t2t_harness import cases, failure, inputs, launching, loading, quiet, spans, stage, statistics
 from t2t_harness import clock as clocks
 
 WARMUP_MS = 10.0
@@ -28,7 +28,7 @@ def tune(request: Mapping[str, Any]) -> dict[str, Any]:
     if request["lane"] == "cuda":
         try:
             with stage.lane(request) as modules:
-                tune_all(request, clocks.clock_of("cuda"), document)
+                tune_all(request, clocks.clock_of(request), document)
             document["triton_cache"]["launchers"] = modules.facts()
         except SystemExit:
             raise
@@ -54,6 +54,8 @@ def tune_all(request: Mapping[str, Any], clock: clocks.Clock, document: dict[str
         with spans.work("cuda"):
             given = inputs.make_inputs(request["op"], case, "cuda")
         args, kwargs = inputs.call_arguments(entry, request["op"], case, given)
+
+        quiet.awaited(request)
 
         def choose(tuner: Any, configs: list[Any]) -> list[Any]:
             return [choice(tuner, configs, recorder, clock, document)]

@@ -85,6 +85,7 @@ impl Run<'_, '_> {
             self.queue = Waiting::default();
         }
         while let Some((index, slot)) = self.next_queued()? {
+            self.ahead.unmeasured.remove(&index);
             let job = self.job(index, &slot)?;
             let pending = self.pending.get_mut(&index).expect("what is queued is pending");
             pending.lane.clone_from(&slot.name);
@@ -102,13 +103,14 @@ impl Run<'_, '_> {
             cores: slot.cores.clone(),
             nice: slot.nice,
             processes: self.processes(index),
+            ready: self.most_ready(),
             ..self.given(index, slot.device.clone())?
         };
         let scratch = underway::folder(&self.scratch, slot.ticket);
         Ok(self.requests().job(self.session.graph.action(index), &given, scratch))
     }
 
-    fn requests(&self) -> Requests<'_> {
+    pub(super) fn requests(&self) -> Requests<'_> {
         Requests {
             spec: &self.session.spec,
             inventory: &self.session.inventory,

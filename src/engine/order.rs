@@ -2,6 +2,7 @@
 //!
 //! It holds no queue and no clock: the engine tells what is queued and asks.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ pub struct Binding {
     any: bool,
     devices: usize,
     bound: BTreeMap<String, usize>,
+    /// The device that is ready for an op, which another takes only when it has nothing else to measure.
+    expected: BTreeMap<String, usize>,
 }
 
 /// Returns whether a phase measures, so that its figures are compared with others of its op.
@@ -34,11 +37,17 @@ pub fn measures(phase: Phase) -> bool {
     matches!(phase, Phase::Baseline | Phase::Tune | Phase::Bench)
 }
 
+/// Returns whether a phase times something, which waits for whatever else there is to do.
+#[must_use]
+pub fn times(phase: Phase) -> bool {
+    measures(phase) || phase == Phase::Calibrate
+}
+
 impl Binding {
     /// Returns the binding for this many devices, no op bound. With `any`, none ever is.
     #[must_use]
     pub fn new(devices: usize, any: bool) -> Self {
-        Self { any, devices, bound: BTreeMap::new() }
+        Self { any, devices, bound: BTreeMap::new(), expected: BTreeMap::new() }
     }
 
     /// Returns whether it matters which device measures what.
@@ -58,6 +67,11 @@ impl Binding {
         if !self.any {
             self.bound.entry(op.to_owned()).or_insert(device);
         }
+    }
+
+    /// Says that a device is ready for an op.
+    pub fn expect(&mut self, op: &str, device: usize) {
+        self.expected.insert(op.to_owned(), device);
     }
 
     /// Returns the place in `queued` of the action that the free `device` takes, if there is one for it.
@@ -84,11 +98,27 @@ impl Binding {
             (false, Some(home)) if *home == device => Some(0),
             (true, _) if self.any => Some(1),
             (true, Some(home)) if *home == device => Some(1),
-            (true, None) => Some(2),
+            (true, None) if self.expected.get(action.op).is_none_or(|expected| *expected == device) => Some(2),
             (false, Some(_)) => Some(3),
+            (true, None) => Some(4),
             (true, Some(_)) => None,
         }
     }
+}
+
+/// Returns for each op, of which `left` says how much it has to measure, the device on which it would be measured if the op with the most left always went to the device
+/// with the least to do.
+#[must_use]
+pub fn predicted(devices: usize, left: &[Duration]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..left.len()).collect();
+    order.sort_by_key(|op| (Reverse(left[*op]), *op));
+    let (mut loads, mut homes) = (vec![Duration::ZERO; devices.max(1)], vec![0; left.len()]);
+    for op in order {
+        let home = (0..loads.len()).min_by_key(|device| loads[*device]).unwrap_or(0);
+        loads[home] += left[op];
+        homes[op] = home;
+    }
+    homes
 }
 
 /// What one call of the op asks of a device at one size: operations, and bytes moved.
@@ -269,6 +299,24 @@ mod tests {
         assert_eq!((binding.choose(0, &bench), binding.choose(1, &bench)), (Some(0), None));
         let check = [Queued { op: "mha", phase: Phase::Check, left: 9.0 }];
         assert_eq!(binding.choose(1, &check), Some(0));
+    }
+
+    #[test]
+    fn a_device_that_is_ready_for_an_op_has_it_unless_the_other_would_have_nothing_to_measure() {
+        let mut binding = Binding::new(2, false);
+        binding.expect("mha", 1);
+        let of = |op, left| Queued { op, phase: Phase::Baseline, left };
+        let both = [of("mha", 9.0), of("add", 1.0)];
+        assert_eq!((binding.choose(0, &both), binding.choose(1, &both)), (Some(1), Some(0)));
+        assert_eq!(binding.choose(0, &both[..1]), Some(0));
+    }
+
+    #[test]
+    fn ops_are_predicted_to_go_where_least_is_to_be_done_the_longest_first() {
+        let seconds = |costs: &[u64]| costs.iter().map(|cost| Duration::from_secs(*cost)).collect::<Vec<_>>();
+        assert_eq!(predicted(2, &seconds(&[40, 40, 120, 40, 60, 40])), [1, 1, 0, 0, 1, 1]);
+        assert_eq!(predicted(1, &seconds(&[3, 4])), [0, 0]);
+        assert_eq!(predicted(2, &[]), Vec::<usize>::new());
     }
 
     #[test]

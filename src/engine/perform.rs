@@ -5,13 +5,12 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
-use t2t_protocol::{End, Fault, Finished, Limits, Request, Reserve, Sandbox, ServerKind};
+use t2t_protocol::{End, Fault, Finished, Request, Reserve, ServerKind};
 
-use super::ready;
 use crate::action::{Phase, Target};
 use crate::cores;
 use crate::fs;
@@ -22,23 +21,10 @@ use crate::record::Outcome;
 use crate::spans::{ChildSpan, DeviceSpan, Doing, Span, Times};
 
 mod end;
+mod step;
 
 use self::end::{conclude, described, has_passed, replied, unjudged};
-
-/// How many bytes of memory a child that runs kernel code on the CPU may take.
-const CPU_MEMORY: u64 = 2 << 30;
-
-/// How many bytes more it may take for each further process that it compiles in.
-const PROCESS_MEMORY: u64 = 1 << 30;
-
-/// How much longer than its CPU time an action on the CPU lane may take by the clock: other work shares the cores.
-const PATIENCE: u32 = 4;
-
-/// How far above an action's scratch folder lies that of all builds: theirs come and go.
-const ABOVE: usize = 2;
-
-/// What a child on a device is told of children that are ready there: they hold memory of it, and do nothing.
-const READY: &str = "ready";
+use self::step::{Step, text};
 
 /// Everything that performing one action needs.
 #[derive(Debug, Clone)]
@@ -63,10 +49,14 @@ pub struct Job {
     pub device: Option<String>,
     /// The cores that its children run on. None where they run on whichever they get.
     pub cores: Option<Vec<usize>>,
+    /// The cores that children get ready on meanwhile, likewise.
+    pub spare: Option<Vec<usize>>,
     /// How much they give way to others.
     pub nice: Option<i32>,
     /// How many processes a child may use to compile.
     pub processes: usize,
+    /// How many children may be ready for its device: those that measurements to come will take, or fewer.
+    pub ready: usize,
 }
 
 /// What came of it.
@@ -115,6 +105,10 @@ pub fn perform(job: &Job, pool: &Pool, cancel: &Cancel) -> Performed {
     let calls = Calls { pool, cancel, times: RefCell::default() };
     let mut performed = attempt(job, &calls);
     if performed.is_lost() && !cancel.is_set() {
+        // Where it was memory of the device that lacked, it was theirs as well.
+        if let Some(device) = &job.device {
+            pool.dismiss(job.kind, device);
+        }
         let again = attempt(job, &calls);
         performed = if again.is_lost() { performed } else { again };
     }
@@ -166,6 +160,26 @@ pub fn sweep(job: &Job, pool: &Pool) -> Performed {
         Ok(finished) => conclude(&step.folder(), finished),
         Err(error) => Performed::lost(error.to_string()),
     }
+}
+
+/// Returns how a child gets ready for the baseline of `job`, once its folder is there: torch compiles the op in it, before the device is free for its measurement.
+///
+/// The job is that of the baseline, in a folder of its own.
+pub(super) fn baseline_ahead(job: &Job) -> Option<Reserve> {
+    let function = "baseline:baseline";
+    let step = Step { job, name: "main", function, more: Map::new(), read: Vec::new(), trusted: true };
+    let folder = step.folder();
+    let Request { arguments, environment, reserve, .. } = step.request(&folder);
+    Some(Reserve {
+        key: reserve?,
+        most: 1,
+        function: "t2t_harness.ready:compile_ahead".to_owned(),
+        arguments,
+        scratch: Some(text(&folder)),
+        environment,
+        cores: job.spare.clone(),
+        needs: Some(imports::FOR_DEVICES.to_owned()),
+    })
 }
 
 /// Makes the job's folder anew, and returns its end where that fails.
@@ -285,114 +299,9 @@ fn bench(job: &Job, calls: &Calls) -> Performed {
     judged
 }
 
-/// One child of an action.
-struct Step<'a> {
-    job: &'a Job,
-    name: &'a str,
-    function: &'a str,
-    more: Map<String, Value>,
-    read: Vec<PathBuf>,
-    /// Whether it runs no kernel code.
-    trusted: bool,
-}
-
-impl Step<'_> {
-    fn folder(&self) -> PathBuf {
-        self.job.scratch.join(self.name)
-    }
-
-    fn run(&self, calls: &Calls) -> Result<Finished, NoCall> {
-        let folder = self.folder();
-        if let Err(error) = fs::make_folder(&folder) {
-            return Ok(Finished::bare(0, End::Refused(format!("cannot make `{}`: {error}", folder.display()))));
-        }
-        let mut request = self.request(&folder);
-        let reserves = ready::of_device(self.job, self.function);
-        if self.job.device.is_some() {
-            request.arguments[READY] = ready::beside(calls.pool, self.job, self.function, &reserves).into();
-        }
-        calls.call(self.job.kind, request, &reserves)
-    }
-
-    fn request(&self, folder: &Path) -> Request {
-        let mut arguments = self.job.arguments.clone();
-        arguments.insert("root".to_owned(), text(&self.job.root).into());
-        arguments.insert("scratch".to_owned(), text(folder).into());
-        arguments.extend(self.more.clone());
-        Request {
-            id: 0,
-            function: format!("t2t_harness.{}", self.function),
-            arguments: Value::Object(arguments),
-            scratch: text(folder),
-            environment: self.environment(folder),
-            limits: self.limits(),
-            sandbox: Some(self.sandbox()),
-            watch_under: (!self.stays()).then(|| text(&self.job.root)),
-            reserve: ready::key(self.job, self.function),
-            stays: self.stays(),
-            undisturbed: ready::is_timed(self.function),
-            needs: imports::needed(self.function, self.job.device.is_some()).map(str::to_owned),
-        }
-    }
-
-    /// Returns whether the child serves other actions, too. It opens no sources.
-    fn stays(&self) -> bool {
-        ready::stays(self.function)
-    }
-
-    fn environment(&self, folder: &Path) -> BTreeMap<String, String> {
-        let threads = self.job.threads.to_string();
-        [
-            ("TRITON_CACHE_DIR", text(&folder.join("triton"))),
-            ("TRITON_DISABLE_LINE_INFO", "1".to_owned()),
-            ("CUDA_CACHE_PATH", text(&folder.join("cuda"))),
-            ("CUDA_VISIBLE_DEVICES", self.job.device.clone().unwrap_or_default()),
-            ("TORCHINDUCTOR_CACHE_DIR", text(&folder.join("inductor"))),
-            ("OMP_NUM_THREADS", threads.clone()),
-            ("MKL_NUM_THREADS", threads),
-        ]
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), value))
-        .collect()
-    }
-
-    /// On the CPU lane a deadline counts CPU time: how fast the clock runs beside it is the machine's doing.
-    fn limits(&self) -> Limits {
-        let deadline = milliseconds(self.job.deadline);
-        let (cores, nice) = (self.job.cores.clone(), self.job.nice);
-        if self.job.device.is_some() {
-            return Limits { cores, nice, ..Limits::wall(deadline) };
-        }
-        let wall = deadline.saturating_mul(PATIENCE.into());
-        let more = self.job.processes.saturating_sub(1) as u64 * PROCESS_MEMORY;
-        let memory_bytes = (!self.trusted).then_some(CPU_MEMORY + more);
-        Limits { cpu_ms: Some(deadline), memory_bytes, cores, nice, ..Limits::wall(wall) }
-    }
-
-    fn sandbox(&self) -> Sandbox {
-        let kernels = self.job.root.join("kernels");
-        let device = self.job.device.is_some();
-        if self.stays() {
-            // What it is to judge lies in the folders of actions to come.
-            let all = self.job.scratch.ancestors().nth(ABOVE).unwrap_or(&self.job.scratch);
-            return Sandbox { read: vec![text(&kernels)], write: vec![text(all)], device };
-        }
-        let read = [kernels].iter().chain(&self.job.read).chain(&self.read).map(|path| text(path)).collect();
-        Sandbox { read, write: Vec::new(), device }
-    }
-}
-
 fn object(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(map) => map,
         _ => Map::new(),
     }
-}
-
-fn text(path: &Path) -> String {
-    path.to_string_lossy().into_owned()
-}
-
-fn milliseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,21 +1,24 @@
 //! The queue: what runs next. Which action a free slot takes, where an op is measured, and how many processes a compile may use.
 //!
 //! It does not know how an action is performed.
+#![expect(clippy::disallowed_methods, reason = "how long a device has had nothing to do is measured here")]
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
-use std::time::Duration;
-
-use t2t_protocol::ServerKind;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use super::lanes::Slot;
-use super::order::{self, Queued, Work, measures};
+use super::order::{self, Queued, Work, measures, times};
 use super::waiting::Precedence;
 use super::{Run, Stop};
 use crate::action::{Action, Lane, Phase, Target};
 use crate::graph::Index;
 use crate::graph::expand::profile;
 use crate::schedule::Settled;
+
+/// How long a device waits for something to check where what it could measure would have to wait itself.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 impl Run<'_, '_> {
     /// Queues an action that runs in children.
@@ -37,8 +40,12 @@ impl Run<'_, '_> {
             Some(taken) => Some(taken),
             None => self.next_on_device()?,
         };
-        if let Some((index, _)) = &taken {
+        if let Some((index, slot)) = &taken {
             self.queue.remove(*index);
+            if slot.device.is_some() {
+                self.ahead.idle_since = None;
+                self.ahead.is_taken.store(true, Ordering::Relaxed);
+            }
         }
         Ok(taken)
     }
@@ -83,12 +90,15 @@ impl Run<'_, '_> {
         Ok(None)
     }
 
-    /// Returns what waits for devices and could begin. A baseline whose server still imports torch's compiler would hold a device and wait: it begins once that is
-    /// done, or when nothing is compiled any more that a device could check meanwhile.
-    fn ready_for_devices(&self) -> impl Iterator<Item = Index> {
-        let are_held = self.session.pool.imports(ServerKind::Device) && self.open_compiles() > 0;
-        let is_baseline = |index: &Index| self.session.graph.action(*index).target().phase == Phase::Baseline;
-        self.queue.on_device().filter(move |index| !(are_held && is_baseline(index)))
+    /// Returns what waits for devices and could begin. What measures waits for children that get ready, and would hold a device meanwhile: it begins once they are,
+    /// or when nothing is compiled any more that a device could check, or when a device has waited for that long enough.
+    fn ready_for_devices(&mut self) -> impl Iterator<Item = Index> {
+        let is_early = self.get_ready() && self.open_compiles() > 0;
+        let since = *self.ahead.idle_since.get_or_insert_with(Instant::now);
+        let are_held = is_early && since.elapsed() < PATIENCE;
+        let graph = &self.session.graph;
+        // What measures comes after all that does not.
+        self.queue.on_device().take_while(move |index| !(are_held && times(graph.action(*index).target().phase)))
     }
 
     /// Counts what compiles, or is queued to.
@@ -97,7 +107,7 @@ impl Run<'_, '_> {
         self.queue.compiles() + self.underway.live().filter(|(_, running)| is_compile(&running.action)).count()
     }
 
-    fn are_all_analyzed(&mut self) -> bool {
+    pub(super) fn are_all_analyzed(&mut self) -> bool {
         while self.unanalyzed.last().is_some_and(|index| self.schedule.settled(*index).is_some()) {
             self.unanalyzed.pop();
         }
@@ -128,7 +138,7 @@ impl Run<'_, '_> {
     }
 
     /// Counts, by op, how much work on devices is left: anew where something settled.
-    fn count_left(&mut self) -> Result<(), Stop> {
+    pub(super) fn count_left(&mut self) -> Result<(), Stop> {
         let graph = &self.session.graph;
         let news = self.schedule.take_news();
         let op = |index: Index| graph.action(index).target().op.as_str();

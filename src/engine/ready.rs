@@ -2,6 +2,7 @@
 //!
 //! What a child does before its request depends on nothing that a request says, so a call comes to the same with one that was ready and with one that was not.
 
+use serde_json::Value;
 use t2t_protocol::{Reserve, ServerKind};
 
 use super::perform::Job;
@@ -9,7 +10,7 @@ use crate::action::Phase;
 use crate::imports;
 use crate::pool::{NoCall, Pool};
 
-/// How many children of a device are kept ready for kernel code: a candidate, and the bench after it.
+/// How many children of a device are kept ready for kernel code at least: the next one, and the one after it.
 const OF_DEVICE: usize = 2;
 
 /// How many judges of a device are: one serves all actions, one after the other.
@@ -21,8 +22,13 @@ const CHECK: &str = "check";
 /// Functions that judge what kernel code left, and run none.
 const JUDGES: [&str; 2] = ["judge:judge", "sample:judge_sample"];
 
-/// Functions that time from their beginning to their end, but for what little they do before. A baseline compiles first.
-const TIMED: [&str; 4] = ["bench:bench", "tune:tune", "calibrate:calibrate", "sweep:sweep"];
+/// Functions that time, which children that get ready would disturb.
+const TIMED: [&str; 5] = ["baseline:baseline", "bench:bench", "tune:tune", "calibrate:calibrate", "sweep:sweep"];
+
+/// Functions that have torch compile what they time.
+const COMPILED: [&str; 2] = [BASELINE, "sweep:sweep"];
+
+const BASELINE: &str = "baseline:baseline";
 
 /// Functions that run none of the code that is made ready: waiting for such a child would be in vain.
 const WITHOUT: [&str; 1] = ["prepare:prepare"];
@@ -33,6 +39,9 @@ pub(super) fn key(job: &Job, function: &str) -> Option<String> {
     let key = job.device.as_deref().or_else(|| is_check.then_some(CHECK))?;
     if stays(function) {
         return Some(judges(key));
+    }
+    if COMPILED.contains(&function) {
+        return (function == BASELINE).then(|| format!("{key} compiles {}", job.target.op));
     }
     (!WITHOUT.contains(&function)).then(|| key.to_owned())
 }
@@ -52,38 +61,32 @@ fn judges(device: &str) -> String {
     format!("{device} judges")
 }
 
-/// Returns how children get ready for the device of `job` while `function` runs, unless that one measures: starting a device takes time, and would take it
-/// from what is timed.
+/// Returns how children get ready for the device of `job` while `function` runs, unless that one measures: starting a device takes time, and would take it from what is
+/// timed. What measures next makes everything ready itself meanwhile, and waits for them then.
 pub(super) fn of_device(job: &Job, function: &str) -> Vec<Reserve> {
     let Some(device) = job.device.as_ref().filter(|_| !is_timed(function)) else { return Vec::new() };
-    let environment = [("CUDA_VISIBLE_DEVICES", device.as_str()), ("CUDA_CACHE_DISABLE", "1")];
+    // Once the last check has been judged, none gets ready but in the place of another: what is measured would wait for it.
+    let most = if job.target.phase == Phase::Check { job.ready } else { 0 };
+    let mut reserves = for_device(device, job.spare.as_ref(), most);
+    // The judge that works now comes back.
+    reserves.retain(|reserve| !stays(function) || reserve.key == *device);
+    reserves
+}
+
+/// Returns how children get ready for a device: `most` for kernel code, or a few where that is less, and a judge.
+pub(super) fn for_device(device: &str, cores: Option<&Vec<usize>>, most: usize) -> Vec<Reserve> {
+    let environment = [("CUDA_VISIBLE_DEVICES", device), ("CUDA_CACHE_DISABLE", "1")];
     let reserve = |key: String, most: usize| Reserve {
         key,
         most,
         function: "t2t_harness.ready:start_device".to_owned(),
+        arguments: Value::Null,
+        scratch: None,
         environment: environment.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
-        cores: job.cores.clone(),
-        needs: Some(imports::FOR_COMPILER.to_owned()),
+        cores: cores.cloned(),
+        needs: Some(imports::FOR_DEVICES.to_owned()),
     };
-    let mut reserves = vec![reserve(device.clone(), OF_DEVICE)];
-    // The judge that works now comes back.
-    if !stays(function) {
-        reserves.push(reserve(judges(device), JUDGES_OF_DEVICE));
-    }
-    reserves
-}
-
-/// Returns how many children will have started the device of `job` beside the one that calls `function`, where `reserves` are made ready meanwhile.
-pub(super) fn beside(pool: &Pool, job: &Job, function: &str, reserves: &[Reserve]) -> usize {
-    let Some(device) = &job.device else { return 0 };
-    let own = key(job, function);
-    let keys = [device.clone(), judges(device)];
-    let of = |key: &String| match reserves.iter().find(|reserve| reserve.key == *key) {
-        Some(reserve) => reserve.most,
-        // Of those that are ready, the child takes one.
-        None => pool.reserves(job.kind, key).saturating_sub(usize::from(own.as_ref() == Some(key))),
-    };
-    keys.iter().map(of).sum()
+    vec![reserve(judges(device), JUDGES_OF_DEVICE), reserve(device.to_owned(), most.max(OF_DEVICE))]
 }
 
 /// Has children ready for the next check on the interpreter, its candidate and its judge, once its server runs. For when nothing is to be done: they take time of the
@@ -94,6 +97,8 @@ pub fn for_a_check(pool: &Pool) -> Result<(), NoCall> {
             key,
             most: 1,
             function: "t2t_harness.ready:rehearse".to_owned(),
+            arguments: Value::Null,
+            scratch: None,
             environment: [("CUDA_VISIBLE_DEVICES".to_owned(), String::new())].into(),
             cores: None,
             needs: None,

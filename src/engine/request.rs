@@ -48,6 +48,8 @@ pub struct Given {
     pub nice: Option<i32>,
     /// How many processes it may compile in.
     pub processes: usize,
+    /// How many children may be ready for its device.
+    pub ready: usize,
 }
 
 impl Requests<'_> {
@@ -72,8 +74,10 @@ impl Requests<'_> {
             threads: self.threads(action),
             device: given.device.clone(),
             cores: given.cores.clone(),
+            spare: self.shares.cpu.clone(),
             nice: given.nice,
             processes: given.processes,
+            ready: given.ready,
         }
     }
 

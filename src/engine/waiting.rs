@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use super::order::measures;
+use super::order::times;
 use crate::action::{Lane, Phase};
 use crate::graph::Index;
 
@@ -71,7 +71,7 @@ impl Waiting {
         firsts.into_iter().map(|(precedence, lane)| (precedence.index, lane))
     }
 
-    /// Returns what waits for devices: checks, then what measures, each in the declared order.
+    /// Returns what waits for devices: checks, then what times something, each in the declared order.
     pub fn on_device(&self) -> impl Iterator<Item = Index> {
         self.device.iter().map(|(_, index)| *index)
     }
@@ -86,7 +86,7 @@ impl Waiting {
         match place.lane {
             Lane::Cpu => self.cpu.insert(place.precedence),
             Lane::WholeCpu => self.whole_cpu.insert(place.precedence),
-            Lane::Device => self.device.insert((measures(place.phase), index)),
+            Lane::Device => self.device.insert((times(place.phase), index)),
         };
         self.places.insert(index, place);
     }
@@ -96,7 +96,7 @@ impl Waiting {
         match place.lane {
             Lane::Cpu => self.cpu.remove(&place.precedence),
             Lane::WholeCpu => self.whole_cpu.remove(&place.precedence),
-            Lane::Device => self.device.remove(&(measures(place.phase), index)),
+            Lane::Device => self.device.remove(&(times(place.phase), index)),
         };
         Some(place)
     }

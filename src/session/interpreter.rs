@@ -38,6 +38,7 @@ pub fn pool(options: &Options, harness: &Harness, cache: &Path, interrupt: &Inte
         harness: Some(folder.clone()),
         preload: preload(),
         later: imports::later(kind),
+        asked: imports::asked(kind),
         ..WorkerConfig::new(&python.path, kind)
     });
     Ok(Arc::new(Pool::new(configs.to_vec(), interrupt.clone())))

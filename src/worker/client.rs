@@ -36,8 +36,11 @@ pub enum WorkerEvent {
     },
     /// A child has ended and nothing of it is left.
     Finished(Box<Finished>),
-    /// The server has imported all that it imports later.
-    Imported,
+    /// A child that was to get ready is ready, or never will be.
+    Prepared {
+        /// What requests ask for it by.
+        key: String,
+    },
     /// The server has gone. Nothing of it is left.
     Died {
         /// Why, for people.
@@ -139,6 +142,11 @@ impl Client {
         self.send(&ToWorker::Prepare(reserve))
     }
 
+    /// Asks to end the children that are ready for a device.
+    pub fn dismiss(&self, device: &str) -> Result<(), ClientError> {
+        self.send(&ToWorker::Dismiss { device: device.to_owned() })
+    }
+
     /// Says that nothing is asked for soon.
     pub fn rest(&self) -> Result<(), ClientError> {
         self.send(&ToWorker::Rest)
@@ -209,7 +217,7 @@ impl Listener {
                 lock(&self.outstanding).as_mut()?.remove(&finished.id);
                 Some(WorkerEvent::Finished(finished))
             }
-            FromWorker::Imported => Some(WorkerEvent::Imported),
+            FromWorker::Prepared { key } => Some(WorkerEvent::Prepared { key }),
             // They come first or not at all.
             FromWorker::Hello(_) | FromWorker::Unfit(_) => None,
         }
@@ -243,7 +251,7 @@ fn hello(message: Value) -> Result<ServerHello, ClientError> {
     match serde_json::from_value(message).map_err(FrameError::Json)? {
         FromWorker::Hello(hello) => Ok(*hello),
         FromWorker::Unfit(unfit) => Err(ClientError::Unfit(unfit)),
-        FromWorker::Started { .. } | FromWorker::Finished(_) | FromWorker::Imported => Err(ClientError::Ended),
+        FromWorker::Started { .. } | FromWorker::Finished(_) | FromWorker::Prepared { .. } => Err(ClientError::Ended),
     }
 }
 

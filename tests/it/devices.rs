@@ -106,9 +106,9 @@ fn a_variant_that_changes_is_measured_where_the_figures_of_its_op_stand() {
 }
 
 #[test]
-fn a_device_waits_for_no_server_while_there_is_something_to_check() {
+fn a_device_waits_for_no_child_that_gets_ready_while_there_is_something_to_check() {
     let project = machine(1);
-    project.write("../python/bin/importing", "");
+    project.write("../python/bin/unready", "");
     build(&project, "");
     let children = children(&project);
     let of_device = children.iter().filter(|child| !text(child, "device").is_empty());
@@ -116,6 +116,51 @@ fn a_device_waits_for_no_server_while_there_is_something_to_check() {
     let first = |phase: &str| phases.iter().position(|one| *one == phase).unwrap();
     assert!(first("check") < first("baseline"), "{phases:?}");
     assert_eq!(phases.iter().filter(|phase| **phase == "baseline").count(), 3);
+}
+
+/// Returns how children were to get ready for baselines so far: device, op, and the folder.
+fn ahead(project: &Project) -> Vec<(String, String, String)> {
+    let log = project.read("../python/bin/reserves.log");
+    let all = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let of = all.filter(|reserve| text(reserve, "function") == "t2t_harness.ready:compile_ahead");
+    of.map(|reserve| {
+        let told = &reserve["arguments"];
+        assert_eq!(told["scratch"], reserve["scratch"]);
+        let device = text(&reserve["environment"], "CUDA_VISIBLE_DEVICES").to_owned();
+        let op = text(&told["op"], "name").to_owned();
+        assert_eq!(text(&reserve, "key"), format!("{device} compiles {op}"));
+        (device, op, text(&reserve, "scratch").to_owned())
+    })
+    .collect()
+}
+
+#[test]
+fn children_get_ready_for_baselines_of_which_nothing_is_known_as_many_as_cores_allow() {
+    let project = machine(1);
+    build(&project, "-j 4");
+    let (devices, ops): (BTreeSet<String>, Vec<String>) =
+        ahead(&project).into_iter().map(|(device, op, _)| (device, op)).unzip();
+    assert_eq!((devices, ops.len()), (BTreeSet::from([uuid(0)]), 2), "{ops:?}");
+    assert_eq!(ahead(&project).iter().map(|(.., folder)| folder).collect::<BTreeSet<_>>().len(), 2);
+    fs::remove_file(project.path("../python/bin/reserves.log")).unwrap();
+    project.edit("kernels/softmax/v2_tiling.py", "input + 1", "input + 2");
+    build(&project, "-j 4");
+    assert_eq!(ahead(&project), [], "the figures of torch stand");
+}
+
+#[test]
+fn a_device_measures_an_op_first_for_which_a_child_got_ready_there() {
+    let project = machine(2);
+    build(&project, "-j 16");
+    let expected: BTreeMap<String, String> = ahead(&project).into_iter().map(|(device, op, _)| (op, device)).collect();
+    assert_eq!(expected.len(), 3);
+    for device in [uuid(0), uuid(1)] {
+        let children = children(&project);
+        let mut measured = children.iter().filter(|child| text(child, "target").ends_with(":baseline"));
+        let first = measured.find(|child| text(child, "device") == device).unwrap();
+        let op = text(first, "target").split(':').next().unwrap();
+        assert_eq!(expected[op], device, "{expected:?}");
+    }
 }
 
 #[test]
@@ -167,7 +212,10 @@ fn judges_alone_may_stay_and_what_is_timed_alone_is_undisturbed() {
         children.iter().filter(|child| child[key] == true).map(|child| text(child, "function")).collect()
     };
     assert_eq!(of("stays"), BTreeSet::from(["judge:judge", "sample:judge_sample"]));
-    assert!(of("undisturbed").is_superset(&BTreeSet::from(["bench:bench", "calibrate:calibrate"])), "{children:?}");
+    assert!(
+        of("undisturbed").is_superset(&BTreeSet::from(["bench:bench", "baseline:baseline", "calibrate:calibrate"])),
+        "{children:?}"
+    );
     let at_ease = ["analyze:analyze", "candidate:run", "compile:compile_variant", "judge:judge", "sample:judge_sample"];
     assert!(of("undisturbed").is_disjoint(&BTreeSet::from(at_ease)), "{children:?}");
 }

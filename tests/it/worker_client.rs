@@ -19,7 +19,14 @@ use t2t_protocol::{
 use crate::project::SOON;
 
 fn client_hello() -> ClientHello {
-    ClientHello { version: VERSION, kind: ServerKind::Compiled, harness: None, preload: Vec::new(), later: Vec::new() }
+    ClientHello {
+        version: VERSION,
+        kind: ServerKind::Compiled,
+        harness: None,
+        preload: Vec::new(),
+        later: Vec::new(),
+        asked: Vec::new(),
+    }
 }
 
 fn server_hello() -> FromWorker {

@@ -1,12 +1,15 @@
 //! Every way in which a child can end is told apart.
 
+use std::fs;
+use std::time::Instant;
+
 use serde_json::json;
 use t2t_protocol::{End, Fault, FaultClass};
 
-use crate::worker_setup::{Bench, reply};
+use crate::worker_setup::{Bench, SOON, reply};
 
 const MODULE: &str = r#"
-import os, signal, sys, threading, time
+import mmap, os, signal, sys, threading, time
 
 def echo(arguments):
     return arguments
@@ -107,6 +110,14 @@ def writes_everywhere(arguments):
             pass
     return 1
 
+def holds_much(arguments):
+    held = mmap.mmap(-1, 256 << 20)
+    held.madvise(mmap.MADV_NOHUGEPAGE)
+    for page in range(0, len(held), 4096):
+        held[page] = 1
+    globals()["held"] = held
+    return os.getpid()
+
 def forks_and_returns(arguments):
     os.fork()
     return "once"
@@ -128,6 +139,26 @@ fn a_reply_comes_back_as_it_was_given() {
     assert_eq!(finished.left_behind, 0);
     assert!(finished.usage.max_rss_kib > 0);
     assert_eq!(server.run(bench.request(8, "nothing")).end, End::Reply(json!(null)));
+}
+
+/// How long the kernel takes to take a process apart is the kernel's, so it is tried until that is seen.
+#[test]
+fn a_child_that_has_replied_is_done_though_the_kernel_still_takes_it_apart() {
+    let bench = Bench::new(MODULE);
+    let server = bench.start();
+    let is_there = |pid: u64| fs::exists(format!("/proc/{pid}")).unwrap();
+    let outlives = |id| {
+        let finished = server.run(bench.request(id, "holds_much"));
+        let pid = reply(&finished).as_u64().unwrap();
+        let outlives = is_there(pid);
+        let end = Instant::now() + SOON;
+        while is_there(pid) {
+            assert!(Instant::now() < end, "nobody waited for it");
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        outlives
+    };
+    assert!((0..50).any(outlives));
 }
 
 #[test]

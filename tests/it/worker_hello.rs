@@ -121,7 +121,7 @@ def serve():
 "#,
     );
     let (message, hint) = message(&config);
-    assert!(message.contains("speaks version 99 of the worker protocol, this t2t 6"), "{message}");
+    assert!(message.contains("speaks version 99 of the worker protocol, this t2t 7"), "{message}");
     assert_eq!(hint, Some("t2t and `t2t_worker` come from different builds; run `uv sync`"));
 }
 
@@ -133,12 +133,18 @@ fn a_t2t_of_another_version_is_refused_by_the_worker() {
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .spawn()
         .unwrap();
-    let hello =
-        ClientHello { version: 99, kind: ServerKind::Compiled, harness: None, preload: Vec::new(), later: Vec::new() };
+    let hello = ClientHello {
+        version: 99,
+        kind: ServerKind::Compiled,
+        harness: None,
+        preload: Vec::new(),
+        later: Vec::new(),
+        asked: Vec::new(),
+    };
     let error = connect(ours, &hello, SOON).unwrap_err();
     let ClientError::Unfit(unfit) = error else { panic!("{error}") };
     assert_eq!(unfit.kind, UnfitReason::Version);
-    assert_eq!(unfit.reason, "t2t speaks version 99 of the worker protocol, this module 6");
+    assert_eq!(unfit.reason, "t2t speaks version 99 of the worker protocol, this module 7");
     assert_eq!(server.wait().unwrap().code(), Some(1));
 }
 

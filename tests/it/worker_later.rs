@@ -12,11 +12,11 @@ use std::{
 };
 
 use nix::{sys::signal::Signal, unistd::Pid};
-use serde_json::json;
+use serde_json::{Value, json};
 use t2t::worker::WorkerConfig;
 use t2t_protocol::{
-    ClientHello, End, Finished, FrameReader, FromWorker, Request, Reserve, ServerHello, ServerKind, ToWorker, VERSION,
-    encode,
+    ClientHello, DEVICE, End, Finished, FrameReader, FromWorker, Request, Reserve, ServerHello, ServerKind, ToWorker,
+    VERSION, encode,
 };
 
 use crate::worker_setup::{Bench, SOON, Server, python, reply, text};
@@ -96,6 +96,11 @@ struct Raw {
 impl Raw {
     /// Starts a server that finds a hello and these messages when it first looks.
     fn start(bench: &Bench, later: &[&str], messages: &[ToWorker]) -> Self {
+        Self::asked(bench, later, &[], messages)
+    }
+
+    /// Starts one that has more to import, if it is asked for.
+    fn asked(bench: &Bench, later: &[&str], asked: &[&str], messages: &[ToWorker]) -> Self {
         let (mut stream, theirs) = UnixStream::pair().unwrap();
         let hello = ClientHello {
             version: VERSION,
@@ -103,6 +108,7 @@ impl Raw {
             harness: Some(text(&bench.path("harness"))),
             preload: vec!["work".to_owned()],
             later: later.iter().map(|name| (*name).to_owned()).collect(),
+            asked: asked.iter().map(|name| (*name).to_owned()).collect(),
         };
         let mut bytes = encode(&ToWorker::Hello(hello)).unwrap();
         bytes.extend(messages.iter().flat_map(|message| encode(message).unwrap()));
@@ -148,7 +154,7 @@ impl Raw {
             match self.next() {
                 FromWorker::Started { id, .. } => started.push(id),
                 FromWorker::Finished(finished) => ended.push(*finished),
-                FromWorker::Imported => {}
+                FromWorker::Prepared { .. } => {}
                 other => panic!("{other:?}"),
             }
         }
@@ -261,6 +267,8 @@ fn a_reserve_waits_like_a_request_and_takes_the_one_that_waits_after_it() {
         key: "device".to_owned(),
         most: 1,
         function: "work:get_ready".to_owned(),
+        arguments: Value::Null,
+        scratch: None,
         environment: [].into(),
         cores: None,
         needs: Some("two".to_owned()),
@@ -290,24 +298,40 @@ fn a_request_that_waits_can_be_cancelled() {
 }
 
 #[test]
-fn a_server_tells_once_that_it_has_imported_everything() {
+fn what_is_to_be_asked_for_is_imported_once_something_needs_it_and_after_all_else() {
     let bench = bench();
-    let mut server = Raw::start(&bench, &["one", "nowhere", "two"], &[]);
+    let mut server = Raw::asked(&bench, &["one"], &["two"], &[run(&bench, 1, "told", Some("one"))]);
     server.hello();
-    assert_eq!(server.next(), FromWorker::Imported);
-    server.send(&run(&bench, 1, "told", Some("two")));
-    assert!(matches!(server.next(), FromWorker::Started { id: 1, .. }));
-    let FromWorker::Finished(finished) = server.next() else { panic!("the child has not ended") };
-    assert_eq!(*reply(&finished), json!(["one", "two"]));
+    server.ends(1);
+    // Nobody asks for anything for a while.
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    server.send(&run(&bench, 2, "told", None));
+    assert_eq!(*reply(&server.ends(1).1[0]), json!(["one"]));
+    server.send(&run(&bench, 3, "told", Some("two")));
+    assert_eq!(*reply(&server.ends(1).1[0]), json!(["one", "two"]));
 }
 
 #[test]
-fn a_server_that_imports_nothing_later_has_nothing_to_tell() {
+fn a_server_tells_of_each_child_that_it_is_ready_or_never_will_be() {
     let bench = bench();
-    let mut server = Raw::start(&bench, &[], &[run(&bench, 1, "told", None)]);
+    let reserve = |key: &str, function: &str| {
+        ToWorker::Prepare(Reserve {
+            key: key.to_owned(),
+            most: 1,
+            function: format!("work:{function}"),
+            arguments: Value::Null,
+            scratch: None,
+            environment: [].into(),
+            cores: None,
+            needs: None,
+        })
+    };
+    let mut server = Raw::start(&bench, &[], &[]);
     server.hello();
-    assert!(matches!(server.next(), FromWorker::Started { id: 1, .. }));
-    assert!(matches!(server.next(), FromWorker::Finished(_)));
+    for (key, function) in [("a", "get_ready"), ("b", "nothing_of_that_name"), ("a", "get_ready")] {
+        server.send(&reserve(key, function));
+        assert_eq!(server.next(), FromWorker::Prepared { key: key.to_owned() }, "{function}");
+    }
 }
 
 #[test]
@@ -319,7 +343,9 @@ fn a_child_that_would_disturb_what_is_timed_gets_ready_after_it() {
             key: device.to_owned(),
             most: 1,
             function: "work:get_ready_and_say_so".to_owned(),
-            environment: [("DEVICE", device), ("READY", ready)]
+            arguments: Value::Null,
+            scratch: None,
+            environment: [(DEVICE, device), ("READY", ready)]
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .into(),
             cores: None,
@@ -336,6 +362,7 @@ fn a_child_that_would_disturb_what_is_timed_gets_ready_after_it() {
     let mut server = Raw::start(&bench, &[], &[ToWorker::Run(Box::new(timed))]);
     server.hello();
     assert!(matches!(server.next(), FromWorker::Started { id: 1, .. }));
+    until(|| bench.path("scratch/quiet").exists());
     server.send(&reserve("0", &same));
     server.send(&reserve("1", &other));
     until(|| bench.path("other").exists());

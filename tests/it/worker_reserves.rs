@@ -4,7 +4,7 @@ use std::{fs, path::Path, time::Instant};
 
 use nix::{sys::signal::Signal, unistd::Pid};
 use serde_json::{Value, json};
-use t2t_protocol::{End, Fault, Request, Reserve};
+use t2t_protocol::{DEVICE, End, Fault, Request, Reserve};
 
 use crate::worker_leftovers::runs;
 use crate::worker_setup::{Bench, SOON, Server, reply};
@@ -41,8 +41,23 @@ def ready_when_told():
         time.sleep(0.001)
     start()
 
-def is_there(arguments):
-    return {"there": os.path.exists(arguments["path"])}
+def is_quiet(arguments):
+    while not os.path.exists(arguments["quiet"]):
+        time.sleep(0.001)
+    with open(arguments["quiet"]) as file:
+        return {"quiet": [file.read(), os.path.exists(arguments["go"])]}
+
+def waits_for(arguments):
+    while not os.path.exists(arguments["path"]):
+        time.sleep(0.001)
+
+def told_in_its_folder(arguments):
+    with open("begun.new", "w") as file:
+        file.write(arguments["word"] + " " + os.environ["HOME"])
+    os.rename("begun.new", "begun")
+    while not os.path.exists("go"):
+        time.sleep(0.001)
+    open("went", "w").close()
 
 def burns():
     while time.process_time() < 0.5:
@@ -95,6 +110,8 @@ fn reserve(bench: &Bench, function: &str) -> Reserve {
         key: "device".to_owned(),
         most: 2,
         function: format!("work:{function}"),
+        arguments: Value::Null,
+        scratch: None,
         environment: [("NOTE".to_owned(), format!("{}/", bench.path("notes").display()))].into(),
         cores: None,
         needs: None,
@@ -279,21 +296,104 @@ fn children_that_wait_end_with_their_server() {
     until(|| waiting.iter().any(|pid| runs(*pid)));
 }
 
+fn on_device(mut reserve: Reserve) -> Reserve {
+    reserve.environment.insert(DEVICE.to_owned(), "GPU-1".to_owned());
+    reserve
+}
+
 #[test]
-fn what_is_measured_begins_only_once_no_child_gets_ready_and_nothing_else_waits_for_that() {
+fn what_measures_is_told_once_no_child_gets_ready_and_how_many_others_have_the_device() {
     let bench = bench();
     let server = bench.start();
-    server.worker.prepare(reserve(&bench, "ready_when_told")).unwrap();
+    let one = |function, device| {
+        let reserve = Reserve { most: 9, ..reserve(&bench, function) };
+        server.worker.prepare(if device { on_device(reserve) } else { reserve }).unwrap();
+    };
+    one("start", true);
+    one("start", true);
+    one("start", false);
+    ready(&bench, 3);
+    one("ready_when_told", true);
     let asks = |id, undisturbed| Request {
         undisturbed,
-        arguments: json!({"path": bench.path("notes/go")}),
+        arguments: json!({"quiet": bench.path("scratch/quiet"), "go": bench.path("notes/go")}),
         sandbox: None,
-        ..bench.request(id, "is_there")
+        environment: [(DEVICE.to_owned(), "GPU-1".to_owned())].into(),
+        ..bench.request(id, "is_quiet")
     };
     server.worker.submit(asks(1, true)).unwrap();
     // That this one ends says that the other was heard before.
-    assert_eq!(reply(&server.run(asks(2, false)))["there"], json!(false));
+    assert_eq!(reply(&server.run(bench.request(2, "says")))["ready"], json!(false));
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    assert!(!bench.path("scratch/quiet").exists());
     fs::write(bench.path("notes/go"), "").unwrap();
     let finished = server.finished();
-    assert_eq!((finished.id, &reply(&finished)["there"]), (1, &json!(true)));
+    assert_eq!((finished.id, &reply(&finished)["quiet"]), (1, &json!(["3", true])));
+}
+
+#[test]
+fn children_that_are_dismissed_end_with_all_that_they_hold_of_their_device_and_others_stay() {
+    let bench = bench();
+    let server = bench.start();
+    server.worker.prepare(on_device(reserve(&bench, "start"))).unwrap();
+    let dismissed = ready(&bench, 1);
+    server.worker.prepare(Reserve { most: 3, ..reserve(&bench, "start") }).unwrap();
+    let both = ready(&bench, 2);
+    server.worker.dismiss("GPU-1").unwrap();
+    until(|| runs(dismissed[0]));
+    assert!(both.iter().all(|pid| dismissed.contains(pid) || runs(*pid)));
+    let finished = server.run(request(&bench, 1));
+    assert_eq!(reply(&finished)["ready"], json!(true), "the other one served it");
+}
+
+#[test]
+fn a_link_where_the_word_is_to_come_leads_nowhere() {
+    let bench = bench();
+    let server = bench.start();
+    let (own, link) = (bench.path("notes/own"), bench.path("scratch/quiet.new"));
+    fs::write(&own, "mine").unwrap();
+    std::os::unix::fs::symlink(&own, &link).unwrap();
+    let request = Request {
+        undisturbed: true,
+        arguments: json!({"quiet": bench.path("scratch/quiet"), "go": own}),
+        sandbox: None,
+        ..bench.request(1, "is_quiet")
+    };
+    assert_eq!(reply(&server.run(request))["quiet"], json!(["0", true]));
+    assert_eq!(fs::read_to_string(own).unwrap(), "mine");
+}
+
+/// A child with a folder of its own is forked while something is measured, and may use the device while something at ease has it.
+#[test]
+fn a_child_with_a_folder_may_use_the_device_while_what_has_it_measures_nothing() {
+    let bench = bench();
+    let server = bench.start();
+    let folder = bench.path("own");
+    fs::create_dir(&folder).unwrap();
+    let reserve = Reserve {
+        arguments: json!({"word": "hello"}),
+        scratch: Some(folder.display().to_string()),
+        ..on_device(reserve(&bench, "told_in_its_folder"))
+    };
+    let asks = |id, undisturbed| Request {
+        undisturbed,
+        reserve: None,
+        arguments: json!({"path": bench.path(&format!("notes/end{id}"))}),
+        environment: [(DEVICE.to_owned(), "GPU-1".to_owned())].into(),
+        sandbox: None,
+        ..bench.request(id, "waits_for")
+    };
+    server.worker.submit(asks(1, true)).unwrap();
+    until(|| !bench.path("scratch/quiet").exists());
+    server.worker.prepare(reserve).unwrap();
+    until(|| !folder.join("begun").exists());
+    assert_eq!(fs::read_to_string(folder.join("begun")).unwrap(), format!("hello {}", folder.display()));
+    fs::write(bench.path("notes/end1"), "").unwrap();
+    assert_eq!(server.finished().id, 1);
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    assert!(!folder.join("go").exists(), "nothing has the device");
+    server.worker.submit(asks(2, false)).unwrap();
+    until(|| !folder.join("went").exists());
+    fs::write(bench.path("notes/end2"), "").unwrap();
+    assert_eq!(server.finished().id, 2);
 }

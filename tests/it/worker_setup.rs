@@ -104,7 +104,7 @@ impl Server {
         loop {
             match self.next() {
                 WorkerEvent::Started { pid, .. } => return pid,
-                WorkerEvent::Imported => {}
+                WorkerEvent::Prepared { .. } => {}
                 other => panic!("{other:?}"),
             }
         }
@@ -114,7 +114,7 @@ impl Server {
     pub fn finished(&self) -> Finished {
         loop {
             match self.next() {
-                WorkerEvent::Started { .. } | WorkerEvent::Imported => {}
+                WorkerEvent::Started { .. } | WorkerEvent::Prepared { .. } => {}
                 WorkerEvent::Finished(finished) => return *finished,
                 WorkerEvent::Died { reason, .. } => panic!("the server died: {reason}"),
             }

@@ -57,6 +57,8 @@ pub struct ClientHello {
     /// What to import once it serves, in order, while nothing is asked for: modules, and functions as `module:function`, which do a part of their work
     /// for each value that they yield. Requests say what of it they need; what fails is left to their children.
     pub later: Vec<String>,
+    /// More of the same, after it, that is imported only once something that is asked for needs it.
+    pub asked: Vec<String>,
 }
 
 /// What the worker answers once it can fork.

@@ -18,7 +18,7 @@ pub use end::{End, Fault, FaultClass, Output, Usage};
 pub use frame::{FrameError, FrameReader, MAX_FRAME, encode};
 pub use hello::{ClientHello, Landlock, Missing, PRELOAD, ServerHello, ServerKind};
 pub use message::{Finished, FromWorker, ToWorker, Unfit, UnfitReason};
-pub use request::{Limits, Request, Reserve, Sandbox};
+pub use request::{DEVICE, GO, Limits, QUIET, Request, Reserve, Sandbox};
 
 /// The version of the protocol. Both sides refuse another one.
 ///
@@ -30,4 +30,6 @@ pub use request::{Limits, Request, Reserve, Sandbox};
 /// - 5: children that stay for more than one request, and say when they are ready; requests that wait for that; a server serves before it has imported everything, and requests say
 ///   what they need of the rest.
 /// - 6: servers of the children on CUDA devices; a server tells when it has imported everything.
-pub const VERSION: u32 = 6;
+/// - 7: children get ready with arguments and a folder of their own, and the server tells when they are; what measures is told when nothing disturbs it; what is imported only once it is
+///   asked for, of which nothing is told any more; children that are ready can be dismissed; a child that has replied is done, though its process takes time to end.
+pub const VERSION: u32 = 7;

@@ -16,6 +16,11 @@ pub enum ToWorker {
     Run(Box<Request>),
     /// Make a child ready for a request that names its key. Nothing is said of it until it is one's.
     Prepare(Reserve),
+    /// End the children that are ready for this device, or get ready for it: what they hold of it is wanted.
+    Dismiss {
+        /// The device, as in [`crate::DEVICE`].
+        device: String,
+    },
     /// Nothing is asked for soon: time for what makes later forks cheap.
     Rest,
     /// Kill the child of this request; nothing happens when it has ended.
@@ -42,13 +47,16 @@ pub enum FromWorker {
         /// The child's process, its process group and its session.
         pid: i32,
     },
-    /// A child has ended and nothing of it is left, or it has replied and stays.
+    /// A child has ended and nothing of it is left, or it has replied and stays, or has replied and does nothing any more but end.
     Finished(Box<Finished>),
-    /// All that was to be imported later is there.
-    Imported,
+    /// A child that was to get ready is ready, or has died before it was.
+    Prepared {
+        /// What requests ask for it by.
+        key: String,
+    },
 }
 
-/// All there is to say about a child that has ended, or has replied and stays.
+/// All there is to say about a child that has ended, has replied and stays, or has replied and ends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finished {
     /// The request.

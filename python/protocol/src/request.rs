@@ -31,7 +31,8 @@ pub struct Request {
     /// Whether a child that was made ready waits for another request with the same key once it has replied, instead of ending. Its walls stay as the first
     /// request has them. Only for functions that run no kernel code.
     pub stays: bool,
-    /// Whether it is begun only once no child gets ready any more, or one takes unduly long: that would disturb what is measured.
+    /// Whether it measures, which a child that gets ready or ends would disturb. Once none does, or one takes unduly long, the file [`QUIET`] is put into its
+    /// scratch folder, for which the function is to wait before it measures; from then on no child begins to get ready for the same device.
     pub undisturbed: bool,
     /// The last entry of [`crate::ClientHello::later`] that is to be imported before the child is forked, with all before it. `None`, or what is no
     /// entry, waits for nothing. A child that is ready serves it whatever that one waited for.
@@ -39,14 +40,19 @@ pub struct Request {
 }
 
 /// A child that is made ready before there is a request for it: it has called a function that takes time, as the start of a device does, and waits.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reserve {
     /// What requests ask for it by.
     pub key: String,
     /// How many such children there may be that wait, or will: one more is not made. What asks for it cannot know whether a request took one.
     pub most: usize,
-    /// The function, as `module:function`. It gets no arguments, and what it returns is dropped.
+    /// The function, as `module:function`. What it returns is dropped.
     pub function: String,
+    /// Its only parameter; it gets none where this is null.
+    pub arguments: Value,
+    /// An existing folder of its own: its working directory, `TMPDIR` and `HOME` until there is a request. Absolute. A child that has one is forked at once, and
+    /// leaves the device alone until the file [`GO`] is put there, which is when an action that measures nothing has the device, or until its request is there.
+    pub scratch: Option<String>,
     /// Its environment, over the few variables that every child gets. That of the request replaces it.
     pub environment: BTreeMap<String, String>,
     /// The cores that it gets ready on, as in [`Limits::cores`].
@@ -54,6 +60,15 @@ pub struct Reserve {
     /// What is to be imported before it is forked, as in [`Request::needs`].
     pub needs: Option<String>,
 }
+
+/// The variable that names the device of a child, or none where it is empty.
+pub const DEVICE: &str = "CUDA_VISIBLE_DEVICES";
+
+/// The file that tells a request that is [`Request::undisturbed`] to measure. It holds how many other children have started the device and do nothing there.
+pub const QUIET: &str = "quiet";
+
+/// The file that tells a child which gets ready with a folder of its own that it may use the device.
+pub const GO: &str = "go";
 
 /// What a child may use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,7 +4,7 @@
 //! the server, which alone sees orphans.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     fs::File,
     os::fd::BorrowedFd,
     time::{Duration, Instant},
@@ -18,41 +18,15 @@ use crate::{
     channel::{Answer, Heard, Secret},
     kin::{self, Mark, Reaped, Status},
     pipes::{Pipes, TURN},
+    quiet::Quiet,
+    ready::{Ready, device_of},
 };
 
 /// How often memory and CPU time are looked at.
 const SAMPLE: Duration = Duration::from_millis(20);
 
-/// A child that waits, or will.
-#[derive(Debug)]
-pub struct Ready {
-    /// What requests ask for it by.
-    pub key: String,
-    /// The child.
-    pub pid: pid_t,
-    /// What its descendants can be told by.
-    pub mark: Mark,
-    /// Where its request goes.
-    pub orders: File,
-    since: Instant,
-    pipes: Pipes,
-    heard: Heard,
-}
-
-impl Ready {
-    /// Awaits a child that was just forked and gets ready.
-    pub fn new(key: String, pid: pid_t, mark: Mark, secret: Secret, pipes: Pipes, orders: File) -> Self {
-        Self { key, pid, mark, orders, since: Instant::now(), pipes, heard: Heard::new(secret, 0) }
-    }
-
-    /// Says whether the child still gets ready, and has not for longer than that may take.
-    pub fn gets_ready(&mut self, now: Instant, patience: Duration) -> bool {
-        if !self.heard.is_ready {
-            self.pipes.reply.drain(TURN, |bytes| self.heard.push(bytes));
-        }
-        !self.heard.is_ready && now.duration_since(self.since) < patience
-    }
-}
+/// How long a child that has replied may take to end by itself until it is only looked at as it leaves: most are gone by then.
+const LEAVES: Duration = Duration::from_millis(4);
 
 /// What is known of the machine right before a child gets its request, to compare with afterwards.
 #[derive(Clone, Copy, Debug)]
@@ -87,8 +61,9 @@ pub struct Action {
     /// What its descendants can be told by.
     pub mark: Mark,
     limits: Limits,
-    /// The environment of one that children disturb which get ready for the same.
-    undisturbed: Option<BTreeMap<String, String>>,
+    /// The device that it sees.
+    pub device: Option<String>,
+    quiet: Quiet,
     before: Before,
     pipes: Pipes,
     stdout: Capture,
@@ -98,6 +73,8 @@ pub struct Action {
     grown: u64,
     /// Why the server killed it.
     stopped: Option<End>,
+    /// When its reply was heard.
+    replied: Option<Instant>,
     /// When it was seen to have ended; nobody has waited for it yet.
     ended: Option<Instant>,
     left_behind: BTreeSet<pid_t>,
@@ -133,7 +110,8 @@ impl Action {
             mark,
             place: None,
             limits: request.limits.clone(),
-            undisturbed: request.undisturbed.then(|| request.environment.clone()),
+            device: device_of(&request.environment),
+            quiet: Quiet::of(request),
             before,
             pipes,
             stdout: Capture::default(),
@@ -142,6 +120,7 @@ impl Action {
             sampled: before.time,
             grown: 0,
             stopped: None,
+            replied: None,
             ended: None,
             left_behind: BTreeSet::new(),
         }
@@ -149,10 +128,22 @@ impl Action {
 
     /// Says whether it would be disturbed by a child that gets ready so, as on the same device.
     pub fn is_disturbed_by(&self, reserve: &Reserve) -> bool {
-        let is_same = |own: &BTreeMap<String, String>| {
-            reserve.environment.iter().all(|(name, value)| own.get(name) == Some(value))
-        };
-        self.undisturbed.as_ref().is_some_and(is_same)
+        matches!(self.quiet, Quiet::Told) && self.device == device_of(&reserve.environment)
+    }
+
+    /// Says whether others may use its device meanwhile.
+    pub fn is_at_ease(&self) -> bool {
+        matches!(self.quiet, Quiet::Unasked)
+    }
+
+    /// Says whether it waits for the word that nothing disturbs it.
+    pub fn awaits_quiet(&self, now: Instant) -> bool {
+        self.quiet.is_due(now.duration_since(self.before.time))
+    }
+
+    /// Tells it that nothing disturbs it, and how many children have started its device beside it.
+    pub fn tell_quiet(&mut self, beside: usize) {
+        self.quiet.tell(beside);
     }
 
     /// Lists what to wait for.
@@ -251,12 +242,54 @@ impl Action {
 
     /// Says whether the child has replied and waits for another request.
     pub fn stays(&self) -> bool {
-        let has_replied = self.heard.spoiled.is_none() && matches!(self.heard.answer, Some(Answer::Reply(_)));
-        self.place.is_some() && has_replied && self.ended.is_none() && self.stopped.is_none()
+        self.place.is_some() && self.has_replied() && self.ended.is_none() && self.stopped.is_none()
+    }
+
+    /// Says whether the child has replied and is being taken apart, with nobody left who was its own.
+    pub fn leaves(&mut self, now: Instant) -> bool {
+        let has_replied = self.has_replied() && self.place.is_none() && self.ended.is_none() && self.stopped.is_none();
+        if !has_replied {
+            return false;
+        }
+        let since = *self.replied.get_or_insert(now);
+        now.duration_since(since) >= LEAVES && kin::is_leaving(self.pid) && kin::children_of(self.pid).is_empty()
+    }
+
+    /// Says whether a reply was heard whose child has not ended.
+    pub fn is_ending(&self) -> bool {
+        self.replied.is_some() && self.ended.is_none()
+    }
+
+    fn has_replied(&self) -> bool {
+        self.heard.is_sound() && matches!(self.heard.answer, Some(Answer::Reply(_)))
     }
 
     /// Ends the action of a child that stays: says all there is to say, and returns the child.
     pub fn give_back(mut self, now: Instant) -> (Finished, Option<Ready>) {
+        let (device, next) = (self.device.take(), self.heard.again());
+        let finished = self.reply(now, true);
+        let Self { pid, mark, pipes, place, .. } = self;
+        let ready = place.map(|Place { key, orders }| Ready {
+            key,
+            pid,
+            mark,
+            orders,
+            device,
+            go: None,
+            since: now,
+            pipes,
+            heard: next,
+        });
+        (finished, ready)
+    }
+
+    /// Ends the action of a child that has replied and leaves: says all there is to say.
+    pub fn part(mut self, now: Instant) -> Finished {
+        self.reply(now, false)
+    }
+
+    /// Says what there is to say of a child that has replied and lives.
+    fn reply(&mut self, now: Instant, stayed: bool) -> Finished {
         // It printed before it replied, so the pipes hold the rest.
         self.read_chunks(usize::MAX);
         let usage = Usage {
@@ -265,20 +298,16 @@ impl Action {
             max_rss_kib: kin::memory_of(self.pid) >> 10,
             grown_kib: self.grown >> 10,
         };
-        let next = self.heard.again();
-        let Self { id, pid, mark, pipes, place, .. } = self;
-        let finished = Finished {
-            id,
-            end: end_of_answer(self.heard.answer),
-            stdout: self.stdout.finish(),
-            stderr: self.stderr.finish(),
+        Finished {
+            id: self.id,
+            end: end_of_answer(self.heard.answer.take()),
+            stdout: std::mem::take(&mut self.stdout).finish(),
+            stderr: std::mem::take(&mut self.stderr).finish(),
             usage,
-            opened: self.heard.opened.into_iter().collect(),
+            opened: std::mem::take(&mut self.heard.opened).into_iter().collect(),
             left_behind: 0,
-            stayed: true,
-        };
-        let ready = place.map(|Place { key, orders }| Ready { key, pid, mark, orders, since: now, pipes, heard: next });
-        (finished, ready)
+            stayed,
+        }
     }
 
     /// Ends the action: waits for the child, and says all there is to say.

@@ -176,6 +176,11 @@ impl Heard {
         }
     }
 
+    /// Says whether all that was heard is to be believed, and is whole.
+    pub fn is_sound(&self) -> bool {
+        self.spoiled.is_none() && self.bytes.is_empty()
+    }
+
     /// Ends the stream: half a frame is none.
     pub fn finish(&mut self) {
         if self.spoiled.is_none() && !self.bytes.is_empty() {

@@ -22,6 +22,7 @@ use nix::{
     unistd::{Pid, chdir, dup2_stderr, dup2_stdin, dup2_stdout, getpid, getppid, setsid},
 };
 use pyo3::{exceptions::PySystemExit, prelude::*, types::PyModule};
+use serde_json::Value;
 use t2t_protocol::{Request, Reserve};
 
 use crate::{
@@ -225,10 +226,17 @@ fn detach(server: Pid, mark: Mark, ends: Ends, orders: Option<OwnedFd>, secret: 
 /// Does what takes time before there is a request: no kernel code runs here, and no wall is up yet.
 fn get_ready(py: Python<'_>, reserve: &Reserve) -> Result<(), String> {
     move_to_cores(reserve.cores.as_deref());
+    if let Some(folder) = &reserve.scratch {
+        chdir(Path::new(folder)).map_err(|error| format!("scratch folder `{folder}`: {error}"))?;
+    }
     let ready = || -> PyResult<()> {
-        environment::replace(py, &reserve.environment, "/nonexistent")?;
+        environment::replace(py, &reserve.environment, reserve.scratch.as_deref().unwrap_or("/nonexistent"))?;
         let (module, name) = reserve.function.split_once(':').unwrap_or((&reserve.function, "main"));
-        PyModule::import(py, module)?.getattr(name)?.call0().map(drop)
+        let function = PyModule::import(py, module)?.getattr(name)?;
+        match &reserve.arguments {
+            Value::Null => function.call0().map(drop),
+            arguments => function.call1((convert::to_python(py, arguments)?,)).map(drop),
+        }
     };
     GETS_READY.store(true, Ordering::Relaxed);
     let done = ready().map_err(|error| error_text(py, &error));

@@ -33,24 +33,26 @@ pub struct Later {
     names: VecDeque<String>,
     /// What the first has left to do, where it is a function that was called.
     parts: Option<Py<PyIterator>>,
-    /// Whether there is no end to be told of any more.
-    is_told: bool,
+    /// How many at the end are imported only once somebody waits for one.
+    asked: usize,
 }
 
 impl Later {
     /// Imports nothing yet.
-    pub fn new(names: Vec<String>) -> Self {
-        Self { is_told: names.is_empty(), names: names.into(), parts: None }
-    }
-
-    /// Says once that nothing is left to do, where there was something.
-    pub fn has_just_ended(&mut self) -> bool {
-        self.is_over() && !std::mem::replace(&mut self.is_told, true)
+    pub fn new(mut names: Vec<String>, asked: Vec<String>) -> Self {
+        let count = asked.len();
+        names.extend(asked);
+        Self { names: names.into(), parts: None, asked: count }
     }
 
     /// Says whether nothing is left to do.
     pub fn is_over(&self) -> bool {
         self.names.is_empty()
+    }
+
+    /// Says whether nothing is left to do that nobody waits for.
+    pub fn is_over_unasked(&self) -> bool {
+        self.names.len() <= self.asked
     }
 
     /// Says whether a child can be forked that needs this entry and those before it. What is no entry is needed by nobody.

@@ -5,10 +5,11 @@
 //!
 //! Code map; a module uses only those above it. Plain: `kin` (processes, by /proc and wait) · `capture` (bounded
 //! output) · `channel` (what a child tells its server) · `control` (the socket to t2t) · `convert` (JSON and Python) ·
-//! `pipes` (between a child and its server) · `action` (one child, seen from outside). In the child: `watch` (the files
+//! `pipes` (between a child and its server) · `ready` (one child that waits) · `quiet` (the word that nothing disturbs) ·
+//! `action` (one child, seen from outside). In the child: `watch` (the files
 //! it opens) · `sandbox` · `environment` (what Python finds) · `orders` (where requests come from) · `child`. In the
 //! server: `pages` (large ones) · `imports` (before it serves, and after) · `reserves` (children ready before their
-//! request) · `server` (the loop) · `start` (hello and the first imports).
+//! request) · `leaving` (children that have replied) · `server` (the loop) · `start` (hello and the first imports).
 
 mod kin;
 mod capture;
@@ -16,6 +17,8 @@ mod channel;
 mod control;
 mod convert;
 mod pipes;
+mod ready;
+mod quiet;
 mod action;
 mod watch;
 mod sandbox;
@@ -25,6 +28,7 @@ mod child;
 mod pages;
 mod imports;
 mod reserves;
+mod leaving;
 mod server;
 mod start;
 

@@ -4,6 +4,7 @@
 //! of its own.
 
 use std::{
+    collections::BTreeMap,
     fs::File,
     io::{self, Write},
     os::fd::OwnedFd,
@@ -17,14 +18,18 @@ use nix::{
 };
 use t2t_protocol::{Request, encode};
 
-use crate::{action::Ready, kin, kin::Mark};
+use crate::{kin, kin::Mark, ready::Ready};
 
 /// How many bytes a pipe takes without a reader: a child that still gets ready must not keep the server waiting.
 const ROOM: i32 = 1 << 20;
 
 /// All of them, the eldest first.
 #[derive(Debug, Default)]
-pub struct Reserves(Vec<Ready>);
+pub struct Reserves {
+    all: Vec<Ready>,
+    /// Those that still get ready, by process, with the key that is told once they have.
+    unready: BTreeMap<pid_t, String>,
+}
 
 impl Reserves {
     /// Makes the pipe for a request: the child's end, and the server's, which never blocks. Fails where the system has no such pipe.
@@ -35,9 +40,41 @@ impl Reserves {
         Ok((read, write.into()))
     }
 
-    /// Adds a child, or one that has stayed.
-    pub fn extend(&mut self, ready: impl IntoIterator<Item = Ready>) {
-        self.0.extend(ready);
+    /// Adds a child that gets ready.
+    pub fn add(&mut self, ready: Ready) {
+        self.unready.insert(ready.pid, ready.key.clone());
+        self.all.push(ready);
+    }
+
+    /// Adds a child that has stayed.
+    pub fn put_back(&mut self, ready: Option<Ready>) {
+        self.all.extend(ready);
+    }
+
+    /// Returns the key of each child that got ready since this was last asked, or that will not any more: it died, or has its request.
+    pub fn prepared(&mut self) -> Vec<String> {
+        let mut told = std::mem::take(&mut self.unready);
+        for ready in &mut self.all {
+            if told.contains_key(&ready.pid) && !ready.is_ready() {
+                self.unready.extend(told.remove_entry(&ready.pid));
+            }
+        }
+        told.into_values().collect()
+    }
+
+    /// Says whether a child still gets ready.
+    pub fn get_ready(&self) -> bool {
+        !self.unready.is_empty()
+    }
+
+    /// Lets children use their devices that have waited for it, where `is_to_be_had` says so of one.
+    pub fn let_go(&mut self, now: Instant, is_to_be_had: impl Fn(&str) -> bool) {
+        self.all.iter_mut().for_each(|ready| ready.let_go(now, &is_to_be_had));
+    }
+
+    /// Counts those that have started a device.
+    pub fn on_device(&self, device: Option<&str>) -> usize {
+        self.all.iter().filter(|ready| ready.device().is_some() && ready.device() == device).count()
     }
 
     /// Hands `request` to the eldest child that lives and has its key, and returns it. None where there is no such child, or the request is too
@@ -46,8 +83,8 @@ impl Reserves {
         let key = request.reserve.as_deref()?;
         let frame = encode(request).ok().filter(|frame| frame.len() < ROOM as usize)?;
         loop {
-            let index = self.0.iter().position(|ready| ready.key == key)?;
-            let mut ready = self.0.remove(index);
+            let index = self.all.iter().position(|ready| ready.key == key)?;
+            let mut ready = self.all.remove(index);
             if !kin::has_ended(ready.pid) && ready.orders.write_all(&frame).is_ok() {
                 return Some(ready);
             }
@@ -55,29 +92,36 @@ impl Reserves {
         }
     }
 
-    /// Says whether a child still gets ready, and has not for longer than that may take.
-    pub fn get_ready(&mut self, now: Instant, patience: Duration) -> bool {
-        self.0.iter_mut().any(|ready| ready.gets_ready(now, patience))
+    /// Says whether a child does something on a device to get ready, and has not for longer than that may take.
+    pub fn disturb(&mut self, now: Instant, patience: Duration) -> bool {
+        self.all.iter_mut().any(|ready| ready.disturbs(now, patience))
     }
 
     /// Counts those that a request with this key could get.
     pub fn count(&self, key: &str) -> usize {
-        self.0.iter().filter(|ready| ready.key == key).count()
+        self.all.iter().filter(|ready| ready.key == key).count()
     }
 
     /// Lists what their descendants can be told by.
     pub fn marks(&self) -> impl Iterator<Item = Mark> {
-        self.0.iter().map(|ready| ready.mark)
+        self.all.iter().map(|ready| ready.mark)
     }
 
     /// Says whether a process is one of them.
     pub fn has(&self, pid: pid_t) -> bool {
-        self.0.iter().any(|ready| ready.pid == pid)
+        self.all.iter().any(|ready| ready.pid == pid)
+    }
+
+    /// Ends those that see this device.
+    pub fn dismiss(&mut self, device: &str) {
+        for ready in self.all.iter().filter(|ready| ready.sees(device)) {
+            kin::kill_group(ready.pid);
+        }
     }
 
     /// Forgets those that have died.
     pub fn bury(&mut self) {
-        self.0.retain(|ready| {
+        self.all.retain(|ready| {
             let has_died = kin::has_ended(ready.pid);
             if has_died {
                 end(ready);

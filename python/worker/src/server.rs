@@ -20,14 +20,16 @@ use pyo3::prelude::*;
 use t2t_protocol::{End, Finished, FromWorker, Request, Reserve, ToWorker};
 
 use crate::{
-    action::{Action, Before, Ready},
+    action::{Action, Before},
     channel::Secret,
     child::{self, Order, Plan},
     control::{Control, Peer},
     imports::Later,
     kin::{self, Mark},
+    leaving::Leaving,
     pages,
     pipes::Pipes,
+    ready::Ready,
     reserves::Reserves,
     sandbox::Interpreter,
 };
@@ -58,8 +60,8 @@ pub struct Server {
     actions: Vec<Action>,
     reserves: Reserves,
     later: Later,
-    /// Requests and reserves whose modules are not there yet, requests that children disturb which get ready, and reserves that would disturb what runs, in
-    /// the order in which they came.
+    leaving: Leaving,
+    /// Requests and reserves whose modules are not there yet, and reserves that would disturb what runs, in the order in which they came.
     waiting: Vec<ToWorker>,
     /// Whether nothing has happened for a while.
     is_quiet: bool,
@@ -75,6 +77,7 @@ impl Server {
         control.stop_blocking()?;
         let (actions, reserves, waiting) = (Vec::new(), Reserves::default(), Vec::new());
         let (pid, is_quiet, has_heard, is_to_rest) = (getpid(), false, false, false);
+        let leaving = Leaving::default();
         Ok(Self {
             control,
             signals,
@@ -83,6 +86,7 @@ impl Server {
             actions,
             reserves,
             later,
+            leaving,
             waiting,
             is_quiet,
             has_heard,
@@ -107,6 +111,7 @@ impl Server {
         self.look_after_actions();
         self.import_later();
         self.serve_waiting();
+        self.keep_the_peace();
         Next::Serve
     }
 
@@ -115,12 +120,27 @@ impl Server {
         if self.is_to_import() {
             self.later.advance();
         }
-        if self.later.has_just_ended() {
-            self.control.send(&FromWorker::Imported).expect("a word fits a frame");
-        }
-        if self.is_to_rest && self.later.is_over() {
+        if self.is_to_rest && self.later.is_over_unasked() {
             self.is_to_rest = false;
             pages::enlarge();
+        }
+    }
+
+    /// Tells t2t who got ready, what measures that nothing disturbs it, and children that wait for a device that they may use it.
+    fn keep_the_peace(&mut self) {
+        let now = Instant::now();
+        for key in self.reserves.prepared() {
+            self.tell_prepared(key);
+        }
+        let is_on = |action: &Action, device: &str| action.device.as_deref() == Some(device);
+        let actions = &self.actions;
+        self.reserves.let_go(now, |device| {
+            let mut there = actions.iter().filter(|action| is_on(action, device)).peekable();
+            there.peek().is_some() && there.all(Action::is_at_ease)
+        });
+        let is_disturbed = self.reserves.disturb(now, GETS_READY) || !self.leaving.is_empty();
+        for action in self.actions.iter_mut().filter(|action| !is_disturbed && action.awaits_quiet(now)) {
+            action.tell_quiet(self.reserves.on_device(action.device.as_deref()));
         }
     }
 
@@ -138,7 +158,7 @@ impl Server {
 
     fn is_to_import(&self) -> bool {
         let is_awaited = !self.waiting.is_empty() && !self.has_heard;
-        !self.later.is_over() && (self.is_quiet || is_awaited)
+        !self.later.is_over() && (is_awaited || (self.is_quiet && !self.later.is_over_unasked()))
     }
 
     /// Says whether somebody waits for what may come at any moment, and not for the end of an action.
@@ -169,7 +189,8 @@ impl Server {
         if self.is_to_import() {
             return PollTimeout::ZERO;
         }
-        let has_nothing_to_do = self.actions.is_empty() && self.waiting.is_empty() && self.later.is_over();
+        let nobody_comes = self.waiting.is_empty() && !self.reserves.get_ready() && self.later.is_over_unasked();
+        let has_nothing_to_do = self.actions.is_empty() && self.leaving.is_empty() && nobody_comes;
         match (has_nothing_to_do, self.is_sweeping() || self.is_awaited()) {
             (true, _) => PollTimeout::NONE,
             (false, true) => PollTimeout::try_from(SWEEP).unwrap_or(PollTimeout::ZERO),
@@ -177,9 +198,10 @@ impl Server {
         }
     }
 
-    /// Says whether a child has ended of which something is left.
+    /// Says whether a child has ended of which something is left, or ends, or one waits for that.
     fn is_sweeping(&self) -> bool {
-        self.actions.iter().any(|action| action.ended().is_some())
+        let (now, is_over) = (Instant::now(), |action: &Action| action.ended().is_some() || action.is_ending());
+        !self.leaving.is_empty() || self.actions.iter().any(|action| is_over(action) || action.awaits_quiet(now))
     }
 
     fn hear_signals(&mut self) -> Next {
@@ -200,9 +222,10 @@ impl Server {
             self.has_heard |= matches!(message, Ok(Some(_)));
             match message {
                 Ok(Some(ToWorker::Run(request))) => self.start(request),
-                Ok(Some(ToWorker::Prepare(reserve))) if self.has_enough(&reserve) => {}
+                Ok(Some(ToWorker::Prepare(reserve))) if self.has_enough(&reserve) => self.tell_prepared(reserve.key),
                 Ok(Some(ToWorker::Prepare(reserve))) => self.prepare(reserve),
                 Ok(Some(ToWorker::Cancel { id })) => self.cancel(id),
+                Ok(Some(ToWorker::Dismiss { device })) => self.reserves.dismiss(&device),
                 // What is imported later takes pages of its own, so it comes first.
                 Ok(Some(ToWorker::Rest)) => self.is_to_rest = true,
                 Ok(None) if peer == Peer::Present => return Next::Serve,
@@ -224,10 +247,6 @@ impl Server {
     }
 
     fn start(&mut self, request: Box<Request>) {
-        if request.undisturbed && self.reserves.get_ready(Instant::now(), GETS_READY) {
-            self.waiting.push(ToWorker::Run(request));
-            return;
-        }
         let ready = self.handed_over(&request);
         if ready.is_none() && !self.later.has(request.needs.as_deref()) {
             self.waiting.push(ToWorker::Run(request));
@@ -264,14 +283,25 @@ impl Server {
 
     /// Forks a child that gets ready. That it cannot be is no news: its request will be told.
     fn prepare(&mut self, reserve: Reserve) {
-        if !self.later.has(reserve.needs.as_deref()) || self.would_disturb(&reserve) {
+        let is_held = reserve.scratch.is_none() && self.would_disturb(&reserve);
+        if !self.later.has(reserve.needs.as_deref()) || is_held {
             self.waiting.push(ToWorker::Prepare(reserve));
             return;
         }
-        let Ok((orders, sink)) = Reserves::pipe() else { return };
-        if let Ok((pid, mark, secret, pipes)) = self.child(Order::Later(&reserve, orders)) {
-            self.reserves.extend([Ready::new(reserve.key, pid, mark, secret, pipes, sink)]);
+        let forked = Reserves::pipe().ok().and_then(|(orders, sink)| {
+            let (pid, mark, secret, pipes) = self.child(Order::Later(&reserve, orders)).ok()?;
+            Some((pid, mark, secret, pipes, sink))
+        });
+        match forked {
+            Some((pid, mark, secret, pipes, sink)) => {
+                self.reserves.add(Ready::new(reserve, pid, mark, secret, pipes, sink));
+            }
+            None => self.tell_prepared(reserve.key),
         }
+    }
+
+    fn tell_prepared(&mut self, key: String) {
+        self.control.send(&FromWorker::Prepared { key }).expect("a key that came in a frame fits one");
     }
 
     fn child(&self, order: Order<'_>) -> Result<(pid_t, Mark, Secret, Pipes), String> {
@@ -289,13 +319,15 @@ impl Server {
     }
 
     fn free_slot(&self) -> usize {
-        let marks: Vec<Mark> = self.actions.iter().map(|action| action.mark).chain(self.reserves.marks()).collect();
+        let waiting = self.reserves.marks().chain(self.leaving.marks());
+        let marks: Vec<Mark> = self.actions.iter().map(|action| action.mark).chain(waiting).collect();
         (0..marks.len()).find(|slot| !marks.contains(&Mark::of_slot(*slot))).unwrap_or(marks.len())
     }
 
     fn look_after_actions(&mut self) {
         let now = Instant::now();
         self.reserves.bury();
+        self.leaving.bury(now, PATIENCE);
         for action in &mut self.actions {
             action.read();
             action.check(now);
@@ -304,8 +336,12 @@ impl Server {
         while index < self.actions.len() {
             if self.actions[index].stays() {
                 let (finished, ready) = self.actions.remove(index).give_back(now);
-                self.reserves.extend(ready);
+                self.reserves.put_back(ready);
                 self.report_end(finished);
+            } else if self.leaves(index, now) {
+                let action = self.actions.remove(index);
+                self.leaving.push(action.pid, action.mark, now);
+                self.report_end(action.part(now));
             } else if self.has_gone(index, now) {
                 let finished = self.actions.remove(index).finish(now);
                 self.report_end(finished);
@@ -313,6 +349,15 @@ impl Server {
                 index += 1;
             }
         }
+    }
+
+    /// Says whether an action's child has replied and the kernel takes it apart, and nothing else of it is left.
+    fn leaves(&mut self, index: usize, now: Instant) -> bool {
+        if !self.actions[index].leaves(now) {
+            return false;
+        }
+        let mark = Some(self.actions[index].mark);
+        !self.orphans().into_iter().any(|orphan| Mark::of(orphan) == mark)
     }
 
     /// Says whether nothing of an action is left, or nothing that can be killed.
@@ -326,7 +371,8 @@ impl Server {
     /// Lists the processes that were handed over to the server when their parents died.
     fn orphans(&self) -> Vec<pid_t> {
         let mut children = kin::children_of(self.pid.as_raw());
-        children.retain(|pid| !self.reserves.has(*pid) && self.actions.iter().all(|action| action.pid != *pid));
+        let is_known = |pid: pid_t| self.leaving.has(pid) || self.actions.iter().any(|action| action.pid == pid);
+        children.retain(|pid| !self.reserves.has(*pid) && !is_known(*pid));
         children
     }
 

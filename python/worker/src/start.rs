@@ -86,7 +86,7 @@ fn prepare(py: Python<'_>, control: &mut Control, socket: OwnedFd) -> Result<Rea
         watch.stop();
         let hello = server_hello(py, &client, missing)?;
         let interpreter = Interpreter::of(py, client.harness.as_ref().map(PathBuf::from))?;
-        Ok(Ready { hello, signals, interpreter, later: Later::new(client.later) })
+        Ok(Ready { hello, signals, interpreter, later: Later::new(client.later, client.asked) })
     };
     start().map_err(|error| Unfit { kind: UnfitReason::Start, reason: describe(py, &error) })
 }

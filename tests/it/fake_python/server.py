@@ -42,7 +42,7 @@ LOG = HERE / "ran.log"
 CALM = HERE / "calm"
 STEADY = HERE / "steady"
 SPANS = HERE / "spans"
-IMPORTING = HERE / "importing"
+UNREADY = HERE / "unready"
 TOGETHER = HERE / "together"
 Reply = dict[str, Any]
 
@@ -66,17 +66,24 @@ class Server:
         hello = self.receive()["hello"]
         note(f"start {hello['kind']}")
         self.send({"hello": introduction(hello)})
-        if hello["later"] and not IMPORTING.exists():
-            self.send("imported")
         while True:
             message = self.receive()
             if message == "shutdown":
                 os._exit(0)
             if "cancel" in message:
                 self.finish(message["cancel"]["id"], "cancelled", [])
+            if "prepare" in message:
+                self.prepare(message["prepare"])
             if "run" in message:
                 self.open.add(message["run"]["id"])
                 threading.Thread(target=self.run, args=[message["run"]], daemon=True).start()
+
+    def prepare(self, reserve: Mapping[str, Any]) -> None:
+        """Log how a child is to get ready, and say that it is, unless children are to take long."""
+        with open(HERE / "reserves.log", "a") as file:
+            file.write(json.dumps(reserve) + "\n")
+        if not UNREADY.exists():
+            self.send({"prepared": {"key": reserve["key"]}})
 
     def run(self, request: Mapping[str, Any]) -> None:
         """Answer one request."""
@@ -126,7 +133,7 @@ def introduction(hello: Mapping[str, Any]) -> Reply:
     told = versions()
     missing = [{"module": name, "reason": "ImportError: none"} for name in ("torch", "triton") if name not in told]
     return {
-        "version": 6,
+        "version": 7,
         "kind": hello["kind"],
         "worker": "0.1.0",
         "pid": os.getpid(),

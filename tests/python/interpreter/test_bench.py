@@ -9,15 +9,18 @@ from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    import torch
 
 ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests" / "python")]
 
 from children import ask
-from t2t_harness import bench, clock, launching, spans, statistics, telemetry, timing, tune
+from t2t_harness import baseline, bench, clock, host, launching, quiet, spans, statistics, telemetry, timing, tune
 
 KERNEL = '''"""A kernel."""
 import torch, triton
@@ -121,7 +124,13 @@ def test_the_host_is_timed_for_a_little_of_the_devices_time(
     made: list[int] = []
     waits: list[int] = []
     told = clock.Clock(
-        "cuda-events", lambda *_: [], lambda: len(made) * 2e-5, lambda: waits.append(1), lambda calls: None, ()
+        "cuda-events",
+        lambda *_: [],
+        lambda: len(made) * 2e-5,
+        lambda: waits.append(1),
+        lambda calls: None,
+        lambda: 0.0,
+        (),
     )
     found = bench.Measurement({}, told, print, timing.Protocol(1, 0, 0), None)
     bench.measure_host(found, lambda: made.append(1), milliseconds)
@@ -135,11 +144,13 @@ def test_the_host_is_timed_where_the_device_takes_least(monkeypatch: pytest.Monk
     def spend(microseconds: float) -> None:
         seconds[0] += microseconds / 1e6
 
-    told = clock.Clock("cuda-events", lambda *_: [], lambda: seconds[0], lambda: None, lambda calls: None, ())
+    told = clock.Clock(
+        "cuda-events", lambda *_: [], lambda: seconds[0], lambda: None, lambda calls: None, lambda: 0.0, ()
+    )
     found = bench.Measurement({}, told, print, timing.Protocol(1, 0, 0), None)
     figures = []
-    for milliseconds, host in [(0.5, 10), (0.02, 70), (3.0, 40)]:
-        bench.measure_host(found, partial(spend, host), milliseconds)
+    for milliseconds, spent in [(0.5, 10), (0.02, 70), (3.0, 40)]:
+        bench.measure_host(found, partial(spend, spent), milliseconds)
         figures.append(found.host_us)
     assert figures == [pytest.approx(10.0), pytest.approx(70.0), pytest.approx(70.0)]
 
@@ -159,7 +170,7 @@ def interrupted_clock(name: str, interrupted: int) -> clock.Clock:
         left[0] -= 1
         return [0.005] * 99 + [5.0 if left[0] >= 0 else 0.005]
 
-    return clock.Clock(name, sample, lambda: 0.0, lambda: None, lambda calls: None, ())
+    return clock.Clock(name, sample, lambda: 0.0, lambda: None, lambda calls: None, lambda: 0.0, ())
 
 
 @pytest.mark.parametrize(
@@ -191,7 +202,7 @@ def test_tune_warms_the_device_once_and_takes_the_smallest_median(monkeypatch: p
         for call in calls:
             call()
 
-    told = clock.Clock("cuda-events", sample, lambda: 0.0, lambda: None, warm, ())
+    told = clock.Clock("cuda-events", sample, lambda: 0.0, lambda: None, warm, lambda: 0.0, ())
     configs = [SimpleNamespace(BLOCK=block, all_kwargs=partial(dict, BLOCK=block)) for block in milliseconds]
     tuner = SimpleNamespace(base_fn=SimpleNamespace(__name__="kernel"))
     document: dict[str, Any] = {"choices": [], "dropped": []}
@@ -334,6 +345,58 @@ def test_a_baseline_has_a_figure_for_each_and_a_reason_for_none(request_of: Any)
     assert document["compile_ms"] is None
     means = [size["torch"]["mean"] for size in document["sizes"].values()]
     assert document["finals"] == {"torch": pytest.approx(sum(means) / 2)}
+
+
+def test_a_baseline_takes_what_torch_compiled_before_its_request(
+    request_of: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = request_of(KERNEL, baselines=["torch", "torch.compile"])
+    called: list[str] = []
+
+    def compiled(size: str) -> baseline.Ahead:
+        def function(input: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+            called.append(size)
+            return input.mul(other)
+
+        return baseline.Ahead(function, 7.0)
+
+    monkeypatch.setattr(baseline, "AHEAD", {size: compiled(size) for size in ("small", "medium")})
+    document = baseline.baseline(request)["documents"]["baseline"]
+    assert (document["compile_ms"], document["reasons"]) == (14.0, {})
+    assert all(size["torch.compile"]["mean"] > 0 for size in document["sizes"].values())
+    assert sorted(set(called)) == ["medium", "small"]
+
+
+def test_a_figure_is_the_hosts_where_the_device_neither_hides_nor_outlasts_the_call() -> None:
+    assert host.is_bound(75.0, 62.0, 0.055)
+    assert not host.is_bound(50.0, 62.0, 0.005), "clearing the cache hides it"
+    assert not host.is_bound(75.0, 62.0, 0.3), "it is made while the one before it runs"
+
+
+def test_a_baseline_that_the_host_bounds_is_unstable_and_says_why() -> None:
+    steady = {"cv": 0.01, "median": 0.055}
+    sizes = {"large": {"torch": steady, "torch.compile": {**steady, "host_us": 75.0, "hidden_us": 62.0}}}
+    request = {"baselines": ["torch", "torch.compile"]}
+    why = ["large: the figure of torch.compile is the host's, which takes 75 µs, of which the device hides 62"]
+    assert baseline.unsteady(request, sizes, []) == why
+    sizes["large"]["torch.compile"]["host_us"] = 40.0
+    assert baseline.unsteady(request, sizes, []) == []
+
+
+def test_what_measures_waits_for_the_word_and_learns_who_else_has_the_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[float] = []
+
+    def look(seconds: float) -> None:
+        looks.append(seconds)
+        if len(looks) == 3:
+            (tmp_path / quiet.QUIET).write_text("2")
+
+    monkeypatch.setattr("time.sleep", look)
+    request = {"scratch": str(tmp_path), "is_told_of_quiet": True}
+    assert [quiet.awaited(request), quiet.awaited(request), len(looks)] == [2, 2, 3]
+    assert quiet.awaited({"scratch": "/nonexistent"}) == 0, "nobody says so"
 
 
 def test_nothing_is_tuned_on_the_interpreter(request_of: Any) -> None:

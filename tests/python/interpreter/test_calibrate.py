@@ -55,8 +55,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:
     monkeypatch.setattr(telemetry, "snapshot", lambda _: {"throttle": ["power brake"], "other_processes": 0})
 
     def measure(sample: Callable[[clock.Call, float, float], list[float]]) -> dict[str, Any]:
-        told = clock.Clock("cuda-events", sample, lambda: 0.0, lambda: None, lambda calls: None, ())
-        monkeypatch.setattr(clock, "clock_of", lambda lane: told)
+        told = clock.Clock("cuda-events", sample, lambda: 0.0, lambda: None, lambda calls: None, lambda: 0.0, ())
+        monkeypatch.setattr(clock, "clock_of", lambda request: told)
         with facade.cpu_as_cuda():
             reply = calibrate.calibrate(REQUEST)
         assert (reply["outcome"], reply["files"]) == ("passed", {})

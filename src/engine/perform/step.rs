@@ -1,0 +1,147 @@
+//! One child of an action: its request, from the action's job and what the child is for, and its call.
+//!
+//! It does not know which children an action has, nor what their replies mean.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use t2t_protocol::{End, Finished, Limits, Request, Sandbox};
+
+use super::{Calls, Job};
+use crate::engine::ready;
+use crate::fs;
+use crate::imports;
+use crate::pool::NoCall;
+
+/// How many bytes of memory a child that runs kernel code on the CPU may take.
+const CPU_MEMORY: u64 = 2 << 30;
+
+/// How many bytes more it may take for each further process that it compiles in.
+const PROCESS_MEMORY: u64 = 1 << 30;
+
+/// How much longer than its CPU time an action on the CPU lane may take by the clock: other work shares the cores.
+const PATIENCE: u32 = 4;
+
+/// How far above an action's scratch folder lies that of all builds: theirs come and go.
+const ABOVE: usize = 2;
+
+/// When a child is told that its device was timed last.
+const TIMED_UNTIL: &str = "timed_until";
+
+/// What a child is told that will find a file in its scratch folder once nothing disturbs what it measures.
+const IS_TOLD_OF_QUIET: &str = "is_told_of_quiet";
+
+/// One child of an action.
+pub(super) struct Step<'a> {
+    pub job: &'a Job,
+    pub name: &'a str,
+    /// As `module:function` of the harness.
+    pub function: &'a str,
+    /// What its request holds beside what all of the action hold.
+    pub more: Map<String, Value>,
+    /// What it may read beside what all of the action may.
+    pub read: Vec<PathBuf>,
+    /// Whether it runs no kernel code.
+    pub trusted: bool,
+}
+
+impl Step<'_> {
+    pub fn folder(&self) -> PathBuf {
+        self.job.scratch.join(self.name)
+    }
+
+    pub fn run(&self, calls: &Calls) -> Result<Finished, NoCall> {
+        let folder = self.folder();
+        if let Err(error) = fs::make_folder(&folder) {
+            return Ok(Finished::bare(0, End::Refused(format!("cannot make `{}`: {error}", folder.display()))));
+        }
+        let mut request = self.request(&folder);
+        let device = self.job.device.as_deref();
+        request.arguments[TIMED_UNTIL] = device.and_then(|device| calls.pool.timed_until(device)).into();
+        let finished = calls.call(self.job.kind, request, &ready::of_device(self.job, self.function));
+        if let Some((device, until)) = device.zip(calls.times.borrow().timed_until()) {
+            calls.pool.note_timed(device, until);
+        }
+        finished
+    }
+
+    pub fn request(&self, folder: &Path) -> Request {
+        let mut arguments = self.job.arguments.clone();
+        arguments.insert("root".to_owned(), text(&self.job.root).into());
+        arguments.insert("scratch".to_owned(), text(folder).into());
+        arguments.extend(self.more.clone());
+        let undisturbed = ready::is_timed(self.function);
+        arguments.insert(IS_TOLD_OF_QUIET.to_owned(), undisturbed.into());
+        Request {
+            id: 0,
+            function: format!("t2t_harness.{}", self.function),
+            arguments: Value::Object(arguments),
+            scratch: text(folder),
+            environment: self.environment(folder),
+            limits: self.limits(),
+            sandbox: Some(self.sandbox()),
+            watch_under: (!self.stays()).then(|| text(&self.job.root)),
+            reserve: ready::key(self.job, self.function),
+            stays: self.stays(),
+            undisturbed,
+            needs: imports::needed(self.function, self.job.device.is_some()).map(str::to_owned),
+        }
+    }
+
+    /// Returns whether the child serves other actions, too. It opens no sources.
+    fn stays(&self) -> bool {
+        ready::stays(self.function)
+    }
+
+    fn environment(&self, folder: &Path) -> BTreeMap<String, String> {
+        let threads = self.job.threads.to_string();
+        [
+            ("TRITON_CACHE_DIR", text(&folder.join("triton"))),
+            ("TRITON_DISABLE_LINE_INFO", "1".to_owned()),
+            ("CUDA_CACHE_PATH", text(&folder.join("cuda"))),
+            ("CUDA_VISIBLE_DEVICES", self.job.device.clone().unwrap_or_default()),
+            ("TORCHINDUCTOR_CACHE_DIR", text(&folder.join("inductor"))),
+            ("OMP_NUM_THREADS", threads.clone()),
+            ("MKL_NUM_THREADS", threads),
+        ]
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
+    }
+
+    /// On the CPU lane a deadline counts CPU time: how fast the clock runs beside it is the machine's doing.
+    fn limits(&self) -> Limits {
+        let deadline = milliseconds(self.job.deadline);
+        let (cores, nice) = (self.job.cores.clone(), self.job.nice);
+        if self.job.device.is_some() {
+            return Limits { cores, nice, ..Limits::wall(deadline) };
+        }
+        let wall = deadline.saturating_mul(PATIENCE.into());
+        let more = self.job.processes.saturating_sub(1) as u64 * PROCESS_MEMORY;
+        let memory_bytes = (!self.trusted).then_some(CPU_MEMORY + more);
+        Limits { cpu_ms: Some(deadline), memory_bytes, cores, nice, ..Limits::wall(wall) }
+    }
+
+    fn sandbox(&self) -> Sandbox {
+        let kernels = self.job.root.join("kernels");
+        let device = self.job.device.is_some();
+        if self.stays() {
+            // What it is to judge lies in the folders of actions to come.
+            let all = self.job.scratch.ancestors().nth(ABOVE).unwrap_or(&self.job.scratch);
+            return Sandbox { read: vec![text(&kernels)], write: vec![text(all)], device };
+        }
+        let read = [kernels].iter().chain(&self.job.read).chain(&self.read).map(|path| text(path)).collect();
+        Sandbox { read, write: Vec::new(), device }
+    }
+}
+
+/// Returns a path as requests hold it.
+pub(super) fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
