@@ -312,6 +312,39 @@ fn what_is_to_be_asked_for_is_imported_once_something_needs_it_and_after_all_els
 }
 
 #[test]
+fn what_waits_for_something_else_has_nothing_imported() {
+    let bench = bench();
+    let device = [(DEVICE.to_owned(), "GPU-1".to_owned())];
+    let go = text(&bench.path("go"));
+    let reserve = Reserve {
+        key: "device".to_owned(),
+        most: 1,
+        function: "work:get_ready".to_owned(),
+        arguments: Value::Null,
+        scratch: None,
+        environment: device.clone().into(),
+        cores: None,
+        needs: None,
+    };
+    let timed = Request {
+        undisturbed: true,
+        environment: device.into(),
+        arguments: json!({ "file": go }),
+        ..request(&bench, 1, "waits", None)
+    };
+    let mut server = Raw::asked(&bench, &[], &["two"], &[ToWorker::Run(Box::new(timed))]);
+    server.hello();
+    until(|| bench.path("scratch/quiet").exists());
+    server.send(&ToWorker::Prepare(reserve));
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    server.send(&run(&bench, 2, "told", None));
+    let (_, ended) = server.ends(1);
+    assert_eq!((ended[0].id, reply(&ended[0])), (2, &json!([])));
+    fs::write(&go, "").unwrap();
+    server.ends(1);
+}
+
+#[test]
 fn a_server_tells_of_each_child_that_it_is_ready_or_never_will_be() {
     let bench = bench();
     let reserve = |key: &str, function: &str| {

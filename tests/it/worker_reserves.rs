@@ -347,6 +347,21 @@ fn children_that_are_dismissed_end_with_all_that_they_hold_of_their_device_and_o
 }
 
 #[test]
+fn what_is_asked_for_right_after_a_dismissal_has_a_child_of_its_own_once_the_dismissed_are_gone() {
+    let bench = bench();
+    let server = bench.start();
+    for _ in 0..2 {
+        server.worker.prepare(on_device(reserve(&bench, "start"))).unwrap();
+    }
+    let dismissed = ready(&bench, 2);
+    server.worker.dismiss("GPU-1").unwrap();
+    let environment = on_device(reserve(&bench, "start")).environment;
+    let finished = server.run(Request { environment, ..request(&bench, 1) });
+    assert_eq!(reply(&finished)["ready"], json!(false));
+    assert!(dismissed.iter().all(|pid| !fs::exists(format!("/proc/{pid}")).unwrap()));
+}
+
+#[test]
 fn a_link_where_the_word_is_to_come_leads_nowhere() {
     let bench = bench();
     let server = bench.start();

@@ -112,11 +112,14 @@ impl Reserves {
         self.all.iter().any(|ready| ready.pid == pid)
     }
 
-    /// Ends those that see this device.
-    pub fn dismiss(&mut self, device: &str) {
-        for ready in self.all.iter().filter(|ready| ready.sees(device)) {
+    /// Kills those that see this device, and returns them.
+    pub fn dismiss(&mut self, device: &str) -> Vec<Ready> {
+        let (dismissed, others) = std::mem::take(&mut self.all).into_iter().partition(|ready| ready.sees(device));
+        self.all = others;
+        for ready in &dismissed {
             kin::kill_group(ready.pid);
         }
+        dismissed
     }
 
     /// Forgets those that have died.

@@ -29,7 +29,7 @@ use crate::{
     leaving::Leaving,
     pages,
     pipes::Pipes,
-    ready::Ready,
+    ready::{Ready, device_of},
     reserves::Reserves,
     sandbox::Interpreter,
 };
@@ -61,7 +61,8 @@ pub struct Server {
     reserves: Reserves,
     later: Later,
     leaving: Leaving,
-    /// Requests and reserves whose modules are not there yet, and reserves that would disturb what runs, in the order in which they came.
+    /// Requests and reserves whose modules are not there yet, requests whose device is not free yet of what was dismissed, and reserves that would disturb what runs, in the
+    /// order in which they came.
     waiting: Vec<ToWorker>,
     /// Whether nothing has happened for a while.
     is_quiet: bool,
@@ -157,8 +158,17 @@ impl Server {
     }
 
     fn is_to_import(&self) -> bool {
-        let is_awaited = !self.waiting.is_empty() && !self.has_heard;
+        let is_awaited = !self.has_heard && self.waiting.iter().any(|message| self.needs_more(message));
         !self.later.is_over() && (is_awaited || (self.is_quiet && !self.later.is_over_unasked()))
+    }
+
+    /// Says whether something waits for what is still to be imported, and for nothing else first.
+    fn needs_more(&self, message: &ToWorker) -> bool {
+        match message {
+            ToWorker::Run(request) => !self.later.has(request.needs.as_deref()),
+            ToWorker::Prepare(reserve) => !self.later.has(reserve.needs.as_deref()) && !self.would_disturb(reserve),
+            _ => false,
+        }
     }
 
     /// Says whether somebody waits for what may come at any moment, and not for the end of an action.
@@ -225,7 +235,7 @@ impl Server {
                 Ok(Some(ToWorker::Prepare(reserve))) if self.has_enough(&reserve) => self.tell_prepared(reserve.key),
                 Ok(Some(ToWorker::Prepare(reserve))) => self.prepare(reserve),
                 Ok(Some(ToWorker::Cancel { id })) => self.cancel(id),
-                Ok(Some(ToWorker::Dismiss { device })) => self.reserves.dismiss(&device),
+                Ok(Some(ToWorker::Dismiss { device })) => self.dismiss(&device),
                 // What is imported later takes pages of its own, so it comes first.
                 Ok(Some(ToWorker::Rest)) => self.is_to_rest = true,
                 Ok(None) if peer == Peer::Present => return Next::Serve,
@@ -246,7 +256,19 @@ impl Server {
         }
     }
 
+    /// Ends children that are ready. What is asked for next of their device waits until they hold nothing of it.
+    fn dismiss(&mut self, device: &str) {
+        let now = Instant::now();
+        for ready in self.reserves.dismiss(device) {
+            self.leaving.dismiss(ready.pid, ready.mark, now, device);
+        }
+    }
+
     fn start(&mut self, request: Box<Request>) {
+        if self.leaving.hold(device_of(&request.environment).as_deref()) {
+            self.waiting.push(ToWorker::Run(request));
+            return;
+        }
         let ready = self.handed_over(&request);
         if ready.is_none() && !self.later.has(request.needs.as_deref()) {
             self.waiting.push(ToWorker::Run(request));
