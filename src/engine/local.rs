@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{EngineError, Run, Stop, evidence};
-use crate::action::{Phase, Target};
+use crate::action::{DeviceClass, Phase, Target};
 use crate::assets;
 use crate::digest::Digest;
 use crate::engine::perform::Performed;
@@ -20,7 +20,11 @@ use crate::render::build_page::BuildPage;
 use crate::render::op_page::{OpPage, VariantPage};
 use crate::render::{self, Template};
 use crate::schedule::Settled;
-use crate::spec::Op;
+use crate::spec::{Op, Profile};
+
+/// What Triton's interpreter computes wrongly (`cases.refusal` of the harness).
+const UNCOMPUTED: &str = "bfloat16";
+const UNCOMPUTED_ALONE: &str = "Triton's interpreter computes bfloat16 wrongly, and the op has no other dtype";
 
 /// The artifact of a log and of the summary.
 pub const PAGE: &str = "page";
@@ -48,15 +52,22 @@ impl Run<'_, '_> {
         fault.map(evidence::unusable)
     }
 
-    /// What was not judged here is not measured here.
+    /// What was not judged here is not measured here, nor is an op whose own dtypes cannot be: it was judged in cases of its own.
     fn not_measured(&self, target: &Target) -> Result<Option<Performed>, Stop> {
         let verdict = self.sibling(target, Phase::Check, "verdict")?;
-        let Some("not-judged") = verdict.document().and_then(|verdict| verdict["verdict"].as_str()) else {
-            return Ok(None);
+        let reason = match verdict.document() {
+            Some(verdict) if verdict["verdict"] == "not-judged" => verdict["reason"].clone(),
+            _ if self.has_no_dtype_here(target) => UNCOMPUTED_ALONE.into(),
+            _ => return Ok(None),
         };
-        let reason = verdict.document().map(|verdict| verdict["reason"].clone()).unwrap_or_default();
         let bench = json!({"measured": false, "reason": reason, "sizes": {}});
         Ok(Some(passed(&[("bench", canonical_json(&bench))])))
+    }
+
+    fn has_no_dtype_here(&self, target: &Target) -> bool {
+        let is_interpreted = self.session.inventory.device.class == DeviceClass::Interpreter;
+        let dtypes = self.op(target).map(|op| &op.settings(Profile::Cpu).dtypes);
+        is_interpreted && dtypes.is_some_and(|dtypes| dtypes.iter().all(|dtype| dtype == UNCOMPUTED))
     }
 
     fn not_tuned(&self, target: &Target) -> Result<Option<Performed>, Stop> {
