@@ -82,6 +82,20 @@ fn request(bench: &Bench, id: u64, function: &str, needs: Option<&str>) -> Reque
     Request { needs: needs.map(str::to_owned), ..bench.request(id, function) }
 }
 
+/// A child that is to get ready by a function, for which nothing need be imported.
+fn reserve(key: &str, function: &str) -> Reserve {
+    Reserve {
+        key: key.to_owned(),
+        most: 1,
+        function: format!("work:{function}"),
+        arguments: Value::Null,
+        scratch: None,
+        environment: [].into(),
+        cores: None,
+        needs: None,
+    }
+}
+
 fn run(bench: &Bench, id: u64, function: &str, needs: Option<&str>) -> ToWorker {
     ToWorker::Run(Box::new(request(bench, id, function, needs)))
 }
@@ -263,16 +277,7 @@ fn what_cannot_be_imported_keeps_nobody_waiting() {
 #[test]
 fn a_reserve_waits_like_a_request_and_takes_the_one_that_waits_after_it() {
     let bench = bench();
-    let reserve = Reserve {
-        key: "device".to_owned(),
-        most: 1,
-        function: "work:get_ready".to_owned(),
-        arguments: Value::Null,
-        scratch: None,
-        environment: [].into(),
-        cores: None,
-        needs: Some("two".to_owned()),
-    };
+    let reserve = Reserve { needs: Some("two".to_owned()), ..reserve("device", "get_ready") };
     let asked =
         |id| Request { reserve: Some("device".to_owned()), ..request(&bench, id, "told_when_ready", Some("two")) };
     let run = |id| ToWorker::Run(Box::new(asked(id)));
@@ -316,16 +321,7 @@ fn what_waits_for_something_else_has_nothing_imported() {
     let bench = bench();
     let device = [(DEVICE.to_owned(), "GPU-1".to_owned())];
     let go = text(&bench.path("go"));
-    let reserve = Reserve {
-        key: "device".to_owned(),
-        most: 1,
-        function: "work:get_ready".to_owned(),
-        arguments: Value::Null,
-        scratch: None,
-        environment: device.clone().into(),
-        cores: None,
-        needs: None,
-    };
+    let reserve = Reserve { environment: device.clone().into(), ..reserve("device", "get_ready") };
     let timed = Request {
         undisturbed: true,
         environment: device.into(),
@@ -347,22 +343,10 @@ fn what_waits_for_something_else_has_nothing_imported() {
 #[test]
 fn a_server_tells_of_each_child_that_it_is_ready_or_never_will_be() {
     let bench = bench();
-    let reserve = |key: &str, function: &str| {
-        ToWorker::Prepare(Reserve {
-            key: key.to_owned(),
-            most: 1,
-            function: format!("work:{function}"),
-            arguments: Value::Null,
-            scratch: None,
-            environment: [].into(),
-            cores: None,
-            needs: None,
-        })
-    };
     let mut server = Raw::start(&bench, &[], &[]);
     server.hello();
     for (key, function) in [("a", "get_ready"), ("b", "nothing_of_that_name"), ("a", "get_ready")] {
-        server.send(&reserve(key, function));
+        server.send(&ToWorker::Prepare(reserve(key, function)));
         assert_eq!(server.next(), FromWorker::Prepared { key: key.to_owned() }, "{function}");
     }
 }
@@ -371,21 +355,11 @@ fn a_server_tells_of_each_child_that_it_is_ready_or_never_will_be() {
 fn a_child_that_would_disturb_what_is_timed_gets_ready_after_it() {
     let bench = bench();
     let [same, other, go] = ["same", "other", "go"].map(|name| text(&bench.path(name)));
-    let reserve = |device: &str, ready: &str| {
-        ToWorker::Prepare(Reserve {
-            key: device.to_owned(),
-            most: 1,
-            function: "work:get_ready_and_say_so".to_owned(),
-            arguments: Value::Null,
-            scratch: None,
-            environment: [(DEVICE, device), ("READY", ready)]
-                .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                .into(),
-            cores: None,
-            needs: None,
-        })
+    let saying = |device: &str, ready: &str| {
+        let environment = [(DEVICE, device), ("READY", ready)].map(|(name, value)| (name.to_owned(), value.to_owned()));
+        ToWorker::Prepare(Reserve { environment: environment.into(), ..reserve(device, "get_ready_and_say_so") })
     };
-    let ToWorker::Prepare(Reserve { environment, .. }) = reserve("0", &same) else { unreachable!() };
+    let ToWorker::Prepare(Reserve { environment, .. }) = saying("0", &same) else { unreachable!() };
     let timed = Request {
         undisturbed: true,
         environment,
@@ -396,8 +370,8 @@ fn a_child_that_would_disturb_what_is_timed_gets_ready_after_it() {
     server.hello();
     assert!(matches!(server.next(), FromWorker::Started { id: 1, .. }));
     until(|| bench.path("scratch/quiet").exists());
-    server.send(&reserve("0", &same));
-    server.send(&reserve("1", &other));
+    server.send(&saying("0", &same));
+    server.send(&saying("1", &other));
     until(|| bench.path("other").exists());
     assert!(!bench.path("same").exists());
     fs::write(&go, "").unwrap();
