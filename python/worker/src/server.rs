@@ -130,9 +130,7 @@ impl Server {
     /// Tells t2t who got ready, what measures that nothing disturbs it, and children that wait for a device that they may use it.
     fn keep_the_peace(&mut self) {
         let now = Instant::now();
-        for key in self.reserves.prepared() {
-            self.tell_prepared(key);
-        }
+        self.tell_of_prepared();
         let is_on = |action: &Action, device: &str| action.device.as_deref() == Some(device);
         let actions = &self.actions;
         self.reserves.let_go(now, |device| {
@@ -270,6 +268,8 @@ impl Server {
             return;
         }
         let ready = self.handed_over(&request);
+        // That a child has its request is told before its end, which may come at once.
+        self.tell_of_prepared();
         if ready.is_none() && !self.later.has(request.needs.as_deref()) {
             self.waiting.push(ToWorker::Run(request));
             return;
@@ -319,6 +319,12 @@ impl Server {
                 self.reserves.add(Ready::new(reserve, pid, mark, secret, pipes, sink));
             }
             None => self.tell_prepared(reserve.key),
+        }
+    }
+
+    fn tell_of_prepared(&mut self) {
+        for key in self.reserves.prepared() {
+            self.tell_prepared(key);
         }
     }
 
