@@ -22,7 +22,7 @@ pub fn later(kind: ServerKind) -> Vec<String> {
     let entries: &[&str] = match kind {
         ServerKind::Interpreter => &[],
         ServerKind::Compiled => &[&[FOR_LAUNCHES], &FOR_FAKE_TENSORS[..]].concat(),
-        // A calibration runs meanwhile.
+        // The first kernels are compiled meanwhile.
         ServerKind::Device => &[FOR_LAUNCHES, FOR_DEVICES],
     };
     entries.iter().map(|entry| (*entry).to_owned()).collect()

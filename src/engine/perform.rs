@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value, json};
 use t2t_protocol::{End, Fault, Finished, Request, Reserve, ServerKind};
 
+use super::ready;
 use crate::action::{Phase, Target};
 use crate::cores;
 use crate::fs;
@@ -166,7 +167,7 @@ pub fn sweep(job: &Job, pool: &Pool) -> Performed {
 ///
 /// The job is that of the baseline, in a folder of its own.
 pub(super) fn baseline_ahead(job: &Job) -> Option<Reserve> {
-    let function = "baseline:baseline";
+    let function = ready::BASELINE;
     let step = Step { job, name: "main", function, more: Map::new(), read: Vec::new(), trusted: true };
     let folder = step.folder();
     let Request { arguments, environment, reserve, .. } = step.request(&folder);
@@ -198,7 +199,7 @@ fn attempt(job: &Job, calls: &Calls) -> Performed {
         Phase::Analyze => single(job, calls, "analyze:analyze"),
         Phase::Compile => single(job, calls, "compile:compile_variant"),
         Phase::Tune => single(job, calls, "tune:tune"),
-        Phase::Baseline => single(job, calls, "baseline:baseline"),
+        Phase::Baseline => single(job, calls, ready::BASELINE),
         Phase::Bench => bench(job, calls),
         Phase::Generate | Phase::Select | Phase::Log | Phase::Summary => Performed::lost("not performed by a child"),
     }

@@ -3,7 +3,7 @@
 //! What a child does before its request depends on nothing that a request says, so a call comes to the same with one that was ready and with one that was not.
 
 use serde_json::Value;
-use t2t_protocol::{Reserve, ServerKind};
+use t2t_protocol::{DEVICE, Reserve, ServerKind};
 
 use super::perform::Job;
 use crate::action::Phase;
@@ -23,12 +23,13 @@ const CHECK: &str = "check";
 const JUDGES: [&str; 2] = ["judge:judge", "sample:judge_sample"];
 
 /// Functions that time, which children that get ready would disturb.
-const TIMED: [&str; 5] = ["baseline:baseline", "bench:bench", "tune:tune", "calibrate:calibrate", "sweep:sweep"];
+const TIMED: [&str; 5] = [BASELINE, "bench:bench", "tune:tune", "calibrate:calibrate", "sweep:sweep"];
 
 /// Functions that have torch compile what they time.
 const COMPILED: [&str; 2] = [BASELINE, "sweep:sweep"];
 
-const BASELINE: &str = "baseline:baseline";
+/// What measures torch.
+pub(super) const BASELINE: &str = "baseline:baseline";
 
 /// Functions that run none of the code that is made ready: waiting for such a child would be in vain.
 const WITHOUT: [&str; 1] = ["prepare:prepare"];
@@ -75,7 +76,7 @@ pub(super) fn of_device(job: &Job, function: &str) -> Vec<Reserve> {
 
 /// Returns how children get ready for a device: `most` for kernel code, or a few where that is less, and a judge.
 pub(super) fn for_device(device: &str, cores: Option<&Vec<usize>>, most: usize) -> Vec<Reserve> {
-    let environment = [("CUDA_VISIBLE_DEVICES", device), ("CUDA_CACHE_DISABLE", "1")];
+    let environment = [(DEVICE, device), ("CUDA_CACHE_DISABLE", "1")];
     let reserve = |key: String, most: usize| Reserve {
         key,
         most,
@@ -99,7 +100,7 @@ pub fn for_a_check(pool: &Pool) -> Result<(), NoCall> {
             function: "t2t_harness.ready:rehearse".to_owned(),
             arguments: Value::Null,
             scratch: None,
-            environment: [("CUDA_VISIBLE_DEVICES".to_owned(), String::new())].into(),
+            environment: [(DEVICE.to_owned(), String::new())].into(),
             cores: None,
             needs: None,
         };

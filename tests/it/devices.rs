@@ -116,6 +116,8 @@ fn a_device_waits_for_no_child_that_gets_ready_while_there_is_something_to_check
     let phases: Vec<&str> = of_device.filter_map(|child| Some(text(child, "target").split_once(':')?.1)).collect();
     let first = |phase: &str| phases.iter().position(|one| *one == phase).unwrap();
     assert!(first("check") < first("baseline"), "{phases:?}");
+    let place = |target: &str| children.iter().position(|child| text(child, "target").ends_with(target)).unwrap();
+    assert!(place(":check") < place("calibrate"), "a calibration waits as well");
     assert_eq!(phases.iter().filter(|phase| **phase == "baseline").count(), 3);
 }
 
@@ -219,6 +221,28 @@ fn judges_alone_may_stay_and_what_is_timed_alone_is_undisturbed() {
     );
     let at_ease = ["analyze:analyze", "candidate:run", "compile:compile_variant", "judge:judge", "sample:judge_sample"];
     assert!(of("undisturbed").is_disjoint(&BTreeSet::from(at_ease)), "{children:?}");
+}
+
+#[test]
+fn a_child_is_told_until_when_its_device_was_timed() {
+    let project = machine(1);
+    build(&project, "");
+    let mut timed = None;
+    for child in children(&project).iter().filter(|child| !text(child, "device").is_empty()) {
+        assert_eq!(child["timed_until"].as_u64(), timed, "{child}");
+        if text(child, "function") == "bench:bench" {
+            timed = child["span"][1].as_u64();
+        }
+    }
+    assert!(timed.is_some());
+}
+
+#[test]
+fn what_the_machine_failed_on_a_device_is_tried_again_without_the_children_that_wait_there() {
+    let project = machine(1);
+    project.kernel("softmax", "v2_tiling", "LOST-ONCE");
+    build(&project, "");
+    assert_eq!(project.read("../python/bin/dismissed.log"), format!("{}\n", uuid(0)));
 }
 
 #[test]

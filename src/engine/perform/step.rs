@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
-use t2t_protocol::{End, Finished, Limits, Request, Sandbox};
+use t2t_protocol::{DEVICE, End, Finished, Limits, Request, Sandbox};
 
 use super::{Calls, Job};
 use crate::engine::ready;
@@ -101,7 +101,7 @@ impl Step<'_> {
             ("TRITON_CACHE_DIR", text(&folder.join("triton"))),
             ("TRITON_DISABLE_LINE_INFO", "1".to_owned()),
             ("CUDA_CACHE_PATH", text(&folder.join("cuda"))),
-            ("CUDA_VISIBLE_DEVICES", self.job.device.clone().unwrap_or_default()),
+            (DEVICE, self.job.device.clone().unwrap_or_default()),
             ("TORCHINDUCTOR_CACHE_DIR", text(&folder.join("inductor"))),
             ("OMP_NUM_THREADS", threads.clone()),
             ("MKL_NUM_THREADS", threads),

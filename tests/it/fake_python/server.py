@@ -72,6 +72,9 @@ class Server:
                 os._exit(0)
             if "cancel" in message:
                 self.finish(message["cancel"]["id"], "cancelled", [])
+            if "dismiss" in message:
+                with open(HERE / "dismissed.log", "a") as file:
+                    file.write(message["dismiss"]["device"] + "\n")
             if "prepare" in message:
                 self.prepare(message["prepare"])
             if "run" in message:
@@ -210,6 +213,7 @@ class Call:
             "processes": self.arguments.get("processes"),
         }
         told |= {"stays": self.stays, "undisturbed": self.undisturbed}
+        told |= {"timed_until": self.arguments["timed_until"]}
         told |= {"threads": self.environment["OMP_NUM_THREADS"]}
         with open(HERE / "children.log", "a") as file:
             file.write(json.dumps(told) + "\n")
