@@ -6,12 +6,12 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use t2t_protocol::{End, Finished, Request, Reserve, ServerHello, ServerKind};
 
 use crate::interrupt::Interrupt;
-use crate::worker::{Worker, WorkerConfig, WorkerError, WorkerEvent};
+use crate::worker::{Bytecode, Worker, WorkerConfig, WorkerError, WorkerEvent};
 
 mod cancel;
 
@@ -29,6 +29,8 @@ pub struct Pool {
     configs: Vec<WorkerConfig>,
     /// Beside each configuration: held while a server of its kind starts, so that servers of the other kinds are not waited for.
     starting: Vec<Mutex<()>>,
+    /// What compiles beside the servers, from the first one's start.
+    bytecode: OnceLock<Bytecode>,
     servers: Mutex<HashMap<ServerKind, Server>>,
     calls: Arc<Mutex<HashMap<u64, Sender<Finished>>>>,
     /// Device → when it was timed last.
@@ -82,6 +84,7 @@ impl Pool {
         Self {
             configs,
             starting,
+            bytecode: OnceLock::new(),
             servers: Mutex::default(),
             calls: Arc::default(),
             timed: Mutex::default(),
@@ -104,6 +107,9 @@ impl Pool {
             return Err(NoCall::Cancelled);
         }
         let worker = self.worker(kind)?;
+        if let Some(bytecode) = self.bytecode.get().filter(|_| request.undisturbed) {
+            bytecode.stop();
+        }
         let key = request.reserve.clone();
         self.count_out(kind, key.as_deref());
         request.id = self.next.fetch_add(1, Ordering::Relaxed);
@@ -268,6 +274,7 @@ impl Pool {
             Ok(worker) => return Ok(worker),
             Err(told) => told,
         };
+        self.bytecode.get_or_init(|| Bytecode::begin(&self.configs[place]));
         let worker = Arc::new(Worker::start(&self.configs[place], self.sink(Arc::clone(&told)))?);
         let mut servers = lock(&self.servers);
         if self.interrupt.is_set() {

@@ -65,6 +65,8 @@ pub struct Options {
     pub harness: Option<PathBuf>,
     /// `$T2T_DRIVER`: the folder in which NVIDIA's driver describes itself, where it is not the usual one.
     pub driver: Option<PathBuf>,
+    /// The folder for bytecode of what interpreters have installed without any. None where none is to be kept.
+    pub bytecode: Option<PathBuf>,
     /// Whether the interpreter may be started to learn versions that are not known.
     pub probing: Probing,
     /// The servers of an earlier session with the same interpreter, harness and devices, to be used further.

@@ -2,6 +2,7 @@
 //!
 //! It does not know actions, lanes or outcomes, and keeps no queue: what is submitted runs at once.
 
+mod bytecode;
 mod client;
 mod process;
 
@@ -17,6 +18,7 @@ use std::{
 use t2t_protocol::{ClientHello, Request, Reserve, ServerHello, ServerKind, UnfitReason, VERSION};
 use thiserror::Error;
 
+pub use bytecode::Bytecode;
 pub use client::{Client, ClientError, Listener, WorkerEvent, connect};
 use process::Process;
 
@@ -32,7 +34,7 @@ pub struct WorkerConfig {
     pub kind: ServerKind,
     /// The folder that holds the harness package. Absolute.
     pub harness: Option<PathBuf>,
-    /// The modules to import before serving: [`t2t_protocol::PRELOAD`] and the harness's.
+    /// What to import before serving, modules, and functions as `module:function`: [`t2t_protocol::PRELOAD`] and the harness's.
     pub preload: Vec<String>,
     /// What to import while it serves, as [`ClientHello::later`] says.
     pub later: Vec<String>,

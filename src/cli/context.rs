@@ -91,9 +91,21 @@ pub fn options(common: &Common, root: &Path, probing: Probing) -> Options {
         search: env::var_os("PYTHONPATH"),
         harness: env::var_os("T2T_HARNESS").map(PathBuf::from),
         driver: env::var_os("T2T_DRIVER").map(PathBuf::from),
+        bytecode: bytecode(),
         probing,
         pool: None,
     }
+}
+
+/// Returns the folder for bytecode of installed packages: `$T2T_BYTECODE`, and none where that is empty, else one in the user's cache (XDG Base Directory Specification).
+fn bytecode() -> Option<PathBuf> {
+    if let Some(named) = env::var_os("T2T_BYTECODE") {
+        return Some(absolute(Path::new(&named))).filter(|_| !named.is_empty());
+    }
+    let is_whole = |path: &PathBuf| path.is_absolute();
+    let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(is_whole);
+    let home = || env::var_os("HOME").map(PathBuf::from).filter(is_whole).map(|home| home.join(".cache"));
+    Some(cache.or_else(home)?.join("t2t/bytecode"))
 }
 
 /// What is stale depends on the interpreter's versions: one that has changed is asked as a build would. Without any, a look is still a look.

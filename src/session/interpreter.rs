@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use t2t_protocol::{End, Limits, PRELOAD, Request, ServerKind};
+use t2t_protocol::{BYTECODE, End, Limits, PRELOAD, Request, ServerKind};
 
 use super::{NoSession, Options, Probing, machine};
 use crate::fs;
@@ -23,6 +23,9 @@ use crate::worker::WorkerConfig;
 /// Modules that servers import before they serve, beside torch, Triton and the harness: what children would import one after another.
 const WARM: [&str; 3] = ["torch.utils._python_dispatch", "safetensors.torch", "triton.testing"];
 
+/// What has servers find the bytecode that is kept, before they import anything else.
+const USE_BYTECODE: &str = "t2t_harness.bytecode:use";
+
 pub fn pool(options: &Options, harness: &Harness, cache: &Path, interrupt: &Interrupt) -> Result<Arc<Pool>, NoSession> {
     let Some(python) = &options.python else { return Ok(Arc::new(Pool::new(Vec::new(), interrupt.clone()))) };
     // Servers that run hold the modules of the environment that they were started in.
@@ -36,16 +39,24 @@ pub fn pool(options: &Options, harness: &Harness, cache: &Path, interrupt: &Inte
     };
     let configs = [ServerKind::Interpreter, ServerKind::Compiled, ServerKind::Device].map(|kind| WorkerConfig {
         harness: Some(folder.clone()),
-        preload: preload(),
+        preload: preload(options.bytecode.is_some()),
         later: imports::later(kind),
         asked: imports::asked(kind),
+        environment: environment(options),
         ..WorkerConfig::new(&python.path, kind)
     });
     Ok(Arc::new(Pool::new(configs.to_vec(), interrupt.clone())))
 }
 
-fn preload() -> Vec<String> {
-    let modules = PRELOAD.iter().chain(&WARM).map(|module| (*module).to_owned());
+/// Returns what servers get from a session beside what they get from t2t.
+fn environment(options: &Options) -> BTreeMap<String, String> {
+    let folder = options.bytecode.as_ref().map(|folder| (BYTECODE.to_owned(), folder.to_string_lossy().into_owned()));
+    folder.into_iter().collect()
+}
+
+fn preload(has_bytecode: bool) -> Vec<String> {
+    let first = has_bytecode.then_some(USE_BYTECODE);
+    let modules = first.iter().chain(&PRELOAD).chain(&WARM).map(|module| (*module).to_owned());
     modules.chain(Harness::entries()).collect()
 }
 

@@ -97,7 +97,7 @@ fn absolute(path: &Path) -> OsString {
 }
 
 /// Lists the server's environment: what is passed on, and over it what was asked for.
-fn variables(environment: &BTreeMap<String, String>) -> BTreeMap<&str, OsString> {
+pub(super) fn variables(environment: &BTreeMap<String, String>) -> BTreeMap<&str, OsString> {
     let mut variables: BTreeMap<&str, OsString> = BTreeMap::new();
     variables.insert("PYTHONHASHSEED", "0".into());
     // Python believes bytecode by its file's time and size alone. What is imported from the store is read as text, which t2t verifies.

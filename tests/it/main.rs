@@ -35,6 +35,7 @@ mod worker_walls;
 mod worker_later;
 mod worker_leftovers;
 mod worker_reserves;
+mod bytecode;
 
 mod python_suites;
 

@@ -177,6 +177,7 @@ impl Project {
             .env("PATH", search_path())
             .env("HOME", self.folder.path())
             .env("T2T_PYTHON", self.path("../python/bin/python"))
+            .env("T2T_BYTECODE", "")
             // A server answers late on a machine that has much else to do.
             .env("T2T_REMOTE_TIMEOUT", "240s")
             .stdin(Stdio::null());

@@ -141,6 +141,7 @@ fn nothing_is_compiled_again(workspace: &Workspace) {
         search: None,
         harness: None,
         driver: None,
+        bytecode: None,
         probing: Probing::Allowed,
         pool: None,
     };

@@ -58,13 +58,16 @@ fn the_hello_says_what_there_is_and_what_is_missing() {
     let bench = Bench::new(MODULE);
     let mut config = bench.config();
     config.kind = ServerKind::Interpreter;
-    config.preload = vec!["work".to_owned(), "nowhere".to_owned(), "json.decoder".to_owned()];
+    let preload = ["work", "nowhere", "json.decoder", "os:listdir", "os:nothing"];
+    config.preload = preload.map(str::to_owned).to_vec();
     let worker = start(&config).unwrap();
     let hello = worker.hello();
     assert_eq!((hello.kind, hello.worker.as_str()), (ServerKind::Interpreter, "0.1.0"));
     assert!(hello.python.starts_with("3."));
-    assert_eq!(hello.missing.len(), 1);
-    assert_eq!(hello.missing[0].reason, "ModuleNotFoundError: No module named 'nowhere'");
+    let missing: Vec<&str> = hello.missing.iter().map(|missing| missing.reason.as_str()).collect();
+    let reasons =
+        ["ModuleNotFoundError: No module named 'nowhere'", "AttributeError: module 'os' has no attribute 'nothing'"];
+    assert_eq!(missing, reasons);
     assert!(hello.packages.contains_key("json") && !hello.packages.contains_key("work"));
     assert_eq!(hello.path[0], text(&bench.path("harness")));
 }

@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 /// The modules that a server of actions imports before it forks, in this order; the harness's own come after them.
 pub const PRELOAD: [&str; 4] = ["numpy", "torch", "triton", "triton.experimental.gluon"];
 
+/// The variable that tells a server, and what compiles beside it, where bytecode of installed packages is kept.
+pub const BYTECODE: &str = "T2T_BYTECODE";
+
 /// What a server was started for. Triton reads `TRITON_INTERPRET` when it is imported, so one process cannot be
 /// the first and another; what the others import beside takes seconds, and is imported at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

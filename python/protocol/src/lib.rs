@@ -16,7 +16,7 @@ mod message;
 
 pub use end::{End, Fault, FaultClass, Output, Usage};
 pub use frame::{FrameError, FrameReader, MAX_FRAME, encode};
-pub use hello::{ClientHello, Landlock, Missing, PRELOAD, ServerHello, ServerKind};
+pub use hello::{BYTECODE, ClientHello, Landlock, Missing, PRELOAD, ServerHello, ServerKind};
 pub use message::{Finished, FromWorker, ToWorker, Unfit, UnfitReason};
 pub use request::{DEVICE, GO, Limits, QUIET, Request, Reserve, Sandbox};
 

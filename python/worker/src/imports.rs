@@ -19,6 +19,15 @@ pub fn import(py: Python<'_>, module: &str) -> PyResult<()> {
     Ok(())
 }
 
+/// Does all of one entry: imports a module, or calls a function to its end.
+pub fn whole(py: Python<'_>, name: &str) -> PyResult<()> {
+    let mut left = part(py, name, None)?;
+    while left.is_some() {
+        left = part(py, name, left)?;
+    }
+    Ok(())
+}
+
 /// Takes what is there out of the collector's sight, so that a collection in a child does not copy its pages.
 pub fn freeze(py: Python<'_>) -> PyResult<()> {
     let gc = py.import("gc")?;

@@ -22,7 +22,7 @@ use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
     TargetArch, apply_filter_all_threads,
 };
-use t2t_protocol::{Landlock, Sandbox};
+use t2t_protocol::{BYTECODE, Landlock, Sandbox};
 
 /// The newest ABI that this was tried on. Older kernels enforce what they know.
 const KNOWN: ABI = ABI::V7;
@@ -68,7 +68,7 @@ pub fn landlock() -> Landlock {
 pub struct Interpreter {
     /// The installation, and the virtual environment over it.
     pub prefixes: Vec<PathBuf>,
-    /// The rest of `sys.path`, and the folders of `LD_LIBRARY_PATH`.
+    /// The rest of `sys.path`, the folders of `LD_LIBRARY_PATH`, and that of the bytecode that is kept.
     pub paths: Vec<PathBuf>,
     /// The folder of the harness package; it is on `sys.path`.
     pub harness: Option<PathBuf>,
@@ -82,6 +82,7 @@ impl Interpreter {
         let prefixes = vec![prefix("prefix")?, prefix("base_prefix")?, prefix("exec_prefix")?];
         let mut paths: Vec<PathBuf> = sys.getattr("path")?.extract()?;
         paths.extend(env::split_paths(&env::var_os("LD_LIBRARY_PATH").unwrap_or_default()));
+        paths.extend(env::var_os(BYTECODE).map(PathBuf::from));
         paths.retain(|path| path.is_absolute());
         Ok(Self { prefixes, paths, harness })
     }

@@ -147,7 +147,7 @@ fn import_all(py: Python<'_>, client: &ClientHello) -> PyResult<Vec<Missing>> {
     for module in OWN {
         py.import(module)?;
     }
-    let imported = client.preload.iter().map(|module| (module, imports::import(py, module)));
+    let imported = client.preload.iter().map(|module| (module, imports::whole(py, module)));
     let missing = imported.filter_map(|(module, result)| {
         let reason = describe(py, &result.err()?);
         Some(Missing { module: module.clone(), reason })

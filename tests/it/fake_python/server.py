@@ -2,7 +2,8 @@
 """An interpreter for tests: speaks the worker's protocol and answers for the harness, without torch, in milliseconds.
 
 It is started as any `$PYTHON` of t2t, and ignores the bootstrap. Beside it lies `ran.log`, what ran: one line a call, as in
-`softmax/v2_tiling:check prepare:prepare`, and `start KIND` for a start. Versions are read from `site-packages/versions.json`.
+`softmax/v2_tiling:check prepare:prepare`, and `start KIND` for a start; `compiles FOLDER PID` and
+`told to compile no more` for what compiles beside servers. Versions are read from `site-packages/versions.json`.
 A kernel file says what is to become of it by `MARK = "REJECT mismatch; READS data/table.txt"`:
 
     REJECT CLASS   the judge rejects it and cites the line       ERROR X      its error, which passes where X <= atol
@@ -27,14 +28,16 @@ from __future__ import annotations
 import json
 import math
 import os
+import signal
 import socket
 import struct
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 HERE = Path(__file__).parent
 SITE = HERE.parent / "site-packages"
@@ -49,8 +52,25 @@ Reply = dict[str, Any]
 
 def main() -> None:
     """Serve until the other side leaves."""
+    if "bytecode.fill" in sys.argv[2]:
+        compile_forever()
     server = Server(socket.socket(fileno=0))
     server.serve()
+
+
+def compile_forever() -> NoReturn:
+    """Log where bytecode is to be kept, and log again when told to end. End with the parent."""
+
+    def leave(*_: object) -> NoReturn:
+        note("told to compile no more")
+        os._exit(0)
+
+    signal.signal(signal.SIGTERM, leave)
+    note(f"compiles {os.environ['T2T_BYTECODE']} {os.getpid()}")
+    above = os.getppid()
+    while os.getppid() == above:
+        time.sleep(0.01)
+    sys.exit(0)
 
 
 class Server:
