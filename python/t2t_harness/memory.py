@@ -15,8 +15,9 @@ OWN_CONTEXT = 4 << 30
 """Bytes that CUDA itself may take beside what torch asked for, for this process and three that t2t keeps ready; each takes less than 1 GiB on an H200. Where more are
 ready, the action is repeated without them."""
 
-KEPT = 1 << 30
-"""Bytes that a child which stays may keep for its next call: to ask for memory waits for every process that starts or ends on the device."""
+KEPT = 4
+"""One part of so many of the device's memory is what a child which stays may keep for its next call: to ask for memory, or to give it back, waits for every process that starts
+or ends on the device, a second where many do. A kernel that finds too little left is called again without that child."""
 
 
 def raise_if_others_hold_it(error: BaseException) -> None:
@@ -33,6 +34,13 @@ def held_by_others() -> int:
     return int(total - free - torch.cuda.memory_reserved())
 
 
+def part_of_device(part: int) -> int:
+    """Returns how many bytes one part of so many of the present device's memory is."""
+    import torch
+
+    return int(torch.cuda.get_device_properties(0).total_memory) // part
+
+
 def let_go(function: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     """Returns the phase function of a child that stays: on a device, little of what it used is held once it has returned."""
 
@@ -45,7 +53,7 @@ def let_go(function: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Callable[
                 import torch
 
                 gc.collect()
-                if torch.cuda.memory_reserved() > KEPT:
+                if torch.cuda.memory_reserved() > part_of_device(KEPT):
                     torch.cuda.empty_cache()
 
     return letting_go

@@ -77,6 +77,10 @@ COMPILING = tuple(
 """What `torch.compile` imports in its first call."""
 
 
+_loaded: dict[str, Any] = {}
+"""The C modules of Triton that this process, or the one that it was forked from, loaded ahead."""
+
+
 def launching() -> Iterator[None]:
     """Imports what a launch needs, and asks what Triton's C modules are keyed by, which starts a process. Yields after each part."""
     for name in LAUNCHING:
@@ -109,12 +113,18 @@ def load_utilities() -> None:
         from triton.runtime.build import _load_module_from_path
 
         module = _load_module_from_path(UTILITIES, str(file))
+    _loaded[UTILITIES] = module
     load = driver.compile_module_from_src
 
     def loading(src: str, name: str, *args: Any, **kwargs: Any) -> Any:
         return module if (src, name) == (text, UTILITIES) else load(src, name, *args, **kwargs)
 
     driver.compile_module_from_src = loading
+
+
+def has_utilities() -> bool:
+    """Tells whether Triton's `cuda_utils` was loaded ahead: then nothing is compiled where Triton's driver begins."""
+    return UTILITIES in _loaded
 
 
 def begin_compiler() -> None:

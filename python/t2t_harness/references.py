@@ -9,13 +9,13 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness import cases, inputs, oracle
+from t2t_harness import cases, inputs, memory, oracle
 
 if TYPE_CHECKING:
     import torch
 
-REMEMBERED = 256 << 20
-"""Bytes of the device's memory up to which something is remembered: what is made anew takes memory of the process that it has already, once that is much."""
+REMEMBERED = 64
+"""One part of so many of the device's memory is what is remembered at most."""
 
 Known = dict[str, tuple[dict[str, "torch.Tensor"], oracle.Reference]]
 
@@ -53,4 +53,4 @@ def is_little(device: str) -> bool:
     """Tells whether what this process holds of the device is little enough to be kept."""
     import torch
 
-    return torch.cuda.memory_allocated(device) <= REMEMBERED
+    return torch.cuda.memory_allocated(device) <= memory.part_of_device(REMEMBERED)
