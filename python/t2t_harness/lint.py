@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 MUTANTS = ("zeros", "ones", "first-input", "mean", "previous", "tail-unwritten", "tf32")
 
+OF_OTHERS = "previous"
+"""The mutant that is made of another case, which may differ from check to check."""
+
 CONSTANT = ("zeros", "ones")
 """Mutants that a right result may equal only where the inputs say nothing: never excused."""
 
@@ -96,13 +99,13 @@ class Lint:
         right: torch.Tensor,
         first_input: torch.Tensor | None,
         previous: torch.Tensor | None,
-        rejects: Callable[[torch.Tensor], bool],
+        rejects: Callable[[str, torch.Tensor], bool],
         names: tuple[str, ...],
         of: str = "",
     ) -> None:
         """Makes the mutants `names` of `right`, and notes the first case in which each is rejected.
 
-        `of` tells apart the results of an op that has several.
+        `rejects` takes a mutant's name and the wrong result. `of` tells apart the results of an op that has several.
         """
         for name in names:
             key = (dtype, name + of)
@@ -113,7 +116,7 @@ class Lint:
             if wrong.equal(right):
                 continue
             self.differs.add(key)
-            if rejects(wrong):
+            if rejects(name, wrong):
                 found.append(case)
 
     def document(self) -> dict[str, list[str]]:

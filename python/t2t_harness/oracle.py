@@ -7,7 +7,7 @@ Only the judge computes them. torch is imported only inside functions.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from t2t_harness import inputs as making
@@ -29,6 +29,8 @@ class Reference:
     """In float64; None where torch has no float64 for the op."""
     several: bool
     """Whether the op returns a tuple."""
+    rejected: dict[tuple[str, str], bool] = field(default_factory=dict)
+    """Result and mutant of it → whether the case rejects that, as far as it was asked: for whoever judges the case again."""
 
 
 class Refused(Exception):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from t2t_harness import cases, judge, lint, tolerance
+from t2t_harness import cases, inputs, judge, lint, oracle, ready, tolerance
 from t2t_harness.inputs import laid_out, make_inputs
 
 TIGHT = (1e-5, 1e-5)
@@ -117,3 +117,71 @@ def test_the_inputs_of_a_case_are_the_same_bits_every_time() -> None:
 def test_memory_between_strided_elements_holds_nan() -> None:
     laid = laid_out(torch.ones(2, 3), [6, 2], "cpu")
     assert laid.equal(torch.ones(2, 3)) and laid.as_strided((1,), (1,), 1).isnan().all()
+
+
+@pytest.fixture
+def compares(monkeypatch: pytest.MonkeyPatch) -> list[torch.Tensor]:
+    """Returns what is compared with right results from now on."""
+    found: list[torch.Tensor] = []
+    compare = tolerance.compare
+
+    def counting(out: torch.Tensor, *args: Any, **kwargs: Any) -> tolerance.Comparison:
+        found.append(out)
+        return compare(out, *args, **kwargs)
+
+    monkeypatch.setattr(tolerance, "compare", counting)
+    return found
+
+
+def trial_of(deterministic: bool = True) -> judge.Trial:
+    """Returns a check that has just begun."""
+    return judge.Trial(
+        {"op": ready.DECLARATION, "variant": {"deterministic": deterministic}, "lane": "interpreter"}, {}
+    )
+
+
+def case_of() -> tuple[cases.Case, dict[str, torch.Tensor], oracle.Reference]:
+    """Returns a case, its inputs and what is right for it."""
+    case = cases.declared_cases(ready.DECLARATION)[0]
+    given = inputs.make_inputs(ready.DECLARATION, case)
+    return case, given, oracle.reference(ready.DECLARATION, case, given)
+
+
+def test_a_case_that_is_judged_again_is_not_asked_again_which_mutants_it_rejects(compares: list[torch.Tensor]) -> None:
+    case, given, right = case_of()
+    first, again, fresh = trial_of(), trial_of(), trial_of()
+    judge.lint_case(first, case, given, right)
+    asked = len(compares)
+    judge.lint_case(again, case, given, right)
+    assert asked > 3 and len(compares) == asked
+    assert (again.lint.rejected, again.lint.differs) == (first.lint.rejected, first.lint.differs)
+    # What is made of the case before is another mutant in each check.
+    fresh.previous = {("float32", "0", tuple(right.plain["0"].shape)): right.plain["0"] + 1}
+    judge.lint_case(fresh, case, given, right)
+    again.previous = {("float32", "0", tuple(right.plain["0"].shape)): right.plain["0"].nextafter(torch.tensor(2.0))}
+    again.lint = lint.Lint()
+    judge.lint_case(again, case, given, right)
+    assert len(compares) == asked + 2
+    assert (bool(fresh.lint.rejected["float32", "previous"]), again.lint.rejected["float32", "previous"]) == (True, [])
+
+
+@pytest.mark.parametrize(
+    ("change", "compared_times", "class_"), [(0.0, 1, None), (1e-7, 2, None), (1.0, 2, "mismatch")]
+)
+def test_a_run_with_the_bits_of_the_first_is_not_compared_again(
+    compares: list[torch.Tensor], change: float, compared_times: int, class_: str | None
+) -> None:
+    case, given, right = case_of()
+    out = right.plain["0"]
+    tensors = {"a.0": out.clone(), "b.0": out + change} | {f"a.after.{name}": value for name, value in given.items()}
+    described = {
+        "plain": True,
+        "type": "Tensor",
+        "shape": list(out.shape),
+        "dtype": "float32",
+        "device": "cpu",
+        "launched": True,
+    }
+    run = {"several": False, "outputs": {"0": described}, "computed": {}, "launches": 1, "configs": []}
+    found = judge.find_in(trial_of(False), case, judge.blank_row(case), {"a": run, "b": run}, tensors, given, right)
+    assert (len(compares), found and found.class_) == (compared_times, class_)
