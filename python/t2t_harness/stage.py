@@ -38,7 +38,7 @@ def lane(request: Mapping[str, Any]) -> Iterator[launchers.Counted]:
         return
     normalize.install()
     warm.install()
-    warm.unpack_all(request)
+    warm.unpack_as_asked(request)
     with launchers.counted() as count:
         yield count
 

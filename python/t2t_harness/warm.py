@@ -23,7 +23,7 @@ STAGES = ("ttir", "ttgir", "llir", "ptx", "cubin")
 
 GROUP = "__grp__"
 
-MEMBER = re.compile(r"(?P<folder>[A-Z0-9]+)/[^/]*[^/.][^/]*")
+MEMBER = re.compile(r"(?P<folder>[A-Z0-9]+)/(?P<file>[^/]*[^/.][^/]*)")
 """The name of a file in an archive."""
 
 
@@ -31,7 +31,7 @@ def install() -> None:
     """Makes Triton write a file of its cache under another name in the same folder first, where it makes and removes a folder for each."""
     from triton.runtime.cache import FileCacheManager
 
-    def put(self: Any, data: Any, filename: str, binary: bool = True) -> str:
+    def put_whole(self: Any, data: Any, filename: str, binary: bool = True) -> str:
         """Writes a file at once and whole, and returns its path."""
         place = Path(self.cache_dir, filename)
         beside = place.with_name(f"{os.getpid()}-{threading.get_ident()}.new")
@@ -39,7 +39,7 @@ def install() -> None:
         beside.replace(place)
         return str(place)
 
-    FileCacheManager.put = put
+    FileCacheManager.put = put_whole
 
 
 def pack(cache: Path, folders: Iterable[str], launchers: Iterable[str], archive: Path) -> None:
@@ -87,25 +87,34 @@ def without_installation(metadata: bytes) -> bytes:
     return metadata.replace(str(Path(triton.__file__).parent).encode(), b"triton")
 
 
-def unpack(archive: Path, cache: Path) -> None:
-    """Unpacks `archive` below the folder `cache`, so that Triton finds the kernels there.
+def read(archive: Path) -> dict[str, dict[str, bytes]]:
+    """Returns what `archive` holds: the folder of each kernel or launcher → its files → their content.
 
     Raises ValueError for a member that is no file in a folder.
     """
-    cache.mkdir(parents=True, exist_ok=True)
-    folders: set[str] = set()
+    folders: dict[str, dict[str, bytes]] = {}
     # Only what `pack` writes is taken: files, each in a folder of the cache.
     with tarfile.open(fileobj=io.BytesIO(gzip.decompress(archive.read_bytes()))) as tar:
         for member in tar:
             parts, content = MEMBER.fullmatch(member.name), tar.extractfile(member) if member.isreg() else None
             if parts is None or content is None:
                 raise ValueError(f"`{member.name}` is no compiled kernel")
-            if parts["folder"] not in folders:
-                folders.add(parts["folder"])
-                (cache / parts["folder"]).mkdir(exist_ok=True)
-            (cache / member.name).write_bytes(content.read())
-    for folder in sorted(folders):
-        write_groups(cache / folder)
+            folders.setdefault(parts["folder"], {})[parts["file"]] = content.read()
+    return folders
+
+
+def put(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Puts files of an archive into a folder of Triton's cache, so that Triton finds the kernel there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    write_groups(folder)
+
+
+def unpack(archive: Path, cache: Path) -> None:
+    """Unpacks `archive` below the folder `cache`, so that Triton finds the kernels there. Raises ValueError as `read` does."""
+    for folder, files in read(archive).items():
+        put(cache / folder, files)
 
 
 def write_groups(folder: Path) -> None:
@@ -121,3 +130,22 @@ def unpack_all(request: Mapping[str, Any]) -> None:
     """Unpacks the archives that the request lists under `warm` into `$TRITON_CACHE_DIR`. Without any, does nothing."""
     for archive in request.get("warm") or []:
         unpack(Path(archive), Path(os.environ["TRITON_CACHE_DIR"]))
+
+
+def unpack_as_asked(request: Mapping[str, Any]) -> None:
+    """Has Triton find what the archives under `warm` hold, as `unpack_all` does, but each kernel is unpacked when Triton first looks for it: a measurement needs few of those
+    that were compiled. Processes that this one forks do not share what is unpacked later."""
+    from triton.runtime.cache import FileCacheManager
+
+    archives = [read(Path(archive)) for archive in request.get("warm") or []]
+    packed = {folder: files for archive in archives for folder, files in archive.items()}
+    begin, one_at_a_time = FileCacheManager.__init__, threading.Lock()
+
+    def beginning(self: Any, key: str, *args: Any, **kwargs: Any) -> None:
+        with one_at_a_time:
+            files = packed.pop(key, None)
+            if files is not None:
+                put(Path(os.environ["TRITON_CACHE_DIR"], key), files)
+        begin(self, key, *args, **kwargs)
+
+    FileCacheManager.__init__ = beginning

@@ -6,8 +6,9 @@ use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};
 
-/// The modules that a server of actions imports before it forks, in this order; the harness's own come after them.
-pub const PRELOAD: [&str; 4] = ["numpy", "torch", "triton", "triton.experimental.gluon"];
+/// The modules that a server of actions imports before it forks, in this order; the harness's own come after them. Triton, which does not import torch, reads its own files
+/// while torch is imported.
+pub const PRELOAD: [&str; 4] = ["numpy", "triton", "torch", "triton.experimental.gluon"];
 
 /// The variable that tells a server, and what compiles beside it, where bytecode of installed packages is kept.
 pub const BYTECODE: &str = "T2T_BYTECODE";

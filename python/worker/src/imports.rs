@@ -2,25 +2,42 @@
 //!
 //! It does not know which modules matter, nor who needs them. One that cannot be imported is no failure of the server.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, thread};
 
 use pyo3::{
     prelude::*,
     types::{PyIterator, PyModule},
 };
 
-/// Imports a module, and has Triton read its own files.
-pub fn import(py: Python<'_>, module: &str) -> PyResult<()> {
-    PyModule::import(py, module)?;
-    if module == "triton" {
-        // It reads all of Triton's files, and remembers the result; each child would do it again.
-        PyModule::import(py, "triton.runtime.cache")?.call_method0("triton_key")?;
+/// The module whose own files are read beside other imports.
+const TRITON: &str = "triton";
+
+/// Imports all of `names`, one after the other, and returns those that failed, each with why.
+pub fn all(py: Python<'_>, names: &[String]) -> Vec<(String, PyErr)> {
+    let mut failed = Vec::new();
+    let mut reading = None;
+    for name in names {
+        match whole(py, name) {
+            Ok(()) if name == TRITON => reading = Some(thread::spawn(read_triton)),
+            Ok(()) => {}
+            Err(error) => failed.push((name.clone(), error)),
+        }
     }
-    Ok(())
+    // It takes turns with this thread at Python's lock.
+    let read = reading.map(|thread| py.detach(|| thread.join()));
+    if let Some(Ok(Err(error))) = read {
+        failed.push((TRITON.to_owned(), error));
+    }
+    failed
+}
+
+/// Has Triton read all of its files, some 400 MB, whose digest it remembers; each child would do it again.
+fn read_triton() -> PyResult<()> {
+    Python::attach(|py| PyModule::import(py, "triton.runtime.cache")?.call_method0("triton_key").map(drop))
 }
 
 /// Does all of one entry: imports a module, or calls a function to its end.
-pub fn whole(py: Python<'_>, name: &str) -> PyResult<()> {
+fn whole(py: Python<'_>, name: &str) -> PyResult<()> {
     let mut left = part(py, name, None)?;
     while left.is_some() {
         left = part(py, name, left)?;
@@ -99,6 +116,6 @@ fn part(py: Python<'_>, name: &str, parts: Option<Py<PyIterator>>) -> PyResult<O
             let parts = PyModule::import(py, module)?.getattr(function)?.call0()?;
             Ok(Some(parts.try_iter()?.unbind()))
         }
-        (None, None) => import(py, name).map(|()| None),
+        (None, None) => PyModule::import(py, name).map(|_| None),
     }
 }

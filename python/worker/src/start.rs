@@ -147,12 +147,8 @@ fn import_all(py: Python<'_>, client: &ClientHello) -> PyResult<Vec<Missing>> {
     for module in OWN {
         py.import(module)?;
     }
-    let imported = client.preload.iter().map(|module| (module, imports::whole(py, module)));
-    let missing = imported.filter_map(|(module, result)| {
-        let reason = describe(py, &result.err()?);
-        Some(Missing { module: module.clone(), reason })
-    });
-    let missing = missing.collect();
+    let failed = imports::all(py, &client.preload).into_iter();
+    let missing = failed.map(|(module, error)| Missing { module, reason: describe(py, &error) }).collect();
     imports::freeze(py)?;
     Ok(missing)
 }

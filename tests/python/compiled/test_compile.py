@@ -495,3 +495,29 @@ def test_an_archive_with_a_member_outside_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="outside"):
         warm.unpack(tmp_path / "bad.tar.gz", tmp_path / "cache")
     assert not (tmp_path / "outside.json").exists()
+
+
+def test_a_kernel_is_unpacked_when_triton_looks_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from triton.runtime.cache import FileCacheManager
+
+    for name in ("ONE", "OTHER"):
+        (tmp_path / "made" / name).mkdir(parents=True)
+        for stage in ("json", "cubin"):
+            (tmp_path / "made" / name / f"kernel.{stage}").write_text(f"{name} {stage}")
+    warm.pack(tmp_path / "made", ["ONE", "OTHER"], [], tmp_path / "archive")
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(cache))
+    monkeypatch.setattr(FileCacheManager, "__init__", FileCacheManager.__init__)
+    warm.unpack_as_asked({"warm": [str(tmp_path / "archive")]})
+    found = FileCacheManager("ONE").get_group("kernel.json")
+    assert found is not None
+    assert {name: Path(place).read_text() for name, place in found.items()} == {
+        "kernel.json": "ONE json",
+        "kernel.cubin": "ONE cubin",
+    }
+    assert [folder.name for folder in cache.iterdir()] == ["ONE"]
+    assert FileCacheManager("NEITHER").get_group("kernel.json") is None
+    # What Triton made meanwhile is not overwritten.
+    (cache / "ONE" / "kernel.cubin").write_text("newer")
+    FileCacheManager("ONE")
+    assert (cache / "ONE" / "kernel.cubin").read_text() == "newer"
