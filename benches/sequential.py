@@ -385,6 +385,8 @@ def by_t2t(workspace: Path, ops: list[str], folder: Path, keep: str | None) -> d
     command = [t2t(), "--device", "cuda", "build", *ops, "--trace", str(trace)]
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_CACHE_DIR"}
     environment.setdefault("T2T_PYTHON", sys.executable)
+    # No bytecode that an earlier build made.
+    environment["T2T_BYTECODE"] = str(folder / "bytecode")
     with Utilization() as busy:
         begun = time.perf_counter()
         ended = subprocess.run(command, cwd=home, env=environment, check=False, capture_output=True, text=True)
