@@ -222,6 +222,9 @@ def compile_one(source: Path, home: Path, kept: Path) -> bool:
     data = head + marshal.dumps(code)
     file.parent.mkdir(parents=True, exist_ok=True)
     fresh = file.with_name(f"{os.getpid()}.new")
-    fresh.write_bytes(zlib.crc32(data).to_bytes(SUM, "big") + data)
-    fresh.replace(file)
+    try:
+        fresh.write_bytes(zlib.crc32(data).to_bytes(SUM, "big") + data)
+        fresh.replace(file)
+    finally:
+        fresh.unlink(missing_ok=True)
     return True

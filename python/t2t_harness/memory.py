@@ -42,7 +42,7 @@ def part_of_device(part: int) -> int:
 
 
 def let_go(function: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """Returns the phase function of a child that stays: on a device, little of what it used is held once it has returned."""
+    """Returns the phase function of a child that stays: on a device, no more than its part of the memory is held once it has returned."""
 
     @functools.wraps(function)
     def letting_go(request: Mapping[str, Any]) -> dict[str, Any]:

@@ -36,3 +36,41 @@ def test_it_leaves_one_thread_no_process_and_cuda_alone() -> None:
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(HARNESS), "TRITON_INTERPRET": "0"}
     told = subprocess.run([sys.executable, "-c", TRIAL], env=environment, capture_output=True, text=True, check=False)
     assert told.stdout.splitlines() == ["1 0 1", "True True", "True True", "[]"], told.stderr
+
+
+ASKED = """
+from t2t_harness import nvml, preload, ready, telemetry
+from triton.backends.nvidia import driver
+from triton.compiler import compiler
+
+said = []
+compiled = driver.compile_module_from_src
+driver.compile_module_from_src = lambda *args, **kwargs: said.append("compiles")
+telemetry.device_uuid = lambda: "GPU-1"
+nvml.device = said.append
+compiler.max_shared_mem = lambda device: said.append(f"asks {device}")
+ready.ask_device()
+print(said)
+said.clear()
+preload._loaded[preload.UTILITIES] = None
+
+
+def fail():
+    raise RuntimeError("no device")
+
+
+telemetry.device_uuid = fail
+class Driver:
+    get_current_device = staticmethod(lambda: 0)
+    get_current_target = staticmethod(fail)
+from triton import runtime
+runtime.driver = type("Drivers", (), {"active": Driver})
+ready.ask_device()
+print(said)
+"""
+
+
+def test_a_device_is_asked_ahead_where_nothing_has_to_be_compiled_for_it_and_what_fails_is_left() -> None:
+    environment = {**os.environ, "PYTHONPATH": str(HARNESS), "TRITON_INTERPRET": "0"}
+    told = subprocess.run([sys.executable, "-c", ASKED], env=environment, capture_output=True, text=True, check=False)
+    assert told.stdout.splitlines() == ["['GPU-1']", "['asks 0']"], told.stderr
