@@ -98,7 +98,7 @@ pub fn options(common: &Common, root: &Path, probing: Probing) -> Options {
 }
 
 /// Returns the folder for bytecode of installed packages: `$T2T_BYTECODE`, and none where that is empty, else one in the user's cache (XDG Base Directory Specification).
-fn bytecode() -> Option<PathBuf> {
+pub fn bytecode() -> Option<PathBuf> {
     if let Some(named) = env::var_os("T2T_BYTECODE") {
         return Some(absolute(Path::new(&named))).filter(|_| !named.is_empty());
     }

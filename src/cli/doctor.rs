@@ -44,6 +44,10 @@ pub fn doctor(common: &Common) -> Result<u8, CliError> {
     }
     let locks = device::lock_folder(env::var("T2T_LOCK_DIR").ok().as_deref());
     lines.push(format!("device locks: {}", locks.display()));
+    lines.push(match context::bytecode() {
+        Some(folder) => format!("bytecode of packages installed without: {}", folder.display()),
+        None => "bytecode of packages installed without: none is kept".to_owned(),
+    });
     lines.extend(remote::described(common, &session.spec)?);
     context::print(&(lines.join("\n") + "\n"));
     Ok(0)

@@ -1,5 +1,7 @@
 //! What compiles beside the servers of a build: where it is told to keep bytecode, and when it is ended. What it does is tested with the harness.
 
+use std::process::Stdio;
+
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
 
@@ -23,7 +25,7 @@ fn bytecode_is_made_beside_servers_until_something_is_measured_or_the_build_is_o
     // Nothing can be measured before it runs, since the check of the kernel waits.
     project.kernel("softmax", "v2_tiling", "WAITS");
     let mut command = project.command("build softmax/v2_tiling:bench");
-    let mut running = command.env("T2T_BYTECODE", &kept).spawn().unwrap();
+    let mut running = command.env("T2T_BYTECODE", &kept).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     until(|| (project.log().iter().filter(|line| line.starts_with("compiles ")).count() == 2).then_some(()));
     project.calm();
     assert!(running.wait().unwrap().success());
@@ -47,6 +49,7 @@ fn no_bytecode_is_made_where_no_folder_is_named_or_known() {
     let caches = project.path("../caches");
     let mut command = project.command("build --phase check");
     project.run(command.env_remove("T2T_BYTECODE").env("XDG_CACHE_HOME", &caches)).exits(0);
+    project.t2t("doctor").exits(0).says("bytecode of packages installed without: none is kept");
     let begins = format!("compiles {}/t2t/bytecode ", caches.display());
     assert!(project.log().iter().any(|line| line.starts_with(&begins)), "{:#?}", project.log());
 }
