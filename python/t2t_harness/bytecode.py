@@ -165,15 +165,18 @@ def share(sources: list[Path], home: Path, kept: Path, count: int) -> None:
     def leave(*_: object) -> NoReturn:
         raise SystemExit(1)
 
-    signal.signal(signal.SIGTERM, leave)
     above = os.getppid()
     running: list[int] = []
+    # Told between a fork and the next line, it would leave that process behind.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    signal.signal(signal.SIGTERM, leave)
     try:
         for first in range(count):
             process = os.fork()
             if process == 0:
                 compile_all(sources[first::count], home, kept)
             running.append(process)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         while running:
             done, _ = os.waitpid(-1, os.WNOHANG)
             if done:
@@ -192,6 +195,7 @@ def share(sources: list[Path], home: Path, kept: Path, count: int) -> None:
 def compile_all(sources: list[Path], home: Path, kept: Path) -> NoReturn:
     """Compiles the sources, one after the other, and ends the process; ends it earlier where its parent is gone."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     parent = os.getppid()
     try:
         os.nice(NICE)

@@ -163,6 +163,31 @@ def test_it_ends_all_that_it_started_when_told_and_when_nobody_is_left_to_tell(
     until(lambda: not any(is_running(one) for one in [first, *started]))
 
 
+def test_it_leaves_nobody_behind_when_told_right_after_a_fork(tmp_path: Path, site: Path) -> None:
+    (site / "torch" / "endless.py").symlink_to(tmp_path / "pipe")
+    os.mkfifo(tmp_path / "pipe")
+    told = f"""
+import os, signal
+fork = os.fork
+def forking():
+    process = fork()
+    if process:
+        open({str(tmp_path / "forked")!r}, "a").write(f"{{process}}\\n")
+        os.kill(os.getpid(), signal.SIGTERM)
+    return process
+os.fork = forking
+{FILL}
+"""
+    ended = subprocess.run(command(told), env=environment(tmp_path, site), check=False, timeout=60)
+    assert ended.returncode == 1
+    forked = [int(line) for line in (tmp_path / "forked").read_text().split()]
+    try:
+        assert forked and not any(is_running(one) for one in forked)
+    finally:
+        for one in filter(is_running, forked):
+            os.kill(one, signal.SIGKILL)
+
+
 def descendants(process: int) -> list[int]:
     """Returns the children of a process; none once it is gone."""
     try:
