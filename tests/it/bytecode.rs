@@ -19,6 +19,9 @@ fn bytecode_is_made_beside_servers_until_something_is_measured_or_the_build_is_o
     let log = build("build --phase check");
     let begun: Vec<_> = log.iter().filter(|line| line.starts_with("compiles ")).collect();
     let [begun] = begun[..] else { panic!("one a build, whatever servers it has: {log:#?}") };
+    let finds = format!("finds {}", kept.display());
+    let told = log.iter().filter(|line| **line == finds).count();
+    assert_eq!(told, log.iter().filter(|line| line.starts_with("start ")).count(), "{log:#?}");
     let pid = begun.strip_prefix(&format!("compiles {} ", kept.display())).unwrap().parse().unwrap();
     until(|| kill(Pid::from_raw(pid), None).is_err().then_some(()));
 
@@ -44,7 +47,8 @@ fn no_bytecode_is_made_where_no_folder_is_named_or_known() {
     project.run(project.command("build --phase check").env_remove("HOME").env_remove("T2T_BYTECODE")).exits(0);
     project.kernel("softmax", "v1_baseline", "other");
     project.t2t("build --phase check").exits(0);
-    assert!(!project.log().iter().any(|line| line.starts_with("compiles")), "{:#?}", project.log());
+    let speaks_of_it = |line: &String| line.starts_with("compiles") || line.starts_with("finds");
+    assert!(!project.log().iter().any(speaks_of_it), "{:#?}", project.log());
     project.kernel("softmax", "v1_baseline", "and another");
     let caches = project.path("../caches");
     let mut command = project.command("build --phase check");

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use t2t_protocol::Sandbox;
+use t2t_protocol::{BYTECODE, Sandbox};
 
 use crate::environment;
 use crate::worker_setup::{Bench, Server, reply, text};
@@ -152,6 +152,19 @@ fn the_sandbox_is_an_allow_list() {
         "memory of the server": refused,
     });
     assert_eq!(*reply(&finished), expected);
+}
+
+#[test]
+fn bytecode_that_is_kept_can_be_read_and_not_written() {
+    let bench = Bench::new(MODULE);
+    workspace(&bench);
+    let mut config = bench.config();
+    config.environment.insert(BYTECODE.to_owned(), text(&bench.path("kernels")));
+    let mut request = bench.request(1, "reach");
+    request.arguments = json!({"root": text(bench.folder.path())});
+    let finished = Server::start(&config).run(request);
+    let found = ["read granted", "write granted", "read cache"].map(|attempt| &reply(&finished)[attempt]);
+    assert_eq!(found, ["done", "PermissionError", "PermissionError"]);
 }
 
 #[test]

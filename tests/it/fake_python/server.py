@@ -2,8 +2,8 @@
 """An interpreter for tests: speaks the worker's protocol and answers for the harness, without torch, in milliseconds.
 
 It is started as any `$PYTHON` of t2t, and ignores the bootstrap. Beside it lies `ran.log`, what ran: one line a call, as in
-`softmax/v2_tiling:check prepare:prepare`, and `start KIND` for a start; `compiles FOLDER PID` and
-`told to compile no more` for what compiles beside servers. Versions are read from `site-packages/versions.json`.
+`softmax/v2_tiling:check prepare:prepare`, and `start KIND` for a start; `finds FOLDER` where a server
+is told of bytecode; `compiles FOLDER PID` and `told to compile no more` for what compiles it. Versions are read from `site-packages/versions.json`.
 A kernel file says what is to become of it by `MARK = "REJECT mismatch; READS data/table.txt"`:
 
     REJECT CLASS   the judge rejects it and cites the line       ERROR X      its error, which passes where X <= atol
@@ -85,6 +85,8 @@ class Server:
         """Answer the hello, then every request on a thread of its own."""
         hello = self.receive()["hello"]
         note(f"start {hello['kind']}")
+        if hello["preload"][0] == "t2t_harness.bytecode:use":
+            note(f"finds {os.environ['T2T_BYTECODE']}")
         self.send({"hello": introduction(hello)})
         while True:
             message = self.receive()
