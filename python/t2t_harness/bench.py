@@ -51,10 +51,10 @@ class Measurement:
     hits: int = 0
     misses: list[str] = field(default_factory=list)
     host_us: float | None = None
-    before: list[dict[str, Any] | None] = field(default_factory=list)
-    """The GPU's telemetry before the first measurement, once that has come."""
     host_beside: float = math.inf
     """The device's time in ms of a call at the size where `host_us` was measured."""
+    before: list[dict[str, Any] | None] = field(default_factory=list)
+    """The GPU's telemetry before the first measurement, once that has come."""
 
     @property
     def lane(self) -> str:
@@ -189,16 +189,17 @@ def measure_size(found: Measurement, size: str, case: cases.Case) -> None:
         runs["torch"].add(torch_call)
     if found.lane == "cuda":
         milliseconds = runs["variant"].facts[-1]["median"]
-        refuse_stray_work(found, size, call, milliseconds)
-        measure_host(found, call, milliseconds)
+        host_us = host_time(found, call, milliseconds)
+        refuse_stray_work(found, size, call, milliseconds, host_us)
     figures = {who: one.figure() for who, one in runs.items()}
     found.sizes[size] = {"binding": case.binding, "dtype": case.dtype, **figures, "config": config or None}
 
 
-def refuse_stray_work(found: Measurement, size: str, call: clocks.Call, milliseconds: float) -> None:
-    """Raises StrayWork where the device still works for calls when the stream that they were made on has finished."""
+def refuse_stray_work(found: Measurement, size: str, call: clocks.Call, milliseconds: float, host_us: float) -> None:
+    """Raises StrayWork where the device still works for calls when the stream that they were made on has finished. A call takes the device so many `milliseconds`, and the
+    host so many µs."""
     with spans.work("cuda"):
-        is_stray = streams.outlasts(call, found.clock.counter, milliseconds)
+        is_stray = streams.outlasts(call, found.clock.counter, milliseconds, host_us)
     if is_stray:
         raise StrayWork(
             f"at size `{size}` work of the timed calls went on after the stream that they were made on had finished"
@@ -230,12 +231,13 @@ def first_launch(found: Measurement, args: tuple[Any, ...], kwargs: Mapping[str,
     return {launch.kernel: launch.config for launch in recorder.launches if launch.config is not None}
 
 
-def measure_host(found: Measurement, call: clocks.Call, milliseconds: float) -> None:
-    """Measures the host's time of a call, unless it was measured at a size where the device takes less for one than here."""
-    if milliseconds < found.host_beside:
+def host_time(found: Measurement, call: clocks.Call, milliseconds: float) -> float:
+    """Returns the host's time of a call in µs. It is measured here unless it was at a size where the device takes about as little for one, or less."""
+    if found.host_us is None or milliseconds < found.host_beside / host.MUCH_LESS:
         with spans.work("cuda"):
             found.host_us = host.time_us(found.clock, call, milliseconds)
         found.host_beside = milliseconds
+    return found.host_us
 
 
 def finals(sizes: Mapping[str, Mapping[str, Any]]) -> dict[str, float | None]:

@@ -8,7 +8,6 @@ what the kernel made; the rest is evidence from the kernel's own process.
 from __future__ import annotations
 
 import json
-import os
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from t2t_harness import (
     loading,
     memory,
     oracle,
+    progress,
     spans,
     stage,
     streams,
@@ -78,22 +78,16 @@ class Bench:
 
 @spans.told
 def run(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the reply with the document `ran`; leaves `outputs/N.json` and `outputs/N.safetensors` per case, and
-    `outputs/state.json`.
+    """Returns the reply with the document `ran`; leaves `outputs/N.safetensors` for each case, and its progress beside them.
 
     What a kernel raises is recorded and not raised; SystemExit ends the process, as any process of the kernel's would
     end.
     """
     folder = Path(request["scratch"]) / "outputs"
     folder.mkdir(parents=True, exist_ok=True)
-    state: dict[str, Any] = {
-        "running": None,
-        "constants": {},
-        "load": None,
-        "configurations": {"tried": 1, "dropped": []},
-        "triton_cache": {"hits": 0, "misses": [], "launchers": launchers.Counted().facts()},
-    }
-    write_state(folder, state)
+    state = progress.blank()
+    state["configurations"]["tried"] = 1
+    progress.tell_state(folder, state)
     if request["lane"] not in request["variant"]["lanes"]:
         state["load"] = {"not_judged": f"the variant is not for the {request['lane']} lane"}
         return _reply(folder, state)
@@ -160,7 +154,7 @@ def run_cases(bench: Bench, state: dict[str, Any]) -> None:
     while position < len(listed):
         case = listed[position]
         facts = run_case(bench, case, position, state, every=case.name in tuned)
-        write_json(bench.folder / f"{position}.json", facts)
+        progress.tell_case(bench.folder, position, facts)
         if facts["status"] == "exception" and (case.kind != "edge" or bench.lane == "cuda"):
             return
         position += 1
@@ -169,7 +163,7 @@ def run_cases(bench: Bench, state: dict[str, Any]) -> None:
             limit = cases.limit_of(bench.lane)
             listed = list(cases.unique([*listed, *cases.length_edges(bench.request["op"], bench.constants, limit)]))
     state["running"] = None
-    write_state(bench.folder, state)
+    progress.tell_state(bench.folder, state)
 
 
 def tuned_cases(listed: list[cases.Case], lane_name: str) -> set[str]:
@@ -189,7 +183,7 @@ def run_case(bench: Bench, case: cases.Case, position: int, state: dict[str, Any
     if reason is not None:
         return {"name": case.name, "status": "not-judged", "reason": reason}
     state["running"] = case.name
-    write_state(bench.folder, state)
+    progress.tell_state(bench.folder, state)
     facts: dict[str, Any] = {"name": case.name, "status": "ran", "reason": None, "runs": {}}
     tensors: dict[str, torch.Tensor] = {}
     try:
@@ -377,6 +371,9 @@ def stored_form(value: Any) -> torch.Tensor | None:
     plain = value.detach().as_subclass(torch.Tensor)
     if plain.dtype.is_complex:
         plain = torch.view_as_real(plain.resolve_conj())
+    # A tensor of one element counts as contiguous whatever its strides are, and keeps them.
+    if plain.is_cuda and plain.is_contiguous() and plain.numel() > 1:
+        return plain.cpu()
     return plain.clone(memory_format=torch.contiguous_format).cpu()
 
 
@@ -384,18 +381,6 @@ def _failure(class_: str, error: BaseException, root: str, case: str | None) -> 
     return failure.failure(class_, failure.describe(error), root=root, case=case, error=error)
 
 
-def write_state(folder: Path, state: dict[str, Any]) -> None:
-    """Writes what the judge needs if this process ends here."""
-    write_json(folder / "state.json", state)
-
-
-def write_json(path: Path, document: dict[str, Any]) -> None:
-    """Writes `document` under a temporary name and renames it, so that it is whole or absent."""
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps(document), encoding="utf-8")
-    os.replace(temporary, path)
-
-
 def _reply(folder: Path, state: dict[str, Any]) -> dict[str, Any]:
-    write_state(folder, state)
+    progress.tell_state(folder, state)
     return {"outcome": "passed", "class": None, "cites": False, "documents": {"ran": state}, "files": {}}

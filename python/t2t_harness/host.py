@@ -16,6 +16,9 @@ HOST_REPEATS = 5
 MOST_HOST_CALLS, FEWEST_HOST_CALLS = 100, 4
 """Series of calls whose host time is measured, and how many calls a series may have: fewer than the device's queue takes."""
 
+MUCH_LESS = 1.5
+"""By how many times the device must take less for a call at another size for its host time to be measured there as well: what the device hides is not known more closely."""
+
 
 def time_us(clock: clocks.Clock, call: clocks.Call, milliseconds: float) -> float:
     """Returns the host's time of one call in µs, the device not waited for: the median of a few series.

@@ -7,13 +7,12 @@ however the candidate ended.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness import cases, failure, lint, memory, oracle, references, spans, tolerance
+from t2t_harness import cases, failure, lint, memory, oracle, progress, references, spans, tolerance
 from t2t_harness.prepare import prepared_cases
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ class Trial:
     """A check in progress."""
 
     request: Mapping[str, Any]
-    state: dict[str, Any]
+    told: progress.Progress
     lint: lint.Lint = field(default_factory=lint.Lint)
     rows: list[dict[str, Any]] = field(default_factory=list)
     previous: dict[tuple[str, str, tuple[int, ...]], torch.Tensor] = field(default_factory=dict)
@@ -76,38 +75,17 @@ def judge(request: Mapping[str, Any]) -> dict[str, Any]:
 
     `prepared` (null where nothing was to prepare) and `candidate` are the scratch folders of the other two children, `end` tells how the candidate's ended.
     """
-    trial = Trial(request, read_state(Path(request["candidate"]) / "outputs"))
+    trial = Trial(request, progress.read(Path(request["candidate"]) / "outputs"))
     for position, case in enumerate(listed_cases(trial)):
         judge_case(trial, case, position)
     judge_end(trial)
     return reply(trial)
 
 
-def read_state(folder: Path) -> dict[str, Any]:
-    """Returns what the candidate last said of itself, or a state that says nothing."""
-    blank: dict[str, Any] = {
-        "running": None,
-        "constants": {},
-        "load": None,
-        "configurations": {"tried": 0, "dropped": []},
-        "triton_cache": {"hits": 0, "misses": [], "launchers": {"hits": 0, "misses": []}},
-    }
-    return {**blank, **(read_json(folder / "state.json") or {})}
-
-
-def read_json(path: Path) -> dict[str, Any] | None:
-    """Returns the JSON object in `path`, or None where there is none."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None
-
-
 def listed_cases(trial: Trial) -> list[cases.Case]:
     """Returns the prepared cases, and the edges around the constants that the candidate's first launch had."""
     listed = prepared_cases(trial.request, trial.request["prepared"])
-    constants = {str(name): int(value) for name, value in trial.state["constants"].items()}
+    constants = {str(name): int(value) for name, value in trial.told.state["constants"].items()}
     limit = cases.limit_of(trial.request["lane"])
     return list(cases.unique([*listed, *cases.length_edges(trial.declaration, constants, limit)]))
 
@@ -131,7 +109,7 @@ def judge_case(trial: Trial, case: cases.Case, position: int) -> None:
         return
     with spans.work(trial.device):
         lint_case(trial, case, given, right)
-    facts = read_json(Path(trial.request["candidate"]) / "outputs" / f"{position}.json")
+    facts = trial.told.facts.get(position)
     if facts is None:
         absent(trial, case, row)
     elif facts["status"] == "not-judged":
@@ -168,11 +146,11 @@ def ill_conditioned(right: oracle.Reference) -> str | None:
 def absent(trial: Trial, case: cases.Case, row: dict[str, Any]) -> None:
     """Fills the row of a case that the candidate left nothing of: it ended in it, or before it."""
     end = trial.request["end"]
-    if trial.first is None and trial.state["running"] == case.name:
+    if trial.first is None and trial.told.state["running"] == case.name:
         kind = str(end["kind"]).replace("_", "-")
         settle(trial, case, row, ended(trial) if kind in ENDS else Finding("no-reply", "the case left no result"))
         return
-    why = "the candidate ended before it" if trial.state["load"] is None else "the kernel was not run"
+    why = "the candidate ended before it" if trial.told.state["load"] is None else "the kernel was not run"
     row |= {"verdict": "not-judged", "reason": f"not run: {why}"}
 
 
@@ -484,7 +462,7 @@ def beyond_tf32(trial: Trial, case: cases.Case) -> bool:
 
 def judge_end(trial: Trial) -> None:
     """Takes the way the candidate ended for the finding where no case shows one."""
-    load, kind = trial.state["load"] or {}, str(trial.request["end"]["kind"]).replace("_", "-")
+    load, kind = trial.told.state["load"] or {}, str(trial.request["end"]["kind"]).replace("_", "-")
     if trial.first is None and "failure" in load:
         record = load["failure"]
         trial.first = (None, Finding(record["class"], record["message"], record=record))
@@ -514,7 +492,7 @@ def reply(trial: Trial) -> dict[str, Any]:
 
 def nothing_judged(trial: Trial) -> str:
     """Returns why no case was judged."""
-    said = (trial.state["load"] or {}).get("not_judged")
+    said = (trial.told.state["load"] or {}).get("not_judged")
     return str(said or next((row["reason"] for row in trial.rows if row["reason"]), "the op has no cases"))
 
 
@@ -558,9 +536,9 @@ def evidence(trial: Trial, record: dict[str, Any] | None) -> dict[str, Any]:
         "lint": trial.lint.document(),
         "unfit": trial.lint.unfit(),
         "repeat": repeat,
-        "constants": trial.state["constants"],
-        "triton_cache": trial.state["triton_cache"],
-        "configurations": trial.state["configurations"],
+        "constants": trial.told.state["constants"],
+        "triton_cache": trial.told.state["triton_cache"],
+        "configurations": trial.told.state["configurations"],
         "worst": None
         if worst is None
         else {"case": worst["name"], "max_abs": worst["max_abs"], "max_rel": worst["max_rel"]},

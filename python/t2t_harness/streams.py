@@ -7,6 +7,7 @@ is held up, and so are the inputs. torch is imported only inside functions.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -18,9 +19,15 @@ HELD_UP = 40_000_000
 """Cycles for which a launch on another stream is held up: 20 ms or more, longer than a wrapper takes to return."""
 
 SERIES_MS = 2.0
-MOST_CALLS, FEWEST_CALLS = 64, 8
+MOST_CALLS, FEWEST_CALLS = 64, 2
 """How long a series of calls should keep the device at work after which it is seen whether work goes on when their stream has finished, and how
 many calls it may be."""
+
+CYCLES_PER_US = 3_000
+"""Cycles of which no device does more in a microsecond."""
+
+HOST_REACH, HOST_START_US = 1.5, 200.0
+"""How many times as long as the host should need for a series its stream is held up, and for how much longer."""
 
 SERIES, MORE_SERIES = 3, 9
 """How many series must all show work that is left, and how many more where they do: a host that is busy is slow to ask in some, and a call that
@@ -65,24 +72,28 @@ def is_expanded(value: torch.Tensor) -> bool:
     return any(stride == 0 and length > 1 for stride, length in zip(value.stride(), value.shape, strict=True))
 
 
-def outlasts(call: Callable[[], Any], counter: Callable[[], float], milliseconds: float) -> bool:
+def outlasts(
+    call: Callable[[], Any], counter: Callable[[], float], milliseconds: float, host_us: float = math.inf
+) -> bool:
     """Tells whether the device still works for calls in a row when the stream that they were made on has finished.
 
-    `milliseconds` is what one call is said to take. The stream is held up until all calls are made, so that the host's speed decides nothing.
+    `milliseconds` is what one call is said to take, `host_us` what the host takes to make one in µs. The stream is held up until all calls are made, so that the host's speed
+    decides nothing.
     """
     calls = max(FEWEST_CALLS, min(MOST_CALLS, int(SERIES_MS / max(milliseconds, 1e-6))))
-    if any(left_after(call, counter, calls) <= LEFT_S for _ in range(SERIES)):
+    cycles = int(min(HELD_UP / 2, CYCLES_PER_US * (HOST_REACH * calls * host_us + HOST_START_US)))
+    if any(left_after(call, counter, calls, cycles) <= LEFT_S for _ in range(SERIES)):
         return False
-    asking = statistics.median(left_after(call, counter, 0) for _ in range(SERIES))
-    return all(left_after(call, counter, calls) > LEFT_S + asking for _ in range(MORE_SERIES))
+    asking = statistics.median(left_after(call, counter, 0, cycles) for _ in range(SERIES))
+    return all(left_after(call, counter, calls, cycles) > LEFT_S + asking for _ in range(MORE_SERIES))
 
 
-def left_after(call: Callable[[], Any], counter: Callable[[], float], calls: int) -> float:
-    """Returns the seconds from the end of the stream of a series of calls to the end of the device's work."""
+def left_after(call: Callable[[], Any], counter: Callable[[], float], calls: int, cycles: int) -> float:
+    """Returns the seconds from the end of the stream of a series of calls, held up for so many cycles, to the end of the device's work."""
     import torch
 
     torch.cuda.synchronize()
-    torch.cuda._sleep(HELD_UP // 2)  # type: ignore[no-untyped-call]
+    torch.cuda._sleep(cycles)  # type: ignore[no-untyped-call]
     for _ in range(calls):
         call()
     torch.cuda.current_stream().synchronize()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from t2t_harness import cases, inputs, judge, lint, oracle, ready, tolerance
+from t2t_harness import cases, inputs, judge, lint, oracle, progress, ready, tolerance
 from t2t_harness.inputs import laid_out, make_inputs
 
 TIGHT = (1e-5, 1e-5)
@@ -136,7 +136,8 @@ def compares(monkeypatch: pytest.MonkeyPatch) -> list[torch.Tensor]:
 def trial_of(deterministic: bool = True) -> judge.Trial:
     """Returns a check that has just begun."""
     return judge.Trial(
-        {"op": ready.DECLARATION, "variant": {"deterministic": deterministic}, "lane": "interpreter"}, {}
+        {"op": ready.DECLARATION, "variant": {"deterministic": deterministic}, "lane": "interpreter"},
+        progress.Progress(),
     )
 
 

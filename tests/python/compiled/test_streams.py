@@ -9,13 +9,16 @@ from triton.runtime import jit
 
 from t2t_harness import failure, launching, memory, streams
 
+HOST_US = 100.0
+"""What the host takes for a call."""
+
 
 class Device:
     """A device with the caller's stream and another: the times at which both, and the host, are done with what they have."""
 
     def __init__(self) -> None:
         self.host = self.own = self.other = 0.0
-        self.asking = 0.0
+        self.asking = self.held = 0.0
 
     def finish_own(self) -> None:
         self.host = max(self.host, self.own)
@@ -23,11 +26,13 @@ class Device:
     def finish_all(self) -> None:
         self.host = max(self.host, self.own, self.other) + self.asking
 
-    def hold_up(self, _: int) -> None:
-        self.own = max(self.own, self.host) + 0.02
+    def hold_up(self, cycles: int) -> None:
+        held = cycles / streams.CYCLES_PER_US / 1e6
+        self.own = max(self.own, self.host) + held
+        self.held += held
 
     def call(self, milliseconds: float, *, joins: bool) -> None:
-        self.host += 1e-4
+        self.host += HOST_US / 1e6
         self.other = max(self.other, self.own, self.host) + milliseconds / 1e3
         if joins:
             self.own = self.other
@@ -45,18 +50,20 @@ def device(monkeypatch: pytest.MonkeyPatch) -> Device:
 @pytest.mark.parametrize("milliseconds", [0.004, 0.1, 8.0])
 def test_work_that_its_stream_does_not_wait_for_outlasts_it(device: Device, milliseconds: float) -> None:
     # What is timed is the caller's stream, which has next to nothing to do.
-    assert streams.outlasts(lambda: device.call(milliseconds, joins=False), lambda: device.host, 0.002)
+    assert streams.outlasts(lambda: device.call(milliseconds, joins=False), lambda: device.host, 0.002, HOST_US)
 
 
 @pytest.mark.parametrize("milliseconds", [0.004, 0.1, 8.0])
 def test_work_that_is_waited_for_does_not_outlast_its_stream(device: Device, milliseconds: float) -> None:
-    assert not streams.outlasts(lambda: device.call(milliseconds, joins=True), lambda: device.host, milliseconds)
+    assert not streams.outlasts(
+        lambda: device.call(milliseconds, joins=True), lambda: device.host, milliseconds, HOST_US
+    )
 
 
 @pytest.mark.parametrize("joins", [True, False])
 def test_a_host_that_is_slow_to_ask_is_told_from_work_that_goes_on(device: Device, joins: bool) -> None:
     device.asking = 5e-4
-    assert streams.outlasts(lambda: device.call(0.1, joins=joins), lambda: device.host, 0.1) is not joins
+    assert streams.outlasts(lambda: device.call(0.1, joins=joins), lambda: device.host, 0.1, HOST_US) is not joins
 
 
 def test_a_host_that_is_slow_in_some_series_says_nothing(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +74,22 @@ def test_a_host_that_is_slow_in_some_series_says_nothing(device: Device, monkeyp
         device.finish_all()
 
     monkeypatch.setattr(torch.cuda, "synchronize", stutter)
-    assert not streams.outlasts(lambda: device.call(0.1, joins=True), lambda: device.host, 0.1)
+    assert not streams.outlasts(lambda: device.call(0.1, joins=True), lambda: device.host, 0.1, HOST_US)
+
+
+@pytest.mark.parametrize(("milliseconds", "host_us", "calls"), [(0.005, 10.0, 64), (0.005, 60.0, 64), (8.0, 60.0, 2)])
+def test_a_stream_is_held_up_for_as_long_as_the_host_needs_and_not_for_much_longer(
+    device: Device, milliseconds: float, host_us: float, calls: int
+) -> None:
+    assert not streams.outlasts(
+        lambda: device.call(milliseconds, joins=True), lambda: device.host, milliseconds, host_us
+    )
+    assert calls * host_us < device.held * 1e6 < 2 * calls * host_us + 300
+
+
+def test_a_stream_is_held_up_for_milliseconds_where_nobody_knows_the_host(device: Device) -> None:
+    assert not streams.outlasts(lambda: device.call(0.005, joins=True), lambda: device.host, 0.005)
+    assert device.held == pytest.approx(streams.HELD_UP / 2 / streams.CYCLES_PER_US / 1e6)
 
 
 def test_a_view_whose_elements_share_memory_is_expanded() -> None:
