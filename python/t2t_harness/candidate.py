@@ -19,6 +19,7 @@ from t2t_harness import (
     cases,
     failure,
     inputs,
+    kept,
     launchers,
     launching,
     loading,
@@ -54,7 +55,6 @@ class Bench:
     request: Mapping[str, Any]
     entry: Callable[..., Any]
     own: frozenset[str]
-    save: Callable[[dict[str, Any], str], None]
     finish: Callable[[], None]
     """Waits until the stream that the wrapper is called on has finished, and no other."""
     synchronize: Callable[[], None]
@@ -102,7 +102,6 @@ def load(request: Mapping[str, Any], folder: Path, state: dict[str, Any], module
     """Returns the loaded kernel, or None with the failure in `state`. What the harness needs of torch is looked up
     first."""
     import torch
-    from safetensors.torch import save_file
 
     is_device = request["lane"] == "cuda"
     finish = torch.cuda.current_stream().synchronize if is_device else _nothing
@@ -118,7 +117,7 @@ def load(request: Mapping[str, Any], folder: Path, state: dict[str, Any], module
         class_ = "source" if is_source else failure.class_of(error)
         state["load"] = {"failure": _failure(class_, error, request["root"], None)}
         return None
-    return Bench(request, entry, own, save_file, finish, synchronize, folder, modules)
+    return Bench(request, entry, own, finish, synchronize, folder, modules)
 
 
 def _nothing() -> None:
@@ -185,14 +184,14 @@ def run_case(bench: Bench, case: cases.Case, position: int, state: dict[str, Any
     state["running"] = case.name
     progress.tell_state(bench.folder, state)
     facts: dict[str, Any] = {"name": case.name, "status": "ran", "reason": None, "runs": {}}
-    tensors: dict[str, torch.Tensor] = {}
+    results = kept.Writer(bench.folder / f"{position}.safetensors")
     try:
         # The first configuration twice, on fresh memory with other contents; then one run per further configuration. An
         # interpreted edge case runs once: it computes in one order, and is slow.
         for label in "a" if bench.lane == "interpreter" and case.kind == "edge" else "ab":
-            run_once(bench, case, label, 0, facts, tensors)
+            run_once(bench, case, label, 0, facts, results.add)
         for index in range(1, bench.tried if every else 1):
-            run_once(bench, case, f"c{index}", index, facts, tensors)
+            run_once(bench, case, f"c{index}", index, facts, results.add)
     except SystemExit:
         raise
     except BaseException as error:
@@ -206,7 +205,7 @@ def run_case(bench: Bench, case: cases.Case, position: int, state: dict[str, Any
                 "reason": f"Triton's interpreter lacks this: {unsupported}",
             }
     if facts["status"] == "ran":
-        bench.save(tensors, str(bench.folder / f"{position}.safetensors"))
+        results.close()
     state["constants"] = bench.constants or {}
     state["configurations"] = {"tried": bench.tried, "dropped": bench.dropped}
     state["triton_cache"] = {
@@ -240,13 +239,18 @@ def _is_libdevice(value: Any) -> bool:
 
 
 def run_once(
-    bench: Bench, case: cases.Case, label: str, index: int, facts: dict[str, Any], tensors: dict[str, torch.Tensor]
+    bench: Bench,
+    case: cases.Case,
+    label: str,
+    index: int,
+    facts: dict[str, Any],
+    keep: Callable[[str, torch.Tensor], None],
 ) -> None:
-    """Calls the wrapper once with configuration `index`, adds its outputs to `tensors` as `LABEL.NAME`, and what was
-    seen to `facts`.
+    """Calls the wrapper once with configuration `index`, has its outputs kept as `LABEL.NAME`, and adds what was seen to `facts`.
 
     Raises what the wrapper raises. A configuration that the device cannot hold leaves nothing.
     """
+    import torch
     from triton.runtime.errors import OutOfResources
 
     declaration, backward = bench.request["op"], bool(bench.request["op"]["backward"])
@@ -295,9 +299,9 @@ def run_once(
         "configs": sorted({json.dumps(launch.config, sort_keys=True) for launch in recorder.launches if launch.config}),
     }
     for name, value in made.items():
-        stored = stored_form(value)
-        if stored is not None:
-            tensors[f"{label}.{name}"] = stored
+        # What cannot be kept is of another dtype than torch's, which its description says.
+        if isinstance(value, torch.Tensor) and kept.is_kept(value):
+            keep(f"{label}.{name}", value)
     # What other streams still do is waited for only now: their faults are this run's.
     bench.synchronize()
 
@@ -359,22 +363,6 @@ def describe(value: Any, recorder: launching.Recorder) -> dict[str, Any]:
         "device": value.device.type,
         "launched": value.untyped_storage().data_ptr() in launched,
     }
-
-
-def stored_form(value: Any) -> torch.Tensor | None:
-    """Returns a tensor as it can be stored: on the CPU, dense, sharing no memory, complex numbers as pairs; None for
-    other values."""
-    import torch
-
-    if not isinstance(value, torch.Tensor):
-        return None
-    plain = value.detach().as_subclass(torch.Tensor)
-    if plain.dtype.is_complex:
-        plain = torch.view_as_real(plain.resolve_conj())
-    # A tensor of one element counts as contiguous whatever its strides are, and keeps them.
-    if plain.is_cuda and plain.is_contiguous() and plain.numel() > 1:
-        return plain.cpu()
-    return plain.clone(memory_format=torch.contiguous_format).cpu()
 
 
 def _failure(class_: str, error: BaseException, root: str, case: str | None) -> dict[str, Any]:

@@ -7,7 +7,6 @@ inside functions.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
 import os
 import time
@@ -51,12 +50,6 @@ SEGMENTS = (1 << 16, 1 << 27)
 """Bytes of tensors for which torch's allocator takes a segment each, of those for small ones and of those for larger ones, and keeps it: to ask the driver for memory waits for
 every process that starts or ends on the device. All that a check holds at once fits the second, but for few."""
 
-HEAP = 1 << 26
-"""Bytes that the process gets from the system before results are copied to it, and keeps."""
-
-M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
-"""Parameters of the C library's `mallopt` (mallopt(3))."""
-
 LOOK_S = 0.005
 """How often it is looked whether the device is to be had."""
 
@@ -69,9 +62,9 @@ def start_device() -> None:
     raises."""
     import torch
 
-    from t2t_harness import cases, inputs
+    from t2t_harness import cases, inputs, kept
 
-    keep_heap()
+    kept.staging()
     for size in SEGMENTS:
         torch.empty(size, dtype=torch.uint8, device="cuda")
     generator = torch.Generator(device="cuda")
@@ -82,16 +75,6 @@ def start_device() -> None:
             made.cpu()
     torch.cuda.synchronize()
     ask_device()
-
-
-def keep_heap() -> None:
-    """Has the C library keep what it got from the system, and gets it: each page that it gives back and gets again costs more than to fill it. Another library's is left as it is."""
-    import torch
-
-    library = ctypes.CDLL(None)
-    with contextlib.suppress(AttributeError):
-        if library.mallopt(M_MMAP_MAX, 0) and library.mallopt(M_TRIM_THRESHOLD, 2**31 - 1):
-            torch.zeros(HEAP, dtype=torch.uint8).fill_(1)
 
 
 def ask_device() -> None:
@@ -170,7 +153,7 @@ def is_awaited() -> bool:
 
 def rehearsed() -> Generator[str]:
     """Calls a kernel as a candidate does, then judges what it returned, part by part; yields what it does next."""
-    from t2t_harness import candidate, cases, inputs, interpreting, judge, launchers, oracle, progress, rehearsal
+    from t2t_harness import candidate, cases, inputs, interpreting, judge, kept, launchers, oracle, progress, rehearsal
 
     yield "the op"
     own = candidate.own_operations(DECLARATION)
@@ -181,7 +164,6 @@ def rehearsed() -> Generator[str]:
         request=request,
         entry=rehearsal.softmax,
         own=own,
-        save=_nothing,
         finish=_nothing,
         synchronize=_nothing,
         folder=Path("/nonexistent"),
@@ -189,11 +171,15 @@ def rehearsed() -> Generator[str]:
     )
     facts: dict[str, Any] = {"runs": {}}
     tensors: dict[str, torch.Tensor] = {}
+
+    def keep(name: str, value: torch.Tensor) -> None:
+        tensors[name] = kept.dense(value)
+
     interpreting.install()
     with interpreting.undone():
         for label in "ab":
             yield f"run {label}"
-            candidate.run_once(bench, case, label, 0, facts, tensors)
+            candidate.run_once(bench, case, label, 0, facts, keep)
     yield "what is right"
     given = inputs.inputs_of(DECLARATION, case, "cpu", None)
     right = oracle.reference(DECLARATION, case, given)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness import cases, failure, memory, oracle, spans, timing, tolerance
+from t2t_harness import cases, failure, kept, memory, oracle, spans, timing, tolerance
 
 if TYPE_CHECKING:
     import torch
@@ -43,23 +43,15 @@ class Sampled:
 def keep(folder: Path, case: cases.Case, size: str, run: int, result: Any) -> None:
     """Writes the outputs in `result` and the case, size and run they belong to below `folder`; nothing where it holds no tensors."""
     import torch
-    from safetensors.torch import save_file
 
     outputs = list(result) if isinstance(result, (tuple, list)) else [result]
     if not outputs or not all(isinstance(value, torch.Tensor) for value in outputs):
         return
-    save_file({str(position): dense(value) for position, value in enumerate(outputs)}, str(folder / TENSORS))
+    results = kept.Writer(folder / TENSORS)
+    for position, value in enumerate(outputs):
+        results.add(str(position), value)
+    results.close()
     (folder / FACTS).write_text(json.dumps({"case": case.facts(), "size": size, "run": run}), encoding="utf-8")
-
-
-def dense(value: torch.Tensor) -> torch.Tensor:
-    """Returns `value` as it is stored: on the CPU, dense, in memory of its own, complex numbers as pairs."""
-    import torch
-
-    plain = value.detach()
-    if plain.dtype.is_complex:
-        plain = torch.view_as_real(plain.resolve_conj())
-    return plain.clone(memory_format=torch.contiguous_format).cpu()
 
 
 @spans.told

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import platform
-import resource
 import subprocess
 import sys
 from pathlib import Path
-
-import pytest
 
 HARNESS = Path(__file__).resolve().parents[3] / "python"
 
@@ -82,41 +78,3 @@ def test_a_rehearsal_leaves_nothing_to_be_seen(tmp_path: Path) -> None:
 
 def test_a_rehearsal_ends_once_a_request_is_there(tmp_path: Path) -> None:
     assert rehearse(tmp_path, 3) == 3
-
-
-RESULTS = """
-import resource
-import sys
-
-import torch
-from t2t_harness import ready
-
-torch.set_num_threads(1)
-if sys.argv[1] == "keep":
-    ready.keep_heap()
-source = torch.ones(16 << 20, dtype=torch.uint8)
-
-
-def had_anew():
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    results = [source.clone() for _ in range(2)]
-    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-
-
-print(*(had_anew() for _ in range(6)))
-"""
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library keeps what it likes")
-def test_what_results_took_is_had_again_without_the_system() -> None:
-    def pages(how: str) -> list[int]:
-        command = [sys.executable, "-c", RESULTS, how]
-        ran = subprocess.run(command, env={"PYTHONPATH": str(HARNESS)}, capture_output=True, text=True, check=False)
-        assert ran.returncode == 0, ran.stderr
-        return [int(count) for count in ran.stdout.split()]
-
-    few, many = ((size << 20) // resource.getpagesize() for size in (4, 12))
-    kept = pages("keep")
-    # Results of one size after another find their places in the second or third round.
-    assert kept[0] < few and kept[-1] < few, kept
-    assert min(pages("leave")) > many

@@ -1,0 +1,131 @@
+"""Results in a file that `safetensors` reads, written one after the other as they are made.
+
+From a device they come through one piece of pinned memory (what a device copies to at full speed) and go straight into the file: nothing as large as a result is asked of the
+system in between. The file is opened anew for each, since a kernel may close what it finds open. torch is imported only inside functions.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+HEADER = 1 << 16
+"""Bytes that are left free for the header: what a header is followed by, up to its stated length, may be spaces (the format of safetensors)."""
+
+PIECE = 4 << 20
+"""Bytes that are copied from a device at once."""
+
+DTYPES = {
+    "bool": "BOOL",
+    "uint8": "U8",
+    "int8": "I8",
+    "uint16": "U16",
+    "int16": "I16",
+    "uint32": "U32",
+    "int32": "I32",
+    "uint64": "U64",
+    "int64": "I64",
+    "float8_e4m3fn": "F8_E4M3",
+    "float8_e5m2": "F8_E5M2",
+    "float16": "F16",
+    "bfloat16": "BF16",
+    "float32": "F32",
+    "float64": "F64",
+}
+"""What safetensors calls a dtype of torch."""
+
+
+class Writer:
+    """A file in the making."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.entries: dict[str, dict[str, Any]] = {}
+        self.end = 0
+        """Bytes of results so far."""
+        path.write_bytes(bytes(8 + HEADER))
+
+    def add(self, name: str, value: torch.Tensor) -> None:
+        """Writes a result, in row-major order, complex numbers as pairs of real ones. Raises ValueError for a dtype that the format has no name for."""
+        if not is_kept(value):
+            raise ValueError(f"a result of dtype {name_of(value)} cannot be kept")
+        plain = dense(value)
+        begin, self.end = self.end, self.end + plain.numel() * plain.element_size()
+        with self.path.open("ab") as file:
+            for piece in pieces(plain):
+                file.write(piece)
+        self.entries[name] = {
+            "dtype": DTYPES[name_of(plain)],
+            "shape": list(plain.shape),
+            "data_offsets": [begin, self.end],
+        }
+
+    def close(self) -> None:
+        """Writes the header: only now is there anything to read."""
+        text = json.dumps(self.entries).encode()
+        if len(text) > HEADER:
+            # Of hundreds of results.
+            with self.path.open("rb") as file:
+                file.seek(8 + HEADER)
+                results = file.read()
+            self.path.write_bytes(struct.pack("<Q", len(text)) + text + results)
+            return
+        with self.path.open("r+b") as file:
+            file.write(struct.pack("<Q", HEADER) + text.ljust(HEADER))
+
+
+def is_kept(value: torch.Tensor) -> bool:
+    """Tells whether the format has a name for the dtype of a result."""
+    return value.dtype.is_complex or name_of(value) in DTYPES
+
+
+def name_of(value: torch.Tensor) -> str:
+    """Returns torch's name of a tensor's dtype."""
+    return str(value.dtype).removeprefix("torch.")
+
+
+def dense(value: torch.Tensor) -> torch.Tensor:
+    """Returns `value` in row-major order without gaps, complex numbers as pairs; it may share memory with `value`."""
+    import torch
+
+    plain = value.detach().as_subclass(torch.Tensor)
+    if plain.dtype.is_complex:
+        plain = torch.view_as_real(plain.resolve_conj())
+    # A tensor of one element counts as contiguous whatever its strides are, and keeps them.
+    if plain.is_contiguous() and plain.numel() > 1 and not plain.is_neg():
+        return plain
+    return plain.clone(memory_format=torch.contiguous_format)
+
+
+def pieces(value: torch.Tensor) -> Iterator[memoryview]:
+    """Yields the bytes of a dense tensor, each piece good until the next is asked for."""
+    import torch
+
+    if value.numel() == 0:
+        return
+    flat = value.reshape(-1).view(torch.uint8)
+    if not value.is_cuda:
+        yield flat.numpy().data
+        return
+    room = staging()
+    for begin in range(0, flat.numel(), PIECE):
+        part = flat[begin : begin + PIECE]
+        yield room[: part.numel()].copy_(part).numpy().data
+
+
+@functools.cache
+def staging() -> torch.Tensor:
+    """Returns the memory that pieces come through, pinned where the system lets this process pin any."""
+    import torch
+
+    try:
+        return torch.empty(PIECE, dtype=torch.uint8, pin_memory=True)
+    except RuntimeError:
+        return torch.empty(PIECE, dtype=torch.uint8)
