@@ -367,7 +367,7 @@ impl<'a, 'b> Run<'a, 'b> {
             };
             match step {
                 Step::Settled(index) => {
-                    self.ahead.unmeasured.remove(&index);
+                    self.ahead.forget(index);
                     self.disown(index);
                     self.tell_settled(index)?;
                 }

@@ -26,6 +26,7 @@ from t2t_harness import (
     memory,
     oracle,
     progress,
+    queues,
     spans,
     stage,
     streams,
@@ -77,11 +78,12 @@ class Bench:
 
 
 @spans.told
+@queues.in_one
 def run(request: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the reply with the document `ran`; leaves `outputs/N.safetensors` for each case, and its progress beside them.
 
     What a kernel raises is recorded and not raised; SystemExit ends the process, as any process of the kernel's would
-    end.
+    end. In a process with one queue a kernel that wants another stream is not called on: the reply is `queues.AGAIN`.
     """
     folder = Path(request["scratch"]) / "outputs"
     folder.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from t2t_harness import streams
+from t2t_harness import queues, streams
 
 Choose = Callable[[Any, list[Any]], Iterable[Any]]
 """Takes an Autotuner and its pruned configurations; returns those to run, in order. It is asked for the next after the last has run, so a
@@ -199,6 +199,7 @@ def recording(lane: str, choose: Choose) -> Iterator[Recorder]:
             else:
                 with unwatched():
                     if home is not None and streams.current() != home:
+                        queues.want()
                         # Loaded before: it may take longer than a launch is held up.
                         load(run_kernel(self, *args, grid=grid, warmup=True, **kwargs))
                         streams.hold_up()

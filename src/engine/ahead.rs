@@ -13,7 +13,7 @@ use t2t_protocol::ServerKind;
 
 use super::order::predicted;
 use super::perform::baseline_ahead;
-use super::ready;
+use super::ready::{self, Awaited};
 use super::request::Given;
 use super::settings::Children;
 use super::{Run, Stop};
@@ -23,15 +23,16 @@ use crate::figures;
 use crate::fs;
 use crate::graph::Index;
 
-/// How much of a device's memory children that are ready for measurements of kernels may hold together, and those for baselines: one part of so many. A kernel that finds too
-/// little left is called again without them.
-const PART_FOR_BENCHES: u64 = 8;
+/// How much of a device's memory children may hold together that are ready for what measures, for checks, and for baselines: one part of so many. A kernel that finds too little
+/// left is called again without them.
+const PART_FOR_MEASUREMENTS: u64 = 6;
+const PART_FOR_CHECKS: u64 = 12;
 const PART_FOR_BASELINES: u64 = 16;
 
 /// How many bytes such a child holds: what CUDA keeps of a process, and what torch and Triton loaded there.
 const HELD: u64 = 3 << 28;
 
-/// How many children start a device before there is anything to check: it takes each a fifth of a second, one after the other, and whatever asks the driver for something
+/// How many children start a device before there is anything to check: it takes each a tenth of a second, one after the other, and whatever asks the driver for something
 /// waits for them all.
 const MOST_AT_ONCE: usize = 12;
 
@@ -48,17 +49,30 @@ pub(super) struct Ahead {
     preparing: Arc<AtomicUsize>,
     /// Whether an action took a device.
     pub is_taken: Arc<AtomicBool>,
-    /// Measurements of kernels on devices that have neither begun nor settled.
-    pub unmeasured: BTreeSet<Index>,
+    /// Checks, measurements of kernels and calibrations on devices that have neither begun nor settled.
+    unchecked: BTreeSet<Index>,
+    unmeasured: BTreeSet<Index>,
+    uncalibrated: BTreeSet<Index>,
     /// Since when what measures could begin on a device; none since something last began there.
     pub idle_since: Option<Instant>,
+}
+
+impl Ahead {
+    /// Takes note that an action has begun or settled.
+    pub(super) fn forget(&mut self, index: Index) {
+        for left in [&mut self.unchecked, &mut self.unmeasured, &mut self.uncalibrated] {
+            left.remove(&index);
+        }
+    }
 }
 
 impl Run<'_, '_> {
     /// Finds out what is to come on devices, and has children get ready for it.
     pub(super) fn look_ahead(&mut self) {
         if !self.session.devices.is_empty() {
+            self.ahead.unchecked = self.wanted_of(Phase::Check).collect();
             self.ahead.unmeasured = self.wanted_of(Phase::Bench).collect();
+            self.ahead.uncalibrated = self.wanted_of(Phase::Calibrate).collect();
         }
         if self.may_prepare() {
             self.ahead.unprepared = self.wanted_of(Phase::Baseline).filter(|index| self.is_unknown(*index)).collect();
@@ -77,10 +91,10 @@ impl Run<'_, '_> {
         if !self.ahead.unmeasured.iter().any(|index| self.is_unknown(*index)) {
             return;
         }
-        let most = self.most_ready().min(MOST_AT_ONCE);
+        let awaited = self.first_awaited();
         for device in &self.session.devices {
             let (uuid, locks) = (device.uuid.clone(), self.settings.locks.clone());
-            let reserves = ready::for_device(&uuid, self.settings.shares.cpu.as_ref(), most);
+            let reserves = ready::for_device(&uuid, self.settings.shares.cpu.as_ref(), awaited);
             let (pool, is_taken) = (Arc::clone(&self.session.pool), Arc::clone(&self.ahead.is_taken));
             let who = Holder {
                 pid: std::process::id(),
@@ -104,6 +118,14 @@ impl Run<'_, '_> {
                 }
             });
         }
+    }
+
+    /// Returns how many children get ready for one device before anything is decided: for checks first.
+    fn first_awaited(&self) -> Awaited {
+        let unknown = self.ahead.unchecked.iter().filter(|index| self.is_unknown(**index)).count();
+        let Awaited { checks, measurements } = self.awaited();
+        let checks = checks.min(unknown.div_ceil(self.session.devices.len().max(1))).min(MOST_AT_ONCE);
+        Awaited { checks, measurements: measurements.min(MOST_AT_ONCE - checks) }
     }
 
     /// Returns whether children may get ready for actions that are not decided yet.
@@ -147,9 +169,15 @@ impl Run<'_, '_> {
         self.fitting(PART_FOR_BASELINES).min(self.settings.jobs / 2 / self.session.devices.len().max(1))
     }
 
-    /// Returns how many children may be ready for one device: as many as measurements are to come there.
-    pub(super) fn most_ready(&self) -> usize {
-        self.fitting(PART_FOR_BENCHES).min(self.ahead.unmeasured.len().div_ceil(self.session.devices.len().max(1)))
+    /// Returns how many children may be ready for one device: as many as checks and measurements are to come there, and a few where a build follows.
+    pub(super) fn awaited(&self) -> Awaited {
+        let of_one = |left: usize| left.div_ceil(self.session.devices.len().max(1));
+        let measured = self.ahead.unmeasured.len() + self.ahead.uncalibrated.len();
+        let coming = Awaited {
+            checks: of_one(self.ahead.unchecked.len()).min(self.fitting(PART_FOR_CHECKS)),
+            measurements: of_one(measured).min(self.fitting(PART_FOR_MEASUREMENTS)),
+        };
+        if self.steering.is_by() { coming.at_least(Awaited::AT_REST) } else { coming }
     }
 
     /// Returns how many children may hold one part of so many of a device's memory.

@@ -85,7 +85,7 @@ impl Run<'_, '_> {
             self.queue = Waiting::default();
         }
         while let Some((index, slot)) = self.next_queued()? {
-            self.ahead.unmeasured.remove(&index);
+            self.ahead.forget(index);
             let job = self.job(index, &slot)?;
             let pending = self.pending.get_mut(&index).expect("what is queued is pending");
             pending.lane.clone_from(&slot.name);
@@ -103,7 +103,7 @@ impl Run<'_, '_> {
             cores: slot.cores.clone(),
             nice: slot.nice,
             processes: self.processes(index),
-            ready: self.most_ready(),
+            ready: self.awaited(),
             ..self.given(index, slot.device.clone())?
         };
         let scratch = underway::folder(&self.scratch, slot.ticket);

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value, json};
 use t2t_protocol::{End, Fault, Finished, Request, Reserve, ServerKind};
 
-use super::ready;
+use super::ready::{self, Awaited, CANDIDATE};
 use crate::action::{Phase, Target};
 use crate::cores;
 use crate::fs;
@@ -56,8 +56,8 @@ pub struct Job {
     pub nice: Option<i32>,
     /// How many processes a child may use to compile.
     pub processes: usize,
-    /// How many children may be ready for its device: those that measurements to come will take, or fewer.
-    pub ready: usize,
+    /// How many children may be ready for its device: those that actions to come will take, or fewer.
+    pub ready: Awaited,
 }
 
 /// What came of it.
@@ -170,7 +170,7 @@ pub(super) fn baseline_ahead(job: &Job) -> Option<Reserve> {
     let function = ready::BASELINE;
     let step = Step { job, name: "main", function, more: Map::new(), read: Vec::new(), trusted: true };
     let folder = step.folder();
-    let Request { arguments, environment, reserve, .. } = step.request(&folder);
+    let Request { arguments, environment, reserve, .. } = step.request(&folder, ready::queues(function));
     Some(Reserve {
         key: reserve?,
         most: 1,
@@ -232,7 +232,7 @@ fn check(job: &Job, calls: &Calls) -> Performed {
     let candidate = Step {
         job,
         name: "candidate",
-        function: "candidate:run",
+        function: CANDIDATE,
         more: object(json!({"inputs": folder.as_deref().map(text)})),
         read: folder.clone().into_iter().collect(),
         trusted: false,

@@ -10,8 +10,8 @@ use crate::action::Phase;
 use crate::imports;
 use crate::pool::{NoCall, Pool};
 
-/// How many children of a device are kept ready for kernel code at least: the next one, and the one after it.
-const OF_DEVICE: usize = 2;
+/// How many children for measurements wait beside one at the most.
+const WHILE_MEASURED: usize = 2;
 
 /// How many judges of a device are: one serves all actions, one after the other.
 const JUDGES_OF_DEVICE: usize = 1;
@@ -31,15 +31,53 @@ const COMPILED: [&str; 2] = [BASELINE, "sweep:sweep"];
 /// What measures torch.
 pub(super) const BASELINE: &str = "baseline:baseline";
 
+/// What calls a kernel to be judged.
+pub(super) const CANDIDATE: &str = "candidate:run";
+
+/// The variable that says over how many queues of its device the streams of a process are spread.
+pub(super) const QUEUES: &str = "CUDA_DEVICE_MAX_CONNECTIONS";
+
+/// Over how many queues of its device the streams of a child are spread. With one it starts CUDA in half the time of the driver, which serves one child after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Queues {
+    /// All have one. Enough for whoever uses one stream, and measures nothing.
+    One,
+    /// As many as the driver thinks right.
+    All,
+}
+
+/// How many children may be ready for a device.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Awaited {
+    /// For candidates of checks.
+    pub checks: usize,
+    /// For what measures.
+    pub measurements: usize,
+}
+
+impl Awaited {
+    /// What a build leaves ready that another follows: for its first check, and what comes after it.
+    pub const AT_REST: Self = Self { checks: 1, measurements: 2 };
+
+    /// Returns the larger count of each.
+    #[must_use]
+    pub fn at_least(self, least: Self) -> Self {
+        Self { checks: self.checks.max(least.checks), measurements: self.measurements.max(least.measurements) }
+    }
+}
+
 /// Functions that run none of the code that is made ready: waiting for such a child would be in vain.
 const WITHOUT: [&str; 1] = ["prepare:prepare"];
 
 /// Returns what the call of `function` by the action of `job` asks for a child by.
-pub(super) fn key(job: &Job, function: &str) -> Option<String> {
+pub(super) fn key(job: &Job, function: &str, queues: Queues) -> Option<String> {
     let is_check = job.target.phase == Phase::Check && job.kind == ServerKind::Interpreter;
     let key = job.device.as_deref().or_else(|| is_check.then_some(CHECK))?;
     if stays(function) {
         return Some(judges(key));
+    }
+    if job.device.is_some() && queues == Queues::One {
+        return (function == CANDIDATE).then(|| checks(key));
     }
     if COMPILED.contains(&function) {
         return (function == BASELINE).then(|| format!("{key} compiles {}", job.target.op));
@@ -62,32 +100,53 @@ fn judges(device: &str) -> String {
     format!("{device} judges")
 }
 
+fn checks(device: &str) -> String {
+    format!("{device} checks")
+}
+
+/// Returns over how many queues the streams of a child that calls `function` are spread at first: code of a kernel that uses more than one stream says so.
+pub(super) fn queues(function: &str) -> Queues {
+    if stays(function) || function == CANDIDATE { Queues::One } else { Queues::All }
+}
+
 /// Returns how children get ready for the device of `job` while `function` runs, unless that one measures: starting a device takes time, and would take it from what is
 /// timed. What measures next makes everything ready itself meanwhile, and waits for them then.
 pub(super) fn of_device(job: &Job, function: &str) -> Vec<Reserve> {
     let Some(device) = job.device.as_ref().filter(|_| !is_timed(function)) else { return Vec::new() };
-    // Once the last check has been judged, none gets ready but in the place of another: what is measured would wait for it.
-    let most = if job.target.phase == Phase::Check { job.ready } else { 0 };
-    let mut reserves = for_device(device, job.spare.as_ref(), most);
+    let mut awaited = job.ready;
+    if job.target.phase != Phase::Check {
+        // Once the last check has been judged, none gets ready but in the place of another: what is measured would wait for it.
+        awaited.measurements = awaited.measurements.min(WHILE_MEASURED);
+    }
+    let mut reserves = for_device(device, job.spare.as_ref(), awaited);
     // The judge that works now comes back.
-    reserves.retain(|reserve| !stays(function) || reserve.key == *device);
+    reserves.retain(|reserve| !stays(function) || reserve.key != judges(device));
     reserves
 }
 
-/// Returns how children get ready for a device: `most` for kernel code, or a few where that is less, and a judge.
-pub(super) fn for_device(device: &str, cores: Option<&Vec<usize>>, most: usize) -> Vec<Reserve> {
-    let environment = [(DEVICE, device), ("CUDA_CACHE_DISABLE", "1")];
-    let reserve = |key: String, most: usize| Reserve {
+/// Returns how children get ready for a device: a judge, and as many others as `awaited` says.
+pub(super) fn for_device(device: &str, cores: Option<&Vec<usize>>, awaited: Awaited) -> Vec<Reserve> {
+    let reserve = |key: String, most: usize, queues: Queues| Reserve {
         key,
         most,
         function: "t2t_harness.ready:start_device".to_owned(),
         arguments: Value::Null,
         scratch: None,
-        environment: environment.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        environment: [(DEVICE, device), ("CUDA_CACHE_DISABLE", "1")]
+            .into_iter()
+            .chain((queues == Queues::One).then_some((QUEUES, "1")))
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect(),
         cores: cores.cloned(),
         needs: Some(imports::FOR_DEVICES.to_owned()),
     };
-    vec![reserve(judges(device), JUDGES_OF_DEVICE), reserve(device.to_owned(), most.max(OF_DEVICE))]
+    let mut reserves = vec![
+        reserve(judges(device), JUDGES_OF_DEVICE, Queues::One),
+        reserve(checks(device), awaited.checks, Queues::One),
+        reserve(device.to_owned(), awaited.measurements, Queues::All),
+    ];
+    reserves.retain(|reserve| reserve.most > 0);
+    reserves
 }
 
 /// Has children ready for the next check on the interpreter, its candidate and its judge, once its server runs. For when nothing is to be done: they take time of the

@@ -11,6 +11,7 @@ use t2t_protocol::ServerKind;
 use crate::action::{Action, DeviceClass, Lane, Phase};
 use crate::cores::Shares;
 use crate::engine::perform::Job;
+use crate::engine::ready::Awaited;
 use crate::graph::expand::{Inventory, profile};
 use crate::spec::{Op, Profile, Spec, Variant};
 
@@ -49,7 +50,7 @@ pub struct Given {
     /// How many processes it may compile in.
     pub processes: usize,
     /// How many children may be ready for its device.
-    pub ready: usize,
+    pub ready: Awaited,
 }
 
 impl Requests<'_> {

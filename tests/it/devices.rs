@@ -223,6 +223,65 @@ fn judges_alone_may_stay_and_what_is_timed_alone_is_undisturbed() {
     assert!(of("undisturbed").is_disjoint(&BTreeSet::from(at_ease)), "{children:?}");
 }
 
+/// Returns how often children were called with one queue of their device and with all, by function.
+fn queues(children: &[Value], target: &str) -> BTreeMap<String, (usize, usize)> {
+    let mut queues: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+    for child in children.iter().filter(|child| text(child, "target").starts_with(target)) {
+        let (one, all) = queues.entry(text(child, "function").to_owned()).or_default();
+        *(if child["queues"] == "1" { one } else { all }) += 1;
+    }
+    queues
+}
+
+#[test]
+fn one_queue_of_a_device_is_enough_for_a_check_unless_the_kernel_asks_for_all() {
+    let project = machine(1);
+    project.kernel("softmax", "v2_tiling", "STREAMS");
+    build(&project, "");
+    let children = children(&project);
+    let of = |target: &str, function: &str| queues(&children, target).get(function).copied();
+    assert_eq!(of("softmax/v1_baseline", "candidate:run"), Some((1, 0)));
+    assert_eq!(of("softmax/v2_tiling", "candidate:run"), Some((1, 1)), "a first time, and again");
+    for variant in ["softmax/v1_baseline", "softmax/v2_tiling"] {
+        assert_eq!(of(variant, "judge:judge"), Some((1, 0)));
+        assert_eq!(of(variant, "bench:bench"), Some((0, 1)), "what is timed has what it would have anywhere");
+        assert_eq!(of(variant, "compile:compile_variant"), Some((0, 1)));
+    }
+    assert_eq!(of("softmax:", "baseline:baseline"), Some((0, 1)));
+    let log = project.read("../python/bin/reserves.log");
+    let keys: BTreeSet<(String, Option<String>)> = log
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .filter(|reserve| text(reserve, "function") == "t2t_harness.ready:start_device")
+        .map(|reserve| {
+            let queues = reserve["environment"]["CUDA_DEVICE_MAX_CONNECTIONS"].as_str().map(str::to_owned);
+            (text(&reserve, "key").to_owned(), queues)
+        })
+        .collect();
+    let one = Some("1".to_owned());
+    let expected =
+        [(uuid(0), None), (format!("{} checks", uuid(0)), one.clone()), (format!("{} judges", uuid(0)), one)];
+    assert_eq!(keys, BTreeSet::from(expected));
+}
+
+#[test]
+fn as_many_children_get_ready_as_there_are_checks_and_measurements() {
+    let project = machine(1);
+    build(&project, "");
+    let log = project.read("../python/bin/reserves.log");
+    let of = |key: String| {
+        let all = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        all.filter(|reserve| text(reserve, "key") == key).count()
+    };
+    let children = children(&project);
+    let called =
+        |functions: &[&str]| children.iter().filter(|child| functions.contains(&text(child, "function"))).count();
+    // The first check may have begun before anything got ready.
+    let (checks, measurements) = (called(&["candidate:run"]), called(&["bench:bench", "calibrate:calibrate"]));
+    assert!((checks - 1..=checks).contains(&of(format!("{} checks", uuid(0)))));
+    assert_eq!(of(uuid(0)), measurements);
+}
+
 #[test]
 fn a_child_is_told_until_when_its_device_was_timed() {
     let project = machine(1);

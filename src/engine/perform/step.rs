@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use t2t_protocol::{DEVICE, End, Finished, Limits, Request, Sandbox};
 
 use super::{Calls, Job};
-use crate::engine::ready;
+use crate::engine::ready::{self, Queues};
 use crate::fs;
 use crate::imports;
 use crate::pool::NoCall;
@@ -52,12 +52,27 @@ impl Step<'_> {
         self.job.scratch.join(self.name)
     }
 
+    /// Calls the function, and once more in a child with all queues of its device where it asks for them.
     pub fn run(&self, calls: &Calls) -> Result<Finished, NoCall> {
+        let queues = ready::queues(self.function);
+        let finished = self.call(calls, queues)?;
+        if queues == Queues::All || !asks_again(&finished) {
+            return Ok(finished);
+        }
+        if let Err(error) = fs::remove(&self.folder()) {
+            return Ok(Finished::bare(0, End::Refused(format!("cannot empty `{}`: {error}", self.folder().display()))));
+        }
+        let mut again = self.call(calls, Queues::All)?;
+        again.opened.extend(finished.opened);
+        Ok(again)
+    }
+
+    fn call(&self, calls: &Calls, queues: Queues) -> Result<Finished, NoCall> {
         let folder = self.folder();
         if let Err(error) = fs::make_folder(&folder) {
             return Ok(Finished::bare(0, End::Refused(format!("cannot make `{}`: {error}", folder.display()))));
         }
-        let mut request = self.request(&folder);
+        let mut request = self.request(&folder, queues);
         let device = self.job.device.as_deref();
         request.arguments[TIMED_UNTIL] = device.and_then(|device| calls.pool.timed_until(device)).into();
         let finished = calls.call(self.job.kind, request, &ready::of_device(self.job, self.function));
@@ -67,7 +82,7 @@ impl Step<'_> {
         finished
     }
 
-    pub fn request(&self, folder: &Path) -> Request {
+    pub fn request(&self, folder: &Path, queues: Queues) -> Request {
         let mut arguments = self.job.arguments.clone();
         arguments.insert("root".to_owned(), text(&self.job.root).into());
         arguments.insert("scratch".to_owned(), text(folder).into());
@@ -79,11 +94,11 @@ impl Step<'_> {
             function: format!("t2t_harness.{}", self.function),
             arguments: Value::Object(arguments),
             scratch: text(folder),
-            environment: self.environment(folder),
+            environment: self.environment(folder, queues),
             limits: self.limits(),
             sandbox: Some(self.sandbox()),
             watch_under: (!self.stays()).then(|| text(&self.job.root)),
-            reserve: ready::key(self.job, self.function),
+            reserve: ready::key(self.job, self.function, queues),
             stays: self.stays(),
             undisturbed,
             needs: imports::needed(self.function, self.job.device.is_some()).map(str::to_owned),
@@ -95,8 +110,9 @@ impl Step<'_> {
         ready::stays(self.function)
     }
 
-    fn environment(&self, folder: &Path) -> BTreeMap<String, String> {
+    fn environment(&self, folder: &Path, queues: Queues) -> BTreeMap<String, String> {
         let threads = self.job.threads.to_string();
+        let has_one = self.job.device.is_some() && queues == Queues::One;
         [
             ("TRITON_CACHE_DIR", text(&folder.join("triton"))),
             ("TRITON_DISABLE_LINE_INFO", "1".to_owned()),
@@ -107,6 +123,7 @@ impl Step<'_> {
             ("MKL_NUM_THREADS", threads),
         ]
         .into_iter()
+        .chain(has_one.then(|| (ready::QUEUES, "1".to_owned())))
         .map(|(name, value)| (name.to_owned(), value))
         .collect()
     }
@@ -135,6 +152,11 @@ impl Step<'_> {
         let read = [kernels].iter().chain(&self.job.read).chain(&self.read).map(|path| text(path)).collect();
         Sandbox { read, write: Vec::new(), device }
     }
+}
+
+/// Returns whether the function wants to be called again in a child with all queues of its device: the kernel uses more than one stream.
+fn asks_again(finished: &Finished) -> bool {
+    matches!(&finished.end, End::Reply(reply) if reply["outcome"] == "again")
 }
 
 /// Returns a path as requests hold it.

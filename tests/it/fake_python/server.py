@@ -235,6 +235,7 @@ class Call:
             "processes": self.arguments.get("processes"),
         }
         told |= {"stays": self.stays, "undisturbed": self.undisturbed}
+        told |= {"queues": self.environment.get("CUDA_DEVICE_MAX_CONNECTIONS")}
         told |= {"timed_until": self.arguments["timed_until"]}
         told |= {"threads": self.environment["OMP_NUM_THREADS"]}
         with open(HERE / "children.log", "a") as file:
@@ -265,6 +266,9 @@ class Call:
         marks, is_check = self.marks, self.function == "candidate:run"
         if "READS" in marks:
             self.opened.append(marks["READS"])
+        if is_check and "STREAMS" in marks and "CUDA_DEVICE_MAX_CONNECTIONS" in self.environment:
+            self.log_child([0, 0])
+            return {"reply": {"outcome": "again", "class": None, "cites": False, "documents": {}, "files": {}}}
         if is_check and "SLEEP" in marks:
             time.sleep(float(marks["SLEEP"]))
         if is_check and "HANG" in marks and not CALM.exists():

@@ -1,5 +1,6 @@
 """Streams and device memory, as far as no device is needed: a device of our own stands for it. tests/it/gpu.rs has the rest."""
 
+import contextlib
 from types import SimpleNamespace
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 import torch
 from triton.runtime import jit
 
-from t2t_harness import failure, launching, memory, streams
+from t2t_harness import failure, launching, memory, queues, streams
 
 HOST_US = 100.0
 """What the host takes for a call."""
@@ -133,4 +134,8 @@ def test_a_launch_on_another_stream_is_held_up_when_its_kernel_is_there(
     with launching.recording("cuda", lambda tuner, configs: configs) as recorder:
         present[0] = stream
         jit.JITFunction.run(kernel, grid=(1,), warmup=False)
-    assert (seen, recorder.elsewhere, len(recorder.launches)) == (done, int(stream != 0), 1)
+        assert (seen, recorder.elsewhere, len(recorder.launches)) == (done, int(stream != 0), 1)
+        seen.clear()
+        with queues.limit() as wanted, pytest.raises(queues.Wanted) if stream else contextlib.nullcontext():
+            jit.JITFunction.run(kernel, grid=(1,), warmup=False)
+        assert (bool(wanted), seen) == (stream != 0, [] if stream else done)
