@@ -26,15 +26,15 @@ use crate::graph::Index;
 /// How much of a device's memory children may hold together that are ready for what measures, for checks, and for baselines: one part of so many. A kernel that finds too little
 /// left is called again without them.
 const PART_FOR_MEASUREMENTS: u64 = 6;
-const PART_FOR_CHECKS: u64 = 12;
+const PART_FOR_CHECKS: u64 = 6;
 const PART_FOR_BASELINES: u64 = 16;
 
 /// How many bytes such a child holds: what CUDA keeps of a process, and what torch and Triton loaded there.
 const HELD: u64 = 3 << 28;
 
 /// How many children start a device before there is anything to check: it takes each a tenth of a second, one after the other, and whatever asks the driver for something
-/// waits for them all.
-const MOST_AT_ONCE: usize = 12;
+/// waits for them all. Once there is, children for measurements get ready, which take twice as long: a check that needs a child would wait for many of them.
+const MOST_AT_ONCE: usize = 24;
 
 /// How long the lock of a device is held at most while children get ready for it.
 const START: Duration = Duration::from_secs(10);

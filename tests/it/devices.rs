@@ -252,7 +252,7 @@ fn one_queue_of_a_device_is_enough_for_a_check_unless_the_kernel_asks_for_all() 
     let keys: BTreeSet<(String, Option<String>)> = log
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap())
-        .filter(|reserve| text(reserve, "function") == "t2t_harness.ready:start_device")
+        .filter(|reserve| text(reserve, "function").starts_with("t2t_harness.ready:start_"))
         .map(|reserve| {
             let queues = reserve["environment"]["CUDA_DEVICE_MAX_CONNECTIONS"].as_str().map(str::to_owned);
             (text(&reserve, "key").to_owned(), queues)
@@ -276,10 +276,10 @@ fn as_many_children_get_ready_as_there_are_checks_and_measurements() {
     let children = children(&project);
     let called =
         |functions: &[&str]| children.iter().filter(|child| functions.contains(&text(child, "function"))).count();
-    // The first check may have begun before anything got ready.
-    let (checks, measurements) = (called(&["candidate:run"]), called(&["bench:bench", "calibrate:calibrate"]));
-    assert!((checks - 1..=checks).contains(&of(format!("{} checks", uuid(0)))));
-    assert_eq!(of(uuid(0)), measurements);
+    // The first of either may have begun before anything got ready.
+    let all_but_one = |key: String, functions: &[&str]| (called(functions) - 1..=called(functions)).contains(&of(key));
+    assert!(all_but_one(format!("{} checks", uuid(0)), &["candidate:run"]), "{log}");
+    assert!(all_but_one(uuid(0), &["bench:bench", "calibrate:calibrate"]), "{log}");
 }
 
 #[test]

@@ -168,6 +168,21 @@ fn a_request_that_names_the_key_gets_the_child_that_is_ready_and_the_next_one_it
 }
 
 #[test]
+fn a_request_gets_a_child_that_is_ready_before_an_elder_one_that_is_not() {
+    let bench = bench();
+    let server = bench.start();
+    server.worker.prepare(reserve(&bench, "ready_when_told")).unwrap();
+    server.worker.prepare(reserve(&bench, "start")).unwrap();
+    let [younger] = ready(&bench, 1)[..] else { panic!("one is to be told") };
+    // It says so once its function has returned.
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    assert!(is_ready(&server, request(&bench, 1)));
+    assert!(!runs(younger));
+    fs::write(bench.path("notes/go"), "").unwrap();
+    assert!(is_ready(&server, request(&bench, 2)), "the elder one is there for the next");
+}
+
+#[test]
 fn there_are_never_more_than_there_may_be() {
     let bench = bench();
     let server = bench.start();

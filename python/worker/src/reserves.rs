@@ -77,13 +77,14 @@ impl Reserves {
         self.all.iter().filter(|ready| ready.device().is_some() && ready.device() == device).count()
     }
 
-    /// Hands `request` to the eldest child that lives and has its key, and returns it. None where there is no such child, or the request is too
-    /// long for its pipe.
+    /// Hands `request` to the eldest child that lives, has its key and is ready, or else will be, and returns it. None where there is no such child, or the request is too long
+    /// for its pipe.
     pub fn take(&mut self, request: &Request) -> Option<Ready> {
         let key = request.reserve.as_deref()?;
         let frame = encode(request).ok().filter(|frame| frame.len() < ROOM as usize)?;
         loop {
-            let index = self.all.iter().position(|ready| ready.key == key)?;
+            let is_ready = self.all.iter_mut().position(|ready| ready.key == key && ready.is_ready());
+            let index = is_ready.or_else(|| self.all.iter().position(|ready| ready.key == key))?;
             let mut ready = self.all.remove(index);
             if !kin::has_ended(ready.pid) && ready.orders.write_all(&frame).is_ok() {
                 return Some(ready);
