@@ -77,36 +77,6 @@ def start_device() -> None:
     ask_device()
 
 
-def start_judge() -> None:
-    """Starts CUDA as `start_device` does, and judges a result of nobody's there: so all that a device loads the first time that a judge compares is there. Raises what torch
-    raises as it starts the device; what fails after that is left to the first judge."""
-    start_device()
-    with contextlib.suppress(Exception):
-        judge_own("cuda")
-
-
-def judge_own(device: str) -> None:
-    """Judges what torch returns for `DECLARATION` on `device`, as if a candidate had. Raises what torch raises, and AssertionError where the judge does not let it pass."""
-    from t2t_harness import cases, inputs, judge, oracle, progress
-
-    lane = "cuda" if device == "cuda" else "interpreter"
-    request = {"op": DECLARATION, "variant": {"name": "rehearsal", "deterministic": False}, "lane": lane}
-    case = cases.declared_cases(DECLARATION)[0]
-    given = inputs.inputs_of(DECLARATION, case, device, None)
-    right = oracle.reference(DECLARATION, case, given)
-    out = right.plain["0"]
-    described = {"type": "torch.Tensor", "plain": True, "shape": list(out.shape), "dtype": "float32"}
-    described |= {"device": device, "launched": True}
-    run = {"several": False, "outputs": {"0": described}, "computed": {}, "launches": 1, "configs": []}
-    # The second run differs from the first in its bits, and so is compared, too.
-    results = {"a.0": out.cpu(), "b.0": out.cpu().nextafter(out.cpu() + 1)}
-    results |= {f"a.after.{name}": value.cpu() for name, value in given.items()}
-    trial = judge.Trial(request, progress.Progress())
-    judge.lint_case(trial, case, given, right)
-    found = judge.find_in(trial, case, judge.blank_row(case), {"a": run, "b": run}, results, given, right)
-    assert found is None, found
-
-
 def ask_device() -> None:
     """Asks the device what Triton asks before the first launch, and starts NVML: the answers are remembered, and each takes tens of milliseconds while other processes start
     there. What fails is left to whoever asks next."""

@@ -126,10 +126,10 @@ pub(super) fn of_device(job: &Job, function: &str) -> Vec<Reserve> {
 
 /// Returns how children get ready for a device: a judge, and as many others as `awaited` says.
 pub(super) fn for_device(device: &str, cores: Option<&Vec<usize>>, awaited: Awaited) -> Vec<Reserve> {
-    let reserve = |key: String, most: usize, function: &str, queues: Queues| Reserve {
+    let reserve = |key: String, most: usize, queues: Queues| Reserve {
         key,
         most,
-        function: format!("t2t_harness.ready:{function}"),
+        function: "t2t_harness.ready:start_device".to_owned(),
         arguments: Value::Null,
         scratch: None,
         environment: [(DEVICE, device), ("CUDA_CACHE_DISABLE", "1")]
@@ -141,9 +141,9 @@ pub(super) fn for_device(device: &str, cores: Option<&Vec<usize>>, awaited: Awai
         needs: Some(imports::FOR_DEVICES.to_owned()),
     };
     let mut reserves = vec![
-        reserve(judges(device), JUDGES_OF_DEVICE, "start_judge", Queues::One),
-        reserve(checks(device), awaited.checks, "start_device", Queues::One),
-        reserve(device.to_owned(), awaited.measurements, "start_device", Queues::All),
+        reserve(judges(device), JUDGES_OF_DEVICE, Queues::One),
+        reserve(checks(device), awaited.checks, Queues::One),
+        reserve(device.to_owned(), awaited.measurements, Queues::All),
     ];
     reserves.retain(|reserve| reserve.most > 0);
     reserves

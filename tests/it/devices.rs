@@ -252,7 +252,7 @@ fn one_queue_of_a_device_is_enough_for_a_check_unless_the_kernel_asks_for_all() 
     let keys: BTreeSet<(String, Option<String>)> = log
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap())
-        .filter(|reserve| text(reserve, "function").starts_with("t2t_harness.ready:start_"))
+        .filter(|reserve| text(reserve, "function") == "t2t_harness.ready:start_device")
         .map(|reserve| {
             let queues = reserve["environment"]["CUDA_DEVICE_MAX_CONNECTIONS"].as_str().map(str::to_owned);
             (text(&reserve, "key").to_owned(), queues)

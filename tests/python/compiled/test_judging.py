@@ -186,19 +186,3 @@ def test_a_run_with_the_bits_of_the_first_is_not_compared_again(
     run = {"several": False, "outputs": {"0": described}, "computed": {}, "launches": 1, "configs": []}
     found = judge.find_in(trial_of(False), case, judge.blank_row(case), {"a": run, "b": run}, tensors, given, right)
     assert (len(compares), found and found.class_) == (compared_times, class_)
-
-
-def test_a_judge_that_gets_ready_compares_both_runs_of_a_result_and_judges_mutants(
-    compares: list[torch.Tensor],
-) -> None:
-    ready.judge_own("cpu")
-    assert len(compares) > 3
-    first, second = (value for value in compares[-2:])
-    assert first.shape == second.shape and not torch.equal(first, second)
-
-
-def test_a_judge_that_does_not_let_torch_pass_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    wrong = compared(torch.ones(2), torch.zeros(2), torch.zeros(2).double())
-    monkeypatch.setattr(tolerance, "compare", lambda *_, **__: wrong)
-    with pytest.raises(AssertionError, match="mismatch"):
-        ready.judge_own("cpu")
