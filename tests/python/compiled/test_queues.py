@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from t2t_harness import queues
+from t2t_harness import candidate, queues, stage
 
 REQUEST = {"lane": "cuda"}
 PASSED: dict[str, Any] = {"outcome": "passed"}
@@ -97,3 +98,12 @@ def test_there_is_a_limit_on_a_device_with_one_queue_alone(monkeypatch: pytest.M
     assert caller(WAYS["made"])(REQUEST) == queues.AGAIN
     assert before == (torch.cuda.Stream.__new__, torch.cuda.ExternalStream.__new__)
     queues.want()
+
+
+def test_a_candidate_that_wants_another_stream_is_called_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage, "lane", lambda _: contextlib.nullcontext())
+    monkeypatch.setattr(candidate, "load", lambda *_: torch.cuda.Stream() and None)
+    request = {**REQUEST, "scratch": str(tmp_path), "variant": {"lanes": ["cuda"]}}
+    assert candidate.run(request)["outcome"] == "again"
+    monkeypatch.delenv(queues.QUEUES)
+    assert candidate.run(request)["outcome"] == "passed"

@@ -155,6 +155,25 @@ def test_the_host_is_timed_where_the_device_takes_least(monkeypatch: pytest.Monk
     assert found.host_us == figures[-1]
 
 
+@pytest.mark.parametrize("is_stray", [False, True])
+def test_work_left_to_another_stream_is_looked_for_as_long_as_the_host_needs(
+    is_stray: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.cuda.synchronize", lambda: None)
+    asked: list[tuple[float, float]] = []
+
+    def outlasts(call: object, counter: object, milliseconds: float, host_us: float) -> bool:
+        asked.append((milliseconds, host_us))
+        return is_stray
+
+    monkeypatch.setattr("t2t_harness.streams.outlasts", outlasts)
+    told = clock.Clock("cuda-events", lambda *_: [], lambda: 0.0, lambda: None, lambda calls: None, lambda: 0.0, ())
+    found = bench.Measurement({}, told, print, timing.Protocol(1, 0, 0), None)
+    with pytest.raises(bench.StrayWork, match="`small`") if is_stray else nullcontext():
+        bench.refuse_stray_work(found, "small", print, 0.5, 20.0)
+    assert asked == [(0.5, 20.0)]
+
+
 def test_small_sizes_are_timed_first() -> None:
     sizes = {"large": {"M": 64}, "medium": {"M": 8}, "small": {"M": 2}}
     op = {"inputs": [{"name": "input", "shape": ["M", 4]}], "sizes": sizes, "dtypes": ["bfloat16", "float32"]}
