@@ -53,7 +53,7 @@ def _tell(folder: Path, line: Mapping[str, Any]) -> None:
 
 
 def read(folder: Path) -> Progress:
-    """Returns what the candidate told that had `folder`; where it told nothing, or nothing that can be read, that."""
+    """Returns what the candidate told that had `folder`; a blank one where it told nothing, or nothing that can be read."""
     found = Progress()
     try:
         lines = (folder / FILE).read_bytes().split(b"\n")

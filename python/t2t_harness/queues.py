@@ -2,8 +2,8 @@
 
 To start CUDA takes the driver, which serves one process after the other, half the time where all streams of a process share one queue
 (`CUDA_DEVICE_MAX_CONNECTIONS`, CUDA C++ Programming Guide, environment variables). Most wrappers use no stream but the caller's, and a check measures nothing. So a check first
-calls the wrapper in a process with one queue. Code that makes another stream, or launches on one, ends there, and asks to be called again in a process that has them all. torch
-is imported only inside functions.
+calls the wrapper in a process with one queue. Code that makes another stream of torch's, or launches on one, is told so by an exception; whatever it makes of
+that, the reply asks for a call in a process that has them all. torch is imported only inside functions.
 """
 
 from __future__ import annotations

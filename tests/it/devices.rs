@@ -13,6 +13,7 @@ use serde_json::Value;
 use t2t::device::{DeviceLock, Holder};
 
 use crate::project::{OPS, Project, RELU};
+use crate::watching::Watching;
 
 /// Makes a machine with this many devices, and a workspace of three ops.
 fn machine(devices: usize) -> Project {
@@ -264,22 +265,47 @@ fn one_queue_of_a_device_is_enough_for_a_check_unless_the_kernel_asks_for_all() 
     assert_eq!(keys, BTreeSet::from(expected));
 }
 
-#[test]
-fn as_many_children_get_ready_as_there_are_checks_and_measurements() {
-    let project = machine(1);
-    build(&project, "");
+/// Returns how many children were to get ready for checks and for measurements so far.
+fn made_ready(project: &Project) -> (usize, usize) {
     let log = project.read("../python/bin/reserves.log");
     let of = |key: String| {
         let all = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         all.filter(|reserve| text(reserve, "key") == key).count()
     };
+    (of(format!("{} checks", uuid(0))), of(uuid(0)))
+}
+
+#[test]
+fn as_many_children_get_ready_as_there_are_checks_and_measurements() {
+    let project = machine(1);
+    build(&project, "");
     let children = children(&project);
     let called =
         |functions: &[&str]| children.iter().filter(|child| functions.contains(&text(child, "function"))).count();
     // The first of either may have begun before anything got ready.
-    let all_but_one = |key: String, functions: &[&str]| (called(functions) - 1..=called(functions)).contains(&of(key));
-    assert!(all_but_one(format!("{} checks", uuid(0)), &["candidate:run"]), "{log}");
-    assert!(all_but_one(uuid(0), &["bench:bench", "calibrate:calibrate"]), "{log}");
+    let is_all_but_one = |made: usize, functions: &[&str]| (called(functions) - 1..=called(functions)).contains(&made);
+    let (checks, measurements) = made_ready(&project);
+    assert!(is_all_but_one(checks, &["candidate:run"]), "{checks}");
+    assert!(is_all_but_one(measurements, &["bench:bench", "calibrate:calibrate"]), "{measurements}");
+}
+
+#[test]
+fn a_watch_leaves_children_ready_for_the_next_save_and_a_build_leaves_none() {
+    let project = machine(1);
+    build(&project, "");
+    fs::remove_file(project.path("../python/bin/reserves.log")).unwrap();
+    project.edit("kernels/softmax/v2_tiling.py", "input + 1", "input + 2");
+    build(&project, "");
+    assert_eq!(made_ready(&project), (0, 1), "its own bench alone");
+    fs::remove_file(project.path("../python/bin/reserves.log")).unwrap();
+    let mut watching = Watching::of(&project, &mut on(&project, &project, "watch"));
+    watching.settles();
+    project.edit("kernels/softmax/v2_tiling.py", "input + 2", "input + 3");
+    watching.says("bench softmax/v2_tiling … passed");
+    watching.settles();
+    assert_eq!(watching.stop(Signal::SIGINT).0, 130);
+    let (checks, measurements) = made_ready(&project);
+    assert!(checks >= 1 && measurements >= 2, "{checks} {measurements}");
 }
 
 #[test]
