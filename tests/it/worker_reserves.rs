@@ -41,6 +41,11 @@ def ready_when_told():
         time.sleep(0.001)
     start()
 
+def begins_and_waits():
+    open(os.environ["NOTE"] + str(os.getpid()), "w").close()
+    while not os.path.exists(os.path.dirname(os.environ["NOTE"][:-1]) + "/go"):
+        time.sleep(0.001)
+
 def is_quiet(arguments):
     while not os.path.exists(arguments["quiet"]):
         time.sleep(0.001)
@@ -98,6 +103,9 @@ def says(arguments):
 def ends(arguments):
     os._exit(7)
 "#;
+
+/// How many children start one device at once (`START_AT_ONCE` of the worker).
+const AT_ONCE: usize = 6;
 
 fn bench() -> Bench {
     let bench = Bench::new(MODULE);
@@ -344,6 +352,44 @@ fn what_measures_is_told_once_no_child_gets_ready_and_how_many_others_have_the_d
     fs::write(bench.path("notes/go"), "").unwrap();
     let finished = server.finished();
     assert_eq!((finished.id, &reply(&finished)["quiet"]), (1, &json!(["3", true])));
+}
+
+#[test]
+fn few_children_start_a_device_at_once_and_the_next_begins_when_one_is_ready() {
+    let bench = bench();
+    let server = bench.start();
+    for _ in 0..9 {
+        server.worker.prepare(on_device(Reserve { most: 9, ..reserve(&bench, "begins_and_waits") })).unwrap();
+    }
+    server.worker.prepare(Reserve { key: "none".to_owned(), ..reserve(&bench, "start") }).unwrap();
+    let mut other = reserve(&bench, "start");
+    other.environment.insert(DEVICE.to_owned(), "GPU-2".to_owned());
+    server.worker.prepare(Reserve { key: "other".to_owned(), ..other }).unwrap();
+    ready(&bench, AT_ONCE + 2);
+    // More would have begun by the end of a request that came after them.
+    assert!(!is_ready(&server, bench.request(1, "says")));
+    assert_eq!(ready(&bench, AT_ONCE + 2).len(), AT_ONCE + 2, "and those that start another device or none");
+    fs::write(bench.path("go"), "").unwrap();
+    assert_eq!(ready(&bench, 9 + 2).len(), 9 + 2);
+}
+
+#[test]
+fn a_request_that_comes_before_its_child_has_begun_takes_its_place() {
+    let bench = bench();
+    let server = bench.start();
+    for _ in 0..AT_ONCE {
+        server.worker.prepare(on_device(Reserve { most: AT_ONCE, ..reserve(&bench, "begins_and_waits") })).unwrap();
+    }
+    let late = |most| on_device(Reserve { key: "late".to_owned(), most, ..reserve(&bench, "start") });
+    server.worker.prepare(late(1)).unwrap();
+    ready(&bench, AT_ONCE);
+    let request = Request { reserve: Some("late".to_owned()), ..bench.request(1, "says") };
+    assert!(!is_ready(&server, request), "it got a child of its own");
+    fs::write(bench.path("go"), "").unwrap();
+    server.worker.prepare(Reserve { key: "last".to_owned(), ..late(1) }).unwrap();
+    ready(&bench, AT_ONCE + 1);
+    assert!(!is_ready(&server, bench.request(2, "says")));
+    assert_eq!(ready(&bench, AT_ONCE + 1).len(), AT_ONCE + 1, "the one that was to be ready is not made any more");
 }
 
 #[test]

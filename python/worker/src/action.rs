@@ -275,6 +275,7 @@ impl Action {
             mark,
             orders,
             device,
+            has_folder: false,
             go: None,
             since: now,
             pipes,

@@ -31,6 +31,8 @@ pub struct Ready {
     pub orders: File,
     /// The device that it sees.
     pub device: Option<String>,
+    /// Whether it has a folder of its own, in which it is told that it may use the device.
+    pub has_folder: bool,
     /// The file that lets it use the device, until it is there.
     pub go: Option<PathBuf>,
     /// Since when it may use the device.
@@ -46,7 +48,7 @@ impl Ready {
     pub fn new(reserve: Reserve, pid: pid_t, mark: Mark, secret: Secret, pipes: Pipes, orders: File) -> Self {
         let (device, since, heard) = (device_of(&reserve.environment), Instant::now(), Heard::new(secret, 0));
         let go = reserve.scratch.map(|folder| Path::new(&folder).join(GO));
-        Self { key: reserve.key, pid, mark, orders, device, go, since, pipes, heard }
+        Self { key: reserve.key, pid, mark, orders, device, has_folder: go.is_some(), go, since, pipes, heard }
     }
 
     /// Hears whether the child is ready, and says so.
@@ -60,6 +62,11 @@ impl Ready {
     /// Says whether the child still does something on a device to get ready, and has not for longer than that may take.
     pub fn disturbs(&mut self, now: Instant, patience: Duration) -> bool {
         self.go.is_none() && !self.is_ready() && now.duration_since(self.since) < patience
+    }
+
+    /// Says whether all that it does to get ready is to start a device.
+    pub fn starts_alone(&self) -> bool {
+        self.device.is_some() && !self.has_folder
     }
 
     /// Returns the device that it has started, or starts.

@@ -98,6 +98,12 @@ impl Reserves {
         self.all.iter_mut().any(|ready| ready.disturbs(now, patience))
     }
 
+    /// Counts those that start this device now, and have not for longer than that may take.
+    pub fn starting(&mut self, device: &str, now: Instant, patience: Duration) -> usize {
+        let starts = |ready: &&mut Ready| ready.starts_alone() && ready.sees(device);
+        self.all.iter_mut().filter(starts).filter_map(|ready| ready.disturbs(now, patience).then_some(())).count()
+    }
+
     /// Counts those that a request with this key could get.
     pub fn count(&self, key: &str) -> usize {
         self.all.iter().filter(|ready| ready.key == key).count()

@@ -42,6 +42,9 @@ const SWEEP: Duration = Duration::from_millis(2);
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a child that gets ready is waited for by what it would disturb. To start a device takes a second at most.
 const GETS_READY: Duration = Duration::from_secs(30);
+/// How many children start one device at once. The driver serves them in turns, so that of many none is ready before nearly all are, and whatever else a process asks it for
+/// waits its turn among them; of few each does much beside the driver's part, so that one after the other would take longer.
+const START_AT_ONCE: usize = 6;
 
 /// Whether to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,6 +183,12 @@ impl Server {
         self.actions.iter().any(|action| action.is_disturbed_by(reserve))
     }
 
+    /// Says whether as many children start the device of such a child as may at once.
+    fn is_crowded(&mut self, reserve: &Reserve) -> bool {
+        let device = device_of(&reserve.environment).filter(|_| reserve.scratch.is_none());
+        device.is_some_and(|device| self.reserves.starting(&device, Instant::now(), GETS_READY) >= START_AT_ONCE)
+    }
+
     /// Waits until something is to be done.
     fn wait(&mut self) {
         let mut events = PollFlags::POLLIN;
@@ -274,6 +283,9 @@ impl Server {
             self.waiting.push(ToWorker::Run(request));
             return;
         }
+        if ready.is_none() {
+            self.forget_reserve(request.reserve.as_deref());
+        }
         match ready.map_or_else(|| self.fork(&request), Ok) {
             Ok(action) => {
                 let started = FromWorker::Started { id: action.id, pid: action.pid };
@@ -291,6 +303,17 @@ impl Server {
         Some(Action::of_ready(request, ready, before))
     }
 
+    /// Forgets one child that was to get ready for a request which gets one of its own.
+    fn forget_reserve(&mut self, key: Option<&str>) {
+        let is_alike =
+            |message: &ToWorker| matches!(message, ToWorker::Prepare(other) if Some(other.key.as_str()) == key);
+        if let Some(ToWorker::Prepare(reserve)) =
+            self.waiting.iter().position(is_alike).map(|index| self.waiting.remove(index))
+        {
+            self.tell_prepared(reserve.key);
+        }
+    }
+
     fn fork(&self, request: &Request) -> Result<Action, String> {
         let before = Before::now(self.pid.as_raw());
         let (pid, mark, secret, pipes) = self.child(Order::Now(request))?;
@@ -306,7 +329,7 @@ impl Server {
     /// Forks a child that gets ready. That it cannot be is no news: its request will be told.
     fn prepare(&mut self, reserve: Reserve) {
         let is_held = reserve.scratch.is_none() && self.would_disturb(&reserve);
-        if !self.later.has(reserve.needs.as_deref()) || is_held {
+        if !self.later.has(reserve.needs.as_deref()) || is_held || self.is_crowded(&reserve) {
             self.waiting.push(ToWorker::Prepare(reserve));
             return;
         }
