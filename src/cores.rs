@@ -50,6 +50,12 @@ fn first_sibling(topology: &Path, core: usize) -> usize {
     first.trim().parse().unwrap_or(core)
 }
 
+/// Returns a quarter of some cores, the last ones and one at least: for what takes its time beside others that are awaited.
+#[must_use]
+pub fn quarter(cores: &[usize]) -> Vec<usize> {
+    cores[cores.len() - cores.len().div_ceil(4)..].to_vec()
+}
+
 /// Shares the cores of this process between a CPU lane and `devices` device lanes. `allowed` is as in [`share`].
 #[must_use]
 pub fn shares(allowed: usize, devices: usize) -> Shares {
@@ -117,6 +123,13 @@ mod tests {
         assert_eq!(of(2, 1).devices, [[1]]);
         assert_eq!((of(1, 1).left, of(1, 1).cpu), (1, None));
         assert_eq!(of(8, 8), Shares { left: 8, per_device: 8, ..Shares::default() });
+    }
+
+    #[test]
+    fn a_quarter_is_one_core_at_least() {
+        assert_eq!(quarter(&(0..14).collect::<Vec<_>>()), [10, 11, 12, 13]);
+        assert_eq!(quarter(&[5]), [5]);
+        assert!(quarter(&[]).is_empty());
     }
 
     #[test]

@@ -33,6 +33,7 @@ mod ask;
 mod begin;
 mod derive;
 pub mod evidence;
+mod inputs;
 mod keep;
 mod lanes;
 pub mod local;
@@ -55,6 +56,7 @@ pub use self::underway::{Touched, Underway, Waker};
 
 use self::ahead::Ahead;
 use self::ask::Asked;
+use self::inputs::Shared;
 use self::order::{Binding, Work};
 use self::underway::Word;
 use self::waiting::Waiting;
@@ -209,6 +211,7 @@ struct Run<'a, 'b> {
     since: Instant,
     pending: HashMap<Index, Pending>,
     scratch: PathBuf,
+    inputs: Shared,
     stopped: bool,
     missing: Vec<(Index, Vec<String>)>,
     faults: Vec<EngineError>,
@@ -252,6 +255,7 @@ impl<'a, 'b> Run<'a, 'b> {
             since: Instant::now(),
             pending: HashMap::new(),
             scratch: session.cache.join("scratch").join(std::process::id().to_string()),
+            inputs: Shared::default(),
             stopped: !steering.begins(),
             steering,
             missing: Vec::new(),

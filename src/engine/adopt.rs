@@ -113,8 +113,20 @@ impl Run<'_, '_> {
                 (self.emit)(Event::ActionCancelled { target, lane, reason });
                 Err(Stop::Outdated(path))
             }
-            (None, Some(index)) => self.keep(index, performed),
+            (None, Some(index)) => {
+                self.keep_inputs(ticket, index, performed);
+                self.keep(index, performed)
+            }
             (None, None) => self.keep_undecided(&running, performed),
+        }
+    }
+
+    /// Keeps what a check prepared for those of the op's other variants. One that was lost may have read sources in another state than theirs.
+    fn keep_inputs(&mut self, ticket: Ticket, index: Index, performed: &Performed) {
+        let has_ended = matches!(performed.outcome, Some(Outcome::Passed | Outcome::Rejected { .. }));
+        if let Some(inputs) = performed.inputs.as_ref().filter(|_| has_ended) {
+            let op = &self.session.graph.action(index).target().op;
+            self.inputs.keep(op, &underway::folder(&self.scratch, ticket), inputs);
         }
     }
 

@@ -7,8 +7,12 @@ use std::collections::BTreeMap;
 use crate::action::Lane;
 use crate::cores::Shares;
 
-/// How much children of the CPU lane give way where there are devices.
+/// How much children of the CPU lane give way where there are devices: what analyzes and the first compiles, for which devices wait, and the others.
 const NICE: i32 = 10;
+const NICER: i32 = 15;
+
+/// How many compiles others give way to.
+const FIRST: usize = 2;
 
 /// The number of a slot that was taken, never given twice.
 pub type Ticket = u64;
@@ -54,8 +58,9 @@ impl Lanes {
 
     /// Takes a free slot of the CPU lane, if there is one and `lane` is the CPU's.
     ///
-    /// A measurement on the host waits until nothing else uses the CPU lane, and nothing else starts there while it runs.
-    pub fn take(&mut self, lane: Lane) -> Option<Slot> {
+    /// A measurement on the host waits until nothing else uses the CPU lane, and nothing else starts there while it runs. Where there are devices, children give way, and more so
+    /// where many compiles began `before` and go on.
+    pub fn take(&mut self, lane: Lane, before: usize) -> Option<Slot> {
         let taken = match lane {
             Lane::Cpu if self.exclusive() == 0 && self.shared() < self.cpu_slots => Taken::Cpu,
             Lane::WholeCpu if self.exclusive() == 0 && self.shared() == 0 => Taken::WholeCpu,
@@ -63,7 +68,7 @@ impl Lanes {
         };
         let ticket = self.give(taken);
         // What is measured on a device does not wait for what is made ready for it.
-        let nice = (!self.devices.is_empty()).then_some(NICE);
+        let nice = (!self.devices.is_empty()).then_some(if before < FIRST { NICE } else { NICER });
         Some(Slot { ticket, name: "cpu".to_owned(), device: None, cores: self.shares.cpu.clone(), nice })
     }
 

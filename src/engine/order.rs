@@ -155,13 +155,16 @@ pub fn guess(phase: Phase, protocol: &Protocol, sizes: &[Work]) -> f64 {
     }
 }
 
+/// How many processes a compile may use whatever else is compiled.
+const LEAST: usize = 4;
+
 /// Returns how many processes a compile may use on a CPU lane of `slots`, while `open` compiles are queued or run, it included.
 ///
-/// They share the slots. It may use two even where that is more than its share: a compile that other compiles outnumber at its start is
+/// They share the slots. It may use four even where that is more than its share: a compile that other compiles outnumber at its start is
 /// often the one that is left at the end, and for a while more processes than cores cost only their own kind.
 #[must_use]
 pub fn processes(slots: usize, open: usize) -> usize {
-    (slots / open.max(1)).max(2).min(slots.max(1))
+    (slots / open.max(1)).max(LEAST).min(slots.max(1))
 }
 
 #[cfg(test)]
@@ -169,9 +172,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn compiles_share_the_slots_and_none_has_less_than_two_where_there_are_two() {
+    fn compiles_share_the_slots_and_none_has_less_than_four_where_there_are_four() {
         let of = |slots| [1, 2, 5, 14, 40].map(|open| processes(slots, open));
-        assert_eq!(of(14), [14, 7, 2, 2, 2]);
+        assert_eq!(of(14), [14, 7, 4, 4, 4]);
         assert_eq!(of(2), [2; 5]);
         assert_eq!(of(1), [1; 5]);
     }

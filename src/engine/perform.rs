@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value, json};
 use t2t_protocol::{End, Fault, Finished, Request, Reserve, ServerKind};
 
+use super::inputs::Inputs;
 use super::ready::{self, Awaited, CANDIDATE};
 use crate::action::{Phase, Target};
 use crate::cores;
@@ -58,6 +59,8 @@ pub struct Job {
     pub processes: usize,
     /// How many children may be ready for its device: those that actions to come will take, or fewer.
     pub ready: Awaited,
+    /// The inputs of the op's own cases, where the check of another variant prepared them.
+    pub inputs: Option<Inputs>,
 }
 
 /// What came of it.
@@ -73,6 +76,8 @@ pub struct Performed {
     pub opened: BTreeSet<String>,
     /// Whether the documents cite source lines.
     pub cites: bool,
+    /// The inputs of the op's own cases, where a check prepared them.
+    pub inputs: Option<Inputs>,
     /// From start to end.
     pub wall: Duration,
     /// When its children ran and its device worked.
@@ -178,7 +183,7 @@ pub(super) fn baseline_ahead(job: &Job) -> Option<Reserve> {
         arguments,
         scratch: Some(text(&folder)),
         environment,
-        cores: job.spare.clone(),
+        cores: job.spare.as_deref().map(cores::quarter),
         needs: Some(imports::FOR_DEVICES.to_owned()),
     })
 }
@@ -217,18 +222,11 @@ fn single(job: &Job, calls: &Calls, function: &str) -> Performed {
 
 /// Runs a check: the inputs of the op's own cases are prepared, where it has any, the candidate runs, its outputs are judged, by children that share nothing but folders.
 fn check(job: &Job, calls: &Calls) -> Performed {
-    let prepare =
-        Step { job, name: "prepare", function: "prepare:prepare", more: Map::new(), read: Vec::new(), trusted: true };
-    let mut prepared = None;
-    if has_own_cases(job) {
-        match prepare.run(calls) {
-            Ok(finished) if has_passed(&finished) => prepared = Some((prepare.folder(), finished.opened)),
-            // The op's `cases.py` is at fault, or took too long.
-            Ok(finished) => return conclude(&prepare.folder(), finished),
-            Err(error) => return Performed::lost(error.to_string()),
-        }
-    }
-    let (folder, opened) = prepared.unzip();
+    let prepared = match has_own_cases(job).then(|| prepared(job, calls)).transpose() {
+        Ok(prepared) => prepared,
+        Err(ended) => return *ended,
+    };
+    let folder = prepared.as_ref().map(|inputs| inputs.folder.clone());
     let candidate = Step {
         job,
         name: "candidate",
@@ -261,8 +259,27 @@ fn check(job: &Job, calls: &Calls) -> Performed {
         Err(error) => return Performed::lost(error.to_string()),
     };
     let mut performed = if replied(&judged) { conclude(&judge.folder(), judged) } else { unjudged(judged) };
-    performed.opened.extend(opened.into_iter().flatten().chain(ran.opened));
+    performed.opened.extend(ran.opened);
+    if let Some(inputs) = prepared {
+        performed.opened.extend(inputs.opened.iter().cloned());
+        performed.inputs = job.inputs.is_none().then_some(inputs);
+    }
     performed
+}
+
+/// Returns the inputs of the op's own cases, which the check of another variant may have prepared. They are the same for all.
+fn prepared(job: &Job, calls: &Calls) -> Result<Inputs, Box<Performed>> {
+    if let Some(inputs) = &job.inputs {
+        return Ok(inputs.clone());
+    }
+    let prepare =
+        Step { job, name: "prepare", function: "prepare:prepare", more: Map::new(), read: Vec::new(), trusted: true };
+    let finished = prepare.run(calls).map_err(|error| Box::new(Performed::lost(error.to_string())))?;
+    if !has_passed(&finished) {
+        // The op's `cases.py` is at fault, or took too long.
+        return Err(conclude(&prepare.folder(), finished).into());
+    }
+    Ok(Inputs { folder: prepare.folder(), opened: finished.opened })
 }
 
 /// Returns whether the op has a `cases.py`. All other cases are made of their names alone, by whoever needs them.

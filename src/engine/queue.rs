@@ -51,8 +51,9 @@ impl Run<'_, '_> {
     }
 
     fn next_on_cpu(&mut self) -> Option<(Index, Slot)> {
+        let before = self.running_compiles();
         let lanes = &mut self.underway.lanes;
-        self.queue.first_on_cpu().find_map(|(index, lane)| Some((index, lanes.take(lane)?)))
+        self.queue.first_on_cpu().find_map(|(index, lane)| Some((index, lanes.take(lane, before)?)))
     }
 
     fn next_on_device(&mut self) -> Result<Option<(Index, Slot)>, Stop> {
@@ -103,8 +104,12 @@ impl Run<'_, '_> {
 
     /// Counts what compiles, or is queued to.
     fn open_compiles(&self) -> usize {
+        self.queue.compiles() + self.running_compiles()
+    }
+
+    fn running_compiles(&self) -> usize {
         let is_compile = |action: &Action| action.target().phase == Phase::Compile;
-        self.queue.compiles() + self.underway.live().filter(|(_, running)| is_compile(&running.action)).count()
+        self.underway.live().filter(|(_, running)| is_compile(&running.action)).count()
     }
 
     pub(super) fn are_all_analyzed(&mut self) -> bool {

@@ -10,6 +10,7 @@ use t2t_protocol::ServerKind;
 
 use crate::action::{Action, DeviceClass, Lane, Phase};
 use crate::cores::Shares;
+use crate::engine::inputs::Inputs;
 use crate::engine::perform::Job;
 use crate::engine::ready::Awaited;
 use crate::graph::expand::{Inventory, profile};
@@ -51,6 +52,8 @@ pub struct Given {
     pub processes: usize,
     /// How many children may be ready for its device.
     pub ready: Awaited,
+    /// The inputs of the op's own cases, where the check of another variant prepared them.
+    pub inputs: Option<Inputs>,
 }
 
 impl Requests<'_> {
@@ -79,6 +82,7 @@ impl Requests<'_> {
             nice: given.nice,
             processes: given.processes,
             ready: given.ready,
+            inputs: given.inputs.clone(),
         }
     }
 
