@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::figures;
 use crate::rank::bootstrap::Interval;
-use crate::rank::measured::Measured;
+use crate::rank::measured::{Measured, Tie};
 pub use crate::rank::measured::{STEADY, is_unstable_at};
 
 mod ablation;
@@ -17,8 +17,8 @@ pub mod bootstrap;
 mod measured;
 
 /// The version of the document `selection` and of the rule that makes it. A new one selects again. 1: first. 2: each size's
-/// interval and whether it is stable; every variant against the first declared one.
-pub const VERSION: u32 = 2;
+/// interval and whether it is stable; every variant against the first declared one. 3: what is unstable may tie, and is not chosen where something stable ties with it.
+pub const VERSION: u32 = 3;
 
 /// Returns how many attempts at a kernel were judged: the records there are of its check.
 #[must_use]
@@ -164,7 +164,8 @@ fn judged(verdict: &Value) -> Standing {
 /// Returns the document `selection`: the chosen variant, why, its figures, and how every variant of the op stands.
 ///
 /// `variants` are in declared order, the simplest first. The fastest Final among those that passed is chosen, unless the 95 % bootstrap
-/// interval of its ratio to an earlier one holds 1: then they tie and the earliest is. Interpreter timings choose the earliest that passed.
+/// interval of its ratio to an earlier one holds 1: then they tie and the earliest is, of those that are stable if one is. An unstable one that would tie by its fastest runs
+/// is named with those that tie, and not chosen. Interpreter timings choose the earliest that passed.
 #[must_use]
 pub fn select(variants: &[VariantResult], baseline: Option<&Value>) -> Value {
     let entrants: Vec<Entrant> = variants.iter().map(Entrant::of).collect();
@@ -257,20 +258,25 @@ fn fastest(entrants: &[Entrant]) -> Choice {
     let Some(&(first, best)) = field.iter().min_by(|(_, a), (_, b)| a.final_ms.total_cmp(&b.final_ms)) else {
         return Choice::none(nobody(entrants));
     };
-    let level: Vec<(usize, Option<Interval>)> = field
+    let others = field.iter().filter(|(at, _)| *at != first);
+    let ties: Vec<(usize, Tie)> = others.filter_map(|(at, measured)| Some((*at, measured.ties_with(best)?))).collect();
+    let level: Vec<(usize, Option<Interval>)> = ties
         .iter()
-        .filter(|(at, _)| *at != first)
-        .map(|&(at, measured)| (at, measured.ratio_to(best)))
-        .filter(|(_, interval)| interval.is_none_or(|interval| interval.holds_one()))
+        .filter_map(|(at, tie)| if let Tie::Level(interval) = tie { Some((*at, *interval)) } else { None })
         .collect();
-    let chosen = level.iter().map(|(at, _)| *at).chain([first]).min().expect("the fastest is there");
-    let ties = field.iter().map(|(at, _)| *at).filter(|at| *at != chosen);
-    let ties = ties.filter(|at| *at == first || level.iter().any(|(other, _)| other == at)).collect();
+    let is_stable = |at: &usize| field.iter().any(|(other, measured)| other == at && !measured.is_unstable());
+    let eligible = || level.iter().map(|(at, _)| *at).chain([first]);
+    let chosen = eligible().filter(is_stable).min().or_else(|| eligible().min()).expect("the fastest is there");
+    let named = field.iter().map(|(at, _)| *at).filter(|at| *at != chosen);
+    let named = named.filter(|at| *at == first || ties.iter().any(|(other, _)| other == at)).collect();
     let why = match level.iter().find(|(at, _)| *at == chosen) {
-        Some((_, interval)) => why_tied(&entrants[chosen].name, &entrants[first].name, *interval),
+        Some((_, interval)) => {
+            let which = if chosen < first { "the simpler, declared earlier," } else { "the stable one" };
+            why_tied(&entrants[chosen].name, &entrants[first].name, *interval, which)
+        }
         None => why_fastest(&entrants[chosen].name, entrants, &field),
     };
-    Choice { chosen: Some(chosen), fastest: Some(first), ties, why }
+    Choice { chosen: Some(chosen), fastest: Some(first), ties: named, why }
 }
 
 fn nobody(entrants: &[Entrant]) -> &'static str {
@@ -283,14 +289,12 @@ fn nobody(entrants: &[Entrant]) -> &'static str {
     }
 }
 
-fn why_tied(chosen: &str, fastest: &str, interval: Option<Interval>) -> String {
+fn why_tied(chosen: &str, fastest: &str, interval: Option<Interval>, which: &str) -> String {
     let told = match interval {
         Some(interval) => format!("the 95 % interval of their ratio, {interval}, holds 1"),
         None => "one run a size tells nothing apart".to_owned(),
     };
-    format!(
-        "`{chosen}` ties with `{fastest}`, the lowest Final: {told}; of two that tie the simpler, declared earlier, is chosen"
-    )
+    format!("`{chosen}` ties with `{fastest}`, the lowest Final: {told}; of two that tie {which} is chosen")
 }
 
 fn why_fastest(chosen: &str, entrants: &[Entrant], field: &[(usize, &Measured)]) -> String {

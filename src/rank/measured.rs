@@ -25,6 +25,15 @@ pub struct Measured {
     interval: Option<Interval>,
 }
 
+/// Why two variants cannot be told apart.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Tie {
+    /// The interval of the ratio of their Finals holds 1; none where a size has one run, and nothing is known of its scatter.
+    Level(Option<Interval>),
+    /// It does not, but would, or would lie below, had the slower one, which is unstable, taken as long as its fastest run each time.
+    Unstable,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 struct Size {
     ms: Option<f64>,
@@ -58,6 +67,28 @@ impl Measured {
     #[must_use]
     pub fn ratio_to(&self, other: &Self) -> Option<Interval> {
         bootstrap::ratio(&self.runs(), &other.runs(), Pairing::Independent)
+    }
+
+    /// Returns why this one, whose Final is no lower, cannot be told from another variant; None where it can.
+    #[must_use]
+    pub fn ties_with(&self, other: &Self) -> Option<Tie> {
+        let Some(interval) = self.ratio_to(other) else { return Some(Tie::Level(None)) };
+        if interval.holds_one() {
+            return Some(Tie::Level(Some(interval)));
+        }
+        if !self.unstable {
+            return None;
+        }
+        let fastest: Vec<Vec<f64>> = self.sizes.values().map(Size::at_best).collect();
+        let fastest: Vec<&[f64]> = fastest.iter().map(Vec::as_slice).collect();
+        let interval = bootstrap::ratio(&fastest, &other.runs(), Pairing::Independent)?;
+        (interval.low <= 1.0).then_some(Tie::Unstable)
+    }
+
+    /// Returns whether a figure cannot be relied on.
+    #[must_use]
+    pub fn is_unstable(&self) -> bool {
+        self.unstable
     }
 
     /// Returns the names of its sizes, in the order of names.
@@ -133,6 +164,15 @@ impl Size {
             runs,
             torch_runs,
         }
+    }
+
+    /// Returns the runs; where they are unstable, the fastest of them for each.
+    fn at_best(&self) -> Vec<f64> {
+        if !self.is_unstable {
+            return self.runs.clone();
+        }
+        let fastest = self.runs.iter().copied().fold(f64::INFINITY, f64::min);
+        vec![fastest; self.runs.len()]
     }
 
     fn document(&self) -> Value {

@@ -106,6 +106,29 @@ fn a_difference_beyond_the_scatter_is_no_tie_however_small() {
 }
 
 #[test]
+fn an_unstable_variant_ties_by_its_fastest_runs_and_is_not_chosen() {
+    let of = |slow: (f64, f64), fast: (f64, f64)| {
+        let bench = |(ms, spread)| bench("cuda-events", ms, spread);
+        let found = select(&[variant("v1", "passed", bench(slow)), variant("v2", "passed", bench(fast))], None);
+        (found["chosen"].as_str().unwrap().to_owned(), found["ties"].clone())
+    };
+    let named = |chosen: &str, ties: Value| (chosen.to_owned(), ties);
+    // The fastest of its runs took 0.32.
+    assert_eq!(of((0.8, 0.6), (0.5, 0.01)), named("v2", json!(["v1"])));
+    assert_eq!(of((0.8, 0.6), (0.5, 0.06)), named("v2", json!(["v1"])), "nor where the other is unstable as well");
+    assert_eq!(of((0.8, 0.2), (0.5, 0.01)), named("v2", json!([])), "its fastest took 0.64");
+    assert_eq!(of((0.8, 0.04), (0.5, 0.01)), named("v2", json!([])), "what is stable is what it is");
+    // The interval holds 1 anyway.
+    assert_eq!(of((0.502, 0.1), (0.5, 0.02)), named("v2", json!(["v1"])), "a stable one is chosen");
+    assert_eq!(of((0.502, 0.1), (0.5, 0.1)), named("v1", json!(["v2"])), "none is stable");
+    assert_eq!(of((0.5, 0.1), (0.502, 0.02)), named("v2", json!(["v1"])), "however simple the other is");
+    let benches = [bench("cuda-events", 0.5, 0.1), bench("cuda-events", 0.502, 0.02)];
+    let [first, second] = benches.map(|bench| variant("v", "passed", bench));
+    let why = select(&[first, VariantResult { name: "w".to_owned(), ..second }], None)["why"].to_string();
+    assert!(why.contains("`w` ties with `v`") && why.contains("of two that tie the stable one is chosen"), "{why}");
+}
+
+#[test]
 fn a_rejected_variant_is_never_chosen_however_fast() {
     let found = select(
         &[
