@@ -121,3 +121,18 @@ impl Lanes {
 pub fn name(number: usize) -> String {
     format!("cuda:{number}")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_there_are_devices_children_give_way_and_more_so_beside_two_compiles() {
+        let nice = |devices: &[&str], before| {
+            let devices = devices.iter().map(|device| (*device).to_owned()).collect();
+            Lanes::new(4, devices, Shares::default()).take(Lane::Cpu, before).unwrap().nice
+        };
+        assert_eq!([0, 1, 2, 13].map(|before| nice(&["GPU-0"], before)), [Some(10), Some(10), Some(15), Some(15)]);
+        assert_eq!([0, 2].map(|before| nice(&[], before)), [None, None]);
+    }
+}

@@ -100,8 +100,8 @@ impl Reserves {
 
     /// Counts those that start this device now, and have not for longer than that may take.
     pub fn starting(&mut self, device: &str, now: Instant, patience: Duration) -> usize {
-        let starts = |ready: &&mut Ready| ready.starts_alone() && ready.sees(device);
-        self.all.iter_mut().filter(starts).filter_map(|ready| ready.disturbs(now, patience).then_some(())).count()
+        let of_device = self.all.iter_mut().filter(|ready| ready.starts_alone() && ready.sees(device));
+        of_device.map(|ready| usize::from(ready.disturbs(now, patience))).sum()
     }
 
     /// Counts those that a request with this key could get.

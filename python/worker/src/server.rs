@@ -305,12 +305,11 @@ impl Server {
 
     /// Forgets one child that was to get ready for a request which gets one of its own.
     fn forget_reserve(&mut self, key: Option<&str>) {
-        let is_alike =
-            |message: &ToWorker| matches!(message, ToWorker::Prepare(other) if Some(other.key.as_str()) == key);
-        if let Some(ToWorker::Prepare(reserve)) =
-            self.waiting.iter().position(is_alike).map(|index| self.waiting.remove(index))
-        {
-            self.tell_prepared(reserve.key);
+        let Some(key) = key else { return };
+        let is_alike = |message: &ToWorker| matches!(message, ToWorker::Prepare(other) if other.key == key);
+        if let Some(index) = self.waiting.iter().position(is_alike) {
+            self.waiting.remove(index);
+            self.tell_prepared(key.to_owned());
         }
     }
 
