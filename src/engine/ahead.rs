@@ -32,9 +32,9 @@ const PART_FOR_BASELINES: u64 = 16;
 /// How many bytes such a child holds: what CUDA keeps of a process, and what torch and Triton loaded there.
 const HELD: u64 = 3 << 28;
 
-/// How many children start a device before there is anything to check: it takes each a tenth of a second, one after the other, and whatever asks the driver for something
-/// waits for them all. Once there is, children for measurements get ready, which take twice as long: a check that needs a child would wait for many of them.
-const MOST_AT_ONCE: usize = 24;
+/// How many children are to start a device before there is anything to check, a few at a time. Once there is, children for measurements get ready, which take the driver twice as
+/// long: a check that needs a child would wait among them.
+const MOST_FIRST: usize = 24;
 
 /// How long the lock of a device is held at most while children get ready for it.
 const START: Duration = Duration::from_secs(10);
@@ -124,8 +124,8 @@ impl Run<'_, '_> {
     fn first_awaited(&self) -> Awaited {
         let unknown = self.ahead.unchecked.iter().filter(|index| self.is_unknown(**index)).count();
         let Awaited { checks, measurements } = self.awaited();
-        let checks = checks.min(unknown.div_ceil(self.session.devices.len().max(1))).min(MOST_AT_ONCE);
-        Awaited { checks, measurements: measurements.min(MOST_AT_ONCE - checks) }
+        let checks = checks.min(unknown.div_ceil(self.session.devices.len().max(1))).min(MOST_FIRST);
+        Awaited { checks, measurements: measurements.min(MOST_FIRST - checks) }
     }
 
     /// Returns whether children may get ready for actions that are not decided yet.

@@ -59,7 +59,7 @@ impl Lanes {
     /// Takes a free slot of the CPU lane, if there is one and `lane` is the CPU's.
     ///
     /// A measurement on the host waits until nothing else uses the CPU lane, and nothing else starts there while it runs. Where there are devices, children give way, and more so
-    /// where many compiles began `before` and go on.
+    /// where two compiles or more that began `before` go on.
     pub fn take(&mut self, lane: Lane, before: usize) -> Option<Slot> {
         let taken = match lane {
             Lane::Cpu if self.exclusive() == 0 && self.shared() < self.cpu_slots => Taken::Cpu,
