@@ -21,6 +21,7 @@ from t2t_harness import (
     launching,
     loading,
     memory,
+    queues,
     sample,
     spans,
     stage,
@@ -67,18 +68,21 @@ def bench(request: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the reply with the document `bench`; leaves a sampled output in scratch for `sample.judge_sample`.
 
     Rejected with class `exception`, or `memory`, and a `failure` where the wrapper raises, or where it replaced what times it, or
-    left work to a stream that nothing times.
+    left work to a stream that nothing times. In a process with few queues a wrapper that wants another stream, when it is imported or first called at a size, is not measured: the
+    reply is `queues.AGAIN`.
     """
     timing.set_precision(request["op"])
     with stage.lane(request) as modules:
         clock = clocks.clock_of(request)
         try:
-            with stage.pretending(request["lane"]):
+            with queues.refused(request["lane"]), stage.pretending(request["lane"]):
                 entry = loading.load_entry(request["root"], dict(request["variant"]))
             found = Measurement(request, clock, entry, timing.protocol_of(request), sampled_run(request))
             why, is_remeasured, after = measure(found)
             before = found.before[0]
             device = telemetry.device_facts(request, before)
+        except queues.Wanted:
+            return dict(queues.AGAIN)
         except SystemExit:
             raise
         except BaseException as error:
@@ -223,7 +227,7 @@ def first_launch(found: Measurement, args: tuple[Any, ...], kwargs: Mapping[str,
         return chosen
 
     with launching.recording(found.lane, choose) as recorder, stage.pretending(found.lane):
-        with spans.work(timing.device_of(found.lane)):
+        with spans.work(timing.device_of(found.lane)), queues.refused(found.lane):
             found.entry(*args, **kwargs)
         found.clock.synchronize()
     found.hits += recorder.hits

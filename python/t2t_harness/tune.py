@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from t2t_harness import cases, failure, inputs, launching, loading, quiet, spans, stage, statistics
+from t2t_harness import cases, failure, inputs, launching, loading, queues, quiet, spans, stage, statistics
 from t2t_harness import clock as clocks
 
 WARMUP_MS = 10.0
@@ -19,10 +19,12 @@ REP_MS = 40.0
 
 
 @spans.told
+@queues.in_few
 def tune(request: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the reply with the document `tune`: the choices, empty where nothing is autotuned or the lane is not `cuda`.
 
-    Rejected with class `exception`, or `memory`, where the wrapper raises.
+    Rejected with class `exception`, or `memory`, where the wrapper raises. In a process with few queues a wrapper that wants another stream is not called on: the reply is
+    `queues.AGAIN`.
     """
     document: dict[str, Any] = {"device": request.get("model"), "choices": [], "dropped": []}
     if request["lane"] == "cuda":

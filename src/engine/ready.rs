@@ -34,16 +34,30 @@ pub(super) const BASELINE: &str = "baseline:baseline";
 /// What calls a kernel to be judged.
 pub(super) const CANDIDATE: &str = "candidate:run";
 
-/// The variable that says over how many queues of its device the streams of a process are spread.
-pub(super) const QUEUES: &str = "CUDA_DEVICE_MAX_CONNECTIONS";
+/// The variable that says over how many queues of its device the kernels and copies of a process's streams are spread, and the one that says it of copies alone.
+const QUEUES: &str = "CUDA_DEVICE_MAX_CONNECTIONS";
+const QUEUES_OF_COPIES: &str = "CUDA_DEVICE_MAX_COPY_CONNECTIONS";
 
-/// Over how many queues of its device the streams of a child are spread. With one it starts CUDA in half the time of the driver, which serves one child after the other.
+/// Over how many queues of its device the streams of a child are spread: the fewer, the sooner has the driver started CUDA, which serves one child after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Queues {
     /// All have one. Enough for whoever uses one stream, and measures nothing.
     One,
+    /// Copies have one, kernels as many as the driver thinks right: what one stream does is timed as it would be anywhere.
+    OneForCopies,
     /// As many as the driver thinks right.
     All,
+}
+
+impl Queues {
+    /// Returns the variable that a child is started with.
+    pub(super) fn variable(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::One => Some((QUEUES, "1")),
+            Self::OneForCopies => Some((QUEUES_OF_COPIES, "1")),
+            Self::All => None,
+        }
+    }
 }
 
 /// How many children may be ready for a device.
@@ -76,13 +90,14 @@ pub(super) fn key(job: &Job, function: &str, queues: Queues) -> Option<String> {
     if stays(function) {
         return Some(judges(key));
     }
-    if job.device.is_some() && queues == Queues::One {
-        return (function == CANDIDATE).then(|| checks(key));
+    if job.device.is_none() {
+        return Some(key.to_owned()).filter(|_| !WITHOUT.contains(&function));
     }
-    if COMPILED.contains(&function) {
-        return (function == BASELINE).then(|| format!("{key} compiles {}", job.target.op));
+    match queues {
+        Queues::One => Some(checks(key)),
+        Queues::OneForCopies => Some(key.to_owned()),
+        Queues::All => (function == BASELINE).then(|| format!("{key} compiles {}", job.target.op)),
     }
-    (!WITHOUT.contains(&function)).then(|| key.to_owned())
 }
 
 /// Returns whether a child that has called `function` may call it again, for another action. To get ready and to end takes several times as long as to judge: on a
@@ -106,7 +121,11 @@ fn checks(device: &str) -> String {
 
 /// Returns over how many queues the streams of a child that calls `function` are spread at first: code of a kernel that uses more than one stream says so.
 pub(super) fn queues(function: &str) -> Queues {
-    if stays(function) || function == CANDIDATE { Queues::One } else { Queues::All }
+    if stays(function) || function == CANDIDATE {
+        return Queues::One;
+    }
+    let is_one_stream = TIMED.contains(&function) && !COMPILED.contains(&function);
+    if is_one_stream { Queues::OneForCopies } else { Queues::All }
 }
 
 /// Returns how children get ready for the device of `job` while `function` runs, unless that one measures: starting a device takes time, and would take it from what is
@@ -134,7 +153,7 @@ pub(super) fn for_device(device: &str, cores: Option<&Vec<usize>>, awaited: Awai
         scratch: None,
         environment: [(DEVICE, device), ("CUDA_CACHE_DISABLE", "1")]
             .into_iter()
-            .chain((queues == Queues::One).then_some((QUEUES, "1")))
+            .chain(queues.variable())
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect(),
         cores: cores.cloned(),
@@ -143,7 +162,7 @@ pub(super) fn for_device(device: &str, cores: Option<&Vec<usize>>, awaited: Awai
     let mut reserves = vec![
         reserve(judges(device), JUDGES_OF_DEVICE, Queues::One),
         reserve(checks(device), awaited.checks, Queues::One),
-        reserve(device.to_owned(), awaited.measurements, Queues::All),
+        reserve(device.to_owned(), awaited.measurements, Queues::OneForCopies),
     ];
     reserves.retain(|reserve| reserve.most > 0);
     reserves

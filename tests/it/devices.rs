@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::slice;
 use std::thread::available_parallelism;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use serde_json::Value;
+use serde_json::{Value, json};
 use t2t::device::{DeviceLock, Holder};
 
 use crate::project::{OPS, Project, RELU};
@@ -251,45 +252,45 @@ fn judges_alone_may_stay_and_what_is_timed_alone_is_undisturbed() {
     assert!(of("undisturbed").is_disjoint(&BTreeSet::from(at_ease)), "{children:?}");
 }
 
-/// Returns how often children were called with one queue of their device and with all, by function.
-fn queues(children: &[Value], target: &str) -> BTreeMap<String, (usize, usize)> {
-    let mut queues: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+/// Returns what each child of a target was told of queues, for kernels and for copies, by function.
+fn queues(children: &[Value], target: &str) -> BTreeMap<String, Vec<Value>> {
+    let mut queues: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for child in children.iter().filter(|child| text(child, "target").starts_with(target)) {
-        let (one, all) = queues.entry(text(child, "function").to_owned()).or_default();
-        *(if child["queues"] == "1" { one } else { all }) += 1;
+        queues.entry(text(child, "function").to_owned()).or_default().push(child["queues"].clone());
     }
     queues
 }
 
 #[test]
-fn one_queue_of_a_device_is_enough_for_a_check_unless_the_kernel_asks_for_all() {
+fn a_kernel_has_few_queues_of_a_device_unless_it_asks_for_all() {
     let project = machine(1);
     project.kernel("softmax", "v2_tiling", "STREAMS");
     build(&project, "");
     let children = children(&project);
-    let of = |target: &str, function: &str| queues(&children, target).get(function).copied();
-    assert_eq!(of("softmax/v1_baseline", "candidate:run"), Some((1, 0)));
-    assert_eq!(of("softmax/v2_tiling", "candidate:run"), Some((1, 1)), "a first time, and again");
+    let of = |target: &str, function: &str| queues(&children, target).remove(function).unwrap();
+    let (one, one_for_copies, all) = (json!(["1", null]), json!([null, "1"]), json!([null, null]));
+    assert_eq!(of("softmax/v1_baseline", "candidate:run"), slice::from_ref(&one));
+    assert_eq!(of("softmax/v1_baseline", "bench:bench"), slice::from_ref(&one_for_copies));
+    assert_eq!(of("softmax/v2_tiling", "candidate:run"), [one.clone(), all.clone()], "a first time, and again");
+    assert_eq!(of("softmax/v2_tiling", "bench:bench"), [one_for_copies.clone(), all.clone()]);
     for variant in ["softmax/v1_baseline", "softmax/v2_tiling"] {
-        assert_eq!(of(variant, "judge:judge"), Some((1, 0)));
-        assert_eq!(of(variant, "bench:bench"), Some((0, 1)), "what is timed has what it would have anywhere");
-        assert_eq!(of(variant, "compile:compile_variant"), Some((0, 1)));
+        assert_eq!(of(variant, "judge:judge"), slice::from_ref(&one));
+        assert_eq!(of(variant, "compile:compile_variant"), slice::from_ref(&all));
     }
-    assert_eq!(of("softmax:", "baseline:baseline"), Some((0, 1)));
+    assert_eq!(of("softmax:", "baseline:baseline"), slice::from_ref(&all));
     let log = project.read("../python/bin/reserves.log");
-    let keys: BTreeSet<(String, Option<String>)> = log
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap())
-        .filter(|reserve| text(reserve, "function") == "t2t_harness.ready:start_device")
-        .map(|reserve| {
-            let queues = reserve["environment"]["CUDA_DEVICE_MAX_CONNECTIONS"].as_str().map(str::to_owned);
-            (text(&reserve, "key").to_owned(), queues)
-        })
-        .collect();
-    let one = Some("1".to_owned());
+    let mut keys: BTreeMap<String, Value> = BTreeMap::new();
+    for line in log.lines() {
+        let reserve: Value = serde_json::from_str(line).unwrap();
+        if text(&reserve, "function") == "t2t_harness.ready:start_device" {
+            let told = &reserve["environment"];
+            let queues = [&told["CUDA_DEVICE_MAX_CONNECTIONS"], &told["CUDA_DEVICE_MAX_COPY_CONNECTIONS"]];
+            keys.insert(text(&reserve, "key").to_owned(), json!(queues));
+        }
+    }
     let expected =
-        [(uuid(0), None), (format!("{} checks", uuid(0)), one.clone()), (format!("{} judges", uuid(0)), one)];
-    assert_eq!(keys, BTreeSet::from(expected));
+        [(uuid(0), one_for_copies), (format!("{} checks", uuid(0)), one.clone()), (format!("{} judges", uuid(0)), one)];
+    assert_eq!(keys, BTreeMap::from(expected));
 }
 
 /// Returns how many children were to get ready for checks and for measurements so far.

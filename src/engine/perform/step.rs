@@ -112,7 +112,7 @@ impl Step<'_> {
 
     fn environment(&self, folder: &Path, queues: Queues) -> BTreeMap<String, String> {
         let threads = self.job.threads.to_string();
-        let has_one = self.job.device.is_some() && queues == Queues::One;
+        let few = queues.variable().filter(|_| self.job.device.is_some());
         [
             ("TRITON_CACHE_DIR", text(&folder.join("triton"))),
             ("TRITON_DISABLE_LINE_INFO", "1".to_owned()),
@@ -123,7 +123,7 @@ impl Step<'_> {
             ("MKL_NUM_THREADS", threads),
         ]
         .into_iter()
-        .chain(has_one.then(|| (ready::QUEUES, "1".to_owned())))
+        .chain(few.map(|(name, value)| (name, value.to_owned())))
         .map(|(name, value)| (name.to_owned(), value))
         .collect()
     }

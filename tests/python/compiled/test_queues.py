@@ -1,8 +1,9 @@
-"""When a check asks for all queues of its device. torch's streams are played: tests/it/gpu.rs has a device's."""
+"""When a check or a measurement asks for all queues of its device. torch's streams are played: tests/it/gpu.rs has a device's."""
 
 from __future__ import annotations
 
 import contextlib
+import types
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,12 @@ from typing import Any
 import pytest
 import torch
 
-from t2t_harness import candidate, queues, stage
+from t2t_harness import bench, candidate, launchers, launching, loading, queues, spans, stage, timing, tune
+from t2t_harness import clock as clocks
 
 REQUEST = {"lane": "cuda"}
 PASSED: dict[str, Any] = {"outcome": "passed"}
+PROTOCOL = {"runs": 1, "warmup_ms": 1, "rep_ms": 1}
 
 
 class Stream:
@@ -36,7 +39,15 @@ class ExternalStream(Stream):
 def with_streams(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "Stream", Stream)
     monkeypatch.setattr(torch.cuda, "ExternalStream", ExternalStream)
-    monkeypatch.setenv(queues.QUEUES, "1")
+    few(monkeypatch, queues.QUEUES[0])
+
+
+def few(monkeypatch: pytest.MonkeyPatch, *variables: str) -> None:
+    """Sets these of the variables to one, and none of the others."""
+    for variable in queues.QUEUES:
+        monkeypatch.delenv(variable, raising=False)
+    for variable in variables:
+        monkeypatch.setenv(variable, "1")
 
 
 def caller(*wants: Any, catches: tuple[type[BaseException], ...] = ()) -> Any:
@@ -48,7 +59,7 @@ def caller(*wants: Any, catches: tuple[type[BaseException], ...] = ()) -> Any:
                 want()
         return PASSED
 
-    return queues.in_one(function)
+    return queues.in_few(function)
 
 
 WAYS = {
@@ -59,12 +70,14 @@ WAYS = {
 }
 
 
+@pytest.mark.parametrize("variable", queues.QUEUES)
 @pytest.mark.parametrize("way", WAYS)
 def test_a_kernel_that_wants_another_stream_is_called_again_with_all_queues(
-    way: str, monkeypatch: pytest.MonkeyPatch
+    way: str, variable: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    few(monkeypatch, variable)
     assert caller(WAYS[way])(REQUEST) == queues.AGAIN
-    monkeypatch.delenv(queues.QUEUES)
+    few(monkeypatch)
     assert caller(WAYS[way])(REQUEST) == PASSED
 
 
@@ -89,12 +102,12 @@ def test_what_is_raised_otherwise_is_raised() -> None:
         caller(fail)(REQUEST)
 
 
-def test_there_is_a_limit_on_a_device_with_one_queue_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_there_is_a_limit_on_a_device_with_few_queues_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     before = torch.cuda.Stream.__new__, torch.cuda.ExternalStream.__new__
     assert caller(WAYS["made"])({"lane": "interpreter"}) == PASSED
-    monkeypatch.setenv(queues.QUEUES, "8")
+    monkeypatch.setenv(queues.QUEUES[0], "8")
     assert caller(WAYS["made"])(REQUEST) == PASSED
-    monkeypatch.setenv(queues.QUEUES, "1")
+    monkeypatch.setenv(queues.QUEUES[0], "1")
     assert caller(WAYS["made"])(REQUEST) == queues.AGAIN
     assert before == (torch.cuda.Stream.__new__, torch.cuda.ExternalStream.__new__)
     queues.want()
@@ -105,5 +118,43 @@ def test_a_candidate_that_wants_another_stream_is_called_again(tmp_path: Path, m
     monkeypatch.setattr(candidate, "load", lambda *_: torch.cuda.Stream() and None)
     request = {**REQUEST, "scratch": str(tmp_path), "variant": {"lanes": ["cuda"]}}
     assert candidate.run(request)["outcome"] == "again"
-    monkeypatch.delenv(queues.QUEUES)
+    few(monkeypatch)
     assert candidate.run(request)["outcome"] == "passed"
+
+
+@pytest.mark.parametrize("place", ["import", "call"])
+@pytest.mark.parametrize("is_caught", [False, True])
+def test_a_bench_of_a_wrapper_that_wants_another_stream_is_called_again(
+    place: str, is_caught: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def want(*_: Any) -> Any:
+        with contextlib.suppress(*[BaseException] if is_caught else []):
+            torch.cuda.Stream()
+        return want
+
+    def measure(found: bench.Measurement) -> Any:
+        bench.first_launch(found, (), {})
+        raise ValueError("measured")
+
+    monkeypatch.setattr(stage, "lane", lambda _: contextlib.nullcontext())
+    monkeypatch.setattr(clocks, "clock_of", lambda _: types.SimpleNamespace(synchronize=lambda: None))
+    monkeypatch.setattr(timing, "set_precision", lambda _: None)
+    monkeypatch.setattr(loading, "load_entry", want if place == "import" else lambda *_: want)
+    monkeypatch.setattr(launching, "recording", lambda *_: contextlib.nullcontext(launching.Recorder()))
+    monkeypatch.setattr(spans, "work", lambda _: contextlib.nullcontext())
+    monkeypatch.setattr(bench, "sampled_run", lambda _: None)
+    monkeypatch.setattr(bench, "measure", measure)
+    request = {**REQUEST, "op": {}, "variant": {}, "root": str(tmp_path), "protocol": PROTOCOL}
+    few(monkeypatch, queues.QUEUES[1])
+    assert bench.bench(request)["outcome"] == "again"
+    few(monkeypatch)
+    assert bench.bench(request)["documents"]["failure"]["message"].endswith("measured")
+
+
+def test_a_tuning_of_a_wrapper_that_wants_another_stream_is_called_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage, "lane", lambda _: contextlib.nullcontext(launchers.Counted()))
+    monkeypatch.setattr(clocks, "clock_of", lambda _: None)
+    monkeypatch.setattr(tune, "tune_all", lambda *_: torch.cuda.Stream() and None)
+    request = {**REQUEST, "root": "/nonexistent"}
+    few(monkeypatch, queues.QUEUES[1])
+    assert tune.tune(request)["outcome"] == "again"
