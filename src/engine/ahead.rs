@@ -32,8 +32,8 @@ const PART_FOR_BASELINES: u64 = 16;
 /// How many bytes such a child holds: what CUDA keeps of a process, and what torch and Triton loaded there.
 const HELD: u64 = 3 << 28;
 
-/// How many children are to start a device before there is anything to check, a few at a time. Once there is, children for measurements get ready, which take the driver twice as
-/// long: a check that needs a child would wait among them.
+/// How many children are to start a device before there is anything to check, a few at a time. Once there is, children for measurements get ready, which take the driver
+/// longer: a check that needs a child would wait among them.
 const MOST_FIRST: usize = 24;
 
 /// How long the lock of a device is held at most while children get ready for it.

@@ -91,7 +91,7 @@ pub(super) fn key(job: &Job, function: &str, queues: Queues) -> Option<String> {
         return Some(judges(key));
     }
     if job.device.is_none() {
-        return Some(key.to_owned()).filter(|_| !WITHOUT.contains(&function));
+        return (!WITHOUT.contains(&function)).then(|| key.to_owned());
     }
     match queues {
         Queues::One => Some(checks(key)),
