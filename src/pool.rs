@@ -20,9 +20,6 @@ pub use cancel::Cancel;
 /// How often a kind of server is started in one build.
 const STARTS: u32 = 2;
 
-/// How many children of one kind get ready at once.
-const AT_ONCE: usize = 2;
-
 /// The fork servers of a build.
 #[derive(Debug)]
 pub struct Pool {
@@ -125,7 +122,7 @@ impl Pool {
         }
         submitted.ok_or(NoCall::Cancelled)??;
         for reserve in reserves {
-            self.add(kind, &worker, reserve);
+            self.fill(kind, &worker, reserve);
         }
         drop(worker);
         let ended = receiver.recv();
@@ -214,13 +211,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Has children made ready as `reserve` says: two at once where there are fewer, then one more each time, since they keep each other waiting, and what runs.
-    fn add(&self, kind: ServerKind, worker: &Worker, reserve: &Reserve) {
-        let have = lock(&self.servers).get(&kind).and_then(|server| server.reserves.get(&reserve.key).copied());
-        let most = reserve.most.min((have.unwrap_or(0) + 1).max(AT_ONCE));
-        self.fill(kind, worker, &Reserve { most, ..reserve.clone() });
-    }
-
+    /// Has children made ready as `reserve` says, as many as there may be. How many start at once is for the server to say.
     fn fill(&self, kind: ServerKind, worker: &Worker, reserve: &Reserve) {
         let missing = {
             let mut servers = lock(&self.servers);

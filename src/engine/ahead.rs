@@ -13,7 +13,7 @@ use t2t_protocol::ServerKind;
 
 use super::order::predicted;
 use super::perform::baseline_ahead;
-use super::ready::{self, Awaited};
+use super::ready;
 use super::request::Given;
 use super::settings::Children;
 use super::{Run, Stop};
@@ -23,18 +23,13 @@ use crate::figures;
 use crate::fs;
 use crate::graph::Index;
 
-/// How much of a device's memory children may hold together that are ready for what measures, for checks, and for baselines: one part of so many. A kernel that finds too little
-/// left is called again without them.
-const PART_FOR_MEASUREMENTS: u64 = 6;
-const PART_FOR_CHECKS: u64 = 6;
+/// How much of a device's memory children may hold together that are ready for kernels, and for baselines: one part of so many. A kernel that finds too little left is called
+/// again without them.
+const PART_FOR_KERNELS: u64 = 3;
 const PART_FOR_BASELINES: u64 = 16;
 
 /// How many bytes such a child holds: what CUDA keeps of a process, and what torch and Triton loaded there.
 const HELD: u64 = 3 << 28;
-
-/// How many children are to start a device before there is anything to check, a few at a time. Once there is, children for measurements get ready, which take the driver
-/// longer: a check that needs a child would wait among them.
-const MOST_FIRST: usize = 24;
 
 /// How long the lock of a device is held at most while children get ready for it.
 const START: Duration = Duration::from_secs(10);
@@ -50,9 +45,7 @@ pub(super) struct Ahead {
     /// Whether an action took a device.
     pub is_taken: Arc<AtomicBool>,
     /// Checks, measurements of kernels and calibrations on devices that have neither begun nor settled.
-    unchecked: BTreeSet<Index>,
-    unmeasured: BTreeSet<Index>,
-    uncalibrated: BTreeSet<Index>,
+    coming: BTreeSet<Index>,
     /// Since when what measures could begin on a device; none since something last began there.
     pub idle_since: Option<Instant>,
 }
@@ -60,9 +53,7 @@ pub(super) struct Ahead {
 impl Ahead {
     /// Takes note that an action has begun or settled.
     pub(super) fn forget(&mut self, index: Index) {
-        for left in [&mut self.unchecked, &mut self.unmeasured, &mut self.uncalibrated] {
-            left.remove(&index);
-        }
+        self.coming.remove(&index);
     }
 }
 
@@ -70,9 +61,8 @@ impl Run<'_, '_> {
     /// Finds out what is to come on devices, and has children get ready for it.
     pub(super) fn look_ahead(&mut self) {
         if !self.session.devices.is_empty() {
-            self.ahead.unchecked = self.wanted_of(Phase::Check).collect();
-            self.ahead.unmeasured = self.wanted_of(Phase::Bench).collect();
-            self.ahead.uncalibrated = self.wanted_of(Phase::Calibrate).collect();
+            let phases = [Phase::Check, Phase::Bench, Phase::Calibrate];
+            self.ahead.coming = phases.into_iter().flat_map(|phase| self.wanted_of(phase)).collect();
         }
         if self.may_prepare() {
             self.ahead.unprepared = self.wanted_of(Phase::Baseline).filter(|index| self.is_unknown(*index)).collect();
@@ -88,10 +78,11 @@ impl Run<'_, '_> {
     /// Has children get ready for each device that will measure kernels of which nothing is known, until the first action takes it; where somebody else has a device now,
     /// none do.
     fn prepare_devices(&self) {
-        if !self.ahead.unmeasured.iter().any(|index| self.is_unknown(*index)) {
+        let unknown: Vec<Index> = self.ahead.coming.iter().copied().filter(|index| self.is_unknown(*index)).collect();
+        if !unknown.iter().any(|index| self.session.graph.action(*index).target().phase == Phase::Bench) {
             return;
         }
-        let awaited = self.first_awaited();
+        let awaited = self.of_one(unknown.len());
         for device in &self.session.devices {
             let (uuid, locks) = (device.uuid.clone(), self.settings.locks.clone());
             let reserves = ready::for_device(&uuid, self.settings.shares.cpu.as_ref(), awaited);
@@ -118,14 +109,6 @@ impl Run<'_, '_> {
                 }
             });
         }
-    }
-
-    /// Returns how many children get ready for one device before anything is decided: for checks first.
-    fn first_awaited(&self) -> Awaited {
-        let unknown = self.ahead.unchecked.iter().filter(|index| self.is_unknown(**index)).count();
-        let Awaited { checks, measurements } = self.awaited();
-        let checks = checks.min(unknown.div_ceil(self.session.devices.len().max(1))).min(MOST_FIRST);
-        Awaited { checks, measurements: measurements.min(MOST_FIRST - checks) }
     }
 
     /// Returns whether children may get ready for actions that are not decided yet.
@@ -170,14 +153,14 @@ impl Run<'_, '_> {
     }
 
     /// Returns how many children may be ready for one device: as many as checks and measurements are to come there, and a few where a build follows.
-    pub(super) fn awaited(&self) -> Awaited {
-        let of_one = |left: usize| left.div_ceil(self.session.devices.len().max(1));
-        let measured = self.ahead.unmeasured.len() + self.ahead.uncalibrated.len();
-        let coming = Awaited {
-            checks: of_one(self.ahead.unchecked.len()).min(self.fitting(PART_FOR_CHECKS)),
-            measurements: of_one(measured).min(self.fitting(PART_FOR_MEASUREMENTS)),
-        };
-        if self.steering.is_by() { coming.at_least(Awaited::AT_REST) } else { coming }
+    pub(super) fn awaited(&self) -> usize {
+        let coming = self.of_one(self.ahead.coming.len());
+        if self.steering.is_by() { coming.max(ready::AT_REST) } else { coming }
+    }
+
+    /// Returns how many children may be ready for one device where so many actions are to come on all.
+    fn of_one(&self, left: usize) -> usize {
+        left.div_ceil(self.session.devices.len().max(1)).min(self.fitting(PART_FOR_KERNELS))
     }
 
     /// Returns how many children may hold one part of so many of a device's memory.

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use t2t_protocol::{End, Fault, Finished, Request, Reserve, ServerKind};
 
 use super::inputs::Inputs;
-use super::ready::{self, Awaited, CANDIDATE};
+use super::ready::{self, CANDIDATE};
 use crate::action::{Phase, Target};
 use crate::cores;
 use crate::fs;
@@ -58,7 +58,7 @@ pub struct Job {
     /// How many processes a child may use to compile.
     pub processes: usize,
     /// How many children may be ready for its device: those that actions to come will take, or fewer.
-    pub ready: Awaited,
+    pub ready: usize,
     /// The inputs of the op's own cases, where the check of another variant prepared them.
     pub inputs: Option<Inputs>,
 }

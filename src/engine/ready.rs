@@ -34,17 +34,15 @@ pub(super) const BASELINE: &str = "baseline:baseline";
 /// What calls a kernel to be judged.
 pub(super) const CANDIDATE: &str = "candidate:run";
 
-/// The variable that says over how many queues of its device the kernels and copies of a process's streams are spread, and the one that says it of copies alone.
+/// The variable that says over how many queues of its device the streams of a process are spread.
 const QUEUES: &str = "CUDA_DEVICE_MAX_CONNECTIONS";
-const QUEUES_OF_COPIES: &str = "CUDA_DEVICE_MAX_COPY_CONNECTIONS";
 
-/// Over how many queues of its device the streams of a child are spread: the fewer, the sooner has the driver started CUDA, which serves one child after the other.
+/// Over how many queues of its device the streams of a child are spread. With one the driver, which serves one child after the other, starts CUDA in a third of the time, and
+/// what one stream does is done as it would be anywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Queues {
-    /// All have one. Enough for whoever uses one stream, and measures nothing.
+    /// All have one. Enough for whoever uses one stream.
     One,
-    /// Copies have one, kernels as many as the driver thinks right: what one stream does is timed as it would be anywhere.
-    OneForCopies,
     /// As many as the driver thinks right.
     All,
 }
@@ -52,33 +50,12 @@ pub(super) enum Queues {
 impl Queues {
     /// Returns the variable that a child is started with.
     pub(super) fn variable(self) -> Option<(&'static str, &'static str)> {
-        match self {
-            Self::One => Some((QUEUES, "1")),
-            Self::OneForCopies => Some((QUEUES_OF_COPIES, "1")),
-            Self::All => None,
-        }
+        (self == Self::One).then_some((QUEUES, "1"))
     }
 }
 
-/// How many children may be ready for a device.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Awaited {
-    /// For candidates of checks.
-    pub checks: usize,
-    /// For what measures.
-    pub measurements: usize,
-}
-
-impl Awaited {
-    /// What a build leaves ready that another follows: for its first check, and what comes after it.
-    pub const AT_REST: Self = Self { checks: 1, measurements: 2 };
-
-    /// Returns the larger count of each.
-    #[must_use]
-    pub fn at_least(self, least: Self) -> Self {
-        Self { checks: self.checks.max(least.checks), measurements: self.measurements.max(least.measurements) }
-    }
-}
+/// How many children a build leaves ready for kernels that another follows: for its first check, and for what comes after it.
+pub const AT_REST: usize = 3;
 
 /// Functions that run none of the code that is made ready: waiting for such a child would be in vain.
 const WITHOUT: [&str; 1] = ["prepare:prepare"];
@@ -94,8 +71,7 @@ pub(super) fn key(job: &Job, function: &str, queues: Queues) -> Option<String> {
         return (!WITHOUT.contains(&function)).then(|| key.to_owned());
     }
     match queues {
-        Queues::One => Some(checks(key)),
-        Queues::OneForCopies => Some(key.to_owned()),
+        Queues::One => Some(key.to_owned()),
         Queues::All => (function == BASELINE).then(|| format!("{key} compiles {}", job.target.op)),
     }
 }
@@ -115,17 +91,11 @@ fn judges(device: &str) -> String {
     format!("{device} judges")
 }
 
-fn checks(device: &str) -> String {
-    format!("{device} checks")
-}
-
-/// Returns over how many queues the streams of a child that calls `function` are spread at first: code of a kernel that uses more than one stream says so.
+/// Returns over how many queues the streams of a child that calls `function` are spread at first: code of a kernel that uses more than one stream says so. What has torch compile
+/// something has them all, as whatever torch calls would have.
 pub(super) fn queues(function: &str) -> Queues {
-    if stays(function) || function == CANDIDATE {
-        return Queues::One;
-    }
-    let is_one_stream = TIMED.contains(&function) && !COMPILED.contains(&function);
-    if is_one_stream { Queues::OneForCopies } else { Queues::All }
+    let is_measured = TIMED.contains(&function) && !COMPILED.contains(&function);
+    if stays(function) || function == CANDIDATE || is_measured { Queues::One } else { Queues::All }
 }
 
 /// Returns how children get ready for the device of `job` while `function` runs, unless that one measures: starting a device takes time, and would take it from what is
@@ -135,7 +105,7 @@ pub(super) fn of_device(job: &Job, function: &str) -> Vec<Reserve> {
     let mut awaited = job.ready;
     if job.target.phase != Phase::Check {
         // Once the last check has been judged, none gets ready but in the place of another: what is measured would wait for it.
-        awaited.measurements = awaited.measurements.min(WHILE_MEASURED);
+        awaited = awaited.min(WHILE_MEASURED);
     }
     let mut reserves = for_device(device, job.spare.as_ref(), awaited);
     // The judge that works now comes back.
@@ -144,8 +114,8 @@ pub(super) fn of_device(job: &Job, function: &str) -> Vec<Reserve> {
 }
 
 /// Returns how children get ready for a device: a judge, and as many others as `awaited` says.
-pub(super) fn for_device(device: &str, cores: Option<&Vec<usize>>, awaited: Awaited) -> Vec<Reserve> {
-    let reserve = |key: String, most: usize, queues: Queues| Reserve {
+pub(super) fn for_device(device: &str, cores: Option<&Vec<usize>>, awaited: usize) -> Vec<Reserve> {
+    let reserve = |key: String, most: usize| Reserve {
         key,
         most,
         function: "t2t_harness.ready:start_device".to_owned(),
@@ -153,17 +123,13 @@ pub(super) fn for_device(device: &str, cores: Option<&Vec<usize>>, awaited: Awai
         scratch: None,
         environment: [(DEVICE, device), ("CUDA_CACHE_DISABLE", "1")]
             .into_iter()
-            .chain(queues.variable())
+            .chain(Queues::One.variable())
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect(),
         cores: cores.cloned(),
         needs: Some(imports::FOR_DEVICES.to_owned()),
     };
-    let mut reserves = vec![
-        reserve(judges(device), JUDGES_OF_DEVICE, Queues::One),
-        reserve(checks(device), awaited.checks, Queues::One),
-        reserve(device.to_owned(), awaited.measurements, Queues::OneForCopies),
-    ];
+    let mut reserves = vec![reserve(judges(device), JUDGES_OF_DEVICE), reserve(device.to_owned(), awaited)];
     reserves.retain(|reserve| reserve.most > 0);
     reserves
 }

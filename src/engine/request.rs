@@ -12,7 +12,6 @@ use crate::action::{Action, DeviceClass, Lane, Phase};
 use crate::cores::Shares;
 use crate::engine::inputs::Inputs;
 use crate::engine::perform::Job;
-use crate::engine::ready::Awaited;
 use crate::graph::expand::{Inventory, profile};
 use crate::spec::{Op, Profile, Spec, Variant};
 
@@ -51,7 +50,7 @@ pub struct Given {
     /// How many processes it may compile in.
     pub processes: usize,
     /// How many children may be ready for its device.
-    pub ready: Awaited,
+    pub ready: usize,
     /// The inputs of the op's own cases, where the check of another variant prepared them.
     pub inputs: Option<Inputs>,
 }
