@@ -4,8 +4,10 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::LazyLock;
+use std::thread::available_parallelism;
 
-use nix::sched::{CpuSet, sched_getaffinity};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
 
@@ -16,6 +18,16 @@ const PER_DEVICE: usize = 2;
 
 /// Where the kernel tells which threads share a core.
 const TOPOLOGY: &str = "/sys/devices/system/cpu";
+
+/// Where the kernel lists processes and their threads.
+const PROCESSES: &str = "/proc";
+
+/// The cores that this process may use, before it keeps off any.
+static USABLE: LazyLock<Vec<usize>> = LazyLock::new(usable_now);
+
+/// How many of them it may keep busy at once, likewise: a control group can make it fewer.
+#[expect(clippy::disallowed_methods, reason = "cores are counted here")]
+static ALLOWED: LazyLock<usize> = LazyLock::new(|| available_parallelism().map_or(1, usize::from));
 
 /// How the cores of a build are shared.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,9 +42,13 @@ pub struct Shares {
     pub devices: Vec<Vec<usize>>,
 }
 
-/// Returns the cores that this process may use, those that share a physical one side by side.
+/// Returns the cores that this process may use, those that share a physical one side by side, and those that it keeps off since among them.
 #[must_use]
-pub fn usable() -> Vec<usize> {
+pub fn usable() -> &'static [usize] {
+    &USABLE
+}
+
+fn usable_now() -> Vec<usize> {
     let Ok(set) = sched_getaffinity(Pid::from_raw(0)) else { return Vec::new() };
     let cores = (0..CpuSet::count()).filter(|core| set.is_set(*core).unwrap_or(false));
     let mut siblings: BTreeMap<(usize, usize), usize> = BTreeMap::new();
@@ -56,15 +72,40 @@ pub fn quarter(cores: &[usize]) -> Vec<usize> {
     cores[cores.len() - cores.len().div_ceil(4)..].to_vec()
 }
 
-/// Shares the cores of this process between a CPU lane and `devices` device lanes. `allowed` is as in [`share`].
+/// Shares the cores of this process between a CPU lane and `devices` device lanes.
 #[must_use]
-pub fn shares(allowed: usize, devices: usize) -> Shares {
+pub fn shares(devices: usize) -> Shares {
+    let allowed = *ALLOWED;
     // Without devices nothing is reserved, and the kernel need not be asked.
     if devices == 0 {
         Shares { left: allowed, per_device: allowed, ..Shares::default() }
     } else {
-        share(&usable(), allowed, devices)
+        share(usable(), allowed, devices)
     }
+}
+
+/// Keeps this process and its children off the cores of devices, and with them all that they start later, unless that goes to cores of its own. What the kernel refuses
+/// costs time at most, so it is no error.
+pub fn keep_off_devices(shares: &Shares) {
+    let Some(cores) = &shares.cpu else { return };
+    let mut set = CpuSet::new();
+    for core in cores {
+        // All of them are in the set that the kernel gave.
+        let _ = set.set(*core);
+    }
+    let own = Path::new(PROCESSES).join("self/task");
+    let threads = numbers(&fs::names(&own).join(" "));
+    let children = threads.iter().flat_map(|thread| {
+        let listed = fs::read(&own.join(thread.to_string()).join("children")).unwrap_or_default();
+        numbers(&String::from_utf8_lossy(&listed))
+    });
+    for thread in children.collect::<Vec<i32>>().into_iter().chain(threads) {
+        let _ = sched_setaffinity(Pid::from_raw(thread), &set);
+    }
+}
+
+fn numbers(text: &str) -> Vec<i32> {
+    text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
 /// Shares `cores` between a CPU lane and `devices` device lanes. `allowed` is how many the process may keep busy at once, which a

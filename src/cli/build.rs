@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::env;
 use std::mem;
-use std::thread::available_parallelism;
 use std::time::Instant;
 
 use anyhow::Context;
@@ -226,8 +225,8 @@ pub(super) fn settings(
     session: &Session,
     remote: &Shared,
 ) -> Result<Settings, CliError> {
-    let allowed = available_parallelism().map_or(1, usize::from);
-    let shares = cores::shares(allowed, session.devices.len());
+    let shares = cores::shares(session.devices.len());
+    cores::keep_off_devices(&shares);
     Ok(Settings {
         jobs: arguments.jobs.unwrap_or(shares.left).max(1),
         shares,

@@ -3,7 +3,6 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
-use std::thread::available_parallelism;
 
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -121,8 +120,8 @@ fn plan<'a>(session: &Session, target: &Target, plans: &'a [Plan]) -> Option<&'a
 
 /// Returns the job: that of a bench of the first variant, told of all of them, of the baselines and of the sizes of a sweep.
 fn job(session: &Session, op: &Op, variants: &[&Variant], plans: &[Plan]) -> Job {
-    let allowed = available_parallelism().map_or(1, usize::from);
-    let shares = cores::shares(allowed, session.devices.len());
+    let shares = cores::shares(session.devices.len());
+    cores::keep_off_devices(&shares);
     let requests = Requests {
         spec: &session.spec,
         inventory: &session.inventory,

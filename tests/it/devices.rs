@@ -186,19 +186,20 @@ fn a_device_has_cores_to_itself_and_its_children_never_meet_a_compiler() {
     build(&project, "");
     let children = children(&project);
     let (measured, ahead): (Vec<_>, Vec<_>) = children.iter().partition(|child| !text(child, "device").is_empty());
-    let cores = |children: &[&Value]| -> BTreeSet<u64> {
+    let cores = |children: &[&Value], whose: &str| -> BTreeSet<u64> {
         children
             .iter()
-            .flat_map(|child| child["cores"].as_array().into_iter().flatten())
+            .flat_map(|child| child[whose].as_array().into_iter().flatten())
             .filter_map(Value::as_u64)
             .collect()
     };
-    let (reserved, others) = (cores(&measured), cores(&ahead));
+    let (reserved, others) = (cores(&measured, "cores"), cores(&ahead, "cores"));
     // One core cannot be shared out, and a ration of time names none.
     let all = t2t::cores::usable().len();
     if all > 1 && all == available_parallelism().unwrap().get() {
         assert!(!reserved.is_empty() && !others.is_empty() && reserved.is_disjoint(&others), "{reserved:?} {others:?}");
         assert!(measured.iter().all(|child| text(child, "threads") == reserved.len().to_string()));
+        assert_eq!(cores(&measured, "server_cores"), others, "a server keeps off, and whoever starts it");
     }
     assert!(measured.iter().all(|child| child["nice"].is_null()), "{measured:?}");
     let nices: Vec<u64> = ahead.iter().filter_map(|child| child["nice"].as_u64()).collect();

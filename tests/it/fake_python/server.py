@@ -232,6 +232,7 @@ class Call:
         told = {"target": self.target(), "function": self.function, "device": self.device(), "span": span}
         told |= {
             "cores": self.limits["cores"],
+            "server_cores": sorted(os.sched_getaffinity(0)),
             "nice": self.limits["nice"],
             "processes": self.arguments.get("processes"),
         }
