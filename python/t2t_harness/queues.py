@@ -1,9 +1,9 @@
 """Whether kernel code needs more of its device's queues than its process has.
 
-To start CUDA takes the driver, which serves one process after the other, half the time where all streams of a process share one queue, and two thirds where their copies alone do
-(`CUDA_DEVICE_MAX_CONNECTIONS` and `CUDA_DEVICE_MAX_COPY_CONNECTIONS`, CUDA Programming Guide, environment variables). Sharing makes what streams do wait for each other, and most
-wrappers use no stream but the caller's. So a check, which measures nothing, first calls the wrapper in a process with one queue, and what measures does so in one with one queue for copies. Code that makes another stream of torch's, or
-launches on one, is told so by an exception; whatever it makes of that, the reply asks for a call in a process that has them all. torch is imported only inside functions.
+To start CUDA takes the driver, which serves one process after the other, half the time where all streams of a process share one queue (`CUDA_DEVICE_MAX_CONNECTIONS`, and for copies alone
+`CUDA_DEVICE_MAX_COPY_CONNECTIONS`; CUDA Programming Guide, environment variables). Sharing makes what different streams do wait for each other, and most wrappers use no stream but the caller's. So a wrapper
+is first called in a process with one queue. Code that makes another stream of torch's, or launches on one, is told so by an exception; whatever it makes of that, the reply asks for a call in a process that has them all. torch is imported only inside
+functions.
 """
 
 from __future__ import annotations
