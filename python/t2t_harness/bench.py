@@ -68,7 +68,7 @@ def bench(request: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the reply with the document `bench`; leaves a sampled output in scratch for `sample.judge_sample`.
 
     Rejected with class `exception`, or `memory`, and a `failure` where the wrapper raises, or where it replaced what times it, or
-    left work to a stream that nothing times. In a process with few queues a wrapper that wants another stream, when it is imported or first called at a size, is not measured: the
+    left work to a stream that nothing times. In a process with one queue a wrapper that wants another stream, when it is imported or first called at a size, is not measured: the
     reply is `queues.AGAIN`.
     """
     timing.set_precision(request["op"])

@@ -78,7 +78,7 @@ class Bench:
 
 
 @spans.told
-@queues.in_few
+@queues.in_one
 def run(request: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the reply with the document `ran`; leaves `outputs/N.safetensors` for each case, and its progress beside them.
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -20,10 +21,30 @@ KEPT = 4
 or ends on the device, a second where many do. A kernel that finds too little left is called again without that child."""
 
 
+ASKED = re.compile(r"Tried to allocate (?P<count>[0-9.]+) (?P<unit>bytes|[KMG]iB)")
+"""How torch says what it asked for (torch/csrc, `CUDACachingAllocator.cpp`, `format_size`)."""
+
+UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+
+
 def raise_if_others_hold_it(error: BaseException) -> None:
-    """Raises `error` again if it says that the device has no memory left and other processes hold some: the machine failed, not the kernel."""
-    if failure.is_device_memory(failure.chain(error)[-1]) and held_by_others() > OWN_CONTEXT:
+    """Raises `error` again if it says that the device has no memory left, other processes hold some, and the whole device would do: the machine failed, not the kernel."""
+    first = failure.chain(error)[-1]
+    if failure.is_device_memory(first) and held_by_others() > OWN_CONTEXT and asked(first) <= left_by_itself():
         raise error
+
+
+def asked(error: BaseException) -> int:
+    """Returns how many bytes were asked for where torch raised `error`; 0 where it does not say."""
+    found = ASKED.search(str(error))
+    return int(float(found["count"]) * UNITS[found["unit"]]) if found else 0
+
+
+def left_by_itself() -> int:
+    """Returns how many bytes of the present device this process's torch has not given out, whoever holds them."""
+    import torch
+
+    return part_of_device(1) - int(torch.cuda.memory_allocated(torch.cuda.current_device()))
 
 
 def held_by_others() -> int:

@@ -1,7 +1,7 @@
-"""Whether kernel code needs more of its device's queues than its process has.
+"""Whether kernel code needs more than one of its device's queues.
 
-To start CUDA takes the driver, which serves one process after the other, half the time where all streams of a process share one queue (`CUDA_DEVICE_MAX_CONNECTIONS`, and for copies alone
-`CUDA_DEVICE_MAX_COPY_CONNECTIONS`; CUDA Programming Guide, environment variables). Sharing makes what different streams do wait for each other, and most wrappers use no stream but the caller's. So a wrapper
+To start CUDA takes the driver, which serves one process after the other, half the time where all streams of a process share one queue (`CUDA_DEVICE_MAX_CONNECTIONS`; CUDA
+Programming Guide, environment variables). Sharing makes what different streams do wait for each other, and most wrappers use no stream but the caller's. So a wrapper
 is first called in a process with one queue. Code that makes another stream of torch's, or launches on one, is told so by an exception; whatever it makes of that, the reply asks for a call in a process that has them all. torch is imported only inside
 functions.
 """
@@ -14,8 +14,8 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-QUEUES = ("CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_DEVICE_MAX_COPY_CONNECTIONS")
-"""The variables that say how many a process has, for kernels and copies, and for copies alone (src/engine/ready.rs)."""
+QUEUES = "CUDA_DEVICE_MAX_CONNECTIONS"
+"""The variable that says how many a process has (src/engine/ready.rs)."""
 
 AGAIN: Mapping[str, Any] = {"outcome": "again", "class": None, "cites": False, "documents": {}, "files": {}}
 """The reply that asks to be called again (src/engine/perform/step.rs)."""
@@ -29,8 +29,8 @@ _limits: list[list[bool]] = []
 """Whether another stream was wanted, in the context that sets the limit."""
 
 
-def in_few(function: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """Returns the phase function so that it replies `AGAIN` where it raises Wanted, or code that it calls does in a process with few queues, whatever that code makes of it."""
+def in_one(function: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """Returns the phase function so that it replies `AGAIN` where it raises Wanted, or code that it calls does in a process with one queue, whatever that code makes of it."""
 
     @functools.wraps(function)
     def limited(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,8 +45,8 @@ def in_few(function: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Callable[
 
 @contextlib.contextmanager
 def refused(lane: str) -> Iterator[None]:
-    """Raises Wanted, in the context and at its end, where code wants another stream than the caller's and the process has few queues of its device."""
-    if lane != "cuda" or "1" not in map(os.environ.get, QUEUES):
+    """Raises Wanted, in the context and at its end, where code wants another stream than the caller's and the process has one queue of its device."""
+    if lane != "cuda" or os.environ.get(QUEUES) != "1":
         yield
         return
     with limit() as wanted:

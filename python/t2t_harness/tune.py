@@ -19,11 +19,11 @@ REP_MS = 40.0
 
 
 @spans.told
-@queues.in_few
+@queues.in_one
 def tune(request: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the reply with the document `tune`: the choices, empty where nothing is autotuned or the lane is not `cuda`.
 
-    Rejected with class `exception`, or `memory`, where the wrapper raises. In a process with few queues a wrapper that wants another stream is not called on: the reply is
+    Rejected with class `exception`, or `memory`, where the wrapper raises. In a process with one queue a wrapper that wants another stream is not called on: the reply is
     `queues.AGAIN`.
     """
     document: dict[str, Any] = {"device": request.get("model"), "choices": [], "dropped": []}

@@ -39,15 +39,7 @@ class ExternalStream(Stream):
 def with_streams(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "Stream", Stream)
     monkeypatch.setattr(torch.cuda, "ExternalStream", ExternalStream)
-    few(monkeypatch, queues.QUEUES[0])
-
-
-def few(monkeypatch: pytest.MonkeyPatch, *variables: str) -> None:
-    """Sets these of the variables to one, and none of the others."""
-    for variable in queues.QUEUES:
-        monkeypatch.delenv(variable, raising=False)
-    for variable in variables:
-        monkeypatch.setenv(variable, "1")
+    monkeypatch.setenv(queues.QUEUES, "1")
 
 
 def caller(*wants: Any, catches: tuple[type[BaseException], ...] = ()) -> Any:
@@ -59,7 +51,7 @@ def caller(*wants: Any, catches: tuple[type[BaseException], ...] = ()) -> Any:
                 want()
         return PASSED
 
-    return queues.in_few(function)
+    return queues.in_one(function)
 
 
 WAYS = {
@@ -70,14 +62,12 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("variable", queues.QUEUES)
 @pytest.mark.parametrize("way", WAYS)
 def test_a_kernel_that_wants_another_stream_is_called_again_with_all_queues(
-    way: str, variable: str, monkeypatch: pytest.MonkeyPatch
+    way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    few(monkeypatch, variable)
     assert caller(WAYS[way])(REQUEST) == queues.AGAIN
-    few(monkeypatch)
+    monkeypatch.delenv(queues.QUEUES)
     assert caller(WAYS[way])(REQUEST) == PASSED
 
 
@@ -102,12 +92,12 @@ def test_what_is_raised_otherwise_is_raised() -> None:
         caller(fail)(REQUEST)
 
 
-def test_there_is_a_limit_on_a_device_with_few_queues_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_there_is_a_limit_on_a_device_with_one_queue_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     before = torch.cuda.Stream.__new__, torch.cuda.ExternalStream.__new__
     assert caller(WAYS["made"])({"lane": "interpreter"}) == PASSED
-    monkeypatch.setenv(queues.QUEUES[0], "8")
+    monkeypatch.setenv(queues.QUEUES, "8")
     assert caller(WAYS["made"])(REQUEST) == PASSED
-    monkeypatch.setenv(queues.QUEUES[0], "1")
+    monkeypatch.setenv(queues.QUEUES, "1")
     assert caller(WAYS["made"])(REQUEST) == queues.AGAIN
     assert before == (torch.cuda.Stream.__new__, torch.cuda.ExternalStream.__new__)
     queues.want()
@@ -118,7 +108,7 @@ def test_a_candidate_that_wants_another_stream_is_called_again(tmp_path: Path, m
     monkeypatch.setattr(candidate, "load", lambda *_: torch.cuda.Stream() and None)
     request = {**REQUEST, "scratch": str(tmp_path), "variant": {"lanes": ["cuda"]}}
     assert candidate.run(request)["outcome"] == "again"
-    few(monkeypatch)
+    monkeypatch.delenv(queues.QUEUES)
     assert candidate.run(request)["outcome"] == "passed"
 
 
@@ -145,9 +135,8 @@ def test_a_bench_of_a_wrapper_that_wants_another_stream_is_called_again(
     monkeypatch.setattr(bench, "sampled_run", lambda _: None)
     monkeypatch.setattr(bench, "measure", measure)
     request = {**REQUEST, "op": {}, "variant": {}, "root": str(tmp_path), "protocol": PROTOCOL}
-    few(monkeypatch, queues.QUEUES[1])
     assert bench.bench(request)["outcome"] == "again"
-    few(monkeypatch)
+    monkeypatch.delenv(queues.QUEUES)
     assert bench.bench(request)["documents"]["failure"]["message"].endswith("measured")
 
 
@@ -156,5 +145,4 @@ def test_a_tuning_of_a_wrapper_that_wants_another_stream_is_called_again(monkeyp
     monkeypatch.setattr(clocks, "clock_of", lambda _: None)
     monkeypatch.setattr(tune, "tune_all", lambda *_: torch.cuda.Stream() and None)
     request = {**REQUEST, "root": "/nonexistent"}
-    few(monkeypatch, queues.QUEUES[1])
     assert tune.tune(request)["outcome"] == "again"

@@ -101,6 +101,7 @@ def test_a_view_whose_elements_share_memory_is_expanded() -> None:
 
 def test_a_device_without_memory_is_the_kernels_doing_unless_others_hold_it(monkeypatch: pytest.MonkeyPatch) -> None:
     error = torch.OutOfMemoryError("CUDA out of memory")
+    of_the_device(monkeypatch, allocated=0)
     assert failure.class_of(error) == "memory"
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda: 4 << 30)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (75 << 30, 80 << 30))
@@ -108,6 +109,36 @@ def test_a_device_without_memory_is_the_kernels_doing_unless_others_hold_it(monk
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (20 << 30, 80 << 30))
     memory.raise_if_others_hold_it(ValueError("something else"))
     with pytest.raises(torch.OutOfMemoryError):
+        memory.raise_if_others_hold_it(error)
+
+
+def of_the_device(monkeypatch: pytest.MonkeyPatch, *, allocated: int) -> None:
+    """Plays a device with 80 GiB of which this process's tensors hold some."""
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(total_memory=80 << 30))
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda _: allocated)
+
+
+@pytest.mark.parametrize(
+    ("words", "allocated", "is_others"),
+    [
+        ("Tried to allocate 4096.00 GiB. GPU 0 has a total capacity of 80 GiB", 0, False),
+        ("Tried to allocate 80.00 GiB.", 0, True),
+        ("Tried to allocate 80.00 GiB.", 1, False),
+        ("Tried to allocate 512.00 MiB.", 79 << 30, True),
+        ("Tried to allocate 1025.00 MiB.", 79 << 30, False),
+        ("Tried to allocate 20.00 KiB.", 0, True),
+        ("Tried to allocate 512 bytes.", 0, True),
+    ],
+)
+def test_what_the_whole_device_would_not_hold_is_the_kernels_doing_whoever_holds_some(
+    monkeypatch: pytest.MonkeyPatch, words: str, allocated: int, is_others: bool
+) -> None:
+    of_the_device(monkeypatch, allocated=allocated)
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda: allocated)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (0, (80 << 30) + allocated))
+    error = torch.OutOfMemoryError(f"CUDA out of memory. {words}")
+    with pytest.raises(torch.OutOfMemoryError) if is_others else contextlib.nullcontext():
         memory.raise_if_others_hold_it(error)
 
 
