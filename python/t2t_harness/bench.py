@@ -75,7 +75,7 @@ def bench(request: Mapping[str, Any]) -> dict[str, Any]:
     with stage.lane(request) as modules:
         clock = clocks.clock_of(request)
         try:
-            with queues.refused(request["lane"]), stage.pretending(request["lane"]):
+            with queues.kept_to_one(request["lane"]), stage.pretending(request["lane"]):
                 entry = loading.load_entry(request["root"], dict(request["variant"]))
             found = Measurement(request, clock, entry, timing.protocol_of(request), sampled_run(request))
             why, is_remeasured, after = measure(found)
@@ -227,7 +227,7 @@ def first_launch(found: Measurement, args: tuple[Any, ...], kwargs: Mapping[str,
         return chosen
 
     with launching.recording(found.lane, choose) as recorder, stage.pretending(found.lane):
-        with spans.work(timing.device_of(found.lane)), queues.refused(found.lane):
+        with spans.work(timing.device_of(found.lane)), queues.kept_to_one(found.lane):
             found.entry(*args, **kwargs)
         found.clock.synchronize()
     found.hits += recorder.hits

@@ -35,7 +35,7 @@ def in_one(function: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Callable[
     @functools.wraps(function)
     def limited(request: Mapping[str, Any]) -> dict[str, Any]:
         try:
-            with refused(request["lane"]):
+            with kept_to_one(request["lane"]):
                 return function(request)
         except Wanted:
             return dict(AGAIN)
@@ -44,7 +44,7 @@ def in_one(function: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Callable[
 
 
 @contextlib.contextmanager
-def refused(lane: str) -> Iterator[None]:
+def kept_to_one(lane: str) -> Iterator[None]:
     """Raises Wanted, in the context and at its end, where code wants another stream than the caller's and the process has one queue of its device."""
     if lane != "cuda" or os.environ.get(QUEUES) != "1":
         yield
