@@ -28,6 +28,9 @@ from typing import Any
 LARGEST, SMALLER = 0.05, 0.10
 """Shares by which two figures may differ: in the Final and at the largest size; at the others."""
 
+SPREAD = 1.2
+"""How many times as long the 80th percentile of a run's calls may take as the 20th, as in src/rank/stability.rs: where it takes longer, the host was behind the device."""
+
 
 def main() -> None:
     """Builds and compares as asked, and ends with the exit code."""
@@ -155,10 +158,12 @@ def figures(documents: dict[str, dict[str, Any]]) -> dict[tuple[str, str], dict[
 
 def of_subject(document: dict[str, Any], who: str, final: float) -> dict[str, Any]:
     """Returns the figures of one subject of a bench or a baseline, and those that do not count: sizes whose runs vary by more than 5 % or whose figure is the
-    host's, the Final where they make up more than a tenth of it, and all of them where the device itself was disturbed."""
+    host's, which says so or whose calls differ by more than a fifth within a run (docs/measuring.md), the Final where they make up more than a tenth of it, and all of them where the device itself was disturbed."""
     sizes = dict(sorted(document["sizes"].items(), key=lambda one: math.prod(one[1]["binding"].values())))
     times = {size: told[who]["mean"] for size, told in sizes.items()}
     unsteady = [size for size, told in sizes.items() if told[who]["cv"] > 0.05]
+    if document["clock"] != "host":
+        unsteady += [size for size, told in sizes.items() if told[who]["p80"] > SPREAD * told[who]["p20"]]
     reasons = (document.get("why_unstable") or "").split("; ") if document["unstable"] else []
     unsteady += [size for size in sizes if any(one.startswith(f"{size}: the figure of {who} is") for one in reasons)]
     if any(reason and reason.partition(":")[0] not in sizes for reason in reasons):

@@ -10,15 +10,17 @@ use serde_json::{Value, json};
 use crate::figures;
 use crate::rank::bootstrap::Interval;
 use crate::rank::measured::{Measured, Tie};
-pub use crate::rank::measured::{STEADY, is_unstable_at};
+pub use crate::rank::stability::{STEADY, is_unstable, is_unstable_at, why_unstable};
 
 mod ablation;
 pub mod bootstrap;
 mod measured;
+mod stability;
 
 /// The version of the document `selection` and of the rule that makes it. A new one selects again. 1: first. 2: each size's
 /// interval and whether it is stable; every variant against the first declared one. 3: what is unstable may tie, and is not chosen where something stable ties with it.
-pub const VERSION: u32 = 3;
+/// 4: a figure for which the host was behind the device is unstable.
+pub const VERSION: u32 = 4;
 
 /// Returns how many attempts at a kernel were judged: the records there are of its check.
 #[must_use]

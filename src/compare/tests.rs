@@ -69,6 +69,14 @@ fn what_is_unstable_is_neither_faster_nor_a_regression() {
 }
 
 #[test]
+fn what_is_the_hosts_is_no_regression() {
+    let mut behind = bench(&[("small", 8, 3.0)]);
+    (behind["sizes"]["small"]["variant"]["p20"], behind["sizes"]["small"]["variant"]["p80"]) = (json!(2.5), json!(3.5));
+    let compared = compare(&side(None, &[("v1", bench(&[("small", 8, 1.0)]))]), &side(None, &[("v1", behind)]), 0.05);
+    assert_eq!((compared.rows[0].verdict, compared.regressions()), (Verdict::Unstable, 0));
+}
+
+#[test]
 fn an_unstable_small_size_does_not_shake_the_final() {
     let of = |small: f64, large: f64, shaken: &str| {
         let mut bench = bench(&[("large", 64, large), ("small", 8, small)]);

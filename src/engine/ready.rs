@@ -37,7 +37,7 @@ pub(super) const CANDIDATE: &str = "candidate:run";
 /// The variable that says over how many queues of its device the streams of a process are spread.
 const QUEUES: &str = "CUDA_DEVICE_MAX_CONNECTIONS";
 
-/// Over how many queues of its device the streams of a child are spread. With one the driver, which serves one child after the other, starts CUDA in a third of the time, and
+/// Over how many queues of its device the streams of a child are spread. With one the driver, which serves one child after the other, starts CUDA in half the time, and
 /// what one stream does is done as it would be anywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Queues {

@@ -7,9 +7,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::rank::bootstrap::{self, Interval, Pairing};
-
-/// The largest coefficient of variation of a figure that counts as stable, as in the harness (`statistics.STEADY`).
-pub const STEADY: f64 = 0.05;
+use crate::rank::stability::{is_unstable, is_unstable_at, why_unstable};
 
 /// The figures of one bench. Times in milliseconds.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,8 +53,8 @@ impl Measured {
             speedup: bench["speedup"].as_f64(),
             geomean_speedup: bench["geomean_speedup"].as_f64(),
             sizes: sizes.map(|(name, size)| (name.clone(), Size::of(size, is_unstable_at(bench, name)))).collect(),
-            unstable: bench["unstable"].as_bool().unwrap_or(false),
-            why_unstable: bench["why_unstable"].as_str().map(str::to_owned),
+            unstable: is_unstable(bench),
+            why_unstable: why_unstable(bench),
             interval: None,
         };
         measured.interval = bootstrap::ratio(&measured.torch_runs(), &measured.runs(), Pairing::Interleaved);
@@ -180,15 +178,6 @@ impl Size {
         let interval = self.interval.map(|interval| [interval.low, interval.high]);
         json!({"ms": self.ms, "torch_ms": self.torch_ms, "speedup": speedup, "interval": interval, "unstable": self.is_unstable})
     }
-}
-
-/// Returns whether the figures of `bench` at a size cannot be relied on: they vary, or the bench was disturbed, which is no size's own.
-#[must_use]
-pub fn is_unstable_at(bench: &Value, size: &str) -> bool {
-    let varies =
-        |size: &Value| ["variant", "torch"].iter().any(|of| size[of]["cv"].as_f64().is_some_and(|cv| cv > STEADY));
-    let is_disturbed = || !bench["sizes"].as_object().into_iter().flatten().any(|(_, size)| varies(size));
-    bench["unstable"] == true && (varies(&bench["sizes"][size]) || is_disturbed())
 }
 
 fn means(figure: &Value) -> Vec<f64> {

@@ -203,6 +203,41 @@ fn an_unstable_bench_is_marked() {
     assert_eq!(found["figures"]["why_unstable"], "coefficient of variation above 5 %");
 }
 
+/// A bench whose runs agree to 1 %, and of each 80 of 100 calls take at most so many times as long as 20.
+fn spread(clock: &str, who: &str, times: f64) -> Found {
+    let Found::Document(mut bench) = bench(clock, 1.0, 0.01) else { unreachable!("it is made so") };
+    for (subject, times) in [("variant", 1.1), ("torch", 1.18), (who, times)] {
+        let figure = &mut bench["sizes"]["large"][subject];
+        (figure["p20"], figure["p80"]) = (json!(1.0), json!(times));
+    }
+    Found::Document(bench)
+}
+
+#[test]
+fn a_figure_for_which_the_host_was_behind_is_unstable_however_well_its_runs_agree() {
+    let figures = |bench: Found| select(&[variant("v1", "passed", bench)], None)["figures"].clone();
+    for (who, told) in [("variant", "variant 43 %, torch 18 %"), ("torch", "variant 10 %, torch 43 %")] {
+        let found = figures(spread("cuda-events", who, 1.43));
+        let why = format!("large: the host was behind the device (p20 to p80 of a run: {told})");
+        assert_eq!((&found["unstable"], &found["why_unstable"]), (&json!(true), &json!(why)));
+        assert_eq!(found["sizes"]["large"]["unstable"], true);
+    }
+    for bench in [spread("cuda-events", "variant", 1.2), spread("host", "variant", 1.43)] {
+        let found = figures(bench);
+        assert_eq!((&found["unstable"], &found["why_unstable"]), (&json!(false), &Value::Null));
+        assert_eq!(found["sizes"]["large"]["unstable"], false);
+    }
+}
+
+#[test]
+fn what_the_bench_says_of_its_figures_comes_before_what_is_seen_in_them() {
+    let Found::Document(mut bench) = spread("cuda-events", "variant", 1.43) else { unreachable!("it is made so") };
+    (bench["unstable"], bench["why_unstable"]) = (json!(true), json!("the GPU was slowed down"));
+    let found = select(&[variant("v1", "passed", Found::Document(bench))], None);
+    let why = found["figures"]["why_unstable"].as_str().unwrap();
+    assert!(why.starts_with("the GPU was slowed down; large: the host was behind the device"), "{why}");
+}
+
 #[test]
 fn equal_documents_give_equal_bytes() {
     let variants = [

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::rank::{Found, STEADY, Status, VariantResult, is_unstable_at, standing};
+use crate::rank::{Found, STEADY, Status, VariantResult, is_unstable, is_unstable_at, standing, why_unstable};
 use crate::render::ceilings::{self, Ceiling, Rates, Work};
 use crate::render::sizes;
 use crate::render::telemetry::{self, TelemetryRow};
@@ -194,8 +194,8 @@ fn variant_row(variant: &VariantResult, names: &[String]) -> Row {
         geomean_speedup: bench["geomean_speedup"].clone(),
         host_us: bench["host_us"].clone(),
         mark: standing(variant).status.mark(),
-        unstable: bench["unstable"] == true,
-        why_unstable: bench["why_unstable"].clone(),
+        unstable: is_unstable(bench),
+        why_unstable: why_unstable(bench).into(),
         remeasured: bench["remeasured"] == true,
         not_measured: bench["final_ms"].is_null().then(|| why_not_measured(variant)),
     }
