@@ -1,4 +1,4 @@
-//! Cores: which of them this process may use, and how a build with devices shares them out.
+//! Cores: which of them this process may use, how a build with devices shares them out, and how it keeps off those of devices.
 //!
 //! It also owns the machine's monotonic clock. It does not know what runs on a core.
 

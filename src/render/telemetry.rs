@@ -1,6 +1,6 @@
 //! Telemetry: what the device did before and after each measurement.
 //!
-//! It does not judge: what makes a figure unstable is the bench's word.
+//! It does not judge: what makes a figure unstable is for the bench and the ranking to say.
 
 use serde::Serialize;
 use serde_json::Value;

@@ -313,6 +313,25 @@ fn as_many_children_get_ready_as_there_are_checks_and_measurements() {
 }
 
 #[test]
+fn all_that_are_to_come_are_asked_for_by_the_first_check() {
+    let project = machine(1);
+    build(&project, "");
+    let before = children(&project).len();
+    fs::write(project.path("../python/bin/reserves.log"), "").unwrap();
+    for op in ["softmax", "relu"] {
+        for variant in ["v1_baseline", "v2_tiling"] {
+            project.edit(&format!("kernels/{op}/{variant}.py"), "input + 1", "input + 2");
+        }
+    }
+    build(&project, "");
+    let again = &children(&project)[before..];
+    let of = |function: &str| again.iter().filter(|child| text(child, "function") == function).collect::<Vec<_>>();
+    let (checks, benches) = (of("candidate:run"), of("bench:bench"));
+    assert_eq!((checks.len(), benches.len()), (4, 4));
+    assert_eq!(checks[1]["ready"], 7, "all but its own");
+}
+
+#[test]
 fn a_watch_leaves_children_ready_for_the_next_save_and_a_build_leaves_none() {
     let project = machine(1);
     build(&project, "");

@@ -42,6 +42,7 @@ from typing import Any, NoReturn
 HERE = Path(__file__).parent
 SITE = HERE.parent / "site-packages"
 LOG = HERE / "ran.log"
+RESERVES = HERE / "reserves.log"
 CALM = HERE / "calm"
 QUEUES = "CUDA_DEVICE_MAX_CONNECTIONS"
 STEADY = HERE / "steady"
@@ -106,7 +107,7 @@ class Server:
 
     def prepare(self, reserve: Mapping[str, Any]) -> None:
         """Log how a child is to get ready, and say that it is, unless children are to take long."""
-        with open(HERE / "reserves.log", "a") as file:
+        with open(RESERVES, "a") as file:
             file.write(json.dumps(reserve) + "\n")
         if not UNREADY.exists():
             self.send({"prepared": {"key": reserve["key"]}})
@@ -240,6 +241,7 @@ class Call:
         told |= {"queues": self.environment.get(QUEUES)}
         told |= {"timed_until": self.arguments["timed_until"]}
         told |= {"threads": self.environment["OMP_NUM_THREADS"]}
+        told |= {"ready": RESERVES.read_text().count(f'"key": "{self.device()}"') if RESERVES.exists() else 0}
         with open(HERE / "children.log", "a") as file:
             file.write(json.dumps(told) + "\n")
 
