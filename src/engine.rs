@@ -95,6 +95,7 @@ pub fn build_on(
     steering: &mut Steering<'_>,
     emit: &mut dyn FnMut(Event),
 ) -> Result<Report, EngineError> {
+    cores::keep_off_devices(&settings.shares);
     if underway.is_idle() {
         leftovers::sweep_scratch(&session.cache);
     }

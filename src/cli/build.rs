@@ -226,7 +226,6 @@ pub(super) fn settings(
     remote: &Shared,
 ) -> Result<Settings, CliError> {
     let shares = cores::shares(session.devices.len());
-    cores::keep_off_devices(&shares);
     Ok(Settings {
         jobs: arguments.jobs.unwrap_or(shares.left).max(1),
         shares,

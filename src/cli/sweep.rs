@@ -12,7 +12,7 @@ use super::plan::{Plan, plans};
 use super::running::stop_on_signal;
 use super::{BenchArguments, Common, context};
 use crate::action::{DeviceClass, Phase, Target};
-use crate::cores;
+use crate::cores::{self, Shares};
 use crate::device::{self, DeviceLock, Holder};
 use crate::engine::perform::{self, Job, Performed};
 use crate::engine::request::{Given, Requests};
@@ -61,7 +61,9 @@ pub fn sweep(common: &Common, arguments: &BenchArguments) -> Result<u8, CliError
     };
     let plans = plans(&session, &wanted)?;
     let variants = right_ones(&session, op, &arguments.variant, &plans)?;
-    let job = job(&session, op, &variants, &plans);
+    let shares = cores::shares(session.devices.len());
+    cores::keep_off_devices(&shares);
+    let job = job(&session, op, &variants, &plans, &shares);
     introduce(&session, op, &variants, &job);
     let performed = perform_alone(&session, &job, &interrupt)?;
     let _ = fs::remove(job.scratch.parent().unwrap_or(&job.scratch));
@@ -119,15 +121,13 @@ fn plan<'a>(session: &Session, target: &Target, plans: &'a [Plan]) -> Option<&'a
 }
 
 /// Returns the job: that of a bench of the first variant, told of all of them, of the baselines and of the sizes of a sweep.
-fn job(session: &Session, op: &Op, variants: &[&Variant], plans: &[Plan]) -> Job {
-    let shares = cores::shares(session.devices.len());
-    cores::keep_off_devices(&shares);
+fn job(session: &Session, op: &Op, variants: &[&Variant], plans: &[Plan], shares: &Shares) -> Job {
     let requests = Requests {
         spec: &session.spec,
         inventory: &session.inventory,
         root: &session.root,
         catalogue: &session.catalogue,
-        shares: &shares,
+        shares,
         jobs: 1,
     };
     let target = |variant: &Variant, phase| Target::of_variant(&op.name, &variant.name, phase);
