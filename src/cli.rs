@@ -213,6 +213,9 @@ struct BuildArguments {
     /// Run no child: what has no result that stands is listed with the reasons, and the exit code is 1
     #[arg(long, conflicts_with_all = ["force", "dry_run"])]
     require_cached: bool,
+    /// Exit with 1 where a check judged too little to pass: without this, that is neither a pass nor a rejection
+    #[arg(long, conflicts_with = "dry_run")]
+    require_judged: bool,
     /// Measure the variants of one op on whichever device is free, where there are several
     #[arg(long)]
     any_device: bool,

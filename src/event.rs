@@ -194,6 +194,9 @@ pub struct Tally {
     pub skipped: usize,
     /// Their result, new or not, is a rejection.
     pub rejected: usize,
+    /// Their result, new or not, is a check that judged too little.
+    #[serde(default)]
+    pub not_judged: usize,
     /// The machine failed them.
     pub lost: usize,
 }

@@ -22,6 +22,11 @@ pub enum Outcome {
         /// As in `mismatch` or `timeout`.
         class: String,
     },
+    /// A check that judged too little to pass, by no fault of the kernel's; kept like a pass.
+    NotJudged {
+        /// How many cases were not judged, and why, for people.
+        reason: String,
+    },
     /// The machine's fault, never kept.
     Lost {
         /// What went wrong, for people.
@@ -37,6 +42,24 @@ impl Outcome {
     #[must_use]
     pub fn is_pass(&self) -> bool {
         matches!(self, Self::Passed)
+    }
+
+    /// Returns whether the kernel was rejected.
+    #[must_use]
+    pub fn is_rejection(&self) -> bool {
+        matches!(self, Self::Rejected { .. })
+    }
+
+    /// Returns whether a check judged too little to say anything.
+    #[must_use]
+    pub fn is_not_judged(&self) -> bool {
+        matches!(self, Self::NotJudged { .. })
+    }
+
+    /// Returns whether the machine failed the action, so that nothing of it is kept.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        matches!(self, Self::Lost { .. })
     }
 
     /// Returns whether the kernel was rejected for missing its deadline.

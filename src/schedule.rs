@@ -48,10 +48,10 @@ impl Settled {
         if *self == Self::Planned {
             return need != Need::Reject;
         }
-        let passed = self.record().map(|record| record.outcome.is_pass());
+        let outcome = self.record().map(|record| &record.outcome);
         match need {
-            Need::Pass => passed == Some(true),
-            Need::Reject => passed == Some(false),
+            Need::Pass => outcome.is_some_and(Outcome::is_pass),
+            Need::Reject => outcome.is_some_and(Outcome::is_rejection),
             Need::Settle => true,
         }
     }

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness import cases, failure, lint, memory, oracle, progress, references, spans, tolerance
+from t2t_harness import cases, failure, lint, memory, oracle, progress, references, spans, tolerance, verdicts
 from t2t_harness.prepare import prepared_cases
 
 if TYPE_CHECKING:
@@ -473,27 +473,27 @@ def judge_end(trial: Trial) -> None:
 def reply(trial: Trial) -> dict[str, Any]:
     """Returns the reply of a finished trial."""
     record = failure_of(trial)
-    # An empty case passes without a launch, and says nothing of the kernel.
-    passed = any(row["verdict"] == "passed" and row["launches"] > 0 for row in trial.rows)
-    verdict = "rejected" if record is not None else "passed" if passed else "not-judged"
+    why = None if record is not None else verdicts.not_judged(trial.rows, trial.declaration, unloaded(trial))
+    outcome = "rejected" if record is not None else "passed" if why is None else "not-judged"
     class_ = None if record is None else record["class"]
     documents = {
         "verdict": {
-            "verdict": verdict,
+            "verdict": outcome,
             "class": class_,
-            "reason": nothing_judged(trial) if verdict == "not-judged" else None,
+            "reason": why,
             "cases": {row["name"]: row["verdict"] for row in trial.rows},
+            "not_judged": verdicts.unjudged_dtypes(trial.rows),
         },
         "evidence": evidence(trial, record),
     }
-    outcome = "rejected" if record is not None else "passed"
-    return {"outcome": outcome, "class": class_, "cites": failure.cites(record), "documents": documents, "files": {}}
+    cited = failure.cites(record)
+    return {"outcome": outcome, "class": class_, "reason": why, "cites": cited, "documents": documents, "files": {}}
 
 
-def nothing_judged(trial: Trial) -> str:
-    """Returns why no case was judged."""
+def unloaded(trial: Trial) -> str | None:
+    """Returns why the candidate did not even load the kernel, where that is not the kernel's fault, else None."""
     said = (trial.told.state["load"] or {}).get("not_judged")
-    return str(said or next((row["reason"] for row in trial.rows if row["reason"]), "the op has no cases"))
+    return None if said is None else str(said)
 
 
 def failure_of(trial: Trial) -> dict[str, Any] | None:

@@ -106,7 +106,8 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
     count(&report, &mut tally);
     ahead.correct(&mut tally, &|target| is_fresh(&session, &report, target));
     let written = traced.and(outputs.write_junit(&session, &wanted, &report));
-    let exit_code = written.as_ref().map_or_else(CliError::code, |()| exit_code(&report));
+    let exit_code =
+        written.as_ref().map_or_else(CliError::code, |()| exit_code(&report).max(unjudged(&report, arguments)));
     outputs.report(&Event::Finished { tally, wall: start.elapsed(), exit_code });
     outputs.close_screen();
     tell_outdated_pages(&session, &report);
@@ -258,9 +259,9 @@ pub(super) fn count(report: &Report, tally: &mut Tally) {
             Settled::Lost(_) => tally.lost += 1,
             Settled::Planned => {}
         }
-        if is_rejected(settled) {
-            tally.rejected += 1;
-        }
+        let outcome = settled.record().map(|record| &record.outcome);
+        tally.rejected += usize::from(outcome.is_some_and(Outcome::is_rejection));
+        tally.not_judged += usize::from(outcome.is_some_and(Outcome::is_not_judged));
     }
 }
 
@@ -270,7 +271,13 @@ fn is_fresh(session: &Session, report: &Report, target: &Target) -> bool {
 }
 
 pub(super) fn is_rejected(settled: &Settled) -> bool {
-    settled.record().is_some_and(|record| matches!(record.outcome, Outcome::Rejected { .. }))
+    settled.record().is_some_and(|record| record.outcome.is_rejection())
+}
+
+/// Returns what checks that judged too little come to: 1 where judging is required.
+fn unjudged(report: &Report, arguments: &BuildArguments) -> u8 {
+    let mut records = report.settled.iter().flatten().filter_map(Settled::record);
+    u8::from(arguments.require_judged && records.any(|record| record.outcome.is_not_judged()))
 }
 
 /// Returns the table of the ops that were selected; nothing where none was.

@@ -47,6 +47,7 @@ pub fn status(common: &Common, targets: &Targets) -> Result<u8, CliError> {
             Settled::Skipped(on) => format!("skipped   {target}  after {on}"),
             settled => match settled.record().map(|record| &record.outcome) {
                 Some(Outcome::Rejected { class }) => format!("rejected  {target}  {class}"),
+                Some(Outcome::NotJudged { reason }) => format!("unjudged  {target}  {reason}"),
                 _ => continue,
             },
         };

@@ -235,6 +235,7 @@ fn case_of(cas: &Cas, target: &Target, record: &Record) -> Case {
             let message = evidence::fault(class, &failure, target).message;
             Verdict::Failure { class: class.clone(), message, text: evidence::text(&failure, target) }
         }
+        Outcome::NotJudged { reason } => Verdict::Skipped { reason: format!("not judged: {reason}") },
         Outcome::Passed | Outcome::Lost { .. } => Verdict::Passed,
     };
     let printed = [named("evidence"), named("failure")].map(|document| document["output"].clone());

@@ -83,9 +83,9 @@ fn right_ones<'a>(
     let mut right = Vec::new();
     let mut wrong = Vec::new();
     for variant in op.variants.iter().filter(|variant| named.is_empty() || named.contains(&variant.name)) {
-        match verdict(session, &Target::of_variant(&op.name, &variant.name, Phase::Check), plans).as_deref() {
-            Some("passed") => right.push(variant),
-            Some("not-judged") => {
+        match verdict(session, &Target::of_variant(&op.name, &variant.name, Phase::Check), plans) {
+            Some(Outcome::Passed) => right.push(variant),
+            Some(Outcome::NotJudged { .. }) => {
                 context::say(&format!("note: {} is left out: it cannot be judged here", variant.name));
             }
             Some(_) => wrong.push(format!("{} (rejected)", variant.name)),
@@ -105,14 +105,9 @@ fn right_ones<'a>(
 }
 
 /// Returns what a check that stands says.
-fn verdict(session: &Session, target: &Target, plans: &[Plan]) -> Option<String> {
+fn verdict(session: &Session, target: &Target, plans: &[Plan]) -> Option<Outcome> {
     let record = plan(session, target, plans)?.settled.record()?;
-    if let Outcome::Rejected { .. } = record.outcome {
-        return Some("rejected".to_owned());
-    }
-    let bytes = session.cas().get(record.outputs.get("verdict")?.digest).ok()?;
-    let verdict: Value = serde_json::from_slice(&bytes).ok()?;
-    Some(verdict["verdict"].as_str()?.to_owned())
+    Some(record.outcome.clone())
 }
 
 fn plan<'a>(session: &Session, target: &Target, plans: &'a [Plan]) -> Option<&'a Plan> {
@@ -204,7 +199,9 @@ fn finish(performed: &Performed, folder: &Path, op: &str) -> Result<u8, CliError
             context::say(&format!("error: {op}: {message} ({class})"));
             return Ok(1);
         }
-        Some(Outcome::Lost { reason }) => return Err(CliError::machine(reason.clone())),
+        Some(Outcome::Lost { reason } | Outcome::NotJudged { reason }) => {
+            return Err(CliError::machine(reason.clone()));
+        }
         None => return Err(CliError::machine("the sweep ended without an outcome")),
     }
     let sweep = document("sweep").ok_or_else(|| CliError::machine("the sweep left no document"))?;

@@ -20,7 +20,6 @@ use crate::engine::{Report, local};
 use crate::event::{Event, Tally};
 use crate::fs;
 use crate::path::RepoPath;
-use crate::record::Outcome;
 use crate::reporter::Reporter;
 use crate::schedule::Settled;
 use crate::session::{DeviceChoice, Part, Session};
@@ -134,7 +133,13 @@ fn renew(place: &Place, kept: &Answer<'_>, looked: &Looked) {
 
 /// Returns whether a build that finds nothing to do tells of this, too.
 pub fn is_told_again(event: &Event) -> bool {
-    matches!(event, Event::ActionSkipped { .. } | Event::Failure { .. })
+    match event {
+        Event::ActionSkipped { .. } | Event::Failure { .. } => true,
+        Event::ActionFinished { outcome, .. }
+        | Event::ActionFresh { outcome, .. }
+        | Event::ActionRestored { outcome, .. } => outcome.is_not_judged(),
+        _ => false,
+    }
 }
 
 /// Keeps what the next build tells if nothing changes. Only what settled everything is kept: what was lost, or never decided, is to be tried again.
@@ -157,7 +162,8 @@ fn tally(report: &Report) -> Option<Tally> {
         match settled {
             Settled::Fresh(record) | Settled::Restored(record) | Settled::Ran(record) => {
                 tally.fresh += 1;
-                tally.rejected += usize::from(matches!(record.outcome, Outcome::Rejected { .. }));
+                tally.rejected += usize::from(record.outcome.is_rejection());
+                tally.not_judged += usize::from(record.outcome.is_not_judged());
             }
             Settled::Skipped(_) => tally.skipped += 1,
             Settled::Lost(_) | Settled::Planned => return None,

@@ -123,7 +123,7 @@ impl Run<'_, '_> {
 
     /// Keeps what a check prepared for those of the op's other variants. One that was lost may have read sources in another state than theirs.
     fn keep_inputs(&mut self, ticket: Ticket, index: Index, performed: &Performed) {
-        let has_ended = matches!(performed.outcome, Some(Outcome::Passed | Outcome::Rejected { .. }));
+        let has_ended = performed.outcome.as_ref().is_some_and(|outcome| !outcome.is_lost());
         if let Some(inputs) = performed.inputs.as_ref().filter(|_| has_ended) {
             let op = &self.session.graph.action(index).target().op;
             self.inputs.keep(op, &underway::folder(&self.scratch, ticket), inputs);
@@ -133,7 +133,7 @@ impl Run<'_, '_> {
     /// Keeps the result of an action whose dependencies have not settled in this build: it stands if they end as they did.
     fn keep_undecided(&mut self, running: &Running, performed: &Performed) -> Result<(), Stop> {
         match &performed.outcome {
-            Some(outcome @ (Outcome::Passed | Outcome::Rejected { .. })) => {
+            Some(outcome) if !outcome.is_lost() => {
                 let record = self.keep_record(&running.action, &running.manifest, outcome, performed)?;
                 self.tell_kept(&running.action, running.lane.clone(), &record, performed)
             }
@@ -144,7 +144,7 @@ impl Run<'_, '_> {
 
     /// Returns a file that the children of an action may have seen in another state than the one its result would be kept under.
     fn changed_meanwhile(&self, running: &Running, performed: &Performed) -> Option<String> {
-        if !matches!(performed.outcome, Some(Outcome::Passed | Outcome::Rejected { .. })) {
+        if performed.outcome.as_ref().is_none_or(Outcome::is_lost) {
             return None;
         }
         let action = &running.action;

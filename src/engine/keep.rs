@@ -162,16 +162,17 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// Says that nothing was judged: a check that passed for want of judging is no word on the kernel.
+    /// Says which dtypes a check that passed did not judge: its pass is no word on them.
     fn tell_unjudged(&mut self, action: &Action, record: &Record) -> Result<(), Stop> {
         let Some(blob) = record.outputs.get("verdict").filter(|_| action.target().phase == Phase::Check) else {
             return Ok(());
         };
         let verdict = self.document(blob.digest)?;
-        if verdict["verdict"] == "not-judged" {
-            let reason = verdict["reason"].as_str().unwrap_or("no case can be judged on this lane");
-            let text = format!("{} was not judged here: {reason}", action.target());
-            (self.emit)(Event::Warning { text });
+        for dtype in verdict["not_judged"].as_array().into_iter().flatten().filter(|_| record.outcome.is_pass()) {
+            let (name, reason) = (dtype["dtype"].as_str().unwrap_or("?"), dtype["reason"].as_str().unwrap_or("?"));
+            let (left, of) = (dtype["cases"].as_u64().unwrap_or(0), dtype["of"].as_u64().unwrap_or(0));
+            let text = format!("{} did not judge {left} of {of} cases in {name}: {reason}", action.target());
+            (self.emit)(Event::Note { text });
         }
         Ok(())
     }

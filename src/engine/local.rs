@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{EngineError, Run, Stop, evidence};
-use crate::action::{DeviceClass, Phase, Target};
+use crate::action::{Phase, Target};
 use crate::assets;
 use crate::digest::Digest;
 use crate::engine::perform::Performed;
@@ -20,11 +20,7 @@ use crate::render::build_page::BuildPage;
 use crate::render::op_page::{OpPage, VariantPage};
 use crate::render::{self, Template};
 use crate::schedule::Settled;
-use crate::spec::{Op, Profile};
-
-/// What Triton's interpreter computes wrongly (`cases.refusal` of the harness).
-const UNCOMPUTED: &str = "bfloat16";
-const UNCOMPUTED_ALONE: &str = "Triton's interpreter computes bfloat16 wrongly, and the op has no other dtype";
+use crate::spec::Op;
 
 /// The artifact of a log and of the summary.
 pub const PAGE: &str = "page";
@@ -38,9 +34,8 @@ impl Run<'_, '_> {
             Phase::Log => self.log(&target).map(Some),
             Phase::Summary => self.summary().map(Some),
             Phase::Compile | Phase::Check => Ok(self.unusable(&target)),
-            Phase::Bench => self.not_measured(&target),
             Phase::Tune => self.not_tuned(&target),
-            Phase::Calibrate | Phase::Analyze | Phase::Generate | Phase::Baseline => Ok(None),
+            Phase::Calibrate | Phase::Analyze | Phase::Generate | Phase::Baseline | Phase::Bench => Ok(None),
         }
     }
 
@@ -50,24 +45,6 @@ impl Run<'_, '_> {
         let mut files = std::iter::once(&variant.file).chain(cases);
         let fault = files.find_map(|file| self.session.inventory.files.get(file)?.fault.as_ref());
         fault.map(evidence::unusable)
-    }
-
-    /// What was not judged here is not measured here, nor is an op whose own dtypes cannot be: it was judged in cases of its own.
-    fn not_measured(&self, target: &Target) -> Result<Option<Performed>, Stop> {
-        let verdict = self.sibling(target, Phase::Check, "verdict")?;
-        let reason = match verdict.document() {
-            Some(verdict) if verdict["verdict"] == "not-judged" => verdict["reason"].clone(),
-            _ if self.has_no_dtype_here(target) => UNCOMPUTED_ALONE.into(),
-            _ => return Ok(None),
-        };
-        let bench = json!({"measured": false, "reason": reason, "sizes": {}});
-        Ok(Some(passed(&[("bench", canonical_json(&bench))])))
-    }
-
-    fn has_no_dtype_here(&self, target: &Target) -> bool {
-        let is_interpreted = self.session.inventory.device.class == DeviceClass::Interpreter;
-        let dtypes = self.op(target).map(|op| &op.settings(Profile::Cpu).dtypes);
-        is_interpreted && dtypes.is_some_and(|dtypes| dtypes.iter().all(|dtype| dtype == UNCOMPUTED))
     }
 
     fn not_tuned(&self, target: &Target) -> Result<Option<Performed>, Stop> {
@@ -231,6 +208,7 @@ impl Run<'_, '_> {
         let settled = self.session.graph.find(on).and_then(|index| self.schedule.settled(index));
         match settled.and_then(Settled::record).map(|record| &record.outcome) {
             Some(Outcome::Rejected { class }) => format!("`{on}` was rejected ({class})"),
+            Some(Outcome::NotJudged { reason }) => format!("`{on}` was not judged: {reason}"),
             _ => format!("`{on}` did not pass"),
         }
     }

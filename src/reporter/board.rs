@@ -33,6 +33,7 @@ type Standing = BTreeMap<Phase, Stand>;
 enum Stand {
     Passed,
     Rejected(String),
+    NotJudged,
     Skipped,
     Lost,
 }
@@ -211,6 +212,9 @@ impl<W: Write> Board<W> {
         if standing.values().any(|stand| *stand == Stand::Lost) {
             return self.painted(red(), "✖ lost");
         }
+        if standing.values().any(|stand| *stand == Stand::NotJudged) {
+            return self.painted(Style::new().yellow(), "⏭ not judged");
+        }
         if standing.values().any(|stand| *stand == Stand::Skipped) {
             return self.painted(Style::new().yellow(), "⏭");
         }
@@ -325,6 +329,7 @@ fn stand(outcome: &Outcome) -> Stand {
     match outcome {
         Outcome::Passed => Stand::Passed,
         Outcome::Rejected { class } => Stand::Rejected(class.clone()),
+        Outcome::NotJudged { .. } => Stand::NotJudged,
         Outcome::Lost { .. } => Stand::Lost,
     }
 }

@@ -149,6 +149,7 @@ fn finished(target: &Target, how: &str, ended: Option<(&Outcome, Digest)>, more:
     let (outcome, class) = match ended {
         Some((Outcome::Passed, _)) => (Some("passed"), None),
         Some((Outcome::Rejected { class }, _)) => (Some("rejected"), Some(class)),
+        Some((Outcome::NotJudged { .. }, _)) => (Some("not-judged"), None),
         Some((Outcome::Lost { .. }, _)) | None => (None, None),
     };
     let key = ended.map(|(_, key)| key);

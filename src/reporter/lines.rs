@@ -48,6 +48,10 @@ impl Lines {
                 let lanes: Vec<String> = lanes.iter().map(|(lane, slots)| slot_words(lane, *slots)).collect();
                 self.painted(Style::new().dim(), &format!("{}; lanes: {}", counted(*actions), lanes.join(", ")))
             }
+            Event::ActionFresh { target, outcome: Outcome::NotJudged { reason }, .. }
+            | Event::ActionRestored { target, outcome: Outcome::NotJudged { reason }, .. } => {
+                self.not_judged(target, reason)
+            }
             Event::ActionStarted { .. }
             | Event::ActionFresh { .. }
             | Event::ActionRestored { .. }
@@ -87,9 +91,15 @@ impl Lines {
         let (style, word) = match outcome {
             Outcome::Passed => (Style::new().green(), "passed".to_owned()),
             Outcome::Rejected { class } => (Style::new().red().bold(), format!("rejected ({class})")),
+            Outcome::NotJudged { reason } => return self.not_judged(target, reason),
             Outcome::Lost { reason } => (Style::new().red().bold(), format!("lost: {}", printable(reason))),
         };
         format!("{} … {} {}", named(target), self.painted(style, &word), figures::time(wall))
+    }
+
+    fn not_judged(self, target: &Target, reason: &str) -> String {
+        let word = self.painted(Style::new().yellow(), "not judged");
+        format!("{} … {word}: {}", named(target), printable(reason))
     }
 
     /// Returns a problem's text, its `error:` and `hint:` colored.
@@ -115,6 +125,7 @@ impl Lines {
         let alarm = || Style::new().red().bold();
         let rare = [
             ("skipped", tally.skipped, Style::new().yellow()),
+            ("not judged", tally.not_judged, Style::new().yellow()),
             ("rejected", tally.rejected, alarm()),
             ("lost", tally.lost, alarm()),
         ];

@@ -48,7 +48,7 @@ fn build() -> Vec<Event> {
         Event::ActionLost { target: Target::summary(), lane: None, reason: "disk full".into() },
         Event::Warning { text: "the journal's last line is torn".into() },
         Event::Finished {
-            tally: Tally { fresh: 157, restored: 0, ran: 2, skipped: 1, rejected: 1, lost: 1 },
+            tally: Tally { fresh: 157, restored: 0, ran: 2, skipped: 1, rejected: 1, not_judged: 1, lost: 1 },
             wall: Duration::from_millis(3_456),
             exit_code: 3,
         },
@@ -79,7 +79,7 @@ fn plain_output_is_a_line_an_event() {
          bench softmax/v3 … skipped, after softmax/v3:check\n\
          summary … lost: disk full\n\
          warning: the journal's last line is torn\n\
-         fresh 157, restored 0, ran 2, skipped 1, rejected 1, lost 1 in 3.5 s\n"
+         fresh 157, restored 0, ran 2, skipped 1, not judged 1, rejected 1, lost 1 in 3.5 s\n"
     );
 }
 
@@ -92,7 +92,7 @@ fn quiet_output_is_failures_and_the_final_line() {
              x = \\u{1b}[31m1\n\
          hint: see the log\n\
          summary … lost: disk full\n\
-         fresh 157, restored 0, ran 2, skipped 1, rejected 1, lost 1 in 3.5 s\n"
+         fresh 157, restored 0, ran 2, skipped 1, not judged 1, rejected 1, lost 1 in 3.5 s\n"
     );
 }
 

@@ -64,6 +64,7 @@ impl Trace {
                 let words = match outcome {
                     Outcome::Passed => "passed".to_owned(),
                     Outcome::Rejected { class } => format!("rejected ({class})"),
+                    Outcome::NotJudged { reason } => format!("not judged: {reason}"),
                     Outcome::Lost { reason } => format!("lost: {reason}"),
                 };
                 let wall = u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX);

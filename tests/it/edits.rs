@@ -506,7 +506,17 @@ fn a_server_that_dies_is_started_again() {
 fn a_variant_that_cannot_be_judged_here_is_no_failure_and_not_measured() {
     let project = marked("NOT-JUDGED");
     assert!(!project.log().contains(&"softmax/v2_tiling:bench bench:bench".to_owned()));
-    project.build().exits(0).runs("");
+    let line = "check softmax/v2_tiling … not judged: not here";
+    project.build().exits(0).runs("").says(line).says("skipped 1, not judged 1");
+    project.t2t("build --require-judged").exits(1).runs("").says(line);
+    project.t2t("build softmax/v1_baseline:check --require-judged").exits(0);
+    project.t2t("build --junit cases.xml").exits(0);
+    assert!(
+        project.read("cases.xml").contains("<skipped message=\"not judged: not here\"/>"),
+        "{}",
+        project.read("cases.xml")
+    );
+    project.t2t("status").exits(0).says("unjudged  softmax/v2_tiling:check  not here");
 }
 
 // What actions turn out to read.

@@ -105,11 +105,12 @@ impl Workspace {
         Journal::open(&self.path("cache")).load().unwrap().history.last(&identity).map(|record| (**record).clone())
     }
 
-    /// Returns `passed`, the class of a rejection, or `none` where there is no record.
+    /// Returns `passed`, `not-judged`, the class of a rejection, or `none` where there is no record.
     pub fn outcome(&self, target: &str) -> String {
         match self.record(target).map(|record| record.outcome) {
             Some(Outcome::Passed) => "passed".to_owned(),
             Some(Outcome::Rejected { class }) => class,
+            Some(Outcome::NotJudged { .. }) => "not-judged".to_owned(),
             Some(Outcome::Lost { .. }) | None => "none".to_owned(),
         }
     }

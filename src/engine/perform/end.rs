@@ -27,6 +27,9 @@ fn replied_with(folder: &Path, reply: &Value, opened: BTreeSet<String>) -> Perfo
     let outcome = match (reply["outcome"].as_str(), reply["class"].as_str()) {
         (Some("passed"), _) => Outcome::Passed,
         (Some("rejected"), Some(class)) => Outcome::Rejected { class: class.to_owned() },
+        (Some("not-judged"), _) => {
+            Outcome::NotJudged { reason: reply["reason"].as_str().unwrap_or("no reason is told").to_owned() }
+        }
         _ => Outcome::Lost { reason: "the harness gave a reply without an outcome".to_owned() },
     };
     let documents = reply["documents"].as_object().into_iter().flatten();

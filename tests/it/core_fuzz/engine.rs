@@ -327,7 +327,7 @@ fn class(outcome: &Outcome) -> Option<&'static str> {
     match outcome {
         Outcome::Rejected { class } if class == Outcome::TIMEOUT => Some("timeout"),
         Outcome::Rejected { .. } => Some("mismatch"),
-        Outcome::Passed | Outcome::Lost { .. } => None,
+        Outcome::Passed | Outcome::NotJudged { .. } | Outcome::Lost { .. } => None,
     }
 }
 

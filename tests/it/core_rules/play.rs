@@ -317,7 +317,7 @@ fn seen(files: &BTreeMap<String, String>, path: &RepoPath, like: Seen) -> Seen {
 fn settled(record: Record) -> Settled {
     match record.outcome {
         Outcome::Lost { reason } => Settled::Lost(reason),
-        Outcome::Passed | Outcome::Rejected { .. } => Settled::Ran(record.into()),
+        Outcome::Passed | Outcome::Rejected { .. } | Outcome::NotJudged { .. } => Settled::Ran(record.into()),
     }
 }
 

@@ -447,7 +447,9 @@ def verdict(call: Call, kind: str | None, message: str | None, error: float, cit
         "verdict": {"verdict": word, "class": kind, "reason": reason, "cases": dict.fromkeys(names, word)},
         "evidence": evidence,
     }
-    return rejected(kind, documents, cites) if kind else passed(documents)
+    if kind:
+        return rejected(kind, documents, cites)
+    return {**passed(documents), "outcome": word, "reason": reason}
 
 
 def figure() -> Reply:

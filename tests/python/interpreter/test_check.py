@@ -328,8 +328,44 @@ def test_declared_run_to_run_differences_pass(tmp_path: Path) -> None:
 def test_a_variant_of_another_lane_is_not_judged(tmp_path: Path) -> None:
     reply = check(tmp_path, GOOD, lanes=["cuda"])
     verdict = reply["documents"]["verdict"]
-    assert (reply["outcome"], verdict["verdict"]) == ("passed", "not-judged")
-    assert verdict["reason"] == "the variant is not for the interpreter lane"
+    assert (reply["outcome"], verdict["verdict"]) == ("not-judged", "not-judged")
+    assert verdict["reason"].endswith("cases not judged: the variant is not for the interpreter lane")
+
+
+def test_a_check_whose_declared_cases_were_not_judged_does_not_pass_by_its_edges(tmp_path: Path) -> None:
+    kernel = """@triton.jit
+def wrong_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n)
+    if n > 0:
+        x = tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [x], dtype=tl.float32, is_pure=True, pack=1)
+    tl.store(out_ptr + offsets, x * 3.0 + 1.0, mask=offsets < n)
+
+
+def triton_double(input, other):
+    out = torch.empty_like(input)
+    wrong_kernel[(1,)](input, out, out.numel(), BLOCK=16)
+    return out
+"""
+    reply = check(tmp_path, kernel)
+    verdict = reply["documents"]["verdict"]
+    assert verdict["cases"]["edge/empty/float32"] == "passed"
+    assert (reply["outcome"], reply["reason"]) == ("not-judged", verdict["reason"])
+    left = sum(one == "not-judged" for one in verdict["cases"].values())
+    assert verdict["reason"].startswith(f"{left} of {len(verdict['cases'])} cases not judged: ")
+    assert "inline_asm" in verdict["reason"]
+
+
+def test_a_dtype_that_was_not_judged_is_named_beside_a_pass(tmp_path: Path) -> None:
+    verdict = check(tmp_path, GOOD, declaration(dtypes=["float32", "bfloat16"]))["documents"]["verdict"]
+    (told,) = verdict["not_judged"]
+    assert (verdict["verdict"], told["dtype"], told["cases"]) == ("passed", "bfloat16", told["of"])
+
+
+def test_a_check_whose_first_dtype_was_not_judged_does_not_pass(tmp_path: Path) -> None:
+    verdict = check(tmp_path, GOOD, declaration(dtypes=["bfloat16", "float32"]))["documents"]["verdict"]
+    assert verdict["verdict"] == "not-judged"
+    assert verdict["reason"].endswith("Triton's interpreter computes bfloat16 wrongly")
 
 
 UNSUPPORTED = {
