@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::figures;
 use crate::rank::bootstrap::Interval;
@@ -19,8 +19,8 @@ mod stability;
 
 /// The version of the document `selection` and of the rule that makes it. A new one selects again. 1: first. 2: each size's
 /// interval and whether it is stable; every variant against the first declared one. 3: what is unstable may tie, and is not chosen where something stable ties with it.
-/// 4: a figure for which the host was behind the device is unstable.
-pub const VERSION: u32 = 4;
+/// 4: a figure for which the host was behind the device is unstable. 5: on the interpreter there is no figure but how long it took.
+pub const VERSION: u32 = 5;
 
 /// Returns how many attempts at a kernel were judged: the records there are of its check.
 #[must_use]
@@ -169,9 +169,9 @@ fn judged(verdict: &Value) -> Standing {
 /// interval of its ratio to an earlier one holds 1: then they tie and the earliest is, of those that are stable if one is. An unstable one that would tie by its fastest runs
 /// is named with those that tie, and not chosen. Interpreter timings choose the earliest that passed.
 #[must_use]
-pub fn select(variants: &[VariantResult], baseline: Option<&Value>) -> Value {
-    let entrants: Vec<Entrant> = variants.iter().map(Entrant::of).collect();
-    let interpreter = on_interpreter(variants, baseline);
+pub fn select(variants: &[VariantResult], baseline: Option<&Value>, lane: Lane) -> Value {
+    let interpreter = lane == Lane::Interpreter;
+    let entrants: Vec<Entrant> = variants.iter().map(|variant| Entrant::of(variant, lane)).collect();
     let choice = if interpreter { earliest(&entrants) } else { fastest(&entrants) };
     let comparable = !interpreter && choice.chosen.is_some();
     let chosen = choice.chosen.map(|at| &entrants[at]);
@@ -189,6 +189,7 @@ pub fn select(variants: &[VariantResult], baseline: Option<&Value>) -> Value {
         "success": comparable && measured.is_some_and(Measured::reaches_torch),
         "against_torch": measured.filter(|_| comparable).and_then(Measured::against_torch),
         "figures": measured.map(Measured::document),
+        "interpreter_ms": chosen.map(|entrant| &entrant.interpreter_ms),
         "against": if interpreter { Value::Null } else { ablation::against_first(&entrants) },
         "variants": variants.iter().zip(&entrants).map(|(variant, entrant)| entrant.document(variant)).collect::<Vec<_>>(),
         "counts": counts(&entrants),
@@ -199,12 +200,16 @@ struct Entrant {
     name: String,
     standing: Standing,
     measured: Option<Measured>,
+    /// Size → how long Triton's interpreter took for one call, in milliseconds; null on a device.
+    interpreter_ms: Value,
 }
 
 impl Entrant {
-    fn of(variant: &VariantResult) -> Self {
-        let measured = variant.bench.document().and_then(Measured::of);
-        Self { name: variant.name.clone(), standing: standing(variant), measured }
+    fn of(variant: &VariantResult, lane: Lane) -> Self {
+        let bench = variant.bench.document();
+        let measured = bench.filter(|_| lane == Lane::Device).and_then(Measured::of);
+        let interpreter_ms = bench.filter(|_| lane == Lane::Interpreter).map(interpreter_times).unwrap_or_default();
+        Self { name: variant.name.clone(), standing: standing(variant), measured, interpreter_ms }
     }
 
     fn has_passed(&self) -> bool {
@@ -221,6 +226,7 @@ impl Entrant {
             "attempts": attempts(&variant.verdict),
             "cases": case_counts(&variant.verdict),
             "figures": self.measured.as_ref().map(Measured::document),
+            "interpreter_ms": self.interpreter_ms,
         })
     }
 }
@@ -312,10 +318,20 @@ fn why_fastest(chosen: &str, entrants: &[Entrant], field: &[(usize, &Measured)])
     }
 }
 
-/// Returns whether the timings are the host clock's around Triton's interpreter.
+/// Where kernels were called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// In Triton's interpreter, whose times compare nothing.
+    Interpreter,
+    /// On a CUDA device.
+    Device,
+}
+
+/// Returns how long the interpreter took by a document `bench` of it: size → milliseconds of one call.
 #[must_use]
-pub fn on_interpreter(variants: &[VariantResult], baseline: Option<&Value>) -> bool {
-    benches(variants, baseline).any(|document| document["clock"] == "host")
+pub fn interpreter_times(bench: &Value) -> Value {
+    let sizes = bench["sizes"].as_object().into_iter().flatten();
+    sizes.map(|(name, size)| (name.clone(), size["interpreter_ms"].clone())).collect::<Map<_, _>>().into()
 }
 
 fn device(variants: &[VariantResult], baseline: Option<&Value>) -> Value {

@@ -6,9 +6,10 @@ configuration that the document `tune` names. Timed calls go through Triton alon
 
 from __future__ import annotations
 
+import contextlib
 import math
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -46,8 +47,8 @@ class Measurement:
     clock: clocks.Clock
     entry: Callable[..., Any]
     protocol: timing.Protocol
-    sampled: tuple[str, int] | None
-    """Size and run of which one output is kept; None once it is."""
+    sampled: dict[str, int]
+    """Size → run of which the result of one call is kept."""
     sizes: dict[str, dict[str, Any]] = field(default_factory=dict)
     hits: int = 0
     misses: list[str] = field(default_factory=list)
@@ -77,9 +78,9 @@ def bench(request: Mapping[str, Any]) -> dict[str, Any]:
         try:
             with queues.kept_to_one(request["lane"]), stage.pretending(request["lane"]):
                 entry = loading.load_entry(request["root"], dict(request["variant"]))
-            found = Measurement(request, clock, entry, timing.protocol_of(request), sampled_run(request))
+            found = Measurement(request, clock, entry, timing.protocol_of(request), sampled_runs(request))
             why, is_remeasured, after = measure(found)
-            before = found.before[0]
+            before = found.before[0] if found.before else None
             device = telemetry.device_facts(request, before)
         except queues.Wanted:
             return dict(queues.AGAIN)
@@ -92,20 +93,23 @@ def bench(request: Mapping[str, Any]) -> dict[str, Any]:
     if replaced := clock.replaced():
         message = f"the kernel's module replaced what times it: {', '.join(replaced)}"
         return rejected(failure.failure("exception", message, root=request["root"]))
-    document = {
+    document: dict[str, Any] = {
         "clock": clock.name,
         "protocol": dict(request["protocol"]),
         "device": device,
         "sizes": found.sizes,
-        **finals(found.sizes),
-        "host_us": found.host_us,
-        "unstable": bool(why),
-        "why_unstable": "; ".join(why) or None,
-        "remeasured": is_remeasured,
         "judged": judged(request),
-        "telemetry": {"before": before, "after": after},
-        "triton_cache": {"hits": found.hits, "misses": sorted(found.misses), "launchers": modules.facts()},
     }
+    if found.lane == "cuda":
+        document |= {
+            **finals(found.sizes),
+            "host_us": found.host_us,
+            "unstable": bool(why),
+            "why_unstable": "; ".join(why) or None,
+            "remeasured": is_remeasured,
+            "telemetry": {"before": before, "after": after},
+            "triton_cache": {"hits": found.hits, "misses": sorted(found.misses), "launchers": modules.facts()},
+        }
     return {"outcome": "passed", "class": None, "cites": False, "documents": {"bench": document}, "files": {}}
 
 
@@ -125,13 +129,12 @@ def snapshot(request: Mapping[str, Any]) -> dict[str, Any] | None:
     return telemetry.snapshot(request)
 
 
-def sampled_run(request: Mapping[str, Any]) -> tuple[str, int] | None:
-    """Returns a size and a run at random; None for an op that changes its inputs, whose results depend on the calls before."""
-    sizes = list(timing.timed_cases(request))
-    if request["op"]["mutates"] or not sizes:
-        return None
-    chance = random.SystemRandom()
-    return chance.choice(sizes), chance.randrange(timing.protocol_of(request).runs)
+def sampled_runs(request: Mapping[str, Any]) -> dict[str, int]:
+    """Returns a run at random for each size; none for an op that changes its inputs, whose results depend on the calls before."""
+    if request["op"]["mutates"]:
+        return {}
+    chance, runs = random.SystemRandom(), timing.protocol_of(request).runs
+    return {size: chance.randrange(runs) for size in timing.timed_cases(request)}
 
 
 def measure(found: Measurement) -> tuple[list[str], bool, dict[str, Any] | None]:
@@ -140,13 +143,17 @@ def measure(found: Measurement) -> tuple[list[str], bool, dict[str, Any] | None]
     Raises what the wrapper raises.
     """
     timed = timing.timed_cases(found.request)
+    if found.lane == "interpreter":
+        for size, case in timed.items():
+            interpret_size(found, size, case)
+        return [], False, None
     for size, case in timed.items():
         measure_size(found, size, case)
     after = snapshot(found.request)
     disturbed = telemetry.disturbances([*found.before, after])
     varied = [size for size in timed if is_varied(found.sizes[size])]
-    if found.lane != "cuda" or not (disturbed or varied):
-        return [*disturbed, *map(varied_words(found.sizes), varied)], False, after
+    if not (disturbed or varied):
+        return [], False, after
     for size in timed if disturbed else varied:
         measure_size(found, size, timed[size])
     after = snapshot(found.request)
@@ -169,6 +176,23 @@ def varied_words(sizes: Mapping[str, Any]) -> Callable[[str], str]:
     return words
 
 
+def interpret_size(found: Measurement, size: str, case: cases.Case) -> None:
+    """Puts how long Triton's interpreter takes for one call at one size into `found.sizes`: the median of all runs. Torch is not timed beside it: nothing compares
+    with these times. Raises what the wrapper raises."""
+    declaration = found.request["op"]
+    buffers = timing.buffers_of(declaration, case, "cpu")
+    args, kwargs = inputs.call_arguments(found.entry, declaration, case, buffers.given)
+    config = first_launch(found, args, kwargs)
+    call = timing.bound(found.entry, args, kwargs)
+    runs = timing.Runs(found.clock, found.protocol)
+    for run in range(found.protocol.runs):
+        buffers.refill(run)
+        with sampling(found, case, size, run, call) as timed, stage.pretending(found.lane):
+            runs.add(timed)
+    took = runs.figure()["median"]
+    found.sizes[size] = {"binding": case.binding, "dtype": case.dtype, "interpreter_ms": took, "config": config or None}
+
+
 def measure_size(found: Measurement, size: str, case: cases.Case) -> None:
     """Times the variant and torch in turns at one size, and puts both figures into `found.sizes`. Raises what the wrapper raises."""
     declaration, device = found.request["op"], timing.device_of(found.lane)
@@ -183,13 +207,8 @@ def measure_size(found: Measurement, size: str, case: cases.Case) -> None:
     runs = {who: timing.Runs(found.clock, found.protocol) for who in ("variant", "torch")}
     for run in range(found.protocol.runs):
         buffers.refill(run)
-        is_sampled = found.sampled == (size, run)
-        sampled = sample.Sampled(call)
-        with stage.pretending(found.lane):
-            runs["variant"].add(sampled if is_sampled else call)
-        if is_sampled:
-            sample.keep(Path(found.request["scratch"]), case, size, run, sampled.kept)
-            found.sampled = None
+        with sampling(found, case, size, run, call) as timed, stage.pretending(found.lane):
+            runs["variant"].add(timed)
         runs["torch"].add(torch_call)
     if found.lane == "cuda":
         milliseconds = runs["variant"].facts[-1]["median"]
@@ -197,6 +216,18 @@ def measure_size(found: Measurement, size: str, case: cases.Case) -> None:
         refuse_stray_work(found, size, call, milliseconds, host_us)
     figures = {who: one.figure() for who, one in runs.items()}
     found.sizes[size] = {"binding": case.binding, "dtype": case.dtype, **figures, "config": config or None}
+
+
+@contextlib.contextmanager
+def sampling(found: Measurement, case: cases.Case, size: str, run: int, call: clocks.Call) -> Iterator[clocks.Call]:
+    """Yields what is timed for `call` in a run. Of the run that is sampled at this size, the result of one call is kept afterwards; once is enough."""
+    if found.sampled.get(size) != run:
+        yield call
+        return
+    del found.sampled[size]
+    sampled = sample.Sampled(call)
+    yield sampled
+    sample.keep(Path(found.request["scratch"]), case, size, run, sampled.kept)
 
 
 def refuse_stray_work(found: Measurement, size: str, call: clocks.Call, milliseconds: float, host_us: float) -> None:
@@ -254,11 +285,6 @@ def finals(sizes: Mapping[str, Mapping[str, Any]]) -> dict[str, float | None]:
 
 
 def judged(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what was left for the judge, not judged yet."""
-    import json
-
-    path = Path(request["scratch"]) / sample.FACTS
-    if not path.is_file():
-        return {"size": None, "run": None, "verdict": "not-judged"}
-    facts = json.loads(path.read_text(encoding="utf-8"))
-    return {"size": facts["size"], "run": facts["run"], "verdict": "not-judged"}
+    """Returns what was left for the judge of each measured size, not judged yet."""
+    runs = {facts["size"]: facts["run"] for facts in sample.kept_facts(Path(request["scratch"]))}
+    return {size: {"run": runs.get(size), "verdict": sample.NOT_JUDGED} for size in timing.timed_cases(request)}

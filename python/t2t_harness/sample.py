@@ -1,4 +1,4 @@
-"""One output of a timed call, kept by the bench and judged afterwards by a child that never imports kernel code.
+"""One result of a timed call of each size, kept by the bench and judged afterwards by a child that never imports kernel code.
 
 The timed process picks the call at random, so that a kernel that is right when checked and cheaper when timed is found.
 """
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
     from t2t_harness.clock import Call
 
-FACTS = "bench_sample.json"
-TENSORS = "bench_sample.safetensors"
+FACTS = "bench_samples.json"
+
+NOT_JUDGED = "not-judged"
 
 
 class Sampled:
@@ -41,40 +42,52 @@ class Sampled:
 
 
 def keep(folder: Path, case: cases.Case, size: str, run: int, result: Any) -> None:
-    """Writes the outputs in `result` and the case, size and run they belong to below `folder`; nothing where it holds no tensors."""
+    """Writes the outputs in `result`, and the case, size and run they belong to, below `folder`. Of what is no tensor its type is kept."""
     import torch
 
     outputs = list(result) if isinstance(result, (tuple, list)) else [result]
-    if not outputs or not all(isinstance(value, torch.Tensor) for value in outputs):
-        return
-    results = kept.Writer(folder / TENSORS)
-    for position, value in enumerate(outputs):
-        results.add(str(position), value)
-    results.close()
-    (folder / FACTS).write_text(json.dumps({"case": case.facts(), "size": size, "run": run}), encoding="utf-8")
+    strange = [type(value).__qualname__ for value in outputs if not isinstance(value, torch.Tensor)]
+    if not strange:
+        results = kept.Writer(folder / file_of(size))
+        for position, value in enumerate(outputs):
+            results.add(str(position), value)
+        results.close()
+    facts = {"case": case.facts(), "size": size, "run": run, "strange": strange}
+    (folder / FACTS).write_text(json.dumps([*kept_facts(folder), facts]), encoding="utf-8")
+
+
+def file_of(size: str) -> str:
+    """Returns the name of the file with the sample of a size."""
+    return f"bench_sample_{size}.safetensors"
+
+
+def kept_facts(folder: Path) -> list[dict[str, Any]]:
+    """Returns what is known of the samples below `folder`, in the order in which they were kept."""
+    path = folder / FACTS
+    if not path.is_file():
+        return []
+    found: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    return found
 
 
 @spans.told
 @memory.let_go
 def judge_sample(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the reply with the document `bench`, its `judged` filled in; rejected, with a `failure` too, where the output is wrong.
+    """Returns the reply with the document `bench`, its `judged` filled in; rejected, with a `failure` too, where an output is wrong.
 
-    `sample` is the scratch folder of the bench, `bench` its document. Without a sample the verdict is `not-judged`.
+    `sample` is the scratch folder of the bench, `bench` its document. The verdict of a size without a sample is `not-judged`.
     """
     document = dict(request["bench"])
-    path = Path(request["sample"]) / FACTS
-    if not path.is_file():
-        document["judged"] = {**(document.get("judged") or {"size": None, "run": None}), "verdict": "not-judged"}
-        return reply(document, None)
-    facts = json.loads(path.read_text(encoding="utf-8"))
-    case = cases.from_facts(facts["case"])
-    message = wrong(request, case, facts["run"])
-    verdict = "passed" if message is None else "rejected"
-    document["judged"] = {"size": facts["size"], "run": facts["run"], "verdict": verdict}
-    if message is None:
-        return reply(document, None)
-    words = f"a timed call returned something else than torch: {message}"
-    return reply(document, failure.failure("mismatch", words, root=request["root"], case=case.name))
+    document["judged"] = {size: dict(facts) for size, facts in (document.get("judged") or {}).items()}
+    first = None
+    for facts in kept_facts(Path(request["sample"])):
+        case = cases.from_facts(facts["case"])
+        message = wrong(request, case, facts)
+        document["judged"][facts["size"]] = {"run": facts["run"], "verdict": "rejected" if message else "passed"}
+        if message is not None and first is None:
+            words = f"a timed call at size `{facts['size']}` returned something else than torch: {message}"
+            first = failure.failure("mismatch", words, root=request["root"], case=case.name)
+    return reply(document, first)
 
 
 def reply(document: dict[str, Any], record: dict[str, Any] | None) -> dict[str, Any]:
@@ -89,14 +102,17 @@ def reply(document: dict[str, Any], record: dict[str, Any] | None) -> dict[str, 
     }
 
 
-def wrong(request: Mapping[str, Any], case: cases.Case, run: int) -> str | None:
+def wrong(request: Mapping[str, Any], case: cases.Case, facts: Mapping[str, Any]) -> str | None:
     """Returns what is wrong with the sampled outputs, or None. The inputs of the run are made again here."""
     from safetensors.torch import load_file
 
+    if facts["strange"]:
+        return f"returns {', '.join(facts['strange'])}, no tensor"
+
     declaration, device = request["op"], timing.device_of(request["lane"])
     with timing.precision(declaration), spans.work(device):
-        right = oracle.reference(declaration, case, timing.run_inputs(declaration, case, run, device))
-    stored = load_file(str(Path(request["sample"]) / TENSORS), device=device)
+        right = oracle.reference(declaration, case, timing.run_inputs(declaration, case, facts["run"], device))
+    stored = load_file(str(Path(request["sample"]) / file_of(facts["size"])), device=device)
     expected = [name for name in right.plain if not name.startswith(("after.", "grad."))]
     if sorted(stored) != sorted(expected):
         return f"{len(stored)} outputs, {len(expected)} expected"

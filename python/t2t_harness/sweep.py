@@ -27,6 +27,9 @@ from t2t_harness import (
 from t2t_harness import clock as clocks
 from t2t_harness import tune as tuning
 
+INTERPRETED = "ms in the interpreter"
+"""The unit of a sweep without a device, whose times compare nothing."""
+
 
 @dataclass
 class Sweep:
@@ -63,14 +66,15 @@ def sweep(request: Mapping[str, Any]) -> dict[str, Any]:
         documents = {"failure": record}
         return {"outcome": "rejected", "class": "exception", "cites": False, "documents": documents, "files": {}}
     is_product = any(one["flop"] for one in points)
+    is_device = clock.is_device
     document = {
         "op": request["op"]["name"],
         "clock": clock.name,
         "protocol": dict(request["protocol"]),
         "model": request["model"],
-        "unit": "TFLOP/s" if is_product else "GB/s",
+        "unit": INTERPRETED if not is_device else "TFLOP/s" if is_product else "GB/s",
         "subjects": [*request["baselines"], *(variant["name"] for variant in request["variants"])],
-        "points": [rated(one, "flop" if is_product else "bytes") for one in points],
+        "points": [rated(one, "flop" if is_product else "bytes") if is_device else unrated(one) for one in points],
         "reasons": found.reasons,
         "telemetry": telemetry.snapshot(request),
     }
@@ -162,3 +166,8 @@ def rated(one: Mapping[str, Any], work: str) -> dict[str, Any]:
     scale = 1e-6 if work == "bytes" else 1e-9
     rates = {name: times and one[work] * scale / times["median"] for name, times in one["ms"].items()}
     return {**one, "rate": rates}
+
+
+def unrated(one: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the point of an interpreted sweep: in the place of rates, how long the interpreter took for a call, in ms."""
+    return {**one, "rate": {name: times and times["median"] for name, times in one["ms"].items()}}

@@ -143,7 +143,10 @@ fn job(session: &Session, op: &Op, variants: &[&Variant], plans: &[Plan], shares
         scratch,
     );
     let declaration = op.declaration(profile(&session.inventory.device.class));
-    let subjects = variants.len() + declaration.baselines.len();
+    // Torch is timed on a device alone.
+    let interpreted = session.inventory.device.class == DeviceClass::Interpreter;
+    let baselines = if interpreted { Vec::new() } else { declaration.baselines };
+    let subjects = variants.len() + baselines.len();
     let sizes = doubled(&declaration.sizes).into_iter().enumerate();
     // Names in the order of the sizes: a mapping of JSON is sorted.
     let sizes: Value =
@@ -151,7 +154,7 @@ fn job(session: &Session, op: &Op, variants: &[&Variant], plans: &[Plan], shares
     job.arguments["op"]["sizes"] = sizes;
     job.arguments.remove("variant");
     job.arguments.insert("variants".to_owned(), json!(variants));
-    job.arguments.insert("baselines".to_owned(), json!(declaration.baselines));
+    job.arguments.insert("baselines".to_owned(), json!(baselines));
     job.deadline *= u32::try_from(subjects).unwrap_or(u32::MAX);
     job
 }

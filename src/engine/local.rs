@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{EngineError, Run, Stop, evidence};
-use crate::action::{Phase, Target};
+use crate::action::{DeviceClass, Phase, Target};
 use crate::assets;
 use crate::digest::Digest;
 use crate::engine::perform::Performed;
@@ -57,8 +57,15 @@ impl Run<'_, '_> {
     fn select(&self, target: &Target) -> Result<Performed, Stop> {
         let results = self.results(target)?;
         let baseline = self.found(&Target::of_op(&target.op, Phase::Baseline), "baseline")?;
-        let selection = rank::select(&results, baseline.document());
+        let selection = rank::select(&results, baseline.document(), self.lane());
         Ok(passed(&[("selection", canonical_json(&selection))]))
+    }
+
+    fn lane(&self) -> rank::Lane {
+        match self.session.inventory.device.class {
+            DeviceClass::Interpreter => rank::Lane::Interpreter,
+            DeviceClass::Cuda(_) => rank::Lane::Device,
+        }
     }
 
     fn results(&self, target: &Target) -> Result<Vec<VariantResult>, Stop> {
@@ -104,6 +111,7 @@ impl Run<'_, '_> {
             analysis: &analysis,
             analysis_failure: analysis_failure.document(),
             baseline: &baseline,
+            lane: self.lane(),
             selection: &selection,
             variants: variants.collect(),
         };

@@ -116,7 +116,8 @@ impl<'a> Expansion<'a> {
     }
 
     fn actions(&self) -> Vec<Action> {
-        let mut actions = vec![self.analyze(), self.baseline()];
+        let mut actions = vec![self.analyze()];
+        actions.extend(self.on_device().then(|| self.baseline()));
         for variant in &self.op.variants {
             for phase in variant_phases(&self.inventory.device.class) {
                 actions.push(self.of_variant(variant, *phase));
@@ -181,7 +182,7 @@ impl<'a> Expansion<'a> {
             ("device".to_owned(), Fact::Text(self.inventory.device.class.to_string())),
         ]);
         let mut action = self.action(Phase::Select, None, Lane::Cpu, facts);
-        action.dependencies = vec![self.settle(None, Phase::Baseline, &["baseline"])];
+        action.dependencies = self.baselines(&["baseline"]);
         for variant in &self.op.variants {
             action.dependencies.push(self.settle(Some(variant), Phase::Check, &["verdict"]));
             action.dependencies.push(self.settle(Some(variant), Phase::Bench, &["bench"]));
@@ -206,9 +207,9 @@ impl<'a> Expansion<'a> {
         let mut action = self.action(Phase::Log, None, Lane::Cpu, facts);
         action.dependencies = vec![
             self.settle(None, Phase::Analyze, &["analysis", "failure"]),
-            self.settle(None, Phase::Baseline, &["baseline", "failure"]),
             self.settle(None, Phase::Select, &["selection"]),
         ];
+        action.dependencies.extend(self.baselines(&["baseline", "failure"]));
         action.dependencies.extend(ceilings(&self.inventory.device));
         for variant in &self.op.variants {
             for phase in variant_phases(&self.inventory.device.class) {
@@ -219,7 +220,7 @@ impl<'a> Expansion<'a> {
     }
 
     fn needs_of_variant(&self, variant: &Variant, phase: Phase) -> Vec<Dependency> {
-        let on_device = matches!(self.inventory.device.class, DeviceClass::Cuda(_));
+        let on_device = self.on_device();
         let need = |source: Phase, need: Need, reads: &'static [&'static str]| Dependency {
             on: Target::of_variant(&self.op.name, &variant.name, source),
             need,
@@ -244,6 +245,15 @@ impl<'a> Expansion<'a> {
     /// Where torch refuses the call as declared, there is nothing to measure and nothing to judge by. The analysis itself is not read.
     fn analyzed(&self) -> Dependency {
         Dependency { on: self.target(None, Phase::Analyze), need: Need::Pass, reads: &[] }
+    }
+
+    /// Torch is timed on a device alone: beside Triton's interpreter its time says nothing.
+    fn baselines(&self, reads: &'static [&'static str]) -> Vec<Dependency> {
+        self.on_device().then(|| self.settle(None, Phase::Baseline, reads)).into_iter().collect()
+    }
+
+    fn on_device(&self) -> bool {
+        matches!(self.inventory.device.class, DeviceClass::Cuda(_))
     }
 
     fn settle(&self, variant: Option<&Variant>, phase: Phase, reads: &'static [&'static str]) -> Dependency {

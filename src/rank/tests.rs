@@ -4,6 +4,14 @@ use serde_json::{Value, json};
 
 use super::*;
 
+fn select(variants: &[VariantResult], baseline: Option<&Value>) -> Value {
+    super::select(variants, baseline, Lane::Device)
+}
+
+fn select_interpreted(variants: &[VariantResult]) -> Value {
+    super::select(variants, None, Lane::Interpreter)
+}
+
 /// A figure whose runs are `center`, a little less and a little more: `spread` is the share.
 fn figure(center: f64, spread: f64) -> Value {
     let shares = [-1.0, 1.0, -0.5, 0.5, -0.25, 0.25, -0.75, 0.75, 0.0, 0.0];
@@ -151,15 +159,17 @@ fn a_speedup_whose_interval_reaches_one_is_a_success_and_a_tie() {
 
 #[test]
 fn interpreter_timings_choose_the_earliest_that_passed_and_are_no_success() {
-    let found = select(
-        &[
-            variant("v1", "rejected", skipped()),
-            variant("v2", "passed", bench("host", 1.0, 0.01)),
-            variant("v3", "passed", bench("host", 0.1, 0.01)),
-        ],
-        None,
-    );
+    let times = |ms: f64| Found::Document(json!({"clock": "host", "sizes": {"small": {"interpreter_ms": ms}}}));
+    let found = select_interpreted(&[
+        variant("v1", "rejected", skipped()),
+        variant("v2", "passed", times(1.0)),
+        variant("v3", "passed", times(0.1)),
+    ]);
     assert_eq!(found["chosen"], "v2");
+    assert_eq!((&found["interpreter_ms"], &found["figures"]), (&json!({"small": 1.0}), &Value::Null));
+    // Whatever a document says: what is no device's has no figures.
+    let figures = select_interpreted(&[variant("v1", "passed", bench("host", 1.0, 0.01))]);
+    assert_eq!((&figures["figures"], &figures["variants"][0]["figures"]), (&Value::Null, &Value::Null));
     assert_eq!(found["note"], "not comparable: interpreter");
     assert_eq!((&found["success"], &found["comparable"]), (&json!(false), &json!(false)));
     assert_eq!((&found["fastest"], &found["against_torch"]), (&Value::Null, &Value::Null));
@@ -294,5 +304,5 @@ fn there_is_nothing_to_hold_others_against_where_the_first_was_not_measured() {
     assert_eq!(found["against"], json!({"base": "v1", "variants": []}));
     assert_eq!(select(&others(), None)["against"], Value::Null);
     let interpreted = ["v1", "v2"].map(|name| variant(name, "passed", bench("host", 1.0, 0.01)));
-    assert_eq!(select(&interpreted, None)["against"], Value::Null);
+    assert_eq!(select_interpreted(&interpreted)["against"], Value::Null);
 }

@@ -59,6 +59,8 @@ struct Row {
     kernel: String,
     kind: &'static str,
     times: Vec<Value>,
+    /// How long Triton's interpreter took for one call, a size each; null on a device.
+    interpreter_ms: Vec<Value>,
     final_ms: Value,
     speedup: Option<f64>,
     geomean_speedup: Value,
@@ -133,7 +135,7 @@ impl Benchmark {
     /// Returns whether at least one variant was measured.
     #[must_use]
     pub fn has_variant(&self) -> bool {
-        self.rows.iter().any(|row| row.kind == "variant" && !row.final_ms.is_null())
+        self.rows.iter().any(|row| row.kind == "variant" && row.not_measured.is_none())
     }
 }
 
@@ -170,6 +172,7 @@ fn baseline_rows(baseline: &Value, names: &[String]) -> Vec<Row> {
         kernel: kernel.clone(),
         kind: if kernel == "torch" { "torch" } else { "baseline" },
         times: names.iter().map(|name| baseline["sizes"][name][kernel]["mean"].clone()).collect(),
+        interpreter_ms: Vec::new(),
         final_ms: finals[kernel].clone(),
         speedup: torch.zip(finals[kernel].as_f64()).map(|(torch, own)| torch / own),
         geomean_speedup: Value::Null,
@@ -185,10 +188,13 @@ fn baseline_rows(baseline: &Value, names: &[String]) -> Vec<Row> {
 
 fn variant_row(variant: &VariantResult, names: &[String]) -> Row {
     let bench = variant.bench.document().unwrap_or(&Value::Null);
+    let interpreter_ms: Vec<Value> = names.iter().map(|name| bench["sizes"][name]["interpreter_ms"].clone()).collect();
+    let is_measured = !bench["final_ms"].is_null() || interpreter_ms.iter().any(Value::is_number);
     Row {
         kernel: variant.name.clone(),
         kind: "variant",
         times: names.iter().map(|name| bench["sizes"][name]["variant"]["mean"].clone()).collect(),
+        interpreter_ms,
         final_ms: bench["final_ms"].clone(),
         speedup: bench["speedup"].as_f64(),
         geomean_speedup: bench["geomean_speedup"].clone(),
@@ -197,7 +203,7 @@ fn variant_row(variant: &VariantResult, names: &[String]) -> Row {
         unstable: is_unstable(bench),
         why_unstable: why_unstable(bench).into(),
         remeasured: bench["remeasured"] == true,
-        not_measured: bench["final_ms"].is_null().then(|| why_not_measured(variant)),
+        not_measured: (!is_measured).then(|| why_not_measured(variant)),
     }
 }
 

@@ -46,6 +46,8 @@ pub struct SummaryContext<'a> {
 struct OpRow<'a> {
     op: &'a str,
     chosen: Option<&'a str>,
+    /// How long the interpreter took for one call at each size, in all; none on a device.
+    interpreter_ms: Option<f64>,
     final_ms: Option<f64>,
     torch_final_ms: Option<f64>,
     speedup: Option<f64>,
@@ -109,34 +111,37 @@ impl BuildPage<'_> {
 /// Returns the table that ends a build on a terminal: a row an op, then what its figures do not say.
 #[must_use]
 pub fn closing_table(ops: &[(&str, &Found)], width: Option<usize>) -> String {
-    let mut table = Table::new(&[
-        ("Op", Align::Left),
-        ("Best kernel", Align::Left),
-        ("Final (ms)", Align::Right),
-        ("Speedup", Align::Right),
-        ("Geomean", Align::Right),
-        ("Correct", Align::Right),
-        ("Note", Align::Left),
-    ]);
+    let is_interpreted = is_interpreted(ops);
+    let (name, figures) = if is_interpreted { ("First right kernel", INTERPRETED) } else { ("Best kernel", MEASURED) };
+    let mut head = vec![("Op", Align::Left), (name, Align::Left)];
+    head.extend(figures.iter().map(|name| (*name, Align::Right)));
+    head.extend([("Correct", Align::Right), ("Note", Align::Left)]);
+    let mut table = Table::new(&head);
     for row in rows(ops) {
-        table.push(row.cells());
+        table.push(row.cells(is_interpreted));
     }
-    let caution = if is_interpreted(ops) { "these are interpreter timings and say nothing about a GPU\n" } else { "" };
-    table.text(width) + caution
+    table.text(width)
 }
 
+/// The columns of figures of what a device ran, and of what Triton's interpreter ran: its times compare nothing.
+const MEASURED: &[&str] = &["Final (ms)", "Speedup", "Geomean"];
+const INTERPRETED: &[&str] = &["Interpreter took"];
+
 impl OpRow<'_> {
-    fn cells(&self) -> Vec<String> {
+    fn cells(&self, is_interpreted: bool) -> Vec<String> {
         let told = |value: Option<f64>, written: fn(f64) -> String| value.map_or_else(|| "–".to_owned(), written);
-        vec![
-            self.op.to_owned(),
-            self.chosen.unwrap_or("none").to_owned(),
-            told(self.final_ms, figures::milliseconds),
-            told(self.speedup, figures::ratio),
-            told(self.geomean_speedup, figures::ratio),
-            format!("{}/{}", self.passed, self.passed + self.rejected),
-            self.note.clone(),
-        ]
+        let figures = if is_interpreted {
+            vec![told(self.interpreter_ms, time)]
+        } else {
+            vec![
+                told(self.final_ms, figures::milliseconds),
+                told(self.speedup, figures::ratio),
+                told(self.geomean_speedup, figures::ratio),
+            ]
+        };
+        let correct = format!("{}/{}", self.passed, self.passed + self.rejected);
+        let names = [self.op.to_owned(), self.chosen.unwrap_or("none").to_owned()];
+        names.into_iter().chain(figures).chain([correct, self.note.clone()]).collect()
     }
 }
 
@@ -152,6 +157,7 @@ fn row<'a>(op: &'a str, found: &'a Found) -> OpRow<'a> {
     OpRow {
         op,
         chosen: selection["chosen"].as_str(),
+        interpreter_ms: interpreter_ms(&selection["interpreter_ms"]),
         final_ms: chosen["final_ms"].as_f64(),
         torch_final_ms: chosen["torch_final_ms"].as_f64(),
         speedup: chosen["speedup"].as_f64(),
@@ -176,7 +182,7 @@ fn note(selection: &Value, found: &Found, ties: &[&str]) -> String {
     if selection["chosen"].is_null() {
         notes.push(selection["why"].as_str().map_or_else(|| missing(found), str::to_owned));
     }
-    notes.extend(selection["note"].as_str().map(str::to_owned));
+    notes.extend(selection["note"].as_str().filter(|_| selection["interpreter"] != true).map(str::to_owned));
     match selection["against_torch"].as_str() {
         Some("ties") => notes.push("ties with torch".to_owned()),
         Some("slower") => notes.push("slower than torch".to_owned()),
@@ -189,6 +195,16 @@ fn note(selection: &Value, found: &Found, ties: &[&str]) -> String {
         notes.push("unstable".to_owned());
     }
     notes.join("; ")
+}
+
+/// Returns the sum of the times of all sizes, none where there is no time.
+fn interpreter_ms(sizes: &Value) -> Option<f64> {
+    let times: Vec<f64> = sizes.as_object()?.values().filter_map(Value::as_f64).collect();
+    (!times.is_empty()).then(|| times.iter().sum())
+}
+
+fn time(ms: f64) -> String {
+    figures::time(Duration::try_from_secs_f64(ms / 1e3).unwrap_or_default())
 }
 
 fn missing(found: &Found) -> String {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::action::Phase;
-use crate::rank::{Found, Standing, VariantResult, attempts, on_interpreter, standing};
+use crate::rank::{Found, Lane, Standing, VariantResult, attempts, standing};
 use crate::render::benchmark::{self, Benchmark};
 use crate::render::defects::{self, Defect};
 use crate::render::problem::Problem;
@@ -32,6 +32,8 @@ pub struct OpPage<'a> {
     pub analysis_failure: Option<&'a Value>,
     /// The document `baseline`.
     pub baseline: &'a Found,
+    /// Where the kernels were called.
+    pub lane: Lane,
     /// The document `selection`.
     pub selection: &'a Found,
     /// The variants, in declared order.
@@ -64,7 +66,7 @@ impl<'a> OpPage<'a> {
     #[must_use]
     pub fn context(&self) -> LogContext<'a> {
         let results: Vec<VariantResult> = self.variants.iter().map(|variant| variant.result.clone()).collect();
-        let interpreter = on_interpreter(&results, self.baseline.document());
+        let interpreter = self.lane == Lane::Interpreter;
         let analysis = self.analysis.document();
         let variants: Vec<VariantSection> = self.variants.iter().map(VariantPage::section).collect();
         let selection = self.selection.document();

@@ -46,7 +46,7 @@ fn a_device_is_calibrated_once_and_first_whatever_ops_there_are() {
 #[test]
 fn an_interpreter_is_not_calibrated_and_says_so_to_who_asks() {
     let graph = graph(DeviceClass::Interpreter);
-    assert_eq!(graph.len(), 2 * (4 + 2 * 3) + 1);
+    assert_eq!(graph.len(), 2 * (3 + 2 * 3) + 1);
     let unknown = wanted(&graph, "calibrate").unwrap_err();
     assert_eq!(unknown.message, "this build has no action `calibrate`");
     assert_eq!(unknown.hint, "it measures a CUDA device; `t2t graph` lists all actions");

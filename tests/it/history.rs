@@ -147,7 +147,7 @@ impl State {
     fn actions(&self) -> Vec<String> {
         let mut actions = Vec::new();
         for op in OPS {
-            actions.extend(["analyze", "baseline"].map(|phase| format!("{op}:{phase}")));
+            actions.push(format!("{op}:analyze"));
             for variant in self.variants(op) {
                 actions.extend(["compile", "check", "bench"].map(|phase| format!("{op}/{variant}:{phase}")));
             }
@@ -165,7 +165,7 @@ impl State {
         let is_softmax = op == "softmax";
         let mut set = |name: String, value: String| _ = inputs.insert(name, value);
         let of = |field: &str| format!("`{field}` in ops.yaml");
-        if is_softmax && ["analyze", "baseline", "compile", "check", "bench", "log"].contains(&phase) {
+        if is_softmax && ["analyze", "compile", "check", "bench", "log"].contains(&phase) {
             set(of("kwargs"), format!("{{\"dim\":{}}}", self.dim));
         }
         if ["analyze", "compile"].contains(&phase) {
@@ -178,7 +178,7 @@ impl State {
             let rest = "\"bfloat16\":[0.016,0.01],\"float16\":[0.001,0.001]";
             set(of("tolerances"), format!("{{{rest},\"float32\":[{},0.00001],\"float64\":[1e-7,1e-7]}}", self.atol));
         }
-        if ["analyze", "baseline", "compile", "check", "bench"].contains(&phase) {
+        if ["analyze", "compile", "check", "bench"].contains(&phase) {
             set("torch version".to_owned(), format!("2.{}.0", self.torch));
         }
         if let Some(variant) = variant {
@@ -229,7 +229,6 @@ impl State {
         match (phase, variant) {
             ("bench", Some(variant)) => read(format!("{op}/{variant}:check"), &["verdict"]),
             ("select", _) => {
-                read(format!("{op}:baseline"), &["baseline"]);
                 for variant in self.variants(op) {
                     read(format!("{op}/{variant}:check"), &["verdict"]);
                     read(format!("{op}/{variant}:bench"), &["bench"]);
@@ -237,7 +236,6 @@ impl State {
             }
             ("log", _) => {
                 read(format!("{op}:analyze"), &["analysis", "failure"]);
-                read(format!("{op}:baseline"), &["baseline", "failure"]);
                 read(format!("{op}:select"), &["selection"]);
                 for variant in self.variants(op) {
                     read(format!("{op}/{variant}:compile"), &["launches", "resources", "failure"]);
@@ -249,7 +247,6 @@ impl State {
                 for op in OPS {
                     read(format!("{op}:select"), &["selection", "cost"]);
                     read(format!("{op}:analyze"), &["cost"]);
-                    read(format!("{op}:baseline"), &["cost"]);
                     for variant in self.variants(op) {
                         for phase in ["compile", "check", "bench"] {
                             read(format!("{op}/{variant}:{phase}"), &["cost"]);

@@ -42,7 +42,7 @@ ops:
 const V4: &str = "kernels/add/v4_optimized.py";
 
 /// All actions of that workspace, sorted.
-const ALL: [&str; 11] = [
+const ALL: [&str; 10] = [
     "add/v1_baseline:bench",
     "add/v1_baseline:check",
     "add/v1_baseline:compile",
@@ -50,7 +50,6 @@ const ALL: [&str; 11] = [
     "add/v4_optimized:check",
     "add/v4_optimized:compile",
     "add:analyze",
-    "add:baseline",
     "add:log",
     "add:select",
     "summary",

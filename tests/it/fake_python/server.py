@@ -502,7 +502,7 @@ def tune(call: Call) -> Reply:
 
 def judge_sample(call: Call) -> Reply:
     """Judge a timed call's output."""
-    return passed({"bench": {**call.arguments["bench"], "judged": {"size": "small", "run": 0, "verdict": "passed"}}})
+    return passed({"bench": {**call.arguments["bench"], "judged": {"small": {"run": 0, "verdict": "passed"}}}})
 
 
 def baseline(call: Call) -> Reply:
