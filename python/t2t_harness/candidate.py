@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from t2t_harness import (
+    calling,
     cases,
     failure,
     inputs,
@@ -24,6 +25,7 @@ from t2t_harness import (
     launching,
     loading,
     memory,
+    operation,
     oracle,
     progress,
     queues,
@@ -127,7 +129,8 @@ def _nothing() -> None:
 
 
 def _lacks_entry(error: BaseException, request: Mapping[str, Any]) -> bool:
-    return isinstance(error, AttributeError) and getattr(error, "name", None) == request["variant"]["entry"]
+    parts = request["variant"]["entry"].split(".")
+    return isinstance(error, AttributeError) and getattr(error, "name", None) in parts
 
 
 def own_operations(declaration: Mapping[str, Any]) -> frozenset[str]:
@@ -141,7 +144,8 @@ def own_operations(declaration: Mapping[str, Any]) -> frozenset[str]:
         # Zeros tell no expected value, and tensors without values would import torch's compiler, which takes seconds.
         made = {name: value.zero_() for name, value in inputs.unfilled(declaration, case).items()}
         kwargs = inputs.kwargs_of(declaration, case)
-        return watch.own_operations(lambda: inputs.call_torch(declaration, made, kwargs))
+        function = operation.ready(declaration, case.binding, case.dtype)
+        return watch.own_operations(lambda: operation.call(function, declaration, made, kwargs))
     except Exception:
         return frozenset()
 
@@ -261,7 +265,7 @@ def run_once(
         given = inputs.inputs_of(declaration, case, device, bench.request["inputs"])
     if backward:
         given = oracle.with_gradients(given)
-    args, kwargs = inputs.call_arguments(bench.entry, declaration, case, given)
+    wrapper, args, kwargs = calling.arranged(bench.entry, bench.request, case, given)
     if label == "b" and bench.has_streams:
         streams.come_late(given)
     chooser = Chooser(index)
@@ -270,7 +274,7 @@ def run_once(
         with stage.pretending(bench.lane), watch.watching(bench.own, int(label == "b")) as seen:
             try:
                 with spans.work(device, waits=False):
-                    returned = bench.entry(*args, **kwargs)
+                    returned = wrapper(*args, **kwargs)
                     bench.finish()
             except OutOfResources:
                 if index > 0:

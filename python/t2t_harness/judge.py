@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness import cases, failure, lint, memory, oracle, progress, references, spans, tolerance
+from t2t_harness import cases, failure, lint, memory, operation, oracle, progress, references, spans, tolerance
 from t2t_harness.prepare import prepared_cases
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ def judge(request: Mapping[str, Any]) -> dict[str, Any]:
 
     `prepared` (null where nothing was to prepare) and `candidate` are the scratch folders of the other two children, `end` tells how the candidate's ended.
     """
+    operation.forget(request["op"])
     trial = Trial(request, progress.read(Path(request["candidate"]) / "outputs"))
     for position, case in enumerate(listed_cases(trial)):
         judge_case(trial, case, position)

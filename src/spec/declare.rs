@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Binding, Input, Op, Precision, Profile, Protocol, Variant};
+use super::{Binding, Input, Op, Precision, Profile, Protocol, Reference, Variant};
 use crate::action::Phase;
 
 /// Named values that enter a manifest.
@@ -18,8 +18,10 @@ pub type Facts = BTreeMap<String, Value>;
 pub struct Declaration {
     /// The op's name.
     pub name: String,
-    /// The torch function, in full.
-    pub torch: String,
+    /// The torch function, in full; None where there is a reference.
+    pub torch: Option<String>,
+    /// What stands in its place.
+    pub reference: Option<Reference>,
     /// The tensor arguments in declared order.
     pub inputs: Vec<Input>,
     /// The other arguments.
@@ -61,7 +63,8 @@ impl Op {
         let settings = self.settings(profile).clone();
         Declaration {
             name: self.name.clone(),
-            torch: self.torch.as_str().to_owned(),
+            torch: self.torch.as_ref().map(|name| name.as_str().to_owned()),
+            reference: self.reference.clone(),
             inputs: self.inputs.clone(),
             kwargs: self.kwargs.clone(),
             dtypes: settings.dtypes,
@@ -116,10 +119,10 @@ impl Variant {
     #[must_use]
     pub fn facts(&self, phase: Phase) -> Facts {
         let read: &[&str] = match phase {
-            Phase::Compile => &["entry", "lanes"],
-            Phase::Check => &["entry", "lanes", "deterministic"],
-            Phase::Tune | Phase::Bench => &["entry"],
-            Phase::Generate => &["name", "file", "entry", "lanes", "deterministic"],
+            Phase::Compile => &["module", "entry", "call", "lanes"],
+            Phase::Check => &["module", "entry", "call", "lanes", "deterministic"],
+            Phase::Tune | Phase::Bench => &["module", "entry", "call"],
+            Phase::Generate => &["name", "file", "module", "entry", "call", "lanes", "deterministic"],
             _ => &[],
         };
         select(&whole(self), read)
@@ -145,17 +148,24 @@ fn select(whole: &Facts, names: &[&str]) -> Facts {
 fn read_by(phase: Phase) -> &'static [&'static str] {
     match phase {
         // The arithmetic bound of an op depends on the precision of its products.
-        Phase::Analyze => &["torch", "inputs", "kwargs", "dtypes", "sizes", "precision"],
+        Phase::Analyze => &["torch", "reference", "inputs", "kwargs", "dtypes", "sizes", "precision"],
         // Its second round compiles the edge cases of the check, among them broadcast ones and backward passes.
-        Phase::Compile => &["inputs", "kwargs", "dtypes", "sizes", "check_sizes", "seeds", "backward", "broadcast"],
+        Phase::Compile => &[
+            "reference", "inputs", "kwargs", "dtypes", "sizes", "check_sizes", "seeds", "backward", "broadcast",
+        ],
         Phase::Check => &[
-            "torch", "inputs", "kwargs", "dtypes", "check_sizes", "seeds", "tolerances", "precision", "mutates",
+            "torch", "reference", "inputs", "kwargs", "dtypes", "check_sizes", "seeds", "tolerances", "precision", "mutates",
             "backward", "broadcast", "deterministic", "cases",
         ],
-        Phase::Tune => &["inputs", "kwargs", "dtypes", "sizes"],
+        // A class is constructed as the reference is.
+        Phase::Tune => &["reference", "inputs", "kwargs", "dtypes", "sizes"],
         // Torch runs beside the variant, in the declared precision.
-        Phase::Bench => &["torch", "inputs", "kwargs", "dtypes", "sizes", "precision", "protocol", "cases"],
-        Phase::Baseline => &["torch", "inputs", "kwargs", "dtypes", "sizes", "precision", "protocol", "baselines"],
+        Phase::Bench => &[
+            "torch", "reference", "inputs", "kwargs", "dtypes", "sizes", "precision", "protocol", "cases",
+        ],
+        Phase::Baseline => &[
+            "torch", "reference", "inputs", "kwargs", "dtypes", "sizes", "precision", "protocol", "baselines",
+        ],
         Phase::Calibrate | Phase::Generate | Phase::Select | Phase::Log | Phase::Summary => &[],
     }
 }

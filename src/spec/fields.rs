@@ -18,6 +18,8 @@ pub enum Section {
     Defaults,
     /// An entry of `ops`.
     Op,
+    /// `reference` written as a mapping.
+    Reference,
     /// An input written as a mapping.
     Input,
     /// An input's `init` written as a mapping.
@@ -41,10 +43,11 @@ pub enum Section {
 }
 
 /// All sections, in the order in which they are explained.
-pub const SECTIONS: [Section; 13] = [
+pub const SECTIONS: [Section; 14] = [
     Section::File,
     Section::Defaults,
     Section::Op,
+    Section::Reference,
     Section::Input,
     Section::Init,
     Section::Variant,
@@ -65,6 +68,7 @@ impl Section {
             Section::File => "file",
             Section::Defaults => "defaults",
             Section::Op => "op",
+            Section::Reference => "reference",
             Section::Input => "input",
             Section::Init => "init",
             Section::Variant => "variant",
@@ -224,12 +228,14 @@ pub const FIELDS: &[Field] = &[
     field(Section::Defaults, "precision", PRECISION, Absent::Value(r#""ieee""#), Merge::Replace, JUDGES_PRECISION, "see op"),
     field(Section::Defaults, "check", Kind::Section(Section::Check), Absent::Value("{}"), Merge::ByKey, &[], "see check"),
     field(Section::Defaults, "bench", Kind::Section(Section::Bench), Absent::Value("{}"), Merge::ByKey, &[], "see bench"),
-    field(Section::Op, "torch", Kind::Form(Form::Torch), Absent::Never("torch: torch.nn.functional.softmax"), Merge::Alone, &[Analyze, Check, Bench, Baseline], "the torch function that the kernels replace: `softmax`, `F.softmax` or the full name"),
+    field(Section::Op, "torch", Kind::Form(Form::Torch), Absent::Words("`reference`"), Merge::Alone, &[Analyze, Check, Bench, Baseline], "the torch function that the kernels replace: `softmax`, `F.softmax` or the full name"),
+    field(Section::Op, "reference", Kind::Either(&[Kind::Form(Form::Reference), Kind::Section(Section::Reference)]), Absent::Words("`torch`"), Merge::Alone, CALLS, "what the kernels replace where no torch function is it: a function of a Python file, or a class with `forward`; every op has this or `torch`"),
     field(Section::Op, "inputs", Kind::Map { what: "input", key: &IDENTIFIER, of: &Kind::Either(&[SHAPE, Kind::Section(Section::Input)]), least: 1 }, Absent::Never("inputs: {input: [M, N]}"), Merge::Alone, CALLS, "the tensors by parameter name, in torch's order: a shape, or a mapping for more"),
     field(Section::Op, "kwargs", Kind::Map { what: "kwarg", key: &IDENTIFIER, of: &Kind::Any, least: 0 }, Absent::Value("{}"), Merge::Alone, CALLS, "the other arguments; a string that is a dim stands for its length, in lists too, and `torch.float64` for the dtype"),
     field(Section::Op, "dims", DIMS, Absent::Value("{}"), Merge::ByKey, CALLS, "dims with a fixed length; the others are free, and the sizes bind them"),
     field(Section::Op, "dtypes", SET_OF_DTYPES, Absent::Words("`defaults`"), Merge::Replace, CALLS, "the dtypes in which the op is tested and measured"),
-    field(Section::Op, "entry", IDENTIFIER, Absent::Words("`triton_<op>`"), Merge::Alone, RUNS_CODE, "the wrapper function in each kernel file"),
+    field(Section::Op, "entry", Kind::Form(Form::Entry), Absent::Words("`triton_<op>`"), Merge::Alone, RUNS_CODE, "the wrapper in each kernel file: a function, a class, or `Softmax.apply`"),
+    field(Section::Op, "call", Kind::Form(Form::Call), Absent::Words("inputs by name or in order, kwargs by name"), Merge::Alone, RUNS_CODE, "how wrappers are called, as in `entry(input, dim, keepdim=True)`: names of inputs and kwargs, and literals"),
     field(Section::Op, "variants", VARIANTS, Absent::Words("`defaults`"), Merge::Replace, &[], "the kernel files: names, or mappings for more"),
     field(Section::Op, "cases", Kind::Form(Form::Path), Absent::Words("no further cases"), Merge::Alone, &[Check, Bench], "a file, relative to the workspace, with `cases(spec, generator)`; its code is in the keys of compile, check and bench"),
     field(Section::Op, "precision", PRECISION, Absent::Words("`defaults`"), Merge::Replace, JUDGES_PRECISION, "`tf32` judges by relative error and lets torch use TF32 as well"),
@@ -241,6 +247,9 @@ pub const FIELDS: &[Field] = &[
     field(Section::Op, "bench", Kind::Section(Section::Bench), Absent::Words("`defaults`"), Merge::ByKey, &[], "see bench"),
     field(Section::Op, "log", Kind::Section(Section::Log), Absent::Words("the file's `log`"), Merge::ByKey, &[Log], "see log"),
     field(Section::Op, "profiles", Kind::Section(Section::Profiles), Absent::Words("the file's `profiles`"), Merge::ByKey, &[], "what is different on a lane, for this op"),
+    field(Section::Reference, "file", Kind::Form(Form::Path), Absent::Never("file: kernels/geglu/reference.py"), Merge::Alone, CALLS, "the Python file, relative to the workspace; its code is in the keys of analyze, check, bench and baseline"),
+    field(Section::Reference, "name", Kind::Form(Form::Entry), Absent::Never("name: geglu"), Merge::Alone, CALLS, "the function, or the class"),
+    field(Section::Reference, "init", Kind::Map { what: "argument", key: &IDENTIFIER, of: &Kind::Any, least: 0 }, Absent::Value("{}"), Merge::Alone, CALLS, "keyword arguments of the class's constructor, and of that of an entry which is a class; a string that is a dim stands for its length"),
     field(Section::Input, "shape", SHAPE, Absent::Never("shape: [M, N]"), Merge::Alone, CALLS, "lengths and names of dims"),
     field(Section::Input, "dtype", DTYPE, Absent::Words("the tested dtype"), Merge::Alone, CALLS, "a dtype that does not follow the tested one"),
     field(Section::Input, "init", Kind::Either(&[Kind::OneOf("init", &["normal", "uniform", "ones"]), Kind::Section(Section::Init)]), Absent::Value(r#""normal""#), Merge::Alone, CALLS, "how values are drawn; integer dtypes need `randint`, `constant` or `ones`"),
@@ -252,8 +261,11 @@ pub const FIELDS: &[Field] = &[
     field(Section::Init, "constant", QUANTITY, Absent::Words("—"), Merge::Alone, CALLS, "one value everywhere"),
     field(Section::Variant, "name", NAME, Absent::Never("name: v1_baseline"), Merge::Alone, &[], "the variant's name"),
     field(Section::Variant, "file", Kind::Form(Form::Path), Absent::Words("`<name>.py`"), Merge::Alone, &[], "the kernel file, relative to `kernels/<op>/`"),
+    field(Section::Variant, "path", Kind::Form(Form::Path), Absent::Words("`file`"), Merge::Alone, &[], "the kernel file in the place of `file`, relative to the workspace; several ops may name it"),
+    field(Section::Variant, "module", Kind::Form(Form::Entry), Absent::Words("`file`"), Merge::Alone, RUNS_CODE, "an installed module in the place of a file, as in `liger_kernel.ops.geglu`"),
     field(Section::Variant, "lang", Kind::OneOf("lang", &["triton", "cuda"]), Absent::Value(r#""triton""#), Merge::Alone, &[], "`cuda` (CUDA C++) is refused by this version"),
-    field(Section::Variant, "entry", IDENTIFIER, Absent::Words("the op's `entry`"), Merge::Alone, RUNS_CODE, "the wrapper function"),
+    field(Section::Variant, "entry", Kind::Form(Form::Entry), Absent::Words("the op's `entry`"), Merge::Alone, RUNS_CODE, "the wrapper"),
+    field(Section::Variant, "call", Kind::Form(Form::Call), Absent::Words("the op's `call`"), Merge::Alone, RUNS_CODE, "how it is called"),
     field(Section::Variant, "lanes", Kind::Set { of: &Kind::OneOf("lane", &["interpreter", "cuda"]), least: 1 }, Absent::Value(r#"["interpreter", "cuda"]"#), Merge::Alone, &[Compile, Check], "where it can be judged; elsewhere it is not judged"),
     field(Section::Variant, "deterministic", Kind::Flag, Absent::Words("the op's `deterministic`"), Merge::Alone, &[Check], "as the op's, for this variant"),
     field(Section::Variant, "generator", Kind::Any, Absent::Words("none"), Merge::Alone, &[], "what writes the file; refused by this version"),

@@ -39,6 +39,14 @@ impl Uses {
         Uses { needed: shapes.chain(inits).collect(), possible }
     }
 
+    /// Returns the uses with those of further arguments, in which a string is what it is in kwargs.
+    pub fn also(mut self, arguments: &BTreeMap<String, Value>) -> Uses {
+        for value in arguments.values() {
+            strings(value, &mut self.possible);
+        }
+        self
+    }
+
     fn contains(&self, dim: &String) -> bool {
         self.needed.contains(dim) || self.possible.contains(dim)
     }
