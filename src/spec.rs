@@ -20,6 +20,7 @@ mod reader;
 mod inputs;
 mod call;
 mod variants;
+pub mod edges;
 mod settings;
 mod check;
 mod declare;
@@ -90,6 +91,8 @@ pub struct Op {
     pub precision: Precision,
     /// The inputs that the op may change.
     pub mutates: Vec<String>,
+    /// The aten operations that torch may compute for a wrapper.
+    pub allow: Vec<String>,
     /// Whether gradients are checked as well.
     pub backward: bool,
     /// Whether broadcast inputs are checked as well.
@@ -115,6 +118,8 @@ pub struct Settings {
     pub seeds: u64,
     /// `[atol, rtol]` by dtype.
     pub tolerances: BTreeMap<String, [f64; 2]>,
+    /// The edges that are not asked for, each with the reason that is given.
+    pub edges: BTreeMap<String, Option<String>>,
     /// How often a generator may try again.
     pub max_retries: u64,
     /// The deadline of a check.

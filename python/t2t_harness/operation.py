@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import copy
 import inspect
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from t2t_harness import declaration as declared
-from t2t_harness import failure, loading
+from t2t_harness import loading
 
 SEED = 42
 """Seeds torch before a class is constructed: whoever draws its weights in the same order has the same."""
@@ -52,17 +51,6 @@ def found(declaration: Mapping[str, Any]) -> Function:
 def described(function: Function) -> Function:
     """Returns what tells how the op is called, and what it is: the function, or the `forward` of a class."""
     return getattr(function, "forward", function) if inspect.isclass(function) else function
-
-
-def forget(declaration: Mapping[str, Any]) -> None:
-    """Removes a reference, and all other modules of the workspace, from Python's table: a process that stays loads them anew, as they are then."""
-    reference = declaration.get("reference")
-    if reference is None:
-        return
-    for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None) or "/"
-        if name.split(".")[0] in loading.PACKAGES or failure.workspace_file(file, reference["root"]) is not None:
-            del sys.modules[name]
 
 
 def ready(

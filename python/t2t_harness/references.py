@@ -28,9 +28,7 @@ def of(request: Mapping[str, Any], case: cases.Case, device: str) -> tuple[dict[
 
     Raises oracle.Refused where torch refuses the case.
     """
-    # What a reference in Python says may be another at the next request.
-    is_torch = request["op"].get("reference") is None
-    if device != "cuda" or request["prepared"] is not None or not is_torch:
+    if device != "cuda" or request["prepared"] is not None:
         return made(request, case, device)
     op = json.dumps(request["op"], sort_keys=True)
     if op not in _known:

@@ -88,6 +88,7 @@ impl Reader<'_, '_> {
         let kwargs = self.kwargs();
         let variants = self.variants(&layers);
         let mutates = self.mutates();
+        let allow = self.allow(names);
         let inputs = inputs?;
         let init = operation.iter().flat_map(|(_, reference)| reference).map(|reference| &reference.init);
         let uses = init.fold(settings::Uses::of(&inputs, &kwargs), settings::Uses::also);
@@ -110,6 +111,7 @@ impl Reader<'_, '_> {
             cases: node.get("cases").and_then(Node::text).map(str::to_owned),
             precision: precision(&layers)?,
             mutates,
+            allow,
             backward: flag("backward")?,
             broadcast: flag("broadcast")?,
             deterministic: flag("deterministic")?,
@@ -138,6 +140,21 @@ impl Reader<'_, '_> {
         for (item, name) in node.items().iter().filter_map(|item| Some((item, item.text()?))) {
             if !known.clone().any(|input| input == name) {
                 self.fault(item.place, &format!("no input is called `{name}`"), suggestion(name, known.clone()));
+            }
+        }
+        inputs::texts(node)
+    }
+
+    /// Checks that torch has the operations, where it is known what torch has.
+    fn allow(&mut self, names: Option<&TorchNames>) -> Vec<String> {
+        let Some(node) = self.entry.node.get("allow") else { return Vec::new() };
+        for (item, name) in node.items().iter().filter_map(|item| Some((item, item.text()?))) {
+            if let Some(Err(near)) = names.map(|names| names.aten(name)) {
+                let hint = match near {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => "name operations of aten without overloads, as in `sum` or `mul_`".to_owned(),
+                };
+                self.fault(item.place, &format!("torch has no aten operation `{name}`"), hint);
             }
         }
         inputs::texts(node)

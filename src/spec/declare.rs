@@ -34,12 +34,16 @@ pub struct Declaration {
     pub check_sizes: BTreeMap<String, Binding>,
     /// How many seeds a declared case has.
     pub seeds: u64,
+    /// The edges that are not asked for, each with the reason that is given.
+    pub edges: BTreeMap<String, Option<String>>,
     /// `[atol, rtol]` by dtype.
     pub tolerances: BTreeMap<String, [f64; 2]>,
     /// How exact float32 products must be.
     pub precision: Precision,
     /// The inputs that the op may change.
     pub mutates: Vec<String>,
+    /// The aten operations that torch may compute for a wrapper.
+    pub allow: Vec<String>,
     /// Whether gradients are checked as well.
     pub backward: bool,
     /// Whether broadcast inputs are checked as well.
@@ -71,9 +75,11 @@ impl Op {
             sizes: settings.sizes,
             check_sizes: settings.check_sizes,
             seeds: settings.seeds,
+            edges: settings.edges,
             tolerances: settings.tolerances,
             precision: self.precision,
             mutates: self.mutates.clone(),
+            allow: self.allow.clone(),
             backward: self.backward,
             broadcast: self.broadcast,
             deterministic: self.deterministic,
@@ -151,11 +157,12 @@ fn read_by(phase: Phase) -> &'static [&'static str] {
         Phase::Analyze => &["torch", "reference", "inputs", "kwargs", "dtypes", "sizes", "precision"],
         // Its second round compiles the edge cases of the check, among them broadcast ones and backward passes.
         Phase::Compile => &[
-            "reference", "inputs", "kwargs", "dtypes", "sizes", "check_sizes", "seeds", "backward", "broadcast",
+            "reference", "inputs", "kwargs", "dtypes", "sizes", "check_sizes", "seeds", "edges", "backward",
+            "broadcast",
         ],
         Phase::Check => &[
-            "torch", "reference", "inputs", "kwargs", "dtypes", "check_sizes", "seeds", "tolerances", "precision", "mutates",
-            "backward", "broadcast", "deterministic", "cases",
+            "torch", "reference", "inputs", "kwargs", "dtypes", "check_sizes", "seeds", "edges", "tolerances",
+            "precision", "mutates", "allow", "backward", "broadcast", "deterministic", "cases",
         ],
         // A class is constructed as the reference is.
         Phase::Tune => &["reference", "inputs", "kwargs", "dtypes", "sizes"],

@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use super::edges::EDGES;
 use super::names::{Form, quoted};
 use super::remote::MODES;
 use crate::action::Phase::{self, Analyze, Baseline, Bench, Check, Compile, Log, Tune};
@@ -28,6 +29,8 @@ pub enum Section {
     Variant,
     /// `check`.
     Check,
+    /// An edge of `check` written as a mapping.
+    Edge,
     /// `bench`.
     Bench,
     /// What holds `sizes`.
@@ -43,7 +46,7 @@ pub enum Section {
 }
 
 /// All sections, in the order in which they are explained.
-pub const SECTIONS: [Section; 14] = [
+pub const SECTIONS: [Section; 15] = [
     Section::File,
     Section::Defaults,
     Section::Op,
@@ -52,6 +55,7 @@ pub const SECTIONS: [Section; 14] = [
     Section::Init,
     Section::Variant,
     Section::Check,
+    Section::Edge,
     Section::Bench,
     Section::Sizes,
     Section::Profiles,
@@ -73,6 +77,7 @@ impl Section {
             Section::Init => "init",
             Section::Variant => "variant",
             Section::Check => "check",
+            Section::Edge => "edge",
             Section::Bench => "bench",
             Section::Sizes => "sizes",
             Section::Profiles => "profiles",
@@ -197,6 +202,12 @@ const DIMS: Kind = Kind::Map { what: "dim", key: &IDENTIFIER, of: &LENGTH, least
 const SIZE: Kind = Kind::Either(&[LENGTH, Kind::List { of: &LENGTH, least: 0, most: usize::MAX }, DIMS]);
 const VARIANTS: Kind =
     Kind::List { of: &Kind::Either(&[NAME, Kind::Section(Section::Variant)]), least: 1, most: usize::MAX };
+const EDGES_OFF: Kind = Kind::Map {
+    what: "edge",
+    key: &Kind::OneOf("edge", EDGES),
+    of: &Kind::Either(&[Kind::OneOf("edge", &["off", "on"]), Kind::Section(Section::Edge)]),
+    least: 0,
+};
 const SET_OF_DTYPES: Kind = Kind::Set { of: &DTYPE, least: 1 };
 const PRECISION: Kind = Kind::OneOf("precision", &["ieee", "tf32"]);
 
@@ -240,6 +251,7 @@ pub const FIELDS: &[Field] = &[
     field(Section::Op, "cases", Kind::Form(Form::Path), Absent::Words("no further cases"), Merge::Alone, &[Check, Bench], "a file, relative to the workspace, with `cases(spec, generator)`; its code is in the keys of compile, check and bench"),
     field(Section::Op, "precision", PRECISION, Absent::Words("`defaults`"), Merge::Replace, JUDGES_PRECISION, "`tf32` judges by relative error and lets torch use TF32 as well"),
     field(Section::Op, "mutates", Kind::Set { of: &IDENTIFIER, least: 0 }, Absent::Value("[]"), Merge::Alone, &[Check], "the inputs that the op may change"),
+    field(Section::Op, "allow", Kind::Set { of: &IDENTIFIER, least: 0 }, Absent::Value("[]"), Merge::Alone, &[Check], "aten operations that torch may compute for a wrapper beside what it always may, as in `[sum, mul]`; logs say so"),
     field(Section::Op, "backward", Kind::Flag, Absent::Value("false"), Merge::Alone, &[Compile, Check], "judge the gradients too"),
     field(Section::Op, "broadcast", Kind::Flag, Absent::Value("false"), Merge::Alone, &[Compile, Check], "add cases in which inputs broadcast"),
     field(Section::Op, "deterministic", Kind::Flag, Absent::Value("true"), Merge::Alone, &[Check], "two runs must give the same bits; `false` allows atomics"),
@@ -274,8 +286,10 @@ pub const FIELDS: &[Field] = &[
     field(Section::Check, "tolerances", Kind::Map { what: "dtype", key: &DTYPE, of: &TOLERANCE, least: 0 }, Absent::Value(r#"{"float16": [1e-3, 1e-3], "bfloat16": [1.6e-2, 1e-2], "float64": [1e-7, 1e-7]}"#), Merge::ByKey, &[Check], "`[atol, rtol]` by dtype; other dtypes are exact"),
     field(Section::Check, "seeds", Kind::Whole(1), Absent::Value("2"), Merge::Replace, &[Compile, Check], "how often each case is drawn"),
     field(Section::Check, "sizes", Kind::Map { what: "size", key: &NAME, of: &SIZE, least: 1 }, Absent::Words("bench's `small`; on CUDA `medium` too"), Merge::Replace, &[Compile, Check], "the sizes that are checked, by any name"),
+    field(Section::Check, "edges", EDGES_OFF, Absent::Value("{}"), Merge::ByKey, &[Compile, Check], "which edges are not asked for; logs say so"),
     field(Section::Check, "max_retries", Kind::Whole(0), Absent::Value("3"), Merge::Replace, &[], "how often a generated variant is written anew"),
     field(Section::Check, "timeout", DURATION, Absent::Value(r#""120s""#), Merge::Replace, &[], "the longest a check or an analysis may take"),
+    field(Section::Edge, "off", Kind::Form(Form::Line), Absent::Never("off: the launcher asks for dense rows"), Merge::Alone, &[Compile, Check], "why the edge is not asked for"),
     field(Section::Bench, "sizes", Kind::Section(Section::Sizes), Absent::Value(SIZES), Merge::Replace, CALLS, "the sizes that are measured"),
     field(Section::Bench, "runs", Kind::Whole(1), Absent::Value("10"), Merge::Replace, MEASURES, "how often each size is measured"),
     field(Section::Bench, "warmup_ms", Kind::Whole(0), Absent::Value("25"), Merge::Replace, MEASURES, "warm-up of a run"),

@@ -27,6 +27,8 @@ pub enum Form {
     Reference,
     /// A Python call of `entry`.
     Call,
+    /// One line for people.
+    Line,
     /// A file named relative to a folder of the workspace, with `/`.
     Path,
     /// `120s`, `2m`, `500ms`, `1h`.
@@ -48,6 +50,7 @@ impl Form {
             Form::Entry => "dotted Python name",
             Form::Reference => "`FILE.py::NAME`",
             Form::Call => "call of `entry`",
+            Form::Line => "line of text",
             Form::Path => "path inside the workspace",
             Form::Duration => "duration",
             Form::Target => "device model or architecture",
@@ -69,6 +72,7 @@ impl Form {
                 "write a file of the workspace and a name in it: `kernels/geglu/reference.py::geglu`".to_owned()
             }
             Form::Call => "write it as in `entry(input, dim)`".to_owned(),
+            Form::Line => "write a few words on one line".to_owned(),
             Form::Path => "write it relative, with `/` and without `..`".to_owned(),
             Form::Duration => "write a whole number and a unit: `120s`, `2m`, `500ms` or `1h`".to_owned(),
             Form::Target => "write it like `nvidia-h200` or `sm_90`".to_owned(),
@@ -85,6 +89,7 @@ impl Form {
             Form::Torch | Form::Entry => r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$",
             Form::Reference => r"^[^/\\:][^\\:]*\.py::[A-Za-z_][A-Za-z0-9_.]*$",
             Form::Call => r"^entry\(.*\)$",
+            Form::Line => r"\S",
             Form::Path => r"^[^/\\:][^\\:]*$",
             Form::Duration => "^[0-9]+(ms|s|m|h)$",
             Form::Target => "^[a-z][a-z0-9_-]*$",
@@ -102,6 +107,7 @@ impl Form {
                 .split_once("::")
                 .is_some_and(|(file, name)| file.ends_with(".py") && is_path(file) && Form::Entry.fits(name)),
             Form::Call => text.starts_with("entry(") && text.ends_with(')'),
+            Form::Line => !text.trim().is_empty() && !text.contains(char::is_control),
             Form::Path => is_path(text),
             Form::Duration => duration(text).is_some(),
             Form::Target => text.starts_with(|c: char| c.is_ascii_lowercase()) && text.chars().all(is_target_character),

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::edges;
 use super::inputs::texts;
 use super::layers::{Layer, Layers, Owner};
 use super::names::{self, suggestion};
@@ -69,6 +70,7 @@ impl Reader<'_, '_> {
             dtypes,
             sizes,
             check_sizes,
+            edges: edges::off(layers),
             seeds: layers.get(&["check", "seeds"])?.whole()?,
             max_retries: layers.get(&["check", "max_retries"])?.whole()?,
             check_timeout: time(["check", "timeout"])?,

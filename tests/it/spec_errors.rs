@@ -1177,3 +1177,52 @@ hint: keep one: `file` lies in `kernels/<op>/`, `path` anywhere in the workspace
 ";
     refused(text, expected);
 }
+
+#[test]
+fn edges_and_allowed_operations_are_named_as_they_are() {
+    let text = "\
+version: 1
+ops:
+  x:
+    torch: torch.add
+    inputs: {input: [M, N]}
+    allow: [summ, mul]
+    check: {edges: {empyt: off, one: {of: x}, strided: false, large: {off: ''}}}
+";
+    let names: TorchNames =
+        ["torch.add", "torch.ops.aten.sum", "torch.ops.aten.mul"].map(str::to_owned).into_iter().collect();
+    let problems = Spec::parse("ops.yaml", text.as_bytes(), Some(&names)).unwrap_err();
+    let expected = "\
+error: ops.yaml:6:13: op `x`: torch has no aten operation `summ`
+  |
+6 |     allow: [summ, mul]
+  |             ^
+hint: did you mean `sum`?
+
+error: ops.yaml:7:21: unknown edge `empyt`
+  |
+7 |     check: {edges: {empyt: off, one: {of: x}, strided: false, large: {off: ''}}}
+  |                     ^
+hint: did you mean `empty`?
+
+error: ops.yaml:7:39: unknown key `of` in `ops.x.check.edges.one`
+  |
+7 |     check: {edges: {empyt: off, one: {of: x}, strided: false, large: {off: ''}}}
+  |                                       ^
+hint: did you mean `off`?
+
+error: ops.yaml:7:56: `ops.x.check.edges.strided`: expected `off` or `on` or edge mapping, found `false`
+  |
+7 |     check: {edges: {empyt: off, one: {of: x}, strided: false, large: {off: ''}}}
+  |                                                        ^
+hint: put it in quotes to make it a string
+
+error: ops.yaml:7:76: `ops.x.check.edges.large.off`: `` is no line of text
+  |
+7 |     check: {edges: {empyt: off, one: {of: x}, strided: false, large: {off: ''}}}
+  |                                                                            ^
+hint: write a few words on one line
+";
+    let found = render(&problems);
+    assert!(found == expected, "found:\n{found}\nexpected:\n{expected}");
+}

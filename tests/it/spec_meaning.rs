@@ -216,9 +216,11 @@ fn a_declaration_is_what_the_harness_page_says() {
             "sizes": {"small": {"B": 4, "H": 16, "S": 256}},
             "check_sizes": {"small": {"B": 4, "H": 16, "S": 256}},
             "seeds": 2,
+            "edges": {},
             "tolerances": {"float32": [1e-5, 1e-5], "float16": [1e-3, 1e-3], "bfloat16": [1.6e-2, 1e-2], "float64": [1e-7, 1e-7]},
             "precision": "ieee",
             "mutates": [],
+            "allow": [],
             "backward": false,
             "broadcast": false,
             "deterministic": true,
@@ -378,4 +380,24 @@ fn a_variant_lies_anywhere_and_is_called_as_it_says() {
         let facts = op.variants[1].facts(phase);
         assert!(["module", "entry", "call"].iter().all(|name| facts.contains_key(*name)), "{phase}");
     }
+}
+
+#[test]
+fn edges_are_off_layer_over_layer() {
+    let top = "defaults: {check: {edges: {empty: off, strided: {off: dense rows}}}}";
+    let lines = "torch: torch.add\ninputs: {input: [M, N]}\ncheck: {edges: {empty: on, large: {off: it overflows}}}";
+    let op = op(top, lines);
+    let off = |reason: &str| Some(reason.to_owned());
+    let expected = [("large".to_owned(), off("it overflows")), ("strided".to_owned(), off("dense rows"))];
+    assert_eq!(cuda(&op).edges, expected.into());
+    let facts = |phase| op.declaration(Profile::Cuda).facts(phase).contains_key("edges");
+    assert_eq!(PHASES.map(facts), [false, true, true, false, false, false]);
+}
+
+#[test]
+fn operations_are_allowed_for_checks() {
+    let op = add("allow: [sum, mul_]");
+    assert_eq!(op.allow, ["sum", "mul_"]);
+    let facts = |phase| op.declaration(Profile::Cuda).facts(phase).contains_key("allow");
+    assert_eq!(PHASES.map(facts), [false, false, true, false, false, false]);
 }
