@@ -19,7 +19,7 @@ mod stability;
 
 /// The version of the document `selection` and of the rule that makes it. A new one selects again. 1: first. 2: each size's
 /// interval and whether it is stable; every variant against the first declared one. 3: what is unstable may tie, and is not chosen where something stable ties with it.
-/// 4: a figure for which the host was behind the device is unstable. 5: on the interpreter there is no figure but how long it took.
+/// 4: a figure for which the host was behind the device is unstable. 5: on the interpreter there is no figure but how long it took; what torch computed for each variant, as declared.
 pub const VERSION: u32 = 5;
 
 /// Returns how many attempts at a kernel were judged: the records there are of its check.
@@ -227,8 +227,15 @@ impl Entrant {
             "cases": case_counts(&variant.verdict),
             "figures": self.measured.as_ref().map(Measured::document),
             "interpreter_ms": self.interpreter_ms,
+            "allowed": allowed(variant),
         })
     }
+}
+
+/// Returns what torch computed for a wrapper, as the op's `allow` lets it.
+fn allowed(variant: &VariantResult) -> Vec<&str> {
+    let names = variant.verdict.document().and_then(|verdict| verdict["allowed"].as_array());
+    names.into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
 /// The outcome of a rule: places among the entrants, and the reason.

@@ -13,11 +13,14 @@ mod parse;
 mod conform;
 mod layers;
 mod torch;
+mod reference;
 mod sizes;
 pub mod doubling;
 mod reader;
 mod inputs;
+mod call;
 mod variants;
+pub mod edges;
 mod settings;
 mod check;
 mod declare;
@@ -29,6 +32,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 pub use self::declare::{Declaration, Facts};
+pub use self::reference::Reference;
 pub use self::sizes::Binding;
 pub use self::torch::{TorchName, TorchNames};
 use crate::action::Phase;
@@ -71,8 +75,10 @@ pub struct Op {
     pub name: String,
     /// Where ops.yaml declares it.
     pub place: Place,
-    /// The torch function.
-    pub torch: TorchName,
+    /// The torch function; None where there is a reference.
+    pub torch: Option<TorchName>,
+    /// What stands in its place.
+    pub reference: Option<Reference>,
     /// The tensor arguments in declared order.
     pub inputs: Vec<Input>,
     /// The other arguments. A text that is the name of a dim stands for its length.
@@ -85,6 +91,8 @@ pub struct Op {
     pub precision: Precision,
     /// The inputs that the op may change.
     pub mutates: Vec<String>,
+    /// The aten operations that torch may compute for a wrapper.
+    pub allow: Vec<String>,
     /// Whether gradients are checked as well.
     pub backward: bool,
     /// Whether broadcast inputs are checked as well.
@@ -110,6 +118,8 @@ pub struct Settings {
     pub seeds: u64,
     /// `[atol, rtol]` by dtype.
     pub tolerances: BTreeMap<String, [f64; 2]>,
+    /// The edges that are not asked for, each with the reason that is given.
+    pub edges: BTreeMap<String, Option<String>>,
     /// How often a generator may try again.
     pub max_retries: u64,
     /// The deadline of a check.
@@ -204,15 +214,19 @@ pub enum Quantity {
     Dim(String),
 }
 
-/// A kernel file of an op.
+/// A kernel of an op: a wrapper in a file of the workspace, or in an installed module.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Variant {
     /// The name under `variants`.
     pub name: String,
-    /// Relative to the workspace, with `/`.
+    /// Relative to the workspace, with `/`; of an installed module its name.
     pub file: String,
-    /// The wrapper that the file must define.
+    /// The installed module that defines the wrapper, where no file of the workspace does.
+    pub module: Option<String>,
+    /// The wrapper that the file must define, as in `softmax` or `Softmax.apply`.
     pub entry: String,
+    /// How it is called, as in `entry(input, dim)`; None where names decide.
+    pub call: Option<String>,
     /// Of `interpreter` and `cuda`, those on which it can be judged.
     pub lanes: Vec<String>,
     /// Whether two runs must give the same bits.

@@ -18,8 +18,8 @@ use crate::kept;
 use crate::spec::TorchNames;
 use crate::witness::{Was, Witness};
 
-/// The format of what is kept; another number is read as nothing. 1: first. 2: behind a digest.
-const VERSION: u32 = 2;
+/// The format of what is kept; another number is read as nothing. 1: first. 2: behind a digest. 3: names of aten with `_`.
+const VERSION: u32 = 3;
 
 /// An interpreter, and why it was taken.
 #[derive(Debug, Clone, PartialEq, Eq)]

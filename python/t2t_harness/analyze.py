@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from t2t_harness import aten, declaration, docstring
+from t2t_harness import aten, declaration, docstring, operation
 from t2t_harness.flops import Operand
 
 VERSION = 1
@@ -76,10 +76,14 @@ def analyze(request: Mapping[str, Any]) -> dict[str, Any]:
 def analysis(op: Mapping[str, Any], catalogue: Mapping[str, Any]) -> dict[str, Any]:
     """Return the analysis of a declared operation in its first dtype. Raises `Unfit` where torch refuses the call."""
     try:
-        function = declaration.resolve(op["torch"])
+        function = operation.found(op)
     except LookupError as reason:
         raise Unfit(None) from reason
-    entry = _catalogue_entry(op["torch"], catalogue)
+    except Exception as reason:
+        if op.get("reference") is None:
+            raise
+        raise Unfit(None) from reason
+    entry = {} if op["torch"] is None else _catalogue_entry(op["torch"], catalogue)
     traces = {name: _trace(op, binding, name) for name, binding in op["sizes"].items()}
     first = next(iter(traces.values()))
     patterns = _patterns(first)
@@ -87,12 +91,14 @@ def analysis(op: Mapping[str, Any], catalogue: Mapping[str, Any]) -> dict[str, A
     ridge = _ridge(op, access, catalogue["reference"])
     return {
         "version": VERSION,
-        "operation": op["torch"],
+        "operation": operation.name_of(op),
         "defined_in": getattr(function, "__module__", None),
-        "signature": docstring.signature(function),
+        "signature": docstring.signature(operation.described(function)),
         "definition": entry.get("definition"),
         "notes": entry.get("notes"),
-        "documentation": {"summary": docstring.summary(function), "math": docstring.formulas(function)},
+        "documentation": {"summary": docstring.summary(function), "math": docstring.formulas(function)}
+        if getattr(function, "__doc__", None)
+        else {"summary": None, "math": []},
         "dtype": op["dtypes"][0],
         "inputs": _inputs(op, docstring.arguments(function)),
         "outputs": _outputs(op, first),
@@ -124,7 +130,12 @@ def _trace(op: Mapping[str, Any], binding: Mapping[str, int], size: str | None) 
         try:
             inputs = {declared["name"]: _fake_input(declared, op["dtypes"][0], binding) for declared in op["inputs"]}
             kwargs = declaration.bind_kwargs(op["kwargs"], binding)
-            return aten.trace(lambda: declaration.call(op["torch"], inputs, kwargs), list(inputs.values()))
+            try:
+                function = operation.ready(op, binding, op["dtypes"][0])
+            except Exception as refusal:
+                raise Unfit(size) from refusal
+            read = [*inputs.values(), *operation.weights(function)]
+            return aten.trace(lambda: operation.call(function, op, inputs, kwargs), read)
         except aten.Refused as refused:
             raise Unfit(size) from refused.__cause__
 

@@ -12,7 +12,6 @@ from typing import Any
 
 from t2t_harness import cases, failure, host, spans, statistics, telemetry, timing
 from t2t_harness import clock as clocks
-from t2t_harness import declaration as declared
 
 EAGER, COMPILED = "torch", "torch.compile"
 
@@ -124,7 +123,7 @@ def compiled_call(
 
     torch._inductor.config.compile_threads = 1
     torch._dynamo.reset()
-    function = torch.compile(declared.resolve(declaration["torch"]), dynamic=False)
+    function = torch.compile(timing.function_of(declaration, case, given), dynamic=False)
     begun = clock.counter()
     call = timing.call_of(function, declaration, case, given)
     clock.synchronize()
@@ -142,7 +141,9 @@ def compile_ahead(request: Mapping[str, Any], stops: Callable[[], bool]) -> None
     import torch._inductor.config
 
     sizes = timing.timed_cases(request)
-    if COMPILED not in request["baselines"] or len(sizes) > MOST_AHEAD:
+    # What a reference in Python says may be another when the request comes.
+    is_torch = request["op"].get("reference") is None
+    if COMPILED not in request["baselines"] or len(sizes) > MOST_AHEAD or not is_torch:
         return
     declaration, clock = request["op"], clocks.clock_of(request)
     torch._inductor.config.compile_threads = 1
@@ -152,7 +153,7 @@ def compile_ahead(request: Mapping[str, Any], stops: Callable[[], bool]) -> None
         if stops():
             break
         given = timing.buffers_of(declaration, case, timing.device_of(request["lane"])).given
-        function = torch.compile(declared.resolve(declaration["torch"]), dynamic=False)
+        function = torch.compile(timing.function_of(declaration, case, given), dynamic=False)
         begun = clock.counter()
         with contextlib.suppress(Exception):
             timing.call_of(function, declaration, case, given)

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from t2t_harness import (
+    calling,
     cases,
     failure,
     host,
-    inputs,
     launching,
     loading,
     memory,
@@ -197,10 +197,10 @@ def measure_size(found: Measurement, size: str, case: cases.Case) -> None:
     """Times the variant and torch in turns at one size, and puts both figures into `found.sizes`. Raises what the wrapper raises."""
     declaration, device = found.request["op"], timing.device_of(found.lane)
     buffers = timing.buffers_of(declaration, case, device)
-    args, kwargs = inputs.call_arguments(found.entry, declaration, case, buffers.given)
-    config = first_launch(found, args, kwargs)
+    wrapper, args, kwargs = calling.arranged(found.entry, found.request, case, buffers.given)
+    call = timing.bound(wrapper, args, kwargs)
+    config = first_launch(found, call)
     torch_call = timing.torch_call(declaration, case, buffers.given)
-    call = timing.bound(found.entry, args, kwargs)
     if not found.before:
         found.before.append(snapshot(found.request))
     found.clock.warm([call, torch_call])
@@ -241,8 +241,8 @@ def refuse_stray_work(found: Measurement, size: str, call: clocks.Call, millisec
         )
 
 
-def first_launch(found: Measurement, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Calls the wrapper once, untimed, and returns the configuration of each autotuned kernel, by its name.
+def first_launch(found: Measurement, call: clocks.Call) -> dict[str, Any]:
+    """Makes a call of the wrapper, untimed, and returns the configuration of each autotuned kernel, by its name.
 
     Triton loads the kernels and builds their launchers here. Each configuration is put where Triton's autotuner keeps the winner of such a
     call, so that the timed calls find it there.
@@ -259,7 +259,7 @@ def first_launch(found: Measurement, args: tuple[Any, ...], kwargs: Mapping[str,
 
     with launching.recording(found.lane, choose) as recorder, stage.pretending(found.lane):
         with spans.work(timing.device_of(found.lane)), queues.kept_to_one(found.lane):
-            found.entry(*args, **kwargs)
+            call()
         found.clock.synchronize()
     found.hits += recorder.hits
     found.misses += recorder.misses

@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from t2t_harness import (
+    calling,
     cases,
     failure,
     inputs,
@@ -24,6 +25,7 @@ from t2t_harness import (
     launching,
     loading,
     memory,
+    operation,
     oracle,
     progress,
     queues,
@@ -127,7 +129,8 @@ def _nothing() -> None:
 
 
 def _lacks_entry(error: BaseException, request: Mapping[str, Any]) -> bool:
-    return isinstance(error, AttributeError) and getattr(error, "name", None) == request["variant"]["entry"]
+    parts = request["variant"]["entry"].split(".")
+    return isinstance(error, AttributeError) and getattr(error, "name", None) in parts
 
 
 def own_operations(declaration: Mapping[str, Any]) -> frozenset[str]:
@@ -141,9 +144,15 @@ def own_operations(declaration: Mapping[str, Any]) -> frozenset[str]:
         # Zeros tell no expected value, and tensors without values would import torch's compiler, which takes seconds.
         made = {name: value.zero_() for name, value in inputs.unfilled(declaration, case).items()}
         kwargs = inputs.kwargs_of(declaration, case)
-        return watch.own_operations(lambda: inputs.call_torch(declaration, made, kwargs))
+        function = operation.ready(declaration, case.binding, case.dtype)
+        return watch.own_operations(lambda: operation.call(function, declaration, made, kwargs), allowed(declaration))
     except Exception:
         return frozenset()
+
+
+def allowed(declaration: Mapping[str, Any]) -> frozenset[str]:
+    """Returns the aten operations that the op allows torch to compute for a wrapper, beside those that are always allowed."""
+    return frozenset(declaration.get("allow") or ())
 
 
 def run_cases(bench: Bench, state: dict[str, Any]) -> None:
@@ -261,16 +270,16 @@ def run_once(
         given = inputs.inputs_of(declaration, case, device, bench.request["inputs"])
     if backward:
         given = oracle.with_gradients(given)
-    args, kwargs = inputs.call_arguments(bench.entry, declaration, case, given)
+    wrapper, args, kwargs = calling.arranged(bench.entry, bench.request, case, given)
     if label == "b" and bench.has_streams:
         streams.come_late(given)
     chooser = Chooser(index)
     with launching.recording(bench.lane, chooser.choose) as recorder:
         chooser.recorder = recorder
-        with stage.pretending(bench.lane), watch.watching(bench.own, int(label == "b")) as seen:
+        with stage.pretending(bench.lane), watch.watching(bench.own, int(label == "b"), allowed(declaration)) as seen:
             try:
                 with spans.work(device, waits=False):
-                    returned = bench.entry(*args, **kwargs)
+                    returned = wrapper(*args, **kwargs)
                     bench.finish()
             except OutOfResources:
                 if index > 0:
@@ -280,23 +289,25 @@ def run_once(
                 note_launches(bench, recorder, chooser)
             results = list(returned) if isinstance(returned, (tuple, list)) else [returned]
         made = {str(position): value for position, value in enumerate(results)}
-        described = {name: describe(value, recorder) for name, value in made.items()}
+        described = {name: describe(value, recorder, seen) for name, value in made.items()}
         if backward:
             upstream = oracle.upstream_gradients(results, case)
             with (
                 spans.work(device, waits=False),
                 stage.pretending(bench.lane),
-                watch.watching(bench.own, int(label == "b")) as seen_back,
+                watch.watching(bench.own, int(label == "b"), allowed(declaration)) as seen_back,
             ):
                 made |= oracle.gradients_for(results, given, upstream)
                 bench.finish()
             seen.computed |= _but_accumulation(seen_back.computed)
+            seen.declared |= seen_back.declared
     if label == "a":
         made |= {f"after.{name}": value for name, value in given.items()}
     facts["runs"][label] = {
         "several": isinstance(returned, (tuple, list)),
         "outputs": described,
         "computed": seen.computed,
+        "declared": seen.declared,
         "launches": len(recorder.launches),
         "configs": sorted({json.dumps(launch.config, sort_keys=True) for launch in recorder.launches if launch.config}),
     }
@@ -348,15 +359,15 @@ def note_launches(bench: Bench, recorder: launching.Recorder, chooser: Chooser) 
             bench.constants = {**launch.constants, **bench.constants}
 
 
-def describe(value: Any, recorder: launching.Recorder) -> dict[str, Any]:
+def describe(value: Any, recorder: launching.Recorder, seen: watch.Watch) -> dict[str, Any]:
     """Returns what is known of one returned value: its type, shape, dtype, device, and whether a launch was given its
-    memory."""
+    memory, or that of which an operation of the op's `allow` made it."""
     import torch
 
     name = f"{type(value).__module__}.{type(value).__qualname__}"
     if not isinstance(value, torch.Tensor):
         return {"type": name.removeprefix("builtins."), "plain": False}
-    launched = {address for launch in recorder.launches for address in launch.storages}
+    launched = seen.derived({address for launch in recorder.launches for address in launch.storages})
     return {
         "type": name,
         "plain": type(value) is torch.Tensor,

@@ -104,7 +104,7 @@ def length_edges(
     elements. Each tested dim meets each of the four lengths once, and no two dims meet the same one in one case, so
     that four cases cover all. Other free dims are at most 2.
     """
-    blocks = _blocks(declaration, constants, limit)
+    blocks = {} if "blocks" in edges_off(declaration) else _blocks(declaration, constants, limit)
     if not blocks:
         return []
     small = {dim: min(length, 2) for dim, length in _free(declaration).items()}
@@ -221,7 +221,13 @@ def _fixed(declaration: Mapping[str, Any], dtype: str, limit: int) -> list[Case]
         edge("special", small, values="special")
     if declaration["broadcast"] and len(ranks) >= 2 and ranks[1] >= 1:
         edge("broadcast", small, broadcast=True)
-    return edges
+    off = edges_off(declaration)
+    return [case for case in edges if case.name.split("/")[1] not in off]
+
+
+def edges_off(declaration: Mapping[str, Any]) -> Mapping[str, str | None]:
+    """Returns the kinds of edges that are not asked for, with the reason that is given; `blocks` are those around a variant's blocks."""
+    return declaration.get("edges") or {}
 
 
 def random_floats(given: Mapping[str, Any], dtype: str) -> bool:

@@ -15,7 +15,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from t2t_harness import ahead, cases, facade, failure, inputs, launchers, launching, loading, normalize, resources, warm
+from t2t_harness import (
+    ahead,
+    calling,
+    cases,
+    facade,
+    failure,
+    inputs,
+    launchers,
+    launching,
+    loading,
+    normalize,
+    resources,
+    warm,
+)
 
 ARCHIVE = "triton.tar.gz"
 
@@ -196,7 +209,8 @@ class Target:
     def load(self) -> Callable[..., Any]:
         """Returns the wrapper. Raises Refused where its module cannot be imported or lacks it."""
         try:
-            return loading.load_entry(self.request["root"], dict(self.request["variant"]))
+            entry: Callable[..., Any] = loading.load_entry(self.request["root"], dict(self.request["variant"]))
+            return entry
         except (SystemExit, ahead.Slow):
             raise
         except BaseException as error:
@@ -279,8 +293,8 @@ def call(request: Mapping[str, Any], entry: Callable[..., Any], case: cases.Case
     given = fake_inputs(request, case)
     if declaration["backward"]:
         given = oracle.with_gradients(given)
-    args, kwargs = inputs.call_arguments(entry, declaration, case, given)
-    returned = entry(*args, **kwargs)
+    wrapper, args, kwargs = calling.arranged(entry, request, case, given)
+    returned = wrapper(*args, **kwargs)
     if declaration["backward"]:
         oracle.gradients(list(returned) if isinstance(returned, (tuple, list)) else [returned], given, case)
 

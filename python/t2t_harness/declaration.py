@@ -1,4 +1,4 @@
-"""What a declaration means at one size: shapes, strides and arguments with every dim bound, and whom to call.
+"""What a declaration means at one size: shapes, strides and arguments with every dim bound, and which torch function it names.
 
 Knows nothing of phases and of tensor values. torch is imported only by what returns one of its objects.
 """
@@ -66,18 +66,6 @@ def resolve(torch_name: str) -> Callable[..., Any]:
     if not is_function:
         raise LookupError(f"`{torch_name}` is not a function")
     return found  # type: ignore[no-any-return]
-
-
-def call(torch_name: str, inputs: Mapping[str, Any], kwargs: Mapping[str, Any]) -> Any:
-    """Return what the named torch callable returns for `inputs` and `kwargs`, both by keyword.
-
-    A method of `torch.Tensor` takes its first input by position, as `self`. Raises whatever torch raises.
-    """
-    function = resolve(torch_name)
-    if torch_name.startswith("torch.Tensor."):
-        (_, first), *others = inputs.items()
-        return function(first, **dict(others), **kwargs)
-    return function(**inputs, **kwargs)
 
 
 def _bind_value(value: Any, binding: Binding) -> Any:

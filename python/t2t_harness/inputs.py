@@ -200,21 +200,3 @@ def _takes(callable_: Callable[..., Any], inputs: Mapping[str, Any]) -> bool:
         return False
     named = {one.name for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)}
     return set(inputs) <= named
-
-
-def call_torch(
-    declaration: Mapping[str, Any], inputs: Mapping[str, Any], kwargs: Mapping[str, Any], name: str | None = None
-) -> Any:
-    """Returns what the op's torch callable, or the one called `name`, returns.
-
-    Inputs go by keyword under their declared names, and by position to a callable that refuses those. Raises what torch
-    raises.
-    """
-    name = name or declaration["torch"]
-    try:
-        return declared.call(name, inputs, kwargs)
-    except TypeError as refusal:
-        try:
-            return declared.resolve(name)(*inputs.values(), **kwargs)
-        except TypeError:
-            raise refusal from None

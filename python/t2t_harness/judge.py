@@ -55,6 +55,8 @@ class Trial:
     first: tuple[str | None, Finding] | None = None
     """The first failing case, by name, and what is wrong with it."""
     differs: bool = False
+    computed: set[str] = field(default_factory=set)
+    """What torch computed for the wrapper, as the op's `allow` lets it."""
 
     @property
     def declaration(self) -> Mapping[str, Any]:
@@ -237,11 +239,13 @@ def find_in(
         "launches": runs["a"]["launches"],
         "configs": len({one for run in runs.values() for one in run["configs"]}),
     }
+    trial.computed |= {name for run in runs.values() for name in run.get("declared") or ()}
+    launchless = needs_no_launch(given, right)
     questions: list[Callable[[], Finding | None]] = [
         lambda: first_of(form(run, right, trial.device) for run in runs.values()),
         lambda: first_of(stored_form(tensors, label, right, trial) for label in runs),
         lambda: mutated(trial, tensors, given),
-        lambda: first_of(origin(run) for run in runs.values()),
+        lambda: first_of(origin(run, launchless) for run in runs.values()),
         lambda: first_of(values(trial, case, row, tensors, label, right) for label in runs),
         lambda: repeated(trial, tensors, right),
     ]
@@ -343,14 +347,26 @@ def raw_bytes(value: torch.Tensor) -> torch.Tensor:
     )
 
 
-def origin(run: dict[str, Any]) -> Finding | None:
+def needs_no_launch(given: Mapping[str, torch.Tensor], right: oracle.Reference) -> bool:
+    """Tells whether the right results are the same everywhere and an input is empty: the mean of nothing is NaN, and its sum is 0, whatever a kernel does."""
+    outputs = [value for name, value in right.plain.items() if name.isdecimal() and value.numel() > 0]
+    return any(value.numel() == 0 for value in given.values()) and all(is_uniform(value) for value in outputs)
+
+
+def is_uniform(value: torch.Tensor) -> bool:
+    """Tells whether all elements of `value`, of which there are some, are equal; NaN is equal to NaN here."""
+    first = value.reshape(-1)[0]
+    return bool(((value == first) | ((value != value) & (first != first))).all())
+
+
+def origin(run: dict[str, Any], launchless: bool = False) -> Finding | None:
     """Returns that something other than a launched kernel made a result of one run, or None. An empty result needs no
-    launch."""
+    launch, and none does where the case is `launchless`."""
     computed = run["computed"]
     if computed:
         named = ", ".join(f"aten.{name}" for name in sorted(computed))
         return Finding("torch-fallback", f"torch computes for the wrapper: {named}")
-    made = [output for output in run["outputs"].values() if 0 not in output["shape"]]
+    made = [output for output in run["outputs"].values() if 0 not in output["shape"] and not launchless]
     if made and run["launches"] == 0:
         return Finding("no-kernel-launched", "no kernel was launched")
     if any(not output["launched"] for output in made):
@@ -483,6 +499,7 @@ def reply(trial: Trial) -> dict[str, Any]:
             "reason": why,
             "cases": {row["name"]: row["verdict"] for row in trial.rows},
             "not_judged": verdicts.unjudged_dtypes(trial.rows),
+            "allowed": sorted(trial.computed),
         },
         "evidence": evidence(trial, record),
     }
@@ -542,11 +559,22 @@ def evidence(trial: Trial, record: dict[str, Any] | None) -> dict[str, Any]:
         "worst": None
         if worst is None
         else {"case": worst["name"], "max_abs": worst["max_abs"], "max_rel": worst["max_rel"]},
-        "notes": notes(end),
+        "notes": [*declared_notes(trial), *notes(end)],
         "failure": record,
         "output": {name: end.get(name) or "" for name in ("stdout", "stderr")}
         | {"truncated": bool(end.get("truncated"))},
     }
+
+
+def declared_notes(trial: Trial) -> list[str]:
+    """Returns remarks on what ops.yaml does not ask of the kernel."""
+    off = [f"{name} ({reason})" if reason else name for name, reason in cases.edges_off(trial.declaration).items()]
+    said = [f"edges not asked for: {', '.join(off)}"] if off else []
+    allow = trial.declaration.get("allow") or []
+    if allow:
+        used = ", ".join(sorted(trial.computed)) or "none of it"
+        said.append(f"torch may compute {', '.join(allow)} for it; it computed {used}")
+    return said
 
 
 def notes(end: Mapping[str, Any]) -> list[str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from t2t_harness import inputs as making
+from t2t_harness import operation
 
 if TYPE_CHECKING:
     import torch
@@ -42,12 +43,14 @@ def reference(declaration: Mapping[str, Any], case: Case, inputs: Mapping[str, t
     dtype."""
     kwargs = making.kwargs_of(declaration, case)
     try:
-        results, several = _call(declaration, case, copies(inputs), kwargs)
+        function = operation.ready(declaration, case.binding, case.dtype, _device_of(inputs))
+        results, several = _call(operation.fresh(function), declaration, case, copies(inputs), kwargs)
     except Exception as error:
         raise Refused(f"torch refuses: {type(error).__name__}: {error}") from error
     wide_kwargs = {name: widened(value) for name, value in kwargs.items()}
     try:
-        oracle, _ = _call(declaration, case, {name: wide(value) for name, value in copies(inputs).items()}, wide_kwargs)
+        widened_inputs = {name: wide(value) for name, value in copies(inputs).items()}
+        oracle, _ = _call(operation.widened(function), declaration, case, widened_inputs, wide_kwargs)
     except Exception:
         return Reference(results, None, several)
     if any(oracle[name].shape != value.shape for name, value in results.items()):
@@ -55,8 +58,17 @@ def reference(declaration: Mapping[str, Any], case: Case, inputs: Mapping[str, t
     return Reference(results, oracle, several)
 
 
+def _device_of(inputs: Mapping[str, torch.Tensor]) -> str:
+    """Returns the device of the inputs, that of the host where there are none."""
+    return next((value.device.type for value in inputs.values()), "cpu")
+
+
 def _call(
-    declaration: Mapping[str, Any], case: Case, inputs: dict[str, torch.Tensor], kwargs: dict[str, Any]
+    function: operation.Function,
+    declaration: Mapping[str, Any],
+    case: Case,
+    inputs: dict[str, torch.Tensor],
+    kwargs: dict[str, Any],
 ) -> tuple[dict[str, torch.Tensor], bool]:
     import torch
 
@@ -64,7 +76,7 @@ def _call(
     if backward:
         inputs = with_gradients(inputs)
     with torch.set_grad_enabled(backward):
-        result = making.call_torch(declaration, inputs, kwargs)
+        result = operation.call(function, declaration, inputs, kwargs)
     outputs = list(result) if isinstance(result, (tuple, list)) else [result]
     named = {str(position): value.detach() for position, value in enumerate(outputs)}
     named |= {f"after.{name}": inputs[name].detach() for name in declaration["mutates"]}

@@ -7,10 +7,8 @@ others, and no such child. It never imports kernel code.
 
 from __future__ import annotations
 
-import importlib.abc
 import json
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +59,7 @@ def hook_cases(declaration: Mapping[str, Any], root: str, scratch: Path) -> list
     """
     file = declaration["cases"]
     loading.install_finder(root)
-    refuse_variants(file)
+    loading.refuse_variants([file, (declaration.get("reference") or {}).get("file")])
     made = loading.load_file(root, file).cases(
         json.loads(json.dumps(declaration)), inputs.generator_of(declaration["name"], "hook")
     )
@@ -121,23 +119,6 @@ def plain(value: Any) -> Any:
     import torch
 
     return str(value) if isinstance(value, torch.dtype) else value
-
-
-def refuse_variants(file: str) -> None:
-    """Makes the import of any file in an op's folder below `kernels` fail, but for `file` itself: cases know nothing of
-    kernels."""
-    allowed = loading.module_name(file)
-
-    class Refuse(importlib.abc.MetaPathFinder):
-        """Refuses what could be a variant."""
-
-        def find_spec(self, fullname: str, path: Sequence[str] | None, target: Any = None) -> None:
-            if fullname.startswith("kernels.") and fullname.count(".") >= 2 and fullname != allowed:
-                raise ImportError(
-                    f"{file} may not import `{fullname}`: cases must not depend on a kernel", name=fullname
-                )
-
-    sys.meta_path.insert(0, Refuse())
 
 
 def _rejected(record: dict[str, Any]) -> dict[str, Any]:

@@ -72,7 +72,7 @@ def _names() -> Iterator[str]:
         yield from (f"{namespace}.{name}" for name in dir(owner) if _is_operation(owner, name))
     for schema in torch._C._jit_get_all_schemas():
         space, _, name = schema.name.partition("::")
-        if space == "aten" and not name.startswith("_"):
+        if space == "aten":
             yield f"torch.ops.aten.{name}"
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from t2t_harness import (
     baseline,
+    calling,
     cases,
     failure,
     inputs,
@@ -96,8 +97,8 @@ def point(found: Sweep, case: cases.Case) -> dict[str, Any]:
     declaration, device = found.request["op"], timing.device_of(found.lane)
     given = inputs.make_inputs(declaration, case, device)
     calls, facts = torch_calls(found, case, given)
-    for name, entry in found.entries.items():
-        attempt(found, case, name, calls, partial(variant_call, found, entry, case, given))
+    for name in found.entries:
+        attempt(found, case, name, calls, partial(variant_call, found, name, case, given))
     times: dict[str, Any] = {name: None for name in (*found.request["baselines"], *found.entries)}
     protocol = timing.protocol_of(found.request)
     quiet.awaited(found.request)
@@ -145,9 +146,10 @@ def attempt(
         found.reasons[f"{name} at {lengths}"] = failure.describe(error)[:400]
 
 
-def variant_call(found: Sweep, entry: Callable[..., Any], case: cases.Case, given: Mapping[str, Any]) -> clocks.Call:
+def variant_call(found: Sweep, name: str, case: cases.Case, given: Mapping[str, Any]) -> clocks.Call:
     """Returns a call of the wrapper, made once: what is autotuned was tuned for this size. Raises what the wrapper raises."""
-    args, kwargs = inputs.call_arguments(entry, found.request["op"], case, dict(given))
+    variant = next(one for one in found.request["variants"] if one["name"] == name)
+    wrapper, args, kwargs = calling.arranged_for(found.entries[name], variant, found.request, case, dict(given))
 
     def choose(tuner: Any, configs: list[Any]) -> list[Any]:
         is_device = found.lane == "cuda"
@@ -156,9 +158,9 @@ def variant_call(found: Sweep, entry: Callable[..., Any], case: cases.Case, give
         return [config]
 
     with launching.recording(found.lane, choose) as recorder, stage.pretending(found.lane):
-        entry(*args, **kwargs)
+        wrapper(*args, **kwargs)
         found.clock.synchronize()
-    return timing.bound(entry, args, kwargs)
+    return timing.bound(wrapper, args, kwargs)
 
 
 def rated(one: Mapping[str, Any], work: str) -> dict[str, Any]:

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness import cases, inputs, spans, statistics
-from t2t_harness import declaration as declared
+from t2t_harness import cases, inputs, operation, spans, statistics
 
 if TYPE_CHECKING:
     import torch
@@ -92,7 +91,13 @@ def torch_call(declaration: Mapping[str, Any], case: cases.Case, given: Mapping[
 
     Raises what torch raises.
     """
-    return call_of(declared.resolve(declaration["torch"]), declaration, case, given)
+    return call_of(function_of(declaration, case, given), declaration, case, given)
+
+
+def function_of(declaration: Mapping[str, Any], case: cases.Case, given: Mapping[str, Any]) -> operation.Function:
+    """Returns the op as a function, for `case` on the device of its inputs."""
+    device = next((value.device.type for value in given.values()), None)
+    return operation.ready(declaration, case.binding, case.dtype, device)
 
 
 def call_of(
@@ -100,7 +105,7 @@ def call_of(
 ) -> Call:
     """Returns a call of `function`, the op's torch callable in whatever form, on `given`. Calls it once and raises what it raises."""
     kwargs = inputs.kwargs_of(declaration, case)
-    if declaration["torch"].startswith("torch.Tensor."):
+    if operation.is_method(declaration):
         by_self = bound(function, tuple(given.values()), kwargs)
         by_self()
         return by_self

@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from t2t_harness import cases, failure, inputs, launching, loading, queues, quiet, spans, stage, statistics
+from t2t_harness import calling, cases, failure, inputs, launching, loading, queues, quiet, spans, stage, statistics
 from t2t_harness import clock as clocks
 
 WARMUP_MS = 10.0
@@ -55,7 +55,7 @@ def tune_all(request: Mapping[str, Any], clock: clocks.Clock, document: dict[str
     for case in cases.bench_cases(request["op"]):
         with spans.work("cuda"):
             given = inputs.make_inputs(request["op"], case, "cuda")
-        args, kwargs = inputs.call_arguments(entry, request["op"], case, given)
+        wrapper, args, kwargs = calling.arranged(entry, request, case, given)
 
         quiet.awaited(request)
 
@@ -63,7 +63,7 @@ def tune_all(request: Mapping[str, Any], clock: clocks.Clock, document: dict[str
             return [choice(tuner, configs, recorder, clock, document)]
 
         with launching.recording("cuda", choose) as recorder:
-            entry(*args, **kwargs)
+            wrapper(*args, **kwargs)
             clock.synchronize()
         hits, misses = hits + recorder.hits, misses + recorder.misses
         document["dropped"] += [one for one in recorder.dropped if one not in document["dropped"]]

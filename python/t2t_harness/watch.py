@@ -51,10 +51,22 @@ class Watch:
 
     computed: dict[str, int] = field(default_factory=dict)
     """Operations that are not allowed, with how often each ran."""
+    declared: dict[str, int] = field(default_factory=dict)
+    """Operations that only the op's `allow` allows, or that it names among others, with how often each ran."""
+    made: list[tuple[set[int], set[int]]] = field(default_factory=list)
+    """What those made: the addresses of the storages that each was given, and of those that it returned."""
+
+    def derived(self, launched: set[int]) -> set[int]:
+        """Returns the storages of `launched`, and those that operations of the op's `allow` made of them, in turn."""
+        found = set(launched)
+        for given, returned in self.made:
+            if given & found:
+                found |= returned
+        return found
 
 
-def own_operations(call: Callable[[], Any]) -> frozenset[str]:
-    """Returns the allowed operations that `call`, the op itself, consists of, where it consists of nothing else.
+def own_operations(call: Callable[[], Any], declared: frozenset[str] = frozenset()) -> frozenset[str]:
+    """Returns the allowed operations that `call`, the op itself, consists of, where it consists of nothing else. `declared` are allowed, too.
 
     Of an op that only moves data, its own copies and fills count as computing: a wrapper that calls `clone` is no
     kernel for `clone`. An op that computes calls something that is not allowed anyway, and its wrapper may copy.
@@ -76,7 +88,7 @@ def own_operations(call: Callable[[], Any]) -> frozenset[str]:
 
     with Record():  # type: ignore[no-untyped-call]
         call()
-    if seen - ALLOWED:
+    if seen - ALLOWED - declared:
         return frozenset()
     return frozenset(seen - FRESH - VIEWS)
 
@@ -87,16 +99,16 @@ def base_name(func: Any) -> str:
 
 
 @contextlib.contextmanager
-def watching(own: frozenset[str], run: int) -> Iterator[Watch]:
+def watching(own: frozenset[str], run: int, declared: frozenset[str] = frozenset()) -> Iterator[Watch]:
     """Watches for the length of the context; fresh memory holds NaN in an even `run`, and another pattern in an odd
     one.
 
-    `own` are operations that are not allowed beside all those that are not on the list.
+    `own` are operations that are not allowed beside all those that are not on the list, `declared` some that are allowed beyond it.
     """
     from torch.utils._python_dispatch import TorchDispatchMode
 
     watch = Watch()
-    allowed = ALLOWED - own
+    allowed = (ALLOWED | declared) - own
 
     class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
         @classmethod
@@ -110,12 +122,24 @@ def watching(own: frozenset[str], run: int) -> Iterator[Watch]:
                 name = f"{func.namespace}::{name}"
             if func.namespace != "prim" and name not in allowed:
                 watch.computed[name] = watch.computed.get(name, 0) + 1
+            elif name in declared:
+                watch.declared[name] = watch.declared.get(name, 0) + 1
+                watch.made.append((storages((args, kwargs)), storages(result)))
             if name in FRESH and not _is_output(kwargs):
                 poison(result, run)
             return result
 
     with Watching():  # type: ignore[no-untyped-call]
         yield watch
+
+
+def storages(value: Any) -> set[int]:
+    """Returns the addresses of the storages of all tensors in `value`."""
+    import torch
+    from torch.utils._pytree import tree_leaves
+
+    tensors = (leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor))
+    return {tensor.untyped_storage().data_ptr() for tensor in tensors if tensor.numel() > 0}
 
 
 def _is_output(kwargs: Mapping[str, Any] | None) -> bool:

@@ -184,8 +184,8 @@ impl Run<'_, '_> {
         let failure = evidence::failure(record, |digest| self.document(digest))?;
         let target = action.target();
         let variant = target.variant.as_ref().and_then(|variant| self.session.spec.op(&target.op)?.variant(variant));
-        let unusable = variant.and_then(|variant| self.session.inventory.files.get(&variant.file)?.fault.as_ref());
-        let (text, mut fault) = match unusable {
+        let unusable = variant.and_then(|variant| self.session.inventory.fault(variant));
+        let (text, mut fault) = match &unusable {
             Some(problem) if class == evidence::SOURCE => {
                 if !self.told.insert(problem.to_string()) {
                     return Ok(());

@@ -42,9 +42,9 @@ impl Run<'_, '_> {
     fn unusable(&self, target: &Target) -> Option<Performed> {
         let variant = self.op(target)?.variant(target.variant.as_deref()?)?;
         let cases = self.op(target)?.cases.as_ref().filter(|_| target.phase == Phase::Check);
-        let mut files = std::iter::once(&variant.file).chain(cases);
-        let fault = files.find_map(|file| self.session.inventory.files.get(file)?.fault.as_ref());
-        fault.map(evidence::unusable)
+        let inventory = &self.session.inventory;
+        let unfit = || inventory.files.get(cases?)?.fault.clone();
+        inventory.fault(variant).or_else(unfit).as_ref().map(evidence::unusable)
     }
 
     fn not_tuned(&self, target: &Target) -> Result<Option<Performed>, Stop> {

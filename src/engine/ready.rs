@@ -64,7 +64,7 @@ const WITHOUT: [&str; 1] = ["prepare:prepare"];
 pub(super) fn key(job: &Job, function: &str, queues: Queues) -> Option<String> {
     let is_check = job.target.phase == Phase::Check && job.kind == ServerKind::Interpreter;
     let key = job.device.as_deref().or_else(|| is_check.then_some(CHECK))?;
-    if stays(function) {
+    if stays(job, function) {
         return Some(judges(key));
     }
     if job.device.is_none() {
@@ -77,9 +77,11 @@ pub(super) fn key(job: &Job, function: &str, queues: Queues) -> Option<String> {
 }
 
 /// Returns whether a child that has called `function` may call it again, for another action. To get ready and to end takes several times as long as to judge: on a
-/// device CUDA is started, and all that torch launches is loaded.
-pub(super) fn stays(function: &str) -> bool {
-    JUDGES.contains(&function)
+/// device CUDA is started, and all that torch launches is loaded. A judge that imports a reference in Python does not stay: what it opens is that action's, and the file
+/// may be another at the next.
+pub(super) fn stays(job: &Job, function: &str) -> bool {
+    let is_torch = job.arguments.get("op").is_none_or(|op| op["reference"].is_null());
+    JUDGES.contains(&function) && is_torch
 }
 
 /// Returns whether what `function` measures would be disturbed by a device that is started.
@@ -95,7 +97,7 @@ fn judges(device: &str) -> String {
 /// something has them all, as whatever torch calls would have.
 pub(super) fn queues(function: &str) -> Queues {
     let is_measured = TIMED.contains(&function) && !COMPILED.contains(&function);
-    if stays(function) || function == CANDIDATE || is_measured { Queues::One } else { Queues::All }
+    if JUDGES.contains(&function) || function == CANDIDATE || is_measured { Queues::One } else { Queues::All }
 }
 
 /// Returns how children get ready for the device of `job` while `function` runs, unless that one measures: starting a device takes time, and would take it from what is
@@ -109,7 +111,7 @@ pub(super) fn of_device(job: &Job, function: &str) -> Vec<Reserve> {
     }
     let mut reserves = for_device(device, job.spare.as_ref(), awaited);
     // The judge that works now comes back.
-    reserves.retain(|reserve| !stays(function) || reserve.key != judges(device));
+    reserves.retain(|reserve| !stays(job, function) || reserve.key != judges(device));
     reserves
 }
 

@@ -13,7 +13,7 @@ use crate::cores::Shares;
 use crate::engine::inputs::Inputs;
 use crate::engine::perform::Job;
 use crate::graph::expand::{Inventory, profile};
-use crate::spec::{Op, Profile, Spec, Variant};
+use crate::spec::{Declaration, Op, Profile, Spec, Variant};
 
 /// What all requests of a build share.
 #[derive(Debug)]
@@ -66,6 +66,7 @@ impl Requests<'_> {
         let mut read = given.warm.clone();
         read.push(self.catalogue.to_owned());
         read.extend(op.and_then(|op| op.cases.as_ref()).map(|file| self.root.join(file)));
+        read.extend(action.sources.keys().map(|path| path.under(self.root)));
         Job {
             target: target.clone(),
             kind: self.kind(target.phase),
@@ -119,11 +120,20 @@ impl Requests<'_> {
             if matches!(phase, Phase::Bench | Phase::Baseline | Phase::Tune) {
                 put("protocol", json!(declaration.protocol));
             }
-            put("op", json!(declaration));
+            put("op", self.declared(&declaration));
         }
         let warm: Vec<String> = given.warm.iter().map(|path| path.to_string_lossy().into_owned()).collect();
         arguments.insert("warm".to_owned(), json!(warm));
         arguments
+    }
+
+    /// Returns the declaration as children read it: a reference knows in which folder its file lies.
+    fn declared(&self, declaration: &Declaration) -> Value {
+        let mut declared = json!(declaration);
+        if let Some(reference) = declared["reference"].as_object_mut() {
+            reference.insert("root".to_owned(), self.root.to_string_lossy().into());
+        }
+        declared
     }
 
     fn profile(&self, phase: Phase) -> Profile {

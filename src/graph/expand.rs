@@ -17,7 +17,7 @@ use crate::spec::{Declaration, Op, Profile, Spec, Variant};
 /// What the workspace and the machine hold, as far as results depend on it.
 #[derive(Debug, Clone)]
 pub struct Inventory {
-    /// Kernel files and `cases.py` files by path, those that are missing too.
+    /// Kernel files, `cases.py` files and references by path, those that are missing too.
     pub files: BTreeMap<String, KernelFile>,
     /// Template path → digest.
     pub templates: BTreeMap<String, Digest>,
@@ -46,7 +46,7 @@ pub struct Device {
     pub driver: Option<String>,
 }
 
-/// A kernel file, or a `cases.py`, with all that it imports.
+/// A kernel file, a `cases.py` or a reference in Python, with all that it imports.
 #[derive(Debug, Clone, Default)]
 pub struct KernelFile {
     /// The file and the workspace files it imports.
@@ -55,6 +55,38 @@ pub struct KernelFile {
     pub docstring: Option<String>,
     /// Why it cannot be used.
     pub fault: Option<Problem>,
+    /// What it binds; None where that is not known.
+    pub binds: Option<Binds>,
+}
+
+/// The names that a Python file binds at module level.
+#[derive(Debug, Clone, Default)]
+pub struct Binds {
+    /// Its own functions and classes.
+    pub callables: Vec<String>,
+    /// All others; `*` for an import of everything.
+    pub names: Vec<String>,
+}
+
+impl Inventory {
+    /// Returns why the file of a variant cannot be used for it. Of an installed module that is found out by importing it.
+    #[must_use]
+    pub fn fault(&self, variant: &Variant) -> Option<Problem> {
+        let file = self.files.get(&variant.file)?;
+        file.fault.clone().or_else(|| lacks_entry(file.binds.as_ref()?, variant))
+    }
+}
+
+fn lacks_entry(binds: &Binds, variant: &Variant) -> Option<Problem> {
+    let first = variant.entry.split('.').next().unwrap_or_default();
+    let there = |name: &str| binds.callables.iter().chain(&binds.names).any(|bound| bound == name);
+    if there(first) || there("*") {
+        return None;
+    }
+    let names: Vec<String> = binds.callables.iter().map(|name| format!("`{name}`")).collect();
+    let has = if names.is_empty() { "none at all".to_owned() } else { names.join(", ") };
+    let message = format!("no callable `{first}`; the file has {has}");
+    Some(Problem::of_file(&variant.file, message).with_hint("name the wrapper with `entry:` in ops.yaml"))
 }
 
 /// How long actions that run no child of their own may take. They have no deadline of their own.
@@ -132,14 +164,19 @@ impl<'a> Expansion<'a> {
         let mut facts = self.declared[&Phase::Analyze].clone();
         facts.extend(versions(self.inventory, &["torch"]));
         facts.insert("catalogue".to_owned(), Fact::Digest(self.inventory.catalogue));
-        self.action(Phase::Analyze, None, Lane::Cpu, facts)
+        let sources = self.reference();
+        facts.extend(meanings(&sources));
+        Action { sources, ..self.action(Phase::Analyze, None, Lane::Cpu, facts) }
     }
 
     fn baseline(&self) -> Action {
         let mut facts = self.declared[&Phase::Baseline].clone();
         facts.extend(versions(self.inventory, &["torch"]));
         facts.extend(measured_on(&self.inventory.device));
+        let sources = self.reference();
+        facts.extend(meanings(&sources));
         let mut action = self.action(Phase::Baseline, None, self.measuring_lane(), facts);
+        action.sources = sources;
         action.dependencies = vec![self.analyzed()];
         action
     }
@@ -159,10 +196,14 @@ impl<'a> Expansion<'a> {
         if let (Some(cases), Phase::Compile | Phase::Check | Phase::Bench) = (&self.op.cases, phase) {
             sources.extend(self.closure(cases));
         }
-        facts.extend(sources.iter().map(|(path, source)| (format!("source.{path}"), Fact::Digest(source.meaning))));
+        if matches!(phase, Phase::Check | Phase::Bench) {
+            sources.extend(self.reference());
+        }
+        facts.extend(meanings(&sources));
         let cases = self.op.cases.as_ref().filter(|_| phase == Phase::Check);
-        let fault = self.fault(&variant.file).or_else(|| self.fault(cases?));
-        facts.extend(fault);
+        let unfit = || self.inventory.files.get(cases?)?.fault.clone();
+        let fault = self.inventory.fault(variant).or_else(unfit);
+        facts.extend(fault.map(|fault| ("fault".to_owned(), Fact::Text(fault.to_string()))));
         let lane = match phase {
             Phase::Compile => Lane::Cpu,
             Phase::Check => self.checking_lane(),
@@ -301,9 +342,9 @@ impl<'a> Expansion<'a> {
         self.inventory.files.get(file).map(|file| file.closure.clone()).unwrap_or_default()
     }
 
-    fn fault(&self, file: &str) -> Option<(String, Fact)> {
-        let fault = self.inventory.files.get(file)?.fault.as_ref()?;
-        Some(("fault".to_owned(), Fact::Text(fault.to_string())))
+    /// Returns the reference in Python and what it imports; nothing where a torch function is replaced.
+    fn reference(&self) -> BTreeMap<RepoPath, Source> {
+        self.op.reference.as_ref().map(|reference| self.closure(&reference.file)).unwrap_or_default()
     }
 
     fn profile(&self) -> Profile {
@@ -345,6 +386,10 @@ fn calibrate(inventory: &Inventory) -> Option<Action> {
 fn ceilings(device: &Device) -> Option<Dependency> {
     let edge = Dependency { on: Target::calibrate(), need: Need::Settle, reads: &["calibration"] };
     matches!(device.class, DeviceClass::Cuda(_)).then_some(edge)
+}
+
+fn meanings(sources: &BTreeMap<RepoPath, Source>) -> impl Iterator<Item = (String, Fact)> {
+    sources.iter().map(|(path, source)| (format!("source.{path}"), Fact::Digest(source.meaning)))
 }
 
 fn versions<'a>(inventory: &'a Inventory, names: &'a [&str]) -> impl Iterator<Item = (String, Fact)> + use<'a> {

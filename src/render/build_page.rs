@@ -191,6 +191,12 @@ fn note(selection: &Value, found: &Found, ties: &[&str]) -> String {
     if !ties.is_empty() {
         notes.push(format!("ties with {}", ties.join(", ")));
     }
+    let chosen = selection["variants"].as_array().into_iter().flatten().find(|one| one["name"] == selection["chosen"]);
+    let allowed = chosen.and_then(|chosen| chosen["allowed"].as_array()).into_iter().flatten();
+    let allowed: Vec<&str> = allowed.filter_map(Value::as_str).collect();
+    if !allowed.is_empty() {
+        notes.push(format!("torch computes {} for it", allowed.join(", ")));
+    }
     if selection["figures"]["unstable"] == true {
         notes.push("unstable".to_owned());
     }

@@ -9,7 +9,7 @@ use super::{NoSession, machine};
 use crate::assets;
 use crate::digest::Digest;
 use crate::fs;
-use crate::graph::expand::KernelFile;
+use crate::graph::expand::{Binds, KernelFile};
 use crate::path::RepoPath;
 use crate::problem::{Place, Problem};
 use crate::python::Python as Source;
@@ -50,7 +50,9 @@ pub fn templates(spec: &Spec, root: &Path) -> Result<BTreeMap<String, Digest>, N
 }
 
 pub fn files(spec: &Spec, sources: &Sources, root: &Path) -> Result<BTreeMap<String, KernelFile>, NoSession> {
-    let declared = spec.ops.iter().flat_map(|op| op.variants.iter().map(|variant| &variant.file).chain(&op.cases));
+    let variants = || spec.ops.iter().flat_map(|op| &op.variants).filter(|variant| variant.module.is_none());
+    let kernels = variants().map(|variant| &variant.file);
+    let declared = kernels.chain(spec.ops.iter().flat_map(trusted));
     let paths: Vec<RepoPath> = declared.filter_map(|file| RepoPath::new(file).ok()).collect();
     sources.look_at(&paths);
     // A file that is there and cannot be read is no word on the kernel: nothing may be judged for want of it.
@@ -65,13 +67,38 @@ pub fn files(spec: &Spec, sources: &Sources, root: &Path) -> Result<BTreeMap<Str
             });
         }
     }
-    let variants = spec.ops.iter().flat_map(|op| &op.variants);
-    let kernels = variants.map(|variant| (variant.file.clone(), kernel_file(sources, &variant.file, Some(variant))));
-    let cases = spec.ops.iter().filter_map(|op| op.cases.as_ref());
-    Ok(kernels.chain(cases.map(|file| (file.clone(), kernel_file(sources, file, None)))).collect())
+    let kernels = variants().map(|variant| (variant.file.clone(), kernel_file(sources, &variant.file, "the variant")));
+    let trusted = spec.ops.iter().flat_map(trusted);
+    let found: BTreeMap<String, KernelFile> =
+        kernels.chain(trusted.map(|file| (file.clone(), kernel_file(sources, file, "`cases`")))).collect();
+    spec.ops.iter().try_for_each(|op| knows_no_kernel(op, &found))?;
+    Ok(found)
 }
 
-fn kernel_file(sources: &Sources, file: &str, variant: Option<&Variant>) -> KernelFile {
+/// Returns the files of an op that are no kernels: those that say what is right.
+fn trusted(op: &Op) -> impl Iterator<Item = &String> {
+    op.cases.iter().chain(op.reference.as_ref().map(|reference| &reference.file))
+}
+
+/// A reference that imports a kernel would be held against itself.
+fn knows_no_kernel(op: &Op, found: &BTreeMap<String, KernelFile>) -> Result<(), NoSession> {
+    let Some(reference) = &op.reference else { return Ok(()) };
+    let reached = found.get(&reference.file).map(|file| &file.closure);
+    let imports =
+        |variant: &&Variant| reached.is_some_and(|closure| closure.keys().any(|path| path.as_str() == variant.file));
+    match op.variants.iter().find(imports) {
+        Some(variant) => Err(NoSession::Use {
+            message: format!(
+                "ops.yaml: the reference of `{}`, `{}`, imports its variant `{}`",
+                op.name, reference.file, variant.name
+            ),
+            hint: "let the reference compute with torch alone".to_owned(),
+        }),
+        None => Ok(()),
+    }
+}
+
+fn kernel_file(sources: &Sources, file: &str, named: &str) -> KernelFile {
     let Ok(path) = RepoPath::new(file) else {
         return KernelFile {
             fault: Some(Problem::of_file(file, "the path leaves the workspace")),
@@ -79,15 +106,15 @@ fn kernel_file(sources: &Sources, file: &str, variant: Option<&Variant>) -> Kern
         };
     };
     let Some(source) = sources.python(&path) else {
-        let named = if variant.is_some() { "the variant" } else { "`cases`" };
         let hint = format!("write the file, or take {named} out of ops.yaml");
         return KernelFile {
             fault: Some(Problem::of_file(file, "no such file").with_hint(hint)),
             ..KernelFile::default()
         };
     };
-    let fault = fault_of(file, &source).or_else(|| missing_entry(file, &source, variant?));
-    KernelFile { closure: sources.closure(&path), docstring: source.docstring, fault }
+    let fault = fault_of(file, &source);
+    let binds = fault.is_none().then_some(Binds { callables: source.callables, names: source.names });
+    KernelFile { closure: sources.closure(&path), docstring: source.docstring, fault, binds }
 }
 
 fn fault_of(file: &str, source: &Source) -> Option<Problem> {
@@ -99,15 +126,4 @@ fn fault_of(file: &str, source: &Source) -> Option<Problem> {
         excerpt: Some(fault.excerpt.clone()),
         ..Problem::of_file(file, fault.message.clone())
     })
-}
-
-fn missing_entry(file: &str, source: &Source, variant: &Variant) -> Option<Problem> {
-    let there = |name: &str| source.callables.iter().chain(&source.names).any(|bound| bound == name);
-    if there(&variant.entry) || there("*") {
-        return None;
-    }
-    let names: Vec<String> = source.callables.iter().map(|name| format!("`{name}`")).collect();
-    let has = if names.is_empty() { "none at all".to_owned() } else { names.join(", ") };
-    let message = format!("no callable `{}`; the file has {has}", variant.entry);
-    Some(Problem::of_file(file, message).with_hint("name the wrapper with `entry:` in ops.yaml"))
 }

@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::conform::conform;
 use super::fault::Fault;
 use super::layers::Layers;
-use super::names::{Form, suggestion};
+use super::names::suggestion;
 use super::parse::{Node, Value};
 use super::reader::{Reader, same_but_for_case};
 use super::remote::{Mode, Place, Remote};
-use super::torch::{TorchName, TorchNames, resolve};
+use super::torch::TorchNames;
 use super::{Op, Precision, Profile, Spec, VERSION, inputs, settings};
 
 /// Returns the spec in `root`, or none where `faults` says why not. Faults are noted even beside a spec.
@@ -83,13 +83,15 @@ impl Reader<'_, '_> {
         let node = &self.entry.node;
         let layers = Layers::of(self.root, node);
         // All of it is looked at before the first `?`, so that everything wrong is said at once.
-        let torch = self.torch(names);
+        let operation = self.operation(names);
         let inputs = self.inputs();
         let kwargs = self.kwargs();
         let variants = self.variants(&layers);
         let mutates = self.mutates();
+        let allow = self.allow(names);
         let inputs = inputs?;
-        let uses = settings::Uses::of(&inputs, &kwargs);
+        let init = operation.iter().flat_map(|(_, reference)| reference).map(|reference| &reference.init);
+        let uses = init.fold(settings::Uses::of(&inputs, &kwargs), settings::Uses::also);
         let on_cpu = Layers::on_cpu(self.root, node);
         for layers in [&layers, &on_cpu] {
             self.drawable(&inputs, layers);
@@ -97,16 +99,19 @@ impl Reader<'_, '_> {
         let cuda = self.settings(&layers, &uses, Profile::Cuda);
         let cpu = self.settings(&on_cpu, &uses, Profile::Cpu);
         let flag = |key: &str| layers.get(&[key]).and_then(Node::flag);
+        let (torch, reference) = operation?;
         Some(Op {
             name: self.entry.key.clone(),
             place: self.entry.place,
-            torch: torch?,
+            torch,
+            reference,
             inputs,
             kwargs,
             variants: variants?,
             cases: node.get("cases").and_then(Node::text).map(str::to_owned),
             precision: precision(&layers)?,
             mutates,
+            allow,
             backward: flag("backward")?,
             broadcast: flag("broadcast")?,
             deterministic: flag("deterministic")?,
@@ -114,21 +119,6 @@ impl Reader<'_, '_> {
             cpu: cpu?,
             cuda: cuda?,
         })
-    }
-
-    fn torch(&mut self, names: Option<&TorchNames>) -> Option<TorchName> {
-        let node = self.entry.node.get("torch")?;
-        let written = node.text().filter(|text| Form::Torch.fits(text))?;
-        let nearest = match resolve(written, names) {
-            Ok(name) => return Some(name),
-            Err(nearest) => nearest,
-        };
-        let hint = match nearest {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => Form::Torch.hint(written),
-        };
-        self.fault(node.place, &format!("torch has no function `{written}`"), hint);
-        None
     }
 
     fn kwargs(&mut self) -> BTreeMap<String, serde_json::Value> {
@@ -155,6 +145,21 @@ impl Reader<'_, '_> {
         inputs::texts(node)
     }
 
+    /// Checks that torch has the operations, where it is known what torch has.
+    fn allow(&mut self, names: Option<&TorchNames>) -> Vec<String> {
+        let Some(node) = self.entry.node.get("allow") else { return Vec::new() };
+        for (item, name) in node.items().iter().filter_map(|item| Some((item, item.text()?))) {
+            if let Some(Err(near)) = names.map(|names| names.aten(name)) {
+                let hint = match near {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => "name operations of aten without overloads, as in `sum` or `mul_`".to_owned(),
+                };
+                self.fault(item.place, &format!("torch has no aten operation `{name}`"), hint);
+            }
+        }
+        inputs::texts(node)
+    }
+
     fn template(&self, layers: &Layers) -> Option<String> {
         let path = ["log", "template"];
         let own = self.entry.node.at(&path).or_else(|| self.root.at(&path));
@@ -171,7 +176,7 @@ fn precision(layers: &Layers) -> Option<Precision> {
 }
 
 /// Returns the value as JSON, mappings ordered by key whatever features `serde_json` was built with.
-fn json(node: &Node) -> serde_json::Value {
+pub(super) fn json(node: &Node) -> serde_json::Value {
     match &node.value {
         Value::Nothing => serde_json::Value::Null,
         Value::Flag(flag) => (*flag).into(),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Binding, Input, Op, Precision, Profile, Protocol, Variant};
+use super::{Binding, Input, Op, Precision, Profile, Protocol, Reference, Variant};
 use crate::action::Phase;
 
 /// Named values that enter a manifest.
@@ -18,8 +18,10 @@ pub type Facts = BTreeMap<String, Value>;
 pub struct Declaration {
     /// The op's name.
     pub name: String,
-    /// The torch function, in full.
-    pub torch: String,
+    /// The torch function, in full; None where there is a reference.
+    pub torch: Option<String>,
+    /// What stands in its place.
+    pub reference: Option<Reference>,
     /// The tensor arguments in declared order.
     pub inputs: Vec<Input>,
     /// The other arguments.
@@ -32,12 +34,16 @@ pub struct Declaration {
     pub check_sizes: BTreeMap<String, Binding>,
     /// How many seeds a declared case has.
     pub seeds: u64,
+    /// The edges that are not asked for, each with the reason that is given.
+    pub edges: BTreeMap<String, Option<String>>,
     /// `[atol, rtol]` by dtype.
     pub tolerances: BTreeMap<String, [f64; 2]>,
     /// How exact float32 products must be.
     pub precision: Precision,
     /// The inputs that the op may change.
     pub mutates: Vec<String>,
+    /// The aten operations that torch may compute for a wrapper.
+    pub allow: Vec<String>,
     /// Whether gradients are checked as well.
     pub backward: bool,
     /// Whether broadcast inputs are checked as well.
@@ -61,16 +67,19 @@ impl Op {
         let settings = self.settings(profile).clone();
         Declaration {
             name: self.name.clone(),
-            torch: self.torch.as_str().to_owned(),
+            torch: self.torch.as_ref().map(|name| name.as_str().to_owned()),
+            reference: self.reference.clone(),
             inputs: self.inputs.clone(),
             kwargs: self.kwargs.clone(),
             dtypes: settings.dtypes,
             sizes: settings.sizes,
             check_sizes: settings.check_sizes,
             seeds: settings.seeds,
+            edges: settings.edges,
             tolerances: settings.tolerances,
             precision: self.precision,
             mutates: self.mutates.clone(),
+            allow: self.allow.clone(),
             backward: self.backward,
             broadcast: self.broadcast,
             deterministic: self.deterministic,
@@ -116,10 +125,10 @@ impl Variant {
     #[must_use]
     pub fn facts(&self, phase: Phase) -> Facts {
         let read: &[&str] = match phase {
-            Phase::Compile => &["entry", "lanes"],
-            Phase::Check => &["entry", "lanes", "deterministic"],
-            Phase::Tune | Phase::Bench => &["entry"],
-            Phase::Generate => &["name", "file", "entry", "lanes", "deterministic"],
+            Phase::Compile => &["module", "entry", "call", "lanes"],
+            Phase::Check => &["module", "entry", "call", "lanes", "deterministic"],
+            Phase::Tune | Phase::Bench => &["module", "entry", "call"],
+            Phase::Generate => &["name", "file", "module", "entry", "call", "lanes", "deterministic"],
             _ => &[],
         };
         select(&whole(self), read)
@@ -145,17 +154,25 @@ fn select(whole: &Facts, names: &[&str]) -> Facts {
 fn read_by(phase: Phase) -> &'static [&'static str] {
     match phase {
         // The arithmetic bound of an op depends on the precision of its products.
-        Phase::Analyze => &["torch", "inputs", "kwargs", "dtypes", "sizes", "precision"],
+        Phase::Analyze => &["torch", "reference", "inputs", "kwargs", "dtypes", "sizes", "precision"],
         // Its second round compiles the edge cases of the check, among them broadcast ones and backward passes.
-        Phase::Compile => &["inputs", "kwargs", "dtypes", "sizes", "check_sizes", "seeds", "backward", "broadcast"],
-        Phase::Check => &[
-            "torch", "inputs", "kwargs", "dtypes", "check_sizes", "seeds", "tolerances", "precision", "mutates",
-            "backward", "broadcast", "deterministic", "cases",
+        Phase::Compile => &[
+            "reference", "inputs", "kwargs", "dtypes", "sizes", "check_sizes", "seeds", "edges", "backward",
+            "broadcast",
         ],
-        Phase::Tune => &["inputs", "kwargs", "dtypes", "sizes"],
+        Phase::Check => &[
+            "torch", "reference", "inputs", "kwargs", "dtypes", "check_sizes", "seeds", "edges", "tolerances",
+            "precision", "mutates", "allow", "backward", "broadcast", "deterministic", "cases",
+        ],
+        // A class is constructed as the reference is.
+        Phase::Tune => &["reference", "inputs", "kwargs", "dtypes", "sizes"],
         // Torch runs beside the variant, in the declared precision.
-        Phase::Bench => &["torch", "inputs", "kwargs", "dtypes", "sizes", "precision", "protocol", "cases"],
-        Phase::Baseline => &["torch", "inputs", "kwargs", "dtypes", "sizes", "precision", "protocol", "baselines"],
+        Phase::Bench => &[
+            "torch", "reference", "inputs", "kwargs", "dtypes", "sizes", "precision", "protocol", "cases",
+        ],
+        Phase::Baseline => &[
+            "torch", "reference", "inputs", "kwargs", "dtypes", "sizes", "precision", "protocol", "baselines",
+        ],
         Phase::Calibrate | Phase::Generate | Phase::Select | Phase::Log | Phase::Summary => &[],
     }
 }

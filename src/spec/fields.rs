@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use super::edges::EDGES;
 use super::names::{Form, quoted};
 use super::remote::MODES;
 use crate::action::Phase::{self, Analyze, Baseline, Bench, Check, Compile, Log, Tune};
@@ -18,6 +19,8 @@ pub enum Section {
     Defaults,
     /// An entry of `ops`.
     Op,
+    /// `reference` written as a mapping.
+    Reference,
     /// An input written as a mapping.
     Input,
     /// An input's `init` written as a mapping.
@@ -26,6 +29,8 @@ pub enum Section {
     Variant,
     /// `check`.
     Check,
+    /// An edge of `check` written as a mapping.
+    Edge,
     /// `bench`.
     Bench,
     /// What holds `sizes`.
@@ -41,14 +46,16 @@ pub enum Section {
 }
 
 /// All sections, in the order in which they are explained.
-pub const SECTIONS: [Section; 13] = [
+pub const SECTIONS: [Section; 15] = [
     Section::File,
     Section::Defaults,
     Section::Op,
+    Section::Reference,
     Section::Input,
     Section::Init,
     Section::Variant,
     Section::Check,
+    Section::Edge,
     Section::Bench,
     Section::Sizes,
     Section::Profiles,
@@ -65,10 +72,12 @@ impl Section {
             Section::File => "file",
             Section::Defaults => "defaults",
             Section::Op => "op",
+            Section::Reference => "reference",
             Section::Input => "input",
             Section::Init => "init",
             Section::Variant => "variant",
             Section::Check => "check",
+            Section::Edge => "edge",
             Section::Bench => "bench",
             Section::Sizes => "sizes",
             Section::Profiles => "profiles",
@@ -193,6 +202,12 @@ const DIMS: Kind = Kind::Map { what: "dim", key: &IDENTIFIER, of: &LENGTH, least
 const SIZE: Kind = Kind::Either(&[LENGTH, Kind::List { of: &LENGTH, least: 0, most: usize::MAX }, DIMS]);
 const VARIANTS: Kind =
     Kind::List { of: &Kind::Either(&[NAME, Kind::Section(Section::Variant)]), least: 1, most: usize::MAX };
+const EDGES_OFF: Kind = Kind::Map {
+    what: "edge",
+    key: &Kind::OneOf("edge", EDGES),
+    of: &Kind::Either(&[Kind::OneOf("edge", &["off", "on"]), Kind::Section(Section::Edge)]),
+    least: 0,
+};
 const SET_OF_DTYPES: Kind = Kind::Set { of: &DTYPE, least: 1 };
 const PRECISION: Kind = Kind::OneOf("precision", &["ieee", "tf32"]);
 
@@ -224,16 +239,19 @@ pub const FIELDS: &[Field] = &[
     field(Section::Defaults, "precision", PRECISION, Absent::Value(r#""ieee""#), Merge::Replace, JUDGES_PRECISION, "see op"),
     field(Section::Defaults, "check", Kind::Section(Section::Check), Absent::Value("{}"), Merge::ByKey, &[], "see check"),
     field(Section::Defaults, "bench", Kind::Section(Section::Bench), Absent::Value("{}"), Merge::ByKey, &[], "see bench"),
-    field(Section::Op, "torch", Kind::Form(Form::Torch), Absent::Never("torch: torch.nn.functional.softmax"), Merge::Alone, &[Analyze, Check, Bench, Baseline], "the torch function that the kernels replace: `softmax`, `F.softmax` or the full name"),
+    field(Section::Op, "torch", Kind::Form(Form::Torch), Absent::Words("`reference`"), Merge::Alone, &[Analyze, Check, Bench, Baseline], "the torch function that the kernels replace: `softmax`, `F.softmax` or the full name"),
+    field(Section::Op, "reference", Kind::Either(&[Kind::Form(Form::Reference), Kind::Section(Section::Reference)]), Absent::Words("`torch`"), Merge::Alone, CALLS, "what the kernels replace where no torch function is it: a function of a Python file, or a class with `forward`; every op has this or `torch`"),
     field(Section::Op, "inputs", Kind::Map { what: "input", key: &IDENTIFIER, of: &Kind::Either(&[SHAPE, Kind::Section(Section::Input)]), least: 1 }, Absent::Never("inputs: {input: [M, N]}"), Merge::Alone, CALLS, "the tensors by parameter name, in torch's order: a shape, or a mapping for more"),
     field(Section::Op, "kwargs", Kind::Map { what: "kwarg", key: &IDENTIFIER, of: &Kind::Any, least: 0 }, Absent::Value("{}"), Merge::Alone, CALLS, "the other arguments; a string that is a dim stands for its length, in lists too, and `torch.float64` for the dtype"),
     field(Section::Op, "dims", DIMS, Absent::Value("{}"), Merge::ByKey, CALLS, "dims with a fixed length; the others are free, and the sizes bind them"),
     field(Section::Op, "dtypes", SET_OF_DTYPES, Absent::Words("`defaults`"), Merge::Replace, CALLS, "the dtypes in which the op is tested and measured"),
-    field(Section::Op, "entry", IDENTIFIER, Absent::Words("`triton_<op>`"), Merge::Alone, RUNS_CODE, "the wrapper function in each kernel file"),
+    field(Section::Op, "entry", Kind::Form(Form::Entry), Absent::Words("`triton_<op>`"), Merge::Alone, RUNS_CODE, "the wrapper in each kernel file: a function, a class, or `Softmax.apply`"),
+    field(Section::Op, "call", Kind::Form(Form::Call), Absent::Words("inputs by name or in order, kwargs by name"), Merge::Alone, RUNS_CODE, "how wrappers are called, as in `entry(input, dim, keepdim=True)`: names of inputs and kwargs, and literals"),
     field(Section::Op, "variants", VARIANTS, Absent::Words("`defaults`"), Merge::Replace, &[], "the kernel files: names, or mappings for more"),
     field(Section::Op, "cases", Kind::Form(Form::Path), Absent::Words("no further cases"), Merge::Alone, &[Check, Bench], "a file, relative to the workspace, with `cases(spec, generator)`; its code is in the keys of compile, check and bench"),
     field(Section::Op, "precision", PRECISION, Absent::Words("`defaults`"), Merge::Replace, JUDGES_PRECISION, "`tf32` judges by relative error and lets torch use TF32 as well"),
     field(Section::Op, "mutates", Kind::Set { of: &IDENTIFIER, least: 0 }, Absent::Value("[]"), Merge::Alone, &[Check], "the inputs that the op may change"),
+    field(Section::Op, "allow", Kind::Set { of: &IDENTIFIER, least: 0 }, Absent::Value("[]"), Merge::Alone, &[Check], "aten operations that torch may compute for a wrapper beside what it always may, as in `[sum, mul]`; logs say so"),
     field(Section::Op, "backward", Kind::Flag, Absent::Value("false"), Merge::Alone, &[Compile, Check], "judge the gradients too"),
     field(Section::Op, "broadcast", Kind::Flag, Absent::Value("false"), Merge::Alone, &[Compile, Check], "add cases in which inputs broadcast"),
     field(Section::Op, "deterministic", Kind::Flag, Absent::Value("true"), Merge::Alone, &[Check], "two runs must give the same bits; `false` allows atomics"),
@@ -241,6 +259,9 @@ pub const FIELDS: &[Field] = &[
     field(Section::Op, "bench", Kind::Section(Section::Bench), Absent::Words("`defaults`"), Merge::ByKey, &[], "see bench"),
     field(Section::Op, "log", Kind::Section(Section::Log), Absent::Words("the file's `log`"), Merge::ByKey, &[Log], "see log"),
     field(Section::Op, "profiles", Kind::Section(Section::Profiles), Absent::Words("the file's `profiles`"), Merge::ByKey, &[], "what is different on a lane, for this op"),
+    field(Section::Reference, "file", Kind::Form(Form::Path), Absent::Never("file: kernels/geglu/reference.py"), Merge::Alone, CALLS, "the Python file, relative to the workspace; its code is in the keys of analyze, check, bench and baseline"),
+    field(Section::Reference, "name", Kind::Form(Form::Entry), Absent::Never("name: geglu"), Merge::Alone, CALLS, "the function, or the class"),
+    field(Section::Reference, "init", Kind::Map { what: "argument", key: &IDENTIFIER, of: &Kind::Any, least: 0 }, Absent::Value("{}"), Merge::Alone, CALLS, "keyword arguments of the class's constructor, and of that of an entry which is a class; a string that is a dim stands for its length"),
     field(Section::Input, "shape", SHAPE, Absent::Never("shape: [M, N]"), Merge::Alone, CALLS, "lengths and names of dims"),
     field(Section::Input, "dtype", DTYPE, Absent::Words("the tested dtype"), Merge::Alone, CALLS, "a dtype that does not follow the tested one"),
     field(Section::Input, "init", Kind::Either(&[Kind::OneOf("init", &["normal", "uniform", "ones"]), Kind::Section(Section::Init)]), Absent::Value(r#""normal""#), Merge::Alone, CALLS, "how values are drawn; integer dtypes need `randint`, `constant` or `ones`"),
@@ -252,8 +273,11 @@ pub const FIELDS: &[Field] = &[
     field(Section::Init, "constant", QUANTITY, Absent::Words("—"), Merge::Alone, CALLS, "one value everywhere"),
     field(Section::Variant, "name", NAME, Absent::Never("name: v1_baseline"), Merge::Alone, &[], "the variant's name"),
     field(Section::Variant, "file", Kind::Form(Form::Path), Absent::Words("`<name>.py`"), Merge::Alone, &[], "the kernel file, relative to `kernels/<op>/`"),
+    field(Section::Variant, "path", Kind::Form(Form::Path), Absent::Words("`file`"), Merge::Alone, &[], "the kernel file in the place of `file`, relative to the workspace; several ops may name it"),
+    field(Section::Variant, "module", Kind::Form(Form::Entry), Absent::Words("`file`"), Merge::Alone, RUNS_CODE, "an installed module in the place of a file, as in `liger_kernel.ops.geglu`"),
     field(Section::Variant, "lang", Kind::OneOf("lang", &["triton", "cuda"]), Absent::Value(r#""triton""#), Merge::Alone, &[], "`cuda` (CUDA C++) is refused by this version"),
-    field(Section::Variant, "entry", IDENTIFIER, Absent::Words("the op's `entry`"), Merge::Alone, RUNS_CODE, "the wrapper function"),
+    field(Section::Variant, "entry", Kind::Form(Form::Entry), Absent::Words("the op's `entry`"), Merge::Alone, RUNS_CODE, "the wrapper"),
+    field(Section::Variant, "call", Kind::Form(Form::Call), Absent::Words("the op's `call`"), Merge::Alone, RUNS_CODE, "how it is called"),
     field(Section::Variant, "lanes", Kind::Set { of: &Kind::OneOf("lane", &["interpreter", "cuda"]), least: 1 }, Absent::Value(r#"["interpreter", "cuda"]"#), Merge::Alone, &[Compile, Check], "where it can be judged; elsewhere it is not judged"),
     field(Section::Variant, "deterministic", Kind::Flag, Absent::Words("the op's `deterministic`"), Merge::Alone, &[Check], "as the op's, for this variant"),
     field(Section::Variant, "generator", Kind::Any, Absent::Words("none"), Merge::Alone, &[], "what writes the file; refused by this version"),
@@ -262,8 +286,10 @@ pub const FIELDS: &[Field] = &[
     field(Section::Check, "tolerances", Kind::Map { what: "dtype", key: &DTYPE, of: &TOLERANCE, least: 0 }, Absent::Value(r#"{"float16": [1e-3, 1e-3], "bfloat16": [1.6e-2, 1e-2], "float64": [1e-7, 1e-7]}"#), Merge::ByKey, &[Check], "`[atol, rtol]` by dtype; other dtypes are exact"),
     field(Section::Check, "seeds", Kind::Whole(1), Absent::Value("2"), Merge::Replace, &[Compile, Check], "how often each case is drawn"),
     field(Section::Check, "sizes", Kind::Map { what: "size", key: &NAME, of: &SIZE, least: 1 }, Absent::Words("bench's `small`; on CUDA `medium` too"), Merge::Replace, &[Compile, Check], "the sizes that are checked, by any name"),
+    field(Section::Check, "edges", EDGES_OFF, Absent::Value("{}"), Merge::ByKey, &[Compile, Check], "which edges are not asked for; logs say so"),
     field(Section::Check, "max_retries", Kind::Whole(0), Absent::Value("3"), Merge::Replace, &[], "how often a generated variant is written anew"),
     field(Section::Check, "timeout", DURATION, Absent::Value(r#""120s""#), Merge::Replace, &[], "the longest a check or an analysis may take"),
+    field(Section::Edge, "off", Kind::Form(Form::Line), Absent::Never("off: the launcher asks for dense rows"), Merge::Alone, &[Compile, Check], "why the edge is not asked for"),
     field(Section::Bench, "sizes", Kind::Section(Section::Sizes), Absent::Value(SIZES), Merge::Replace, CALLS, "the sizes that are measured"),
     field(Section::Bench, "runs", Kind::Whole(1), Absent::Value("10"), Merge::Replace, MEASURES, "how often each size is measured"),
     field(Section::Bench, "warmup_ms", Kind::Whole(0), Absent::Value("25"), Merge::Replace, MEASURES, "warm-up of a run"),

@@ -21,6 +21,14 @@ pub enum Form {
     Identifier,
     /// A dotted name below torch, as people write it.
     Torch,
+    /// A name in a Python file, with dots where it is an attribute of another.
+    Entry,
+    /// A name in a Python file of the workspace.
+    Reference,
+    /// A Python call of `entry`.
+    Call,
+    /// One line for people.
+    Line,
     /// A file named relative to a folder of the workspace, with `/`.
     Path,
     /// `120s`, `2m`, `500ms`, `1h`.
@@ -39,6 +47,10 @@ impl Form {
             Form::Name => "plain path component",
             Form::Identifier => "Python identifier",
             Form::Torch => "dotted name",
+            Form::Entry => "dotted Python name",
+            Form::Reference => "`FILE.py::NAME`",
+            Form::Call => "call of `entry`",
+            Form::Line => "line of text",
             Form::Path => "path inside the workspace",
             Form::Duration => "duration",
             Form::Target => "device model or architecture",
@@ -55,6 +67,12 @@ impl Form {
             Form::Name => "use ASCII letters, digits, `_` and `-`, and begin with a letter or a digit".to_owned(),
             Form::Identifier => "use ASCII letters, digits and `_`, and do not begin with a digit".to_owned(),
             Form::Torch => "write it as in Python: `softmax`, `F.softmax` or `torch.nn.functional.softmax`".to_owned(),
+            Form::Entry => "write it as in Python: `softmax`, or `Softmax.apply`".to_owned(),
+            Form::Reference => {
+                "write a file of the workspace and a name in it: `kernels/geglu/reference.py::geglu`".to_owned()
+            }
+            Form::Call => "write it as in `entry(input, dim)`".to_owned(),
+            Form::Line => "write a few words on one line".to_owned(),
             Form::Path => "write it relative, with `/` and without `..`".to_owned(),
             Form::Duration => "write a whole number and a unit: `120s`, `2m`, `500ms` or `1h`".to_owned(),
             Form::Target => "write it like `nvidia-h200` or `sm_90`".to_owned(),
@@ -68,7 +86,10 @@ impl Form {
         match self {
             Form::Name => "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$",
             Form::Identifier => "^[A-Za-z_][A-Za-z0-9_]*$",
-            Form::Torch => r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$",
+            Form::Torch | Form::Entry => r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$",
+            Form::Reference => r"^[^/\\:][^\\:]*\.py::[A-Za-z_][A-Za-z0-9_.]*$",
+            Form::Call => r"^entry\(.*\)$",
+            Form::Line => r"\S",
             Form::Path => r"^[^/\\:][^\\:]*$",
             Form::Duration => "^[0-9]+(ms|s|m|h)$",
             Form::Target => "^[a-z][a-z0-9_-]*$",
@@ -81,7 +102,12 @@ impl Form {
         match self {
             Form::Name => is_name(text),
             Form::Identifier => is_identifier(text),
-            Form::Torch => text.split('.').all(is_identifier),
+            Form::Torch | Form::Entry => text.split('.').all(is_identifier),
+            Form::Reference => text
+                .split_once("::")
+                .is_some_and(|(file, name)| file.ends_with(".py") && is_path(file) && Form::Entry.fits(name)),
+            Form::Call => text.starts_with("entry(") && text.ends_with(')'),
+            Form::Line => !text.trim().is_empty() && !text.contains(char::is_control),
             Form::Path => is_path(text),
             Form::Duration => duration(text).is_some(),
             Form::Target => text.starts_with(|c: char| c.is_ascii_lowercase()) && text.chars().all(is_target_character),

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::edges;
 use super::inputs::texts;
 use super::layers::{Layer, Layers, Owner};
 use super::names::{self, suggestion};
@@ -39,6 +40,14 @@ impl Uses {
         Uses { needed: shapes.chain(inits).collect(), possible }
     }
 
+    /// Returns the uses with those of further arguments, in which a string is what it is in kwargs.
+    pub fn also(mut self, arguments: &BTreeMap<String, Value>) -> Uses {
+        for value in arguments.values() {
+            strings(value, &mut self.possible);
+        }
+        self
+    }
+
     fn contains(&self, dim: &String) -> bool {
         self.needed.contains(dim) || self.possible.contains(dim)
     }
@@ -61,6 +70,7 @@ impl Reader<'_, '_> {
             dtypes,
             sizes,
             check_sizes,
+            edges: edges::off(layers),
             seeds: layers.get(&["check", "seeds"])?.whole()?,
             max_retries: layers.get(&["check", "max_retries"])?.whole()?,
             check_timeout: time(["check", "timeout"])?,

@@ -13,6 +13,9 @@ const HOMES: [&str; 5] = ["torch.nn.functional", "torch", "torch.special", "torc
 const SHORT: [(&str, &str); 3] =
     [("F", "torch.nn.functional"), ("aten", "torch.ops.aten"), ("functional", "torch.nn.functional")];
 
+/// What stands before the names of aten.
+const ATEN: &str = "torch.ops.aten.";
+
 /// The functions that the installed torch has, by their full dotted names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TorchNames(BTreeSet<String>);
@@ -24,6 +27,18 @@ impl FromIterator<String> for TorchNames {
 }
 
 impl TorchNames {
+    /// Finds the aten operation called `name`, without an overload. Whatever is asked where these names say nothing about aten is there.
+    ///
+    /// # Errors
+    /// Where torch has none: the nearest one, if any is near.
+    pub fn aten(&self, name: &str) -> Result<(), Option<String>> {
+        let full = format!("{ATEN}{name}");
+        if !self.cover(&full) || self.0.contains(&full) {
+            return Ok(());
+        }
+        Err(nearest(name, self.0.iter().filter_map(|known| known.strip_prefix(ATEN))).map(str::to_owned))
+    }
+
     /// Returns whether these names can tell that torch lacks `name`: a list without any aten overload says nothing about aten.
     fn cover(&self, name: &str) -> bool {
         let is_aten = |name: &str| name.starts_with("torch.ops.");

@@ -13,12 +13,16 @@ use super::parse::Node;
 use super::reader::{Reader, same_but_for_case};
 use crate::problem::Place;
 
+/// The keys that say where a variant's code is.
+const HOMES: [&str; 3] = ["file", "path", "module"];
+
 impl Reader<'_, '_> {
     /// Returns the variants in declared order, or none where one of them could not be read.
     pub fn variants(&mut self, layers: &Layers) -> Option<Vec<Variant>> {
         let nodes = layers.get(&["variants"])?.items();
         self.declared_twice(nodes);
         let deterministic = layers.get(&["deterministic"])?.flag()?;
+        _ = self.call(&self.entry.node);
         let variants: Vec<Option<Variant>> = nodes.iter().map(|node| self.variant(node, deterministic)).collect();
         if nodes.iter().any(|node| node.get("entry").is_none()) {
             self.entry_is_callable();
@@ -28,16 +32,32 @@ impl Reader<'_, '_> {
 
     fn variant(&mut self, node: &Node, deterministic: bool) -> Option<Variant> {
         self.refuse_what_comes_later(node);
+        self.has_one_home(node);
+        let call = self.call(node).or_else(|| self.entry.node.get("call")?.text().map(str::to_owned));
         let name = name(node)?;
         let text = |key: &str| node.get(key).and_then(Node::text).map(str::to_owned);
-        let file = text("file").unwrap_or_else(|| format!("{name}.py"));
+        let below = |file: String| format!("kernels/{}/{file}", self.entry.key);
+        let module = text("module");
+        let file = module.clone().or_else(|| text("path")).or_else(|| text("file").map(below));
         Some(Variant {
             name: name.to_owned(),
-            file: format!("kernels/{}/{file}", self.entry.key),
+            file: file.unwrap_or_else(|| below(format!("{name}.py"))),
+            module,
+            call,
             entry: text("entry").unwrap_or_else(|| self.entry_name()),
             lanes: lanes(node),
             deterministic: node.get("deterministic").and_then(Node::flag).unwrap_or(deterministic),
         })
+    }
+
+    fn has_one_home(&mut self, node: &Node) {
+        let homes: Vec<_> = node.entries().iter().filter(|entry| HOMES.contains(&entry.key.as_str())).collect();
+        if let [first, second, ..] = homes.as_slice() {
+            let message = format!("a variant has `{}` and `{}`", first.key, second.key);
+            let hint =
+                "keep one: `file` lies in `kernels/<op>/`, `path` anywhere in the workspace, `module` is installed";
+            self.fault(second.place, &message, hint);
+        }
     }
 
     fn entry_name(&self) -> String {

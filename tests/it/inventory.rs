@@ -17,6 +17,7 @@ pub fn inventory(spec: &Spec, class: DeviceClass, broken: &str) -> Inventory {
         closure: [(RepoPath::new(name).unwrap(), Source { meaning: digest, bytes: digest })].into(),
         docstring: None,
         fault: (name == broken).then(|| Problem::of_file(name, "no such file")),
+        binds: None,
     };
     let variants = spec.ops.iter().flat_map(|op| &op.variants);
     let driver = matches!(class, DeviceClass::Cuda(_)).then(|| "570.1".to_owned());

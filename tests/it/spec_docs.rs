@@ -70,7 +70,7 @@ fn the_ops_of_this_repository_are_declared_and_fit_the_schema() {
     for op in &spec.ops {
         assert_eq!(op.variants.len(), 4, "{}", op.name);
         assert_eq!(op.variants[0].entry, format!("triton_{}", op.name));
-        assert!(op.torch.as_str().starts_with("torch."));
+        assert!(op.torch.as_ref().unwrap().as_str().starts_with("torch."));
     }
     let mha = spec.op("mha").unwrap();
     assert_eq!(mha.settings(Profile::Cuda).sizes["large"]["S"], 4096);

@@ -237,17 +237,17 @@ error: ops.yaml:1:1: the file has no version
   | ^
 hint: add `version: 1`
 
+error: ops.yaml:2:3: op `softmax` has neither torch nor reference
+  |
+2 |   softmax: {kwargs: {dim: -1}}
+  |   ^
+hint: add `torch: torch.nn.functional.softmax`, or `reference: FILE.py::FUNCTION`
+
 error: ops.yaml:2:3: op `softmax` has no inputs
   |
 2 |   softmax: {kwargs: {dim: -1}}
   |   ^
 hint: add `inputs: {input: [M, N]}`
-
-error: ops.yaml:2:3: op `softmax` has no torch
-  |
-2 |   softmax: {kwargs: {dim: -1}}
-  |   ^
-hint: add `torch: torch.nn.functional.softmax`
 
 error: ops.yaml:3:21: `ops.add.inputs` is empty
   |
@@ -1055,4 +1055,174 @@ fn after_a_hundred_errors_the_rest_is_counted() {
         found.ends_with("error: ops.yaml:53:3: 200 more problems from here on\n   |\n53 |   op50: {}\n   |   ^\n"),
         "{found}"
     );
+}
+
+#[test]
+fn an_op_is_a_torch_function_or_a_reference() {
+    let text = "\
+version: 1
+ops:
+  neither: {inputs: {x: [M, N]}}
+  both: {torch: torch.add, reference: a.py::f, inputs: {x: [M, N]}}
+  misspelt: {refrence: a.py::f, inputs: {x: [M, N]}}
+  shapeless: {reference: reference.py, inputs: {x: [M, N]}}
+  nameless: {reference: {file: a.py}, inputs: {x: [M, N]}}
+";
+    let expected = "\
+error: ops.yaml:3:3: op `neither` has neither torch nor reference
+  |
+3 |   neither: {inputs: {x: [M, N]}}
+  |   ^
+hint: add `torch: torch.nn.functional.softmax`, or `reference: FILE.py::FUNCTION`
+
+error: ops.yaml:4:39: op `both`: it has a torch function and a reference
+  |
+4 |   both: {torch: torch.add, reference: a.py::f, inputs: {x: [M, N]}}
+  |                                       ^
+hint: remove one of the two
+
+error: ops.yaml:5:14: unknown key `refrence` in op `misspelt`
+  |
+5 |   misspelt: {refrence: a.py::f, inputs: {x: [M, N]}}
+  |              ^
+hint: did you mean `reference`?
+
+error: ops.yaml:6:26: `ops.shapeless.reference`: `reference.py` is no `FILE.py::NAME`
+  |
+6 |   shapeless: {reference: reference.py, inputs: {x: [M, N]}}
+  |                          ^
+hint: write a file of the workspace and a name in it: `kernels/geglu/reference.py::geglu`
+
+error: ops.yaml:7:14: `ops.nameless.reference` has no name
+  |
+7 |   nameless: {reference: {file: a.py}, inputs: {x: [M, N]}}
+  |              ^
+hint: add `name: geglu`
+";
+    refused(text, expected);
+}
+
+#[test]
+fn a_call_is_made_of_the_arguments_of_the_op_and_literals() {
+    let text = "\
+version: 1
+defaults: {bench: {sizes: {small: 8}}}
+ops:
+  x:
+    torch: torch.sub
+    inputs: {input: [M], other: [M]}
+    kwargs: {alpha: 2}
+    variants:
+      - {name: good, call: 'entry(other, [input, 1], -2.5, \"s\", alpha=alpha, keep=True)'}
+      - {name: unknown, call: 'entry(input, otehr)'}
+      - {name: computed, call: 'entry(input + other)'}
+      - {name: other, call: 'launch(input)'}
+      - {name: starred, call: 'entry(*input)'}
+      - {name: open, call: 'entry(input))'}
+      - {name: twice, call: 'entry(a=input, a=other)'}
+";
+    let expected = "\
+error: ops.yaml:10:31: op `x`: `call` names `otehr`, which is no input and no kwarg of the op
+   |
+10 |       - {name: unknown, call: 'entry(input, otehr)'}
+   |                               ^
+hint: did you mean `other`?
+
+error: ops.yaml:11:32: op `x`: `call: entry(input + other)` has an argument that is neither a name nor a literal
+   |
+11 |       - {name: computed, call: 'entry(input + other)'}
+   |                                ^
+hint: write it as in `entry(input, dim, keepdim=True)`: inputs and kwargs of the op, and literals
+
+error: ops.yaml:12:29: `ops.x.variants[3].call`: `launch(input)` is no call of `entry`
+   |
+12 |       - {name: other, call: 'launch(input)'}
+   |                             ^
+hint: write it as in `entry(input, dim)`
+
+error: ops.yaml:13:31: op `x`: `call: entry(*input)` has an argument that is neither a name nor a literal
+   |
+13 |       - {name: starred, call: 'entry(*input)'}
+   |                               ^
+hint: write it as in `entry(input, dim, keepdim=True)`: inputs and kwargs of the op, and literals
+
+error: ops.yaml:14:28: op `x`: `call: entry(input))` is no Python expression
+   |
+14 |       - {name: open, call: 'entry(input))'}
+   |                            ^
+hint: write it as in `entry(input, dim, keepdim=True)`: inputs and kwargs of the op, and literals
+
+error: ops.yaml:15:29: op `x`: `call: entry(a=input, a=other)` gives `a` twice
+   |
+15 |       - {name: twice, call: 'entry(a=input, a=other)'}
+   |                             ^
+hint: write it as in `entry(input, dim, keepdim=True)`: inputs and kwargs of the op, and literals
+";
+    refused(text, expected);
+}
+
+#[test]
+fn a_variant_has_one_home() {
+    let text = "\
+version: 1
+ops:
+  x: {torch: torch.add, inputs: {input: [M, N]}, variants: [{name: v1, path: lib/x.py, module: liger_kernel.ops.x}]}
+";
+    let expected = "\
+error: ops.yaml:3:88: op `x`: a variant has `path` and `module`
+  |
+3 |   x: {torch: torch.add, inputs: {input: [M, N]}, variants: [{name: v1, path: lib/x.py, module: liger_kernel.ops.x}]}
+  |                                                                                        ^
+hint: keep one: `file` lies in `kernels/<op>/`, `path` anywhere in the workspace, `module` is installed
+";
+    refused(text, expected);
+}
+
+#[test]
+fn edges_and_allowed_operations_are_named_as_they_are() {
+    let text = "\
+version: 1
+ops:
+  x:
+    torch: torch.add
+    inputs: {input: [M, N]}
+    allow: [summ, mul]
+    check: {edges: {empyt: off, one: {of: x}, strided: false, large: {off: ''}}}
+";
+    let names: TorchNames =
+        ["torch.add", "torch.ops.aten.sum", "torch.ops.aten.mul"].map(str::to_owned).into_iter().collect();
+    let problems = Spec::parse("ops.yaml", text.as_bytes(), Some(&names)).unwrap_err();
+    let expected = "\
+error: ops.yaml:6:13: op `x`: torch has no aten operation `summ`
+  |
+6 |     allow: [summ, mul]
+  |             ^
+hint: did you mean `sum`?
+
+error: ops.yaml:7:21: unknown edge `empyt`
+  |
+7 |     check: {edges: {empyt: off, one: {of: x}, strided: false, large: {off: ''}}}
+  |                     ^
+hint: did you mean `empty`?
+
+error: ops.yaml:7:39: unknown key `of` in `ops.x.check.edges.one`
+  |
+7 |     check: {edges: {empyt: off, one: {of: x}, strided: false, large: {off: ''}}}
+  |                                       ^
+hint: did you mean `off`?
+
+error: ops.yaml:7:56: `ops.x.check.edges.strided`: expected `off` or `on` or edge mapping, found `false`
+  |
+7 |     check: {edges: {empyt: off, one: {of: x}, strided: false, large: {off: ''}}}
+  |                                                        ^
+hint: put it in quotes to make it a string
+
+error: ops.yaml:7:76: `ops.x.check.edges.large.off`: `` is no line of text
+  |
+7 |     check: {edges: {empyt: off, one: {of: x}, strided: false, large: {off: ''}}}
+  |                                                                            ^
+hint: write a few words on one line
+";
+    let found = render(&problems);
+    assert!(found == expected, "found:\n{found}\nexpected:\n{expected}");
 }

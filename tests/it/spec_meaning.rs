@@ -178,8 +178,8 @@ fn a_variant_can_say_everything_itself() {
     assert_eq!(
         variants,
         [
-            json!({"name": "plain", "file": "kernels/x/plain.py", "entry": "go", "lanes": ["interpreter", "cuda"], "deterministic": false}),
-            json!({"name": "other", "file": "kernels/x/sub/o.py", "entry": "run", "lanes": ["cuda"], "deterministic": true}),
+            json!({"name": "plain", "file": "kernels/x/plain.py", "module": null, "entry": "go", "call": null, "lanes": ["interpreter", "cuda"], "deterministic": false}),
+            json!({"name": "other", "file": "kernels/x/sub/o.py", "module": null, "entry": "run", "call": null, "lanes": ["cuda"], "deterministic": true}),
         ]
     );
 }
@@ -189,7 +189,7 @@ fn torch_names_become_full_names() {
     let names: TorchNames = ["torch.nn.functional.softmax", "torch.softmax"].map(str::to_owned).into_iter().collect();
     let text = "version: 1\nops: {x: {torch: softmax, inputs: {input: [M, N]}}}";
     let spec = Spec::parse("ops.yaml", text.as_bytes(), Some(&names)).unwrap();
-    assert_eq!(spec.ops[0].declaration(Profile::Cuda).torch, "torch.nn.functional.softmax");
+    assert_eq!(spec.ops[0].declaration(Profile::Cuda).torch.unwrap(), "torch.nn.functional.softmax");
 }
 
 #[test]
@@ -204,6 +204,7 @@ fn a_declaration_is_what_the_harness_page_says() {
         json!({
             "name": "x",
             "torch": "torch.nn.functional.scaled_dot_product_attention",
+            "reference": null,
             "inputs": [
                 {"name": "query", "shape": ["B", "H", "S", 64], "dtype": null, "init": {"kind": "normal", "mean": 0.0, "std": 1.0},
                     "requires_grad": false, "layout": "contiguous"},
@@ -215,9 +216,11 @@ fn a_declaration_is_what_the_harness_page_says() {
             "sizes": {"small": {"B": 4, "H": 16, "S": 256}},
             "check_sizes": {"small": {"B": 4, "H": 16, "S": 256}},
             "seeds": 2,
+            "edges": {},
             "tolerances": {"float32": [1e-5, 1e-5], "float16": [1e-3, 1e-3], "bfloat16": [1.6e-2, 1e-2], "float64": [1e-7, 1e-7]},
             "precision": "ieee",
             "mutates": [],
+            "allow": [],
             "backward": false,
             "broadcast": false,
             "deterministic": true,
@@ -341,4 +344,60 @@ fn targets_are_models_and_architectures() {
         ["nvidia-h200", "sm_90"]
     );
     assert!(parse("version: 1\nops: {x: {torch: add, inputs: {i: [M, N]}}}").targets.is_empty());
+}
+
+#[test]
+fn a_reference_in_python_is_a_function_or_a_class_with_arguments() {
+    let short = op("", "reference: kernels/x/reference.py::geglu\ninputs: {x: [M, N]}").declaration(Profile::Cuda);
+    assert_eq!(short.torch, None);
+    assert_eq!(json!(short.reference), json!({"file": "kernels/x/reference.py", "name": "geglu", "init": {}}));
+    let long = "reference: {file: lib/model.py, name: Model, init: {hidden: H, bias: false}}\ninputs: {x: [M, N]}\ndims: {H: 64}";
+    let long = op("", long).declaration(Profile::Cuda);
+    let init = json!({"bias": false, "hidden": "H"});
+    assert_eq!(json!(long.reference), json!({"file": "lib/model.py", "name": "Model", "init": init}));
+    assert_eq!(long.sizes["small"]["H"], 64, "a dim that only the constructor takes is bound");
+    for phase in PHASES {
+        assert!(long.facts(phase).contains_key("reference"), "{phase}");
+    }
+}
+
+#[test]
+fn a_variant_lies_anywhere_and_is_called_as_it_says() {
+    let lines = "call: 'entry(other, input)'\nvariants: [v1, {name: v2, path: lib/x.py, entry: Add.apply, call: 'entry(input, 1)'}, {name: v3, module: liger.ops, entry: Add}]";
+    let op = add(lines);
+    let told: Vec<Value> = op.variants.iter().map(|variant| json!(variant)).collect();
+    let both = json!(["interpreter", "cuda"]);
+    let variant = |name: &str, file: &str, module: Value, entry: &str, call: &str| json!({"name": name, "file": file, "module": module, "entry": entry, "call": call, "lanes": both, "deterministic": true});
+    assert_eq!(
+        told,
+        [
+            variant("v1", "kernels/x/v1.py", Value::Null, "triton_x", "entry(other, input)"),
+            variant("v2", "lib/x.py", Value::Null, "Add.apply", "entry(input, 1)"),
+            variant("v3", "liger.ops", json!("liger.ops"), "Add", "entry(other, input)"),
+        ]
+    );
+    for phase in [Phase::Compile, Phase::Check, Phase::Tune, Phase::Bench] {
+        let facts = op.variants[1].facts(phase);
+        assert!(["module", "entry", "call"].iter().all(|name| facts.contains_key(*name)), "{phase}");
+    }
+}
+
+#[test]
+fn edges_are_off_layer_over_layer() {
+    let top = "defaults: {check: {edges: {empty: off, strided: {off: dense rows}}}}";
+    let lines = "torch: torch.add\ninputs: {input: [M, N]}\ncheck: {edges: {empty: on, large: {off: it overflows}}}";
+    let op = op(top, lines);
+    let off = |reason: &str| Some(reason.to_owned());
+    let expected = [("large".to_owned(), off("it overflows")), ("strided".to_owned(), off("dense rows"))];
+    assert_eq!(cuda(&op).edges, expected.into());
+    let facts = |phase| op.declaration(Profile::Cuda).facts(phase).contains_key("edges");
+    assert_eq!(PHASES.map(facts), [false, true, true, false, false, false]);
+}
+
+#[test]
+fn operations_are_allowed_for_checks() {
+    let op = add("allow: [sum, mul_]");
+    assert_eq!(op.allow, ["sum", "mul_"]);
+    let facts = |phase| op.declaration(Profile::Cuda).facts(phase).contains_key("allow");
+    assert_eq!(PHASES.map(facts), [false, false, true, false, false, false]);
 }

@@ -107,7 +107,7 @@ impl Step<'_> {
 
     /// Returns whether the child serves other actions, too. It opens no sources.
     fn stays(&self) -> bool {
-        ready::stays(self.function)
+        ready::stays(self.job, self.function)
     }
 
     fn environment(&self, folder: &Path, queues: Queues) -> BTreeMap<String, String> {

@@ -1,0 +1,33 @@
+//! The edges of an op that are not asked for: which, and why.
+//!
+//! It does not know which inputs an edge has.
+
+use std::collections::BTreeMap;
+
+use super::layers::Layers;
+use super::parse::{Entry, Node};
+
+/// The kinds of edges that a check has of its own.
+pub const EDGES: &[&str] =
+    &["empty", "one", "transposed", "strided", "large", "equal-rows", "special", "broadcast", "blocks"];
+
+/// Returns the edges that are off, each with its reason if there is one, layer over layer.
+pub(super) fn off(layers: &Layers) -> BTreeMap<String, Option<String>> {
+    let mut found = BTreeMap::new();
+    for entry in layers.upward().filter_map(|layer| layer.node.at(&["check", "edges"])).flat_map(Node::entries) {
+        match reason(entry) {
+            Some(reason) => _ = found.insert(entry.key.clone(), reason),
+            None => _ = found.remove(&entry.key),
+        }
+    }
+    found
+}
+
+/// Returns why an edge is off, where anything is said; None where it is on.
+fn reason(entry: &Entry) -> Option<Option<String>> {
+    match entry.node.text() {
+        Some("on") => None,
+        Some(_) => Some(None),
+        None => Some(entry.node.get("off").and_then(Node::text).map(str::to_owned)),
+    }
+}
