@@ -181,9 +181,9 @@ def interpret_size(found: Measurement, size: str, case: cases.Case) -> None:
     with these times. Raises what the wrapper raises."""
     declaration = found.request["op"]
     buffers = timing.buffers_of(declaration, case, "cpu")
-    args, kwargs = inputs.call_arguments(found.entry, declaration, case, buffers.given)
-    config = first_launch(found, args, kwargs)
-    call = timing.bound(found.entry, args, kwargs)
+    wrapper, args, kwargs = calling.arranged(found.entry, found.request, case, buffers.given)
+    call = timing.bound(wrapper, args, kwargs)
+    config = first_launch(found, call)
     runs = timing.Runs(found.clock, found.protocol)
     for run in range(found.protocol.runs):
         buffers.refill(run)
