@@ -21,6 +21,7 @@ pub mod op_page;
 pub mod problem;
 mod resources;
 mod sizes;
+pub mod missed;
 pub mod sweep;
 pub mod table;
 mod telemetry;
@@ -36,7 +37,7 @@ pub const SUMMARY_TEMPLATE: &str = include_str!("../assets/summary_template.md")
 
 /// The version of what rendering makes of documents and templates. A new one renders every log again. 1: first. 2: ceilings, the ablation,
 /// telemetry, a table a size, what was compiled on a device's time.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// A template and where it lies, for errors.
 #[derive(Clone, Copy, Debug)]

@@ -29,6 +29,7 @@ from t2t_harness import (
     oracle,
     progress,
     queues,
+    reach,
     spans,
     stage,
     streams,
@@ -70,6 +71,8 @@ class Bench:
     hits: int = 0
     misses: list[str] = field(default_factory=list)
     """Kernels that Triton's cache had, and the names of those that had to be compiled."""
+    paths: set[reach.Path] = field(default_factory=set)
+    """What the cases that ran launched."""
     has_streams: bool = False
     """Whether the wrapper launched on another stream than the one that it was called on."""
 
@@ -160,7 +163,7 @@ def run_cases(bench: Bench, state: dict[str, Any]) -> None:
     well."""
     listed = prepared_cases(bench.request, bench.request["inputs"])
     tuned = tuned_cases(listed, bench.lane)
-    position, edges_added = 0, False
+    position, edges_added, reach_added = 0, False, False
     while position < len(listed):
         case = listed[position]
         facts = run_case(bench, case, position, state, every=case.name in tuned)
@@ -172,8 +175,33 @@ def run_cases(bench: Bench, state: dict[str, Any]) -> None:
             edges_added = True
             limit = cases.limit_of(bench.lane)
             listed = list(cases.unique([*listed, *cases.length_edges(bench.request["op"], bench.constants, limit)]))
+        if position == len(listed) and edges_added and not reach_added:
+            reach_added = True
+            state["reach"] = reached(bench)
+            limit = cases.reach_limit(bench.lane)
+            more = reach.cases_of(bench.request["op"], state["reach"]["cases"], limit)
+            listed = list(cases.unique([*listed, *more]))
     state["running"] = None
     progress.tell_state(bench.folder, state)
+
+
+def reached(bench: Bench) -> dict[str, Any]:
+    """Returns what `reach.explored` finds of the measured sizes, on the interpreter; on a device an output of each of them is judged when it is measured."""
+    if bench.lane != "interpreter":
+        return reach.Reach().facts()
+    declaration = bench.request["op"]
+
+    def launched(case: cases.Case) -> list[reach.Path]:
+        with launching.recording(bench.lane, lambda _, configs: configs[:1], runs=False) as recorder:
+            wrapper, args, kwargs = calling.arranged(
+                bench.entry, bench.request, case, inputs.unfilled(declaration, case)
+            )
+            with stage.pretending(bench.lane):
+                wrapper(*args, **kwargs)
+        return [launch.path for launch in recorder.launches]
+
+    limit = cases.reach_limit(bench.lane)
+    return reach.rehearsed(lambda: reach.explored(declaration, bench.paths, launched, limit)).facts()
 
 
 def tuned_cases(listed: list[cases.Case], lane_name: str) -> set[str]:
@@ -350,6 +378,7 @@ class Chooser:
 def note_launches(bench: Bench, recorder: launching.Recorder, chooser: Chooser) -> None:
     """Keeps the constants of the kernel's first launches, the number of configurations, and those that were dropped."""
     bench.tried = max(bench.tried, chooser.most)
+    bench.paths |= {launch.path for launch in recorder.launches}
     bench.has_streams |= recorder.elsewhere > 0
     bench.hits, bench.misses = bench.hits + recorder.hits, bench.misses + recorder.misses
     bench.dropped += [one for one in recorder.dropped if one not in bench.dropped]

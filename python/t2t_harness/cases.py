@@ -137,6 +137,11 @@ def dims(declaration: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(named))
 
 
+def reach_limit(lane: str) -> int:
+    """Returns the most elements of an input of a case that reaches what a measured size launches."""
+    return 4 * limit_of(lane)
+
+
 def limit_of(lane: str) -> int:
     """Returns the most elements of an input of an edge case on `lane`."""
     return DEVICE_ELEMENTS if lane == "cuda" else INTERPRETER_ELEMENTS
@@ -161,6 +166,22 @@ def shapes(declaration: Mapping[str, Any], case: Case) -> dict[str, list[int]]:
 def elements(declaration: Mapping[str, Any], case: Case) -> int:
     """Returns the number of elements of all inputs of a declared or edge case."""
     return sum(map(math.prod, shapes(declaration, case).values()))
+
+
+def at(case: Case, binding: Mapping[str, int]) -> Case:
+    """Returns `case` with other lengths."""
+    return replace(case, binding=dict(binding))
+
+
+def own_lengths(declaration: Mapping[str, Any]) -> dict[str, int | None]:
+    """Returns each dim with the length that the check's sizes give it where the op fixes it, None where it is free."""
+    fixed = _fixed_dims(declaration)
+    return {dim: fixed.get(dim) for dim in _small(declaration)}
+
+
+def largest(declaration: Mapping[str, Any], binding: Mapping[str, int]) -> int:
+    """Returns the number of elements of the largest input."""
+    return _largest(declaration, binding)
 
 
 def _small(declaration: Mapping[str, Any]) -> dict[str, int]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness import cases, failure, lint, memory, oracle, progress, references, spans, tolerance, verdicts
+from t2t_harness import cases, failure, lint, memory, oracle, progress, reach, references, spans, tolerance, verdicts
 from t2t_harness.prepare import prepared_cases
 
 if TYPE_CHECKING:
@@ -89,7 +89,11 @@ def listed_cases(trial: Trial) -> list[cases.Case]:
     listed = prepared_cases(trial.request, trial.request["prepared"])
     constants = {str(name): int(value) for name, value in trial.told.state["constants"].items()}
     limit = cases.limit_of(trial.request["lane"])
-    return list(cases.unique([*listed, *cases.length_edges(trial.declaration, constants, limit)]))
+    edges = cases.length_edges(trial.declaration, constants, limit)
+    reaching = reach.cases_of(
+        trial.declaration, trial.told.state["reach"]["cases"], cases.reach_limit(trial.request["lane"])
+    )
+    return list(cases.unique([*listed, *edges, *reaching]))
 
 
 def judge_case(trial: Trial, case: cases.Case, position: int) -> None:
@@ -499,12 +503,23 @@ def reply(trial: Trial) -> dict[str, Any]:
             "reason": why,
             "cases": {row["name"]: row["verdict"] for row in trial.rows},
             "not_judged": verdicts.unjudged_dtypes(trial.rows),
+            "missed": missed(trial),
             "allowed": sorted(trial.computed),
         },
         "evidence": evidence(trial, record),
     }
     cited = failure.cites(record)
     return {"outcome": outcome, "class": class_, "reason": why, "cites": cited, "documents": documents, "files": {}}
+
+
+def missed(trial: Trial) -> list[dict[str, Any]]:
+    """Returns what is launched at measured sizes and in no case that was judged: `size`, `kernel`, `constants`, `reason`."""
+    unjudged = [
+        reach.missed(row["name"].split("/")[1].split("[")[0], None, str(row["reason"]))
+        for row in trial.rows
+        if row["name"].startswith("reach/") and row["verdict"] in ("dropped", "not-judged")
+    ]
+    return [*trial.told.state["reach"]["missed"], *unjudged]
 
 
 def unloaded(trial: Trial) -> str | None:

@@ -5,6 +5,7 @@ One patch serves all lanes. On the compile lane a launch compiles and does not r
 
 import contextlib
 import dataclasses
+import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -27,6 +28,8 @@ class Launch:
     """Addresses of the storages of its tensor arguments; empty on the compile lane."""
     compiled: Any = None
     """Triton's CompiledKernel, on compiled lanes."""
+    path: tuple[str, str] = ("", "{}")
+    """The kernel, and its constexpr arguments but for those of its configuration, as JSON (reach.py)."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,8 +93,20 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, (bool, int, float, str)) or value is None else str(value)
 
 
-def constants_of(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, int]:
-    """Returns the integer constexpr arguments of a call of the kernel `function`, by name."""
+def constants_of(constexprs: dict[str, Any]) -> dict[str, int]:
+    """Returns the integers among the constexpr arguments of a call."""
+    return {name: value for name, value in constexprs.items() if isinstance(value, int) and not isinstance(value, bool)}
+
+
+def path_of(kernel: str, constexprs: dict[str, Any], config: Any) -> tuple[str, str]:
+    """Returns what tells one way of launching from others: the kernel, and its constexpr arguments but for those of `config`."""
+    chosen = {} if config is None else config.all_kwargs()
+    told = {name: plain(value) for name, value in constexprs.items() if name not in chosen}
+    return kernel, json.dumps(told, sort_keys=True)
+
+
+def constexprs_of(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Returns the constexpr arguments of a call of the kernel `function`, by name."""
     import inspect
 
     python = function.fn
@@ -99,12 +114,11 @@ def constants_of(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     known = {name: value for name, value in kwargs.items() if name in signature.parameters}
     bound = signature.bind_partial(*args, **known)
     bound.apply_defaults()
-    constants = {}
-    for name, parameter in signature.parameters.items():
-        value = getattr(bound.arguments.get(name), "value", bound.arguments.get(name))
-        if "constexpr" in str(parameter.annotation) and isinstance(value, int) and not isinstance(value, bool):
-            constants[name] = value
-    return constants
+    return {
+        name: getattr(bound.arguments[name], "value", bound.arguments[name])
+        for name, parameter in signature.parameters.items()
+        if "constexpr" in str(parameter.annotation) and name in bound.arguments
+    }
 
 
 def grid_of(grid: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[int] | None:
@@ -169,8 +183,8 @@ def pointer(value: Any) -> Any:
 
 
 @contextlib.contextmanager
-def recording(lane: str, choose: Choose) -> Iterator[Recorder]:
-    """Installs the patches for `lane` (`compile`, `interpreter`, `cuda`) and yields the recorder. Removes them at the end."""
+def recording(lane: str, choose: Choose, *, runs: bool = True) -> Iterator[Recorder]:
+    """Installs the patches for `lane` (`compile`, `interpreter`, `cuda`) and yields the recorder. Removes them at the end. Unless it `runs`, launches are noted alone."""
     from triton import knobs
     from triton.runtime import autotuner, interpreter, jit
 
@@ -183,13 +197,18 @@ def recording(lane: str, choose: Choose) -> Iterator[Recorder]:
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         if recorder.is_paused:
             return run_kernel(self, *args, grid=grid, warmup=warmup, **kwargs)
+        constexprs = constexprs_of(self, args, kwargs)
         launch = Launch(
             kernel=self.fn.__name__,
             config=config_facts(recorder.config),
-            constants=constants_of(self, args, kwargs),
+            constants=constants_of(constexprs),
+            path=path_of(self.fn.__name__, constexprs, recorder.config),
             grid=grid_of(grid, self, args, kwargs),
             storages=[] if lane == "compile" else storages_of(iter([*args, *kwargs.values()])),
         )
+        if not runs:
+            recorder.launches.append(launch)
+            return None
         try:
             if lane == "compile":
                 mocked = [pointer(value) for value in args]

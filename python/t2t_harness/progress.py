@@ -20,6 +20,7 @@ def blank() -> dict[str, Any]:
     return {
         "running": None,
         "constants": {},
+        "reach": {"cases": [], "missed": []},
         "load": None,
         "configurations": {"tried": 0, "dropped": []},
         "triton_cache": {"hits": 0, "misses": [], "launchers": {"hits": 0, "misses": []}},

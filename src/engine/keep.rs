@@ -19,6 +19,7 @@ use crate::manifest::Manifest;
 use crate::manifest::canonical_json;
 use crate::path::RepoPath;
 use crate::record::{Blob, Outcome, Record, Seen};
+use crate::render;
 use crate::schedule::Settled;
 
 impl Run<'_, '_> {
@@ -162,7 +163,7 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// Says which dtypes a check that passed did not judge: its pass is no word on them.
+    /// Says what a check did not judge though it was: dtypes, and what is launched at measured sizes alone. A pass is no word on them.
     fn tell_unjudged(&mut self, action: &Action, record: &Record) -> Result<(), Stop> {
         let Some(blob) = record.outputs.get("verdict").filter(|_| action.target().phase == Phase::Check) else {
             return Ok(());
@@ -172,6 +173,10 @@ impl Run<'_, '_> {
             let (name, reason) = (dtype["dtype"].as_str().unwrap_or("?"), dtype["reason"].as_str().unwrap_or("?"));
             let (left, of) = (dtype["cases"].as_u64().unwrap_or(0), dtype["of"].as_u64().unwrap_or(0));
             let text = format!("{} did not judge {left} of {of} cases in {name}: {reason}", action.target());
+            (self.emit)(Event::Note { text });
+        }
+        for missed in verdict["missed"].as_array().into_iter().flatten() {
+            let text = format!("{}: {}", action.target(), render::missed::missed(missed));
             (self.emit)(Event::Note { text });
         }
         Ok(())

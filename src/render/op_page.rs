@@ -11,6 +11,7 @@ use crate::action::Phase;
 use crate::rank::{Found, Lane, Standing, VariantResult, attempts, standing};
 use crate::render::benchmark::{self, Benchmark};
 use crate::render::defects::{self, Defect};
+use crate::render::missed::missed;
 use crate::render::problem::Problem;
 use crate::render::resources::{self, KernelRow};
 use crate::render::sizes::{self, SizeRow};
@@ -150,7 +151,7 @@ struct VariantSection<'a> {
     cases: Cases,
     worst: Option<Worst<'a>>,
     repeat: Option<&'a str>,
-    notes: Vec<&'a str>,
+    notes: Vec<String>,
     problems: Vec<Problem>,
     output: Option<Output<'a>>,
 }
@@ -229,12 +230,19 @@ impl<'a> VariantPage<'a> {
             cases: Cases::of(&self.result.verdict),
             worst: worst(evidence),
             repeat: evidence["repeat"].as_str(),
-            notes: texts(&evidence["notes"]),
+            notes: self.notes(evidence),
             problems: self.problems(evidence),
             output: output(evidence)
                 .filter(|_| !evidence["failure"].is_null())
                 .or_else(|| self.failures.values().find_map(|failure| output(failure))),
         }
+    }
+
+    /// What else is to be said of its check: how the candidate ended, and what no case reached.
+    fn notes(&self, evidence: &Value) -> Vec<String> {
+        let verdict = self.result.verdict.document().unwrap_or(&Value::Null);
+        let told = texts(&evidence["notes"]).into_iter().map(str::to_owned);
+        told.chain(list(&verdict["missed"]).map(missed)).collect()
     }
 
     fn problems(&self, evidence: &Value) -> Vec<Problem> {

@@ -30,6 +30,8 @@ pub struct Declaration {
     pub dtypes: Vec<String>,
     /// The sizes that are measured.
     pub sizes: BTreeMap<String, Binding>,
+    /// The sizes that devices measure, on the interpreter, which runs smaller ones: what is launched there is reached by smaller cases.
+    pub measured: BTreeMap<String, Binding>,
     /// The sizes that are checked.
     pub check_sizes: BTreeMap<String, Binding>,
     /// How many seeds a declared case has.
@@ -72,6 +74,10 @@ impl Op {
             inputs: self.inputs.clone(),
             kwargs: self.kwargs.clone(),
             dtypes: settings.dtypes,
+            measured: match profile {
+                Profile::Cpu => self.settings(Profile::Cuda).sizes.clone(),
+                Profile::Cuda => BTreeMap::new(),
+            },
             sizes: settings.sizes,
             check_sizes: settings.check_sizes,
             seeds: settings.seeds,
@@ -161,7 +167,7 @@ fn read_by(phase: Phase) -> &'static [&'static str] {
             "broadcast",
         ],
         Phase::Check => &[
-            "torch", "reference", "inputs", "kwargs", "dtypes", "check_sizes", "seeds", "edges", "tolerances",
+            "torch", "reference", "inputs", "kwargs", "dtypes", "measured", "check_sizes", "seeds", "edges", "tolerances",
             "precision", "mutates", "allow", "backward", "broadcast", "deterministic", "cases",
         ],
         // A class is constructed as the reference is.
