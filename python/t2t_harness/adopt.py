@@ -20,9 +20,24 @@ HOMES = ("torch.nn.functional", "torch", "torch.special", "torch.linalg", "torch
 """Where a name without a dot is looked for, as in ops.yaml."""
 
 ALIASES = (
-    ("input", "x", "inp", "a", "self", "in_tensor", "hidden_states", "logits", "q", "query"),
+    (
+        "input",
+        "x",
+        "inp",
+        "a",
+        "self",
+        "in_tensor",
+        "hidden_states",
+        "logits",
+        "q",
+        "query",
+        "ids",
+        "input_ids",
+        "indices",
+    ),
     ("other", "y", "b", "k", "key"),
-    ("weight", "w", "gamma", "v", "value"),
+    ("weight", "w", "gamma", "v", "value", "embeddings", "table"),
+    ("index", "indices", "idx"),
     ("bias", "beta", "b"),
     ("target", "targets", "label", "labels"),
     ("dim", "axis"),
@@ -31,7 +46,16 @@ ALIASES = (
 )
 """Names that are used for one another."""
 
-GUESSES: Mapping[str, Any] = {"dim": -1, "axis": -1, "normalized_shape": ["N"], "p": 0.5, "k": 4, "chunks": 2}
+GUESSES: Mapping[str, Any] = {
+    "dim": -1,
+    "axis": -1,
+    "normalized_shape": ["N"],
+    "p": 0.5,
+    "k": 4,
+    "chunks": 2,
+    "eps": 1e-6,
+    "num_groups": 4,
+}
 """What an argument without a default is tried with."""
 
 SHAPES: tuple[tuple[tuple[str | int, ...], ...], ...] = (
@@ -216,8 +240,9 @@ def refused(op: Mapping[str, Any], inputs: Mapping[str, Any], kwargs: Mapping[st
     # What torch prints of a trial that fails is no news.
     logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)
     with warnings.catch_warnings(), FakeTensorMode(allow_fallback_kernels=False), torch.no_grad():
-        # That torch chooses a dim by itself is one.
-        warnings.simplefilter("error", UserWarning)
+        warnings.simplefilter("ignore")
+        # That torch chooses a dim by itself is some.
+        warnings.filterwarnings("error", message="Implicit dimension")
         given = {
             name: torch.empty(
                 declared.bind_shape(one["shape"], LENGTHS), dtype=getattr(torch, one.get("dtype", "float32"))

@@ -125,7 +125,8 @@ fn write(root: &Path, before: Option<&[u8]>, op: &str, found: &Value, wrapper: &
 fn introduce(arguments: &AdoptArguments, found: &Value) {
     let op = found["torch"].as_str().or_else(|| found["reference"].as_str()).unwrap_or_default();
     let entry = found["entry"].as_str().unwrap_or_default();
-    context::say(&format!("ops.yaml: `{}` is {op}, and `{entry}` of {} its kernel", arguments.name, arguments.what));
+    let home = arguments.what.split("::").next().unwrap_or_default();
+    context::say(&format!("ops.yaml: `{}` is {op}, and `{entry}` of {home} its kernel", arguments.name));
     let pairs = found["mapped"].as_array().into_iter().flatten();
     for pair in pairs {
         let (own, meant) = (pair[0].as_str().unwrap_or_default(), pair[1].as_str().unwrap_or_default());

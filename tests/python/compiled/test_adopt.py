@@ -40,7 +40,13 @@ def product(a, b, activation=""): ...
 def loss(logits, labels): ...
 
 
-def lookup(ids, table): ...
+def lookup(table, indices): ...
+
+
+def rms(x, w, eps): ...
+
+
+def groups(x, num_groups, w, b, eps): ...
 
 
 def reduce(input, dim): ...
@@ -95,7 +101,23 @@ MN = ["M", "N"]
             "nn.functional.embedding",
             {"input": ["M"], "weight": ["V", "N"]},
             {},
-            "entry(input, weight)",
+            "entry(weight, input)",
+        ),
+        (
+            "rms_norm",
+            "rms",
+            "nn.functional.rms_norm",
+            {"input": MN, "weight": ["N"]},
+            {"normalized_shape": ["N"], "eps": 1e-6},
+            "entry(input, weight, eps)",
+        ),
+        (
+            "group_norm",
+            "groups",
+            "nn.functional.group_norm",
+            {"input": MN, "weight": ["N"], "bias": ["N"]},
+            {"num_groups": 4, "eps": 1e-5},
+            "entry(input, num_groups, weight, bias, eps)",
         ),
         ("sum", "reduce", "sum", {"input": MN}, {"dim": -1}, None),
         ("sub", "swapped", "sub", {"input": MN, "other": MN}, {}, None),
