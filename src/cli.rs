@@ -13,6 +13,7 @@ use crate::action::Phase;
 use crate::session::DeviceChoice;
 use crate::spec::remote::Mode;
 
+mod adopt;
 mod affected;
 mod ahead;
 mod build;
@@ -83,6 +84,8 @@ enum Command {
     Watch(WatchArguments),
     /// Measure an op's variants; with --sweep at sizes in powers of two, which no build keeps
     Bench(BenchArguments),
+    /// Declare an op for a kernel that is already there, check it, and say what was found out
+    Adopt(AdoptArguments),
     /// Say what is up to date and what is not
     Status(Targets),
     /// Say why an action is stale, or what its result depends on
@@ -176,6 +179,22 @@ struct BenchArguments {
     /// Where a sweep is written (default: logs/sweep in the workspace)
     #[arg(long, value_name = "DIR", requires = "sweep")]
     out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct AdoptArguments {
+    /// The kernel's wrapper: FILE.py or an installed module, with ::NAME where there are several
+    #[arg(value_name = "FILE_OR_MODULE[::NAME]")]
+    what: String,
+    /// What the op is to be called
+    #[arg(long = "as", value_name = "OP")]
+    name: String,
+    /// The torch function that it replaces (default: the one that is called as the op)
+    #[arg(long, value_name = "NAME", conflicts_with = "reference")]
+    torch: Option<String>,
+    /// The function or class in Python that it replaces
+    #[arg(long, value_name = "FILE.py::NAME")]
+    reference: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -336,6 +355,7 @@ fn run(cli: Cli) -> Result<u8, CliError> {
         Command::Watch(arguments) => watch::watch(common, arguments),
         Command::Bench(arguments) if arguments.sweep => sweep::sweep(common, &arguments),
         Command::Bench(arguments) => build::build(common, &arguments.build()),
+        Command::Adopt(arguments) => adopt::adopt(common, &arguments),
         Command::Status(targets) => inspect::status(common, &targets),
         Command::Explain { targets } => inspect::explain(common, &targets),
         Command::Graph { targets, format } => inspect::graph(common, &targets, format),

@@ -187,6 +187,24 @@ pub fn read_ahead(cache: &Path) -> Option<Reading> {
     thread::Builder::new().spawn(move || journal.load()).ok()
 }
 
+/// Asks a function of the harness that runs no kernel code about the folder `root`, which need not be a workspace yet, and returns its documents.
+pub fn ask(
+    root: &Path,
+    options: &Options,
+    interrupt: &Interrupt,
+    function: &str,
+    arguments: serde_json::Value,
+) -> Result<serde_json::Value, NoSession> {
+    let cache = options.cache.clone().unwrap_or_else(|| root.join("cache"));
+    let harness =
+        Harness::open(options.harness.as_deref()).map_err(|error| machine("cannot read the harness", &error))?;
+    let pool = pool(options, &harness, &cache, interrupt)?;
+    // It also says what is wrong with the interpreter.
+    toolchain(options, &cache, root, &pool, false)?;
+    let python = options.python.as_ref().map(|python| python.path.clone()).unwrap_or_default();
+    interpreter::ask(&python, &cache, root, &pool, function, arguments)
+}
+
 /// Returns the workspace that `from` lies in: the nearest folder above it, or it, that has an ops.yaml.
 #[must_use]
 pub fn workspace(from: &Path) -> Option<PathBuf> {

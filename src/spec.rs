@@ -16,6 +16,7 @@ mod torch;
 mod reference;
 mod sizes;
 pub mod doubling;
+pub mod entry;
 mod reader;
 mod inputs;
 mod call;

@@ -64,6 +64,17 @@ fn the_fastest_that_passed_is_chosen() {
 }
 
 #[test]
+fn what_torch_computed_for_a_variant_is_told() {
+    let allowed = json!({"verdict": "passed", "cases": {}, "allowed": ["sum"]});
+    let helped =
+        VariantResult { verdict: Found::Document(allowed), ..variant("v1", "passed", bench("host", 1.0, 0.0)) };
+    let found = select(&[helped, variant("v2", "passed", bench("host", 1.0, 0.0))], None);
+    assert_eq!((&found["variants"][0]["allowed"], &found["variants"][1]["allowed"]), (&json!(["sum"]), &json!([])));
+    let table = crate::render::build_page::closing_table(&[("op", &Found::Document(found))], None);
+    assert!(table.contains("torch computes sum for it"), "{table}");
+}
+
+#[test]
 fn attempts_are_the_records_of_the_check() {
     let unreached = VariantResult { name: "v2".to_owned(), verdict: skipped(), bench: skipped() };
     let lost = VariantResult { name: "v3".to_owned(), verdict: Found::Lost, bench: skipped() };

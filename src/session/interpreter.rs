@@ -99,7 +99,6 @@ fn start_beside(pool: &Arc<Pool>, kind: ServerKind) {
 }
 
 /// Starts the interpreter and asks it what it has.
-#[expect(clippy::disallowed_methods, reason = "the scratch folder is this process's own")]
 fn probe(options: &Options, python: &Path, cache: &Path, root: &Path, pool: &Pool) -> Result<Toolchain, NoSession> {
     let kind = ServerKind::Compiled;
     let hello = pool.hello(kind).map_err(unprobed)?;
@@ -111,12 +110,33 @@ fn probe(options: &Options, python: &Path, cache: &Path, root: &Path, pool: &Poo
             });
         }
     }
+    let reply = ask(python, cache, root, pool, "t2t_harness.probe:probe", json!({}))?;
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let versions = reply["toolchain"].as_object().into_iter().flatten();
+    let versions = versions.filter_map(|(name, value)| Some((name.clone(), text(value)?))).collect();
+    let names = reply["names"].as_array().into_iter().flatten().filter_map(text).collect();
+    Ok(Toolchain::new(python, options.search.as_deref(), hello.path, versions, names))
+}
+
+/// Asks a function of the harness that runs no kernel code, and returns its documents.
+#[expect(clippy::disallowed_methods, reason = "the scratch folder is this process's own")]
+pub fn ask(
+    python: &Path,
+    cache: &Path,
+    root: &Path,
+    pool: &Pool,
+    function: &str,
+    mut arguments: Value,
+) -> Result<Value, NoSession> {
     let scratch = cache.join("scratch").join(leftovers::probe_folder(std::process::id()));
     fs::make_folder(&scratch).map_err(|error| machine("cannot write to `cache/`", &error))?;
+    arguments["root"] = root.to_string_lossy().into();
+    arguments["scratch"] = scratch.to_string_lossy().into();
+    arguments["lane"] = "compile".into();
     let request = Request {
         id: 0,
-        function: "t2t_harness.probe:probe".to_owned(),
-        arguments: json!({"root": root.to_string_lossy(), "scratch": scratch.to_string_lossy(), "lane": "compile"}),
+        function: function.to_owned(),
+        arguments,
         scratch: scratch.to_string_lossy().into_owned(),
         environment: BTreeMap::new(),
         limits: Limits::wall(60_000),
@@ -127,17 +147,12 @@ fn probe(options: &Options, python: &Path, cache: &Path, root: &Path, pool: &Poo
         undisturbed: false,
         needs: None,
     };
-    let finished = pool.call(kind, request, &[], &Cancel::default());
+    let finished = pool.call(ServerKind::Compiled, request, &[], &Cancel::default());
     let _ = fs::remove(&scratch);
-    let finished = finished.map_err(unprobed)?;
-    let End::Reply(reply) = finished.end else {
-        return Err(machine(&format!("`{}` cannot be asked what it has", python.display()), &finished.end));
-    };
-    let text = |value: &Value| value.as_str().map(str::to_owned);
-    let versions = reply["documents"]["toolchain"].as_object().into_iter().flatten();
-    let versions = versions.filter_map(|(name, value)| Some((name.clone(), text(value)?))).collect();
-    let names = reply["documents"]["names"].as_array().into_iter().flatten().filter_map(text).collect();
-    Ok(Toolchain::new(python, options.search.as_deref(), hello.path, versions, names))
+    match finished.map_err(unprobed)?.end {
+        End::Reply(reply) => Ok(reply["documents"].clone()),
+        end => Err(machine(&format!("`{}` cannot be asked what it has", python.display()), &end)),
+    }
 }
 
 fn unprobed(error: NoCall) -> NoSession {

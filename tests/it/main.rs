@@ -67,6 +67,8 @@ mod workspace;
 mod bad_kernels;
 mod real;
 mod kernel_names;
+mod called;
+mod adopt;
 mod sweep;
 
 mod gpu;

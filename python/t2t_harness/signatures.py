@@ -1,0 +1,150 @@
+"""What functions take: wrappers as their source says, which is parsed and never run, and ops as torch says.
+
+torch is imported only inside functions.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+KERNELS = ("jit", "autotune", "heuristics")
+"""Decorators of Triton, which make kernels and no wrappers."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """An argument that a function takes."""
+
+    name: str
+    is_tensor: bool
+    has_default: bool
+    default: Any = None
+    is_keyword: bool = False
+    """Whether it goes by keyword alone."""
+
+
+@dataclass(frozen=True)
+class Wrapper:
+    """A function or a class of a file that could be an entry."""
+
+    entry: str
+    """As ops.yaml names it: `softmax`, or `Softmax.apply` of an autograd function."""
+    parameters: tuple[Parameter, ...]
+    is_positional: bool = False
+    """Whether it takes no keywords, as `apply` does."""
+
+
+def wrappers(source: str) -> list[Wrapper]:
+    """Returns the public functions and classes at module level that could be entries, in order. Raises SyntaxError."""
+    found: list[Wrapper] = []
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and not is_kernel(node):
+            found.append(Wrapper(node.name, tuple(parameters_in(node))))
+        elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            found += of_class(node)
+    return found
+
+
+def of_class(node: ast.ClassDef) -> list[Wrapper]:
+    """Returns the entry that a class is: its `apply` where it is an autograd function, itself where it has a `forward` or can be called."""
+    methods = {one.name: one for one in node.body if isinstance(one, ast.FunctionDef)}
+    method = methods.get("forward") or methods.get("__call__")
+    if method is None:
+        return []
+    parameters = tuple(parameters_in(method))[1:]
+    if any(ast.unparse(base).split(".")[-1] == "Function" for base in node.bases):
+        return [Wrapper(f"{node.name}.apply", parameters, is_positional=True)]
+    return [Wrapper(node.name, parameters)]
+
+
+def is_kernel(node: ast.FunctionDef) -> bool:
+    """Tells whether a function is decorated by Triton."""
+    decorators = (one.func if isinstance(one, ast.Call) else one for one in node.decorator_list)
+    return any(ast.unparse(one).split(".")[-1] in KERNELS for one in decorators)
+
+
+def parameters_in(node: ast.FunctionDef) -> Iterator[Parameter]:
+    """Yields the parameters of a function's source, without `*args` and `**kwargs`."""
+    plain = [*node.args.posonlyargs, *node.args.args]
+    defaults: list[ast.expr | None] = [None] * (len(plain) - len(node.args.defaults))
+    defaults += node.args.defaults
+    for one, default in zip(plain, defaults, strict=True):
+        yield parameter_of(one, default)
+    for one, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True):
+        yield parameter_of(one, default, is_keyword=True)
+
+
+def parameter_of(node: ast.arg, default: ast.expr | None, *, is_keyword: bool = False) -> Parameter:
+    """Returns what is known of one parameter. A default that is no literal is None."""
+    written = "" if node.annotation is None else ast.unparse(node.annotation)
+    try:
+        value = None if default is None else ast.literal_eval(default)
+    except ValueError:
+        value = None
+    return Parameter(node.arg, "Tensor" in written, default is not None, value, is_keyword)
+
+
+def of_op(function: Callable[..., Any], torch_name: str | None, is_meant: Callable[[str], bool]) -> list[Parameter]:
+    """Returns the parameters of an op: by Python's signature, or by the schemas of aten for what has none, of which that counts whose names `is_meant` says most of."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return of_schema(torch_name or "", is_meant)
+    if str(signature).startswith("(*args, **kwargs)"):
+        return of_schema(torch_name or "", is_meant)
+    return [
+        Parameter(
+            name=one.name,
+            is_tensor=is_tensor(one),
+            has_default=one.default is not one.empty,
+            default=None if one.default is one.empty else plain(one.default),
+            is_keyword=one.kind is one.KEYWORD_ONLY,
+        )
+        for one in signature.parameters.values()
+        if one.name != "self" and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+    ]
+
+
+def is_tensor(parameter: inspect.Parameter) -> bool:
+    """Tells whether a parameter is a tensor: as annotated, or, where nothing is said of it, as it has no default."""
+    if parameter.annotation is not parameter.empty:
+        return "Tensor" in str(parameter.annotation)
+    return parameter.default is parameter.empty
+
+
+def plain(value: Any) -> Any:
+    """Returns a default if ops.yaml can hold it, else None."""
+    return value if isinstance(value, (bool, int, float, str)) else None
+
+
+def of_schema(torch_name: str, is_meant: Callable[[str], bool]) -> list[Parameter]:
+    """Returns the parameters of a builtin. Python's `input` is aten's `self`; names of dims are no kernel's."""
+    import torch
+
+    best: list[Parameter] = []
+    for schema in torch._C._jit_get_schemas_for_operator(f"aten::{torch_name.rpartition('.')[2]}"):
+        if any(one.is_out or "Dimname" in str(one.type) for one in schema.arguments):
+            continue
+        found = [of_argument(one) for one in schema.arguments]
+        if not best or fit(found, is_meant) > fit(best, is_meant):
+            best = found
+    return best
+
+
+def fit(parameters: list[Parameter], is_meant: Callable[[str], bool]) -> tuple[int, int, int]:
+    """Returns how well parameters suit what is meant: how many of them are, how many of those are tensors, and how few there are."""
+    meant = [one for one in parameters if is_meant(one.name)]
+    return len(meant), sum(one.is_tensor for one in meant), -len(parameters)
+
+
+def of_argument(argument: Any) -> Parameter:
+    """Returns an argument of an aten schema as a parameter."""
+    name = "input" if argument.name == "self" else str(argument.name)
+    default = plain(argument.default_value) if argument.has_default_value() else None
+    return Parameter(
+        name, "Tensor" in str(argument.type), argument.has_default_value(), default, bool(argument.kwarg_only)
+    )

@@ -1,0 +1,177 @@
+//! `t2t adopt`: declares an op for a kernel that is already there, checks it, and says what it found out.
+#![expect(clippy::disallowed_methods, reason = "the command line owns the environment")]
+
+use std::collections::BTreeSet;
+use std::env;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use serde_json::{Value, json};
+
+use super::error::CliError;
+use super::{AdoptArguments, BuildArguments, Common, Targets, build, context};
+use crate::action::{Identity, Phase, Target};
+use crate::fs;
+use crate::interrupt::Interrupt;
+use crate::path::RepoPath;
+use crate::session::{self, OPS, Probing};
+use crate::spec::names::Form;
+use crate::spec::{Spec, entry};
+
+/// Runs the command.
+pub fn adopt(common: &Common, arguments: &AdoptArguments) -> Result<u8, CliError> {
+    let here = env::current_dir().context("cannot tell the current folder")?;
+    let root = session::workspace(&here).unwrap_or_else(|| here.clone());
+    if !Form::Name.fits(&arguments.name) {
+        return Err(CliError::misuse(
+            format!("`{}` is no name of an op", arguments.name),
+            &Form::Name.hint(&arguments.name),
+        ));
+    }
+    let before = fs::read(&root.join(OPS)).ok();
+    is_free(before.as_deref(), &arguments.name)?;
+    let wrapper = Wrapper::of(&arguments.what, &root, &here);
+    let options = context::options(common, &root, Probing::Allowed);
+    let asked = json!({
+        "what": arguments.what, "name": arguments.name, "file": wrapper.file, "module": wrapper.module, "entry": wrapper.entry,
+        "torch": arguments.torch, "reference": arguments.reference.as_deref().map(|told| in_workspace(told, &root, &here)),
+    });
+    let told = session::ask(&root, &options, &Interrupt::default(), "t2t_harness.adopt:adopt", asked)?;
+    if let Some(message) = told["unclear"]["message"].as_str() {
+        return Err(CliError::misuse(message, told["unclear"]["hint"].as_str().unwrap_or_default()));
+    }
+    let found = &told["entry"];
+    write(&root, before.as_deref(), &arguments.name, found, &wrapper)?;
+    introduce(arguments, found);
+    let targets = Targets { targets: vec![format!("{}:check", arguments.name)], ..Targets::default() };
+    let code = build::build(common, &BuildArguments { targets, ..BuildArguments::default() })?;
+    conclude(common, &arguments.name, &wrapper.name())?;
+    Ok(code)
+}
+
+/// Where the wrapper is.
+struct Wrapper {
+    file: Option<String>,
+    module: Option<String>,
+    entry: Option<String>,
+}
+
+impl Wrapper {
+    fn of(what: &str, root: &Path, here: &Path) -> Self {
+        let (home, entry) = what.split_once("::").map_or((what, None), |(home, entry)| (home, Some(entry.to_owned())));
+        let is_file = Path::new(home).extension().is_some_and(|ending| ending == "py");
+        let file = is_file.then(|| in_workspace(home, root, here));
+        Self { module: (!is_file).then(|| home.to_owned()), file, entry }
+    }
+
+    /// Returns what the variant is called: its file or the last part of its module, as far as a name may be.
+    fn name(&self) -> String {
+        let home = self.file.as_deref().or(self.module.as_deref()).unwrap_or_default();
+        let last = home.trim_end_matches(".py").rsplit(['/', '.']).next().unwrap_or_default();
+        let name = last.trim_start_matches('_').to_owned();
+        if Form::Name.fits(&name) { name } else { "adopted".to_owned() }
+    }
+
+    /// Returns the text of the entry with which ops.yaml declares it.
+    fn declared(&self, op: &str, found: &Value) -> String {
+        let name = self.name();
+        let is_usual = self.file.as_deref() == Some(&format!("kernels/{op}/{name}.py"));
+        let path = if is_usual { None } else { self.file.as_deref() };
+        let (name, path, module) = (json!(name), json!(path), json!(self.module));
+        let variant = [
+            ("name", &name),
+            ("path", &path),
+            ("module", &module),
+            ("entry", &found["entry"]),
+            ("call", &found["call"]),
+        ];
+        entry::text(op, found, &variant)
+    }
+}
+
+/// Returns a file that is named as seen from `here`, with or without a name after `::`, as the workspace knows it.
+fn in_workspace(named: &str, root: &Path, here: &Path) -> String {
+    let (file, rest) =
+        named.split_once("::").map_or((named, String::new()), |(file, name)| (file, format!("::{name}")));
+    let path = RepoPath::below(root, &here.join(file)).map_or_else(|_| file.to_owned(), |path| path.to_string());
+    path + &rest
+}
+
+/// An op that is declared already stays as it is.
+fn is_free(before: Option<&[u8]>, name: &str) -> Result<(), CliError> {
+    let Some(bytes) = before else { return Ok(()) };
+    let spec = Spec::parse(OPS, bytes, None).map_err(CliError::Spec)?;
+    match spec.op(name) {
+        Some(_) => {
+            Err(CliError::misuse(format!("ops.yaml declares `{name}` already"), "choose another name with `--as`"))
+        }
+        None => Ok(()),
+    }
+}
+
+fn write(root: &Path, before: Option<&[u8]>, op: &str, found: &Value, wrapper: &Wrapper) -> Result<(), CliError> {
+    let text = wrapper.declared(op, found);
+    let file: PathBuf = root.join(OPS);
+    let old = before.map_or("version: 1\n".to_owned(), |bytes| String::from_utf8_lossy(bytes).into_owned());
+    let by_hand = |why: &str| {
+        CliError::misuse(format!("ops.yaml is left as it is: {why}"), &format!("write under `ops`:\n{text}"))
+    };
+    let new = entry::inserted(&old, &text).ok_or_else(|| by_hand("its ops are no blocks of their own"))?;
+    Spec::parse(OPS, new.as_bytes(), None).map_err(CliError::Spec)?;
+    fs::write(&file, new.as_bytes()).context("cannot write `ops.yaml`")?;
+    Ok(())
+}
+
+fn introduce(arguments: &AdoptArguments, found: &Value) {
+    let op = found["torch"].as_str().or_else(|| found["reference"].as_str()).unwrap_or_default();
+    let entry = found["entry"].as_str().unwrap_or_default();
+    let home = arguments.what.split("::").next().unwrap_or_default();
+    context::say(&format!("ops.yaml: `{}` is {op}, and `{entry}` of {home} its kernel", arguments.name));
+    let pairs = found["mapped"].as_array().into_iter().flatten();
+    for pair in pairs {
+        let (own, meant) = (pair[0].as_str().unwrap_or_default(), pair[1].as_str().unwrap_or_default());
+        context::say(&format!("  `{own}` of the kernel is `{meant}`"));
+    }
+    let kwargs = found["kwargs"].as_object().into_iter().flatten();
+    for (name, value) in kwargs {
+        context::say(&format!("  `{name}` of the op is {value}"));
+    }
+}
+
+/// Says how the check ended beyond what the build said: which edges fail, and how to leave them out.
+fn conclude(common: &Common, op: &str, variant: &str) -> Result<(), CliError> {
+    let session = context::open(common, Probing::Allowed, &Interrupt::default())?;
+    let target = Target::of_variant(op, variant, Phase::Check);
+    let identity = Identity { target, device: Some(session.inventory.device.class.clone()) };
+    let history = session.history().context("cannot read the store `cache/`")?.history;
+    let Some(record) = history.last(&identity) else { return Ok(()) };
+    let Some(blob) = record.outputs.get("evidence") else { return Ok(()) };
+    let bytes = session.cas().get(blob.digest).context("cannot read the store `cache/`")?;
+    let evidence: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    let cases: Vec<&Value> = evidence["cases"].as_array().into_iter().flatten().collect();
+    let passed = cases.iter().filter(|case| case["verdict"] == "passed").count();
+    context::say(&format!("{passed} of {} cases passed", cases.len()));
+    let rejected = cases.iter().filter(|case| case["verdict"] == "rejected").filter_map(|case| case["name"].as_str());
+    let (edges, others): (Vec<&str>, Vec<&str>) = rejected.partition(|name| name.starts_with("edge/"));
+    if !others.is_empty() {
+        context::say("declared cases fail: the kernel is wrong, or `call` in ops.yaml is");
+    } else if !edges.is_empty() {
+        let kinds: BTreeSet<&str> = edges.into_iter().map(kind).collect();
+        context::say(&leaving_out(&kinds));
+    }
+    Ok(())
+}
+
+/// Returns what `check.edges` calls the edge of a case.
+fn kind(case: &str) -> &str {
+    let named = case.split('/').nth(1).unwrap_or_default();
+    if named.contains("-block[") { "blocks" } else { named }
+}
+
+fn leaving_out(kinds: &BTreeSet<&str>) -> String {
+    let named = kinds.iter().map(|kind| format!("`{kind}`")).collect::<Vec<_>>().join(", ");
+    let off = kinds.iter().map(|kind| format!("{kind}: {{off: why}}")).collect::<Vec<_>>().join(", ");
+    format!(
+        "edges fail: {named}. Where the kernel need not take them, write so under the op, with the reason:\n    check: {{edges: {{{off}}}}}"
+    )
+}

@@ -1,0 +1,82 @@
+//! `t2t adopt`: an op is declared for a kernel that is already there, and what its check found is told.
+
+use std::fs;
+
+use crate::workspace::{Ran, Workspace};
+
+const KERNEL: &str = "\
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def softmax_kernel(x_ptr, o_ptr, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    offsets = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * columns + offsets, mask=offsets < columns, other=-float('inf'))
+    x = tl.exp(x - tl.max(x, axis=0))
+    tl.store(o_ptr + row * columns + offsets, x / tl.sum(x, axis=0), mask=offsets < columns)
+
+
+def fused_softmax(x: torch.Tensor, axis: int = -1):
+    assert x.is_contiguous(), 'dense rows are wanted'
+    out = torch.empty_like(x)
+    if x.numel():
+        softmax_kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+    return out
+";
+
+const ENTRY: &str = "  softmax:
+    torch: torch.nn.functional.softmax
+    inputs: {input: [M, N]}
+    kwargs: {dim: -1}
+    variants:
+      - {name: fused, path: lib/fused.py, entry: fused_softmax, call: \"entry(input, dim)\"}
+";
+
+fn workspace() -> Workspace {
+    let workspace = Workspace::new("");
+    fs::remove_file(workspace.path("ops.yaml")).unwrap();
+    workspace.write("lib/fused.py", KERNEL);
+    workspace
+}
+
+fn adopt(workspace: &Workspace, arguments: &[&str]) -> Ran {
+    workspace.run(&[&["adopt", "--device", "cpu"], arguments].concat())
+}
+
+#[test]
+fn a_kernel_is_declared_checked_and_told_of() {
+    let workspace = workspace();
+    let ran = adopt(&workspace, &["lib/fused.py", "--as", "softmax"]);
+    assert_eq!(ran.code, Some(1), "{}", ran.told);
+    assert_eq!(workspace.read("ops.yaml"), format!("version: 1\nops:\n{ENTRY}"));
+    for said in [
+        "ops.yaml: `softmax` is torch.nn.functional.softmax, and `fused_softmax` of lib/fused.py its kernel\n  `x` of the kernel is `input`\n  `axis` of the kernel is `dim`\n  `dim` of the op is -1\n",
+        "\nedges fail: `strided`, `transposed`. Where the kernel need not take them, write so under the op, with the reason:\n    check: {edges: {strided: {off: why}, transposed: {off: why}}}\n",
+    ] {
+        assert!(ran.told.contains(said), "no `{said}` in\n{}", ran.told);
+    }
+    let off = "    check: {edges: {strided: {off: dense rows}, transposed: {off: dense rows}}}\n";
+    workspace.write("ops.yaml", workspace.read("ops.yaml") + off);
+    let ran = workspace.build(&["softmax:check"]);
+    assert_eq!((ran.code, workspace.outcome("softmax/fused:check").as_str()), (Some(0), "passed"), "{}", ran.told);
+}
+
+#[test]
+fn what_ops_yaml_says_already_stays_as_it_is() {
+    let workspace = workspace();
+    let before = "# mine\nversion: 1\nops:\n    relu: {torch: relu, inputs: {input: [M, N]}}  # later\n\nprofiles: {cpu: {bench: {runs: 1}}}\n";
+    workspace.write("ops.yaml", before);
+    let ran = adopt(&workspace, &["lib/fused.py::fused_softmax", "--as", "relu"]);
+    let message = "error: ops.yaml declares `relu` already\nhint: choose another name with `--as`\n";
+    assert_eq!((ran.code, ran.told.as_str()), (Some(2), message));
+    let ran = adopt(&workspace, &["lib/fused.py::gone", "--as", "softmax"]);
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.told.contains("error: lib/fused.py has no wrapper `gone`; it has `fused_softmax`\n"), "{}", ran.told);
+    assert_eq!(workspace.read("ops.yaml"), before);
+    adopt(&workspace, &["lib/fused.py", "--as", "softmax"]);
+    let indented: String = ENTRY.lines().map(|line| format!("  {line}\n")).collect();
+    assert_eq!(workspace.read("ops.yaml"), before.replace("# later\n", &format!("# later\n{indented}")));
+}

@@ -1,0 +1,172 @@
+"""What `t2t adopt` reads off wrappers and ops."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from t2t_harness.adopt import adopt
+
+SOURCE = """
+import torch, triton
+
+
+@triton.jit
+def kernel(x_ptr): ...
+
+
+def fused_softmax(x: torch.Tensor, axis=-1): ...
+
+
+def norm(x, w, b, epsilon): ...
+
+
+class LigerGELU(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a): ...
+
+
+class Scale(torch.nn.Module):
+    def __init__(self, n): ...
+
+    def forward(self, input): ...
+
+
+def product(a, b, activation=""): ...
+
+
+def loss(logits, labels): ...
+
+
+def lookup(table, indices): ...
+
+
+def rms(x, w, eps): ...
+
+
+def groups(x, num_groups, w, b, eps): ...
+
+
+def reduce(input, dim): ...
+
+
+def swapped(other, input): ...
+
+
+def add(input, other): ...
+
+
+def weird(x, config): ...
+"""
+
+
+def told(tmp_path: Path, name: str, entry: str | None, **more: Any) -> dict[str, Any]:
+    (tmp_path / "lib.py").write_text(SOURCE, encoding="utf-8")
+    request = {"root": str(tmp_path), "name": name, "what": "lib.py", "file": "lib.py", "entry": entry, **more}
+    document: dict[str, Any] = adopt(request)["documents"]
+    return document
+
+
+MN = ["M", "N"]
+
+
+@pytest.mark.parametrize(
+    ("name", "entry", "torch_name", "shapes", "kwargs", "call"),
+    [
+        ("softmax", "fused_softmax", "nn.functional.softmax", {"input": MN}, {"dim": -1}, "entry(input, dim)"),
+        (
+            "layer_norm",
+            "norm",
+            "nn.functional.layer_norm",
+            {"input": MN, "weight": ["N"], "bias": ["N"]},
+            {"normalized_shape": ["N"], "eps": 1e-05},
+            "entry(input, weight, bias, eps)",
+        ),
+        ("gelu", "LigerGELU", "nn.functional.gelu", {"input": MN}, {}, "entry(input)"),
+        ("matmul", "product", "matmul", {"input": ["M", "K"], "other": ["K", "N"]}, {}, "entry(input, other)"),
+        ("bmm", "product", "bmm", {"input": ["B", "M", "K"], "mat2": ["B", "K", "N"]}, {}, "entry(input, mat2)"),
+        (
+            "cross_entropy",
+            "loss",
+            "nn.functional.cross_entropy",
+            {"input": MN, "target": ["M"]},
+            {},
+            "entry(input, target)",
+        ),
+        (
+            "embedding",
+            "lookup",
+            "nn.functional.embedding",
+            {"input": ["M"], "weight": ["V", "N"]},
+            {},
+            "entry(weight, input)",
+        ),
+        (
+            "rms_norm",
+            "rms",
+            "nn.functional.rms_norm",
+            {"input": MN, "weight": ["N"]},
+            {"normalized_shape": ["N"], "eps": 1e-6},
+            "entry(input, weight, eps)",
+        ),
+        (
+            "group_norm",
+            "groups",
+            "nn.functional.group_norm",
+            {"input": MN, "weight": ["N"], "bias": ["N"]},
+            {"num_groups": 4, "eps": 1e-5},
+            "entry(input, num_groups, weight, bias, eps)",
+        ),
+        ("sum", "reduce", "sum", {"input": MN}, {"dim": -1}, None),
+        ("sub", "swapped", "sub", {"input": MN, "other": MN}, {}, None),
+        ("add", None, "add", {"input": MN, "other": MN}, {}, None),
+    ],
+)
+def test_arguments_are_mapped(
+    tmp_path: Path, name: str, entry: str | None, torch_name: str, shapes: Any, kwargs: Any, call: str | None
+) -> None:
+    found = told(tmp_path, name, entry)["entry"]
+    assert found["torch"] == f"torch.{torch_name}"
+    assert [(one["name"], one["shape"]) for one in found["inputs"]] == list(shapes.items())
+    assert (found["kwargs"], found["call"]) == (kwargs, call)
+
+
+def test_places_are_integers(tmp_path: Path) -> None:
+    ids, _ = told(tmp_path, "embedding", "lookup")["entry"]["inputs"]
+    assert (ids["dtype"], ids["init"]) == ("int64", {"randint": [0, "V"]})
+
+
+def test_an_autograd_function_is_applied(tmp_path: Path) -> None:
+    assert told(tmp_path, "gelu", "LigerGELU")["entry"]["entry"] == "LigerGELU.apply"
+
+
+def test_a_reference_stands_for_torch(tmp_path: Path) -> None:
+    (tmp_path / "reference.py").write_text("def scaled(input):\n    return input * 2\n", encoding="utf-8")
+    found = told(tmp_path, "scale", "Scale", reference="reference.py::scaled")["entry"]
+    assert (found["torch"], found["reference"], found["call"]) == (None, "reference.py::scaled", None)
+    assert [one["name"] for one in found["inputs"]] == ["input"]
+
+
+@pytest.mark.parametrize(
+    ("name", "entry", "more", "said"),
+    [
+        ("relu", "weird", {}, "`weird` has `config`, which is none of the op's arguments: input"),
+        ("relu", None, {}, "lib.py has several wrappers, or none"),
+        ("relu", "kernel", {}, "lib.py has no wrapper `kernel`; it has `fused_softmax`, "),
+        ("frobnicate", "add", {}, "torch has no function `frobnicate`"),
+        (
+            "relu",
+            "add",
+            {"file": None, "module": "no_such_module_here"},
+            "no module `no_such_module_here` is installed",
+        ),
+        ("relu", "add", {"file": "gone.py"}, "cannot read gone.py"),
+        ("relu", "add", {"reference": "gone.py::f"}, "the reference cannot be used: FileNotFoundError"),
+    ],
+)
+def test_what_is_not_clear_is_said(tmp_path: Path, name: str, entry: str | None, more: Any, said: str) -> None:
+    unclear = told(tmp_path, name, entry, **more)["unclear"]
+    assert said in unclear["message"]
+    assert unclear["hint"]
