@@ -1,4 +1,4 @@
-"""Rows are as far apart as there are rows: right for squares alone."""
+"""The axes of the grid change places: tiles are left out."""
 
 import torch
 import triton
@@ -7,12 +7,12 @@ import triton.language as tl
 
 @triton.jit
 def outer_kernel(x_ptr, y_ptr, out_ptr, rows, columns, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
-    row = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
-    column = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    row = tl.program_id(1) * BLOCK_M + tl.arange(0, BLOCK_M)
+    column = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
     x = tl.load(x_ptr + row, mask=row < rows)
     y = tl.load(y_ptr + column, mask=column < columns)
     inside = (row[:, None] < rows) & (column[None, :] < columns)
-    tl.store(out_ptr + row[:, None] * rows + column[None, :], x[:, None] * y[None, :], mask=inside)
+    tl.store(out_ptr + row[:, None] * columns + column[None, :], x[:, None] * y[None, :], mask=inside)
 
 
 def triton_outer(input, vec2):
