@@ -25,6 +25,6 @@ def triton_conv1d(input, weight, bias, stride=1, padding=0):
     length = (L + 2 * padding - K) // stride + 1
     out = torch.empty((B, F, length), dtype=x.dtype, device=x.device)
     if out.numel() > 0:
-        grid = (B, F, triton.cdiv(length, 8))
-        conv1d_kernel[grid](x, w, b, out, C, L, length, stride, padding, K=K, BLOCK=8)
+        grid = (B, F, triton.cdiv(length, 16))
+        conv1d_kernel[grid](x, w, b, out, C, L, length, stride, padding, K=K, BLOCK=16)
     return out
