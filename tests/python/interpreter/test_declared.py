@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "python"), str(Path(__file__).resolve().parent)]
 
 from test_check import GOOD, check, declaration
+
 from t2t_harness import cases, judge, oracle, watch
 
 DENSE = """def triton_double(input, other):
