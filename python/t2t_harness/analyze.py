@@ -48,6 +48,9 @@ ACCESS = {
 
 FAR = 1024
 
+MOST_CALLS = 1000
+"""Most calls of torch that are traced to find out how work grows: a reference that loops over a dim makes millions far out."""
+
 
 class Unfit(Exception):
     """torch refuses the declared call.
@@ -122,8 +125,9 @@ def _failure(unfit: Unfit) -> dict[str, Any]:
     return {"class": type(cause).__name__, "message": message, "size": unfit.size}
 
 
-def _trace(op: Mapping[str, Any], binding: Mapping[str, int], size: str | None) -> aten.Trace:
-    """Return what the declared call dispatches at `binding`. Raises `Unfit` naming `size` where torch refuses it."""
+def _trace(op: Mapping[str, Any], binding: Mapping[str, int], size: str | None, most: int | None = None) -> aten.Trace:
+    """Return what the declared call dispatches at `binding`. Raises `Unfit` naming `size` where torch refuses it, or where
+    that is more than `most` calls."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     with FakeTensorMode(allow_fallback_kernels=False):
@@ -135,7 +139,7 @@ def _trace(op: Mapping[str, Any], binding: Mapping[str, int], size: str | None) 
             except Exception as refusal:
                 raise Unfit(size) from refusal
             read = [*inputs.values(), *operation.weights(function)]
-            return aten.trace(lambda: operation.call(function, op, inputs, kwargs), read)
+            return aten.trace(lambda: operation.call(function, op, inputs, kwargs), read, most)
         except aten.Refused as refused:
             raise Unfit(size) from refused.__cause__
 
@@ -239,8 +243,8 @@ def _ridge(op: Mapping[str, Any], access: str | None, reference: Mapping[str, An
 def _growth(op: Mapping[str, Any]) -> dict[str, dict[str, float | None]]:
     """Return, for each dim, the exponent with which work and memory grow in it: log2 of the ratio when the dim doubles.
 
-    Doubled far out, from 1024 times the first size, so that the fastest term decides; where torch refuses that, from
-    the size itself.
+    Doubled far out, from 1024 times the first size, so that the fastest term decides; where torch refuses that, or a
+    reference loops over the dim and would call torch more than `MOST_CALLS` times, from the size itself.
     """
     binding = next(iter(op["sizes"].values()))
     work: dict[str, float | None] = {}
@@ -248,7 +252,7 @@ def _growth(op: Mapping[str, Any]) -> dict[str, dict[str, float | None]]:
     for dim, length in sorted(binding.items()):
         work[dim] = memory[dim] = None
         for scale in (FAR, 1):
-            once, twice = (_try_trace(op, {**binding, dim: factor * scale * length}) for factor in (1, 2))
+            once, twice = _doubled(op, binding, dim, scale * length)
             if once is not None and twice is not None:
                 work[dim] = _exponent(aten.total_work(once), aten.total_work(twice))
                 memory[dim] = _exponent(once.bytes, twice.bytes)
@@ -256,9 +260,17 @@ def _growth(op: Mapping[str, Any]) -> dict[str, dict[str, float | None]]:
     return {"work": work, "memory": memory}
 
 
+def _doubled(
+    op: Mapping[str, Any], binding: Mapping[str, int], dim: str, length: int
+) -> tuple[aten.Trace | None, aten.Trace | None]:
+    """Return the traces at `length` of `dim` and at twice that; the second is None where the first is."""
+    once = _try_trace(op, {**binding, dim: length})
+    return once, None if once is None else _try_trace(op, {**binding, dim: 2 * length})
+
+
 def _try_trace(op: Mapping[str, Any], binding: Mapping[str, int]) -> aten.Trace | None:
     try:
-        return _trace(op, binding, None)
+        return _trace(op, binding, None, MOST_CALLS)
     except Unfit:
         return None
 

@@ -55,8 +55,13 @@ class Refused(Exception):
     """torch raised in the traced call; its exception is the cause."""
 
 
-def trace(function: Callable[[], Any], inputs: Sequence[torch.Tensor]) -> Trace:
-    """Return what `function()`, a call of torch on the fake tensors `inputs`, dispatches. Raises `Refused`.
+class TooLong(Exception):
+    """The traced call dispatches more than was asked for."""
+
+
+def trace(function: Callable[[], Any], inputs: Sequence[torch.Tensor], most: int | None = None) -> Trace:
+    """Return what `function()`, a call of torch on the fake tensors `inputs`, dispatches. Raises `Refused`, because of
+    `TooLong` where that is more than `most` calls.
 
     Must run inside the `FakeTensorMode` that made the inputs.
     """
@@ -65,7 +70,7 @@ def trace(function: Callable[[], Any], inputs: Sequence[torch.Tensor]) -> Trace:
     raws: list[_Raw] = []
     result, blocked, why = None, None, None
     try:
-        result = _run_recorded(function, raws)
+        result = _run_recorded(function, raws, most)
     except (fake_tensor.DynamicOutputShapeException, fake_tensor.DataDependentOutputException) as reason:
         blocked, why = str(reason.func), "its result depends on the values of its input"
     except fake_tensor.UnsupportedOperatorException as reason:
@@ -112,8 +117,9 @@ class _Raw:
         return named
 
 
-def _run_recorded(function: Callable[[], Any], raws: list[_Raw]) -> Any:
-    """Return what `function()` returns; append its aten calls to `raws`, without queries such as `prim.device`."""
+def _run_recorded(function: Callable[[], Any], raws: list[_Raw], most: int | None) -> Any:
+    """Return what `function()` returns; append its aten calls, at most `most`, to `raws`, without queries such as
+    `prim.device`."""
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -122,6 +128,8 @@ def _run_recorded(function: Callable[[], Any], raws: list[_Raw]) -> Any:
             result = func(*args, **(kwargs or {}))
             if func.namespace != "prim":
                 raws.append(_Raw(func, args, kwargs or {}, result))
+            if most is not None and len(raws) > most:
+                raise TooLong
             return result
 
     with torch.no_grad(), Recorder():  # type: ignore[no-untyped-call]

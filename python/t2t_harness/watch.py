@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from t2t_harness import custom
+
 ALLOCATIONS = frozenset(
     """
     empty empty_like empty_strided empty_permuted new_empty new_empty_strided resize_ resize_as_ set_
@@ -116,6 +118,11 @@ def watching(own: frozenset[str], run: int, declared: frozenset[str] = frozenset
             return False
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            keys = custom.keys(func, args, kwargs or {})
+            if keys is not None:
+                # The wrapper's own operator: what it calls is watched in its stead.
+                with self:
+                    return func.redispatch(keys, *args, **(kwargs or {}))
             result = func(*args, **(kwargs or {}))
             name = base_name(func)
             if func.namespace not in ("aten", "prim"):

@@ -65,6 +65,7 @@ mod clock;
 
 mod workspace;
 mod bad_kernels;
+mod adoption;
 mod real;
 mod kernel_names;
 mod called;

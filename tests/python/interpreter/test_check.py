@@ -144,7 +144,7 @@ def check(tmp_path: Path, kernel: str, op: dict[str, Any] | None = None, **varia
     root, scratch = tmp_path / "workspace", tmp_path / "scratch"
     file = root / "kernels/double/v1.py"
     file.parent.mkdir(parents=True, exist_ok=True)
-    scratch.mkdir()
+    scratch.mkdir(parents=True)
     file.write_text(HEAD + kernel, encoding="utf-8")
     request = {"op": op or declaration(), "root": str(root), "scratch": str(scratch), "lane": "interpreter"}
     folder = None
@@ -243,6 +243,44 @@ def test_a_right_kernel_passes_every_case(tmp_path: Path) -> None:
     lengths = {row["binding"]["N"] for row in evidence["cases"] if "block" in row["name"]}
     assert lengths == {31, 32, 33, 49}
     assert set(evidence["lint"]) >= {"zeros", "ones", "first-input", "mean", "previous", "tail-unwritten", "tf32"}
+
+
+CUSTOM = """@torch.library.custom_op("t2t_test::double", mutates_args=())
+def double(input: torch.Tensor) -> torch.Tensor:
+    x = input.contiguous()
+    return BODY
+
+
+def triton_double(input, other):
+    return double(input)
+"""
+
+DEFINED = """library = torch.library.Library("t2t_test_library", "DEF")
+library.define("double(Tensor input) -> Tensor")
+
+
+def double(input):
+    x = input.contiguous()
+    return BODY
+
+
+library.impl("double", double, "CompositeExplicitAutograd")
+
+
+def triton_double(input, other):
+    return torch.ops.t2t_test_library.double(input)
+"""
+
+
+@pytest.mark.parametrize("form", [CUSTOM, DEFINED], ids=["custom_op", "library"])
+def test_the_operator_that_a_wrapper_registers_is_its_own_and_what_it_calls_is_seen(form: str, tmp_path: Path) -> None:
+    right = check(tmp_path / "right", form.replace("BODY", "run(x, torch.empty_like(x))"))
+    assert right["outcome"] == "passed", right["documents"]["evidence"]["failure"]
+    torchs = check(tmp_path / "torch", form.replace("BODY", "run(x, torch.empty_like(x)) if x.numel() else x * 2"))
+    assert torchs["class"] == "torch-fallback"
+    assert torchs["documents"]["evidence"]["failure"]["message"] == "torch computes for the wrapper: aten.mul"
+    wrong = check(tmp_path / "wrong", form.replace("BODY", "run(x, torch.empty_like(x), 1)"))
+    assert wrong["class"] == "nan"
 
 
 def test_an_exception_cites_the_line_of_the_wrapper(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,14 @@ import torch
 def double_gelu(input):
     """Twice the GELU."""
     return 2 * torch.nn.functional.gelu(input)
+
+
+def running_sum(input):
+    """A sum of a row, one column after another."""
+    total = torch.zeros_like(input[:, 0])
+    for column in range(input.shape[1]):
+        total = total + input[:, column]
+    return total
 
 
 class Model(torch.nn.Module):
@@ -187,6 +196,15 @@ def test_a_reference_is_analyzed_as_torch_is(tmp_path: Path) -> None:
     assert [one["op"] for one in found["aten"]] == ["aten.gelu.default", "aten.mul.Tensor"]
     assert found["sizes"]["small"]["flops"] == 6 * 8 * 16
     assert found["sizes"]["small"]["bytes"] == 2 * 4 * 8 * 16
+
+
+def test_a_reference_that_loops_over_a_dim_is_not_followed_far_out(tmp_path: Path) -> None:
+    began = time.monotonic()
+    found = analysis_of(op(tmp_path, "running_sum"))["documents"]["analysis"]
+    # Far out, at 1024 times the first size, it makes half a million calls.
+    assert time.monotonic() - began < 60
+    assert found["sizes"]["small"]["flops"] == 8 * 16
+    assert found["growth"]["work"] == {"M": 1.0, "N": 1.0}
 
 
 def test_weights_count_as_bytes_that_are_read(tmp_path: Path) -> None:

@@ -1,0 +1,130 @@
+//! The workspace `tests/adoption`: ops in the manner of libraries that t2t has not seen, each with an honest kernel and a broken one, and the verdicts that they
+//! deserve, in `expected.json` and in docs/judging.md.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use t2t::record::Outcome;
+use t2t::spec::Spec;
+
+use crate::environment;
+use crate::workspace::Workspace;
+
+/// What stands before the reason of a check that was not judged.
+const NOT_JUDGED: &str = "not judged: ";
+
+/// The two kernels of each op.
+const VARIANTS: [&str; 2] = ["honest", "broken"];
+
+#[test]
+fn every_kernel_gets_the_verdict_that_it_deserves() {
+    let workspace = workspace();
+    let ran = workspace.build(&["--phase", "check"]);
+    assert_eq!(ran.code, Some(1), "{}", ran.told);
+    let wrong: Vec<String> = expected()
+        .iter()
+        .flat_map(|(op, kernels)| VARIANTS.map(|variant| (format!("{op}/{variant}:check"), &kernels[variant])))
+        .map(|(target, deserved)| (verdict(&workspace, &target), target, deserved))
+        .filter(|(got, _, deserved)| !words(deserved).iter().any(|word| is(got, word)))
+        .map(|(got, target, deserved)| format!("{target} is {got}, and deserves {deserved}"))
+        .collect();
+    assert!(wrong.is_empty(), "{}\n{}", wrong.join("\n"), ran.told);
+}
+
+#[test]
+fn every_op_has_what_it_deserves_written_down() {
+    let spec = spec();
+    let ops: BTreeSet<&str> = spec.ops.iter().map(|op| op.name.as_str()).collect();
+    let expected = expected();
+    assert_eq!(ops, expected.keys().map(String::as_str).collect());
+    assert!(ops.len() >= 60, "{} ops", ops.len());
+    for (op, kernels) in &expected {
+        let passes = kernels["honest"] == "passed" || words(&kernels["honest"])[0].starts_with(NOT_JUDGED);
+        assert!(passes, "{op}: an honest kernel passes, or is not judged");
+        let is_rejected = words(&kernels["broken"]).iter().all(|word| *word != "passed" && !word.starts_with(NOT_JUDGED));
+        assert!(is_rejected, "{op}: a broken kernel is rejected");
+    }
+}
+
+#[test]
+fn the_table_of_verdicts_is_current() {
+    let spec = spec();
+    let rows = expected().iter().map(|(op, kernels)| row(&spec, op, kernels)).collect::<String>();
+    let docs = fs::read_to_string(environment::root().join("docs/judging.md")).unwrap();
+    let (_, rest) = docs.split_once("\n## Adoption\n").expect("docs/judging.md has a section `Adoption`");
+    let section = rest.split("\n## ").next().unwrap();
+    let stands: String = section.lines().filter(|line| line.starts_with("| `")).map(|line| format!("{line}\n")).collect();
+    assert!(stands == rows, "the rows of docs/judging.md, section `Adoption`, should be\n{rows}");
+}
+
+/// Returns a copy of `tests/adoption`.
+fn workspace() -> Workspace {
+    let workspace = Workspace::new(&fs::read_to_string(folder().join("ops.yaml")).unwrap());
+    for file in files(&folder()) {
+        let name = file.strip_prefix(folder()).unwrap().to_str().unwrap();
+        workspace.write(name, fs::read(&file).unwrap());
+    }
+    workspace
+}
+
+fn folder() -> PathBuf {
+    environment::root().join("tests/adoption")
+}
+
+/// Returns the Python files below `folder`.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let (folders, files): (Vec<PathBuf>, Vec<PathBuf>) = entries.partition(|path| path.is_dir());
+    let below = folders.iter().filter(|path| !path.ends_with("__pycache__")).flat_map(|path| self::files(path));
+    files.into_iter().filter(|path| path.extension().is_some_and(|end| end == "py")).chain(below).collect()
+}
+
+/// Returns, by op, what its two kernels deserve: `passed`, a class, several of which one will do, or `not judged: ` and a part of the reason.
+fn expected() -> BTreeMap<String, Value> {
+    serde_json::from_slice(&fs::read(folder().join("expected.json")).unwrap()).unwrap()
+}
+
+fn spec() -> Spec {
+    let text = fs::read(folder().join("ops.yaml")).unwrap();
+    Spec::parse("ops.yaml", &text, None).unwrap_or_else(|problems| panic!("{}", t2t::problem::render(&problems)))
+}
+
+fn words(deserved: &Value) -> Vec<&str> {
+    let several = deserved.as_array().map(Vec::as_slice).unwrap_or(std::slice::from_ref(deserved));
+    several.iter().map(|word| word.as_str().unwrap()).collect()
+}
+
+fn is(got: &str, word: &str) -> bool {
+    match (got.strip_prefix(NOT_JUDGED), word.strip_prefix(NOT_JUDGED)) {
+        (Some(reason), Some(part)) => reason.contains(part),
+        _ => got == word,
+    }
+}
+
+fn verdict(workspace: &Workspace, target: &str) -> String {
+    match workspace.record(target).map(|record| record.outcome) {
+        Some(Outcome::Passed) => "passed".to_owned(),
+        Some(Outcome::Rejected { class }) => class,
+        Some(Outcome::NotJudged { reason }) => format!("{NOT_JUDGED}{reason}"),
+        Some(Outcome::Lost { reason }) => format!("lost: {reason}"),
+        None => "not checked".to_owned(),
+    }
+}
+
+/// Returns the row of an op: what its honest kernel does and deserves, what is wrong with the broken one and what that deserves.
+fn row(spec: &Spec, op: &str, kernels: &Value) -> String {
+    let cells = VARIANTS.map(|variant| {
+        let deserved: Vec<String> = words(&kernels[variant]).iter().map(|word| format!("`{word}`")).collect();
+        format!("{} | {}", told(spec, op, variant), deserved.join(" or "))
+    });
+    format!("| `{op}` | {} |\n", cells.join(" | "))
+}
+
+/// Returns the docstring of a kernel file.
+fn told(spec: &Spec, op: &str, variant: &str) -> String {
+    let file = &spec.op(op).unwrap().variant(variant).unwrap().file;
+    let text = fs::read_to_string(folder().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+    text.split("\"\"\"").nth(1).unwrap().to_owned()
+}
