@@ -8,11 +8,9 @@ what the kernel made; the rest is evidence from the kernel's own process.
 from __future__ import annotations
 
 import json
-import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from t2t_harness import (
@@ -20,6 +18,7 @@ from t2t_harness import (
     failure,
     inputs,
     kept,
+    lacking,
     launchers,
     launching,
     loading,
@@ -36,14 +35,6 @@ from t2t_harness.prepare import prepared_cases
 
 if TYPE_CHECKING:
     import torch
-
-UNSUPPORTED = (
-    "extern_elementwise not supported in interpreter",
-    "inline_asm not supported in interpreter",
-    "active drivers",
-)
-"""What Triton raises on the interpreter for libdevice, inline assembly, and for Gluon, which it does not interpret at
-all."""
 
 TUNED_CASES = 2
 """Declared cases that run with every configuration of an autotuned kernel."""
@@ -116,6 +107,9 @@ def load(request: Mapping[str, Any], folder: Path, state: dict[str, Any], module
         raise
     except BaseException as error:
         is_source = isinstance(error, SyntaxError | UnicodeDecodeError) or _lacks_entry(error, request)
+        if request["lane"] == "interpreter" and (reason := lacking.reason(error)):
+            state["load"] = {"not_judged": reason}
+            return None
         class_ = "source" if is_source else failure.class_of(error)
         state["load"] = {"failure": _failure(class_, error, request["root"], None)}
         return None
@@ -200,12 +194,8 @@ def run_case(bench: Bench, case: cases.Case, position: int, state: dict[str, Any
         memory.raise_if_others_hold_it(error)
         record = _failure(failure.class_of(error), error, bench.request["root"], case.name)
         facts |= {"status": "exception", "failure": record}
-        if bench.lane == "interpreter" and (unsupported := _unsupported(error)):
-            facts = {
-                "name": case.name,
-                "status": "not-judged",
-                "reason": f"Triton's interpreter lacks this: {unsupported}",
-            }
+        if bench.lane == "interpreter" and (reason := lacking.reason(error)):
+            facts = {"name": case.name, "status": "not-judged", "reason": reason}
     if facts["status"] == "ran":
         results.close()
     state["constants"] = bench.constants or {}
@@ -216,28 +206,6 @@ def run_case(bench: Bench, case: cases.Case, position: int, state: dict[str, Any
         "launchers": bench.modules.facts(),
     }
     return facts
-
-
-def _unsupported(error: BaseException) -> str | None:
-    """Returns what the interpreter lacks if that is why `error` was raised, else None.
-
-    Triton's portable libdevice functions return None there and fail in what takes it, so the code that failed is asked
-    whether it names one.
-    """
-    text = failure.describe(error)
-    if any(part in text for part in UNSUPPORTED):
-        return text
-    for one in failure.chain(error):
-        for frame, _ in traceback.walk_tb(one.__traceback__):
-            named = [frame.f_globals.get(name) for name in frame.f_code.co_names]
-            if "triton" not in frame.f_globals.get("__name__", "").split(".") and any(map(_is_libdevice, named)):
-                return "libdevice"
-    return None
-
-
-def _is_libdevice(value: Any) -> bool:
-    home = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
-    return str(home).startswith("triton.language.extra") and str(home).endswith("libdevice")
 
 
 def run_once(
