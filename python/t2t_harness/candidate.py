@@ -144,7 +144,7 @@ def run_cases(bench: Bench, state: dict[str, Any]) -> None:
     """Runs all cases in order; an exception in one ends the run, unless it is an edge, which torch may refuse as
     well."""
     listed = prepared_cases(bench.request, bench.request["inputs"])
-    tuned = tuned_cases(listed, bench.lane)
+    tuned = tuned_cases(listed)
     position, edges_added = 0, False
     while position < len(listed):
         case = listed[position]
@@ -161,10 +161,10 @@ def run_cases(bench: Bench, state: dict[str, Any]) -> None:
     progress.tell_state(bench.folder, state)
 
 
-def tuned_cases(listed: list[cases.Case], lane_name: str) -> set[str]:
+def tuned_cases(listed: list[cases.Case]) -> set[str]:
     """Returns the names of the declared cases that run with every configuration: the first of two dtypes, else the
     first two."""
-    judged = [case for case in listed if case.kind == "declared" and cases.refusal(lane_name, case.dtype) is None]
+    judged = [case for case in listed if case.kind == "declared"]
     firsts = list({case.dtype: case for case in reversed(judged)}.values())[::-1]
     return {case.name for case in [*firsts, *judged][:TUNED_CASES]} | {
         case.name for case in judged[: TUNED_CASES - len(firsts)]
@@ -174,9 +174,6 @@ def tuned_cases(listed: list[cases.Case], lane_name: str) -> set[str]:
 def run_case(bench: Bench, case: cases.Case, position: int, state: dict[str, Any], *, every: bool) -> dict[str, Any]:
     """Returns the facts of one case, its outputs written; `every` runs the other configurations of an autotuned kernel
     as well."""
-    reason = cases.refusal(bench.lane, case.dtype)
-    if reason is not None:
-        return {"name": case.name, "status": "not-judged", "reason": reason}
     state["running"] = case.name
     progress.tell_state(bench.folder, state)
     facts: dict[str, Any] = {"name": case.name, "status": "ran", "reason": None, "runs": {}}

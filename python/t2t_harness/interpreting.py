@@ -17,6 +17,7 @@ INSIDES = (
     "InterpreterBuilder",
     "ReduceOps",
     "ScanOps",
+    "_convert_float",
     "_get_np_dtype",
     "_implicit_cvt",
     "_patch_lang",
@@ -145,7 +146,7 @@ def complete_operations(interpreter: Any) -> None:
     import numpy as np
     from triton import language
 
-    from t2t_harness import lacking, libdevice, rounding
+    from t2t_harness import lacking, libdevice, narrow
 
     builder, handle = interpreter.InterpreterBuilder, interpreter.TensorHandle
 
@@ -164,15 +165,10 @@ def complete_operations(interpreter: Any) -> None:
             return self.ternary_op(value, low, high, np.clip)
         return self.ternary_op(value, low, high, lambda x, least, most: np.fmin(np.fmax(x, least), most))
 
-    def fma(self: Any, x: Any, y: Any, z: Any) -> Any:
-        if z.data.dtype != np.float32:
-            return handle(x.data * y.data + z.data, z.dtype.scalar)
-        return handle(rounding.fused(x.data, y.data, z.data), z.dtype.scalar)
-
     builder.create_extern_elementwise = extern
     builder.create_inline_asm = assembly
     builder.create_clampf = clamp
-    builder.create_fma = fma
     # Of a number and NaN these are the number, where the kernel does not ask for NaN.
     builder.create_minnumf = lambda self, left, right: self.binary_op(left, right, np.fmin)
     builder.create_maxnumf = lambda self, left, right: self.binary_op(left, right, np.fmax)
+    narrow.install(interpreter)

@@ -63,18 +63,20 @@ def nearest(name: str, operands: list[Any], dtype: Any) -> Any:
 
 
 def fused(x: Any, y: Any, z: Any) -> Any:
-    """Returns `x * y + z` of float32 arrays, rounded once.
+    """Returns `x * y + z` of float32 arrays, rounded once: the product is exact in float64."""
+    return odd_sum(np.multiply(x, y, dtype=np.float64), z).astype(np.float32)
 
-    The product is exact in float64. The sum is rounded to odd there, which no second rounding can spoil.
-    """
-    product, addend = x.astype(np.float64) * y.astype(np.float64), z.astype(np.float64)
+
+def odd_sum(product: Any, addend: Any) -> Any:
+    """Returns a sum in float64, rounded to odd: no further rounding to fewer bits can go wrong."""
+    product, addend = np.asarray(product, dtype=np.float64), np.asarray(addend, dtype=np.float64)
     total = np.asarray(product + addend)
     back = total - product
     error = np.asarray((product - (total - back)) + (addend - back))
     bits = total.view(np.int64)
     is_open = np.isfinite(total) & (error != 0) & (bits % 2 == 0)
     odd = np.where(is_open, bits + np.where((error > 0) == (total > 0), 1, -1), bits)
-    return odd.view(np.float64).astype(np.float32)
+    return odd.view(np.float64)
 
 
 def fused_double(x: float, y: float, z: float) -> float:

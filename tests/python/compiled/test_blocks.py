@@ -123,3 +123,19 @@ def test_a_number_of_a_launch_makes_a_product_of_halves_a_float() -> None:
     signature["alpha"] = "constexpr"
     assert "arith.mulf" in (text := stage(half, signature, {"BLOCK": 16, "alpha": 3.0}))
     assert text.index("arith.mulf") < text.index("arith.extf")
+
+
+@triton.jit
+def narrow(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i)
+    tl.store(out_ptr + i, x * x - x)
+    tl.store(out_ptr + i, tl.exp(x.to(tl.float32)).to(tl.bfloat16))
+
+
+def test_operations_of_bfloat16_have_results_of_bfloat16_rounded_to_nearest() -> None:
+    signature = {"x_ptr": "*bf16", "out_ptr": "*bf16", "BLOCK": "constexpr"}
+    source = ASTSource(narrow, signature=signature, constexprs={"BLOCK": 128})
+    stages = triton.compile(source, target=GPUTarget("cuda", 90, 32)).asm
+    assert re.search(r"arith.mulf .*xbf16>", stages["ttir"]) and re.search(r"arith.subf .*xbf16>", stages["ttir"])
+    assert "cvt.rn.bf16" in stages["ptx"]

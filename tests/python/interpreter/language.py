@@ -383,6 +383,72 @@ def a_fused_product_is_rounded_once() -> None:
 
 
 @triton.jit
+def narrow_kernel(x_ptr, y_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x, y = tl.load(x_ptr + i), tl.load(y_ptr + i)
+    tl.store(out_ptr + i, x + y)
+    tl.store(out_ptr + BLOCK + i, x * y - 0.1)
+    tl.store(out_ptr + 2 * BLOCK + i, tl.where(x > y, x, -y))
+    tl.store(out_ptr + 3 * BLOCK + i, tl.exp(x.to(tl.float32)).to(tl.bfloat16))
+    tl.store(out_ptr + 4 * BLOCK + i, tl.maximum(x, y) / y)
+    tl.store(out_ptr + 5 * BLOCK + i, tl.sum(x.to(tl.float32)) + tl.max(y) + tl.full((BLOCK,), 0.1, tl.bfloat16))
+    tl.store(out_ptr + 6 * BLOCK + i, tl.fma(x, y, x))
+    tl.store(out_ptr + 7 * BLOCK + i, (i * 1001).to(tl.bfloat16))
+
+
+@case
+def bfloat16_is_rounded_after_each_operation() -> None:
+    x, y, out = values().bfloat16(), values().bfloat16(), torch.empty(8, SIZE).bfloat16()
+    narrow_kernel[(1,)](x, y, out, BLOCK=SIZE)
+    tenth = torch.tensor(0.1).bfloat16()
+    right = [x + y, x * y - tenth, torch.where(x > y, x, -y), x.float().exp().bfloat16()]
+    right.append((torch.maximum(x, y).float() / y.float()).bfloat16())
+    right.append((x.float().sum() + y.float().max() + tenth.float().expand(SIZE)).bfloat16())
+    right.append((x.double() * y.double() + x.double()).float().bfloat16())
+    right.append((torch.arange(SIZE) * 1001).bfloat16())
+    same(out, torch.stack(right))
+
+
+@triton.jit
+def narrow_sum_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, BLOCK))
+    tl.static_assert(tl.sum(x).dtype == x_ptr.dtype.element_ty)
+    tl.store(out_ptr, tl.sum(x).to(tl.float32))
+
+
+@case
+def a_sum_of_narrow_floats_is_rounded_at_each_step() -> None:
+    # Half an ulp of 1024 and of 128: two of them are seen where they meet first, one is not.
+    for kind, large, least in ((torch.float16, 1024.0, 0.5), (torch.bfloat16, 128.0, 0.5)):
+        x, out = torch.tensor([large, least, 0.0, least], dtype=kind), torch.empty(1)
+        narrow_sum_kernel[(1,)](x, out, BLOCK=4)
+        same(out, torch.tensor([large]))
+
+
+@triton.jit
+def narrow_dot_kernel(x_ptr, y_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)[:, None] * BLOCK + tl.arange(0, BLOCK)[None, :]
+    tl.store(out_ptr + i, tl.dot(tl.load(x_ptr + i), tl.load(y_ptr + i)))
+
+
+@case
+def products_of_bfloat16_are_summed_in_float32() -> None:
+    x, y, out = values(16, 16).bfloat16(), values(16, 16).bfloat16(), torch.empty(16, 16)
+    narrow_dot_kernel[(1,)](x, y, out, BLOCK=16)
+    same(out, (x.double() @ y.double()).float(), within=1e-5)
+
+
+@triton.jit
+def narrow_atomic_kernel(out_ptr, x_ptr):
+    tl.atomic_add(out_ptr, tl.load(x_ptr))
+
+
+@case
+def an_atomic_sum_in_bfloat16() -> None:
+    narrow_atomic_kernel[(1,)](torch.zeros(1).bfloat16(), torch.ones(1).bfloat16())
+
+
+@triton.jit
 def sorted_kernel(x_ptr, i_ptr, out_ptr, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + i)
