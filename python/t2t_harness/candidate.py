@@ -8,11 +8,9 @@ what the kernel made; the rest is evidence from the kernel's own process.
 from __future__ import annotations
 
 import json
-import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from t2t_harness import (
@@ -21,6 +19,7 @@ from t2t_harness import (
     failure,
     inputs,
     kept,
+    lacking,
     launchers,
     launching,
     loading,
@@ -39,14 +38,6 @@ from t2t_harness.prepare import prepared_cases
 
 if TYPE_CHECKING:
     import torch
-
-UNSUPPORTED = (
-    "extern_elementwise not supported in interpreter",
-    "inline_asm not supported in interpreter",
-    "active drivers",
-)
-"""What Triton raises on the interpreter for libdevice, inline assembly, and for Gluon, which it does not interpret at
-all."""
 
 TUNED_CASES = 2
 """Declared cases that run with every configuration of an autotuned kernel."""
@@ -121,6 +112,9 @@ def load(request: Mapping[str, Any], folder: Path, state: dict[str, Any], module
         raise
     except BaseException as error:
         is_source = isinstance(error, SyntaxError | UnicodeDecodeError) or _lacks_entry(error, request)
+        if request["lane"] == "interpreter" and (reason := lacking.reason(error)):
+            state["load"] = {"not_judged": reason}
+            return None
         class_ = "source" if is_source else failure.class_of(error)
         state["load"] = {"failure": _failure(class_, error, request["root"], None)}
         return None
@@ -162,7 +156,7 @@ def run_cases(bench: Bench, state: dict[str, Any]) -> None:
     """Runs all cases in order; an exception in one ends the run, unless it is an edge, which torch may refuse as
     well."""
     listed = prepared_cases(bench.request, bench.request["inputs"])
-    tuned = tuned_cases(listed, bench.lane)
+    tuned = tuned_cases(listed)
     position, edges_added, reach_added = 0, False, False
     while position < len(listed):
         case = listed[position]
@@ -204,10 +198,10 @@ def reached(bench: Bench) -> dict[str, Any]:
     return reach.rehearsed(lambda: reach.explored(declaration, bench.paths, launched, limit)).facts()
 
 
-def tuned_cases(listed: list[cases.Case], lane_name: str) -> set[str]:
+def tuned_cases(listed: list[cases.Case]) -> set[str]:
     """Returns the names of the declared cases that run with every configuration: the first of two dtypes, else the
     first two."""
-    judged = [case for case in listed if case.kind == "declared" and cases.refusal(lane_name, case.dtype) is None]
+    judged = [case for case in listed if case.kind == "declared"]
     firsts = list({case.dtype: case for case in reversed(judged)}.values())[::-1]
     return {case.name for case in [*firsts, *judged][:TUNED_CASES]} | {
         case.name for case in judged[: TUNED_CASES - len(firsts)]
@@ -217,9 +211,6 @@ def tuned_cases(listed: list[cases.Case], lane_name: str) -> set[str]:
 def run_case(bench: Bench, case: cases.Case, position: int, state: dict[str, Any], *, every: bool) -> dict[str, Any]:
     """Returns the facts of one case, its outputs written; `every` runs the other configurations of an autotuned kernel
     as well."""
-    reason = cases.refusal(bench.lane, case.dtype)
-    if reason is not None:
-        return {"name": case.name, "status": "not-judged", "reason": reason}
     state["running"] = case.name
     progress.tell_state(bench.folder, state)
     facts: dict[str, Any] = {"name": case.name, "status": "ran", "reason": None, "runs": {}}
@@ -237,12 +228,8 @@ def run_case(bench: Bench, case: cases.Case, position: int, state: dict[str, Any
         memory.raise_if_others_hold_it(error)
         record = _failure(failure.class_of(error), error, bench.request["root"], case.name)
         facts |= {"status": "exception", "failure": record}
-        if bench.lane == "interpreter" and (unsupported := _unsupported(error)):
-            facts = {
-                "name": case.name,
-                "status": "not-judged",
-                "reason": f"Triton's interpreter lacks this: {unsupported}",
-            }
+        if bench.lane == "interpreter" and (reason := lacking.reason(error)):
+            facts = {"name": case.name, "status": "not-judged", "reason": reason}
     if facts["status"] == "ran":
         results.close()
     state["constants"] = bench.constants or {}
@@ -253,28 +240,6 @@ def run_case(bench: Bench, case: cases.Case, position: int, state: dict[str, Any
         "launchers": bench.modules.facts(),
     }
     return facts
-
-
-def _unsupported(error: BaseException) -> str | None:
-    """Returns what the interpreter lacks if that is why `error` was raised, else None.
-
-    Triton's portable libdevice functions return None there and fail in what takes it, so the code that failed is asked
-    whether it names one.
-    """
-    text = failure.describe(error)
-    if any(part in text for part in UNSUPPORTED):
-        return text
-    for one in failure.chain(error):
-        for frame, _ in traceback.walk_tb(one.__traceback__):
-            named = [frame.f_globals.get(name) for name in frame.f_code.co_names]
-            if "triton" not in frame.f_globals.get("__name__", "").split(".") and any(map(_is_libdevice, named)):
-                return "libdevice"
-    return None
-
-
-def _is_libdevice(value: Any) -> bool:
-    home = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
-    return str(home).startswith("triton.language.extra") and str(home).endswith("libdevice")
 
 
 def run_once(

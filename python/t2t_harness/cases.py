@@ -147,13 +147,6 @@ def limit_of(lane: str) -> int:
     return DEVICE_ELEMENTS if lane == "cuda" else INTERPRETER_ELEMENTS
 
 
-def refusal(lane: str, dtype: str) -> str | None:
-    """Returns why no case of `dtype` can be judged on `lane`, or None."""
-    if lane == "interpreter" and dtype == "bfloat16":
-        return "Triton's interpreter computes bfloat16 wrongly"
-    return None
-
-
 def shapes(declaration: Mapping[str, Any], case: Case) -> dict[str, list[int]]:
     """Returns the shape of each input of a declared or edge case."""
     found = {given["name"]: bind_shape(given["shape"], case.binding) for given in declaration["inputs"]}

@@ -1,6 +1,6 @@
-"""Keeps Triton's interpreter from doing the same work again and again. What a kernel computes stays the same, bit for bit.
+"""Gives Triton's interpreter what it lacks of the compiler's language, and keeps it from doing the same work again and again.
 
-Before each launch the interpreter goes through all of `triton.language` and replaces what a kernel may use, which takes milliseconds; and so it does
+Kernels are read by `blocks.py`, called by `interpreted.py`, reduced by `folds.py`; `libdevice.py` has the library's functions. Before each launch the interpreter goes through all of `triton.language` and replaces what a kernel may use, which takes milliseconds; and so it does
 before each call of another Triton function, `tl.sum` among them, though within one launch there is nothing left to replace. And it makes a table of
 dtypes for each value that it converts. Where a Triton has other insides than these, it is left as it is. Triton is imported only inside functions.
 """
@@ -11,7 +11,19 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-INSIDES = ("GridExecutor", "InterpretedFunction", "_get_np_dtype", "_patch_lang")
+INSIDES = (
+    "GridExecutor",
+    "InterpretedFunction",
+    "InterpreterBuilder",
+    "ReduceOps",
+    "ScanOps",
+    "_convert_float",
+    "_get_np_dtype",
+    "_implicit_cvt",
+    "_patch_lang",
+    "_patch_lang_core",
+    "interpreter_semantic",
+)
 """What of Triton's module is relied on."""
 
 _installed: list[Any] = []
@@ -21,10 +33,15 @@ def install() -> None:
     """Changes Triton's interpreter in this process, once. Never undone: the child ends with its action."""
     from triton.runtime import interpreter
 
+    from t2t_harness import interpreted
+
     if interpreter not in _installed and all(hasattr(interpreter, name) for name in INSIDES):
         _installed.append(interpreter)
         patch_once(interpreter)
         remember_dtypes(interpreter)
+        complete_language(interpreter)
+        complete_operations(interpreter)
+        interpreted.install(interpreter)
 
 
 @contextlib.contextmanager
@@ -102,3 +119,56 @@ def remember_dtypes(interpreter: Any) -> None:
         return found
 
     interpreter._get_np_dtype = remembered
+
+
+def complete_language(interpreter: Any) -> None:
+    """Has a launch replace what Triton's own replacements get wrong."""
+    from t2t_harness import blocks, folds
+
+    patch_lang_core: Callable[[Any, Any], None] = interpreter._patch_lang_core
+    reduce, scan = folds.reduction(interpreter), folds.scan(interpreter)
+
+    def patch(lang: Any, scope: Any) -> None:
+        patch_lang_core(lang, scope)
+        scope.set_attr(lang, "range", blocks.Counted)
+        scope.set_attr(lang, "static_range", blocks.static_counted)
+        scope.set_attr(lang, "static_assert", blocks.static_assert)
+        scope.set_attr(lang, "static_print", blocks.static_print)
+        for home in (interpreter.tl, interpreter.tl.core):
+            scope.set_attr(home, "reduce", reduce)
+            scope.set_attr(home, "associative_scan", scan)
+
+    interpreter._patch_lang_core = patch
+
+
+def complete_operations(interpreter: Any) -> None:
+    """Gives the interpreter's builder the operations that it lacks, and those that it has otherwise than a device."""
+    import numpy as np
+    from triton import language
+
+    from t2t_harness import lacking, libdevice, narrow
+
+    builder, handle = interpreter.InterpreterBuilder, interpreter.TensorHandle
+
+    def extern(self: Any, name: str, path: str, symbol: str, operands: list[Any], kind: Any, is_pure: bool) -> Any:
+        if name or path:
+            raise lacking.Lacking(f"the library function `{symbol}`")
+        shape = np.broadcast_shapes(*(one.data.shape for one in operands))
+        result = libdevice.call(symbol, [one.data for one in operands], interpreter._get_np_dtype(kind))
+        return handle(np.broadcast_to(result, shape), kind.scalar)
+
+    def assembly(self: Any, *_: Any) -> Any:
+        raise lacking.Lacking("inline assembly (inline_asm)")
+
+    def clamp(self: Any, value: Any, low: Any, high: Any, propagates: Any) -> Any:
+        if propagates == language.PropagateNan.ALL.value:
+            return self.ternary_op(value, low, high, np.clip)
+        return self.ternary_op(value, low, high, lambda x, least, most: np.fmin(np.fmax(x, least), most))
+
+    builder.create_extern_elementwise = extern
+    builder.create_inline_asm = assembly
+    builder.create_clampf = clamp
+    # Of a number and NaN these are the number, where the kernel does not ask for NaN.
+    builder.create_minnumf = lambda self, left, right: self.binary_op(left, right, np.fmin)
+    builder.create_maxnumf = lambda self, left, right: self.binary_op(left, right, np.fmax)
+    narrow.install(interpreter)

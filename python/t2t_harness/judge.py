@@ -100,10 +100,6 @@ def judge_case(trial: Trial, case: cases.Case, position: int) -> None:
     """Adds one row to the evidence, and the case's mutants to the lint."""
     row = blank_row(case)
     trial.rows.append(row)
-    reason = cases.refusal(trial.request["lane"], case.dtype)
-    if reason is not None:
-        row |= {"verdict": "not-judged", "reason": reason}
-        return
     try:
         with spans.work(trial.device):
             given, right = references.of(trial.request, case, trial.device)

@@ -27,12 +27,13 @@ H200: dict[str, Any] = {
 def lane(request: Mapping[str, Any]) -> Iterator[launchers.Counted]:
     """Makes the process what a wrapper expects of the lane, and yields the count of Triton's C modules.
 
-    On the interpreter `torch.cuda` answers for a device of the table; on a GPU, Triton finds the kernels and launchers that were compiled ahead.
+    On the interpreter `torch.cuda` and Triton's driver answer for a device of the table; on a GPU, Triton finds the kernels and launchers that were compiled ahead.
     Must be entered before Triton's driver is asked for anything.
     """
     if request["lane"] == "interpreter":
         rows = request.get("devices") or [H200]
         facade.patch_torch_cuda(rows[0])
+        facade.fake_driver(rows[0])
         interpreting.install()
         yield launchers.Counted()
         return

@@ -176,17 +176,30 @@ fn the_compiled_stages_are_printed(workspace: &Workspace) {
 }
 
 #[test]
-fn bfloat16_is_not_judged_on_the_interpreter() {
+fn what_the_interpreter_lacks_is_not_judged_and_not_measured() {
+    let workspace = Workspace::new(&ADD.replace(", v4_optimized]", "]"));
+    workspace.copy("kernels/add/v1_baseline.py", "kernels/add/v1_baseline.py");
+    let assembly = "tl.inline_asm_elementwise(\"mov.b32 $0, $1;\", \"=r,r\", [x + alpha * y], tl.float32, True, 1), mask";
+    workspace.edit("kernels/add/v1_baseline.py", "x + alpha * y, mask", assembly);
+    assert_builds(&workspace);
+    let verdict = workspace.document("add/v1_baseline:check", "verdict");
+    assert_eq!(verdict["verdict"], "not-judged");
+    assert!(verdict["reason"].as_str().unwrap().contains("inline assembly"), "{verdict}");
+    assert_eq!(workspace.outcome("add/v1_baseline:bench"), "none");
+    let log = workspace.read("logs/add_log.md");
+    assert!(log.contains("| v1_baseline | ⏭ not judged |") || log.contains("| v1_baseline | ⏭ not-judged |"), "{log}");
+}
+
+#[test]
+fn bfloat16_is_judged_on_the_interpreter() {
     let ops = ADD.replace("kwargs:", "dtypes: [bfloat16]\n    kwargs:").replace(", v4_optimized]", "]");
     let workspace = Workspace::new(&ops);
     workspace.copy("kernels/add/v1_baseline.py", "kernels/add/v1_baseline.py");
     assert_builds(&workspace);
-    let verdict = workspace.document("add/v1_baseline:check", "verdict");
-    assert_eq!(verdict["verdict"], "not-judged");
-    assert!(verdict["reason"].as_str().unwrap().contains("bfloat16"), "{verdict}");
-    assert_eq!(workspace.outcome("add/v1_baseline:bench"), "none");
-    let log = workspace.read("logs/add_log.md");
-    assert!(log.contains("| v1_baseline | ⏭ not judged |") || log.contains("| v1_baseline | ⏭ not-judged |"), "{log}");
+    assert_eq!(workspace.document("add/v1_baseline:check", "verdict")["verdict"], "passed");
+    workspace.edit("kernels/add/v1_baseline.py", "x + alpha * y, mask", "x + alpha * y * 1.5, mask");
+    workspace.build(&[]);
+    assert_eq!(workspace.document("add/v1_baseline:check", "verdict")["class"], "mismatch");
 }
 
 #[test]

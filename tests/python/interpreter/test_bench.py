@@ -176,7 +176,7 @@ def test_work_left_to_another_stream_is_looked_for_as_long_as_the_host_needs(
 
 def test_small_sizes_are_timed_first() -> None:
     sizes = {"large": {"M": 64}, "medium": {"M": 8}, "small": {"M": 2}}
-    op = {"inputs": [{"name": "input", "shape": ["M", 4]}], "sizes": sizes, "dtypes": ["bfloat16", "float32"]}
+    op = {"inputs": [{"name": "input", "shape": ["M", 4]}], "sizes": sizes, "dtypes": ["float32", "float16"]}
     timed = timing.timed_cases({"op": op, "lane": "interpreter"})
     assert [(size, case.dtype) for size, case in timed.items()] == [(size, "float32") for size in reversed(sizes)]
 
@@ -271,7 +271,7 @@ def request_of(tmp_path: Path) -> Any:
             "torch": "torch.mul",
             "inputs": [given("input"), given("other") | {"init": {"kind": "constant", "value": 2.0}}],
             "kwargs": {},
-            "dtypes": ["bfloat16", "float32"],
+            "dtypes": ["float32", "bfloat16"],
             "sizes": {"small": size, "medium": {"M": 16, "N": 16}},
             "check_sizes": {"small": size},
             "seeds": 1,

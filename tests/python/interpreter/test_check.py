@@ -237,8 +237,8 @@ def test_a_right_kernel_passes_every_case(tmp_path: Path) -> None:
     reply = check(tmp_path, GOOD, declaration(dtypes=["float32", "float16", "bfloat16"]))
     evidence = reply["documents"]["evidence"]
     assert reply["outcome"] == "passed", evidence["failure"]
-    assert {row["verdict"] for row in evidence["cases"] if row["dtype"] != "bfloat16"} == {"passed"}
-    assert {row["verdict"] for row in evidence["cases"] if row["dtype"] == "bfloat16"} == {"not-judged"}
+    assert {row["verdict"] for row in evidence["cases"]} == {"passed"}
+    assert {row["dtype"] for row in evidence["cases"]} == {"float32", "float16", "bfloat16"}
     assert evidence["constants"] == {"BLOCK": 32} and evidence["repeat"] == "identical" and evidence["unfit"] == []
     lengths = {row["binding"]["N"] for row in evidence["cases"] if "block" in row["name"]}
     assert lengths == {31, 32, 33, 49}
@@ -394,20 +394,38 @@ def triton_double(input, other):
     assert "inline_asm" in verdict["reason"]
 
 
+HALF_BY_ASSEMBLY = """@triton.jit
+def assembly_kernel(x_ptr):
+    x = tl.load(x_ptr)
+    tl.store(x_ptr, tl.inline_asm_elementwise("mov.b16 $0, $1;", "=h,h", [x], tl.float16, is_pure=True, pack=1))
+
+
+def triton_double(input, other):
+    out = torch.empty(input.shape, dtype=input.dtype, device="cuda")
+    if input.dtype == torch.float16 and out.numel():
+        assembly_kernel[(1,)](out)
+    return run(input.contiguous(), out)
+"""
+
+
 def test_a_dtype_that_was_not_judged_is_named_beside_a_pass(tmp_path: Path) -> None:
-    verdict = check(tmp_path, GOOD, declaration(dtypes=["float32", "bfloat16"]))["documents"]["verdict"]
+    verdict = check(tmp_path, HALF_BY_ASSEMBLY, declaration(dtypes=["float32", "float16"]))["documents"]["verdict"]
     (told,) = verdict["not_judged"]
-    assert (verdict["verdict"], told["dtype"], told["cases"]) == ("passed", "bfloat16", told["of"])
+    assert (verdict["verdict"], told["dtype"], told["cases"]) == ("passed", "float16", told["of"])
 
 
 def test_a_check_whose_first_dtype_was_not_judged_does_not_pass(tmp_path: Path) -> None:
-    verdict = check(tmp_path, GOOD, declaration(dtypes=["bfloat16", "float32"]))["documents"]["verdict"]
+    verdict = check(tmp_path, HALF_BY_ASSEMBLY, declaration(dtypes=["float16", "float32"]))["documents"]["verdict"]
     assert verdict["verdict"] == "not-judged"
-    assert verdict["reason"].endswith("Triton's interpreter computes bfloat16 wrongly")
+    assert verdict["reason"].endswith("Triton's interpreter lacks inline assembly (inline_asm)")
 
 
 UNSUPPORTED = {
-    "libdevice": ("from triton.language.extra import libdevice\n\n\n", "libdevice.tanh(x)"),
+    "__nv_rcp64h": (
+        "from triton.language.extra import libdevice\n\n\n",
+        "libdevice.rcp64h(x.to(tl.float64)).to(tl.float32)",
+    ),
+    "Cannot make_shape_compatible": ("", "tl.sum(tl.arange(0, 4) + tl.arange(0, 8)).to(tl.float32) + x"),
     "inline_asm": (
         "",
         'tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [x], dtype=tl.float32, is_pure=True, pack=1)',
@@ -435,6 +453,59 @@ def triton_double(input, other):
     verdict = reply["documents"]["verdict"]
     assert verdict["verdict"] == "not-judged", reply["documents"]["evidence"]["failure"]
     assert name in verdict["reason"]
+
+
+LIBRARY = """from triton.language.extra.libdevice import tanh
+from triton.runtime.jit import JITFunction
+
+DEVICE = triton.runtime.driver.active.get_active_torch_device()
+
+
+@triton.jit
+def library_kernel(x_ptr, out_ptr, factor, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = i >= 0 and i < n
+    x = tl.load(x_ptr + i, mask=inside).to(tl.float32)
+    tl.store(out_ptr + i, x * factor.to(tl.float32) + (tanh(x) - tanh(x)), mask=inside)
+
+
+def triton_double(input, other):
+    assert isinstance(library_kernel, JITFunction) and input.device == DEVICE
+    x = input.contiguous()
+    out = torch.empty(x.shape, dtype=x.dtype, device=DEVICE)
+    library_kernel[(triton.cdiv(out.numel(), 64),)](x, out, float(other), out.numel(), BLOCK=64)
+    return out
+"""
+
+
+def test_a_launcher_of_a_library_with_libdevice_and_words_between_blocks_is_judged(tmp_path: Path) -> None:
+    (tmp_path / "right").mkdir()
+    reply = check(tmp_path / "right", LIBRARY)
+    assert reply["documents"]["verdict"]["verdict"] == "passed", reply["documents"]["evidence"]["failure"]
+    (tmp_path / "wrong").mkdir()
+    wrong = check(tmp_path / "wrong", LIBRARY.replace("i < n", "i < n - 1"))
+    assert wrong["outcome"] == "rejected"
+
+
+GLUON = """from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+
+
+@gluon.jit
+def gluon_kernel(x_ptr, out_ptr):
+    gl.store(out_ptr, gl.load(x_ptr))
+
+
+def triton_double(input, other):
+    out = torch.empty_like(input)
+    gluon_kernel[(1,)](input, out, num_warps=1)
+    return out
+"""
+
+
+def test_gluon_is_not_judged_on_the_interpreter(tmp_path: Path) -> None:
+    verdict = check(tmp_path, GLUON)["documents"]["verdict"]
+    assert verdict["verdict"] == "not-judged" and verdict["reason"].endswith("Triton's interpreter lacks Gluon")
 
 
 TUNED = """@triton.autotune(
