@@ -67,18 +67,20 @@ pub struct Options {
     pub driver: Option<PathBuf>,
     /// The folder for bytecode of what interpreters have installed without any. None where none is to be kept.
     pub bytecode: Option<PathBuf>,
-    /// Whether the interpreter may be started to learn versions that are not known.
+    /// Whether the interpreter may be started, and for what.
     pub probing: Probing,
     /// The servers of an earlier session with the same interpreter, harness and devices, to be used further.
     pub pool: Option<Arc<Pool>>,
 }
 
-/// Whether the interpreter may be started.
+/// Whether the interpreter may be started, and for what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Probing {
-    /// Where its versions are not known.
+    /// For children, and to learn versions that are not known.
     Allowed,
-    /// Never: unknown versions stay unknown.
+    /// For children. There is no session where versions are not known.
+    Known,
+    /// For nothing: unknown versions stay unknown, and no child can be called.
     Never,
 }
 

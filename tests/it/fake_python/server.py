@@ -82,11 +82,13 @@ class Server:
         self.peer = peer
         self.lock = threading.Lock()
         self.open: set[int] = set()
+        self.has_harness = False
 
     def serve(self) -> None:
         """Answer the hello, then every request on a thread of its own."""
         hello = self.receive()["hello"]
         note(f"start {hello['kind']}")
+        self.has_harness = hello["harness"] is None or (Path(hello["harness"]) / "t2t_harness/__init__.py").is_file()
         if hello["preload"][0] == "t2t_harness.bytecode:use":
             note(f"finds {os.environ['T2T_BYTECODE']}")
         self.send({"hello": introduction(hello)})
@@ -117,6 +119,8 @@ class Server:
         self.send({"started": {"id": request["id"], "pid": os.getpid()}})
         call = Call(request)
         try:
+            if not self.has_harness:
+                raise ModuleNotFoundError("No module named 't2t_harness'")
             end = call.end()
         except Exception as error:
             end = {"raised": {"kind": type(error).__name__, "message": str(error), "traceback": str(error)}}
