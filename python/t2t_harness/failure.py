@@ -16,6 +16,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from t2t_harness import finder, refusal
+
 FOREIGN = ("site-packages", "dist-packages", ".venv", "cache")
 """Folders below a workspace whose code is not the user's."""
 
@@ -51,6 +53,8 @@ def failure(
         place = place_of(error, frames, root)
     elif place is None and frames:
         place = {name: frames[-1][name] for name in ("file", "line", "column")}
+    if hint is None and error is not None:
+        hint = refusal.hint(chain(error), root)
     return {
         "class": class_,
         "case": case,
@@ -194,9 +198,9 @@ def nearest(lines: dict[int, int], line: int) -> int:
 
 
 def jit_functions() -> Iterator[Any]:
-    """Yields the Triton functions of the workspace's modules, without their autotuners and heuristics."""
+    """Yields the Triton functions of the modules that are not the toolchain's, without their autotuners and heuristics."""
     for name, module in list(sys.modules.items()):
-        if name.split(".")[0] == "kernels" and isinstance(module, ModuleType):
+        if name.split(".")[0] not in finder.TOOLCHAIN and isinstance(module, ModuleType):
             for value in list(vars(module).values()):
                 while not hasattr(value, "src") and hasattr(value, "arg_names") and hasattr(value, "fn"):
                     value = value.fn

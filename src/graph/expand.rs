@@ -31,6 +31,8 @@ pub struct Inventory {
     pub toolchain: BTreeMap<String, String>,
     /// The device lane.
     pub device: Device,
+    /// Folders that kernels import from beside those that they do anyway.
+    pub sources: Vec<String>,
     /// What is compiled for: id → row of the device table.
     pub targets: BTreeMap<String, Value>,
 }
@@ -187,6 +189,7 @@ impl<'a> Expansion<'a> {
         let needed: &[&str] =
             if phase == Phase::Compile { &["torch", "triton", "ptxas"] } else { &["torch", "triton"] };
         facts.extend(versions(self.inventory, needed));
+        facts.insert("sources".to_owned(), Fact::json(&json!(self.inventory.sources)));
         match phase {
             Phase::Compile => self.compiled_for(&mut facts),
             Phase::Check => self.checked_on(&mut facts),

@@ -13,6 +13,7 @@ use super::{NoSession, Options, Probing, machine};
 use crate::fs;
 use crate::harness::Harness;
 use crate::imports;
+use crate::installed::Places as Modules;
 use crate::interrupt::Interrupt;
 use crate::pool::{Cancel, NoCall, Pool};
 use crate::store::leftovers;
@@ -141,8 +142,16 @@ fn probe(options: &Options, python: &Path, cache: &Path, root: &Path, pool: &Poo
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let versions = reply["documents"]["toolchain"].as_object().into_iter().flatten();
     let versions = versions.filter_map(|(name, value)| Some((name.clone(), text(value)?))).collect();
-    let names = reply["documents"]["names"].as_array().into_iter().flatten().filter_map(text).collect();
-    Ok(Toolchain::new(python, options.search.as_deref(), hello.path, versions, names))
+    let texts = |value: &Value| value.as_array().into_iter().flatten().filter_map(text).collect();
+    let names = texts(&reply["documents"]["names"]);
+    let told = &reply["documents"]["modules"];
+    let mapped = told["mapped"].as_object().into_iter().flatten();
+    let modules = Modules {
+        path: hello.path,
+        suffixes: texts(&told["suffixes"]),
+        mapped: mapped.filter_map(|(name, value)| Some((name.clone(), text(value)?))).collect(),
+    };
+    Ok(Toolchain::new(python, options.search.as_deref(), modules, versions, names))
 }
 
 fn unprobed(error: NoCall) -> NoSession {

@@ -67,6 +67,8 @@ mod workspace;
 mod bad_kernels;
 mod real;
 mod kernel_names;
+mod imported;
+mod adopted;
 mod sweep;
 
 mod gpu;

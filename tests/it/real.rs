@@ -150,6 +150,7 @@ fn nothing_is_compiled_again(workspace: &Workspace) {
         inventory: &session.inventory,
         root: &session.root,
         catalogue: &session.catalogue,
+        readable: session.readable(),
         shares: &Shares { left: 1, per_device: 1, ..Shares::default() },
         jobs: 1,
     };

@@ -3,7 +3,8 @@
 
 It is started as any `$PYTHON` of t2t, and ignores the bootstrap. Beside it lies `ran.log`, what ran: one line a call, as in
 `softmax/v2_tiling:check prepare:prepare`, and `start KIND` for a start; `finds FOLDER` where a server
-is told of bytecode; `compiles FOLDER PID` and `told to compile no more` for what compiles it. Versions are read from `site-packages/versions.json`.
+is told of bytecode; `compiles FOLDER PID` and `told to compile no more` for what compiles it. Versions are read from `site-packages/versions.json`, and
+from `mapped.json` beside it where modules lie that no folder leads to.
 A kernel file says what is to become of it by `MARK = "REJECT mismatch; READS data/table.txt"`:
 
     REJECT CLASS   the judge rejects it and cites the line       ERROR X      its error, which passes where X <= atol
@@ -362,7 +363,8 @@ def probe(_: Call) -> Reply:
     """Say what this environment has."""
     told = {"python": "3.12.1", "numpy": "2.3.5", "ptxas": "12.8.93", **versions()}
     names = ["torch.nn.functional.softmax", "torch.nn.functional.gelu", "torch.nn.functional.relu", "torch.add"]
-    return passed({"toolchain": told, "names": names})
+    mapped = json.loads((SITE / "mapped.json").read_text()) if (SITE / "mapped.json").exists() else {}
+    return passed({"toolchain": told, "names": names, "modules": {"suffixes": [".so"], "mapped": mapped}})
 
 
 def analyze(call: Call) -> Reply:
