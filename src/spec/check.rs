@@ -35,7 +35,8 @@ pub(super) fn check(root: &Node, names: Option<&TorchNames>, faults: &mut Vec<Fa
 fn sources(root: &Node, faults: &mut Vec<Fault>) -> Vec<String> {
     for item in root.get("sources").map_or(&[][..], Node::items) {
         let folder = item.text().unwrap_or_default();
-        if let Some(part) = folder.split('/').find(|part| part.starts_with('.')) {
+        let is_hidden = |part: &&str| part.starts_with('.') && ![".", ".."].contains(part);
+        if let Some(part) = folder.split('/').find(is_hidden) {
             let fault = Fault::new(item.place, format!("`sources` names `{folder}`: `{part}` is hidden"));
             faults.push(fault.hint("kernels read what is not hidden: move it to another folder"));
         } else if ["cache", "logs"].contains(&folder.split('/').next().unwrap_or_default()) {
