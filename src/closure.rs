@@ -91,7 +91,7 @@ mod tests {
         }
 
         fn homes(&mut self, name: &str) -> Vec<String> {
-            let has = |home: &&str| {
+            let has = |home: &&&str| {
                 let module = format!("{home}{name}");
                 self.0.keys().any(|path| path.starts_with(&format!("{module}/")) || **path == format!("{module}.py"))
             };

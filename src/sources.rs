@@ -292,9 +292,9 @@ impl Sources {
     }
 
     /// Returns whether the folder at `path` is there, which could be a package.
-    fn has_package(&self, path: String) -> bool {
-        let is_there = || fs::folder_time(&self.root.join(&path)).is_some();
-        *self.state.borrow_mut().packages.entry(path.clone()).or_insert_with(is_there)
+    fn has_package(&self, path: &str) -> bool {
+        let is_there = || fs::folder_time(&self.root.join(path)).is_some();
+        *self.state.borrow_mut().packages.entry(path.to_owned()).or_insert_with(is_there)
     }
 }
 
@@ -313,7 +313,7 @@ impl Tree for Imported<'_> {
         let has = |home: &&String| {
             let module = format!("{home}{name}");
             let file = RepoPath::new(&format!("{module}.py")).ok();
-            file.is_some_and(|file| self.0.bytes(&file).is_some()) || self.0.has_package(module)
+            file.is_some_and(|file| self.0.bytes(&file).is_some()) || self.0.has_package(&module)
         };
         self.0.homes.iter().filter(has).cloned().collect()
     }

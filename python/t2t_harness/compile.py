@@ -392,7 +392,7 @@ def kernel_place(error: BaseException, root: str) -> tuple[dict[str, Any] | None
     """
     for one in reversed(failure.chain(error)):
         source, node = getattr(one, "src", None), getattr(one, "node", None)
-        for function in failure.jit_functions():
+        for function in failure.jit_functions(root):
             if node is None or not hasattr(node, "lineno") or function.src != source:
                 continue
             file = failure.workspace_file(function.t2t_origin.file, root)
