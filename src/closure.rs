@@ -7,21 +7,26 @@ use std::collections::BTreeMap;
 use crate::path::RepoPath;
 use crate::python::{Import, Python};
 
-/// Returns `file` and all files of `packages` that it imports, directly or through others. `read` answers None where there is no such file.
-pub fn closure(
-    file: &RepoPath,
-    packages: &[&str],
-    read: &mut dyn FnMut(&RepoPath) -> Option<Python>,
-) -> BTreeMap<RepoPath, Python> {
+/// Where imports lead.
+pub trait Tree {
+    /// Returns what the file at `path` says, or None where there is no such file.
+    fn read(&mut self, path: &RepoPath) -> Option<Python>;
+
+    /// Returns the folders, each with `/` at its end or empty for the root, that hold the package or module of this name.
+    fn homes(&mut self, name: &str) -> Vec<String>;
+}
+
+/// Returns `file` and all files of the tree that it imports, directly or through others.
+pub fn closure(file: &RepoPath, tree: &mut dyn Tree) -> BTreeMap<RepoPath, Python> {
     let mut found = BTreeMap::new();
     let mut open = vec![file.clone()];
     while let Some(path) = open.pop() {
         if found.contains_key(&path) {
             continue;
         }
-        let Some(python) = read(&path) else { continue };
+        let Some(python) = tree.read(&path) else { continue };
         for import in &python.imports {
-            open.extend(candidates(&path, import, packages));
+            open.extend(candidates(&path, import, tree));
         }
         open.extend(package_files(&module_of(&path)));
         found.insert(path, python);
@@ -30,30 +35,31 @@ pub fn closure(
 }
 
 /// Returns the files that `import` may mean, in a file of the module at `path`: those that do not exist are for the caller to skip.
-fn candidates(path: &RepoPath, import: &Import, packages: &[&str]) -> Vec<RepoPath> {
-    let Some(base) = base_module(path, import) else { return Vec::new() };
-    if !packages.contains(&base.first().map_or("", String::as_str)) {
-        return Vec::new();
-    }
-    let mut modules = vec![base.clone()];
-    if let Some(name) = &import.name {
-        modules.push([base, vec![name.clone()]].concat());
-    }
-    modules.iter().flat_map(|module| module_files(module).into_iter().chain(package_files(module))).collect()
+fn candidates(path: &RepoPath, import: &Import, tree: &mut dyn Tree) -> Vec<RepoPath> {
+    let bases = base_modules(path, import, tree);
+    let modules = bases.into_iter().flat_map(|base| {
+        let named = import.name.as_ref().map(|name| [base.clone(), vec![name.clone()]].concat());
+        [Some(base), named].into_iter().flatten()
+    });
+    modules.flat_map(|module| module_files(&module).into_iter().chain(package_files(&module))).collect()
 }
 
-/// Returns the dotted module that `import` starts from, as parts.
-fn base_module(path: &RepoPath, import: &Import) -> Option<Vec<String>> {
-    let named = import.module.split('.').filter(|part| !part.is_empty()).map(str::to_owned);
+/// Returns the modules that `import` may start from, by the parts of their paths.
+fn base_modules(path: &RepoPath, import: &Import, tree: &mut dyn Tree) -> Vec<Vec<String>> {
+    let named: Vec<String> = import.module.split('.').filter(|part| !part.is_empty()).map(str::to_owned).collect();
     if import.level == 0 {
-        return Some(named.collect());
+        let homes = named.first().map(|name| tree.homes(name)).unwrap_or_default();
+        let parts = |home: &str| home.split_terminator('/').map(str::to_owned).collect::<Vec<_>>();
+        return homes.iter().map(|home| [parts(home), named.clone()].concat()).collect();
     }
     let mut package = module_of(path);
     let is_package = path.as_str().ends_with("/__init__.py");
     let up = import.level as usize - usize::from(is_package);
-    package.truncate(package.len().checked_sub(up)?);
+    // One that leaves the workspace, or its root, is Python's to refuse.
+    let Some(left) = package.len().checked_sub(up).filter(|left| *left > 0) else { return Vec::new() };
+    package.truncate(left);
     package.extend(named);
-    Some(package)
+    vec![package]
 }
 
 /// Returns the module at `path` as parts: `kernels/softmax/v1.py` is `kernels.softmax.v1`.
@@ -77,11 +83,51 @@ fn package_files(module: &[String]) -> Vec<RepoPath> {
 mod tests {
     use super::*;
 
+    struct Files<'a>(BTreeMap<&'a str, &'a str>);
+
+    impl Tree for Files<'_> {
+        fn read(&mut self, path: &RepoPath) -> Option<Python> {
+            self.0.get(path.as_str()).map(|text| crate::python::read(text.as_bytes()))
+        }
+
+        fn homes(&mut self, name: &str) -> Vec<String> {
+            let has = |home: &&&str| {
+                let module = format!("{home}{name}");
+                self.0.keys().any(|path| path.starts_with(&format!("{module}/")) || **path == format!("{module}.py"))
+            };
+            ["", "src/"].iter().filter(has).map(|home| (*home).to_owned()).collect()
+        }
+    }
+
     fn closure_of(files: &[(&str, &str)], file: &str) -> Vec<String> {
-        let tree: BTreeMap<&str, &str> = files.iter().copied().collect();
-        let mut read = |path: &RepoPath| tree.get(path.as_str()).map(|text| crate::python::read(text.as_bytes()));
-        let found = closure(&RepoPath::new(file).unwrap(), &["kernels"], &mut read);
+        let found = closure(&RepoPath::new(file).unwrap(), &mut Files(files.iter().copied().collect()));
         found.keys().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn packages_beside_the_kernels_are_followed_in_each_folder_that_has_them() {
+        let files = [
+            ("kernels/a/v1.py", "import torch\nimport tools\nfrom mine.deep import code\nfrom single import f\n"),
+            ("tools.py", ""),
+            ("src/mine/__init__.py", ""),
+            ("src/mine/deep/code.py", "from ..other import g\n"),
+            ("src/mine/other.py", ""),
+            ("src/single.py", "from . import beside\n"),
+            ("src/beside.py", ""),
+            ("src/unused.py", ""),
+        ];
+        assert_eq!(
+            closure_of(&files, "kernels/a/v1.py"),
+            [
+                "kernels/a/v1.py",
+                "src/beside.py",
+                "src/mine/__init__.py",
+                "src/mine/deep/code.py",
+                "src/mine/other.py",
+                "src/single.py",
+                "tools.py"
+            ]
+        );
     }
 
     #[test]

@@ -179,6 +179,7 @@ fn subject(name: &str) -> String {
         ("file", variant) => format!("file of `{variant}`"),
         ("device", part) if !part.is_empty() => format!("device {part}"),
         ("target", model) => format!("target `{model}`"),
+        ("sources", _) => "`sources` in ops.yaml".to_owned(),
         (other, _) => other.to_owned(),
     }
 }

@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::action::Phase;
-use crate::closure::closure;
+use crate::closure::{Tree, closure};
 use crate::digest::Digest;
 use crate::fs;
 use crate::kept;
@@ -107,7 +107,7 @@ impl Harness {
         let mut found: BTreeMap<RepoPath, Python> = BTreeMap::new();
         for module in modules(phase) {
             let path = RepoPath::new(&format!("{PACKAGE}/{module}.py")).expect("module names are plain");
-            found.extend(closure(&path, &[PACKAGE], &mut |path| self.read(path)));
+            found.extend(closure(&path, &mut Carried(self)));
         }
         let mut bytes = Vec::new();
         for (path, python) in &found {
@@ -116,10 +116,19 @@ impl Harness {
         }
         (!found.is_empty()).then(|| (phase, Digest::of(&bytes)))
     }
+}
 
-    fn read(&self, path: &RepoPath) -> Option<Python> {
+/// The harness's files, for who follows imports.
+struct Carried<'a>(&'a Harness);
+
+impl Tree for Carried<'_> {
+    fn read(&mut self, path: &RepoPath) -> Option<Python> {
         let name = path.as_str().strip_prefix(PACKAGE)?.strip_prefix('/')?;
-        self.files.get(name).map(|bytes| python::read(bytes))
+        self.0.files.get(name).map(|bytes| python::read(bytes))
+    }
+
+    fn homes(&mut self, name: &str) -> Vec<String> {
+        Some(String::new()).filter(|_| name == PACKAGE).into_iter().collect()
     }
 }
 

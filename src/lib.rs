@@ -37,6 +37,8 @@ pub mod kept;
 pub mod assets;
 pub mod harness;
 pub mod witness;
+pub mod installed;
+pub mod readable;
 pub mod sources;
 pub mod store;
 pub mod results;

@@ -2,7 +2,7 @@
 //!
 //! It runs nothing but, at most, one probe of the interpreter. It does not know what is stale.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
@@ -18,11 +18,13 @@ use crate::fs;
 use crate::graph::expand::{Inventory, expand};
 use crate::graph::{Graph, Unsealed};
 use crate::harness::Harness;
+use crate::installed::Installed;
 use crate::interrupt::Interrupt;
 use crate::path::RepoPath;
 use crate::pool::Pool;
 use crate::problem::Problem;
 use crate::publication::Entry;
+use crate::readable;
 use crate::results::Published;
 use crate::sources::Sources;
 use crate::spec::{self, Spec};
@@ -67,18 +69,20 @@ pub struct Options {
     pub driver: Option<PathBuf>,
     /// The folder for bytecode of what interpreters have installed without any. None where none is to be kept.
     pub bytecode: Option<PathBuf>,
-    /// Whether the interpreter may be started to learn versions that are not known.
+    /// Whether the interpreter may be started, and for what.
     pub probing: Probing,
     /// The servers of an earlier session with the same interpreter, harness and devices, to be used further.
     pub pool: Option<Arc<Pool>>,
 }
 
-/// Whether the interpreter may be started.
+/// Whether the interpreter may be started, and for what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Probing {
-    /// Where its versions are not known.
+    /// For children, and to learn versions that are not known.
     Allowed,
-    /// Never: unknown versions stay unknown.
+    /// For children. There is no session where versions are not known.
+    Known,
+    /// For nothing: unknown versions stay unknown, and no child can be called.
     Never,
 }
 
@@ -175,6 +179,8 @@ pub struct Session {
     records: Option<Vec<LinePlace>>,
     /// What the store knows, where it is being read.
     reading: RefCell<Option<Reading>>,
+    /// What of the workspace, and of editable installs, kernel code may read.
+    readable: OnceCell<Vec<PathBuf>>,
 }
 
 /// The reading of a store's journal, while something else is done.
@@ -232,6 +238,8 @@ impl Session {
         let pool = pool(options, &harness, &cache, interrupt)?;
         let toolchain = toolchain(options, &cache, root, &pool, !devices.is_empty())?;
         let spec = spec(root, toolchain.as_ref(), part.as_ref())?;
+        let modules = toolchain.as_ref().map(|toolchain| toolchain.modules.clone()).unwrap_or_default();
+        let sources = sources.beside(Installed::new(modules)).importing_from(&spec.sources);
         let templates_named: BTreeSet<&str> = spec.ops.iter().map(|op| op.template.as_str()).collect();
         witnesses.extend(templates_named.into_iter().map(|path| Witness::of_file(root, path)));
         let interpreter = witnesses_of(options, toolchain.as_ref());
@@ -247,6 +255,7 @@ impl Session {
             catalogue: catalogue_digest,
             harness: harness.meanings(&cache.join("toolchain")),
             toolchain: toolchain.as_ref().map(|toolchain| toolchain.versions.clone()).unwrap_or_default(),
+            sources: spec.sources.clone(),
             targets: targets(&spec, &device, &models, &devices)?,
             device,
         };
@@ -272,12 +281,23 @@ impl Session {
             witnesses: interpreter.map(|more| [witnesses, more].concat()),
             records: part.map(|part| part.records),
             reading: RefCell::default(),
+            readable: OnceCell::new(),
         })
     }
 
     /// Has the first who asks for the history be told what was read ahead.
     pub fn expect(&self, reading: Option<Reading>) {
         self.reading.replace(reading);
+    }
+
+    /// Returns the files and folders that kernel code may read beside `kernels` and what every child may: the workspace's Python, and what is installed where no folder of
+    /// `sys.path` leads. It is looked for once.
+    pub fn readable(&self) -> &[PathBuf] {
+        self.readable.get_or_init(|| {
+            let mapped = self.toolchain.iter().flat_map(|toolchain| toolchain.modules.mapped.values());
+            let mapped = mapped.flat_map(|place| [PathBuf::from(place), PathBuf::from(format!("{place}.py"))]);
+            readable::readable(&self.root, &self.spec.sources).into_iter().chain(mapped).collect()
+        })
     }
 
     /// Lets go of what is large and need not be put in order at the end of a process.

@@ -11,14 +11,15 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::action::Source;
-use crate::closure::closure;
+use crate::closure::{Tree, closure};
 use crate::digest::Digest;
 use crate::fs;
+use crate::installed::{self, Found, Installed};
 use crate::kept;
 use crate::path::RepoPath;
 use crate::python::{self, Python};
 use crate::record::Seen;
-use crate::witness::Known;
+use crate::witness::{Known, Was, Witness};
 
 /// The format of the file below; another number is read as an empty one. 1: first. 2: behind a digest. 3: what files were before.
 const VERSION: u32 = 3;
@@ -26,8 +27,14 @@ const VERSION: u32 = 3;
 /// For each file that was parsed, how many that were there before are remembered: those of two earlier revisions in which every file differs.
 const BEFORE: usize = 2;
 
-/// Top-level packages that mean folders of the workspace.
+/// Top-level packages that always mean folders of the workspace.
 pub const PACKAGES: [&str; 1] = ["kernels"];
+
+/// Where kernels import from beside the packages above: the workspace itself, and `src` below it. `sources:` in ops.yaml adds to them.
+pub const HOMES: [&str; 2] = ["", "src/"];
+
+/// What stands for the bytes of a package that has folders and no file.
+const NAMESPACE: &[u8] = b"namespace";
 
 /// From how many files on threads save more than they cost.
 const WORTH_THREADS: usize = 64;
@@ -65,6 +72,9 @@ impl Kept {
 pub struct Sources {
     root: PathBuf,
     file: PathBuf,
+    /// The folders that are imported from, as in [`HOMES`].
+    homes: Vec<String>,
+    installed: Installed,
     state: RefCell<State>,
 }
 
@@ -75,6 +85,8 @@ struct State {
     looked: HashMap<RepoPath, Option<Digest>>,
     /// What was known of each file when it was first looked at.
     first: HashMap<RepoPath, Option<Known>>,
+    /// The folders that could be packages of these paths, and whether they were there at the first look.
+    packages: HashMap<String, bool>,
     changed: bool,
 }
 
@@ -84,13 +96,32 @@ impl Sources {
     pub fn open(root: &Path, cache: &Path) -> Self {
         let file = cache.join("sources.json");
         let kept = kept::read(&file, VERSION).unwrap_or_default();
-        Self { root: root.to_owned(), file, state: RefCell::new(State { kept, ..State::default() }) }
+        Self { file, state: RefCell::new(State { kept, ..State::default() }), ..Self::unknown(root, cache) }
     }
 
     /// Returns the sources of the workspace at `root`, of which nothing is known: for a look at a few. They are never written.
     #[must_use]
     pub fn unknown(root: &Path, cache: &Path) -> Self {
-        Self { root: root.to_owned(), file: cache.join("sources.json"), state: RefCell::default() }
+        Self {
+            root: root.to_owned(),
+            file: cache.join("sources.json"),
+            homes: HOMES.map(str::to_owned).to_vec(),
+            installed: Installed::default(),
+            state: RefCell::default(),
+        }
+    }
+
+    /// Returns the sources with what the interpreter has installed.
+    #[must_use]
+    pub fn beside(self, installed: Installed) -> Self {
+        Self { installed, ..self }
+    }
+
+    /// Returns the sources, of which kernels import from these `folders` too.
+    #[must_use]
+    pub fn importing_from(mut self, folders: &[String]) -> Self {
+        self.homes.extend(folders.iter().map(|folder| format!("{folder}/")));
+        self
     }
 
     /// Writes what is known for the next build, if it changed.
@@ -107,13 +138,36 @@ impl Sources {
 
     /// Forgets what was looked at, so that the next questions see the files as they are then.
     pub fn look_again(&self) {
+        self.installed.look_again();
         self.state.borrow_mut().looked.clear();
     }
 
-    /// Returns all files that were looked at, those that were not there too, as they were at the first look: what was made of them was made of that.
+    /// Returns all files of the workspace that were looked at, those that were not there too, as they were at the first look: what was made of them was made of that.
     #[must_use]
     pub fn looked_at(&self) -> BTreeMap<RepoPath, Option<Known>> {
-        self.state.borrow().first.iter().map(|(path, known)| (path.clone(), *known)).collect()
+        let state = self.state.borrow();
+        let own = state.first.iter().filter(|(path, _)| installed::module(path).is_none());
+        own.map(|(path, known)| (path.clone(), *known)).collect()
+    }
+
+    /// Returns the witnesses of what was looked at beside the files of the workspace: packages that it may come to have, installed modules, and the folders in which they
+    /// were looked for. None where one has a name that is no text.
+    #[must_use]
+    pub fn witnesses(&self) -> Option<Vec<Witness<'static>>> {
+        let state = self.state.borrow();
+        let absent = state.packages.iter().filter(|(_, is_there)| !**is_there);
+        let mut witnesses: Vec<Witness<'static>> =
+            absent.map(|(path, _)| Witness { path: path.clone().into(), was: Was::Time(None) }).collect();
+        for (path, known) in &state.first {
+            if let Some(Found::File(file)) = installed::module(path).map(|module| self.installed.find(module)) {
+                witnesses.push(Witness { path: file.to_str()?.to_owned().into(), was: Was::File(*known) });
+            }
+        }
+        for folder in self.installed.searched() {
+            let was = Was::Time(fs::folder_time(&folder));
+            witnesses.push(Witness { path: folder.to_str()?.to_owned().into(), was });
+        }
+        Some(witnesses)
     }
 
     /// Returns whether the file at `path`, or one below it, was looked at.
@@ -121,7 +175,8 @@ impl Sources {
     pub fn has_looked_at(&self, path: &RepoPath) -> bool {
         let state = self.state.borrow();
         let below = format!("{path}/");
-        state.first.contains_key(path) || state.first.keys().any(|looked| looked.as_str().starts_with(&below))
+        let is_looked = state.first.contains_key(path) || state.packages.contains_key(path.as_str());
+        is_looked || state.first.keys().any(|looked| looked.as_str().starts_with(&below))
     }
 
     /// Looks at a file anew, and returns what is known of it now.
@@ -140,6 +195,20 @@ impl Sources {
         self.digest_now(path, &mut state)
     }
 
+    /// Returns where the file at `path` lies, or that of an installed module; None where there is none.
+    fn place(&self, path: &RepoPath) -> Option<PathBuf> {
+        let Some(module) = installed::module(path) else { return Some(path.under(&self.root)) };
+        match self.installed.find(module) {
+            Found::File(file) => Some(file),
+            Found::Namespace | Found::Nothing => None,
+        }
+    }
+
+    /// Returns whether `path` names an installed package without a file of its own.
+    fn is_namespace(&self, path: &RepoPath) -> bool {
+        installed::module(path).is_some_and(|module| self.installed.find(module) == Found::Namespace)
+    }
+
     /// Returns what the Python file at `path` says, or None where there is no file.
     pub fn python(&self, path: &RepoPath) -> Option<Python> {
         let digest = self.bytes(path)?;
@@ -147,7 +216,7 @@ impl Sources {
         if let Some(python) = state.kept.parsed.get(&digest) {
             return Some(python.clone());
         }
-        let bytes = fs::read(&path.under(&self.root)).ok()?;
+        let bytes = fs::read(&self.place(path)?).ok()?;
         let python = python::read(&bytes);
         state.kept.parsed.insert(Digest::of(&bytes), python.clone());
         state.changed = true;
@@ -156,7 +225,7 @@ impl Sources {
 
     /// Returns the closure of the kernel file at `path`: empty where there is no file.
     pub fn closure(&self, path: &RepoPath) -> BTreeMap<RepoPath, Source> {
-        let found = closure(path, &PACKAGES, &mut |path| self.python(path));
+        let found = closure(path, &mut Imported(self));
         let source =
             |path: &RepoPath, python: &Python| Some(Source { meaning: python.meaning, bytes: self.bytes(path)? });
         found.iter().filter_map(|(path, python)| Some((path.clone(), source(path, python)?))).collect()
@@ -165,6 +234,7 @@ impl Sources {
     /// Returns what the file at `path` is now, in the terms of `like`.
     pub fn seen(&self, path: &RepoPath, like: Seen) -> Seen {
         match like {
+            _ if installed::module(path).is_some() => self.as_discovered(path),
             Seen::Bytes(_) => self.bytes(path).map_or(Seen::Absent, Seen::Bytes),
             Seen::Meaning(_) => self.python(path).map_or(Seen::Absent, |python| Seen::Meaning(python.meaning)),
             Seen::Absent => self.as_discovered(path),
@@ -173,7 +243,10 @@ impl Sources {
 
     /// Returns what a record keeps of a file that an action turned out to look at: the meaning of Python, the bytes of anything else.
     pub fn as_discovered(&self, path: &RepoPath) -> Seen {
-        if Path::new(path.as_str()).extension().is_some_and(|ending| ending == "py") {
+        if self.is_namespace(path) {
+            return Seen::Bytes(Digest::of(NAMESPACE));
+        }
+        if self.place(path).is_some_and(|place| place.extension().is_some_and(|ending| ending == "py")) {
             self.python(path).map_or(Seen::Absent, |python| Seen::Meaning(python.meaning))
         } else {
             self.bytes(path).map_or(Seen::Absent, Seen::Bytes)
@@ -213,8 +286,36 @@ impl Sources {
     }
 
     fn digest_now(&self, path: &RepoPath, state: &mut State) -> Option<Digest> {
-        let known = Known::now(&path.under(&self.root), state.kept.files.get(path).copied());
+        let place = self.place(path);
+        let known = place.and_then(|place| Known::now(&place, state.kept.files.get(path).copied()));
         state.take(path, known)
+    }
+
+    /// Returns whether the folder at `path` is there, which could be a package.
+    fn has_package(&self, path: &str) -> bool {
+        let is_there = || fs::folder_time(&self.root.join(path)).is_some();
+        *self.state.borrow_mut().packages.entry(path.to_owned()).or_insert_with(is_there)
+    }
+}
+
+/// The workspace's files, for who follows imports.
+struct Imported<'a>(&'a Sources);
+
+impl Tree for Imported<'_> {
+    fn read(&mut self, path: &RepoPath) -> Option<Python> {
+        self.0.python(path)
+    }
+
+    fn homes(&mut self, name: &str) -> Vec<String> {
+        if PACKAGES.contains(&name) {
+            return vec![String::new()];
+        }
+        let has = |home: &&String| {
+            let module = format!("{home}{name}");
+            let file = RepoPath::new(&format!("{module}.py")).ok();
+            file.is_some_and(|file| self.0.bytes(&file).is_some()) || self.0.has_package(&module)
+        };
+        self.0.homes.iter().filter(has).cloned().collect()
     }
 }
 

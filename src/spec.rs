@@ -63,6 +63,8 @@ pub struct Spec {
     pub targets: Vec<String>,
     /// The remote cache, if one is declared.
     pub remote: Option<remote::Remote>,
+    /// Folders that kernels import from and read beside those that they do anyway, relative to the workspace.
+    pub sources: Vec<String>,
     /// The ops in the order of the file.
     pub ops: Vec<Op>,
     /// Where each op is in `ops`.
@@ -257,9 +259,9 @@ impl Precision {
 
 impl Spec {
     /// Returns the spec of these ops, in the order of the file.
-    fn new(targets: Vec<String>, remote: Option<remote::Remote>, ops: Vec<Op>) -> Self {
+    fn new(targets: Vec<String>, remote: Option<remote::Remote>, sources: Vec<String>, ops: Vec<Op>) -> Self {
         let places = ops.iter().enumerate().map(|(place, op)| (op.name.clone(), place)).collect();
-        Self { targets, remote, ops, places }
+        Self { targets, remote, sources, ops, places }
     }
 
     /// Reads `bytes`, the contents of `file`. `names` are the functions that torch has; without them torch names are not checked.

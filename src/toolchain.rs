@@ -14,12 +14,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
 use crate::fs;
+use crate::installed::Places as Modules;
 use crate::kept;
 use crate::spec::TorchNames;
 use crate::witness::{Was, Witness};
 
-/// The format of what is kept; another number is read as nothing. 1: first. 2: behind a digest. 3: names of aten with `_`.
-const VERSION: u32 = 3;
+/// The format of what is kept; another number is read as nothing. 1: first. 2: behind a digest. 3: names of aten with `_`. 4: where modules
+/// are found.
+const VERSION: u32 = 4;
 
 /// An interpreter, and why it was taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,8 +93,8 @@ pub fn find(places: &Places) -> Option<Python> {
 pub struct Toolchain {
     /// What told the environment's state apart from others.
     state: Digest,
-    /// The folders of `sys.path`, whose times are part of the state.
-    path: Vec<String>,
+    /// Where modules are found. The times of the folders of `sys.path` are part of the state.
+    pub modules: Modules,
     /// Versions by name: `python`, `torch`, `triton`, `numpy`, `ptxas`, and others.
     pub versions: BTreeMap<String, String>,
     /// The functions that torch has.
@@ -105,18 +107,18 @@ impl Toolchain {
     pub fn new(
         python: &Path,
         search: Option<&OsStr>,
-        path: Vec<String>,
+        modules: Modules,
         versions: BTreeMap<String, String>,
         names: Vec<String>,
     ) -> Self {
-        Self { state: state(python, search, &path), path, versions, names }
+        Self { state: state(python, search, &modules.path), modules, versions, names }
     }
 
     /// Returns what an earlier probe of `python` told, if it is kept under `cache` and the environment has not changed since.
     #[must_use]
     pub fn kept(cache: &Path, python: &Path, search: Option<&OsStr>) -> Option<Self> {
         let kept: Self = kept::read(&file(cache, python), VERSION)?;
-        (kept.state == state(python, search, &kept.path)).then_some(kept)
+        (kept.state == state(python, search, &kept.modules.path)).then_some(kept)
     }
 
     /// Keeps what the probe told. A store that cannot be written costs the next build a probe, nothing else.
@@ -134,8 +136,8 @@ impl Toolchain {
             Some(Witness { path: Cow::Owned(folder.clone()), was: Was::Time(fs::folder_time(Path::new(folder))) })
         };
         let files = [Some(python.to_owned()), settings(python)].into_iter().flatten().map(state);
-        let all: Option<Vec<_>> = files.chain(self.path.iter().map(time)).collect();
-        all.filter(|_| self.state == self::state(python, search, &self.path))
+        let all: Option<Vec<_>> = files.chain(self.modules.path.iter().map(time)).collect();
+        all.filter(|_| self.state == self::state(python, search, &self.modules.path))
     }
 
     /// Returns the functions that torch has, or None where there is no torch.

@@ -161,7 +161,7 @@ def _decomposed(raw: _Raw) -> tuple[Dispatched, ...]:
         return ()
     raws: list[_Raw] = []
     try:
-        result = _run_recorded(lambda: definition(*raw.args, **raw.kwargs), raws)
+        result = _run_recorded(lambda: definition(*raw.args, **raw.kwargs), raws, None)
     except (RuntimeError, TypeError, NotImplementedError):
         return ()
     return () if result is NotImplemented else tuple(map(_count, raws))

@@ -21,6 +21,7 @@ from t2t_harness import (
     cases,
     facade,
     failure,
+    finder,
     inputs,
     launchers,
     launching,
@@ -185,7 +186,7 @@ def forget_modules(root: str, others: Set[str]) -> None:
         file = getattr(module, "__file__", None) or "/"
         # Finding out where a file really lies takes long.
         is_below = file.startswith((root, real)) and failure.workspace_file(file, root) is not None
-        if name.split(".")[0] in loading.PACKAGES or is_below:
+        if name.split(".")[0] in finder.PACKAGES or is_below:
             del sys.modules[name]
 
 
@@ -391,7 +392,7 @@ def kernel_place(error: BaseException, root: str) -> tuple[dict[str, Any] | None
     """
     for one in reversed(failure.chain(error)):
         source, node = getattr(one, "src", None), getattr(one, "node", None)
-        for function in failure.jit_functions():
+        for function in failure.jit_functions(root):
             if node is None or not hasattr(node, "lineno") or function.src != source:
                 continue
             file = failure.workspace_file(function.t2t_origin.file, root)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import linecache
 import math
+import os
 import re
 import sys
 import traceback
@@ -15,6 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from t2t_harness import refusal
 
 FOREIGN = ("site-packages", "dist-packages", ".venv", "cache")
 """Folders below a workspace whose code is not the user's."""
@@ -51,6 +54,8 @@ def failure(
         place = place_of(error, frames, root)
     elif place is None and frames:
         place = {name: frames[-1][name] for name in ("file", "line", "column")}
+    if hint is None and error is not None:
+        hint = refusal.hint(chain(error), root)
     return {
         "class": class_,
         "case": case,
@@ -175,7 +180,7 @@ def compile_place(error: BaseException, root: str | Path) -> dict[str, Any] | No
     line = getattr(node, "lineno", None)
     if not isinstance(source, str) or line is None:
         return None
-    for function in jit_functions():
+    for function in jit_functions(root):
         if getattr(function, "src", None) != source:
             continue
         origin = getattr(function, "t2t_origin", None)
@@ -193,10 +198,13 @@ def nearest(lines: dict[int, int], line: int) -> int:
     return lines[max(known)] if known else min(lines.values(), default=line)
 
 
-def jit_functions() -> Iterator[Any]:
+def jit_functions(root: str | Path) -> Iterator[Any]:
     """Yields the Triton functions of the workspace's modules, without their autotuners and heuristics."""
-    for name, module in list(sys.modules.items()):
-        if name.split(".")[0] == "kernels" and isinstance(module, ModuleType):
+    # Finding out where a file really lies takes long.
+    roots = (str(root), os.path.realpath(root))
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None) if isinstance(module, ModuleType) else None
+        if isinstance(file, str) and file.startswith(roots) and workspace_file(file, root) is not None:
             for value in list(vars(module).values()):
                 while not hasattr(value, "src") and hasattr(value, "arg_names") and hasattr(value, "fn"):
                     value = value.fn

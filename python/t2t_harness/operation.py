@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from t2t_harness import declaration as declared
-from t2t_harness import loading
+from t2t_harness import finder, loading
 
 SEED = 42
 """Seeds torch before a class is constructed: whoever draws its weights in the same order has the same."""
@@ -37,7 +37,7 @@ def found(declaration: Mapping[str, Any]) -> Function:
         return declared.resolve(declaration["torch"])
     if not Path(reference["root"], reference["file"]).is_file():
         raise FileNotFoundError(f"{reference['file']}: no such file")
-    loading.install_finder(reference["root"])
+    finder.install_finder(reference["root"])
     with loading.without_variants([reference["file"], declaration.get("cases")]):
         module: Any = loading.load_file(reference["root"], reference["file"])
     value = module

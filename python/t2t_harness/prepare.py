@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness import cases, failure, inputs, loading
+from t2t_harness import cases, failure, finder, inputs, loading
 
 if TYPE_CHECKING:
     import torch
@@ -58,7 +58,7 @@ def hook_cases(declaration: Mapping[str, Any], root: str, scratch: Path) -> list
     the file raises, and ValueError for a case of another form.
     """
     file = declaration["cases"]
-    loading.install_finder(root)
+    finder.install_finder(root)
     loading.refuse_variants([file, (declaration.get("reference") or {}).get("file")])
     made = loading.load_file(root, file).cases(
         json.loads(json.dumps(declaration)), inputs.generator_of(declaration["name"], "hook")

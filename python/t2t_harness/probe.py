@@ -5,11 +5,13 @@ Touches no device and loads no Triton: versions come from package metadata, ptxa
 
 from __future__ import annotations
 
+import importlib.machinery
 import importlib.metadata
 import importlib.util
 import platform
 import re
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,14 +20,27 @@ NAMESPACES = ("torch", "torch.Tensor", "torch.fft", "torch.linalg", "torch.nn.fu
 
 
 def probe(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the documents `toolchain` (name to version, null where absent) and `names` (sorted dotted callables)."""
+    """Return the documents `toolchain` (name to version, null where absent), `names` (sorted dotted callables) and `modules` (how they are found beside `sys.path`)."""
     return {
         "outcome": "passed",
         "class": None,
         "cites": False,
-        "documents": {"toolchain": toolchain(), "names": sorted(set(_names()))},
+        "documents": {"toolchain": toolchain(), "names": sorted(set(_names())), "modules": modules()},
         "files": {},
     }
+
+
+def modules() -> dict[str, Any]:
+    """Return `suffixes`, the endings of compiled modules in order, and `mapped`: module to file or folder, of editable installs that no folder of `sys.path` leads to.
+
+    Those are found by modules that setuptools writes, as `__editable___mykernels_0_1_finder`, with a mapping in each.
+    """
+    found: dict[str, str] = {}
+    for name, module in list(sys.modules.items()):
+        mapping = getattr(module, "MAPPING", None)
+        if name.startswith("__editable__") and isinstance(mapping, dict):
+            found |= {str(own): str(place) for own, place in mapping.items()}
+    return {"suffixes": importlib.machinery.EXTENSION_SUFFIXES, "mapped": found}
 
 
 def toolchain() -> dict[str, str | None]:

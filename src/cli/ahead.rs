@@ -70,7 +70,7 @@ pub fn build_part(
     (interrupt, running, remote): (&Interrupt, &Running, &Shared),
 ) -> Result<Ahead, CliError> {
     let root = context::workspace()?;
-    let options = context::options(common, &root, Probing::Never);
+    let options = context::options(common, &root, Probing::Known);
     let Ok(session) = Session::open_part(&root, &options, interrupt, part) else { return Ok(Ahead::default()) };
     let Ok(mut wanted) = pick(&session.graph, &arguments.targets.selection(), Force::Stale) else {
         return Ok(Ahead::default());

@@ -122,6 +122,7 @@ fn job(session: &Session, op: &Op, variants: &[&Variant], plans: &[Plan], shares
         inventory: &session.inventory,
         root: &session.root,
         catalogue: &session.catalogue,
+        readable: session.readable(),
         shares,
         jobs: 1,
     };

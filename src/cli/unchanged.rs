@@ -192,6 +192,7 @@ fn witnesses(session: &Session, report: &Report) -> Option<Vec<Witness<'static>>
     }
     let file = |(path, known): (RepoPath, _)| Witness { path: Cow::Owned(path.into()), was: Was::File(known) };
     let mut witnesses: Vec<Witness<'static>> = sources.into_iter().map(file).collect();
+    witnesses.extend(session.sources.witnesses()?);
     witnesses.extend(session.witnesses.clone()?);
     let cache = session.cache.strip_prefix(&session.root).ok()?.to_str()?;
     let journal = format!("{cache}/journal");

@@ -117,6 +117,7 @@ impl Run<'_, '_> {
             inventory: &self.session.inventory,
             root: &self.session.root,
             catalogue: &self.session.catalogue,
+            readable: self.session.readable(),
             shares: &self.settings.shares,
             jobs: self.settings.jobs,
         }

@@ -15,6 +15,7 @@ use crate::engine::perform::Performed;
 use crate::event::Event;
 use crate::fs;
 use crate::graph::Index;
+use crate::installed;
 use crate::manifest::Manifest;
 use crate::manifest::canonical_json;
 use crate::path::RepoPath;
@@ -112,15 +113,19 @@ impl Run<'_, '_> {
     }
 
     /// Returns the files that the action turned out to read, as they are now: not those its key holds, nor what t2t itself makes. A rejection that cites
-    /// lines depends on the bytes of its sources.
+    /// lines depends on the bytes of the workspace's.
     pub(super) fn discovered(&self, action: &Action, performed: &Performed) -> BTreeMap<RepoPath, Seen> {
         let sources = &self.session.sources;
         let own =
             |path: &RepoPath| ["cache/", "logs/", ".venv/"].iter().any(|folder| path.as_str().starts_with(folder));
         let opened = performed.opened.iter().filter_map(|path| RepoPath::new(path).ok());
         let opened = opened.filter(|path| !own(path) && !action.sources.contains_key(path));
-        let mut found: BTreeMap<RepoPath, Seen> =
-            opened.map(|path| (path.clone(), sources.as_discovered(&path))).collect();
+        let is_cited = |path: &RepoPath| performed.cites && installed::module(path).is_none();
+        let seen = |path: &RepoPath| match sources.bytes(path) {
+            Some(bytes) if is_cited(path) => Seen::Bytes(bytes),
+            _ => sources.as_discovered(path),
+        };
+        let mut found: BTreeMap<RepoPath, Seen> = opened.map(|path| (path.clone(), seen(&path))).collect();
         if performed.cites {
             found.extend(action.sources.iter().map(|(path, source)| (path.clone(), Seen::Bytes(source.bytes))));
         }

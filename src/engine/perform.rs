@@ -39,6 +39,10 @@ pub struct Job {
     pub arguments: Map<String, Value>,
     /// Files and folders that its children may read, beside what every child may.
     pub read: Vec<PathBuf>,
+    /// What kernel code may read of the workspace beside its kernels.
+    pub readable: Vec<PathBuf>,
+    /// Folders of the workspace that are imported from, beside those that are anyway.
+    pub sources: Vec<String>,
     /// The workspace.
     pub root: PathBuf,
     /// An empty folder of its own.

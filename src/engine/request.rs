@@ -26,6 +26,8 @@ pub struct Requests<'a> {
     pub root: &'a Path,
     /// The file of the op catalogue.
     pub catalogue: &'a Path,
+    /// What kernel code may read beside the kernels.
+    pub readable: &'a [PathBuf],
     /// How the cores are shared.
     pub shares: &'a Shares,
     /// How many slots the CPU lane has.
@@ -72,6 +74,8 @@ impl Requests<'_> {
             kind: self.kind(target.phase),
             arguments: self.arguments(op, variant, target.phase, given),
             read,
+            readable: self.readable.to_vec(),
+            sources: self.spec.sources.clone(),
             root: self.root.to_owned(),
             scratch,
             deadline: action.deadline,

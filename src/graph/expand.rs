@@ -31,6 +31,8 @@ pub struct Inventory {
     pub toolchain: BTreeMap<String, String>,
     /// The device lane.
     pub device: Device,
+    /// Folders that kernels import from beside those that they do anyway.
+    pub sources: Vec<String>,
     /// What is compiled for: id → row of the device table.
     pub targets: BTreeMap<String, Value>,
 }
@@ -166,6 +168,7 @@ impl<'a> Expansion<'a> {
         facts.insert("catalogue".to_owned(), Fact::Digest(self.inventory.catalogue));
         let sources = self.reference();
         facts.extend(meanings(&sources));
+        facts.extend(self.op.reference.as_ref().map(|_| self.folders()));
         Action { sources, ..self.action(Phase::Analyze, None, Lane::Cpu, facts) }
     }
 
@@ -175,6 +178,7 @@ impl<'a> Expansion<'a> {
         facts.extend(measured_on(&self.inventory.device));
         let sources = self.reference();
         facts.extend(meanings(&sources));
+        facts.extend(self.op.reference.as_ref().map(|_| self.folders()));
         let mut action = self.action(Phase::Baseline, None, self.measuring_lane(), facts);
         action.sources = sources;
         action.dependencies = vec![self.analyzed()];
@@ -187,6 +191,7 @@ impl<'a> Expansion<'a> {
         let needed: &[&str] =
             if phase == Phase::Compile { &["torch", "triton", "ptxas"] } else { &["torch", "triton"] };
         facts.extend(versions(self.inventory, needed));
+        facts.extend([self.folders()]);
         match phase {
             Phase::Compile => self.compiled_for(&mut facts),
             Phase::Check => self.checked_on(&mut facts),
@@ -340,6 +345,11 @@ impl<'a> Expansion<'a> {
 
     fn closure(&self, file: &str) -> BTreeMap<RepoPath, Source> {
         self.inventory.files.get(file).map(|file| file.closure.clone()).unwrap_or_default()
+    }
+
+    /// Returns the fact of the folders that Python of the workspace imports from.
+    fn folders(&self) -> (String, Fact) {
+        ("sources".to_owned(), Fact::json(&json!(self.inventory.sources)))
     }
 
     /// Returns the reference in Python and what it imports; nothing where a torch function is replaced.

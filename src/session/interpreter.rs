@@ -13,6 +13,7 @@ use super::{NoSession, Options, Probing, machine};
 use crate::fs;
 use crate::harness::Harness;
 use crate::imports;
+use crate::installed::Places as Modules;
 use crate::interrupt::Interrupt;
 use crate::pool::{Cancel, NoCall, Pool};
 use crate::store::leftovers;
@@ -27,16 +28,16 @@ const WARM: [&str; 3] = ["torch.utils._python_dispatch", "safetensors.torch", "t
 const USE_BYTECODE: &str = "t2t_harness.bytecode:use";
 
 pub fn pool(options: &Options, harness: &Harness, cache: &Path, interrupt: &Interrupt) -> Result<Arc<Pool>, NoSession> {
-    let Some(python) = &options.python else { return Ok(Arc::new(Pool::new(Vec::new(), interrupt.clone()))) };
+    let no_servers = || Arc::new(Pool::new(Vec::new(), interrupt.clone()));
+    let Some(python) = options.python.as_ref().filter(|_| options.probing != Probing::Never) else {
+        return Ok(no_servers());
+    };
     // Servers that run hold the modules of the environment that they were started in.
     let is_known = || Toolchain::kept(cache, &python.path, options.search.as_deref()).is_some();
     if let Some(pool) = options.pool.as_ref().filter(|_| is_known()) {
         return Ok(Arc::clone(pool));
     }
-    let folder = match options.probing {
-        Probing::Allowed => harness.place(cache).map_err(|error| machine("cannot write the harness", &error))?,
-        Probing::Never => cache.join("harness"),
-    };
+    let folder = harness.place(cache).map_err(|error| machine("cannot write the harness", &error))?;
     let configs = [ServerKind::Interpreter, ServerKind::Compiled, ServerKind::Device].map(|kind| WorkerConfig {
         harness: Some(folder.clone()),
         preload: preload(options.bytecode.is_some()),
@@ -70,15 +71,20 @@ pub fn toolchain(
     let Some(python) = &options.python else {
         return match options.probing {
             Probing::Never => Ok(None),
-            Probing::Allowed => Err(NoSession::Use {
+            Probing::Allowed | Probing::Known => Err(NoSession::Use {
                 message: "no Python was found: looked at --python, $T2T_PYTHON, $VIRTUAL_ENV, the workspace's .venv and t2t's own folder".to_owned(),
                 hint: "run `uv run t2t build`, or name one with `--python`".to_owned(),
             }),
         };
     };
     let kept = Toolchain::kept(cache, &python.path, options.search.as_deref());
-    if kept.is_some() || options.probing == Probing::Never {
-        return Ok(kept);
+    match options.probing {
+        _ if kept.is_some() => return Ok(kept),
+        Probing::Never => return Ok(None),
+        Probing::Known => {
+            return Err(machine(&format!("`{}` was not asked", python.path.display()), &"what it has is not known"));
+        }
+        Probing::Allowed => {}
     }
     if has_devices {
         start_beside(pool, ServerKind::Device);
@@ -114,8 +120,16 @@ fn probe(options: &Options, python: &Path, cache: &Path, root: &Path, pool: &Poo
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let versions = reply["toolchain"].as_object().into_iter().flatten();
     let versions = versions.filter_map(|(name, value)| Some((name.clone(), text(value)?))).collect();
-    let names = reply["names"].as_array().into_iter().flatten().filter_map(text).collect();
-    Ok(Toolchain::new(python, options.search.as_deref(), hello.path, versions, names))
+    let texts = |value: &Value| value.as_array().into_iter().flatten().filter_map(text).collect();
+    let names = texts(&reply["names"]);
+    let told = &reply["modules"];
+    let mapped = told["mapped"].as_object().into_iter().flatten();
+    let modules = Modules {
+        path: hello.path,
+        suffixes: texts(&told["suffixes"]),
+        mapped: mapped.filter_map(|(name, value)| Some((name.clone(), text(value)?))).collect(),
+    };
+    Ok(Toolchain::new(python, options.search.as_deref(), modules, versions, names))
 }
 
 /// Asks a function of the harness that runs no kernel code, and returns its documents.

@@ -28,7 +28,23 @@ pub(super) fn check(root: &Node, names: Option<&TorchNames>, faults: &mut Vec<Fa
     let ops: Vec<Op> = ops.into_iter().collect::<Option<_>>()?;
     unused_profile_dims(root, &ops, faults);
     let targets = root.get("targets").map(inputs::texts).unwrap_or_default();
-    Some(Spec::new(targets, remote(root), ops))
+    Some(Spec::new(targets, remote(root), sources(root, faults), ops))
+}
+
+/// Returns the folders that kernels import from and read; one of t2t's own, or a hidden one, is nobody's sources.
+fn sources(root: &Node, faults: &mut Vec<Fault>) -> Vec<String> {
+    for item in root.get("sources").map_or(&[][..], Node::items) {
+        let folder = item.text().unwrap_or_default();
+        let is_hidden = |part: &&str| part.starts_with('.') && ![".", ".."].contains(part);
+        if let Some(part) = folder.split('/').find(is_hidden) {
+            let fault = Fault::new(item.place, format!("`sources` names `{folder}`: `{part}` is hidden"));
+            faults.push(fault.hint("kernels read what is not hidden: move it to another folder"));
+        } else if ["cache", "logs"].contains(&folder.split('/').next().unwrap_or_default()) {
+            let fault = Fault::new(item.place, format!("`sources` names `{folder}`, which t2t makes"));
+            faults.push(fault.hint("name folders whose files kernels import or read"));
+        }
+    }
+    root.get("sources").map(inputs::texts).unwrap_or_default()
 }
 
 fn remote(root: &Node) -> Option<Remote> {

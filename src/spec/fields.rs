@@ -229,6 +229,7 @@ const CPU_PROFILE: &str = r#"{"bench": {"sizes": {"small": 16, "medium": 32, "la
 pub const FIELDS: &[Field] = &[
     field(Section::File, "version", Kind::Whole(1), Absent::Never("version: 1"), Merge::Alone, &[], "the version of this format"),
     field(Section::File, "targets", Kind::Set { of: &Kind::Form(Form::Target), least: 1 }, Absent::Words("the present GPU's, or `sm_90`"), Merge::Alone, &[Compile], "device models or architectures to compile for"),
+    field(Section::File, "sources", Kind::Set { of: &Kind::Form(Form::Path), least: 1 }, Absent::Words("none"), Merge::Alone, RUNS_CODE, "further folders of the workspace that kernels import from and read, beside its root and `src`"),
     field(Section::File, "log", Kind::Section(Section::Log), Absent::Value("{}"), Merge::ByKey, &[Log], "how the logs look"),
     field(Section::File, "cache", Kind::Section(Section::Cache), Absent::Words("no remote cache"), Merge::Alone, &[], "where results are shared with other machines"),
     field(Section::File, "defaults", Kind::Section(Section::Defaults), Absent::Value("{}"), Merge::ByKey, &[], "what holds for every op that does not say otherwise"),

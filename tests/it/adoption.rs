@@ -43,7 +43,8 @@ fn every_op_has_what_it_deserves_written_down() {
     for (op, kernels) in &expected {
         let passes = kernels["honest"] == "passed" || words(&kernels["honest"])[0].starts_with(NOT_JUDGED);
         assert!(passes, "{op}: an honest kernel passes, or is not judged");
-        let is_rejected = words(&kernels["broken"]).iter().all(|word| *word != "passed" && !word.starts_with(NOT_JUDGED));
+        let is_rejected =
+            words(&kernels["broken"]).iter().all(|word| *word != "passed" && !word.starts_with(NOT_JUDGED));
         assert!(is_rejected, "{op}: a broken kernel is rejected");
     }
 }
@@ -55,7 +56,8 @@ fn the_table_of_verdicts_is_current() {
     let docs = fs::read_to_string(environment::root().join("docs/judging.md")).unwrap();
     let (_, rest) = docs.split_once("\n## Adoption\n").expect("docs/judging.md has a section `Adoption`");
     let section = rest.split("\n## ").next().unwrap();
-    let stands: String = section.lines().filter(|line| line.starts_with("| `")).map(|line| format!("{line}\n")).collect();
+    let stands: String =
+        section.lines().filter(|line| line.starts_with("| `")).map(|line| format!("{line}\n")).collect();
     assert!(stands == rows, "the rows of docs/judging.md, section `Adoption`, should be\n{rows}");
 }
 

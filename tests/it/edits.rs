@@ -495,6 +495,16 @@ fn what_the_machine_lost_once_passes() {
 }
 
 #[test]
+fn twenty_edits_in_a_row_each_run_what_they_must_and_nothing_is_lost() {
+    let project = Project::new();
+    project.t2t("build softmax/v2_tiling:check").exits(0);
+    for edit in 1..=20 {
+        project.kernel("softmax", "v2_tiling", &format!("NEEDS 0.{edit:03}"));
+        project.t2t("build softmax/v2_tiling:check").exits(0).runs("softmax/v2_tiling:check");
+    }
+}
+
+#[test]
 fn a_server_that_dies_is_started_again() {
     let project = Project::new();
     project.kernel("softmax", "v2_tiling", "DIES");

@@ -30,6 +30,7 @@ pub fn inventory(spec: &Spec, class: DeviceClass, broken: &str) -> Inventory {
             .map(|phase| (phase.parse().unwrap(), digest))
             .into(),
         toolchain: BTreeMap::new(),
+        sources: Vec::new(),
         device: Device { architecture: "sm_90".to_owned(), class, driver },
         targets: [("nvidia-h200".to_owned(), json!({}))].into(),
     }

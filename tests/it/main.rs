@@ -70,6 +70,8 @@ mod real;
 mod kernel_names;
 mod called;
 mod adopt;
+mod imported;
+mod adopted;
 mod sweep;
 
 mod gpu;

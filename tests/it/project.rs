@@ -191,8 +191,10 @@ impl Project {
         self.ran(&output, &self.log()[before..])
     }
 
+    #[track_caller]
     fn ran(&self, output: &Output, log: &[String]) -> Ran {
         let stderr = self.redacted(&output.stderr);
+        expect_none_lost(output.status.code(), &stderr);
         let children = log.iter().filter_map(|line| line.split_once(' ')).map(|(target, _)| target.to_owned());
         let children = children.filter(|target| target.contains('/') || target.contains(':'));
         let local = stderr.lines().filter_map(reported).filter(|target| is_local(target));
@@ -299,6 +301,18 @@ impl Ran {
         self
     }
 }
+
+/// Fails where an action was lost to the machine and what came of the build does not say so: then it was tried again, or built twice, and nobody sees why it took so
+/// long. A test that expects a loss expects the exit code of one.
+#[track_caller]
+pub fn expect_none_lost(code: Option<i32>, told: &str) {
+    let is_told = code.is_none_or(|code| [3, 130].contains(&code));
+    let lost = told.lines().find(|line| line.contains(LOST));
+    assert!(is_told || lost.is_none(), "`{}`, and exit code {code:?}:\n{told}", lost.unwrap_or_default());
+}
+
+/// What a build says of an action that was lost to the machine.
+pub const LOST: &str = " … lost: ";
 
 /// A small template that shows what every phase makes.
 const LOG: &str = "\

@@ -150,6 +150,7 @@ fn nothing_is_compiled_again(workspace: &Workspace) {
         inventory: &session.inventory,
         root: &session.root,
         catalogue: &session.catalogue,
+        readable: session.readable(),
         shares: &Shares { left: 1, per_device: 1, ..Shares::default() },
         jobs: 1,
     };
@@ -179,7 +180,8 @@ fn the_compiled_stages_are_printed(workspace: &Workspace) {
 fn what_the_interpreter_lacks_is_not_judged_and_not_measured() {
     let workspace = Workspace::new(&ADD.replace(", v4_optimized]", "]"));
     workspace.copy("kernels/add/v1_baseline.py", "kernels/add/v1_baseline.py");
-    let assembly = "tl.inline_asm_elementwise(\"mov.b32 $0, $1;\", \"=r,r\", [x + alpha * y], tl.float32, True, 1), mask";
+    let assembly =
+        "tl.inline_asm_elementwise(\"mov.b32 $0, $1;\", \"=r,r\", [x + alpha * y], tl.float32, True, 1), mask";
     workspace.edit("kernels/add/v1_baseline.py", "x + alpha * y, mask", assembly);
     assert_builds(&workspace);
     let verdict = workspace.document("add/v1_baseline:check", "verdict");

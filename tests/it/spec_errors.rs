@@ -84,7 +84,37 @@ error: ops.yaml:2:1: unknown key `author` in the file
   |
 2 | author: me
   | ^
-hint: known: `version`, `targets`, `log`, `cache`, `defaults`, `profiles`, `ops`
+hint: known: `version`, `targets`, `sources`, `log`, `cache`, `defaults`, `profiles`, `ops`
+";
+    refused(text, expected);
+}
+
+#[test]
+fn sources_are_folders_of_the_workspace_that_are_somebodys() {
+    let text = "\
+version: 1
+sources: [lib, cache/x, src/.ssh, ../up]
+ops:
+  softmax: {torch: F.softmax, inputs: {input: [M, N]}}
+";
+    let expected = "\
+error: ops.yaml:2:16: `sources` names `cache/x`, which t2t makes
+  |
+2 | sources: [lib, cache/x, src/.ssh, ../up]
+  |                ^
+hint: name folders whose files kernels import or read
+
+error: ops.yaml:2:25: `sources` names `src/.ssh`: `.ssh` is hidden
+  |
+2 | sources: [lib, cache/x, src/.ssh, ../up]
+  |                         ^
+hint: kernels read what is not hidden: move it to another folder
+
+error: ops.yaml:2:35: `sources[3]`: `../up` is no path inside the workspace
+  |
+2 | sources: [lib, cache/x, src/.ssh, ../up]
+  |                                   ^
+hint: write it relative, with `/` and without `..`
 ";
     refused(text, expected);
 }
@@ -935,7 +965,7 @@ error: ops.yaml:1:1: the file: expected file mapping, found a list of 2
   |
 1 | - add
   | ^
-hint: its keys are `version`, `targets`, `log`, `cache`, `defaults`, `profiles`, `ops`
+hint: its keys are `version`, `targets`, `sources`, `log`, `cache`, `defaults`, `profiles`, `ops`
 ";
     refused(text, expected);
 }

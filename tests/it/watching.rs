@@ -14,7 +14,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::project::{Project, SOON, until};
+use crate::project::{LOST, Project, SOON, until};
 
 /// A `t2t watch` that runs in a project.
 pub struct Watching<'a> {
@@ -22,6 +22,8 @@ pub struct Watching<'a> {
     child: Option<Child>,
     lines: Receiver<String>,
     told: String,
+    /// Whether the test waited for an action that is lost to the machine.
+    may_lose: bool,
     /// How many lines the interpreter had logged when counting began.
     mark: usize,
 }
@@ -54,17 +56,19 @@ impl<'a> Watching<'a> {
                 }
             });
         }
-        Self { project, child: Some(child), lines, told: String::new(), mark: project.log().len() }
+        Self { project, child: Some(child), lines, told: String::new(), may_lose: false, mark: project.log().len() }
     }
 
     /// Waits for a line that has this text.
     #[track_caller]
     pub fn says(&mut self, text: &str) -> String {
+        self.may_lose |= text.contains("lost");
         loop {
             let Ok(line) = self.lines.recv_timeout(SOON) else {
                 panic!("no line with `{text}` came; told was\n{}", self.told);
             };
             writeln!(self.told, "{line}").unwrap();
+            assert!(self.may_lose || !line.contains(LOST), "told was\n{}", self.told);
             if line.contains(text) {
                 return line;
             }

@@ -15,6 +15,7 @@ use t2t::store::journal::Journal;
 use tempfile::TempDir;
 
 use crate::environment;
+use crate::project::expect_none_lost;
 
 /// A workspace, gone when it is dropped.
 pub struct Workspace {
@@ -146,8 +147,10 @@ impl Workspace {
 }
 
 /// Runs a command to its end.
+#[track_caller]
 pub fn finished(mut command: Command) -> Ran {
     let output = command.output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    expect_none_lost(output.status.code(), &text(&output.stderr));
     Ran { code: output.status.code(), out: text(&output.stdout), told: text(&output.stderr) }
 }

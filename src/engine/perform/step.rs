@@ -33,6 +33,9 @@ const TIMED_UNTIL: &str = "timed_until";
 /// What a child is told that will find a file in its scratch folder once nothing disturbs what it measures.
 const IS_TOLD_OF_QUIET: &str = "is_told_of_quiet";
 
+/// The variable that names further folders of the workspace that are imported from, parted by colons.
+const SOURCES: &str = "T2T_SOURCES";
+
 /// One child of an action.
 pub(super) struct Step<'a> {
     pub job: &'a Job,
@@ -121,6 +124,7 @@ impl Step<'_> {
             ("TORCHINDUCTOR_CACHE_DIR", text(&folder.join("inductor"))),
             ("OMP_NUM_THREADS", threads.clone()),
             ("MKL_NUM_THREADS", threads),
+            (SOURCES, self.job.sources.join(":")),
         ]
         .into_iter()
         .chain(few.map(|(name, value)| (name, value.to_owned())))
@@ -142,14 +146,14 @@ impl Step<'_> {
     }
 
     fn sandbox(&self) -> Sandbox {
-        let kernels = self.job.root.join("kernels");
+        let kernels: Vec<PathBuf> = [self.job.root.join("kernels")].iter().chain(&self.job.readable).cloned().collect();
         let device = self.job.device.is_some();
         if self.stays() {
             // What it is to judge lies in the folders of actions to come.
             let all = self.job.scratch.ancestors().nth(ABOVE).unwrap_or(&self.job.scratch);
-            return Sandbox { read: vec![text(&kernels)], write: vec![text(all)], device };
+            return Sandbox { read: kernels.iter().map(|path| text(path)).collect(), write: vec![text(all)], device };
         }
-        let read = [kernels].iter().chain(&self.job.read).chain(&self.read).map(|path| text(path)).collect();
+        let read = kernels.iter().chain(&self.job.read).chain(&self.read).map(|path| text(path)).collect();
         Sandbox { read, write: Vec::new(), device }
     }
 }

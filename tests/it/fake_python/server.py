@@ -3,7 +3,8 @@
 
 It is started as any `$PYTHON` of t2t, and ignores the bootstrap. Beside it lies `ran.log`, what ran: one line a call, as in
 `softmax/v2_tiling:check prepare:prepare`, and `start KIND` for a start; `finds FOLDER` where a server
-is told of bytecode; `compiles FOLDER PID` and `told to compile no more` for what compiles it. Versions are read from `site-packages/versions.json`.
+is told of bytecode; `compiles FOLDER PID` and `told to compile no more` for what compiles it. Versions are read from `site-packages/versions.json`, and
+from `mapped.json` beside it where modules lie that no folder leads to.
 A kernel file says what is to become of it by `MARK = "REJECT mismatch; READS data/table.txt"`:
 
     REJECT CLASS   the judge rejects it and cites the line       ERROR X      its error, which passes where X <= atol
@@ -82,11 +83,13 @@ class Server:
         self.peer = peer
         self.lock = threading.Lock()
         self.open: set[int] = set()
+        self.has_harness = False
 
     def serve(self) -> None:
         """Answer the hello, then every request on a thread of its own."""
         hello = self.receive()["hello"]
         note(f"start {hello['kind']}")
+        self.has_harness = hello["harness"] is None or (Path(hello["harness"]) / "t2t_harness/__init__.py").is_file()
         if hello["preload"][0] == "t2t_harness.bytecode:use":
             note(f"finds {os.environ['T2T_BYTECODE']}")
         self.send({"hello": introduction(hello)})
@@ -117,6 +120,8 @@ class Server:
         self.send({"started": {"id": request["id"], "pid": os.getpid()}})
         call = Call(request)
         try:
+            if not self.has_harness:
+                raise ModuleNotFoundError("No module named 't2t_harness'")
             end = call.end()
         except Exception as error:
             end = {"raised": {"kind": type(error).__name__, "message": str(error), "traceback": str(error)}}
@@ -358,7 +363,8 @@ def probe(_: Call) -> Reply:
     """Say what this environment has."""
     told = {"python": "3.12.1", "numpy": "2.3.5", "ptxas": "12.8.93", **versions()}
     names = ["torch.nn.functional.softmax", "torch.nn.functional.gelu", "torch.nn.functional.relu", "torch.add"]
-    return passed({"toolchain": told, "names": names})
+    mapped = json.loads((SITE / "mapped.json").read_text()) if (SITE / "mapped.json").exists() else {}
+    return passed({"toolchain": told, "names": names, "modules": {"suffixes": [".so"], "mapped": mapped}})
 
 
 def analyze(call: Call) -> Reply:
