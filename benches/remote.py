@@ -45,7 +45,7 @@ def main() -> None:
             subprocess.run(command, cwd=base / "work", env=environment, check=True, stdout=subprocess.DEVNULL)
             return time.perf_counter() - started
 
-        print(f"{arguments.ops} ops, {arguments.ops * 16 + 1} actions")
+        print(f"{arguments.ops} ops, {arguments.ops * 15 + 1} actions")
         print(f"without a remote cache     {build('off'):6.2f} s")
         print(f"filling a folder           {build(folder):6.2f} s")
         print(f"restoring from the folder  {statistics.median(build(folder) for _ in range(arguments.runs)):6.2f} s")
@@ -62,7 +62,7 @@ def parse() -> argparse.Namespace:
     """Returns the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--t2t", default=str(ROOT / ".venv/bin/t2t"), help="the release binary")
-    parser.add_argument("--ops", type=int, default=63, help="how many ops the workspace has, of 16 actions each")
+    parser.add_argument("--ops", type=int, default=63, help="how many ops the workspace has, of 15 actions each")
     parser.add_argument("--delay-ms", type=float, default=20, help="how long each answer takes")
     parser.add_argument("--runs", type=int, default=3, help="runs of each restore")
     return parser.parse_args()

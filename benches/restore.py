@@ -9,7 +9,7 @@ tool by tool:
 Nothing may run in either, which is counted: t2t by its events, the peers by lines that their actions write. t2t answers with the tests' interpreter, as in
 `scale.py`; the peers' actions write a few bytes. DVC has a `dvc.yaml` an op, which is much faster for it than one for all; `dvc checkout` is timed beside
 `dvc repro`, though it checks no sources: its lock files are put back with the sources. Turborepo runs without its daemon and with as many tasks at once as
-there are cores; its first builds, which are not measured, start a script where npm would be, which runs the same commands without starting Node 16 times an op.
+there are cores; its first builds, which are not measured, start a script where npm would be, which runs the same commands without starting Node 15 times an op.
 The tools take turns, so that a machine that others use is as busy for each. With `--returns` t2t then goes back and forth that often, and is measured again. Export and import of t2t's results are timed at the end. Figures of one run are
 comparable with each other only.
 
@@ -164,15 +164,15 @@ class Peer(Subject):
             (folder / "spec.yaml").write_text(f"{folder.name} {revision}\n")
 
     def edges(self) -> list[tuple[str, str, list[str]]]:
-        """Returns the 16 actions of an op: name, output, inputs."""
-        edges = [("analyze", "out/analyze", ["spec.yaml"]), ("baseline", "out/baseline", ["out/analyze"])]
+        """Returns the 15 actions of an op: name, output, inputs."""
+        edges = [("analyze", "out/analyze", ["spec.yaml"])]
         for variant in VARIANTS:
             short = variant[:2]
             edges.append((f"compile-{short}", f"out/compile-{short}", [f"{variant}.py", "out/analyze"]))
             edges.append((f"check-{short}", f"out/check-{short}", [f"out/compile-{short}"]))
             edges.append((f"bench-{short}", f"out/bench-{short}", [f"out/check-{short}"]))
         benches = [f"out/bench-{variant[:2]}" for variant in VARIANTS]
-        edges.append(("select", "out/select", ["out/baseline", *benches]))
+        edges.append(("select", "out/select", benches))
         edges.append(("log", "out/log", ["out/select", "out/analyze"]))
         return edges
 
@@ -347,7 +347,7 @@ def parse() -> argparse.Namespace:
     """Returns the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--t2t", default=str(ROOT / ".venv/bin/t2t"), help="the release binary")
-    parser.add_argument("--ops", type=int, default=63, help="how many ops; each has 16 actions")
+    parser.add_argument("--ops", type=int, default=63, help="how many ops; each has 15 actions")
     parser.add_argument("--runs", type=int, default=3, help="runs of each figure")
     parser.add_argument("--peers", nargs="*", default=["dvc", "turbo"], choices=["dvc", "turbo"])
     parser.add_argument(
@@ -469,10 +469,10 @@ def returned(subject: Subject, returns: int, runs: int) -> dict[str, object]:
 
 
 def expected_outputs(subject: Subject) -> int:
-    """Returns how many outputs a whole build has: 16 an op, or a log an op and the summary's."""
+    """Returns how many outputs a whole build has: 15 an op, or a log an op and the summary's."""
     if isinstance(subject, T2t):
         return subject.count + 1
-    return 16 * len(subject.op_folders()) if isinstance(subject, Peer) else 0
+    return 15 * len(subject.op_folders()) if isinstance(subject, Peer) else 0
 
 
 def timed(subject: Subject) -> float:

@@ -149,7 +149,7 @@ def kernel(name: str, variant: str, chance: random.Random) -> str:
 
 
 def write_peers(twin: Path, workspace: Path, count: int) -> None:
-    """Writes the same graph for ninja and make: 16 actions an op and a summary, each making a file that says nothing."""
+    """Writes the same graph for ninja and make: 15 actions an op and a summary, each making a file that says nothing."""
     twin.mkdir(parents=True)
     edges: list[tuple[str, list[str]]] = []
     for number in range(count):
@@ -166,15 +166,14 @@ def write_peers(twin: Path, workspace: Path, count: int) -> None:
 
 
 def edges_of(name: str, kernels: str) -> list[tuple[str, list[str]]]:
-    """Returns the 16 actions of an op: what each makes and what it needs."""
+    """Returns the 15 actions of an op: what each makes and what it needs."""
     out = f"out/{name}"
     edges = [(f"{out}.analyze", [str(ROOT / "Cargo.toml")])]
     for variant in VARIANTS:
         edges.append((f"{out}.{variant}.compile", [f"{kernels}/{variant}.py", f"{out}.analyze"]))
         edges.append((f"{out}.{variant}.check", [f"{out}.{variant}.compile"]))
         edges.append((f"{out}.{variant}.bench", [f"{out}.{variant}.check"]))
-    edges.append((f"{out}.baseline", [f"{out}.analyze"]))
-    edges.append((f"{out}.select", [f"{out}.baseline", *(f"{out}.{variant}.bench" for variant in VARIANTS)]))
+    edges.append((f"{out}.select", [f"{out}.{variant}.bench" for variant in VARIANTS]))
     edges.append((f"{out}.log", [f"{out}.select"]))
     return edges
 

@@ -347,7 +347,7 @@ fn the_closing_table_is_the_summary_for_a_terminal() {
         closing_table(&[("softmax", &interpreter.selection)], Some(80)),
         "Op       First right kernel  Interpreter took  Correct  Note\n\
          ───────  ──────────────────  ────────────────  ───────  ────\n\
-         softmax  v1_baseline                  236 ms      1/1\n"
+         softmax  v1_baseline                   236 ms      1/1\n"
     );
 }
 

@@ -295,7 +295,7 @@ pub const FIELDS: &[Field] = &[
     field(Section::Bench, "runs", Kind::Whole(1), Absent::Value("10"), Merge::Replace, MEASURES, "how often each size is measured"),
     field(Section::Bench, "warmup_ms", Kind::Whole(0), Absent::Value("25"), Merge::Replace, MEASURES, "warm-up of a run"),
     field(Section::Bench, "rep_ms", Kind::Whole(1), Absent::Value("100"), Merge::Replace, MEASURES, "measured time of a run"),
-    field(Section::Bench, "baselines", Kind::Set { of: &Kind::OneOf("baseline", &["torch", "torch.compile"]), least: 1 }, Absent::Value(r#"["torch", "torch.compile"]"#), Merge::Replace, &[Baseline], "what the kernels are compared with; `torch` is always among them"),
+    field(Section::Bench, "baselines", Kind::Set { of: &Kind::OneOf("baseline", &["torch", "torch.compile"]), least: 1 }, Absent::Value(r#"["torch", "torch.compile"]"#), Merge::Replace, &[Baseline], "what the kernels are compared with on a device; `torch` is always among them"),
     field(Section::Bench, "timeout", DURATION, Absent::Value(r#""600s""#), Merge::Replace, &[], "the longest a compile, tune, bench or baseline may take"),
     field(Section::Sizes, "small", SIZE, Absent::Words("not measured"), Merge::Alone, CALLS, "a number for every free dim, a list in the order of the free dims, or numbers by dim"),
     field(Section::Sizes, "medium", SIZE, Absent::Words("not measured"), Merge::Alone, CALLS, "likewise"),

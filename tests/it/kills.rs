@@ -85,7 +85,7 @@ impl Stage {
         let after = stage.build();
         assert_eq!((before.code, after.code), (1, 1), "{}", stage.project.read("../next.told"));
         assert_ne!(before.artifacts, after.artifacts);
-        assert_eq!(before.artifacts.len(), 32, "{:?}", before.artifacts.keys());
+        assert_eq!(before.artifacts.len(), 30, "{:?}", before.artifacts.keys());
         stage.clean = [before, after];
         stage
     }
@@ -229,7 +229,7 @@ fn t2t_is_killed(kind: Kind, seed: u64) {
     let stage = Stage::new(kind);
     every_moment(moments() / 2, seed, |number, draw| {
         let clean = stage.set(number);
-        let (lines, delay) = (draw.below(52), Duration::from_micros(draw.below(20_000)));
+        let (lines, delay) = (draw.below(48), Duration::from_micros(draw.below(20_000)));
         let what = format!("round {number}, killed {delay:?} after line {lines}");
         stage.project.write("../killed", "");
         let mut build = stage.spawn("killed");
@@ -255,7 +255,7 @@ fn a_killed_server_costs_the_build_nothing_but_time() {
     let stage = Stage::new(Kind::Lite);
     every_moment(moments(), 3, |number, draw| {
         let clean = stage.set(number);
-        let (lines, delay) = (draw.below(48), Duration::from_micros(draw.below(20_000)));
+        let (lines, delay) = (draw.below(44), Duration::from_micros(draw.below(20_000)));
         let what = format!("round {number}, a server killed {delay:?} after line {lines}");
         stage.project.write("../killed", "");
         let mut build = stage.spawn("killed");
@@ -281,7 +281,7 @@ fn a_killed_child_costs_the_build_nothing_but_time() {
     let stage = Stage::new(Kind::Lite);
     every_moment(moments(), 4, |number, draw| {
         let clean = stage.set(number);
-        let (nth, delay) = (draw.below(24), Duration::from_micros(draw.below(3000)));
+        let (nth, delay) = (draw.below(22), Duration::from_micros(draw.below(3000)));
         let what = format!("round {number}, child {nth} killed after {delay:?}");
         stage.project.write("../killed", "");
         let mut build = stage.spawn("killed");

@@ -92,7 +92,7 @@ fn two_clones_have_equal_keys_and_the_store_of_one_answers_in_the_other() {
     project.t2t("build --events ../events.jsonl").exits(0);
     let clone = cloned(&project);
     let own_keys = keys(&project.path("../events.jsonl"));
-    assert_eq!(own_keys.len(), 21);
+    assert_eq!(own_keys.len(), 19);
 
     // What a result depends on beside other results.
     let built = clone.run(&mut elsewhere(&clone, "build --events ../events.jsonl")).exits(0);

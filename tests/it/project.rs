@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use crate::environment;
 
-/// Two ops of two variants each: 10 actions an op, and the summary.
+/// Two ops of two variants each: on the interpreter 9 actions an op, and the summary.
 pub const OPS: &str = "\
 version: 1
 defaults:

@@ -47,7 +47,7 @@ fn git(project: &Project, arguments: &[&str]) {
 fn everything_but_compiled_kernels_is_published_for_people_and_diffs() {
     let project = Project::built();
     let ran = project.t2t("publish").exits(0).runs("");
-    assert!(ran.stdout.starts_with("21 results, in assets/results/interpreter: 7 files, "), "{}", ran.stdout);
+    assert!(ran.stdout.starts_with("19 results, in assets/results/interpreter: 7 files, "), "{}", ran.stdout);
     let files = ["build.json", "device.json", "logs/gelu_log.md", "logs/softmax_log.md", "logs/summary.md"];
     assert_eq!(names(&project, FOLDER), [&files[..], &["records/gelu.json", "records/softmax.json"]].concat());
     assert_eq!(project.read(&format!("{FOLDER}/logs/gelu_log.md")), project.read("logs/gelu_log.md"));
@@ -96,7 +96,7 @@ fn what_is_stale_is_not_published() {
     let stale: Vec<&str> = ran.stdout.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
     let kernel = ["softmax/v2_tiling:compile", "softmax/v2_tiling:check", "softmax/v2_tiling:bench"];
     assert_eq!(stale, [&kernel[..], &["softmax:select", "softmax:log", "summary"]].concat());
-    assert_eq!(ran.stderr, "error: 6 of 21 results cannot be published\nhint: run `t2t build`, then `t2t publish`\n");
+    assert_eq!(ran.stderr, "error: 6 of 19 results cannot be published\nhint: run `t2t build`, then `t2t publish`\n");
     assert!(!project.exists("assets/results"));
 }
 
@@ -105,7 +105,7 @@ fn a_rejection_is_a_result_and_fails_the_gate_as_it_fails_a_build() {
     let project = Project::new();
     project.kernel("softmax", "v2_tiling", "REJECT mismatch");
     project.build().exits(1);
-    project.t2t("publish").exits(0).says("20 results, 1 of them rejections, in assets/results/interpreter");
+    project.t2t("publish").exits(0).says("18 results, 1 of them rejections, in assets/results/interpreter");
     project.t2t("clean --cache").exits(0);
     let ran = project.t2t(GATE).exits(1).runs("").says("2 of 256 elements differ");
     assert_eq!(missing(&ran), [""; 0]);
@@ -138,14 +138,14 @@ fn published_results_stand_for_those_of_a_device_that_is_not_here() {
     let project = clone();
     let ran = project.t2t(GATE).exits(0).runs("").never_says("warning");
     assert!(ran.stderr.contains("note: results of interpreter: nothing runs on a device\n"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("fresh 21, restored 0, ran 0"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("fresh 19, restored 0, ran 0"), "{}", ran.stderr);
     assert!(!project.exists("logs") || names(&project, "logs").is_empty(), "the logs are of this machine's device");
-    project.t2t("status --as-device interpreter").exits(0).says("21 up to date, 0 stale, of 21 actions");
+    project.t2t("status --as-device interpreter").exits(0).says("19 up to date, 0 stale, of 19 actions");
     let log = project.t2t("log softmax --as-device interpreter").exits(0);
     assert_eq!(log.stdout, project.read(&format!("{FOLDER}/logs/softmax_log.md")));
     // Without `--as-device` they count for nothing.
     let ran = project.t2t("build --require-cached").exits(1).runs("");
-    assert_eq!(missing(&ran).len(), 16);
+    assert_eq!(missing(&ran).len(), 14);
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn a_fresh_clone_elsewhere_accepts_what_was_published_and_holds_the_gate() {
     git(&project, &["commit", "-qm", "kernels and results"]);
     git(&project, &["clone", "-q", ".", "../elsewhere"]);
     let gate = || project.run(project.command(GATE).current_dir(project.path("../elsewhere")));
-    gate().exits(0).runs("").says("fresh 21, restored 0, ran 0").never_says("warning");
+    gate().exits(0).runs("").says("fresh 19, restored 0, ran 0").never_says("warning");
     project.edit("../elsewhere/kernels/gelu/v1_baseline.py", "+ 1", "+ 3");
     let kernel = ["gelu/v1_baseline:compile", "gelu/v1_baseline:check", "gelu/v1_baseline:bench"];
     assert_eq!(missing(&gate().exits(1)), kernel);
@@ -202,7 +202,7 @@ missing   softmax/v2_tiling:bench  code of `kernels/softmax/v2_tiling.py` change
 fn an_edited_comment_leaves_results_standing_and_an_edited_docstring_renders_a_log() {
     let project = clone();
     project.edit("kernels/softmax/v2_tiling.py", "import triton", "import triton  # the compiler");
-    project.t2t(GATE).exits(0).says("fresh 21,");
+    project.t2t(GATE).exits(0).says("fresh 19,");
     project.edit("kernels/softmax/v2_tiling.py", "softmax, v2_tiling.", "softmax in tiles.");
     project.t2t(GATE).exits(0).runs("softmax:log").says(
         "note: what is published in assets/results/interpreter/logs differs from what its records say: run `t2t publish --as-device interpreter`\n",
@@ -219,10 +219,10 @@ fn another_version_is_named_as_the_reason() {
     let project = clone();
     project.install(&[("torch", "2.11.0"), ("triton", "3.7.0")]);
     let ran = project.t2t(GATE).exits(1).says("softmax/v2_tiling:check  triton version changed: 3.6.0 → 3.7.0\n");
-    assert_eq!(missing(&ran).len(), 12, "all but analyze and baseline");
+    assert_eq!(missing(&ran).len(), 12, "all but analyze");
     let bare = project.run(project.command(GATE).env_remove("T2T_PYTHON")).exits(1);
     let bare = bare.says("softmax/v2_tiling:check  torch version is not known here; it was 2.11.0; triton version is");
-    assert_eq!((missing(&bare).len(), bare.starts), (16, 0));
+    assert_eq!((missing(&bare).len(), bare.starts), (14, 0));
 }
 
 #[test]
@@ -296,7 +296,6 @@ fn a_changed_record_is_a_warning_and_is_missing_with_what_depends_on_it() {
 fn a_file_that_is_cut_short_or_gone_takes_its_op_along() {
     let all = [
         "gelu:analyze",
-        "gelu:baseline",
         "gelu/v1_baseline:compile",
         "gelu/v1_baseline:check",
         "gelu/v1_baseline:bench",

@@ -47,9 +47,15 @@ fn a_sweep_times_right_kernels_at_powers_of_two_and_keeps_nothing() {
     let lengths: Vec<u64> =
         document["points"].as_array().unwrap().iter().map(|point| point["binding"]["N"].as_u64().unwrap()).collect();
     assert_eq!(lengths, [8, 16, 32]);
-    assert_eq!((&document["unit"], &document["subjects"]), (&"GB/s".into(), &serde_json::json!(["torch", "right"])));
-    assert!(document["points"][2]["rate"]["right"].as_f64().unwrap() > 0.0);
-    assert!(workspace.read("figures/add.csv").starts_with("M,N,torch (GB/s),torch median (ms)"));
+    let subjects = serde_json::json!(["right"]);
+    assert_eq!((&document["unit"], &document["subjects"]), (&"ms in the interpreter".into(), &subjects));
+    // No rate: how long the interpreter took for a call.
+    let point = &document["points"][2];
+    assert!(point["rate"]["right"].as_f64().unwrap() > 0.0);
+    assert_eq!(point["rate"]["right"], point["ms"]["right"]["median"]);
+    let csv = workspace.read("figures/add.csv");
+    assert!(csv.starts_with("M,N,right (ms in the interpreter),right median (ms),"), "{csv}");
+    assert!(!csv.contains("torch"), "{csv}");
     assert!(workspace.read("figures/add.svg").contains("32×32"));
     assert_eq!(ran.out.lines().count(), 5, "{}", ran.out);
     assert!(!workspace.path("logs/sweep").exists());

@@ -505,7 +505,7 @@ fn on_a_terminal_the_state_is_drawn_and_keys_are_taken() {
         .env("TERM", "xterm")
         .env("NO_COLOR", "1");
     let mut watching = Watching::of(&project, command.stdin(Stdio::piped()));
-    watching.says("fresh 21, restored 0, ran 0");
+    watching.says("fresh 19, restored 0, ran 0");
     watching.says("r rerun · f failed only · e explain · q quit");
     watching.press("e");
     watching.says("nothing has run yet");
