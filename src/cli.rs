@@ -10,6 +10,7 @@ use std::time::Duration;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::action::Phase;
+use crate::graph::pick::phase_hint;
 use crate::session::DeviceChoice;
 use crate::spec::remote::Mode;
 
@@ -153,7 +154,7 @@ enum Command {
 #[derive(Debug, Args, Clone, Default)]
 #[expect(clippy::struct_field_names, reason = "the positional argument is named as the help shows it")]
 struct Targets {
-    /// Ops or targets: `softmax`, `softmax/v2_tiling`, `softmax:check`, "softmax, gelu" (default: everything)
+    /// Ops, targets, patterns or files: softmax, softmax/v2_tiling, softmax:check, "*/v1_*:bench", kernels/softmax/*.py (default: everything)
     targets: Vec<String>,
     /// An op; may be given several times
     #[arg(long, value_name = "OP")]
@@ -161,9 +162,9 @@ struct Targets {
     /// Only these variants
     #[arg(long, value_name = "VARIANT")]
     variant: Vec<String>,
-    /// Only this phase
-    #[arg(long, value_name = "PHASE", value_parser = phase)]
-    phase: Option<Phase>,
+    /// Only this phase; may be given several times, or as a list: check,bench
+    #[arg(long, value_name = "PHASE", value_parser = phase, value_delimiter = ',')]
+    phase: Vec<Phase>,
 }
 
 #[derive(Debug, Args)]
@@ -202,7 +203,7 @@ struct WatchArguments {
     #[command(flatten)]
     targets: Targets,
     /// How many actions run at once on the CPU (default: the number of cores that are not reserved for devices)
-    #[arg(long, short, value_name = "N")]
+    #[arg(long, short, value_name = "N", value_parser = jobs)]
     jobs: Option<usize>,
     /// Look at the files every so often, for network folders, of which the system tells no changes
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1", value_parser = seconds)]
@@ -215,7 +216,7 @@ struct BuildArguments {
     #[command(flatten)]
     targets: Targets,
     /// How many actions run at once on the CPU (default: the number of cores that are not reserved for devices)
-    #[arg(long, short, value_name = "N")]
+    #[arg(long, short, value_name = "N", value_parser = jobs)]
     jobs: Option<usize>,
     /// Run what is named, whatever is known
     #[arg(long)]
@@ -297,7 +298,7 @@ struct AffectedArguments {
 impl BenchArguments {
     /// Returns the build that measures what is named.
     fn build(self) -> BuildArguments {
-        let phase = Some(Phase::Bench);
+        let phase = vec![Phase::Bench];
         let targets = Targets { op: vec![self.op], variant: self.variant, phase, ..Targets::default() };
         BuildArguments { targets, ..BuildArguments::default() }
     }
@@ -407,6 +408,13 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 fn phase(text: &str) -> Result<Phase, String> {
-    let names: Vec<&str> = Phase::ALL.into_iter().map(Phase::name).collect();
-    text.parse().map_err(|()| format!("it is one of {}", names.join(", ")))
+    text.parse().map_err(|()| phase_hint(text))
+}
+
+fn jobs(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("it is 1 or more".to_owned()),
+        Ok(number) => Ok(number),
+        Err(_) => Err(format!("`{text}` is no number")),
+    }
 }

@@ -10,6 +10,7 @@ pub mod part;
 pub mod fields;
 pub mod schema;
 mod parse;
+pub mod aliases;
 mod conform;
 mod layers;
 mod torch;
@@ -272,7 +273,10 @@ impl Spec {
         let spec = parse::parse(text, &mut faults)
             .map_err(|fault| faults.push(fault))
             .ok()
-            .and_then(|root| check::check(&root, names, &mut faults));
+            .and_then(|mut root| {
+                aliases::resolve(&mut root);
+                check::check(&root, names, &mut faults)
+            });
         match spec {
             Some(spec) if faults.is_empty() => Ok(spec),
             _ => Err(fault::problems(file, text, faults)),

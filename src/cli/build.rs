@@ -81,7 +81,7 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
     session.expect(reading);
     running.hold(&session.pool);
     let force = if arguments.force { Force::Named } else { Force::Stale };
-    let wanted = pick(&session.graph, &arguments.targets.selection(), force)?;
+    let wanted = pick(&session.graph, &arguments.targets.selection(&session)?, force)?;
     let settings = settings(common, arguments, &session, &remote)?;
     let mut told = introduction(common, &session);
     told.push(started(&session, &wanted, &settings));

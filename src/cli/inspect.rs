@@ -24,7 +24,7 @@ use crate::session::{Probing, Session};
 pub fn dry_run(common: &Common, arguments: &BuildArguments) -> Result<u8, CliError> {
     let session = context::open(common, Probing::Allowed, &Interrupt::default())?;
     let force = if arguments.force { Force::Named } else { Force::Stale };
-    let wanted = pick(&session.graph, &arguments.targets.selection(), force)?;
+    let wanted = pick(&session.graph, &arguments.targets.selection(&session)?, force)?;
     let plans = plans(&session, &wanted)?;
     let lines = plans.iter().filter(|plan| plan.settled == Settled::Planned);
     let lines: Vec<String> = lines
@@ -38,7 +38,7 @@ pub fn dry_run(common: &Common, arguments: &BuildArguments) -> Result<u8, CliErr
 /// Prints how each op stands: what is up to date, what is stale, what is rejected.
 pub fn status(common: &Common, targets: &Targets) -> Result<u8, CliError> {
     let session = context::open(common, context::as_built(common)?, &Interrupt::default())?;
-    let wanted = pick(&session.graph, &targets.selection(), Force::Stale)?;
+    let wanted = pick(&session.graph, &targets.selection(&session)?, Force::Stale)?;
     let plans = plans(&session, &wanted)?;
     for plan in &plans {
         let target = session.graph.action(plan.index).target();
@@ -65,7 +65,7 @@ pub fn status(common: &Common, targets: &Targets) -> Result<u8, CliError> {
 /// Prints, for every action that is named, whether it is stale and why, and what its result depends on.
 pub fn explain(common: &Common, targets: &[String]) -> Result<u8, CliError> {
     let session = context::open(common, context::as_built(common)?, &Interrupt::default())?;
-    let selection = Selection { targets: targets.to_vec(), ..Selection::default() };
+    let selection = Selection { targets: context::named(&session, targets)?, ..Selection::default() };
     let wanted = pick(&session.graph, &selection, Force::Stale)?;
     let named = named(&session.graph, &selection)?;
     for plan in plans(&session, &wanted)?.iter().filter(|plan| named.contains(&plan.index)) {
@@ -102,7 +102,7 @@ fn told(session: &Session, plan: &Plan) -> String {
 /// Prints the graph.
 pub fn graph(common: &Common, targets: &Targets, format: GraphFormat) -> Result<u8, CliError> {
     let session = context::open(common, Probing::Never, &Interrupt::default())?;
-    let wanted = pick(&session.graph, &targets.selection(), Force::Stale)?;
+    let wanted = pick(&session.graph, &targets.selection(&session)?, Force::Stale)?;
     let format = match format {
         GraphFormat::Dot => Format::Dot,
         GraphFormat::Mermaid => Format::Mermaid,

@@ -53,6 +53,8 @@ mod affected;
 mod portable;
 mod ci;
 mod commands;
+mod targets;
+mod messages;
 mod devices;
 mod outputs;
 mod unchanged;
