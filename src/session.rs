@@ -78,6 +78,8 @@ pub struct Options {
 pub enum Probing {
     /// Where its versions are not known.
     Allowed,
+    /// The same, but where nothing can be written unknown versions stay unknown.
+    WhereItCan,
     /// Never: unknown versions stay unknown.
     Never,
 }
@@ -278,6 +280,12 @@ impl Session {
     /// Has the first who asks for the history be told what was read ahead.
     pub fn expect(&self, reading: Option<Reading>) {
         self.reading.replace(reading);
+    }
+
+    /// Returns whether this is a part of a workspace, so that ops which it does not have may be declared all the same.
+    #[must_use]
+    pub fn is_part(&self) -> bool {
+        self.records.is_some()
     }
 
     /// Lets go of what is large and need not be put in order at the end of a process.

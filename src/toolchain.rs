@@ -15,11 +15,12 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 use crate::fs;
 use crate::kept;
-use crate::spec::TorchNames;
+use crate::spec::{Signatures, TorchNames};
 use crate::witness::{Was, Witness};
 
-/// The format of what is kept; another number is read as nothing. 1: first. 2: behind a digest. 3: names of aten with `_`.
-const VERSION: u32 = 3;
+/// The format of what is kept; another number is read as nothing. 1: first. 2: behind a digest. 3: names of aten with `_`. 4: what
+/// torch's functions take.
+const VERSION: u32 = 4;
 
 /// An interpreter, and why it was taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,6 +98,8 @@ pub struct Toolchain {
     pub versions: BTreeMap<String, String>,
     /// The functions that torch has.
     names: Vec<String>,
+    /// What they take, where torch says so for certain.
+    signatures: Signatures,
 }
 
 impl Toolchain {
@@ -108,8 +111,9 @@ impl Toolchain {
         path: Vec<String>,
         versions: BTreeMap<String, String>,
         names: Vec<String>,
+        signatures: Signatures,
     ) -> Self {
-        Self { state: state(python, search, &path), path, versions, names }
+        Self { state: state(python, search, &path), path, versions, names, signatures }
     }
 
     /// Returns what an earlier probe of `python` told, if it is kept under `cache` and the environment has not changed since.
@@ -141,7 +145,8 @@ impl Toolchain {
     /// Returns the functions that torch has, or None where there is no torch.
     #[must_use]
     pub fn names(&self) -> Option<TorchNames> {
-        (!self.names.is_empty()).then(|| self.names.iter().cloned().collect())
+        (!self.names.is_empty())
+            .then(|| self.names.iter().cloned().collect::<TorchNames>().with(self.signatures.clone()))
     }
 }
 

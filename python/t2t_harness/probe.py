@@ -1,4 +1,4 @@
-"""What the interpreter has: versions of the toolchain, and the names that `torch:` in ops.yaml may be.
+"""What the interpreter has: versions of the toolchain, the names that `torch:` in ops.yaml may be, and their arguments.
 
 Touches no device and loads no Triton: versions come from package metadata, ptxas says its own.
 """
@@ -14,16 +14,20 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from t2t_harness import arguments
+
 NAMESPACES = ("torch", "torch.Tensor", "torch.fft", "torch.linalg", "torch.nn.functional", "torch.special")
 
 
 def probe(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the documents `toolchain` (name to version, null where absent) and `names` (sorted dotted callables)."""
+    """Return the documents `toolchain` (name to version, null where absent), `names` (sorted dotted callables) and
+    `signatures` (by name, where all parameters are known)."""
+    names = sorted(set(_names()))
     return {
         "outcome": "passed",
         "class": None,
         "cites": False,
-        "documents": {"toolchain": toolchain(), "names": sorted(set(_names()))},
+        "documents": {"toolchain": toolchain(), "names": names, "signatures": arguments.signatures(names)},
         "files": {},
     }
 

@@ -112,7 +112,17 @@ pub fn bytecode() -> Option<PathBuf> {
 /// What is stale depends on the interpreter's versions: one that has changed is asked as a build would. Without any, a look is still a look.
 pub fn as_built(common: &Common) -> Result<Probing, CliError> {
     let python = python(common, workspace()?);
-    Ok(if python.is_some() { Probing::Allowed } else { Probing::Never })
+    Ok(if python.is_some() { Probing::WhereItCan } else { Probing::Never })
+}
+
+/// Says that a look cannot tell what an interpreter's versions make stale: asking it takes a place to write, and there is none.
+pub fn warn_of_unknown_versions(common: &Common, session: &Session) -> Result<(), CliError> {
+    if session.toolchain.is_none() && python(common, workspace()?).is_some() {
+        say(
+            "warning: `cache/` cannot be written, so the interpreter was not asked for its versions: what depends on them counts as stale",
+        );
+    }
+    Ok(())
 }
 
 /// Says what of published results cannot be used.

@@ -401,7 +401,8 @@ impl Watching<'_> {
         };
         let all = again == Some(Again::Last) && targets.is_empty();
         let selection = self.arguments.targets.selection(session);
-        let named = selection.map(|selection| named(&session.graph, &selection).unwrap_or_default()).unwrap_or_default();
+        let named =
+            selection.map(|selection| named(&session.graph, &selection).unwrap_or_default()).unwrap_or_default();
         for index in session.graph.indices().filter(|index| wanted.wanted[index.number()]) {
             let is_meant = targets.contains(session.graph.action(index).target()) || (all && named.contains(&index));
             wanted.forced[index.number()] = is_meant;

@@ -35,6 +35,7 @@ pub fn pool(options: &Options, harness: &Harness, cache: &Path, interrupt: &Inte
     }
     let folder = match options.probing {
         Probing::Allowed => harness.place(cache).map_err(|error| machine("cannot write the harness", &error))?,
+        Probing::WhereItCan => harness.place(cache).unwrap_or_else(|_| cache.join("harness")),
         Probing::Never => cache.join("harness"),
     };
     let configs = [ServerKind::Interpreter, ServerKind::Compiled, ServerKind::Device].map(|kind| WorkerConfig {
@@ -70,7 +71,7 @@ pub fn toolchain(
     let Some(python) = &options.python else {
         return match options.probing {
             Probing::Never => Ok(None),
-            Probing::Allowed => Err(NoSession::Use {
+            Probing::Allowed | Probing::WhereItCan => Err(NoSession::Use {
                 message: "no Python was found: looked at --python, $T2T_PYTHON, $VIRTUAL_ENV, the workspace's .venv and t2t's own folder".to_owned(),
                 hint: "run `uv run t2t build`, or name one with `--python`".to_owned(),
             }),
@@ -79,6 +80,10 @@ pub fn toolchain(
     let kept = Toolchain::kept(cache, &python.path, options.search.as_deref());
     if kept.is_some() || options.probing == Probing::Never {
         return Ok(kept);
+    }
+    let scratch = cache.join("scratch").join(leftovers::probe_folder(std::process::id()));
+    if options.probing == Probing::WhereItCan && fs::make_folder(&scratch).is_err() {
+        return Ok(None);
     }
     if has_devices {
         start_beside(pool, ServerKind::Device);
@@ -115,7 +120,8 @@ fn probe(options: &Options, python: &Path, cache: &Path, root: &Path, pool: &Poo
     let versions = reply["toolchain"].as_object().into_iter().flatten();
     let versions = versions.filter_map(|(name, value)| Some((name.clone(), text(value)?))).collect();
     let names = reply["names"].as_array().into_iter().flatten().filter_map(text).collect();
-    Ok(Toolchain::new(python, options.search.as_deref(), hello.path, versions, names))
+    let signatures = serde_json::from_value(reply["signatures"].clone()).unwrap_or_default();
+    Ok(Toolchain::new(python, options.search.as_deref(), hello.path, versions, names, signatures))
 }
 
 /// Asks a function of the harness that runs no kernel code, and returns its documents.

@@ -66,6 +66,7 @@ mod editors;
 mod clock;
 
 mod workspace;
+mod repro;
 mod bad_kernels;
 mod adoption;
 mod real;

@@ -18,7 +18,8 @@ fn a_file_names_the_variants_that_are_made_from_it() {
     project.write("kernels/shared.py", "def three():\n    return 3\n");
     let text = project.read("kernels/gelu/v2_tiling.py");
     project.write("kernels/gelu/v2_tiling.py", text.replace("import triton", "import triton\n\nimport kernels.shared"));
-    let check = |files: &str, actions: &str| project.t2t(&format!("graph --format json --phase check {files}")).names(actions);
+    let check =
+        |files: &str, actions: &str| project.t2t(&format!("graph --format json --phase check {files}")).names(actions);
     check("kernels/softmax/v1_baseline.py", "softmax/v1_baseline:check");
     check("kernels/shared.py", "gelu/v2_tiling:check");
     check("kernels/softmax/*.py", "softmax/v1_baseline:check softmax/v2_tiling:check");
@@ -33,7 +34,8 @@ fn a_file_names_the_variants_that_are_made_from_it() {
 
 #[test]
 fn a_file_of_cases_names_its_op() {
-    let project = Project::with(&OPS.replace("kwargs: {dim: -1}", "kwargs: {dim: -1}\n    cases: kernels/softmax/cases.py"));
+    let project =
+        Project::with(&OPS.replace("kwargs: {dim: -1}", "kwargs: {dim: -1}\n    cases: kernels/softmax/cases.py"));
     project.write("kernels/softmax/cases.py", "def cases(spec, generator):\n    yield from ()\n");
     for variant in ["v1_baseline", "v2_tiling"] {
         project.kernel("softmax", variant, "");
@@ -58,25 +60,38 @@ fn several_phases_are_built_with_what_they_need() {
     let project = Project::new();
     let both = "softmax:analyze softmax/v1_baseline:compile,check softmax/v2_tiling:compile,check";
     project.t2t("build softmax --phase compile,check").exits(0).runs(both);
-    project.t2t("build gelu --phase compile --phase analyze").exits(0).runs(
-        "gelu:analyze gelu/v1_baseline:compile gelu/v2_tiling:compile",
-    );
+    project
+        .t2t("build gelu --phase compile --phase analyze")
+        .exits(0)
+        .runs("gelu:analyze gelu/v1_baseline:compile gelu/v2_tiling:compile");
 }
 
 #[test]
 fn a_variant_or_a_phase_that_nothing_has_is_told_the_nearest() {
     let project = Project::new();
     for (arguments, message) in [
-        ("build softmax/v2_tilling", "error: op `softmax` has no variant `v2_tilling`\nhint: did you mean `v2_tiling`?\n"),
-        ("build softmax/x", "error: op `softmax` has no variant `x`\nhint: its variants are `v1_baseline`, `v2_tiling`\n"),
+        (
+            "build softmax/v2_tilling",
+            "error: op `softmax` has no variant `v2_tilling`\nhint: did you mean `v2_tiling`?\n",
+        ),
+        (
+            "build softmax/x",
+            "error: op `softmax` has no variant `x`\nhint: its variants are `v1_baseline`, `v2_tiling`\n",
+        ),
         ("build --variant v1_baselin", "error: no op has a variant `v1_baselin`\nhint: did you mean `v1_baseline`?\n"),
         ("build softmax:bnech", "error: there is no phase `bnech`\nhint: did you mean `bench`?\n"),
         ("explain softmax/v2_tiling:chek", "error: there is no phase `chek`\nhint: did you mean `check`?\n"),
-        ("build softmax/v1_baseline:select", "error: there is no action `softmax/v1_baseline:select`\nhint: the op has `softmax/v1"),
+        (
+            "build softmax/v1_baseline:select",
+            "error: there is no action `softmax/v1_baseline:select`\nhint: the op has `softmax/v1",
+        ),
     ] {
         project.t2t(arguments).exits(2).says(message);
     }
-    project.t2t("build --phase chek").exits(2).says("invalid value 'chek' for '--phase <PHASE>': did you mean `check`?");
+    project
+        .t2t("build --phase chek")
+        .exits(2)
+        .says("invalid value 'chek' for '--phase <PHASE>': did you mean `check`?");
 }
 
 #[test]
