@@ -335,6 +335,14 @@ fn a_summary_of_the_interpreter_compares_nothing() {
 }
 
 #[test]
+fn the_closing_table_fits_sixty_columns() {
+    let device = Softmax::on_a_device();
+    let told = closing_table(&[("softmax", &device.selection)], Some(60));
+    assert!(told.lines().all(|line| unicode_width::UnicodeWidthStr::width(line) <= 60), "{told}");
+    assert!(told.contains("v4_optimized     0.01773    1.49x    1.37x\n  Correct 2/3\n"), "{told}");
+}
+
+#[test]
 fn the_closing_table_is_the_summary_for_a_terminal() {
     let (device, interpreter) = (Softmax::on_a_device(), Softmax::on_the_interpreter());
     assert_eq!(
@@ -347,7 +355,7 @@ fn the_closing_table_is_the_summary_for_a_terminal() {
         closing_table(&[("softmax", &interpreter.selection)], Some(80)),
         "Op       First right kernel  Interpreter took  Correct  Note\n\
          ───────  ──────────────────  ────────────────  ───────  ────\n\
-         softmax  v1_baseline                  236 ms      1/1\n"
+         softmax  v1_baseline                  236 ms      1/1\n"
     );
 }
 
