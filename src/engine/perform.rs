@@ -158,34 +158,37 @@ fn device_spans(reply: &Value, child: Span) -> Vec<DeviceSpan> {
 /// Times all variants of an op over many sizes. The job is that of a bench of the op, its request changed to what a sweep is told.
 #[must_use]
 pub fn sweep(job: &Job, pool: &Pool) -> Performed {
-    alone(job, pool, "sweep:sweep", false)
+    if let Some(lost) = no_scratch(job) {
+        return lost;
+    }
+    let step = Step { job, name: "main", function: "sweep:sweep", more: Map::new(), read: Vec::new(), trusted: false };
+    concluded(&step, &alone(pool, &Cancel::default()))
 }
 
 /// Writes a case of a check as files that run without t2t. The job is that of the check, its request changed to what `repro.write` is told.
 #[must_use]
 pub fn repro(job: &Job, pool: &Pool) -> Performed {
-    alone(job, pool, "repro:write", true)
-}
-
-fn alone(job: &Job, pool: &Pool, function: &str, trusted: bool) -> Performed {
     if let Some(lost) = no_scratch(job) {
         return lost;
     }
-    let calls = Calls { pool, cancel: &Cancel::default(), times: RefCell::default() };
-    let mut more = Map::new();
-    let mut read = Vec::new();
-    if trusted {
-        match has_own_cases(job).then(|| prepared(job, &calls)).transpose() {
-            Ok(prepared) => {
-                let folder = prepared.map(|inputs| inputs.folder);
-                more.insert("prepared".to_owned(), json!(folder.as_deref().map(text)));
-                read.extend(folder);
-            }
-            Err(ended) => return *ended,
-        }
-    }
-    let step = Step { job, name: "main", function, more, read, trusted };
-    match step.run(&calls) {
+    let cancel = Cancel::default();
+    let calls = alone(pool, &cancel);
+    let folder = match has_own_cases(job).then(|| prepared(job, &calls)).transpose() {
+        Ok(prepared) => prepared.map(|inputs| inputs.folder),
+        Err(ended) => return *ended,
+    };
+    let more = object(json!({"prepared": folder.as_deref().map(text)}));
+    let read = folder.into_iter().collect();
+    concluded(&Step { job, name: "main", function: "repro:write", more, read, trusted: true }, &calls)
+}
+
+/// Returns the calls of what is no action.
+fn alone<'a>(pool: &'a Pool, cancel: &'a Cancel) -> Calls<'a> {
+    Calls { pool, cancel, times: RefCell::default() }
+}
+
+fn concluded(step: &Step, calls: &Calls) -> Performed {
+    match step.run(calls) {
         Ok(finished) => conclude(&step.folder(), finished),
         Err(error) => Performed::lost(error.to_string()),
     }

@@ -1,5 +1,5 @@
 //! From the name of a file to the targets that are made from it: a variant from its kernel file and all that it imports, an op from its
-//! `cases.py`.
+//! `cases.py` and its reference.
 //!
 //! It does not know which files there are: it knows those that ops.yaml and imports name.
 
@@ -33,15 +33,16 @@ impl Files<'_> {
         // A package is the folder that it is.
         let path = path.strip_suffix("/__init__.py").unwrap_or(path);
         let found: Vec<String> = self.spec.ops.iter().flat_map(|op| self.of_op(op, path)).collect();
-        match found.is_empty() {
-            false => Ok(Some(found)),
-            true if looks_like_a_file(path) => Err(unknown(path)),
-            true => Ok(None),
+        if found.is_empty() && looks_like_a_file(path) {
+            return Err(unknown(path));
         }
+        Ok(Some(found).filter(|found| !found.is_empty()))
     }
 
     fn of_op(&self, op: &Op, path: &str) -> Vec<String> {
-        if op.cases.as_ref().is_some_and(|cases| self.is_made_from(cases, path)) {
+        let mut shared = op.cases.iter().chain(op.reference.as_ref().map(|reference| &reference.file));
+        let is_one_file = is_python(path) && !is_pattern(path);
+        if is_one_file && shared.any(|file| self.is_made_from(file, path)) {
             return vec![op.name.clone()];
         }
         let named = op.variants.iter().filter(|variant| self.is_made_from(&variant.file, path));
