@@ -10,6 +10,7 @@ use std::time::Duration;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::action::Phase;
+use crate::graph::pick::phase_hint;
 use crate::session::DeviceChoice;
 use crate::spec::remote::Mode;
 
@@ -23,13 +24,18 @@ mod context;
 mod declared;
 mod doctor;
 mod error;
+mod explain;
+mod init;
 mod inspect;
+mod measured;
 mod outputs;
 mod plan;
 mod publish;
 mod remote;
+mod repro;
 mod revision;
 mod running;
+mod status;
 mod sweep;
 mod tidy;
 mod unchanged;
@@ -39,6 +45,9 @@ use self::error::CliError;
 
 /// What `t2t --version` says: the version, and how the binary was built.
 const LONG_VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("T2T_PROFILE"), ")");
+
+/// The heading in a command's help of what all commands take.
+const EVERYWHERE: &str = "Options of every command";
 
 /// A declarative build system for repositories of Torch-to-Triton kernels
 #[derive(Debug, Parser)]
@@ -54,25 +63,25 @@ struct Cli {
 #[derive(Debug, Args)]
 struct Common {
     /// The Python that has torch and triton (default: $T2T_PYTHON, $VIRTUAL_ENV, the workspace's .venv, t2t's own folder)
-    #[arg(long, global = true, value_name = "PATH")]
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "PATH")]
     python: Option<PathBuf>,
     /// Where kernels are checked and measured: auto, cuda, cuda:N, cpu (Triton's interpreter)
-    #[arg(long, global = true, value_name = "DEVICE", default_value = "auto", value_parser = device)]
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "DEVICE", default_value = "auto", value_parser = device)]
     device: DeviceChoice,
     /// Ask for the results of a device that this machine lacks, as in nvidia-h200: those in cache/ and in assets/results/MODEL
-    #[arg(long, global = true, value_name = "MODEL", conflicts_with = "device")]
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "MODEL", conflicts_with = "device")]
     as_device: Option<String>,
     /// The cache that is shared with other machines, as in https://HOST/FOLDER, or off (default: $T2T_REMOTE, ops.yaml)
-    #[arg(long, global = true, value_name = "URL")]
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "URL")]
     remote: Option<String>,
     /// What may be done with it: read-write, read-only, off (default: $T2T_REMOTE_MODE, ops.yaml)
-    #[arg(long, global = true, value_name = "MODE", value_parser = remote::mode)]
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "MODE", value_parser = remote::mode)]
     remote_mode: Option<Mode>,
     /// Neither ask the remote cache nor leave anything there
-    #[arg(long, global = true, conflicts_with_all = ["remote", "remote_mode"])]
+    #[arg(long, global = true, help_heading = EVERYWHERE, conflicts_with_all = ["remote", "remote_mode"])]
     no_remote: bool,
     /// Say only what failed, and the result
-    #[arg(long, short, global = true)]
+    #[arg(long, short, global = true, help_heading = EVERYWHERE)]
     quiet: bool,
 }
 
@@ -88,12 +97,14 @@ enum Command {
     Adopt(AdoptArguments),
     /// Say what is up to date and what is not
     Status(Targets),
-    /// Say why an action is stale, or what its result depends on
+    /// Say why an action is stale, or what came of it and what its result depends on; what a class of rejections means
     Explain {
-        /// As in softmax/v2_tiling:check, softmax:log, softmax
+        /// As in softmax/v2_tiling:check, softmax:log, softmax; mismatch
         #[arg(required = true)]
         targets: Vec<String>,
     },
+    /// Write a case of a check as a Python file that runs without t2t, and run it
+    Repro(ReproArguments),
     /// Print the graph of actions
     Graph {
         #[command(flatten)]
@@ -132,6 +143,8 @@ enum Command {
         #[command(subcommand)]
         command: cache::CacheCommand,
     },
+    /// Make a workspace of this folder: ops.yaml with an op to begin with, where there is none, and .gitignore
+    Init,
     /// Print the JSON Schema of ops.yaml
     Schema,
     /// Say what this machine has and what it lacks
@@ -141,6 +154,9 @@ enum Command {
         /// The store too: every result is lost
         #[arg(long)]
         cache: bool,
+        /// Do not ask
+        #[arg(long, short, requires = "cache")]
+        yes: bool,
     },
     /// Print a completion script
     Completions {
@@ -153,7 +169,7 @@ enum Command {
 #[derive(Debug, Args, Clone, Default)]
 #[expect(clippy::struct_field_names, reason = "the positional argument is named as the help shows it")]
 struct Targets {
-    /// Ops or targets: `softmax`, `softmax/v2_tiling`, `softmax:check`, "softmax, gelu" (default: everything)
+    /// Ops, targets, patterns or files: softmax, softmax/v2_tiling, softmax:check, "*/v1_*:bench", kernels/softmax/*.py (default: everything)
     targets: Vec<String>,
     /// An op; may be given several times
     #[arg(long, value_name = "OP")]
@@ -161,9 +177,9 @@ struct Targets {
     /// Only these variants
     #[arg(long, value_name = "VARIANT")]
     variant: Vec<String>,
-    /// Only this phase
-    #[arg(long, value_name = "PHASE", value_parser = phase)]
-    phase: Option<Phase>,
+    /// Only this phase; may be given several times, or as a list: check,bench
+    #[arg(long, value_name = "PHASE", value_parser = phase, value_delimiter = ',')]
+    phase: Vec<Phase>,
 }
 
 #[derive(Debug, Args)]
@@ -202,7 +218,7 @@ struct WatchArguments {
     #[command(flatten)]
     targets: Targets,
     /// How many actions run at once on the CPU (default: the number of cores that are not reserved for devices)
-    #[arg(long, short, value_name = "N")]
+    #[arg(long, short, value_name = "N", value_parser = jobs)]
     jobs: Option<usize>,
     /// Look at the files every so often, for network folders, of which the system tells no changes
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1", value_parser = seconds)]
@@ -215,7 +231,7 @@ struct BuildArguments {
     #[command(flatten)]
     targets: Targets,
     /// How many actions run at once on the CPU (default: the number of cores that are not reserved for devices)
-    #[arg(long, short, value_name = "N")]
+    #[arg(long, short, value_name = "N", value_parser = jobs)]
     jobs: Option<usize>,
     /// Run what is named, whatever is known
     #[arg(long)]
@@ -247,6 +263,9 @@ struct BuildArguments {
     /// Write how each check and bench stands to FILE, as JUnit XML
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
+    /// Print the figures of the benches at the end: `t2t bench`.
+    #[arg(skip)]
+    figures: bool,
     /// Print each rejection in the words of a CI service (auto: github where $GITHUB_ACTIONS is true)
     #[arg(long, value_enum, default_value = "auto", value_name = "SERVICE")]
     annotations: Service,
@@ -267,6 +286,11 @@ struct CompareArguments {
     a: String,
     /// The other side, as A
     b: String,
+    /// Only these ops, or patterns of ops
+    ops: Vec<String>,
+    /// Also what did not change
+    #[arg(long)]
+    all: bool,
     /// By how many percent of A's time B may take longer
     #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = percent)]
     threshold: f64,
@@ -279,6 +303,23 @@ struct CompareArguments {
 enum ReportFormat {
     Text,
     Json,
+}
+
+#[derive(Debug, Args)]
+struct ReproArguments {
+    /// The variant, as in softmax/v2_tiling
+    target: String,
+    /// The case, as in small/float32/0 or edge/strided/float32 (default: the one that was rejected, else the first)
+    case: Option<String>,
+    /// Run it under Python's debugger, which stops where it raises
+    #[arg(long)]
+    pdb: bool,
+    /// Write the files, and run nothing
+    #[arg(long, conflicts_with = "pdb")]
+    no_run: bool,
+    /// Where they are written (default: a folder of its own in logs/repro)
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -297,9 +338,9 @@ struct AffectedArguments {
 impl BenchArguments {
     /// Returns the build that measures what is named.
     fn build(self) -> BuildArguments {
-        let phase = Some(Phase::Bench);
+        let phase = vec![Phase::Bench];
         let targets = Targets { op: vec![self.op], variant: self.variant, phase, ..Targets::default() };
-        BuildArguments { targets, ..BuildArguments::default() }
+        BuildArguments { targets, figures: true, ..BuildArguments::default() }
     }
 }
 
@@ -356,8 +397,9 @@ fn run(cli: Cli) -> Result<u8, CliError> {
         Command::Bench(arguments) if arguments.sweep => sweep::sweep(common, &arguments),
         Command::Bench(arguments) => build::build(common, &arguments.build()),
         Command::Adopt(arguments) => adopt::adopt(common, &arguments),
-        Command::Status(targets) => inspect::status(common, &targets),
-        Command::Explain { targets } => inspect::explain(common, &targets),
+        Command::Status(targets) => status::status(common, &targets),
+        Command::Explain { targets } => explain::explain(common, &targets),
+        Command::Repro(arguments) => repro::repro(common, &arguments),
         Command::Graph { targets, format } => inspect::graph(common, &targets, format),
         Command::Log { op } => inspect::log(common, &op),
         Command::Ir { target, stage, kernel, all } => {
@@ -373,7 +415,11 @@ fn run(cli: Cli) -> Result<u8, CliError> {
             Ok(0)
         }
         Command::Doctor => doctor::doctor(common),
-        Command::Clean { cache } => tidy::clean(if cache { tidy::What::LogsAndStore } else { tidy::What::Logs }),
+        Command::Init => init::init(),
+        Command::Clean { cache, yes } => {
+            let what = if cache { tidy::What::LogsAndStore } else { tidy::What::Logs };
+            tidy::clean(what, if yes { tidy::Ask::Never } else { tidy::Ask::OnATerminal })
+        }
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "t2t", &mut script);
@@ -407,6 +453,13 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 fn phase(text: &str) -> Result<Phase, String> {
-    let names: Vec<&str> = Phase::ALL.into_iter().map(Phase::name).collect();
-    text.parse().map_err(|()| format!("it is one of {}", names.join(", ")))
+    text.parse().map_err(|()| phase_hint(text))
+}
+
+fn jobs(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("it is 1 or more".to_owned()),
+        Ok(number) => Ok(number),
+        Err(_) => Err(format!("`{text}` is no number")),
+    }
 }

@@ -229,6 +229,14 @@ pub fn files_below(folder: &Path, ending: &str) -> Vec<PathBuf> {
     files.filter(|path| path.extension().is_some_and(|found| found == ending)).collect()
 }
 
+/// Returns how many files lie below `path`, itself if it is one, and how many bytes they have. What cannot be read is left out.
+#[must_use]
+pub fn weight(path: &Path) -> (usize, u64) {
+    let entries = WalkDir::new(path).into_iter().flatten().filter(|entry| entry.file_type().is_file());
+    let sizes: Vec<u64> = entries.filter_map(|entry| entry.metadata().ok()).map(|data| data.len()).collect();
+    (sizes.len(), sizes.iter().sum())
+}
+
 /// Returns the files below `folder` that [`write()`] had not finished, but for those in its folders named `but`. Links are not followed.
 #[must_use]
 pub fn unfinished_below(folder: &Path, but: &[&str]) -> Vec<PathBuf> {

@@ -85,6 +85,13 @@ pub fn changed(root: &Path, commit: &str) -> Result<BTreeSet<String>, NoAnswer> 
     Ok(names.filter_map(|name| String::from_utf8(name.to_vec()).ok()).collect())
 }
 
+/// Returns whether the repository around `root` would take in a new file at `path`. False where there is no repository or no git.
+#[must_use]
+pub fn would_add(root: &Path, path: &str) -> bool {
+    git(root, ["rev-parse", "--is-inside-work-tree"]).is_ok()
+        && git(root, ["check-ignore", "--quiet", "--", path]).is_err()
+}
+
 /// Returns what git prints. It sees no index lock of ours, asks nobody anything, and reads nothing from this process.
 fn git<S: AsRef<OsStr>>(root: &Path, arguments: impl IntoIterator<Item = S>) -> Result<Vec<u8>, NoAnswer> {
     let mut command = Command::new("git");

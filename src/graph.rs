@@ -12,7 +12,9 @@ use petgraph::visit::EdgeRef;
 use crate::action::{Action, Dependency, Target};
 
 pub mod expand;
+pub mod pattern;
 pub mod pick;
+pub mod files;
 
 /// An action's place in the declared order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -13,6 +13,7 @@ pub mod record;
 pub mod spans;
 pub mod event;
 pub mod problem;
+pub mod classes;
 
 // Core: pure. No file, clock, environment, process or thread.
 pub mod figures;

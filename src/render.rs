@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::render::build_page::BuildPage;
 use crate::render::op_page::OpPage;
 
+pub mod bench_table;
 pub mod build_page;
 mod benchmark;
 mod ceilings;
@@ -22,6 +23,7 @@ pub mod problem;
 mod resources;
 mod sizes;
 pub mod missed;
+pub mod standing;
 pub mod sweep;
 pub mod table;
 mod telemetry;

@@ -82,6 +82,8 @@ pub enum Probing {
     Allowed,
     /// For children. There is no session where versions are not known.
     Known,
+    /// For children and versions, but where nothing can be written unknown versions stay unknown.
+    WhereItCan,
     /// For nothing: unknown versions stay unknown, and no child can be called.
     Never,
 }
@@ -298,6 +300,12 @@ impl Session {
             let mapped = mapped.flat_map(|place| [PathBuf::from(place), PathBuf::from(format!("{place}.py"))]);
             readable::readable(&self.root, &self.spec.sources).into_iter().chain(mapped).collect()
         })
+    }
+
+    /// Returns whether this is a part of a workspace, so that ops which it does not have may be declared all the same.
+    #[must_use]
+    pub fn is_part(&self) -> bool {
+        self.records.is_some()
     }
 
     /// Lets go of what is large and need not be put in order at the end of a process.

@@ -10,6 +10,7 @@ pub mod part;
 pub mod fields;
 pub mod schema;
 mod parse;
+pub mod aliases;
 mod conform;
 mod layers;
 mod torch;
@@ -35,7 +36,7 @@ use serde_json::Value;
 pub use self::declare::{Declaration, Facts};
 pub use self::reference::Reference;
 pub use self::sizes::Binding;
-pub use self::torch::{TorchName, TorchNames};
+pub use self::torch::{Signature, Signatures, TorchName, TorchNames};
 use crate::action::Phase;
 use crate::problem::{Place, Problem};
 
@@ -271,10 +272,10 @@ impl Spec {
     pub fn parse(file: &str, bytes: &[u8], names: Option<&TorchNames>) -> Result<Spec, Vec<Problem>> {
         let text = text_of(file, bytes).map_err(|problem| vec![problem])?;
         let mut faults = Vec::new();
-        let spec = parse::parse(text, &mut faults)
-            .map_err(|fault| faults.push(fault))
-            .ok()
-            .and_then(|root| check::check(&root, names, &mut faults));
+        let spec = parse::parse(text, &mut faults).map_err(|fault| faults.push(fault)).ok().and_then(|mut root| {
+            aliases::resolve(&mut root);
+            check::check(&root, names, &mut faults)
+        });
         match spec {
             Some(spec) if faults.is_empty() => Ok(spec),
             _ => Err(fault::problems(file, text, faults)),

@@ -16,11 +16,11 @@ use crate::digest::Digest;
 use crate::fs;
 use crate::installed::Places as Modules;
 use crate::kept;
-use crate::spec::TorchNames;
+use crate::spec::{Signatures, TorchNames};
 use crate::witness::{Was, Witness};
 
 /// The format of what is kept; another number is read as nothing. 1: first. 2: behind a digest. 3: names of aten with `_`. 4: where modules
-/// are found.
+/// are found, and what torch's functions take.
 const VERSION: u32 = 4;
 
 /// An interpreter, and why it was taken.
@@ -99,6 +99,8 @@ pub struct Toolchain {
     pub versions: BTreeMap<String, String>,
     /// The functions that torch has.
     names: Vec<String>,
+    /// What they take, where torch says so for certain.
+    signatures: Signatures,
 }
 
 impl Toolchain {
@@ -110,8 +112,9 @@ impl Toolchain {
         modules: Modules,
         versions: BTreeMap<String, String>,
         names: Vec<String>,
+        signatures: Signatures,
     ) -> Self {
-        Self { state: state(python, search, &modules.path), modules, versions, names }
+        Self { state: state(python, search, &modules.path), modules, versions, names, signatures }
     }
 
     /// Returns what an earlier probe of `python` told, if it is kept under `cache` and the environment has not changed since.
@@ -143,7 +146,8 @@ impl Toolchain {
     /// Returns the functions that torch has, or None where there is no torch.
     #[must_use]
     pub fn names(&self) -> Option<TorchNames> {
-        (!self.names.is_empty()).then(|| self.names.iter().cloned().collect())
+        (!self.names.is_empty())
+            .then(|| self.names.iter().cloned().collect::<TorchNames>().with(self.signatures.clone()))
     }
 }
 

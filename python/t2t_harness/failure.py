@@ -36,13 +36,14 @@ def failure(
     place: dict[str, Any] | None = None,
     printed: str | None = None,
     hint: str | None = None,
+    given: str | None = None,
     **figures: Any,
 ) -> dict[str, Any]:
     """Returns the FAILURE document of docs/design/harness.md.
 
     With `error`, the traceback is reduced to the lines of the workspace `root`, and the last of them is the place
     unless `place` (file relative to `root`, line, column) is given. `printed` is text with a stack of a process that is
-    gone. `figures` may hold `index`, `got`, `expected`, `max_abs`, `max_rel`, `bad` and `total`.
+    gone. `given` is the line that tells of the case (`naming.given`). `figures` may hold `index`, `got`, `expected`, `max_abs`, `max_rel`, `bad` and `total`.
     """
     known: dict[str, Any] = dict.fromkeys(("index", "got", "expected", "max_abs", "max_rel", "bad", "total"))
     if unknown := set(figures) - set(known):
@@ -59,6 +60,7 @@ def failure(
     return {
         "class": class_,
         "case": case,
+        "given": given,
         "message": message[:MESSAGE],
         "place": place,
         "excerpt": excerpt(root, place),

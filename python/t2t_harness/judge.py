@@ -12,7 +12,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness import cases, failure, lint, memory, oracle, progress, reach, references, spans, tolerance, verdicts
+from t2t_harness import (
+    cases,
+    failure,
+    inputs,
+    lint,
+    memory,
+    naming,
+    oracle,
+    progress,
+    reach,
+    references,
+    spans,
+    tolerance,
+    verdicts,
+)
 from t2t_harness.prepare import prepared_cases
 
 if TYPE_CHECKING:
@@ -54,6 +68,8 @@ class Trial:
     previous: dict[tuple[str, str, tuple[int, ...]], torch.Tensor] = field(default_factory=dict)
     first: tuple[str | None, Finding] | None = None
     """The first failing case, by name, and what is wrong with it."""
+    given: str | None = None
+    """What that case is, in one line: its kind, shapes, strides, dtypes, keyword arguments."""
     differs: bool = False
     computed: set[str] = field(default_factory=set)
     """What torch computed for the wrapper, as the op's `allow` lets it."""
@@ -118,6 +134,13 @@ def judge_case(trial: Trial, case: cases.Case, position: int) -> None:
         row |= {"verdict": "not-judged", "reason": facts["reason"]}
     else:
         settle(trial, case, row, find(trial, case, position, row, facts, given, right))
+    tell_of(trial, case, given)
+
+
+def tell_of(trial: Trial, case: cases.Case, given: Mapping[str, torch.Tensor]) -> None:
+    """Keeps what the case is, in one line, where it is the first that failed."""
+    if trial.given is None and trial.first is not None and trial.first[0] == case.name:
+        trial.given = naming.given(case, given, inputs.kwargs_of(trial.declaration, case))
 
 
 def blank_row(case: cases.Case) -> dict[str, Any]:
@@ -242,7 +265,7 @@ def find_in(
     trial.computed |= {name for run in runs.values() for name in run.get("declared") or ()}
     launchless = needs_no_launch(given, right)
     questions: list[Callable[[], Finding | None]] = [
-        lambda: first_of(form(run, right, trial.device) for run in runs.values()),
+        lambda: first_of(form(run, right, trial) for run in runs.values()),
         lambda: first_of(stored_form(tensors, label, right, trial) for label in runs),
         lambda: mutated(trial, tensors, given),
         lambda: first_of(origin(run, launchless) for run in runs.values()),
@@ -269,7 +292,7 @@ def load_outputs(path: Path) -> dict[str, torch.Tensor]:
         raise ValueError(str(error)) from error
 
 
-def form(run: dict[str, Any], right: oracle.Reference, device: str) -> Finding | None:
+def form(run: dict[str, Any], right: oracle.Reference, trial: Trial) -> Finding | None:
     """Returns what is wrong with the type, number, shape, dtype or device of the outputs of one run, or None."""
     expected = {name: value for name, value in right.plain.items() if name.isdecimal()}
     outputs = run["outputs"]
@@ -279,15 +302,18 @@ def form(run: dict[str, Any], right: oracle.Reference, device: str) -> Finding |
         return Finding("type", f"returns {got}, torch returns {wanted}")
     for name, value in expected.items():
         made = outputs[name]
+        called = result_name(trial, right, name)
+        what = f"{called}: " if called else ""
         if not made["plain"]:
-            return Finding("type", f"returns `{made['type']}`, torch returns `torch.Tensor`")
+            return Finding("type", f"{what}returns `{made['type']}`, torch returns `torch.Tensor`")
         if made["shape"] != list(value.shape):
-            return Finding("shape", f"returns shape {made['shape']}, torch returns {list(value.shape)}")
+            return Finding("shape", f"{what}returns shape {made['shape']}, torch returns {list(value.shape)}")
         dtype = str(value.dtype).removeprefix("torch.")
         if made["dtype"] != dtype:
-            return Finding("dtype", f"returns {made['dtype']}, torch returns {dtype}")
-        if made["device"] != device:
-            return Finding("type", f"returns a tensor on `{made['device']}`, torch returns one on `{device}`")
+            return Finding("dtype", f"{what}returns {made['dtype']}, torch returns {dtype}")
+        if made["device"] != trial.device:
+            on = f"a tensor on `{made['device']}`, torch returns one on `{trial.device}`"
+            return Finding("type", f"{what}returns {on}")
     return None
 
 
@@ -305,7 +331,8 @@ def stored_form(tensors: dict[str, torch.Tensor], label: str, right: oracle.Refe
         if value.dtype.is_complex:
             stored = torch.view_as_complex(stored)
         tensors[f"{label}.{name}"] = stored
-        what = "" if name.isdecimal() else f" for `{name}`"
+        called = result_name(trial, right, name)
+        what = f" for {called}" if called else ""
         if stored.shape != value.shape:
             return Finding("shape", f"returns shape {list(stored.shape)}, torch returns {list(value.shape)}{what}")
         if stored.dtype != value.dtype:
@@ -396,9 +423,16 @@ def values(
         if not found.passed:
             row["rule"] = None
             where = "" if label in ("a", "b") else f" (configuration {label.removeprefix('c')})"
-            what = "" if name == "0" and not right.several else f"{name}: "
+            called = result_name(trial, right, name)
+            what = f"{called}: " if called else ""
             return Finding(str(found.class_), f"{what}{found.message}{where}", comparison=found)
     return None
+
+
+def result_name(trial: Trial, right: oracle.Reference, name: str) -> str:
+    """Returns what a result is called: as ops.yaml or torch names it; nothing for the only output."""
+    names = {str(position): own for position, own in enumerate(right.names)}
+    return naming.result(name, right.several, names | naming.declared_outputs(trial.declaration))
 
 
 def is_first_again(tensors: Mapping[str, torch.Tensor], label: str, name: str) -> bool:
@@ -536,10 +570,10 @@ def failure_of(trial: Trial) -> dict[str, Any] | None:
         return failure.failure("unfit-cases", message, root=root, hint=hint)
     name, finding = trial.first
     if finding.record is not None:
-        return {**finding.record, "case": name or finding.record["case"]}
+        return {**finding.record, "case": name or finding.record["case"], "given": trial.given}
     shown = {} if finding.comparison is None else figures(finding.comparison)
     shown.pop("torch_max_abs", None)
-    return failure.failure(finding.class_, finding.message, root=root, case=name, **shown)
+    return failure.failure(finding.class_, finding.message, root=root, case=name, given=trial.given, **shown)
 
 
 def evidence(trial: Trial, record: dict[str, Any] | None) -> dict[str, Any]:

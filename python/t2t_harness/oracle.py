@@ -30,6 +30,8 @@ class Reference:
     """In float64; None where torch has no float64 for the op."""
     several: bool
     """Whether the op returns a tuple."""
+    names: tuple[str, ...] = ()
+    """What torch calls the outputs, where it names them: `values`, `indices`."""
     rejected: dict[tuple[str, str], bool] = field(default_factory=dict)
     """Result and mutant of it → whether the case rejects that, as far as it was asked: for whoever judges the case again."""
 
@@ -44,18 +46,18 @@ def reference(declaration: Mapping[str, Any], case: Case, inputs: Mapping[str, t
     kwargs = making.kwargs_of(declaration, case)
     try:
         function = operation.ready(declaration, case.binding, case.dtype, _device_of(inputs))
-        results, several = _call(operation.fresh(function), declaration, case, copies(inputs), kwargs)
+        results, several, names = _call(operation.fresh(function), declaration, case, copies(inputs), kwargs)
     except Exception as error:
         raise Refused(f"torch refuses: {type(error).__name__}: {error}") from error
     wide_kwargs = {name: widened(value) for name, value in kwargs.items()}
     try:
         widened_inputs = {name: wide(value) for name, value in copies(inputs).items()}
-        oracle, _ = _call(operation.widened(function), declaration, case, widened_inputs, wide_kwargs)
+        oracle, _, _ = _call(operation.widened(function), declaration, case, widened_inputs, wide_kwargs)
     except Exception:
-        return Reference(results, None, several)
+        return Reference(results, None, several, names)
     if any(oracle[name].shape != value.shape for name, value in results.items()):
-        return Reference(results, None, several)
-    return Reference(results, oracle, several)
+        return Reference(results, None, several, names)
+    return Reference(results, oracle, several, names)
 
 
 def _device_of(inputs: Mapping[str, torch.Tensor]) -> str:
@@ -69,7 +71,7 @@ def _call(
     case: Case,
     inputs: dict[str, torch.Tensor],
     kwargs: dict[str, Any],
-) -> tuple[dict[str, torch.Tensor], bool]:
+) -> tuple[dict[str, torch.Tensor], bool, tuple[str, ...]]:
     import torch
 
     backward = bool(declaration["backward"])
@@ -82,7 +84,9 @@ def _call(
     named |= {f"after.{name}": inputs[name].detach() for name in declaration["mutates"]}
     if backward:
         named |= gradients(outputs, inputs, case)
-    return named, isinstance(result, (tuple, list))
+    several = isinstance(result, (tuple, list))
+    # torch's own tuples have their names here; a plain one has none.
+    return named, several, tuple(getattr(type(result), "__match_args__", ())) if several else ()
 
 
 def copies(inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:

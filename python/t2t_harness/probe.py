@@ -1,4 +1,4 @@
-"""What the interpreter has: versions of the toolchain, and the names that `torch:` in ops.yaml may be.
+"""What the interpreter has: versions of the toolchain, the names that `torch:` in ops.yaml may be, and their arguments.
 
 Touches no device and loads no Triton: versions come from package metadata, ptxas says its own.
 """
@@ -16,16 +16,25 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from t2t_harness import arguments
+
 NAMESPACES = ("torch", "torch.Tensor", "torch.fft", "torch.linalg", "torch.nn.functional", "torch.special")
 
 
 def probe(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the documents `toolchain` (name to version, null where absent), `names` (sorted dotted callables) and `modules` (how they are found beside `sys.path`)."""
+    """Return the documents `toolchain` (name to version, null where absent), `names` (sorted dotted callables), `signatures` (by name, where all parameters are
+    known) and `modules` (how they are found beside `sys.path`)."""
+    names = sorted(set(_names()))
     return {
         "outcome": "passed",
         "class": None,
         "cites": False,
-        "documents": {"toolchain": toolchain(), "names": sorted(set(_names())), "modules": modules()},
+        "documents": {
+            "toolchain": toolchain(),
+            "names": names,
+            "signatures": arguments.signatures(names),
+            "modules": modules(),
+        },
         "files": {},
     }
 

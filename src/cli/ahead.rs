@@ -72,7 +72,8 @@ pub fn build_part(
     let root = context::workspace()?;
     let options = context::options(common, &root, Probing::Known);
     let Ok(session) = Session::open_part(&root, &options, interrupt, part) else { return Ok(Ahead::default()) };
-    let Ok(mut wanted) = pick(&session.graph, &arguments.targets.selection(), Force::Stale) else {
+    let selection = arguments.targets.selection(&session);
+    let Ok(Ok(mut wanted)) = selection.map(|selection| pick(&session.graph, &selection, Force::Stale)) else {
         return Ok(Ahead::default());
     };
     for index in session.graph.indices() {

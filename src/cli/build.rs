@@ -15,13 +15,14 @@ use super::outputs::Outputs;
 use super::remote::Shared;
 use super::running::stop_on_signal;
 use super::unchanged::{self, Since, Told};
-use super::{BuildArguments, Common, context};
+use super::{BuildArguments, Common, context, init, measured};
 use crate::action::{DeviceClass, Phase, Target};
 use crate::cores;
 use crate::device;
 use crate::digest::Digest;
 use crate::engine::{self, AfterRejection, Children, Report, Settings};
 use crate::event::{Event, Tally};
+use crate::fs;
 use crate::graph::pick::{Force, pick};
 use crate::graph::{Index, Wanted};
 use crate::interrupt::Interrupt;
@@ -76,14 +77,18 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
         return Ok(130);
     }
     let probing = if arguments.require_cached { context::as_built(common)? } else { Probing::Allowed };
+    let is_first = fs::stat(&root.join("cache/journal")).is_none();
     let reading = session::read_ahead(&root.join("cache"));
     let session = context::open(common, probing, &interrupt)?;
     session.expect(reading);
     running.hold(&session.pool);
     let force = if arguments.force { Force::Named } else { Force::Stale };
-    let wanted = pick(&session.graph, &arguments.targets.selection(), force)?;
+    let wanted = pick(&session.graph, &arguments.targets.selection(&session)?, force)?;
     let settings = settings(common, arguments, &session, &remote)?;
     let mut told = introduction(common, &session);
+    if is_first && let Some(text) = init::unignored(&root) {
+        outputs.report(&Event::Note { text });
+    }
     told.push(started(&session, &wanted, &settings));
     if !ahead.is_introduced() {
         for event in &told {
@@ -112,7 +117,10 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
     outputs.close_screen();
     tell_outdated_pages(&session, &report);
     let missing = missing(&session, &report, arguments);
-    let table = table(&session, &report);
+    let mut table = table(&session, &report);
+    if arguments.figures {
+        table += &measured::figures(&session, &wanted, &report);
+    }
     context::print(&table);
     if let Some(asked) = asked {
         unchanged::keep(asked, &session, &report, Told { events: told, table, exit_code });

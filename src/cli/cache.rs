@@ -341,7 +341,7 @@ fn count(number: usize, what: &str) -> String {
 }
 
 /// Returns a length in bytes for people.
-fn bytes(number: u64) -> String {
+pub(super) fn bytes(number: u64) -> String {
     let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     let fitting = units.into_iter().find(|(unit, _)| number >= *unit);
     fitting.map_or(format!("{number} B"), |(unit, name)| {

@@ -1,6 +1,6 @@
 //! `t2t compare A B`: what was measured on two sides, from records, commits, the workspace or published results.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::Context;
@@ -16,13 +16,15 @@ use crate::compare::{Measurements, Side, compare};
 use crate::explain;
 use crate::fs;
 use crate::git;
+use crate::graph::pattern::fits;
 use crate::graph::pick::{Force, Selection, pick};
 use crate::interrupt::Interrupt;
 use crate::record::Record;
-use crate::render::comparison;
+use crate::render::comparison::{self, Shown};
 use crate::reporter::Screen;
 use crate::results::{self, Published};
 use crate::session::{OPS, Session};
+use crate::spec::names::suggestion;
 use crate::store::cas::Cas;
 use crate::store::journal::Journal;
 
@@ -31,8 +33,9 @@ const NAMED: usize = 5;
 
 /// Runs the command: 1 where B has a regression.
 pub fn run(common: &Common, arguments: &CompareArguments) -> Result<u8, CliError> {
-    let a = side(common, &arguments.a, "A")?;
-    let b = side(common, &arguments.b, "B")?;
+    let mut a = side(common, &arguments.a, "A")?;
+    let mut b = side(common, &arguments.b, "B")?;
+    narrow([&mut a, &mut b], &arguments.ops)?;
     let comparison = compare(&a, &b, arguments.threshold / 100.0);
     if comparison.rows.is_empty() {
         let only = |at: usize| match comparison.only[at].as_slice() {
@@ -50,10 +53,28 @@ pub fn run(common: &Common, arguments: &CompareArguments) -> Result<u8, CliError
         ReportFormat::Text => {
             let environment = |name: &str| context::variable(name);
             let width = Screen::of(&Term::stdout(), &environment).width;
-            context::print(&comparison::text(&comparison, width));
+            let shown = if arguments.all { Shown::All } else { Shown::Changes };
+            context::print(&comparison::text(&comparison, shown, width));
         }
     }
     Ok(u8::from(comparison.regressions() > 0))
+}
+
+/// Leaves both sides the ops that were named, and all where none was.
+fn narrow(sides: [&mut Side; 2], named: &[String]) -> Result<(), CliError> {
+    let known: BTreeSet<String> = sides.iter().flat_map(|side| side.ops.keys().cloned()).collect();
+    for name in named {
+        if !known.iter().any(|op| fits(name, op)) {
+            let hint = suggestion(name, known.iter().map(String::as_str));
+            return Err(CliError::misuse(format!("neither side has measurements of an op `{name}`"), hint));
+        }
+    }
+    if !named.is_empty() {
+        for side in sides {
+            side.ops.retain(|op, _| named.iter().any(|name| fits(name, op)));
+        }
+    }
+    Ok(())
 }
 
 /// Returns what `text` means: a file or folder, else a record by its key, else a commit. `key:` and `rev:` before it choose.

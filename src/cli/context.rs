@@ -2,15 +2,16 @@
 #![expect(clippy::disallowed_methods, reason = "the command line owns the environment and the standard streams")]
 
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use anyhow::Context;
 
 use super::error::CliError;
 use super::{Common, Targets};
-use crate::graph::pick::Selection;
+use crate::graph::files::{self, Files};
+use crate::graph::pick::{self, Selection};
 use crate::interrupt::Interrupt;
 use crate::results::Published;
 use crate::session::{self, Options, Probing, Session};
@@ -111,7 +112,17 @@ pub fn bytecode() -> Option<PathBuf> {
 /// What is stale depends on the interpreter's versions: one that has changed is asked as a build would. Without any, a look is still a look.
 pub fn as_built(common: &Common) -> Result<Probing, CliError> {
     let python = python(common, workspace()?);
-    Ok(if python.is_some() { Probing::Allowed } else { Probing::Never })
+    Ok(if python.is_some() { Probing::WhereItCan } else { Probing::Never })
+}
+
+/// Says that a look cannot tell what an interpreter's versions make stale: asking it takes a place to write, and there is none.
+pub fn warn_of_unknown_versions(common: &Common, session: &Session) -> Result<(), CliError> {
+    if session.toolchain.is_none() && python(common, workspace()?).is_some() {
+        say(
+            "warning: `cache/` cannot be written, so the interpreter was not asked for its versions: what depends on them counts as stale",
+        );
+    }
+    Ok(())
 }
 
 /// Says what of published results cannot be used.
@@ -127,9 +138,54 @@ pub fn warn_of(published: &Published, session: &Session) {
 }
 
 impl Targets {
-    /// Returns what was asked for.
-    pub fn selection(&self) -> Selection {
-        let targets = self.targets.iter().chain(&self.op).cloned().collect();
-        Selection { targets, variants: self.variant.clone(), phase: self.phase }
+    /// Returns what was named, as it was written.
+    pub fn written(&self) -> Vec<String> {
+        self.targets.iter().chain(&self.op).cloned().collect()
     }
+
+    /// Returns what was asked for, files as the targets that are made from them.
+    pub fn selection(&self, session: &Session) -> Result<Selection, CliError> {
+        Ok(Selection {
+            targets: named(session, &self.written())?,
+            variants: self.variant.clone(),
+            phases: self.phase.clone(),
+        })
+    }
+}
+
+/// Returns targets, with those in place of each file that are made from it.
+pub fn named(session: &Session, written: &[String]) -> Result<Vec<String>, CliError> {
+    let files = Files { spec: &session.spec, inventory: &session.inventory };
+    let mut targets = Vec::new();
+    for text in written {
+        let parts: Vec<&str> = pick::split(text).collect();
+        if parts.is_empty() {
+            targets.push(text.clone());
+        }
+        for part in parts {
+            let made = match from_here(&session.root, part) {
+                Some(path) => files.targets(&path)?,
+                None => None,
+            };
+            targets.extend(made.unwrap_or_else(|| vec![part.to_owned()]));
+        }
+    }
+    Ok(targets)
+}
+
+/// Returns where a file that is named from the current folder lies in the workspace. None where it lies outside.
+fn from_here(root: &Path, path: &str) -> Option<String> {
+    let here = env::current_dir().ok()?;
+    let is_of_root = !path.starts_with(['.', '/']) && !files::looks_like_a_file(path);
+    let mut parts: Vec<&OsStr> = Vec::new();
+    let whole = if is_of_root { root.join(path) } else { here.join(path) };
+    for part in whole.components() {
+        match part {
+            Component::ParentDir => _ = parts.pop(),
+            Component::CurDir => {}
+            other => parts.push(other.as_os_str()),
+        }
+    }
+    let inside = parts.iter().collect::<PathBuf>();
+    inside.strip_prefix(root).ok()?.to_str().map(str::to_owned)
 }

@@ -49,9 +49,11 @@ impl CliError {
         }
     }
 
-    /// Prints the message to standard error.
+    /// Prints the message to standard error. That the user asked to stop was said when they did.
     pub fn print(&self) {
-        super::context::say(&self.text());
+        if !matches!(self, Self::Interrupted) {
+            super::context::say(&self.text());
+        }
     }
 
     /// Returns the message with its hint, without a final newline.

@@ -1,4 +1,4 @@
-//! The commands that look and run nothing: dry run, `status`, `explain`, `graph`, `log`, `ir`.
+//! The commands that look and run nothing: dry run, `graph`, `log`, `ir`.
 
 use std::io::Read;
 
@@ -7,102 +7,40 @@ use flate2::read::GzDecoder;
 use serde_json::Value;
 
 use super::error::CliError;
-use super::plan::{Plan, history, plans};
+use super::plan::{history, plans};
 use super::{BuildArguments, Common, GraphFormat, Targets, context, declared};
 use crate::action::{Phase, Target};
 use crate::dot::{self, Format};
 use crate::engine::local::log_path;
 use crate::explain;
-use crate::graph::pick::{Force, Selection, named, pick};
+use crate::graph::pick::{Force, Selection, pick};
 use crate::graph::{Index, Wanted};
 use crate::interrupt::Interrupt;
-use crate::record::{Outcome, Record};
+use crate::record::Record;
 use crate::schedule::Settled;
 use crate::session::{Probing, Session};
 
 /// Prints a line for every action that would run: its target, then the reasons.
 pub fn dry_run(common: &Common, arguments: &BuildArguments) -> Result<u8, CliError> {
-    let session = context::open(common, Probing::Allowed, &Interrupt::default())?;
+    let session = context::open(common, Probing::WhereItCan, &Interrupt::default())?;
+    context::warn_of_unknown_versions(common, &session)?;
     let force = if arguments.force { Force::Named } else { Force::Stale };
-    let wanted = pick(&session.graph, &arguments.targets.selection(), force)?;
+    let wanted = pick(&session.graph, &arguments.targets.selection(&session)?, force)?;
     let plans = plans(&session, &wanted)?;
     let lines = plans.iter().filter(|plan| plan.settled == Settled::Planned);
     let lines: Vec<String> = lines
         .map(|plan| format!("{} {}\n", session.graph.action(plan.index).target(), explain::line(&plan.why)))
         .collect();
     context::print(&lines.concat());
-    session.sources.save().context("cannot keep what is known of the sources")?;
+    // Where nothing can be written, the next look reads the sources again.
+    let _ = session.sources.save();
     Ok(0)
-}
-
-/// Prints how each op stands: what is up to date, what is stale, what is rejected.
-pub fn status(common: &Common, targets: &Targets) -> Result<u8, CliError> {
-    let session = context::open(common, context::as_built(common)?, &Interrupt::default())?;
-    let wanted = pick(&session.graph, &targets.selection(), Force::Stale)?;
-    let plans = plans(&session, &wanted)?;
-    for plan in &plans {
-        let target = session.graph.action(plan.index).target();
-        let line = match &plan.settled {
-            Settled::Planned => format!("stale     {target}  {}", explain::line(&plan.why)),
-            Settled::Skipped(on) => format!("skipped   {target}  after {on}"),
-            settled => match settled.record().map(|record| &record.outcome) {
-                Some(Outcome::Rejected { class }) => format!("rejected  {target}  {class}"),
-                Some(Outcome::NotJudged { reason }) => format!("unjudged  {target}  {reason}"),
-                _ => continue,
-            },
-        };
-        context::print(&(line + "\n"));
-    }
-    for path in session.unlisted() {
-        context::print(&format!("unlisted  {path}  no variant in ops.yaml names it\n"));
-    }
-    let stale = plans.iter().filter(|plan| plan.settled == Settled::Planned).count();
-    let fresh = plans.iter().filter(|plan| plan.settled.record().is_some()).count();
-    context::print(&format!("{fresh} up to date, {stale} stale, of {} actions\n", plans.len()));
-    Ok(0)
-}
-
-/// Prints, for every action that is named, whether it is stale and why, and what its result depends on.
-pub fn explain(common: &Common, targets: &[String]) -> Result<u8, CliError> {
-    let session = context::open(common, context::as_built(common)?, &Interrupt::default())?;
-    let selection = Selection { targets: targets.to_vec(), ..Selection::default() };
-    let wanted = pick(&session.graph, &selection, Force::Stale)?;
-    let named = named(&session.graph, &selection)?;
-    for plan in plans(&session, &wanted)?.iter().filter(|plan| named.contains(&plan.index)) {
-        context::print(&told(&session, plan));
-    }
-    Ok(0)
-}
-
-fn told(session: &Session, plan: &Plan) -> String {
-    let target = session.graph.action(plan.index).target();
-    let state = match &plan.settled {
-        Settled::Planned => "stale".to_owned(),
-        Settled::Fresh(_) => "fresh".to_owned(),
-        Settled::Restored(_) => "fresh: an earlier result comes back".to_owned(),
-        Settled::Skipped(on) => format!("skipped after {on}"),
-        Settled::Ran(_) | Settled::Lost(_) => "settled".to_owned(),
-    };
-    let mut text = format!("{target}: {state}\n");
-    for reason in &plan.why {
-        text += &format!("  because {}\n", reason.whole());
-    }
-    if let Some(manifest) = &plan.manifest {
-        text += &format!("  key {}\n", manifest.key());
-        for (name, fact) in &manifest.facts {
-            text += &format!("    {name} = {fact}\n");
-        }
-    }
-    for (path, seen) in plan.settled.record().iter().flat_map(|record| &record.discovered) {
-        text += &format!("    discovered.{path} = {}\n", explain::state(*seen));
-    }
-    text
 }
 
 /// Prints the graph.
 pub fn graph(common: &Common, targets: &Targets, format: GraphFormat) -> Result<u8, CliError> {
     let session = context::open(common, Probing::Never, &Interrupt::default())?;
-    let wanted = pick(&session.graph, &targets.selection(), Force::Stale)?;
+    let wanted = pick(&session.graph, &targets.selection(&session)?, Force::Stale)?;
     let format = match format {
         GraphFormat::Dot => Format::Dot,
         GraphFormat::Mermaid => Format::Mermaid,

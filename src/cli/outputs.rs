@@ -145,7 +145,7 @@ fn open_junit(path: &Path) -> Result<PathBuf, CliError> {
 fn open_events(path: &Path, arguments: &BuildArguments) -> Result<(Events<File>, PathBuf), CliError> {
     let path = context::absolute(path);
     let file = fs::open_to_write(&path).map_err(|error| unfit(&path, "the events", &error.to_string()))?;
-    Ok((Events::start(file, &arguments.targets.selection().targets, now()), path))
+    Ok((Events::start(file, &arguments.targets.written(), now()), path))
 }
 
 /// Makes a file that is written whole at the end.

@@ -7,9 +7,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Context;
 
+use super::context;
 use super::error::CliError;
 use crate::interrupt::{Interrupt, Then};
 use crate::pool::Pool;
+
+/// What is said of a signal where nothing runs.
+const INTERRUPTED: &str = "interrupted";
+
+/// What is said of a signal where something runs.
+pub const STOPPING: &str = "interrupted: what runs is stopped, what was finished is kept; once more ends t2t at once";
 
 /// The servers that a signal stops.
 #[derive(Debug, Clone, Default)]
@@ -23,6 +30,8 @@ impl Running {
 
     fn stop(&self) -> Then {
         let pools = self.pools();
+        // Said before anything is waited for: a server that is just starting may take a moment to go.
+        context::say(if pools.is_empty() { INTERRUPTED } else { STOPPING });
         pools.iter().for_each(|pool| pool.stop());
         if pools.is_empty() { Then::EndHere } else { Then::EndsItself }
     }

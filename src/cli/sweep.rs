@@ -50,7 +50,7 @@ pub fn sweep(common: &Common, arguments: &BenchArguments) -> Result<u8, CliError
     let selection = Selection {
         targets: vec![arguments.op.clone()],
         variants: arguments.variant.clone(),
-        phase: Some(Phase::Bench),
+        phases: vec![Phase::Bench],
     };
     let wanted = pick(&session.graph, &selection, Force::Stale)?;
     let Some(op) = session.spec.op(&arguments.op) else {

@@ -1,9 +1,13 @@
 //! `t2t clean`: removes what t2t made, and nothing else.
+#![expect(clippy::disallowed_methods, reason = "the command line owns the standard streams")]
 
-use super::context;
+use std::io::{self, BufRead, IsTerminal};
+use std::path::Path;
+
 use anyhow::Context;
 
 use super::error::CliError;
+use super::{cache, context};
 use crate::fs;
 use crate::store::lock::Lock;
 
@@ -16,8 +20,17 @@ pub enum What {
     LogsAndStore,
 }
 
+/// Whether a person is asked before results are lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ask {
+    /// Where there is one to be asked: on a terminal.
+    OnATerminal,
+    /// Never: they have said so.
+    Never,
+}
+
 /// Runs the command. The files that keep empty folders in a repository stay, and so does the lock that is held meanwhile.
-pub fn clean(what: What) -> Result<u8, CliError> {
+pub fn clean(what: What, ask: Ask) -> Result<u8, CliError> {
     let root = context::workspace()?;
     let cache = root.join("cache");
     let _lock = Lock::take(&cache, "t2t clean", |holder| {
@@ -28,13 +41,46 @@ pub fn clean(what: What) -> Result<u8, CliError> {
         What::Logs => vec![root.join("logs")],
         What::LogsAndStore => vec![root.join("logs"), cache],
     };
+    if matches!(what, What::LogsAndStore) {
+        announce(&folders[1]);
+        if ask == Ask::OnATerminal && !is_agreed() {
+            context::say("nothing was removed");
+            return Ok(0);
+        }
+    }
     for folder in folders {
-        let made =
-            fs::names(&folder).into_iter().filter(|name| !matches!(name.as_str(), ".gitkeep" | ".gitignore" | "lock"));
-        for name in made {
+        for name in made(&folder) {
             let path = folder.join(&name);
             fs::remove(&path).with_context(|| format!("cannot remove `{}`", path.display()))?;
         }
     }
     Ok(0)
+}
+
+/// Returns the names in the folder that t2t made.
+fn made(folder: &Path) -> impl Iterator<Item = String> {
+    fs::names(folder).into_iter().filter(|name| !matches!(name.as_str(), ".gitkeep" | ".gitignore" | "lock"))
+}
+
+/// Says what will be lost, and how much of it there is.
+fn announce(cache: &Path) {
+    let weights: Vec<(usize, u64)> = made(cache).map(|name| fs::weight(&cache.join(name))).collect();
+    let files: usize = weights.iter().map(|(files, _)| files).sum();
+    let bytes: u64 = weights.iter().map(|(_, bytes)| bytes).sum();
+    let what = if files == 1 { "1 file".to_owned() } else { format!("{files} files") };
+    context::say(&format!(
+        "removes logs/ and cache/: every result, {what}, {}; the next build runs everything again",
+        cache::bytes(bytes)
+    ));
+}
+
+/// Asks on a terminal, and returns whether the answer is yes. Where there is none, nobody can be asked, and the command is the answer.
+fn is_agreed() -> bool {
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return true;
+    }
+    context::say("go on? [y/N]");
+    let mut answer = String::new();
+    let read = io::stdin().lock().read_line(&mut answer);
+    read.is_ok() && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }

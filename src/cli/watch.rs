@@ -295,7 +295,7 @@ impl Watching<'_> {
         }
         session.pool.begin_build();
         self.shared.lock().pool = Some(Arc::clone(&session.pool));
-        let wanted = pick(&session.graph, &self.arguments.targets.selection(), Force::Stale)?;
+        let wanted = pick(&session.graph, &self.arguments.targets.selection(&session)?, Force::Stale)?;
         Ok((session, wanted))
     }
 
@@ -400,7 +400,9 @@ impl Watching<'_> {
             Some(Again::Last) => &self.last,
         };
         let all = again == Some(Again::Last) && targets.is_empty();
-        let named = named(&session.graph, &self.arguments.targets.selection()).unwrap_or_default();
+        let selection = self.arguments.targets.selection(session);
+        let named =
+            selection.map(|selection| named(&session.graph, &selection).unwrap_or_default()).unwrap_or_default();
         for index in session.graph.indices().filter(|index| wanted.wanted[index.number()]) {
             let is_meant = targets.contains(session.graph.action(index).target()) || (all && named.contains(&index));
             wanted.forced[index.number()] = is_meant;

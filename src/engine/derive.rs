@@ -5,6 +5,7 @@
 
 use super::{EngineError, Run, Stop, local};
 use crate::action::Phase;
+use crate::digest::Digest;
 use crate::event::Event;
 use crate::fs;
 use crate::graph::Index;
@@ -30,6 +31,25 @@ impl Run<'_, '_> {
             let Some(blob) = settled.record().and_then(|record| record.outputs.get(local::PAGE)) else { continue };
             let ran = matches!(settled, Settled::Ran(_) | Settled::Restored(_));
             self.restore(&path, *blob, if ran { Known::Rendered } else { Known::Fresh })?;
+        }
+        self.drop_logs_of_no_op()
+    }
+
+    /// Removes the logs of ops that ops.yaml has no more. One whose bytes are not the store's is somebody's own file, and stays.
+    fn drop_logs_of_no_op(&mut self) -> Result<(), Stop> {
+        if self.session.is_part() {
+            return Ok(());
+        }
+        for name in fs::names(&self.session.root.join(local::LOGS)) {
+            let Some(op) = local::op_of_log(&name).filter(|op| self.session.spec.op(op).is_none()) else { continue };
+            let Ok(path) = RepoPath::new(&format!("{}/{name}", local::LOGS)) else { continue };
+            let file = path.under(&self.session.root);
+            let Ok(bytes) = fs::read(&file) else { continue };
+            if self.cas.is_whole(Digest::of(&bytes)).is_ok_and(|whole| whole == Some(true)) {
+                fs::remove(&file).map_err(|source| EngineError::Log { path: path.to_string(), source })?;
+                let text = format!("{path} is removed: ops.yaml has no op `{op}` any more");
+                (self.emit)(Event::Note { text });
+            }
         }
         Ok(())
     }

@@ -33,7 +33,7 @@ fn failure_of(problem: &Problem) -> Value {
     let message =
         if place.is_some() { problem.message.clone() } else { format!("{}: {}", problem.file, problem.message) };
     json!({
-        "class": SOURCE, "case": null, "message": message, "place": place, "excerpt": problem.excerpt, "hint": problem.hint,
+        "class": SOURCE, "case": null, "given": null, "message": message, "place": place, "excerpt": problem.excerpt, "hint": problem.hint,
         "traceback": [], "index": null, "got": null, "expected": null, "max_abs": null, "max_rel": null, "bad": null, "total": null,
     })
 }

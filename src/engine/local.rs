@@ -234,6 +234,15 @@ struct Parts {
 /// The summary's place in the workspace.
 pub const SUMMARY: &str = "logs/summary.md";
 
+/// The folder of all logs.
+pub const LOGS: &str = "logs";
+
+/// Returns the op whose log has this name in the folder of logs, if it is a log's.
+#[must_use]
+pub fn op_of_log(name: &str) -> Option<&str> {
+    name.strip_suffix("_log.md")
+}
+
 /// Returns the place of an op's log in the workspace.
 #[must_use]
 pub fn log_path(op: &str) -> String {

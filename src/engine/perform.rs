@@ -166,7 +166,33 @@ pub fn sweep(job: &Job, pool: &Pool) -> Performed {
         return lost;
     }
     let step = Step { job, name: "main", function: "sweep:sweep", more: Map::new(), read: Vec::new(), trusted: false };
-    match step.run(&Calls { pool, cancel: &Cancel::default(), times: RefCell::default() }) {
+    concluded(&step, &alone(pool, &Cancel::default()))
+}
+
+/// Writes a case of a check as files that run without t2t. The job is that of the check, its request changed to what `repro.write` is told.
+#[must_use]
+pub fn repro(job: &Job, pool: &Pool) -> Performed {
+    if let Some(lost) = no_scratch(job) {
+        return lost;
+    }
+    let cancel = Cancel::default();
+    let calls = alone(pool, &cancel);
+    let folder = match has_own_cases(job).then(|| prepared(job, &calls)).transpose() {
+        Ok(prepared) => prepared.map(|inputs| inputs.folder),
+        Err(ended) => return *ended,
+    };
+    let more = object(json!({"prepared": folder.as_deref().map(text)}));
+    let read = folder.into_iter().collect();
+    concluded(&Step { job, name: "main", function: "repro:write", more, read, trusted: true }, &calls)
+}
+
+/// Returns the calls of what is no action.
+fn alone<'a>(pool: &'a Pool, cancel: &'a Cancel) -> Calls<'a> {
+    Calls { pool, cancel, times: RefCell::default() }
+}
+
+fn concluded(step: &Step, calls: &Calls) -> Performed {
+    match step.run(calls) {
         Ok(finished) => conclude(&step.folder(), finished),
         Err(error) => Performed::lost(error.to_string()),
     }

@@ -1,11 +1,12 @@
 //! From what a person named to the actions that are wanted: `op`, `op/variant`, `op:phase`, `op/variant:phase`, `calibrate`,
-//! `summary`, or lists of them.
+//! `summary`, patterns with `*` and `?` of these, or lists of them.
 //!
-//! It does not know what is stale.
+//! It does not know what is stale, nor files: `crate::graph::files` makes targets of them.
 
 use std::collections::BTreeSet;
 
 use crate::action::{Phase, Target};
+use crate::graph::pattern::{fits, is_pattern};
 use crate::graph::{Graph, Index, Wanted};
 
 /// What a person asked for.
@@ -15,8 +16,8 @@ pub struct Selection {
     pub targets: Vec<String>,
     /// Only these variants, if any are named.
     pub variants: Vec<String>,
-    /// Only this phase.
-    pub phase: Option<Phase>,
+    /// Only these phases, if any are named.
+    pub phases: Vec<Phase>,
 }
 
 /// A name that is no target.
@@ -62,6 +63,9 @@ pub fn named(graph: &Graph, selection: &Selection) -> Result<BTreeSet<Index>, Un
     for text in &written {
         found.extend(matching(graph, text)?);
     }
+    if written.is_empty() && !selection.targets.is_empty() {
+        return Err(nothing_named());
+    }
     if written.is_empty() {
         found.extend(graph.indices());
     }
@@ -80,11 +84,12 @@ impl Selection {
     fn admits(&self, target: &Target) -> bool {
         let variant =
             self.variants.is_empty() || target.variant.as_ref().is_some_and(|name| self.variants.contains(name));
-        variant && self.phase.is_none_or(|phase| phase == target.phase)
+        variant && (self.phases.is_empty() || self.phases.contains(&target.phase))
     }
 }
 
-fn split(text: &str) -> impl Iterator<Item = &str> {
+/// Returns the names in a list that is parted by commas or spaces.
+pub fn split(text: &str) -> impl Iterator<Item = &str> {
     text.split([',', ' ', '\t', '\n']).filter(|part| !part.is_empty())
 }
 
@@ -93,20 +98,29 @@ fn matching(graph: &Graph, text: &str) -> Result<Vec<Index>, Unknown> {
         return graph.find(&target).map(|index| vec![index]).ok_or_else(|| not_here(text));
     }
     let (place, phase) = match text.split_once(':') {
-        Some((place, phase)) => (place, Some(phase.parse::<Phase>().map_err(|()| unknown_phase(phase))?)),
+        Some((place, phase)) => (place, Some(phase)),
         None => (text, None),
     };
     let (op, variant) = place.split_once('/').map_or((place, None), |(op, variant)| (op, Some(variant)));
-    let of_op: Vec<Index> =
-        graph.indices().filter(|index| graph.action(*index).target().op == op && !op.is_empty()).collect();
+    let found = |is_named: &dyn Fn(&Target) -> bool| -> Vec<Index> {
+        graph.indices().filter(|index| is_named(graph.action(*index).target())).collect()
+    };
+    let is_of_op = |target: &Target| !target.op.is_empty() && fits(op, &target.op);
+    let is_of_variant =
+        |target: &Target| variant.is_none_or(|name| target.variant.as_deref().is_some_and(|own| fits(name, own)));
+    let of_op = found(&is_of_op);
     if of_op.is_empty() {
         return Err(unknown_op(graph, op));
     }
-    let fits = |target: &Target| {
-        variant.is_none_or(|name| target.variant.as_deref() == Some(name))
-            && phase.is_none_or(|phase| target.phase == phase)
-    };
-    let found: Vec<Index> = of_op.iter().copied().filter(|index| fits(graph.action(*index).target())).collect();
+    let of_variant = found(&|target| is_of_op(target) && is_of_variant(target));
+    if let Some(variant) = variant.filter(|_| of_variant.is_empty()) {
+        return Err(unknown_variant(graph, op, variant, &of_op));
+    }
+    if let Some(phase) = phase.filter(|phase| !Phase::ALL.iter().any(|known| fits(phase, known.name()))) {
+        return Err(unknown_phase(phase));
+    }
+    let is_of_phase = |target: &Target| phase.is_none_or(|phase| fits(phase, target.phase.name()));
+    let found = found(&|target| is_of_op(target) && is_of_variant(target) && is_of_phase(target));
     if found.is_empty() { Err(unknown_part(graph, text, &of_op)) } else { Ok(found) }
 }
 
@@ -122,18 +136,27 @@ fn known_variant(graph: &Graph, name: &str) -> Result<(), Unknown> {
     if variants.contains(name) {
         return Ok(());
     }
-    Err(Unknown { message: format!("no op has a variant `{name}`"), hint: listed("the variants are", variants) })
+    let hint = suggestion(name, "the variants are", variants);
+    Err(Unknown { message: format!("no op has a variant `{name}`"), hint })
 }
 
 fn unknown_op(graph: &Graph, name: &str) -> Unknown {
     let ops: BTreeSet<&str> =
         graph.indices().map(|index| graph.action(index).target().op.as_str()).filter(|op| !op.is_empty()).collect();
-    let near = ops.iter().copied().max_by(|a, b| strsim::jaro(a, name).total_cmp(&strsim::jaro(b, name)));
-    let hint = match near.filter(|near| strsim::jaro(near, name) > 0.7) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => listed("the ops are", ops),
-    };
-    Unknown { message: format!("ops.yaml has no op `{name}`"), hint }
+    Unknown { message: format!("ops.yaml has no op `{name}`"), hint: suggestion(name, "the ops are", ops) }
+}
+
+fn unknown_variant(graph: &Graph, op: &str, name: &str, of_op: &[Index]) -> Unknown {
+    let variants = of_op.iter().filter_map(|index| graph.action(*index).target().variant.as_deref()).collect();
+    let message = format!("op `{op}` has no variant `{name}`");
+    Unknown { message, hint: suggestion(name, "its variants are", variants) }
+}
+
+fn nothing_named() -> Unknown {
+    Unknown {
+        message: "the name of a target is empty".to_owned(),
+        hint: "name an op, as in `t2t build softmax`; without any name everything is meant".to_owned(),
+    }
 }
 
 fn not_here(target: &str) -> Unknown {
@@ -144,8 +167,13 @@ fn not_here(target: &str) -> Unknown {
 }
 
 fn unknown_phase(name: &str) -> Unknown {
-    let phases = Phase::ALL.into_iter().map(Phase::name).collect();
-    Unknown { message: format!("there is no phase `{name}`"), hint: listed("the phases are", phases) }
+    Unknown { message: format!("there is no phase `{name}`"), hint: phase_hint(name) }
+}
+
+/// Returns the phase that `name` was probably meant to be, or all of them.
+#[must_use]
+pub fn phase_hint(name: &str) -> String {
+    suggestion(name, "the phases are", Phase::ALL.into_iter().map(Phase::name).collect())
 }
 
 fn unknown_part(graph: &Graph, text: &str, of_op: &[Index]) -> Unknown {
@@ -153,6 +181,16 @@ fn unknown_part(graph: &Graph, text: &str, of_op: &[Index]) -> Unknown {
     Unknown {
         message: format!("there is no action `{text}`"),
         hint: listed("the op has", targets.iter().map(String::as_str).collect()),
+    }
+}
+
+/// Returns "did you mean" for the one of `names` that is nearest to `name`, or else what there is to choose from.
+fn suggestion(name: &str, head: &str, names: BTreeSet<&str>) -> String {
+    let likeness = |known: &str| strsim::jaro(known, name);
+    let near = names.iter().copied().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+    match near.filter(|near| !is_pattern(name) && likeness(near) > 0.7) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => listed(head, names),
     }
 }
 

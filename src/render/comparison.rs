@@ -6,13 +6,24 @@ use crate::compare::{Comparison, Row, Verdict};
 use crate::figures;
 use crate::render::table::{Align, Table};
 
-/// Returns the sides, the table of all figures, what could not be compared, and the count of verdicts. `width` is the terminal's.
+/// Which figures a table has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// Those that are faster or slower.
+    Changes,
+    /// All of them.
+    All,
+}
+
+/// Returns the sides, the table of figures, what could not be compared, and the count of all verdicts. `width` is the terminal's.
 #[must_use]
-pub fn text(comparison: &Comparison, width: Option<usize>) -> String {
+pub fn text(comparison: &Comparison, shown: Shown, width: Option<usize>) -> String {
     let [a, b] = &comparison.names;
     let mut text = format!("A  {a}\nB  {b}\nRatios are A's time over B's: above 1, B is faster.\n\n");
-    if !comparison.rows.is_empty() {
-        text += &table(comparison).text(width);
+    let is_change = |row: &&Row| row.is_regression || matches!(row.verdict, Verdict::Faster | Verdict::Slower);
+    let rows: Vec<&Row> = comparison.rows.iter().filter(|row| shown == Shown::All || is_change(row)).collect();
+    if !rows.is_empty() {
+        text += &table(&rows).text(width);
         text += "\n";
     }
     for (side, name) in comparison.only.iter().zip(["A", "B"]) {
@@ -23,10 +34,14 @@ pub fn text(comparison: &Comparison, width: Option<usize>) -> String {
     for (what, why) in &comparison.incomparable {
         text += &format!("not compared: {what}: {why}\n");
     }
+    let left_out = comparison.rows.len() - rows.len();
+    if left_out > 0 {
+        text += &format!("not shown: {left_out} that are the same or unstable; `--all` shows them\n");
+    }
     text + &closing(comparison)
 }
 
-fn table(comparison: &Comparison) -> Table {
+fn table(rows: &[&Row]) -> Table {
     let mut table = Table::new(&[
         ("Op", Align::Left),
         ("Variant", Align::Left),
@@ -38,7 +53,7 @@ fn table(comparison: &Comparison) -> Table {
         ("Torch", Align::Right),
         ("Verdict", Align::Left),
     ]);
-    for row in &comparison.rows {
+    for row in rows {
         table.push(vec![
             row.op.clone(),
             variant(row),
@@ -113,6 +128,11 @@ only in A: add
 not compared: softmax/v3: the clocks differ
 1 faster, 1 slower, 0 same, 0 unstable; 1 regression beyond 5 %; * is selected
 ";
-        assert_eq!(text(&comparison, None), expected);
+        assert_eq!(text(&comparison, Shown::Changes, None), expected);
+        let mut same = comparison.clone();
+        same.rows.iter_mut().for_each(|row| (row.verdict, row.is_regression) = (Verdict::Same, false));
+        let told = text(&same, Shown::Changes, None);
+        assert!(told.contains("not shown: 2 that are the same or unstable; `--all` shows them\n0 faster"), "{told}");
+        assert!(!told.contains("v1") && text(&same, Shown::All, None).contains("v1 → v2"), "{told}");
     }
 }

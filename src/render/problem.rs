@@ -29,6 +29,8 @@ pub struct Problem {
     pub class: Option<String>,
     /// The case, `small/float32/0`.
     pub case: Option<String>,
+    /// What the case is: its kind, shapes, strides, dtypes, keyword arguments.
+    pub given: Option<String>,
     /// One line for people.
     pub message: String,
     /// Where, in a file of the workspace.
@@ -65,6 +67,7 @@ impl Problem {
             phase: phase.to_owned(),
             class: text("class"),
             case: text("case"),
+            given: text("given"),
             message: text("message").unwrap_or_else(|| "nothing was said".to_owned()),
             place: Place::of(&failure["place"]),
             excerpt: text("excerpt"),
@@ -81,15 +84,24 @@ impl Problem {
     }
 
     /// Returns the problem for a terminal, in the form of every message: the error with its place, or that of `target` where it has
-    /// none, the line, what else is known, the hint.
+    /// none, the line, what else is known, the hint, and last the command that repeats the case alone.
     #[must_use]
     pub fn text(&self, target: &str) -> String {
         let mut lines = vec![self.message(target).to_string()];
         lines.extend(self.case.iter().map(|case| format!("  case {case} of {target}")));
+        lines.extend(self.given.iter().map(|given| format!("  {given}")));
         lines.extend(self.values());
         lines.extend(self.traceback.iter().map(|frame| format!("  at {frame}")));
         lines.extend(self.hint.iter().map(|hint| format!("hint: {hint}")));
+        lines.extend(self.repeats(target).map(|command| format!("alone: {command}")));
         printable(&lines.join("\n"))
+    }
+
+    /// Returns the command that runs the case alone. None where the problem is of no case of a check.
+    fn repeats(&self, target: &str) -> Option<String> {
+        let (place, phase) = target.split_once(':')?;
+        let case = self.case.as_ref().filter(|_| phase == "check" && place.contains('/'))?;
+        Some(format!("t2t repro {place} {}", quoted(case)))
     }
 
     fn message(&self, target: &str) -> problem::Problem {
@@ -129,6 +141,12 @@ impl Serialize for Place {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
+}
+
+/// Returns a word as a shell takes it for one.
+fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/_-.,:@%+=".contains(letter);
+    if word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
 /// Returns a value as it reads without JSON's quotes: `nan` is a text there.

@@ -10,6 +10,9 @@ const GAP: &str = "  ";
 /// No column is made narrower than this.
 const NARROWEST: usize = 6;
 
+/// A column of text that would be narrower than this, and than what it holds, stands under its row instead.
+const READABLE: usize = 12;
+
 /// To which side a column leans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
@@ -42,21 +45,55 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// Returns the table as lines at most `width` columns wide, as far as its columns can shrink. None: as wide as it likes.
+    /// Returns the table as lines at most `width` columns wide, as far as its columns can shrink. The columns that do not fit stand under their row, each with its
+    /// heading. None: as wide as it likes.
     #[must_use]
     pub fn text(&self, width: Option<usize>) -> String {
-        let widths = self.widths(width);
+        let shown = width.map_or(self.columns.len(), |width| self.fitting(width));
+        let widths = self.widths(shown, width);
         let headings: Vec<String> = self.columns.iter().map(|(heading, _)| (*heading).to_owned()).collect();
         let rule: Vec<String> = widths.iter().map(|width| "─".repeat(*width)).collect();
-        let lines = [&headings, &rule].into_iter().chain(&self.rows).map(|cells| self.line(cells, &widths));
-        lines.map(|line| line + "\n").collect()
+        let head = [&headings, &rule].into_iter().map(|cells| self.line(cells, &widths) + "\n");
+        let row = |cells: &Vec<String>| format!("{}\n{}", self.line(cells, &widths), self.rest(cells, shown, width));
+        head.chain(self.rows.iter().map(row)).collect()
     }
 
-    fn widths(&self, limit: Option<usize>) -> Vec<usize> {
+    /// Returns how many columns, from the first on, fit into a width; one at least.
+    fn fitting(&self, width: usize) -> usize {
+        let natural = self.natural();
+        let least = |at: usize| match self.columns[at].1 {
+            Align::Left => natural[at].min(READABLE),
+            Align::Right => natural[at],
+        };
+        let needed = |columns: usize| (0..columns).map(least).sum::<usize>() + GAP.len() * columns.saturating_sub(1);
+        (1..=self.columns.len()).rev().find(|columns| needed(*columns) <= width).unwrap_or(1)
+    }
+
+    /// Returns what of a row does not stand in its line, as lines that begin further in.
+    fn rest(&self, cells: &[String], shown: usize, width: Option<usize>) -> String {
+        let told = self.columns.iter().zip(cells).skip(shown).filter(|(_, cell)| !cell.is_empty());
+        let told: Vec<String> = told.map(|((heading, _), cell)| format!("{heading} {cell}")).collect();
+        let mut lines: Vec<String> = Vec::new();
+        for word in told.join(", ").split_whitespace() {
+            match lines.last_mut().filter(|line| line.width() + 1 + word.width() <= width.unwrap_or(usize::MAX)) {
+                Some(line) => *line += &format!(" {word}"),
+                None => lines.push(format!("{GAP}{word}")),
+            }
+        }
+        lines.into_iter().map(|line| line + "\n").collect()
+    }
+
+    /// Returns how wide each column likes to be.
+    fn natural(&self) -> Vec<usize> {
         let widest = |at: usize| self.rows.iter().map(|row| row[at].width()).max().unwrap_or(0);
-        let mut widths: Vec<usize> =
-            self.columns.iter().enumerate().map(|(at, (heading, _))| heading.width().max(widest(at))).collect();
-        let gaps = GAP.len() * self.columns.len().saturating_sub(1);
+        self.columns.iter().enumerate().map(|(at, (heading, _))| heading.width().max(widest(at))).collect()
+    }
+
+    /// Returns the widths of the first `shown` columns.
+    fn widths(&self, shown: usize, limit: Option<usize>) -> Vec<usize> {
+        let mut widths = self.natural();
+        widths.truncate(shown);
+        let gaps = GAP.len() * shown.saturating_sub(1);
         let room = limit.unwrap_or(usize::MAX).saturating_sub(gaps);
         while widths.iter().sum::<usize>() > room {
             let Some(widest) = self.widest_text(&widths) else { break };
@@ -67,7 +104,8 @@ impl Table {
 
     /// Returns the widest column of text that can still shrink: a number cut short would be another number.
     fn widest_text(&self, widths: &[usize]) -> Option<usize> {
-        let texts = self.columns.iter().enumerate().filter(|(_, (_, align))| *align == Align::Left).map(|(at, _)| at);
+        let columns = self.columns.iter().take(widths.len()).enumerate();
+        let texts = columns.filter(|(_, (_, align))| *align == Align::Left).map(|(at, _)| at);
         texts.filter(|at| widths[*at] > NARROWEST).max_by_key(|at| widths[*at])
     }
 
@@ -133,5 +171,18 @@ mod tests {
              소프트맥스         1.5  ✅\n"
         );
         assert!(table().text(Some(1)).contains("0.01235"));
+    }
+
+    #[test]
+    fn what_does_not_fit_stands_under_its_row() {
+        let told = table().text(Some(30));
+        assert_eq!(
+            told,
+            "Op          Final (ms)\n\
+             ──────────  ──────────\n\
+             softmax        0.01235\n  Note ties with `v2_tiling`\n\
+             소프트맥스         1.5\n  Note ✅\n"
+        );
+        assert!(told.lines().all(|line| line.width() <= 30), "{told}");
     }
 }

@@ -335,6 +335,14 @@ fn a_summary_of_the_interpreter_compares_nothing() {
 }
 
 #[test]
+fn the_closing_table_fits_sixty_columns() {
+    let device = Softmax::on_a_device();
+    let told = closing_table(&[("softmax", &device.selection)], Some(60));
+    assert!(told.lines().all(|line| unicode_width::UnicodeWidthStr::width(line) <= 60), "{told}");
+    assert!(told.contains("v4_optimized     0.01773    1.49x    1.37x\n  Correct 2/3\n"), "{told}");
+}
+
+#[test]
 fn the_closing_table_is_the_summary_for_a_terminal() {
     let (device, interpreter) = (Softmax::on_a_device(), Softmax::on_the_interpreter());
     assert_eq!(
@@ -400,8 +408,15 @@ fn a_problem_reads_like_every_message() {
            got 0.5, expected 0.25 at [0,3]\n  \
            at kernels/softmax/v2_tiling.py:40 in triton_softmax\n  \
            at kernels/softmax/v2_tiling.py:12 in softmax_kernel\n\
-         hint: is the last tile masked?"
+         hint: is the last tile masked?\n\
+         alone: t2t repro softmax/v2_tiling small/float32/0"
     );
+    let mut odd = problem.clone();
+    odd.case = Some("edge/at-block[N=128]/float32".to_owned());
+    odd.given = Some("edge case: input float32[2, 128]".to_owned());
+    let told = odd.text("softmax/v2_tiling:check");
+    assert!(told.contains(":check\n  edge case: input float32[2, 128]\n  got 0.5"), "{told}");
+    assert!(told.ends_with("\nalone: t2t repro softmax/v2_tiling 'edge/at-block[N=128]/float32'"), "{told}");
     let bare = Problem::of("check", &json!({"class": "timeout", "message": "no end after 120 s"}));
     assert_eq!(bare.text("mha/v1:check"), "error: mha/v1:check: no end after 120 s (timeout)");
 }

@@ -42,6 +42,20 @@ impl Lines {
         }
     }
 
+    /// Returns the line that names a failure again at the end of a build. None where the event is none.
+    #[must_use]
+    pub fn failure_again(self, event: &Event) -> Option<String> {
+        let (target, text) = match event {
+            Event::Failure { target, fault, .. } => (target, format!("{}: {}", fault.class, fault.message)),
+            Event::ActionLost { target, reason, .. } => {
+                (target, format!("lost: {}", reason.lines().next().unwrap_or_default()))
+            }
+            _ => return None,
+        };
+        let word = self.painted(Style::new().red().bold(), "failed");
+        Some(format!("{word} {target}  {}", printable(&text)))
+    }
+
     fn words(self, event: &Event) -> Option<String> {
         Some(match event {
             Event::BuildStarted { actions, lanes } => {

@@ -25,6 +25,10 @@ fn finished(variant: &str, outcome: Outcome) -> Event {
     }
 }
 
+fn rejected() -> Fault {
+    Fault { class: "mismatch".into(), message: "3 of 256 elements differ".into(), ..Fault::default() }
+}
+
 fn build() -> Vec<Event> {
     let failure = "error: kernels/softmax/v3.py:12:5: 3 of 256 elements differ (mismatch)\n    x = \u{1b}[31m1\nhint: see the log";
     vec![
@@ -43,7 +47,7 @@ fn build() -> Vec<Event> {
         },
         finished("v2_tiling", Outcome::Passed),
         finished("v3", Outcome::Rejected { class: "mismatch".into() }),
-        Event::Failure { target: check("v3"), text: failure.into(), fault: Fault::default() },
+        Event::Failure { target: check("v3"), text: failure.into(), fault: rejected() },
         Event::ActionSkipped { target: Target::of_variant("softmax", "v3", Phase::Bench), because: check("v3") },
         Event::ActionLost { target: Target::summary(), lane: None, reason: "disk full".into() },
         Event::Warning { text: "the journal's last line is torn".into() },
@@ -79,6 +83,8 @@ fn plain_output_is_a_line_an_event() {
          bench softmax/v3 … skipped, after softmax/v3:check\n\
          summary … lost: disk full\n\
          warning: the journal's last line is torn\n\
+         failed softmax/v3:check  mismatch: 3 of 256 elements differ\n\
+         failed summary  lost: disk full\n\
          fresh 157, restored 0, ran 2, skipped 1, not judged 1, rejected 1, lost 1 in 3.5 s\n"
     );
 }

@@ -3,7 +3,7 @@
 //! At most it runs one probe. It does not know what the servers are used for.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -37,7 +37,13 @@ pub fn pool(options: &Options, harness: &Harness, cache: &Path, interrupt: &Inte
     if let Some(pool) = options.pool.as_ref().filter(|_| is_known()) {
         return Ok(Arc::clone(pool));
     }
-    let folder = harness.place(cache).map_err(|error| machine("cannot write the harness", &error))?;
+    let placed = harness.place(cache);
+    let folder = match options.probing {
+        Probing::WhereItCan => placed.unwrap_or_else(|_| cache.join("harness")),
+        Probing::Allowed | Probing::Known | Probing::Never => {
+            placed.map_err(|error| machine("cannot write the harness", &error))?
+        }
+    };
     let configs = [ServerKind::Interpreter, ServerKind::Compiled, ServerKind::Device].map(|kind| WorkerConfig {
         harness: Some(folder.clone()),
         preload: preload(options.bytecode.is_some()),
@@ -71,7 +77,7 @@ pub fn toolchain(
     let Some(python) = &options.python else {
         return match options.probing {
             Probing::Never => Ok(None),
-            Probing::Allowed | Probing::Known => Err(NoSession::Use {
+            Probing::Allowed | Probing::Known | Probing::WhereItCan => Err(NoSession::Use {
                 message: "no Python was found: looked at --python, $T2T_PYTHON, $VIRTUAL_ENV, the workspace's .venv and t2t's own folder".to_owned(),
                 hint: "run `uv run t2t build`, or name one with `--python`".to_owned(),
             }),
@@ -84,7 +90,10 @@ pub fn toolchain(
         Probing::Known => {
             return Err(machine(&format!("`{}` was not asked", python.path.display()), &"what it has is not known"));
         }
-        Probing::Allowed => {}
+        Probing::Allowed | Probing::WhereItCan => {}
+    }
+    if options.probing == Probing::WhereItCan && fs::make_folder(&scratch_of(cache)).is_err() {
+        return Ok(None);
     }
     if has_devices {
         start_beside(pool, ServerKind::Device);
@@ -122,6 +131,7 @@ fn probe(options: &Options, python: &Path, cache: &Path, root: &Path, pool: &Poo
     let versions = versions.filter_map(|(name, value)| Some((name.clone(), text(value)?))).collect();
     let texts = |value: &Value| value.as_array().into_iter().flatten().filter_map(text).collect();
     let names = texts(&reply["names"]);
+    let signatures = serde_json::from_value(reply["signatures"].clone()).unwrap_or_default();
     let told = &reply["modules"];
     let mapped = told["mapped"].as_object().into_iter().flatten();
     let modules = Modules {
@@ -129,11 +139,15 @@ fn probe(options: &Options, python: &Path, cache: &Path, root: &Path, pool: &Poo
         suffixes: texts(&told["suffixes"]),
         mapped: mapped.filter_map(|(name, value)| Some((name.clone(), text(value)?))).collect(),
     };
-    Ok(Toolchain::new(python, options.search.as_deref(), modules, versions, names))
+    Ok(Toolchain::new(python, options.search.as_deref(), modules, versions, names, signatures))
+}
+
+#[expect(clippy::disallowed_methods, reason = "the scratch folder is this process's own")]
+fn scratch_of(cache: &Path) -> PathBuf {
+    cache.join("scratch").join(leftovers::probe_folder(std::process::id()))
 }
 
 /// Asks a function of the harness that runs no kernel code, and returns its documents.
-#[expect(clippy::disallowed_methods, reason = "the scratch folder is this process's own")]
 pub fn ask(
     python: &Path,
     cache: &Path,
@@ -142,7 +156,7 @@ pub fn ask(
     function: &str,
     mut arguments: Value,
 ) -> Result<Value, NoSession> {
-    let scratch = cache.join("scratch").join(leftovers::probe_folder(std::process::id()));
+    let scratch = scratch_of(cache);
     fs::make_folder(&scratch).map_err(|error| machine("cannot write to `cache/`", &error))?;
     arguments["root"] = root.to_string_lossy().into();
     arguments["scratch"] = scratch.to_string_lossy().into();

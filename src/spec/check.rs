@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::conform::conform;
 use super::fault::Fault;
 use super::layers::Layers;
-use super::names::suggestion;
+use super::names::{nearest, suggestion};
 use super::parse::{Node, Value};
 use super::reader::{Reader, same_but_for_case};
 use super::remote::{Mode, Place, Remote};
-use super::torch::TorchNames;
+use super::torch::{TorchName, TorchNames};
 use super::{Op, Precision, Profile, Spec, VERSION, inputs, settings};
 
 /// Returns the spec in `root`, or none where `faults` says why not. Faults are noted even beside a spec.
@@ -102,6 +102,8 @@ impl Reader<'_, '_> {
         let operation = self.operation(names);
         let inputs = self.inputs();
         let kwargs = self.kwargs();
+        let torch = operation.as_ref().and_then(|(torch, _)| torch.as_ref());
+        self.taken_kwargs(torch, names);
         let variants = self.variants(&layers);
         let mutates = self.mutates();
         let allow = self.allow(names);
@@ -146,6 +148,21 @@ impl Reader<'_, '_> {
             }
         }
         entries.iter().map(|entry| (entry.key.clone(), json(&entry.node))).collect()
+    }
+
+    /// Checks that the torch function takes every kwarg, where it is known what it takes.
+    fn taken_kwargs(&mut self, torch: Option<&TorchName>, names: Option<&TorchNames>) {
+        let Some((name, names)) = torch.zip(names) else { return };
+        let Some(signature) = names.signature(name) else { return };
+        let entries = self.entry.node.get("kwargs").map_or(&[][..], Node::entries);
+        let is_taken = |key: &String| signature.parameters.contains(key) || names.is_common(key);
+        for entry in entries.iter().filter(|entry| !is_taken(&entry.key)) {
+            let near = nearest(&entry.key, signature.parameters.iter().map(String::as_str));
+            let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+            let short = name.as_str().rsplit('.').next().unwrap_or_default();
+            let hint = format!("{near}it is {short}{}", signature.text);
+            self.fault(entry.place, &format!("{} takes no argument `{}`", name.as_str(), entry.key), hint);
+        }
     }
 
     /// Checks the names of inputs where they are used again.

@@ -4,6 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::aliases;
 use super::fields::{Absent, Field, Kind, SECTIONS, Section};
 
 /// Returns the JSON Schema of ops.yaml.
@@ -46,6 +47,10 @@ fn of_kind(kind: &Kind) -> Value {
         Kind::Number => json!({"type": "number"}),
         Kind::Amount => json!({"type": "number", "minimum": 0}),
         Kind::Form(form) => json!({"type": "string", "pattern": form.pattern()}),
+        Kind::OneOf("dtype", words) => {
+            // A tool may write `torch.float16`, an editor offers words.
+            json!({"type": "string", "enum": words.iter().copied().chain(aliases::names()).collect::<Vec<&str>>()})
+        }
         Kind::OneOf(_, words) => json!({"type": "string", "enum": words}),
         Kind::List { of, least, most } if *most == usize::MAX => {
             json!({"type": "array", "items": of_kind(of), "minItems": least})

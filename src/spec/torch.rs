@@ -2,7 +2,9 @@
 //!
 //! It does not know how the names torch has are found out; without them it can only complete prefixes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
 
 use super::names::nearest;
 
@@ -16,13 +18,34 @@ const SHORT: [(&str, &str); 3] =
 /// What stands before the names of aten.
 const ATEN: &str = "torch.ops.aten.";
 
-/// The functions that the installed torch has, by their full dotted names.
+/// The functions that the installed torch has, by their full dotted names, and what they take.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TorchNames(BTreeSet<String>);
+pub struct TorchNames {
+    names: BTreeSet<String>,
+    signatures: Signatures,
+}
+
+/// What torch's functions take, as far as torch says so for certain.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Signatures {
+    /// Names that any of them may take.
+    pub common: BTreeSet<String>,
+    /// What each takes, by its full dotted name.
+    pub functions: BTreeMap<String, Signature>,
+}
+
+/// By which names a function takes arguments.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Signature {
+    /// All of them but the common ones.
+    pub parameters: BTreeSet<String>,
+    /// As people read it: `(input, dim=None, dtype=None)`.
+    pub text: String,
+}
 
 impl FromIterator<String> for TorchNames {
     fn from_iter<I: IntoIterator<Item = String>>(names: I) -> TorchNames {
-        TorchNames(names.into_iter().collect())
+        TorchNames { names: names.into_iter().collect(), signatures: Signatures::default() }
     }
 }
 
@@ -33,16 +56,34 @@ impl TorchNames {
     /// Where torch has none: the nearest one, if any is near.
     pub fn aten(&self, name: &str) -> Result<(), Option<String>> {
         let full = format!("{ATEN}{name}");
-        if !self.cover(&full) || self.0.contains(&full) {
+        if !self.cover(&full) || self.names.contains(&full) {
             return Ok(());
         }
-        Err(nearest(name, self.0.iter().filter_map(|known| known.strip_prefix(ATEN))).map(str::to_owned))
+        Err(nearest(name, self.names.iter().filter_map(|known| known.strip_prefix(ATEN))).map(str::to_owned))
     }
 
     /// Returns whether these names can tell that torch lacks `name`: a list without any aten overload says nothing about aten.
     fn cover(&self, name: &str) -> bool {
         let is_aten = |name: &str| name.starts_with("torch.ops.");
-        !is_aten(name) || self.0.iter().any(|known| is_aten(known))
+        !is_aten(name) || self.names.iter().any(|known| is_aten(known))
+    }
+
+    /// Returns the names with what is known of the functions' arguments.
+    #[must_use]
+    pub fn with(self, signatures: Signatures) -> TorchNames {
+        TorchNames { signatures, ..self }
+    }
+
+    /// Returns what a function takes, where that is known.
+    #[must_use]
+    pub fn signature(&self, name: &TorchName) -> Option<&Signature> {
+        self.signatures.functions.get(name.as_str())
+    }
+
+    /// Returns whether any function may take an argument of this name.
+    #[must_use]
+    pub fn is_common(&self, parameter: &str) -> bool {
+        self.signatures.common.contains(parameter)
     }
 }
 
@@ -71,7 +112,7 @@ impl TorchName {
 /// Where torch has no such function: the full name of the nearest one, if any is near.
 pub fn resolve(written: &str, names: Option<&TorchNames>) -> Result<TorchName, Option<String>> {
     let candidates = candidates(written);
-    let Some(TorchNames(known)) = names.filter(|names| names.cover(&candidates[0])) else {
+    let Some(TorchNames { names: known, .. }) = names.filter(|names| names.cover(&candidates[0])) else {
         let is_full = candidates.len() == 1;
         return Ok(if is_full { TorchName::Full(candidates[0].clone()) } else { TorchName::Bare(written.to_owned()) });
     };

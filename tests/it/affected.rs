@@ -37,11 +37,10 @@ fn affected(project: &Project, arguments: &str) -> Vec<String> {
     lines(&project.t2t(&format!("affected {arguments}")).exits(0))
 }
 
-/// Returns what `status` calls stale.
+/// Returns what a dry run would run.
 fn stale(project: &Project) -> BTreeSet<String> {
-    let ran = project.t2t("status").exits(0);
-    let lines = ran.stdout.lines().filter_map(|line| line.strip_prefix("stale "));
-    lines.map(|line| line.split_whitespace().next().unwrap().to_owned()).collect()
+    let ran = project.t2t("build --dry-run").exits(0);
+    ran.stdout.lines().map(|line| line.split_whitespace().next().unwrap().to_owned()).collect()
 }
 
 #[test]

@@ -374,7 +374,7 @@ fn is_root() -> bool {
 }
 
 /// Runs a command so that modes bind it. They bind every user but root, who first has to let go of what lifts them.
-fn bound_by_modes(project: &Project, arguments: &str) -> Ran {
+pub fn bound_by_modes(project: &Project, arguments: &str) -> Ran {
     let plain = project.command(arguments);
     if !is_root() {
         return project.run(&mut { plain });

@@ -53,6 +53,8 @@ mod affected;
 mod portable;
 mod ci;
 mod commands;
+mod targets;
+mod messages;
 mod devices;
 mod outputs;
 mod unchanged;
@@ -64,6 +66,7 @@ mod editors;
 mod clock;
 
 mod workspace;
+mod repro;
 mod bad_kernels;
 mod adoption;
 mod real;

@@ -285,6 +285,16 @@ impl Ran {
         self
     }
 
+    /// Fails unless the graph that was printed as JSON has exactly these actions of the phases that were named, and what they need.
+    #[track_caller]
+    pub fn names(self, actions: &str) -> Self {
+        let graph: serde_json::Value = serde_json::from_str(&self.stdout).unwrap_or_else(|_| panic!("{}", self.stderr));
+        let targets = graph["actions"].as_array().unwrap().iter().map(|action| action["target"].as_str().unwrap());
+        let named: BTreeSet<&str> = targets.filter(|target| !target.ends_with(":analyze")).collect();
+        assert_eq!(named.into_iter().collect::<Vec<_>>().join(" "), actions);
+        self
+    }
+
     /// Fails unless both streams together have this text.
     #[track_caller]
     pub fn says(self, text: &str) -> Self {

@@ -120,7 +120,7 @@ fn what_the_parser_accepts_the_schema_accepts() {
     for declared in [
         json!({"version": 1, "ops": {"softmax": {"torch": "F.softmax", "inputs": {"input": ["M", "N"]}, "kwargs": {"dim": -1}}}}),
         json!({"version": 1, "targets": ["nvidia-h200", "sm_90"], "log": {"template": "assets/log_template.md"},
-        "defaults": {"variants": ["v1"], "dtypes": ["float16"], "precision": "tf32", "check": {"atol": 0.1}, "bench": {"runs": 2, "sizes": {"small": 7}}},
+        "defaults": {"variants": ["v1"], "dtypes": ["half"], "precision": "tf32", "check": {"atol": 0.1}, "bench": {"runs": 2, "sizes": {"small": 7}}},
         "profiles": {"cpu": {"dims": {"V": 10}, "dtypes": ["float32"], "check": {"seeds": 1}, "bench": {"rep_ms": 5}}},
         "ops": {"embedding": {
             "torch": "F.embedding",

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 use t2t::problem::render;
-use t2t::spec::{FILE_LIMIT, Spec, TorchNames};
+use t2t::spec::{FILE_LIMIT, Signature, Signatures, Spec, TorchNames};
 
 fn names() -> TorchNames {
     let names = [
@@ -30,6 +30,45 @@ fn errors_in(bytes: &[u8]) -> String {
 fn refused(text: &str, expected: &str) {
     let found = errors_in(text.as_bytes());
     assert!(found == expected, "found:\n{found}\nexpected:\n{expected}");
+}
+
+#[test]
+fn a_kwarg_that_torch_does_not_take_is_told_with_what_it_takes() {
+    let signature = Signature {
+        parameters: ["input", "dim", "_stacklevel"].map(str::to_owned).into(),
+        text: "(input, dim=None, dtype=None)".to_owned(),
+    };
+    let name = "torch.nn.functional.softmax".to_owned();
+    let signatures = Signatures { common: ["dtype".to_owned()].into(), functions: [(name.clone(), signature)].into() };
+    let names: TorchNames = [name].into_iter().collect::<TorchNames>().with(signatures);
+    let text = "\
+version: 1
+ops:
+  softmax:
+    torch: F.softmax
+    inputs: {input: [M, N]}
+    kwargs:
+      dims: -1
+      dtype: torch.float32
+      temperature: 2.0
+";
+    let problems = Spec::parse("ops.yaml", text.as_bytes(), Some(&names)).unwrap_err();
+    let expected = "\
+error: ops.yaml:7:7: op `softmax`: torch.nn.functional.softmax takes no argument `dims`
+  |
+7 |       dims: -1
+  |       ^
+hint: did you mean `dim`? it is softmax(input, dim=None, dtype=None)
+
+error: ops.yaml:9:7: op `softmax`: torch.nn.functional.softmax takes no argument `temperature`
+  |
+9 |       temperature: 2.0
+  |       ^
+hint: it is softmax(input, dim=None, dtype=None)
+";
+    assert_eq!(t2t::problem::render(&problems), expected);
+    let right = text.replace("      dims: -1\n", "      dim: -1\n").replace("      temperature: 2.0\n", "");
+    assert!(Spec::parse("ops.yaml", right.as_bytes(), Some(&names)).is_ok());
 }
 
 #[test]

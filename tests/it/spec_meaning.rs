@@ -34,6 +34,27 @@ fn binding(dims: &[(&str, u64)]) -> BTreeMap<String, u64> {
 }
 
 #[test]
+fn a_dtype_may_have_any_of_its_names_and_is_declared_by_one() {
+    let lines = "dtypes: [half, bf16, torch.float32, double]\ncheck: {tolerances: {fp16: [0.5, 0.25]}}";
+    let op = add(lines);
+    let settings = cuda(&op);
+    assert_eq!(settings.dtypes, ["float16", "bfloat16", "float32", "float64"]);
+    assert_eq!(settings.tolerances["float16"], [0.5, 0.25]);
+    let op = op_of_index("long");
+    assert_eq!(op.inputs[0].dtype.as_deref(), Some("int64"));
+    assert_eq!(declared(&op), declared(&op_of_index("int64")));
+}
+
+fn op_of_index(dtype: &str) -> Op {
+    let index = format!("{{shape: [M, N], dtype: {dtype}, init: {{randint: [0, 4]}}}}");
+    op("", &format!("torch: torch.take\ninputs: {{index: {index}}}\nprofiles: {{cpu: {{dtypes: [{dtype}]}}}}"))
+}
+
+fn declared(op: &Op) -> [Value; 2] {
+    [Profile::Cpu, Profile::Cuda].map(|profile| json!(op.declaration(profile)))
+}
+
+#[test]
 fn an_op_that_says_nothing_has_the_documented_defaults() {
     let op = add("");
     let settings = cuda(&op);

@@ -49,7 +49,7 @@ pub(super) fn unjudged(finished: Finished) -> Performed {
     let mut performed = match finished.end.fault() {
         Some(Fault::Kernel(class)) => {
             let failure = json!({
-                "class": class.as_str(), "case": null, "message": format!("the process {}", finished.end), "place": null, "excerpt": null,
+                "class": class.as_str(), "case": null, "given": null, "message": format!("the process {}", finished.end), "place": null, "excerpt": null,
                 "hint": null, "traceback": [], "index": null, "got": null, "expected": null, "max_abs": null, "max_rel": null,
                 "bad": null, "total": null,
                 "output": {"stdout": shown(&finished.stdout), "stderr": shown(&finished.stderr), "truncated": cut(&finished)},

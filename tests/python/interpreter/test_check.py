@@ -558,7 +558,9 @@ def test_gradients_are_judged(tmp_path: Path) -> None:
     right = check(tmp_path / "right", DIFFERENTIABLE.replace("SCALE", ""), op)
     assert right["outcome"] == "passed", right["documents"]["evidence"]["failure"]
     wrong = check(tmp_path / "wrong", DIFFERENTIABLE.replace("SCALE", ", 1 if gradient.numel() else 0"), op)
-    assert wrong["class"] == "nan" and wrong["documents"]["evidence"]["failure"]["message"].startswith("grad.input")
+    assert wrong["class"] == "nan" and wrong["documents"]["evidence"]["failure"]["message"].startswith(
+        "gradient of `input`"
+    )
 
 
 HOOK = """import torch

@@ -1,0 +1,115 @@
+//! The classes of rejections: what each means, and what to do about it. docs/judging.md has the rules by which they are given.
+//!
+//! It does not know what was rejected.
+
+/// A class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Class {
+    /// As in `mismatch`.
+    pub name: &'static str,
+    /// What was seen.
+    pub meaning: &'static str,
+    /// What helps.
+    pub remedy: &'static str,
+}
+
+/// All classes, in the order in which a check asks.
+pub const CLASSES: [Class; 19] = [
+    class(
+        "source",
+        "the kernel file cannot be used: it is missing, is no Python, lacks its entry, or raises when it is imported",
+        "mend the file at the place that is named; `entry:` in ops.yaml names another wrapper",
+    ),
+    class(
+        "compile-error",
+        "Triton cannot compile a kernel for a target device",
+        "mend the line that is named; `t2t build OP/VARIANT:compile` tries again, without a GPU",
+    ),
+    class(
+        "exception",
+        "the wrapper or a kernel raised; of analyze: torch itself refuses the call that ops.yaml declares",
+        "`t2t repro OP/VARIANT --pdb` stops where it raises",
+    ),
+    class("exit", "the kernel's process ended itself", "take `sys.exit` and `os._exit` out of the kernel file"),
+    class(
+        "crash",
+        "the kernel's process died by a signal, as by a memory fault of the device",
+        "look for pointers beyond their tensor and masks that are missing; `t2t repro` shows the case alone",
+    ),
+    class(
+        "timeout",
+        "the deadline passed",
+        "look for a loop that does not end; `check: {timeout: 5m}` or `bench: {timeout: 20m}` in ops.yaml gives more time",
+    ),
+    class(
+        "memory",
+        "the host or the device had no memory left for the kernel",
+        "allocate less, or declare smaller sizes",
+    ),
+    class(
+        "output-flood",
+        "the kernel's process printed more than is allowed",
+        "take prints out of the kernel; `t2t repro` has no such limit",
+    ),
+    class(
+        "no-reply",
+        "the kernel's process ended, or left its results, without a word that can be read",
+        "see what it printed in the log; `t2t repro` runs the case without t2t",
+    ),
+    class(
+        "type",
+        "the wrapper returned something else than torch does: no plain tensor, another number of them, or one on another device",
+        "return what the torch function returns, in its order",
+    ),
+    class("shape", "a result has another shape than torch's", "compare with the shapes in the line of the case"),
+    class(
+        "dtype",
+        "a result has another dtype than torch's",
+        "allocate the output with the dtype that torch returns; `torch.empty_like` of the wrong input is most often why",
+    ),
+    class(
+        "mutated-input",
+        "an input has other bits after the call, and `mutates:` in ops.yaml does not name it",
+        "write into memory of your own, or declare `mutates: [NAME]` where torch writes there, too",
+    ),
+    class(
+        "torch-fallback",
+        "torch computed for the wrapper, or a result lies in memory that no kernel was given",
+        "compute in the kernel; docs/judging.md lists what torch may do",
+    ),
+    class(
+        "no-kernel-launched",
+        "a result was returned, and no kernel was launched for it",
+        "launch the kernel on every path; an empty result alone needs none",
+    ),
+    class(
+        "nan",
+        "NaN or an infinity stands where torch has a number, or the other way round",
+        "look at masked lanes (`other=`), at `exp` of large values, and at division by zero",
+    ),
+    class(
+        "mismatch",
+        "values differ from torch's by more than the tolerance, and from the exact result by more than twice torch's own error",
+        "look at the first wrong index: masks, strides and block edges come first; `t2t repro OP/VARIANT CASE` runs that case alone",
+    ),
+    class(
+        "nondeterministic",
+        "two runs on the same inputs gave other bits",
+        "look for races, atomics and memory that is read before it is written; `deterministic: false` in ops.yaml allows it where it is meant",
+    ),
+    class(
+        "unfit-cases",
+        "the cases would accept wrong results, such as all zeros: a pass would say nothing",
+        "declare other sizes, a tighter tolerance or another `init`, or add a `cases.py`",
+    ),
+];
+
+const fn class(name: &'static str, meaning: &'static str, remedy: &'static str) -> Class {
+    Class { name, meaning, remedy }
+}
+
+/// Returns the class of that name.
+#[must_use]
+pub fn find(name: &str) -> Option<Class> {
+    CLASSES.into_iter().find(|class| class.name == name)
+}

@@ -1,0 +1,70 @@
+//! `t2t init`: makes a workspace of the current folder, with what keeps derived files out of its repository.
+#![expect(clippy::disallowed_methods, reason = "the command line owns the current folder")]
+
+use std::env;
+use std::path::Path;
+
+use anyhow::Context;
+
+use super::context;
+use super::error::CliError;
+use crate::fs;
+use crate::git;
+use crate::session::OPS;
+
+/// What t2t makes, and no repository should hold.
+const DERIVED: [&str; 2] = ["cache/", "logs/"];
+
+/// The files of a workspace that has nothing yet: an op to begin with.
+const FIRST: [(&str, &str); 2] = [
+    (OPS, include_str!("../../assets/first/ops.yaml")),
+    ("kernels/add/v1_baseline.py", include_str!("../../assets/first/v1_baseline.py")),
+];
+
+/// Runs the command. What is there stays as it is; to .gitignore the lines are added that it lacks.
+pub fn init() -> Result<u8, CliError> {
+    let here = env::current_dir().context("cannot tell the current folder")?;
+    if fs::stat(&here.join(OPS)).is_none() {
+        for (path, text) in FIRST {
+            write(&here, path, text)?;
+        }
+    }
+    let path = here.join(".gitignore");
+    let text = fs::read_if_there(&path).context("cannot read `.gitignore`")?.unwrap_or_default();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let lacking: Vec<&str> = DERIVED.into_iter().filter(|folder| !is_ignored(&text, folder)).collect();
+    if lacking.is_empty() {
+        context::say(".gitignore has cache/ and logs/");
+        return Ok(0);
+    }
+    let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    let lines: String = lacking.iter().map(|folder| format!("/{folder}\n")).collect();
+    write(&here, ".gitignore", &format!("{text}{gap}{lines}"))?;
+    Ok(0)
+}
+
+fn write(here: &Path, path: &str, text: &str) -> Result<(), CliError> {
+    let place = here.join(path);
+    if fs::stat(&place).is_some() && path != ".gitignore" {
+        return Ok(());
+    }
+    fs::write(&place, text.as_bytes()).with_context(|| format!("cannot write `{path}`"))?;
+    context::say(&format!("wrote {path}"));
+    Ok(())
+}
+
+/// Returns whether the text of a .gitignore has the folder, or what is in it.
+fn is_ignored(text: &str, folder: &str) -> bool {
+    let bare = folder.trim_end_matches('/');
+    let names = |line: &str| line.trim().trim_start_matches('/').trim_end_matches('*').trim_end_matches('/') == bare;
+    text.lines().any(names)
+}
+
+/// Returns what to say of a workspace whose repository would take in what t2t makes. None where it would not, or is none.
+pub fn unignored(root: &Path) -> Option<String> {
+    let taken: Vec<&str> =
+        DERIVED.into_iter().filter(|folder| git::would_add(root, &format!("{folder}file"))).collect();
+    let folders = taken.join(" and ");
+    (!taken.is_empty())
+        .then(|| format!("git would add {folders}, which t2t makes: `t2t init` writes a .gitignore for this folder"))
+}

@@ -1,0 +1,61 @@
+//! What `t2t bench` prints at its end: the figures of the benches that it was asked for.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::build::width;
+use crate::action::{DeviceClass, Phase, Target};
+use crate::engine::Report;
+use crate::graph::Wanted;
+use crate::record::Outcome;
+use crate::render::bench_table::{Bench, Measured, text};
+use crate::schedule::Settled;
+use crate::session::Session;
+
+/// Returns the tables of the ops of which a bench was wanted.
+pub fn figures(session: &Session, wanted: &Wanted, report: &Report) -> String {
+    let measured = match session.inventory.device.class {
+        DeviceClass::Interpreter => Measured::Interpreted,
+        DeviceClass::Cuda(_) => Measured::OnADevice,
+    };
+    let benches: BTreeSet<&Target> = session
+        .graph
+        .indices()
+        .filter(|index| wanted.wanted[index.number()])
+        .map(|index| session.graph.action(index).target())
+        .filter(|target| target.phase == Phase::Bench)
+        .collect();
+    let mut tables = String::new();
+    for op in &session.spec.ops {
+        let named = op.variants.iter().map(|variant| variant.name.as_str());
+        let wanted = named.filter(|name| benches.contains(&Target::of_variant(&op.name, name, Phase::Bench)));
+        let rows: Vec<(&str, Bench)> = wanted.map(|name| (name, bench(session, report, &op.name, name))).collect();
+        if !rows.is_empty() {
+            tables += &text(&op.name, &rows, measured, width());
+        }
+    }
+    tables
+}
+
+fn bench(session: &Session, report: &Report, op: &str, variant: &str) -> Bench {
+    let index = session.graph.find(&Target::of_variant(op, variant, Phase::Bench));
+    let settled = index.and_then(|index| report.settled[index.number()].as_ref());
+    let record = match settled {
+        Some(Settled::Fresh(record) | Settled::Restored(record) | Settled::Ran(record)) => record,
+        Some(Settled::Skipped(on)) => return Bench::Missing(format!("{on} did not pass")),
+        Some(Settled::Lost(reason)) => return Bench::Missing(format!("lost: {reason}")),
+        Some(Settled::Planned) | None => return Bench::Missing("it did not run".to_owned()),
+    };
+    match &record.outcome {
+        Outcome::Rejected { class } => return Bench::Missing(format!("rejected ({class})")),
+        Outcome::NotJudged { reason } => return Bench::Missing(format!("not judged: {reason}")),
+        Outcome::Passed | Outcome::Lost { .. } => {}
+    }
+    let read = |name: &str| session.cas().get(record.outputs.get(name)?.digest).ok();
+    let document: Value = read("bench").and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
+    match document["measured"].as_bool() {
+        Some(false) => Bench::Missing(document["reason"].as_str().unwrap_or("it was not measured").to_owned()),
+        _ => Bench::Measured(document),
+    }
+}

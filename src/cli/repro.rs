@@ -1,0 +1,187 @@
+//! `t2t repro`: one case of a check as a Python file that runs without t2t, and a run of it.
+#![expect(clippy::disallowed_methods, reason = "the command line owns the environment, and runs what it wrote")]
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context;
+use serde_json::{Value, json};
+
+use super::error::CliError;
+use super::plan::plans;
+use super::running::stop_on_signal;
+use super::{Common, ReproArguments, context};
+use crate::action::{DeviceClass, Phase, Target};
+use crate::cores;
+use crate::engine::evidence;
+use crate::engine::perform::{self, Job, Performed};
+use crate::engine::request::{Given, Requests};
+use crate::fs;
+use crate::graph::pick::{Force, Selection, pick};
+use crate::interrupt::Interrupt;
+use crate::record::{Outcome, Record};
+use crate::session::{Probing, Session};
+use crate::spec::names::nearest;
+use crate::store::lock::Lock;
+
+/// Where the files are written in a workspace.
+const FOLDER: &str = "logs/repro";
+
+/// The file that runs the case.
+const SCRIPT: &str = "repro.py";
+
+/// Runs the command. Its exit code is that of the case: 0 where nothing differs, 1 where something does.
+pub fn repro(common: &Common, arguments: &ReproArguments) -> Result<u8, CliError> {
+    let folder = written(common, arguments)?;
+    let script = folder.join(SCRIPT);
+    context::say(&format!("wrote {}", script.display()));
+    if arguments.no_run {
+        return Ok(0);
+    }
+    let python = context::python(common, context::workspace()?).expect("it wrote the file");
+    let mut command = Command::new(&python.path);
+    if arguments.pdb {
+        command.args(["-m", "pdb", "-c", "continue"]);
+    }
+    let status = command.arg(&script).status().with_context(|| format!("cannot start `{}`", python.path.display()))?;
+    Ok(u8::from(!status.success()))
+}
+
+/// Writes the files of the case, and returns their folder. Nothing of t2t is left running, and its lock is free.
+fn written(common: &Common, arguments: &ReproArguments) -> Result<PathBuf, CliError> {
+    let root = context::workspace()?;
+    let interrupt = Interrupt::default();
+    let running = stop_on_signal(&interrupt)?;
+    let command = env::args().collect::<Vec<_>>().join(" ");
+    let waiting = |holder: &str| context::say(&format!("waiting: the workspace's lock, cache/lock, held by {holder}"));
+    let _lock = Lock::take(&root.join("cache"), &command, waiting).context("cannot lock the store `cache/`")?;
+    let session = context::open(common, Probing::Allowed, &interrupt)?;
+    running.hold(&session.pool);
+    if session.is_elsewhere {
+        return Err(CliError::misuse("a case runs on the device that is here", "leave out `--as-device`"));
+    }
+    let target = target(&session, &arguments.target)?;
+    let (case, constants) = known(&session, &target, arguments.case.as_deref())?;
+    let job = job(&session, &target, case.as_deref(), &constants);
+    let performed = perform::repro(&job, &session.pool);
+    let left = job.scratch.parent().unwrap_or(&job.scratch).to_owned();
+    if interrupt.is_set() {
+        let _ = fs::remove(&left);
+        return Err(CliError::Interrupted);
+    }
+    let folder = kept(&session, &target, &performed, case.as_deref(), arguments.out.as_deref());
+    let _ = fs::remove(&left);
+    folder
+}
+
+/// Returns the check of the variant that `text` names.
+fn target(session: &Session, text: &str) -> Result<Target, CliError> {
+    let place = text.split(':').next().unwrap_or(text);
+    let Some((op, variant)) = place.split_once('/') else {
+        let hint = "write it as in `t2t repro softmax/v4_optimized`";
+        return Err(CliError::misuse(format!("`{text}` names no variant"), hint));
+    };
+    let target = Target::of_variant(op, variant, Phase::Check);
+    let selection = Selection { targets: vec![target.to_string()], ..Selection::default() };
+    pick(&session.graph, &selection, Force::Stale)?;
+    Ok(target)
+}
+
+/// Returns the case: the one that was named, else the one that was rejected last; and the constants of the kernel's first launch, as far as a check
+/// found them.
+fn known(session: &Session, target: &Target, named: Option<&str>) -> Result<(Option<String>, Value), CliError> {
+    let selection = Selection { targets: vec![target.to_string()], ..Selection::default() };
+    let wanted = pick(&session.graph, &selection, Force::Stale)?;
+    let plans = plans(session, &wanted)?;
+    let index = session.graph.find(target);
+    let stands = plans.iter().find(|plan| Some(plan.index) == index).and_then(|plan| plan.settled.record().cloned());
+    let history = super::plan::history(session)?;
+    let last =
+        index.and_then(|index| history.last(&session.graph.action(index).identity).map(|record| (**record).clone()));
+    // An edit since then changes neither most names of cases nor, most often, the blocks.
+    let Some(record) = stands.or(last) else { return Ok((named.map(str::to_owned), json!({}))) };
+    let cas = session.cas();
+    let read = |digest| cas.get(digest).map(|bytes| serde_json::from_slice::<Value>(&bytes).unwrap_or_default());
+    let failed = || evidence::failure(&record, read).ok()?["case"].as_str().map(str::to_owned);
+    let constants = constants(&record, &|digest| read(digest).ok());
+    Ok((named.map(str::to_owned).or_else(failed), constants))
+}
+
+fn constants(record: &Record, read: &dyn Fn(crate::digest::Digest) -> Option<Value>) -> Value {
+    let evidence = record.outputs.get("evidence").and_then(|blob| read(blob.digest)).unwrap_or_default();
+    if evidence["constants"].is_object() { evidence["constants"].clone() } else { json!({}) }
+}
+
+/// Returns the job: that of the check, told of the case.
+fn job(session: &Session, target: &Target, case: Option<&str>, constants: &Value) -> Job {
+    let shares = cores::shares(session.devices.len());
+    let requests = Requests {
+        spec: &session.spec,
+        inventory: &session.inventory,
+        root: &session.root,
+        catalogue: &session.catalogue,
+        shares: &shares,
+        readable: session.readable(),
+        jobs: 1,
+    };
+    let on_device = session.inventory.device.class != DeviceClass::Interpreter;
+    let device = session.devices.first().filter(|_| on_device).map(|device| device.uuid.clone());
+    let index = session.graph.find(target).expect("it was picked");
+    let scratch = session.cache.join("scratch").join(std::process::id().to_string()).join("repro");
+    let mut job = requests.job(session.graph.action(index), &Given { device, ..Given::default() }, scratch);
+    job.arguments.insert("case".to_owned(), json!(case));
+    job.arguments.insert("constants".to_owned(), constants.clone());
+    job
+}
+
+/// Moves what the child wrote to where it is to be, and returns that folder.
+fn kept(
+    session: &Session,
+    target: &Target,
+    performed: &Performed,
+    case: Option<&str>,
+    out: Option<&Path>,
+) -> Result<PathBuf, CliError> {
+    let document =
+        |name: &str| performed.documents.get(name).and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok());
+    match &performed.outcome {
+        Some(Outcome::Passed) => {}
+        Some(Outcome::Lost { reason } | Outcome::NotJudged { reason }) => {
+            return Err(CliError::machine(reason.clone()));
+        }
+        _ => {
+            let failure = document("evidence").map(|evidence| evidence["failure"].clone()).unwrap_or_default();
+            let message = failure["message"].as_str().unwrap_or("the case cannot be made").to_owned();
+            return Err(CliError::Use { message, hint: None });
+        }
+    }
+    let told = document("repro").unwrap_or_default();
+    let Some(found) = told["case"].as_str() else {
+        let names: Vec<&str> = told["cases"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        return Err(unknown(target, case.unwrap_or_default(), &names));
+    };
+    if let Some(refused) = told["refused"].as_str() {
+        return Err(CliError::misuse(format!("case `{found}`: {refused}"), "name another case"));
+    }
+    let place = format!("{}-{}-{}", target.op, target.variant.as_deref().unwrap_or_default(), file_name(found));
+    let folder = out.map_or_else(|| session.root.join(FOLDER).join(place), context::absolute);
+    for (name, file) in &performed.files {
+        let bytes = fs::read(file).with_context(|| format!("cannot read `{}`", file.display()))?;
+        let path = folder.join(name);
+        fs::write(&path, &bytes).with_context(|| format!("cannot write `{}`", path.display()))?;
+    }
+    Ok(folder)
+}
+
+fn unknown(target: &Target, case: &str, names: &[&str]) -> CliError {
+    let hint = match nearest(case, names.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("the cases are {}", names.join(", ")),
+    };
+    CliError::misuse(format!("{target} has no case `{case}`"), hint)
+}
+
+fn file_name(case: &str) -> String {
+    case.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect()
+}

@@ -1,0 +1,117 @@
+//! The figures of an op's benches for a terminal: a line for each variant and size, and for each variant without figures the reason.
+//!
+//! It compares nothing: which variant is chosen, `select` says.
+
+use serde_json::Value;
+
+use crate::figures;
+use crate::render::sizes;
+use crate::render::table::{Align, Table};
+
+/// What came of a variant's bench.
+#[derive(Clone, Debug)]
+pub enum Bench {
+    /// Its document.
+    Measured(Value),
+    /// Why there is none.
+    Missing(String),
+}
+
+/// Where figures were taken, which decides what they can be held against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measured {
+    /// On a device.
+    OnADevice,
+    /// By the interpreter: nothing but how long it took.
+    Interpreted,
+}
+
+/// Returns the table of an op's variants, and the lines of those that have no figures.
+#[must_use]
+pub fn text(op: &str, variants: &[(&str, Bench)], measured: Measured, width: Option<usize>) -> String {
+    let mut columns = vec![("Variant", Align::Left), ("Size", Align::Left)];
+    columns.extend(match measured {
+        Measured::OnADevice => {
+            [("Time (ms)", Align::Right), ("Torch (ms)", Align::Right), ("Speedup", Align::Right)].as_slice()
+        }
+        Measured::Interpreted => [("Interpreter (ms)", Align::Right)].as_slice(),
+    });
+    columns.push(("Note", Align::Left));
+    let mut table = Table::new(&columns);
+    let mut reasons = String::new();
+    let mut has_rows = false;
+    for (variant, bench) in variants {
+        match bench {
+            Bench::Measured(document) => {
+                for row in rows(variant, document, measured) {
+                    has_rows = true;
+                    table.push(row);
+                }
+            }
+            Bench::Missing(why) => reasons += &format!("{op}/{variant} has no figures: {why}\n"),
+        }
+    }
+    let table = if has_rows { format!("{op}\n{}", table.text(width)) } else { String::new() };
+    table + &reasons
+}
+
+fn rows(variant: &str, document: &Value, measured: Measured) -> Vec<Vec<String>> {
+    let names = sizes::ordered(std::iter::once((&document["sizes"], "binding")));
+    let told = |value: Option<f64>, written: fn(f64) -> String| value.map_or_else(|| "–".to_owned(), written);
+    let row = |name: &String| {
+        let size = &document["sizes"][name];
+        let mean = |subject: &str| size[subject]["mean"].as_f64();
+        let own = match measured {
+            Measured::OnADevice => mean("variant"),
+            Measured::Interpreted => size["interpreter_ms"].as_f64(),
+        };
+        let mut cells = vec![variant.to_owned(), name.clone(), told(own, figures::milliseconds)];
+        if measured == Measured::OnADevice {
+            let torch = mean("torch");
+            let speedup = own.zip(torch).filter(|(own, _)| *own > 0.0).map(|(own, torch)| torch / own);
+            cells.extend([told(torch, figures::milliseconds), told(speedup, figures::ratio)]);
+        }
+        cells.push(document["why_unstable"].as_str().map(|why| format!("unstable: {why}")).unwrap_or_default());
+        cells
+    };
+    names.iter().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn benches() -> Vec<(&'static str, Bench)> {
+        let size = |binding: u64, own: f64| json!({"binding": {"M": binding}, "variant": {"mean": own}, "torch": {"mean": 2.0}});
+        let sizes = json!({"sizes": {"small": size(16, 1.0), "large": size(64, 4.0)}, "why_unstable": null});
+        vec![("v1", Bench::Measured(sizes)), ("v2", Bench::Missing("its check was rejected (mismatch)".to_owned()))]
+    }
+
+    #[test]
+    fn figures_stand_in_lines_by_variant_and_size() {
+        let expected = "\
+softmax
+Variant  Size   Time (ms)  Torch (ms)  Speedup  Note
+───────  ─────  ─────────  ──────────  ───────  ────
+v1       small      1.000       2.000    2.00x
+v1       large      4.000       2.000    0.50x
+softmax/v2 has no figures: its check was rejected (mismatch)
+";
+        assert_eq!(text("softmax", &benches(), Measured::OnADevice, None), expected);
+    }
+
+    #[test]
+    fn the_interpreters_time_is_held_against_nothing() {
+        let sizes = json!({"sizes": {"small": {"binding": {"M": 16}, "interpreter_ms": 12.5}}});
+        let told = text("softmax", &[("v1", Bench::Measured(sizes))], Measured::Interpreted, None);
+        let expected = "\
+softmax
+Variant  Size   Interpreter (ms)  Note
+───────  ─────  ────────────────  ────
+v1       small             12.50
+";
+        assert_eq!(told, expected);
+    }
+}

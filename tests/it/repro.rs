@@ -1,0 +1,67 @@
+//! A case on its own: what a rejection says of it, and `t2t repro`, which writes it as a Python file and runs that.
+
+use crate::environment;
+use crate::workspace::{Ran, Workspace};
+
+/// A sum that takes its inputs for dense.
+fn workspace() -> Workspace {
+    let first = |name: &str| std::fs::read_to_string(environment::root().join("assets/first").join(name)).unwrap();
+    let workspace = Workspace::new(&first("ops.yaml").replace("[v1_baseline]", "[v1_baseline, v2_dense]"));
+    let dense = "    input, other = input.contiguous(), other.contiguous()\n";
+    let right = first("v1_baseline.py");
+    assert!(right.contains(dense));
+    workspace.write("kernels/add/v1_baseline.py", &right);
+    workspace.write("kernels/add/v2_dense.py", right.replace(dense, ""));
+    workspace
+}
+
+fn run(workspace: &Workspace, arguments: &[&str]) -> Ran {
+    let output = workspace.command(arguments).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ran { code: output.status.code(), out: text(&output.stdout), told: text(&output.stderr) }
+}
+
+#[test]
+fn a_case_is_told_of_and_runs_alone_outside_of_t2t() {
+    let workspace = workspace();
+    let ran = run(&workspace, &["build", "add:check"]);
+    assert_eq!(ran.code, Some(1), "{}", ran.told);
+    let lines = "  edge case with strided inputs: input float32[16, 16] strides (32, 2), other float32[16, 16] strides (32, 2)\n";
+    assert!(ran.told.contains(lines), "{}", ran.told);
+    assert!(ran.told.contains("\nalone: t2t repro add/v2_dense edge/strided/float32\n"), "{}", ran.told);
+
+    let ran = run(&workspace, &["repro", "add/v2_dense"]);
+    assert_eq!(ran.code, Some(1), "{}", ran.told);
+    assert!(
+        ran.out.starts_with("the output differs from torch's in 255 of 256 elements, first [0, 1]: got nan"),
+        "{ran:?}"
+    );
+    let ran = run(&workspace, &["repro", "add/v1_baseline", "edge/strided/float32"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "within atol 1e-05, rtol 1e-05 of torch's\n"), "{ran:?}");
+    let ran = run(&workspace, &["repro", "--pdb", "add/v2_dense"]);
+    assert!(ran.out.contains("post mortem") && ran.out.contains("(Pdb)"), "{ran:?}");
+
+    // It needs neither t2t nor its workspace's store.
+    std::fs::remove_dir_all(workspace.path("cache")).unwrap();
+    let script = workspace.path("logs/repro/add-v2_dense-edge_strided_float32/repro.py");
+    let alone = std::process::Command::new(environment::python()).arg(&script).output().unwrap();
+    assert_eq!(alone.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&alone.stdout).contains("differs from torch's"), "{alone:?}");
+}
+
+#[test]
+fn a_case_that_is_not_there_is_bad_use_and_one_that_nothing_judged_is_written() {
+    let workspace = workspace();
+    let ran = run(&workspace, &["repro", "add/v1_baseline", "small/float32/7"]);
+    assert_eq!(ran.code, Some(2), "{}", ran.told);
+    let expected =
+        "error: add/v1_baseline:check has no case `small/float32/7`\nhint: did you mean `small/float32/0`?\n";
+    assert_eq!(ran.told, expected);
+    let ran = run(&workspace, &["repro", "add"]);
+    assert_eq!((ran.code, ran.told.lines().next()), (Some(2), Some("error: `add` names no variant")), "{ran:?}");
+    let out = workspace.path("mine");
+    let ran = run(&workspace, &["repro", "add/v1_baseline", "--no-run", "--out", out.to_str().unwrap()]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), ""), "{ran:?}");
+    assert!(workspace.read("mine/repro.py").starts_with("\"\"\"add/v1_baseline on the case small/float32/0,"));
+    assert!(!workspace.path("logs/repro").exists());
+}
