@@ -362,13 +362,15 @@ def describe(value: Any, recorder: launching.Recorder, seen: watch.Watch) -> dic
     if not isinstance(value, torch.Tensor):
         return {"type": name.removeprefix("builtins."), "plain": False}
     launched = seen.derived({address for launch in recorder.launches for address in launch.storages})
+    storage = value.untyped_storage()
+    memory_of = range(storage.data_ptr(), storage.data_ptr() + max(1, storage.nbytes()))
     return {
         "type": name,
         "plain": type(value) is torch.Tensor,
         "shape": list(value.shape),
         "dtype": str(value.dtype).removeprefix("torch."),
         "device": value.device.type,
-        "launched": value.untyped_storage().data_ptr() in launched,
+        "launched": any(address in memory_of for address in launched),
     }
 
 

@@ -14,6 +14,9 @@ from t2t_harness import lacking, reader
 COMPILED = ("device_caches", "create_binder", "preload", "compile", "CompiledKernel", "ASTSource")
 """Attributes of a JITFunction that compile it."""
 
+OF_FUNCTION = ("__doc__", "__globals__", "__module__", "__qualname__")
+"""Attributes that a JITFunction has of its Python function."""
+
 LANGUAGE = "t2t_language"
 """Under which name a kernel's module gets `triton.language`: the interpreter replaces it for modules that name it."""
 
@@ -54,6 +57,8 @@ def install(interpreter: Any) -> None:
     def __init__(self: Any, fn: Any, **kwargs: Any) -> None:
         create(self, fn, **kwargs)
         self.t2t_source = reader.source_of(fn)
+        for name in OF_FUNCTION:
+            setattr(self, name, getattr(fn, name, None))
 
     def run_(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         if not warmup:
@@ -83,6 +88,9 @@ def install(interpreter: Any) -> None:
     kernel.__bases__ = (*kernel.__bases__, Compilable)
     kernel.rewritten_fn.clear()
     interpreter.GridExecutor.__init__ = prepare_
+    # Tensors are the CPU's already; whatever else has an address is passed as it is.
+    interpreter.GridExecutor._init_args_hst = lambda self, args, kwargs: (list(args), dict(kwargs))
+    interpreter.GridExecutor._restore_args_dev = lambda self, *_: None
     convert_arguments(interpreter)
     jit.JITFunction.run = not_interpreted
 
@@ -107,8 +115,8 @@ def attribute(self: Any, name: str) -> Any:
     """Returns the attribute `name` that the kernel would have as a JITFunction."""
     from triton.runtime import jit
 
-    if name.startswith("__"):
-        raise AttributeError(name)
+    if name.startswith("__") and name not in OF_FUNCTION:
+        raise AttributeError(f"a kernel has no attribute `{name}`")
     if name in COMPILED:
         raise lacking.LackingAttribute(f"`{name}` of a compiled kernel")
     own = vars(self)

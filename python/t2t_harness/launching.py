@@ -25,7 +25,7 @@ class Launch:
     constants: dict[str, int]
     grid: list[int] | None
     storages: list[int]
-    """Addresses of the storages of its tensor arguments; empty on the compile lane."""
+    """Addresses of the storages of its tensor arguments, or inside of them; empty on the compile lane."""
     compiled: Any = None
     """Triton's CompiledKernel, on compiled lanes."""
     path: tuple[str, str] = ("", "{}")
@@ -138,7 +138,7 @@ def grid_of(grid: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, A
 
 
 def storages_of(values: Iterator[Any]) -> list[int]:
-    """Returns the storage addresses of the tensors among `values`."""
+    """Returns the storage addresses of the tensors among `values`, and where other things point that Triton takes for tensors."""
     import torch
 
     found = []
@@ -146,6 +146,8 @@ def storages_of(values: Iterator[Any]) -> list[int]:
         tensor = getattr(value, "base", value)
         if isinstance(tensor, torch.Tensor):
             found.append(tensor.untyped_storage().data_ptr())
+        elif hasattr(value, "data_ptr"):
+            found.append(int(value.data_ptr()))
     return found
 
 
@@ -235,7 +237,7 @@ def recording(lane: str, choose: Choose, *, runs: bool = True) -> Iterator[Recor
 
         def attempt(config: Any) -> Any:
             everything = {**self.nargs, **kwargs, **config.all_kwargs()}
-            recorder.config = config
+            recorder.config = self.best_config = config
             try:
                 self.pre_hook(everything)
                 if config.pre_hook is not None:

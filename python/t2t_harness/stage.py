@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from t2t_harness import facade, interpreting, launchers, normalize, warm
+from t2t_harness import facade, generator, interpreting, launchers, normalize, warm
 
 H200: dict[str, Any] = {
     "name": "NVIDIA H200",
@@ -34,6 +34,8 @@ def lane(request: Mapping[str, Any]) -> Iterator[launchers.Counted]:
         rows = request.get("devices") or [H200]
         facade.patch_torch_cuda(rows[0])
         facade.fake_driver(rows[0])
+        facade.patch_benchmarks()
+        generator.install()
         interpreting.install()
         yield launchers.Counted()
         return

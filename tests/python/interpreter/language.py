@@ -321,6 +321,7 @@ def launchers_ask_for_types_and_attributes() -> None:
     assert kernel.arg_names == ["x_ptr", "out_ptr", "n", "BLOCK", "EVEN"]
     assert [one.name for one in kernel.params if one.is_constexpr] == ["BLOCK", "EVEN"] and kernel.constexprs == [3, 4]
     assert kernel.src.startswith("def tuned_kernel(") and len(kernel.cache_key) == 64
+    assert kernel.__globals__ is globals() and kernel.__module__ == __name__ and kernel.__qualname__ == "tuned_kernel"
     assert not hasattr(kernel, "device_caches") and not hasattr(kernel, "no_such_thing")
     x, out = values(), torch.empty(13)
     tuned_kernel.fn[lambda meta: (triton.cdiv(meta["n"], meta["BLOCK"]),)](x, out, 13, BLOCK=8)
@@ -335,6 +336,23 @@ def a_grid_is_a_list_or_asks_for_tensors() -> None:
     launched = imported_kernel[(1,)](x, out.zero_(), BLOCK=SIZE)
     launched[(1,)](x, out.zero_(), SIZE)
     imported_kernel.run(x, out, grid=(1,), warmup=False, BLOCK=SIZE)
+    same(out, x + 1)
+
+
+class Pointer:
+    """Stands for a tensor with another shape, as libraries have it."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self.tensor, self.dtype = tensor, tensor.dtype
+
+    def data_ptr(self) -> int:
+        return self.tensor.data_ptr()
+
+
+@case
+def an_argument_that_only_points() -> None:
+    x, out = values(), torch.empty(SIZE)
+    imported_kernel[(1,)](Pointer(x), Pointer(out), BLOCK=SIZE)
     same(out, x + 1)
 
 

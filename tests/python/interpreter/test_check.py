@@ -487,6 +487,59 @@ def test_a_launcher_of_a_library_with_libdevice_and_words_between_blocks_is_judg
     assert wrong["outcome"] == "rejected"
 
 
+OWN_TUNER = """class Tuner(triton.runtime.Autotuner):
+    def run(self, *args, **kwargs):
+        self.nargs = dict(zip(self.arg_names, args))
+        times = {self._bench(*args, config=config, **kwargs)[0]: config for config in self.configs}
+        return self.fn.run(*args, **kwargs, **times[min(times)].all_kwargs())
+
+
+@triton.autotune(configs=[triton.Config({"BLOCK": 32}), triton.Config({"BLOCK": 64})], key=["n"])
+@triton.jit
+def tuned_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n)
+    tl.store(out_ptr + offsets, x + x, mask=offsets < n)
+
+
+own = Tuner(tuned_kernel.fn, tuned_kernel.arg_names, tuned_kernel.configs, ["n"], None, None)
+
+
+class Pointer:
+    def __init__(self, tensor):
+        self.data_ptr, self.dtype = tensor.data_ptr, tensor.dtype
+
+
+def triton_double(input, other):
+    x = input.contiguous()
+    out = torch.empty_like(x)
+    before = torch.cuda.default_generators[0].get_state()
+    grid = lambda meta: (triton.cdiv(meta["n"], meta["BLOCK"]),)
+    own[grid](Pointer(x), Pointer(out), out.numel())
+    tuned_kernel[grid](Pointer(x), Pointer(out), out.numel())
+    assert tuned_kernel.best_config.kwargs["BLOCK"] in (32, 64) and before.view(torch.int64).numel() == 2
+    return out
+"""
+
+
+def test_a_library_that_tunes_by_itself_and_passes_pointers_is_judged(tmp_path: Path) -> None:
+    reply = check(tmp_path, OWN_TUNER)
+    assert reply["documents"]["verdict"]["verdict"] == "passed", reply["documents"]["evidence"]["failure"]
+
+
+def test_what_torchs_device_generator_draws_follows_its_seed(tmp_path: Path) -> None:
+    kernel = (
+        wrapper(
+            "torch.manual_seed(7)\ngenerator = torch.cuda.default_generators[0]\ngenerator.set_offset(4)\n"
+            "assert generator.get_state().view(torch.int64).tolist() == [7, 4] and torch.cuda.initial_seed() == 7\n"
+            "torch.manual_seed(7)\nassert generator.get_offset() == 0\n"
+        )
+        + GOOD.partition("\n")[2]
+    )
+    reply = check(tmp_path, kernel)
+    assert reply["documents"]["verdict"]["verdict"] == "passed", reply["documents"]["evidence"]["failure"]
+
+
 GLUON = """from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 
