@@ -40,7 +40,8 @@ fn a_reference_is_in_the_keys_of_what_calls_it() {
     assert!(calls(&ran), "{ran}");
     assert!(!ran.contains("compile") && !ran.contains("triple"), "{ran}");
     project.edit("kernels/shared.py", "2", "3");
-    assert!(calls(&project.build().exits(0).actions), "what it imports is, too");
+    let ran = project.build().exits(0).actions;
+    assert!(calls(&ran), "what it imports is, too: {ran}");
     project.edit("kernels/double/reference.py", "a comment", "another");
     project.build().exits(0).runs("");
 }
