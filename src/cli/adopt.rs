@@ -25,7 +25,7 @@ pub fn adopt(common: &Common, arguments: &AdoptArguments) -> Result<u8, CliError
     if !Form::Name.fits(&arguments.name) {
         return Err(CliError::misuse(
             format!("`{}` is no name of an op", arguments.name),
-            &Form::Name.hint(&arguments.name),
+            Form::Name.hint(&arguments.name),
         ));
     }
     let before = fs::read(&root.join(OPS)).ok();
@@ -114,7 +114,7 @@ fn write(root: &Path, before: Option<&[u8]>, op: &str, found: &Value, wrapper: &
     let file: PathBuf = root.join(OPS);
     let old = before.map_or("version: 1\n".to_owned(), |bytes| String::from_utf8_lossy(bytes).into_owned());
     let by_hand = |why: &str| {
-        CliError::misuse(format!("ops.yaml is left as it is: {why}"), &format!("write under `ops`:\n{text}"))
+        CliError::misuse(format!("ops.yaml is left as it is: {why}"), format!("write under `ops`:\n{text}"))
     };
     let new = entry::inserted(&old, &text).ok_or_else(|| by_hand("its ops are no blocks of their own"))?;
     Spec::parse(OPS, new.as_bytes(), None).map_err(CliError::Spec)?;

@@ -359,6 +359,13 @@ fn the_closing_table_is_the_summary_for_a_terminal() {
     );
 }
 
+#[test]
+fn the_closing_table_says_what_torch_computed() {
+    let selection = json!({"chosen": "v1", "variants": [{"name": "v1", "allowed": ["sum", "mul"]}]});
+    let table = closing_table(&[("loss", &Found::Document(selection))], None);
+    assert!(table.contains("torch computes sum, mul for it"), "{table}");
+}
+
 fn error_of(text: &str) -> RenderError {
     let softmax = Softmax::on_the_interpreter();
     log(Template { path: "assets/mine.md", text }, &softmax.page()).unwrap_err()

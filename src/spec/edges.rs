@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::layers::Layers;
-use super::parse::{Entry, Node};
+use super::parse::Node;
 
 /// The kinds of edges that a check has of its own.
 pub const EDGES: &[&str] =
@@ -15,19 +15,11 @@ pub const EDGES: &[&str] =
 pub(super) fn off(layers: &Layers) -> BTreeMap<String, Option<String>> {
     let mut found = BTreeMap::new();
     for entry in layers.upward().filter_map(|layer| layer.node.at(&["check", "edges"])).flat_map(Node::entries) {
-        match reason(entry) {
-            Some(reason) => _ = found.insert(entry.key.clone(), reason),
-            None => _ = found.remove(&entry.key),
+        if entry.node.text() == Some("on") {
+            found.remove(&entry.key);
+        } else {
+            found.insert(entry.key.clone(), entry.node.get("off").and_then(Node::text).map(str::to_owned));
         }
     }
     found
-}
-
-/// Returns why an edge is off, where anything is said; None where it is on.
-fn reason(entry: &Entry) -> Option<Option<String>> {
-    match entry.node.text() {
-        Some("on") => None,
-        Some(_) => Some(None),
-        None => Some(entry.node.get("off").and_then(Node::text).map(str::to_owned)),
-    }
 }

@@ -76,14 +76,15 @@ pub fn inserted(file: &str, entry: &str) -> Option<String> {
 }
 
 fn indented(entry: &str, depth: usize, end: &str) -> String {
-    entry.lines().map(|line| format!("{:depth$}{line}{end}", "")).collect()
+    let margin = " ".repeat(depth);
+    entry.lines().flat_map(|line| [margin.as_str(), line, end]).collect()
 }
 
 /// Returns sizes for the free dims of the inputs, None where the built-in ones suit them.
 fn sizes(inputs: &Value) -> Option<String> {
     let shapes = inputs.as_array()?.iter();
     let dims: BTreeSet<&str> =
-        shapes.flat_map(|input| input["shape"].as_array()).flatten().filter_map(Value::as_str).collect();
+        shapes.filter_map(|input| input["shape"].as_array()).flatten().filter_map(Value::as_str).collect();
     let (_, [small, medium, large]) = SIZES.iter().rfind(|(count, _)| *count <= dims.len() && dims.len() != 2)?;
     Some(format!("{{small: {small}, medium: {medium}, large: {large}}}"))
 }

@@ -103,9 +103,9 @@ impl Form {
             Form::Name => is_name(text),
             Form::Identifier => is_identifier(text),
             Form::Torch | Form::Entry => text.split('.').all(is_identifier),
-            Form::Reference => text
-                .split_once("::")
-                .is_some_and(|(file, name)| file.ends_with(".py") && is_path(file) && Form::Entry.fits(name)),
+            Form::Reference => text.split_once("::").is_some_and(|(file, name)| {
+                file.strip_suffix(".py").is_some() && is_path(file) && Form::Entry.fits(name)
+            }),
             Form::Call => text.starts_with("entry(") && text.ends_with(')'),
             Form::Line => !text.trim().is_empty() && !text.contains(char::is_control),
             Form::Path => is_path(text),

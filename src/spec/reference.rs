@@ -30,7 +30,7 @@ impl Reader<'_, '_> {
         let node = &self.entry.node;
         match (node.get("torch"), node.get("reference")) {
             (Some(torch), None) => self.torch(torch, names).map(|name| (Some(name), None)),
-            (None, Some(reference)) => self.reference(reference).map(|reference| (None, Some(reference))),
+            (None, Some(found)) => reference(found).map(|reference| (None, Some(reference))),
             (Some(_), Some(second)) => {
                 self.fault(second.place, "it has a torch function and a reference", "remove one of the two");
                 None
@@ -56,16 +56,6 @@ impl Reader<'_, '_> {
         None
     }
 
-    fn reference(&mut self, node: &Node) -> Option<Reference> {
-        let (file, name) = match node.text() {
-            Some(text) => text.split_once("::").map(|(file, name)| (file.to_owned(), name.to_owned()))?,
-            None => (node.get("file")?.text()?.to_owned(), node.get("name")?.text()?.to_owned()),
-        };
-        let entries = node.get("init").map_or(&[][..], Node::entries);
-        let init = entries.iter().map(|entry| (entry.key.clone(), json(&entry.node))).collect();
-        Some(Reference { file, name, init })
-    }
-
     /// A misspelt `torch` or `reference` is one mistake, which has been told.
     fn has_neither(&mut self) {
         let node = &self.entry.node;
@@ -77,4 +67,14 @@ impl Reader<'_, '_> {
             self.faults.push(fault.hint(hint));
         }
     }
+}
+
+fn reference(node: &Node) -> Option<Reference> {
+    let (file, name) = match node.text() {
+        Some(text) => text.split_once("::").map(|(file, name)| (file.to_owned(), name.to_owned()))?,
+        None => (node.get("file")?.text()?.to_owned(), node.get("name")?.text()?.to_owned()),
+    };
+    let entries = node.get("init").map_or(&[][..], Node::entries);
+    let init = entries.iter().map(|entry| (entry.key.clone(), json(&entry.node))).collect();
+    Some(Reference { file, name, init })
 }

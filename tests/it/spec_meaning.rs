@@ -233,6 +233,7 @@ fn a_declaration_is_what_the_harness_page_says() {
                     "requires_grad": false, "layout": "strided"},
             ],
             "kwargs": {"dropout_p": 0.0},
+            "measured": {},
             "dtypes": ["float32", "float16"],
             "sizes": {"small": {"B": 4, "H": 16, "S": 256}},
             "check_sizes": {"small": {"B": 4, "H": 16, "S": 256}},
