@@ -134,7 +134,7 @@ def length_edges(
         binding = {**_fixed_dims(declaration), **small}
         for position, (dim, block) in enumerate(blocks.items()):
             binding[dim] = _length(LENGTHS[(turn + position) % len(LENGTHS)], block)
-        if not _is_possible(declaration, binding):
+        if not is_possible(declaration, binding):
             continue
         blocks_named = ",".join(f"{dim}={binding[dim]}" for dim in blocks)
         cases.append(Case(f"edge/{kind}-block[{blocks_named}]", "edge", "", binding))
@@ -227,7 +227,7 @@ def _largest(declaration: Mapping[str, Any], binding: Mapping[str, int]) -> int:
     return max(shaped, default=math.prod(binding.values()))
 
 
-def _is_possible(declaration: Mapping[str, Any], binding: Mapping[str, int]) -> bool:
+def is_possible(declaration: Mapping[str, Any], binding: Mapping[str, int]) -> bool:
     """Tells whether every length of every input is one where dims have these lengths."""
     try:
         return _largest(declaration, binding) >= 0
@@ -241,7 +241,7 @@ def _within(declaration: Mapping[str, Any], binding: Mapping[str, int], limit: i
     while free and _largest(declaration, bound) > limit:
         longest = max(free, key=lambda dim: bound[dim])
         halved = {**bound, longest: bound[longest] // 2}
-        if bound[longest] <= 4 or not _is_possible(declaration, halved):
+        if bound[longest] <= 4 or not is_possible(declaration, halved):
             break
         bound = halved
     return bound
@@ -252,7 +252,7 @@ def _fixed(declaration: Mapping[str, Any], dtype: str, limit: int) -> list[Case]
     free, small = _free(declaration), _within(declaration, _small(declaration), limit // 16)
 
     def edge(name: str, binding: dict[str, int], **special: Any) -> None:
-        if _is_possible(declaration, binding):
+        if is_possible(declaration, binding):
             edges.append(Case(f"edge/{name}/{dtype}", "edge", dtype, binding, **special))
 
     if free:
@@ -308,7 +308,7 @@ def _fits(declaration: Mapping[str, Any], blocks: Mapping[str, int], limit: int)
     # What fixed dims contribute cannot be helped, and does not count. Blocks may take four times what other edges take.
     share = max(math.prod(fixed.values()), 1)
     binding = {**fixed, **small, **longest}
-    return _is_possible(declaration, binding) and _largest(declaration, binding) <= 4 * limit * share
+    return is_possible(declaration, binding) and _largest(declaration, binding) <= 4 * limit * share
 
 
 def _own_block(dim: str, constants: Mapping[str, int]) -> int | None:
