@@ -151,7 +151,7 @@ def wrapper(input):
     out = torch.empty((x.numel(), 2), dtype=torch.int64, device="cuda")
     count = torch.zeros(1, dtype=torch.int32, device="cuda")
     if x.numel():
-        nonzero_kernel[(1,)](x, count, out, x.numel(), x.shape[1], BLOCK=1024)
+        nonzero_kernel[(1,)](x, count, out, x.numel(), x.shape[1], BLOCK=triton.next_power_of_2(x.numel()))
     return out[: int(count.item())]
 """
 
@@ -218,7 +218,7 @@ def wrapper(input, dim=-1):
     values = torch.empty(input.shape, dtype=input.dtype, device="cuda")
     indices = torch.zeros(input.shape, dtype=torch.int64, device="cuda")
     if values.numel():
-        sort_kernel[(input.shape[0],)](input, values, indices, input.shape[1], *input.stride(), BLOCK=128)
+        sort_kernel[(input.shape[0],)](input, values, indices, input.shape[1], *input.stride(), BLOCK=triton.next_power_of_2(input.shape[1]))
     return values, indices
 """
 
