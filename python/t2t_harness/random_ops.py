@@ -280,7 +280,6 @@ def own_function(request: Mapping[str, Any]) -> Callable[..., Mapping[str, Any]]
     from t2t_harness import loading
 
     file = request["op"]["cases"]
-    loading.install_finder(request["root"])
     # A judge may stay, and the file may not be what it was.
     sys.modules.pop(loading.module_name(file), None)
     with loading.without_variants([file]):
