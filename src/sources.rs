@@ -253,10 +253,13 @@ impl Sources {
         }
     }
 
-    /// Returns what the Python file at `path` is at this moment, whatever was looked at before; None where there is no file.
+    /// Returns what the file at `path` is at this moment, whatever was looked at before; None where there is no file.
     pub fn at_this_moment(&self, path: &RepoPath) -> Option<Source> {
         let state = self.state.borrow();
         let known = Known::now(&path.under(&self.root), state.kept.files.get(path).copied())?;
+        if !is_python(path) {
+            return Some(Source { meaning: known.bytes, bytes: known.bytes });
+        }
         let parsed = state.kept.parsed.get(&known.bytes).map(|python| python.meaning);
         let meaning = || Some(python::read(&fs::read(&path.under(&self.root)).ok()?).meaning);
         Some(Source { meaning: parsed.or_else(meaning)?, bytes: known.bytes })
@@ -317,6 +320,10 @@ impl Tree for Imported<'_> {
         };
         self.0.homes.iter().filter(has).cloned().collect()
     }
+}
+
+fn is_python(path: &RepoPath) -> bool {
+    Path::new(path.as_str()).extension().is_some_and(|ending| ending == "py")
 }
 
 impl State {

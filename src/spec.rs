@@ -16,11 +16,15 @@ mod layers;
 mod torch;
 mod reference;
 mod sizes;
+pub mod expression;
 pub mod doubling;
 pub mod entry;
 mod reader;
 mod inputs;
 mod call;
+mod inits;
+mod outputs;
+mod random;
 mod variants;
 pub mod edges;
 mod settings;
@@ -34,6 +38,9 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 pub use self::declare::{Declaration, Facts};
+use self::expression::Expression;
+pub use self::outputs::{Comparison, Output};
+pub use self::random::Random;
 pub use self::reference::Reference;
 pub use self::sizes::Binding;
 pub use self::torch::{Signature, Signatures, TorchName, TorchNames};
@@ -83,8 +90,12 @@ pub struct Op {
     pub torch: Option<TorchName>,
     /// What stands in its place.
     pub reference: Option<Reference>,
-    /// The tensor arguments in declared order.
+    /// The tensors, and the scalars among them, in declared order; each member of a list is one.
     pub inputs: Vec<Input>,
+    /// How each output is compared, in torch's order; None where nothing is said.
+    pub outputs: Option<Vec<Output>>,
+    /// What must hold of results that are drawn at random; None where none are.
+    pub random: Option<Random>,
     /// The other arguments. A text that is the name of a dim stands for its length.
     pub kwargs: BTreeMap<String, Value>,
     /// The variants in declared order, which is the order of growing complexity.
@@ -147,11 +158,39 @@ pub struct Protocol {
     pub rep_ms: u64,
 }
 
+/// What stands in an input's place.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Input {
+    /// A tensor, or a member of a list of them.
+    Tensor(Tensor),
+    /// A value that is no tensor.
+    Scalar {
+        /// The argument's name in torch.
+        name: String,
+        /// The value.
+        scalar: Value,
+    },
+}
+
+impl Input {
+    /// Returns the tensor, if it is one.
+    #[must_use]
+    pub fn tensor(&self) -> Option<&Tensor> {
+        match self {
+            Self::Tensor(tensor) => Some(tensor),
+            Self::Scalar { .. } => None,
+        }
+    }
+}
+
 /// A tensor argument.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Input {
-    /// The argument's name in torch.
+pub struct Tensor {
+    /// The argument's name in torch; of a member of a list with its number, as in `tensors.0`.
     pub name: String,
+    /// The name of the list that it is a member of.
+    pub list: Option<String>,
     /// The lengths of its dims.
     pub shape: Vec<Dim>,
     /// None where it follows the tested dtype.
@@ -160,8 +199,20 @@ pub struct Input {
     pub init: Init,
     /// Whether its gradient is checked where the op is checked backward.
     pub requires_grad: bool,
-    /// How it lies in memory: `contiguous`, `transposed`, `strided`, `channels_last`.
-    pub layout: String,
+    /// How it lies in memory: `contiguous`, `transposed`, `strided`, `channels_last`. Of several, cases take one after the other.
+    pub layout: Layout,
+    /// Whether it is absent in some cases.
+    pub optional: bool,
+}
+
+/// One layout, or several.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Layout {
+    /// The same in all cases.
+    One(String),
+    /// Taken in turns.
+    Several(Vec<String>),
 }
 
 /// One length of a shape.
@@ -169,13 +220,13 @@ pub struct Input {
 pub enum Dim {
     /// A fixed length.
     Length(u64),
-    /// A named dim, which a size binds.
-    Name(String),
+    /// A dim, which a size binds, or an expression of dims.
+    Of(Expression),
 }
 
 /// How the values of an input are drawn.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(tag = "kind", rename_all = "lowercase")]
+#[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Init {
     /// Normally distributed.
     Normal {
@@ -205,17 +256,60 @@ pub enum Init {
     },
     /// One everywhere.
     Ones,
+    /// In each row the integers below its length, in random order.
+    Permutation,
+    /// No two equal, as far as the dtype has so many.
+    Unique,
+    /// What another init draws, each row in ascending order.
+    Sorted {
+        /// What is sorted.
+        of: Box<Init>,
+    },
+    /// True with this probability.
+    Mask {
+        /// The probability.
+        p: Quantity,
+    },
+    /// Normal values on one side of the diagonal and on it, zeros on the other.
+    Triangular {
+        /// `lower` or `upper`.
+        side: String,
+    },
+    /// Normal values in some square blocks, zeros in the others.
+    BlockSparse {
+        /// The side of a block.
+        block: Quantity,
+        /// The share of blocks that are not zero.
+        density: Quantity,
+    },
+    /// A sum of so many outer products.
+    LowRank {
+        /// How many.
+        rank: Quantity,
+    },
+    /// Matrices of this condition.
+    IllConditioned {
+        /// The largest singular value over the smallest.
+        condition: Quantity,
+    },
+    /// A tensor of a safetensors file.
+    File {
+        /// The file, relative to the workspace.
+        path: String,
+        /// The tensor's name in it.
+        name: String,
+    },
 }
 
-/// A number, or the length of a dim.
+/// A number, or an expression of dims.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Quantity {
     /// An integer.
     Whole(i64),
     /// A finite float.
     Number(f64),
-    /// The length of this dim.
-    Dim(String),
+    /// What this is at a size.
+    Of(Expression),
 }
 
 /// A kernel of an op: a wrapper in a file of the workspace, or in an installed module.
@@ -299,6 +393,11 @@ impl Op {
         }
     }
 
+    /// Returns the files that hold values of inputs, relative to the workspace.
+    pub fn values(&self) -> impl Iterator<Item = &str> {
+        self.inputs.iter().filter_map(|input| input.tensor()?.init.file())
+    }
+
     /// Returns the variant of that name.
     #[must_use]
     pub fn variant(&self, name: &str) -> Option<&Variant> {
@@ -317,11 +416,23 @@ impl Op {
     }
 }
 
+impl Init {
+    /// Returns the file that the values are read from, if they are.
+    #[must_use]
+    pub fn file(&self) -> Option<&str> {
+        match self {
+            Self::File { path, .. } => Some(path),
+            Self::Sorted { of } => of.file(),
+            _ => None,
+        }
+    }
+}
+
 impl Serialize for Dim {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match self {
             Dim::Length(length) => to.serialize_u64(*length),
-            Dim::Name(name) => to.serialize_str(name),
+            Dim::Of(expression) => to.collect_str(expression),
         }
     }
 }
@@ -331,7 +442,7 @@ impl Serialize for Quantity {
         match self {
             Quantity::Whole(whole) => to.serialize_i64(*whole),
             Quantity::Number(number) => to.serialize_f64(*number),
-            Quantity::Dim(name) => to.serialize_str(name),
+            Quantity::Of(expression) => to.collect_str(expression),
         }
     }
 }

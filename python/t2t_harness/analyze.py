@@ -7,6 +7,7 @@ document.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
@@ -14,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from t2t_harness import aten, declaration, docstring, operation
+from t2t_harness import aten, comparing, declaration, docstring, expression, operation, random_ops
 from t2t_harness.flops import Operand
 
 VERSION = 1
@@ -53,14 +54,15 @@ MOST_CALLS = 1000
 
 
 class Unfit(Exception):
-    """torch refuses the declared call.
+    """torch refuses the declared call, or nothing can be judged by what it does.
 
-    Holds the size at which it did, None before any size, and torch's exception as the cause.
+    Holds the size at which it did, None before any size, what to do about it, and the exception as the cause.
     """
 
-    def __init__(self, size: str | None) -> None:
+    def __init__(self, size: str | None, hint: str | None = None) -> None:
         super().__init__(size)
         self.size = size
+        self.hint = hint
 
 
 def analyze(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,6 +91,7 @@ def analysis(op: Mapping[str, Any], catalogue: Mapping[str, Any]) -> dict[str, A
     entry = {} if op["torch"] is None else _catalogue_entry(op["torch"], catalogue)
     traces = {name: _trace(op, binding, name) for name, binding in op["sizes"].items()}
     first = next(iter(traces.values()))
+    _judged_by(op, next(iter(traces)), first)
     patterns = _patterns(first)
     access = entry.get("access") or _access_class(first, patterns)
     ridge = _ridge(op, access, catalogue["reference"])
@@ -122,7 +125,19 @@ def _reply(outcome: str, documents: Mapping[str, Any]) -> dict[str, Any]:
 def _failure(unfit: Unfit) -> dict[str, Any]:
     cause = unfit.__cause__
     message = re.sub(r"0x[0-9a-f]{6,}", "0x…", str(cause)).replace("FakeTensor", "Tensor")[:2000]
-    return {"class": type(cause).__name__, "message": message, "size": unfit.size}
+    told = {"class": type(cause).__name__, "message": message, "size": unfit.size}
+    return told if unfit.hint is None else {**told, "hint": unfit.hint}
+
+
+def _judged_by(op: Mapping[str, Any], size: str, found: aten.Trace) -> None:
+    """Raise `Unfit` where no kernel can be judged by what torch does: it draws random numbers and the op does not say
+    what must hold of them, or the op names other outputs than torch returns."""
+    try:
+        random_ops.refuse(op, found.random, found.blocked is not None)
+        if found.outputs is not None:
+            comparing.refuse(op, len(found.outputs))
+    except (random_ops.Undeclared, comparing.Misnamed) as reason:
+        raise Unfit(size, reason.hint) from reason
 
 
 def _trace(op: Mapping[str, Any], binding: Mapping[str, int], size: str | None, most: int | None = None) -> aten.Trace:
@@ -132,7 +147,8 @@ def _trace(op: Mapping[str, Any], binding: Mapping[str, int], size: str | None, 
 
     with FakeTensorMode(allow_fallback_kernels=False):
         try:
-            inputs = {declared["name"]: _fake_input(declared, op["dtypes"][0], binding) for declared in op["inputs"]}
+            tensors = declaration.tensors(op)
+            inputs = {declared["name"]: _fake_input(declared, op["dtypes"][0], binding) for declared in tensors}
             kwargs = declaration.bind_kwargs(op["kwargs"], binding)
             try:
                 function = operation.ready(op, binding, op["dtypes"][0])
@@ -142,13 +158,16 @@ def _trace(op: Mapping[str, Any], binding: Mapping[str, int], size: str | None, 
             return aten.trace(lambda: operation.call(function, op, inputs, kwargs), read, most)
         except aten.Refused as refused:
             raise Unfit(size) from refused.__cause__
+        except expression.Impossible as reason:
+            raise Unfit(size) from reason
 
 
 def _fake_input(declared: Mapping[str, Any], dtype: str, binding: Mapping[str, int]) -> Any:
     import torch
 
     shape = declaration.bind_shape(declared["shape"], binding)
-    steps = declaration.strides(shape, declared["layout"])
+    layout = declared["layout"]
+    steps = declaration.strides(shape, layout if isinstance(layout, str) else layout[0])
     return torch.empty_strided(shape, steps, dtype=getattr(torch, declared["dtype"] or dtype), device="cpu")
 
 
@@ -158,31 +177,48 @@ def _inputs(op: Mapping[str, Any], told: Mapping[str, str]) -> list[dict[str, An
             "name": declared["name"],
             "shape": list(declared["shape"]),
             "dtype": declared["dtype"] or op["dtypes"][0],
-            "layout": declared["layout"],
-            "description": told.get(declared["name"]),
+            "layout": declared["layout"] if isinstance(declared["layout"], str) else ", ".join(declared["layout"]),
+            "description": told.get(declared.get("list") or declared["name"]),
         }
-        for declared in op["inputs"]
+        for declared in declaration.tensors(op)
     ]
 
 
 def _outputs(op: Mapping[str, Any], first: aten.Trace) -> list[dict[str, Any]] | None:
-    """Return shape and dtype of each result: a dim's name where a length is that dim's, None where it mixes dims."""
+    """Return shape and dtype of each result: a length as the dim, or the expression of dims, that it is at this size and
+    wherever one dim is larger; None where none of the declared ones is."""
     if first.outputs is None:
         return None
     binding = next(iter(op["sizes"].values()))
-    symbols: list[list[int | str | None]] = [list(output.shape) for output in first.outputs]
+    seen = [(binding, first.outputs)]
     for dim in sorted(binding):
-        grown = _try_trace(op, {**binding, dim: FAR * binding[dim]}) or _try_trace(
-            op, {**binding, dim: 2 * binding[dim]}
-        )
-        for symbol, before, after in zip(
-            symbols, first.outputs, (grown.outputs if grown else None) or first.outputs, strict=True
-        ):
-            for at, (old, new) in enumerate(zip(before.shape, after.shape, strict=True)):
-                if old != new:
-                    plain = symbol[at] == old == binding[dim] and new % old == 0 and new > old
-                    symbol[at] = dim if plain else None
-    return [{"shape": shape, "dtype": output.dtype} for shape, output in zip(symbols, first.outputs, strict=True)]
+        for factor in (FAR, 2):
+            bound = {**binding, dim: factor * binding[dim]}
+            grown = _try_trace(op, bound)
+            if grown is not None and grown.outputs is not None:
+                seen.append((bound, grown.outputs))
+                break
+    written = [length for given in declaration.tensors(op) for length in given["shape"] if isinstance(length, str)]
+    named = list(dict.fromkeys([*sorted(binding), *written]))
+    shapes = [
+        [_symbol([(bound, outputs[place].shape[at]) for bound, outputs in seen], named) for at in range(len(one.shape))]
+        for place, one in enumerate(first.outputs)
+    ]
+    return [{"shape": shape, "dtype": one.dtype} for shape, one in zip(shapes, first.outputs, strict=True)]
+
+
+def _symbol(lengths: Sequence[tuple[Mapping[str, int], int]], named: Sequence[str]) -> int | str | None:
+    """Return what a length is: a number where it is the same under each binding, else the first of `named`, or a
+    multiple of a dim, that has all these values."""
+    binding, length = lengths[0]
+    if all(one == length for _, one in lengths):
+        return length
+    multiples = [f"{length // binding[dim]}*{dim}" for dim in sorted(binding) if length % binding[dim] == 0]
+    for symbol in [*named, *multiples]:
+        with contextlib.suppress(expression.Impossible):
+            if all(expression.length(symbol, bound) == one for bound, one in lengths):
+                return symbol
+    return None
 
 
 def _aten(found: aten.Trace) -> list[dict[str, Any]]:

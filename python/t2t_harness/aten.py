@@ -49,6 +49,8 @@ class Trace:
     bytes: int | None
     blocked: str | None
     why: str | None
+    random: tuple[str, ...] = ()
+    """The aten operations that draw random numbers, in order of first appearance."""
 
 
 class Refused(Exception):
@@ -68,9 +70,10 @@ def trace(function: Callable[[], Any], inputs: Sequence[torch.Tensor], most: int
     from torch._subclasses import fake_tensor
 
     raws: list[_Raw] = []
+    drawing: list[str] = []
     result, blocked, why = None, None, None
     try:
-        result = _run_recorded(function, raws, most)
+        result = _run_recorded(function, raws, most, drawing)
     except (fake_tensor.DynamicOutputShapeException, fake_tensor.DataDependentOutputException) as reason:
         blocked, why = str(reason.func), "its result depends on the values of its input"
     except fake_tensor.UnsupportedOperatorException as reason:
@@ -78,13 +81,14 @@ def trace(function: Callable[[], Any], inputs: Sequence[torch.Tensor], most: int
     except Exception as reason:
         raise Refused from reason
     dispatched = tuple(_count(raw) for raw in raws)
+    random = tuple(dict.fromkeys(drawing))
     if blocked is not None:
-        return Trace(dispatched, None, None, blocked, why)
+        return Trace(dispatched, None, None, blocked, why, random)
     memory = _Memory(inputs)
     for raw, one in zip(raws, dispatched, strict=True):
         memory.touch(raw, one.call)
     outputs = _tensors(result)
-    return Trace(dispatched, tuple(map(operand_of, outputs)), memory.traffic(outputs), None, None)
+    return Trace(dispatched, tuple(map(operand_of, outputs)), memory.traffic(outputs), None, None, random)
 
 
 def operand_of(tensor: torch.Tensor) -> Operand:
@@ -117,14 +121,19 @@ class _Raw:
         return named
 
 
-def _run_recorded(function: Callable[[], Any], raws: list[_Raw], most: int | None) -> Any:
+def _run_recorded(
+    function: Callable[[], Any], raws: list[_Raw], most: int | None, drawing: list[str] | None = None
+) -> Any:
     """Return what `function()` returns; append its aten calls, at most `most`, to `raws`, without queries such as
-    `prim.device`."""
+    `prim.device`, and the names of those that draw random numbers to `drawing`."""
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            # Said before the call: one whose result depends on values raises here.
+            if drawing is not None and _draws(_Raw(func, args, kwargs or {}, None)):
+                drawing.append(str(func.overloadpacket))
             result = func(*args, **(kwargs or {}))
             if func.namespace != "prim":
                 raws.append(_Raw(func, args, kwargs or {}, result))
@@ -134,6 +143,19 @@ def _run_recorded(function: Callable[[], Any], raws: list[_Raw], most: int | Non
 
     with torch.no_grad(), Recorder():  # type: ignore[no-untyped-call]
         return function()
+
+
+def _draws(raw: _Raw) -> bool:
+    """Tell whether an aten call draws random numbers: torch marks those that may, and one that drops with probability
+    0, or not in training, does not."""
+    import torch
+
+    if torch.Tag.nondeterministic_seeded not in raw.func.tags:
+        return False
+    arguments = raw.arguments()
+    is_off = any(arguments.get(name) is False for name in ("train", "training"))
+    chances = [arguments[name] for name in ("p", "dropout_p", "dropout") if name in arguments]
+    return not is_off and not (chances and chances[0] == 0)
 
 
 def _count(raw: _Raw) -> Dispatched:

@@ -78,7 +78,7 @@ def measure_size(
     to `compile_ms`."""
     declaration, device = request["op"], timing.device_of(request["lane"])
     buffers = timing.buffers_of(declaration, case, device)
-    calls: dict[str, clocks.Call] = {EAGER: timing.torch_call(declaration, case, buffers.given)}
+    calls: dict[str, clocks.Call] = {EAGER: timing.torch_call(declaration, case, buffers.given, device)}
     if COMPILED in request["baselines"]:
         try:
             calls[COMPILED] = compiled_call(clock, declaration, case, buffers.given, compile_ms, AHEAD.get(size))
@@ -116,7 +116,7 @@ def compiled_call(
     """
     if ahead is not None:
         compile_ms.append(ahead.compile_ms)
-        return timing.call_of(ahead.function, declaration, case, given)
+        return timing.call_of(ahead.function, declaration, case, given, "cuda" if clock.is_device else "cpu")
     import torch
     import torch._dynamo
     import torch._inductor.config
@@ -125,7 +125,7 @@ def compiled_call(
     torch._dynamo.reset()
     function = torch.compile(timing.function_of(declaration, case, given), dynamic=False)
     begun = clock.counter()
-    call = timing.call_of(function, declaration, case, given)
+    call = timing.call_of(function, declaration, case, given, "cuda" if clock.is_device else "cpu")
     clock.synchronize()
     compile_ms.append((clock.counter() - begun) * 1e3)
     return call
@@ -156,7 +156,7 @@ def compile_ahead(request: Mapping[str, Any], stops: Callable[[], bool]) -> None
         function = torch.compile(timing.function_of(declaration, case, given), dynamic=False)
         begun = clock.counter()
         with contextlib.suppress(Exception):
-            timing.call_of(function, declaration, case, given)
+            timing.call_of(function, declaration, case, given, timing.device_of(request["lane"]))
             clock.synchronize()
             AHEAD[size] = Ahead(function, (clock.counter() - begun) * 1e3)
         del given

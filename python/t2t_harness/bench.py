@@ -200,7 +200,7 @@ def measure_size(found: Measurement, size: str, case: cases.Case) -> None:
     wrapper, args, kwargs = calling.arranged(found.entry, found.request, case, buffers.given)
     call = timing.bound(wrapper, args, kwargs)
     config = first_launch(found, call)
-    torch_call = timing.torch_call(declaration, case, buffers.given)
+    torch_call = timing.torch_call(declaration, case, buffers.given, device)
     if not found.before:
         found.before.append(snapshot(found.request))
     found.clock.warm([call, torch_call])

@@ -17,13 +17,17 @@ Arranged = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 
 
 def arranged(
-    entry: Callable[..., Any], request: Mapping[str, Any], case: cases.Case, given: Mapping[str, Any]
+    entry: Callable[..., Any],
+    request: Mapping[str, Any],
+    case: cases.Case,
+    given: Mapping[str, Any],
+    label: str = "a",
 ) -> Arranged:
-    """Returns the wrapper of the request's variant and its arguments in `case`, for which `given` are the inputs.
+    """Returns the wrapper of the request's variant and its arguments in `case`, for which `given` are the inputs; of a random op with the seed of the run `label`.
 
     Raises what the constructor of a class raises.
     """
-    return arranged_for(entry, request["variant"], request, case, given)
+    return arranged_for(entry, request["variant"], request, case, given, label)
 
 
 def arranged_for(
@@ -32,6 +36,7 @@ def arranged_for(
     request: Mapping[str, Any],
     case: cases.Case,
     given: Mapping[str, Any],
+    label: str = "a",
 ) -> Arranged:
     """Returns what `arranged` does, for the wrapper of `variant`."""
     declaration = request["op"]
@@ -42,8 +47,8 @@ def arranged_for(
             wrapper = operation.constructed(entry, declaration, case.binding, case.dtype, device)
     written = variant.get("call")
     if written is None:
-        return (wrapper, *inputs.call_arguments(wrapper, declaration, case, given))
-    return (wrapper, *placed(written, {**inputs.kwargs_of(declaration, case), **given}))
+        return (wrapper, *inputs.call_arguments(wrapper, declaration, case, given, label))
+    return (wrapper, *placed(written, inputs.named_arguments(declaration, case, given, label)))
 
 
 def placed(written: str, known: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -28,6 +28,7 @@ from t2t_harness import (
     oracle,
     progress,
     queues,
+    random_ops,
     reach,
     spans,
     stage,
@@ -220,6 +221,9 @@ def run_case(bench: Bench, case: cases.Case, position: int, state: dict[str, Any
         # interpreted edge case runs once: it computes in one order, and is slow.
         for label in "a" if bench.lane == "interpreter" and case.kind == "edge" else "ab":
             run_once(bench, case, label, 0, facts, results.add)
+        elements = 0 if case.file is not None else cases.elements(bench.request["op"], case)
+        for label in random_ops.labels(bench.request["op"], case, elements):
+            run_once(bench, case, label, 0, facts, results.add)
         for index in range(1, bench.tried if every else 1):
             run_once(bench, case, f"c{index}", index, facts, results.add)
     except SystemExit:
@@ -263,13 +267,15 @@ def run_once(
         given = inputs.inputs_of(declaration, case, device, bench.request["inputs"])
     if backward:
         given = oracle.with_gradients(given)
-    wrapper, args, kwargs = calling.arranged(bench.entry, bench.request, case, given)
+    wrapper, args, kwargs = calling.arranged(bench.entry, bench.request, case, given, label)
+    draws = random_ops.is_random(declaration)
     if label == "b" and bench.has_streams:
         streams.come_late(given)
     chooser = Chooser(index)
     with launching.recording(bench.lane, chooser.choose) as recorder:
         chooser.recorder = recorder
-        with stage.pretending(bench.lane), watch.watching(bench.own, int(label == "b"), allowed(declaration)) as seen:
+        watched = watch.watching(bench.own, int(label == "b"), allowed(declaration), draws=draws)
+        with stage.pretending(bench.lane), watched as seen:
             try:
                 with spans.work(device, waits=False):
                     returned = wrapper(*args, **kwargs)

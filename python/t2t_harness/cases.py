@@ -12,7 +12,8 @@ from dataclasses import asdict, dataclass, replace
 from itertools import product
 from typing import Any
 
-from t2t_harness.declaration import bind_shape
+from t2t_harness import expression
+from t2t_harness.declaration import bind_shape, tensors
 
 EDGES = 12
 """Most edge cases of one op, in its first dtype."""
@@ -49,6 +50,10 @@ class Case:
     """Where the inputs of a hook case lie, relative to the folder of `cases.json`."""
     strides: dict[str, list[int]] | None = None
     """Strides of the inputs of a hook case."""
+    turn: int = 0
+    """Which of its layouts an input with several has."""
+    absent: tuple[str, ...] = ()
+    """The optional inputs that are left out."""
 
     def facts(self) -> dict[str, Any]:
         """Returns the case as JSON facts."""
@@ -57,18 +62,34 @@ class Case:
 
 def from_facts(facts: Mapping[str, Any]) -> Case:
     """Returns the case that `facts` were made of."""
-    return Case(**facts)
+    return Case(**{**facts, "absent": tuple(facts.get("absent", ()))})
 
 
 def declared_cases(declaration: Mapping[str, Any]) -> list[Case]:
-    """Returns check sizes × dtypes × seeds, named `small/float32/0`."""
+    """Returns check sizes × dtypes × seeds, named `small/float32/0`, and for each size and dtype those in which optional
+    inputs are absent, as `small/float32/without-mask`. There are as many seeds as an input has layouts, at least."""
     sizes = [
         (size, binding) for size, binding in declaration["check_sizes"].items() if binding or not dims(declaration)
     ]
-    return [
-        Case(f"{size}/{dtype}/{seed}", "declared", dtype, dict(binding), seed)
-        for (size, binding), dtype, seed in product(sizes, declaration["dtypes"], range(declaration["seeds"]))
-    ]
+    seeds = max(declaration["seeds"], *(len(_layouts(given)) for given in tensors(declaration)), 1)
+    found: list[Case] = []
+    for (size, binding), dtype in product(sizes, declaration["dtypes"]):
+        name = f"{size}/{dtype}"
+        found += [Case(f"{name}/{seed}", "declared", dtype, dict(binding), seed, turn=seed) for seed in range(seeds)]
+        for absent in _absences(declaration):
+            without = f"{name}/without-{'-'.join(absent)}"
+            found.append(Case(without, "declared", dtype, dict(binding), absent=absent))
+    return found
+
+
+def _layouts(given: Mapping[str, Any]) -> Sequence[str]:
+    return [given["layout"]] if isinstance(given["layout"], str) else given["layout"]
+
+
+def _absences(declaration: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Returns the sets of optional inputs that are left out together: each alone, and all of several."""
+    optional = [str(given["name"]) for given in tensors(declaration) if given.get("optional")]
+    return [(name,) for name in optional] + ([tuple(optional)] if len(optional) > 1 else [])
 
 
 def bench_cases(declaration: Mapping[str, Any]) -> list[Case]:
@@ -113,6 +134,8 @@ def length_edges(
         binding = {**_fixed_dims(declaration), **small}
         for position, (dim, block) in enumerate(blocks.items()):
             binding[dim] = _length(LENGTHS[(turn + position) % len(LENGTHS)], block)
+        if not is_possible(declaration, binding):
+            continue
         blocks_named = ",".join(f"{dim}={binding[dim]}" for dim in blocks)
         cases.append(Case(f"edge/{kind}-block[{blocks_named}]", "edge", "", binding))
     room = max(EDGES - len(_fixed(declaration, declaration["dtypes"][0], limit)), 1)
@@ -133,7 +156,7 @@ def _length(kind: str, block: int) -> int:
 
 def dims(declaration: Mapping[str, Any]) -> list[str]:
     """Returns the names of the dims in the inputs' shapes, in order of appearance."""
-    named = (dim for given in declaration["inputs"] for dim in given["shape"] if isinstance(dim, str))
+    named = (dim for given in tensors(declaration) for length in given["shape"] for dim in expression.names(length))
     return list(dict.fromkeys(named))
 
 
@@ -149,9 +172,9 @@ def limit_of(lane: str) -> int:
 
 def shapes(declaration: Mapping[str, Any], case: Case) -> dict[str, list[int]]:
     """Returns the shape of each input of a declared or edge case."""
-    found = {given["name"]: bind_shape(given["shape"], case.binding) for given in declaration["inputs"]}
+    found = {given["name"]: bind_shape(given["shape"], case.binding) for given in tensors(declaration)}
     if case.broadcast:
-        second = declaration["inputs"][1]["name"]
+        second = tensors(declaration)[1]["name"]
         found[second] = [1, *found[second][1:]]
     return found
 
@@ -199,8 +222,17 @@ def _free(declaration: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _largest(declaration: Mapping[str, Any], binding: Mapping[str, int]) -> int:
-    """Returns the number of elements of the largest input."""
-    return max((math.prod(bind_shape(given["shape"], binding)) for given in declaration["inputs"]), default=0)
+    """Returns the number of elements of the largest input; of an op without inputs, the product of all dims."""
+    shaped = [math.prod(bind_shape(given["shape"], binding)) for given in tensors(declaration)]
+    return max(shaped, default=math.prod(binding.values()))
+
+
+def is_possible(declaration: Mapping[str, Any], binding: Mapping[str, int]) -> bool:
+    """Tells whether every length of every input is one where dims have these lengths."""
+    try:
+        return _largest(declaration, binding) >= 0
+    except expression.Impossible:
+        return False
 
 
 def _within(declaration: Mapping[str, Any], binding: Mapping[str, int], limit: int) -> dict[str, int]:
@@ -208,9 +240,10 @@ def _within(declaration: Mapping[str, Any], binding: Mapping[str, int], limit: i
     bound, free = dict(binding), _free(declaration)
     while free and _largest(declaration, bound) > limit:
         longest = max(free, key=lambda dim: bound[dim])
-        if bound[longest] <= 4:
+        halved = {**bound, longest: bound[longest] // 2}
+        if bound[longest] <= 4 or not is_possible(declaration, halved):
             break
-        bound[longest] //= 2
+        bound = halved
     return bound
 
 
@@ -219,17 +252,18 @@ def _fixed(declaration: Mapping[str, Any], dtype: str, limit: int) -> list[Case]
     free, small = _free(declaration), _within(declaration, _small(declaration), limit // 16)
 
     def edge(name: str, binding: dict[str, int], **special: Any) -> None:
-        edges.append(Case(f"edge/{name}/{dtype}", "edge", dtype, binding, **special))
+        if is_possible(declaration, binding):
+            edges.append(Case(f"edge/{name}/{dtype}", "edge", dtype, binding, **special))
 
     if free:
         edge("empty", {**small, next(iter(free)): 0})
         edge("one", {**small, **dict.fromkeys(free, 1)})
-    ranks = [len(given["shape"]) for given in declaration["inputs"]]
+    ranks = [len(given["shape"]) for given in tensors(declaration)]
     if any(rank >= 2 for rank in ranks):
         edge("transposed", small, layout="transposed")
     if any(rank >= 1 for rank in ranks):
         edge("strided", small, layout="strided")
-    if any(random_floats(given, dtype) for given in declaration["inputs"]):
+    if any(random_floats(given, dtype) for given in tensors(declaration)):
         edge("large", small, values="large")
         edge("equal-rows", small, values="equal-rows")
         edge("special", small, values="special")
@@ -273,7 +307,8 @@ def _fits(declaration: Mapping[str, Any], blocks: Mapping[str, int], limit: int)
     fixed = _fixed_dims(declaration)
     # What fixed dims contribute cannot be helped, and does not count. Blocks may take four times what other edges take.
     share = max(math.prod(fixed.values()), 1)
-    return _largest(declaration, {**fixed, **small, **longest}) <= 4 * limit * share
+    binding = {**fixed, **small, **longest}
+    return is_possible(declaration, binding) and _largest(declaration, binding) <= 4 * limit * share
 
 
 def _own_block(dim: str, constants: Mapping[str, int]) -> int | None:

@@ -9,25 +9,58 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from t2t_harness import expression
+
 Binding = Mapping[str, int]
 
 
-def bind_shape(shape: Sequence[int | str], binding: Binding) -> list[int]:
-    """Return `shape` with each dim name replaced by its length.
+def tensors(declaration: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the declared inputs that are tensors, in order; each member of a list is one, as `tensors.0`."""
+    return [given for given in declaration["inputs"] if "scalar" not in given]
 
-    Raises `KeyError` naming a dim that `binding` lacks.
+
+def arguments(declaration: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what stands in the inputs' places in a call, in declared order: tensors of `given`, lists of them, scalars,
+    and None for a tensor that is absent."""
+    found: dict[str, Any] = {}
+    for one in declaration["inputs"]:
+        if "scalar" in one:
+            found[one["name"]] = one["scalar"]
+        elif one.get("list") is not None:
+            found.setdefault(one["list"], []).append(given[one["name"]])
+        else:
+            found[one["name"]] = given.get(one["name"])
+    return found
+
+
+def bind_shape(shape: Sequence[int | str], binding: Binding) -> list[int]:
+    """Return `shape` with each dim and each expression of dims replaced by its length.
+
+    Raises `KeyError` naming a dim that `binding` lacks, `expression.Impossible` where a length would be none.
     """
-    return [length if isinstance(length, int) else binding[length] for length in shape]
+    return [expression.length(length, binding) for length in shape]
 
 
 def bind_kwargs(kwargs: Mapping[str, Any], binding: Binding) -> dict[str, Any]:
-    """Return `kwargs` as torch takes them: dim names become lengths, `"torch.float64"` the dtype, in lists too."""
+    """Return `kwargs` as torch takes them: dims and expressions of them become lengths, `"torch.float64"` the dtype, in
+    lists too."""
     return {name: _bind_value(value, binding) for name, value in kwargs.items()}
 
 
 def bind_init(init: Mapping[str, Any], binding: Binding) -> dict[str, Any]:
-    """Return an input's `init` with each number that is a dim name replaced by its length; `kind` is left as it is."""
-    return {key: value if key == "kind" else _bind_value(value, binding) for key, value in init.items()}
+    """Return an input's `init` with each number that is a dim, or an expression of dims, replaced by its length; words
+    and paths are left as they are."""
+    found: dict[str, Any] = {}
+    for key, value in init.items():
+        if isinstance(value, Mapping):
+            found[key] = bind_init(value, binding)
+        else:
+            found[key] = value if key in WORDS else _bind_value(value, binding)
+    return found
+
+
+WORDS = ("kind", "side", "path", "name")
+"""What of an init is no number."""
 
 
 def strides(shape: Sequence[int], layout: str) -> list[int]:
@@ -75,7 +108,9 @@ def _bind_value(value: Any, binding: Binding) -> Any:
         return value
     if value in binding:
         return binding[value]
-    return _dtype(value) if value.startswith("torch.") else value
+    if value.startswith("torch."):
+        return _dtype(value)
+    return expression.value(value, binding) if expression.stands_for(value, binding) else value
 
 
 def _dtype(name: str) -> Any:

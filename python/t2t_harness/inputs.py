@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness import cases
+from t2t_harness import cases, drawing, random_ops
 from t2t_harness import declaration as declared
 
 if TYPE_CHECKING:
@@ -24,13 +24,14 @@ LARGE = 1e4
 
 def make_inputs(declaration: Mapping[str, Any], case: cases.Case, device: str = "cpu") -> dict[str, torch.Tensor]:
     """Returns the inputs of a declared or edge case by name, on `device`, with their declared shapes, strides and
-    dtypes.
+    dtypes. Those that the case leaves out are not among them.
 
     Memory between the elements of a strided input holds NaN, or zero for integers.
     """
-    special = next((given["name"] for given in declaration["inputs"] if cases.random_floats(given, case.dtype)), None)
+    present = [given for given in declared.tensors(declaration) if given["name"] not in case.absent]
+    special = next((given["name"] for given in present if cases.random_floats(given, case.dtype)), None)
     made = {}
-    for given in declaration["inputs"]:
+    for given in present:
         name = given["name"]
         shape = cases.shapes(declaration, case)[name]
         values = _values(given, case, shape, device, special=name == special)
@@ -62,7 +63,9 @@ def unfilled(declaration: Mapping[str, Any], case: cases.Case) -> dict[str, torc
     import torch
 
     made = {}
-    for given in declaration["inputs"]:
+    for given in declared.tensors(declaration):
+        if given["name"] in case.absent:
+            continue
         shape = cases.shapes(declaration, case)[given["name"]]
         strides = declared.strides(shape, layout_of(given, case))
         made[given["name"]] = torch.empty_strided(shape, strides, dtype=dtype_of(given["dtype"] or case.dtype))
@@ -83,11 +86,12 @@ def laid_out(values: torch.Tensor, strides: Sequence[int], device: str) -> torch
 
 def layout_of(given: Mapping[str, Any], case: cases.Case) -> str:
     """Returns the layout of the declared input `given` in `case`: the case's own where the input has the dims for
-    it."""
+    it, else the declared one. Of several, declared cases take one after the other."""
     least = {"transposed": 2, "strided": 1}
     if case.layout is not None and len(given["shape"]) >= least[case.layout]:
         return case.layout
-    return str(given["layout"])
+    layout = given["layout"]
+    return str(layout if isinstance(layout, str) else layout[case.turn % len(layout)])
 
 
 def dtype_of(name: str) -> torch.dtype:
@@ -127,32 +131,9 @@ def _values(
 
 def _drawn(given: Mapping[str, Any], case: cases.Case, shape: Sequence[int], device: str) -> torch.Tensor:
     """Returns the values that the input's `init` describes, before a case changes them."""
-    import torch
-
     init = declared.bind_init(given["init"], case.binding)
-    dtype = dtype_of(given["dtype"] or case.dtype)
     generator = generator_of(case.name, case.seed, given["name"], device=device)
-    drawn_in = dtype if dtype.is_complex or dtype is torch.float64 else torch.float32
-    if init["kind"] == "normal":
-        values = torch.randn(shape, generator=generator, dtype=drawn_in, device=device)
-        return moved(values, init["std"], init["mean"]).to(dtype)
-    if init["kind"] == "uniform":
-        values = torch.rand(shape, generator=generator, dtype=drawn_in, device=device)
-        return moved(values, init["high"] - init["low"], init["low"]).to(dtype)
-    if init["kind"] == "randint":
-        high = max(init["high"], init["low"] + 1)
-        return torch.randint(init["low"], high, list(shape), generator=generator, device=device).to(dtype)
-    if init["kind"] == "constant":
-        return torch.full(list(shape), init["value"], dtype=dtype, device=device)
-    if init["kind"] == "ones":
-        return torch.ones(list(shape), dtype=dtype, device=device)
-    raise ValueError(f"no init is called `{init['kind']}`")
-
-
-def moved(values: torch.Tensor, by: float, to: float) -> torch.Tensor:
-    """Returns `values` times `by` plus `to`, without the operations that would change nothing: a device has to load each."""
-    scaled = values if by == 1 else values.mul(by)
-    return scaled if to == 0 else scaled.add(to)
+    return drawing.drawn(init, shape, dtype_of(given["dtype"] or case.dtype), generator, device)
 
 
 def _with_special(values: torch.Tensor) -> torch.Tensor:
@@ -180,17 +161,33 @@ def kwargs_of(declaration: Mapping[str, Any], case: cases.Case) -> dict[str, Any
 
 
 def call_arguments(
-    callable_: Callable[..., Any], declaration: Mapping[str, Any], case: cases.Case, inputs: Mapping[str, Any]
+    callable_: Callable[..., Any],
+    declaration: Mapping[str, Any],
+    case: cases.Case,
+    inputs: Mapping[str, Any],
+    label: str = "a",
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Returns the arguments that the wrapper `callable_` is called with: positional and by keyword.
 
     Inputs go by keyword if the wrapper's parameters have all their names, else by position in declared order; kwargs by
-    keyword.
+    keyword. A list of tensors is one input; one that the case leaves out is None. A wrapper of a random op has the seed of
+    the run `label`.
     """
-    kwargs = kwargs_of(declaration, case)
-    if _takes(callable_, inputs):
-        return (), {**inputs, **kwargs}
-    return tuple(inputs.values()), kwargs
+    arguments = declared.arguments(declaration, inputs)
+    named = named_arguments(declaration, case, inputs, label)
+    kwargs = {name: value for name, value in named.items() if name not in arguments}
+    if _takes(callable_, arguments):
+        return (), {**arguments, **kwargs}
+    return tuple(arguments.values()), kwargs
+
+
+def named_arguments(
+    declaration: Mapping[str, Any], case: cases.Case, inputs: Mapping[str, Any], label: str
+) -> dict[str, Any]:
+    """Returns all that a wrapper may be called with, by name: inputs, kwargs, and of a random op the seed of the run
+    `label`, by which torch's generators are seeded where the op has no name for it."""
+    known = {**kwargs_of(declaration, case), **declared.arguments(declaration, inputs)}
+    return random_ops.seeded(declaration, known, random_ops.seed_of(case, label))
 
 
 def _takes(callable_: Callable[..., Any], inputs: Mapping[str, Any]) -> bool:

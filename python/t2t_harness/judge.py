@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from t2t_harness import (
     cases,
+    comparing,
     failure,
     inputs,
     lint,
@@ -21,6 +22,8 @@ from t2t_harness import (
     naming,
     oracle,
     progress,
+    random_ops,
+    random_trial,
     reach,
     references,
     spans,
@@ -73,6 +76,8 @@ class Trial:
     differs: bool = False
     computed: set[str] = field(default_factory=set)
     """What torch computed for the wrapper, as the op's `allow` lets it."""
+    random: random_trial.Collected = field(default_factory=random_trial.Collected)
+    """What the results of a random op show."""
 
     @property
     def declaration(self) -> Mapping[str, Any]:
@@ -122,11 +127,15 @@ def judge_case(trial: Trial, case: cases.Case, position: int) -> None:
     except oracle.Refused as refusal:
         row |= {"verdict": "dropped", "reason": str(refusal)}
         return
-    if case.kind == "edge" and (ill := ill_conditioned(right)) is not None:
+    if (misfit := comparing.fault(trial.declaration, case.dtype, given, right.plain)) is not None:
+        settle(trial, case, row, unfit(trial, str(misfit), misfit.hint))
+        return
+    if case.kind == "edge" and (ill := ill_conditioned(trial.declaration, right)) is not None:
         row |= {"verdict": "dropped", "reason": ill}
         return
-    with spans.work(trial.device):
-        lint_case(trial, case, given, right)
+    if not random_ops.is_random(trial.declaration):
+        with spans.work(trial.device):
+            lint_case(trial, case, given, right)
     facts = trial.told.facts.get(position)
     if facts is None:
         absent(trial, case, row)
@@ -160,11 +169,18 @@ def blank_row(case: cases.Case) -> dict[str, Any]:
     }
 
 
-def ill_conditioned(right: oracle.Reference) -> str | None:
+def unfit(trial: Trial, message: str, hint: str) -> Finding:
+    """Returns the finding that nothing can be judged by the op's declaration."""
+    record = failure.failure("unfit-cases", message, root=trial.request["root"], hint=hint)
+    return Finding("unfit-cases", message, record=record)
+
+
+def ill_conditioned(declaration: Mapping[str, Any], right: oracle.Reference) -> str | None:
     """Returns why torch's results are no measure, or None."""
     if right.oracle is None:
         return None
-    reasons = (tolerance.torch_is_ill_conditioned(value, right.oracle[name]) for name, value in right.plain.items())
+    asked = {name: value for name, value in right.plain.items() if not comparing.is_ignored(declaration, name)}
+    reasons = (tolerance.torch_is_ill_conditioned(value, right.oracle[name]) for name, value in asked.items())
     return next((reason for reason in reasons if reason is not None), None)
 
 
@@ -268,8 +284,8 @@ def find_in(
         lambda: first_of(form(run, right, trial) for run in runs.values()),
         lambda: first_of(stored_form(tensors, label, right, trial) for label in runs),
         lambda: mutated(trial, tensors, given),
-        lambda: first_of(origin(run, launchless) for run in runs.values()),
-        lambda: first_of(values(trial, case, row, tensors, label, right) for label in runs),
+        lambda: first_of(origin(trial.declaration, run, launchless) for run in runs.values()),
+        lambda: all_values(trial, case, row, tensors, list(runs), given, right),
         lambda: repeated(trial, tensors, right),
     ]
     with spans.work(trial.device):
@@ -301,6 +317,8 @@ def form(run: dict[str, Any], right: oracle.Reference, trial: Trial) -> Finding 
         wanted = f"a tuple of {len(expected)}" if right.several else "one tensor"
         return Finding("type", f"returns {got}, torch returns {wanted}")
     for name, value in expected.items():
+        if comparing.is_ignored(trial.declaration, name):
+            continue
         made = outputs[name]
         called = result_name(trial, right, name)
         what = f"{called}: " if called else ""
@@ -325,7 +343,7 @@ def stored_form(tensors: dict[str, torch.Tensor], label: str, right: oracle.Refe
     import torch
 
     for name, value in right.plain.items():
-        if name.startswith("after.") and label != "a":
+        if (name.startswith("after.") and label != "a") or comparing.is_ignored(trial.declaration, name):
             continue
         stored = tensors[f"{label}.{name}"].to(trial.device)
         if value.dtype.is_complex:
@@ -386,19 +404,37 @@ def is_uniform(value: torch.Tensor) -> bool:
     return bool(((value == first) | ((value != value) & (first != first))).all())
 
 
-def origin(run: dict[str, Any], launchless: bool = False) -> Finding | None:
+def origin(declaration: Mapping[str, Any], run: dict[str, Any], launchless: bool = False) -> Finding | None:
     """Returns that something other than a launched kernel made a result of one run, or None. An empty result needs no
     launch, and none does where the case is `launchless`."""
     computed = run["computed"]
     if computed:
         named = ", ".join(f"aten.{name}" for name in sorted(computed))
         return Finding("torch-fallback", f"torch computes for the wrapper: {named}")
-    made = [output for output in run["outputs"].values() if 0 not in output["shape"] and not launchless]
+    asked = [output for name, output in run["outputs"].items() if not comparing.is_ignored(declaration, name)]
+    made = [output for output in asked if 0 not in output["shape"] and not launchless]
     if made and run["launches"] == 0:
         return Finding("no-kernel-launched", "no kernel was launched")
     if any(not output["launched"] for output in made):
         return Finding("torch-fallback", "a result lies in memory that no launched kernel was given")
     return None
+
+
+def all_values(
+    trial: Trial,
+    case: cases.Case,
+    row: dict[str, Any],
+    tensors: dict[str, torch.Tensor],
+    labels: list[str],
+    given: Mapping[str, torch.Tensor],
+    right: oracle.Reference,
+) -> Finding | None:
+    """Returns which result of any run is wrong, or None."""
+    if not random_ops.is_random(trial.declaration):
+        return first_of(values(trial, case, row, tensors, label, given, right) for label in labels)
+    message = random_trial.wrong(trial.random, trial.request, case, tensors, labels, given, trial.device)
+    row |= {"rule": "random", "total": right.plain["0"].numel()}
+    return None if message is None else Finding("mismatch", message)
 
 
 def values(
@@ -407,15 +443,19 @@ def values(
     row: dict[str, Any],
     tensors: dict[str, torch.Tensor],
     label: str,
+    given: Mapping[str, torch.Tensor],
     right: oracle.Reference,
 ) -> Finding | None:
     """Returns which result of the run `label` is wrong, or None. The largest errors of all runs stay in `row`."""
-    for name, expected in right.plain.items():
-        if label != "a" and (name.startswith("after.") or is_first_again(tensors, label, name)):
+    made = {name: tensors[f"{label}.{name}"] for name in right.plain if f"{label}.{name}" in tensors}
+    judged = comparing.Judged(given, right.plain, made)
+    for name in right.plain:
+        is_after = name.startswith("after.")
+        if comparing.is_ignored(trial.declaration, name) or (label != "a" and is_after):
             continue
-        found = compared(
-            trial, case, tensors[f"{label}.{name}"], expected, None if right.oracle is None else right.oracle[name]
-        )
+        if label != "a" and is_first_again(tensors, label, name) and not is_of_output(trial, name):
+            continue
+        found = compared(trial, case, name, judged, right)
         if row["rule"] is None or found.max_abs > (row["max_abs"] or 0.0):
             row |= figures(found)
         if row["rule"] != "oracle":
@@ -435,30 +475,31 @@ def result_name(trial: Trial, right: oracle.Reference, name: str) -> str:
     return naming.result(name, right.several, names | naming.declared_outputs(trial.declaration))
 
 
+def is_of_output(trial: Trial, name: str) -> bool:
+    """Tells whether a result is indices of another one, whose bits may differ where its own do not."""
+    how = comparing.output(trial.declaration, name)
+    return bool(how["compare"] == "indices")
+
+
 def is_first_again(tensors: Mapping[str, torch.Tensor], label: str, name: str) -> bool:
     """Tells whether a result of the run `label` has the very bits of the first run's, which were compared before."""
     return raw_bytes(tensors[f"{label}.{name}"]).equal(raw_bytes(tensors[f"a.{name}"]))
 
 
 def compared(
-    trial: Trial, case: cases.Case, out: torch.Tensor, expected: torch.Tensor, wide: torch.Tensor | None
+    trial: Trial, case: cases.Case, name: str, judged: comparing.Judged, right: oracle.Reference
 ) -> tolerance.Comparison:
-    """Returns the comparison of one result under the declared tolerance of the case's dtype."""
+    """Returns the comparison of one result, as declared, under the tolerance of the case's dtype."""
     exact = trial.declaration["precision"] == "ieee" or case.dtype != "float32"
-    return tolerance.compare(out, expected, wide, tolerance_of(trial, case), whole=exact and case.values == "declared")
-
-
-def tolerance_of(trial: Trial, case: cases.Case) -> tuple[float, float]:
-    """Returns (atol, rtol) for the case's dtype; a dtype without one is held to float32's."""
-    declared = trial.declaration["tolerances"]
-    atol, rtol = declared.get(case.dtype, declared.get("float32", (1e-5, 1e-5)))
-    return float(atol), float(rtol)
+    wide = None if right.oracle is None else right.oracle[name]
+    whole = exact and case.values == "declared"
+    return comparing.compare(trial.declaration, case.dtype, name, judged, wide, whole=whole)
 
 
 def repeated(trial: Trial, tensors: dict[str, torch.Tensor], right: oracle.Reference) -> Finding | None:
     """Returns that two runs on the same inputs gave other bits, where that is not declared, or None."""
     for name in right.plain:
-        if name.startswith("after.") or f"b.{name}" not in tensors:
+        if name.startswith("after.") or f"b.{name}" not in tensors or comparing.is_ignored(trial.declaration, name):
             continue
         one, other = raw_bytes(tensors[f"a.{name}"]), raw_bytes(tensors[f"b.{name}"])
         if one.equal(other):
@@ -479,35 +520,38 @@ def run_to_run(trial: Trial) -> bool:
 
 def lint_case(trial: Trial, case: cases.Case, given: Mapping[str, torch.Tensor], right: oracle.Reference) -> None:
     """Shows the case the mutants of its right results."""
-    names = lint.MUTANTS if beyond_tf32(trial, case) else tuple(name for name in lint.MUTANTS if name != "tf32")
     for name, expected in right.plain.items():
-        wide = None if right.oracle is None else right.oracle[name]
+        if comparing.is_ignored(trial.declaration, name):
+            continue
+        is_beyond = beyond_tf32(trial, case, name)
+        names = lint.MUTANTS if is_beyond else tuple(mutant for mutant in lint.MUTANTS if mutant != "tf32")
 
-        def rejects(
-            mutant: str,
-            wrong: torch.Tensor,
-            name: str = name,
-            expected: torch.Tensor = expected,
-            wide: torch.Tensor | None = wide,
-        ) -> bool:
+        def judged(wrong: torch.Tensor, name: str = name) -> comparing.Judged:
+            return comparing.Judged(given, right.plain, {**right.plain, name: wrong})
+
+        def rejects(mutant: str, wrong: torch.Tensor, name: str = name) -> bool:
             known = right.rejected.get((name, mutant))
             if known is None:
-                known = not compared(trial, case, wrong, expected, wide).passed
+                known = not compared(trial, case, name, judged(wrong, name), right).passed
                 if mutant != lint.OF_OTHERS:
                     right.rejected[name, mutant] = known
             return known
 
+        def is_right(wrong: torch.Tensor, name: str = name) -> bool:
+            return comparing.is_equal(trial.declaration, case.dtype, name, judged(wrong, name))
+
         key = (case.dtype, name, tuple(expected.shape))
         first_input = next(iter(given.values()), None)
-        of = "" if name == "0" else f" of {name}"
-        trial.lint.judge(case.name, case.dtype, expected, first_input, trial.previous.get(key), rejects, names, of)
+        of = "" if name == "0" else f" of {comparing.shown(trial.declaration, name)}"
+        previous = trial.previous.get(key)
+        trial.lint.judge(case.name, case.dtype, expected, first_input, previous, rejects, names, of, is_right)
         trial.previous[key] = expected
 
 
-def beyond_tf32(trial: Trial, case: cases.Case) -> bool:
-    """Tells whether results rounded to TF32 must be rejected in this case."""
+def beyond_tf32(trial: Trial, case: cases.Case, name: str) -> bool:
+    """Tells whether a result rounded to TF32 must be rejected in this case."""
     asked = case.dtype == "float32" and trial.declaration["precision"] == "ieee"
-    return asked and tolerance.asks_beyond_tf32(tolerance_of(trial, case))
+    return asked and tolerance.asks_beyond_tf32(comparing.tolerance_of(trial.declaration, case.dtype, name))
 
 
 def judge_end(trial: Trial) -> None:
@@ -518,6 +562,14 @@ def judge_end(trial: Trial) -> None:
         trial.first = (None, Finding(record["class"], record["message"], record=record))
     if trial.first is None and kind in ENDS:
         trial.first = (None, ended(trial))
+    if trial.first is None and random_ops.is_random(trial.declaration):
+        wrong, accepted = trial.random.conclude()
+        hint = "check larger sizes or more seeds: the tests need more samples"
+        if wrong is not None:
+            trial.first = (None, Finding("mismatch", wrong))
+        elif accepted:
+            said = f"the op's cases accept wrong results: {', '.join(accepted)}"
+            trial.first = (None, unfit(trial, said, hint))
 
 
 def reply(trial: Trial) -> dict[str, Any]:
@@ -598,6 +650,7 @@ def evidence(trial: Trial, record: dict[str, Any] | None) -> dict[str, Any]:
         "lint": trial.lint.document(),
         "unfit": trial.lint.unfit(),
         "repeat": repeat,
+        "random": trial.random.document,
         "constants": trial.told.state["constants"],
         "triton_cache": trial.told.state["triton_cache"],
         "configurations": trial.told.state["configurations"],

@@ -139,11 +139,12 @@ def is_method(declaration: Mapping[str, Any]) -> bool:
 def call(
     function: Function, declaration: Mapping[str, Any], inputs: Mapping[str, Any], kwargs: Mapping[str, Any]
 ) -> Any:
-    """Returns what `function`, which `ready` returned, gives for `inputs` and `kwargs`.
+    """Returns what `function`, which `ready` returned, gives for the tensors `inputs` and `kwargs`.
 
     Inputs go by keyword under their declared names, and by position to a callable that refuses those. Raises what torch raises.
     """
     first: tuple[Any, ...] = ()
+    inputs = declared.arguments(declaration, inputs)
     named = dict(inputs)
     if is_method(declaration):
         first = (named.pop(next(iter(named))),)

@@ -6,12 +6,13 @@ Only the judge computes them. torch is imported only inside functions.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from t2t_harness import inputs as making
-from t2t_harness import operation
+from t2t_harness import operation, random_ops
 
 if TYPE_CHECKING:
     import torch
@@ -40,19 +41,28 @@ class Refused(Exception):
     """torch itself raises on this case; its exception is the cause."""
 
 
-def reference(declaration: Mapping[str, Any], case: Case, inputs: Mapping[str, torch.Tensor]) -> Reference:
-    """Returns both results for `inputs`, which are left as they are. Raises Refused where torch raises in the tested
-    dtype."""
+def reference(
+    declaration: Mapping[str, Any], case: Case, inputs: Mapping[str, torch.Tensor], device: str = "cpu"
+) -> Reference:
+    """Returns both results for `inputs`, which are left as they are; those of an op without inputs are on `device`. Raises
+    Refused where torch raises in the tested dtype."""
+    import torch
+
     kwargs = making.kwargs_of(declaration, case)
+    if random_ops.is_random(declaration):
+        # One of many results: its shapes and dtypes are all that is asked of it.
+        torch.manual_seed(random_ops.seed_of(case, "torch"))
     try:
-        function = operation.ready(declaration, case.binding, case.dtype, _device_of(inputs))
-        results, several, names = _call(operation.fresh(function), declaration, case, copies(inputs), kwargs)
+        function = operation.ready(declaration, case.binding, case.dtype, _device_of(inputs, device))
+        results, several, names = _call(operation.fresh(function), declaration, case, copies(inputs), kwargs, device)
     except Exception as error:
         raise Refused(f"torch refuses: {type(error).__name__}: {error}") from error
+    if random_ops.is_random(declaration):
+        return Reference(results, None, several, names)
     wide_kwargs = {name: widened(value) for name, value in kwargs.items()}
     try:
         widened_inputs = {name: wide(value) for name, value in copies(inputs).items()}
-        oracle, _, _ = _call(operation.widened(function), declaration, case, widened_inputs, wide_kwargs)
+        oracle, _, _ = _call(operation.widened(function), declaration, case, widened_inputs, wide_kwargs, device)
     except Exception:
         return Reference(results, None, several, names)
     if any(oracle[name].shape != value.shape for name, value in results.items()):
@@ -60,9 +70,9 @@ def reference(declaration: Mapping[str, Any], case: Case, inputs: Mapping[str, t
     return Reference(results, oracle, several, names)
 
 
-def _device_of(inputs: Mapping[str, torch.Tensor]) -> str:
-    """Returns the device of the inputs, that of the host where there are none."""
-    return next((value.device.type for value in inputs.values()), "cpu")
+def _device_of(inputs: Mapping[str, torch.Tensor], device: str) -> str:
+    """Returns the device of the inputs, `device` where there are none."""
+    return next((value.device.type for value in inputs.values()), device)
 
 
 def _call(
@@ -71,13 +81,16 @@ def _call(
     case: Case,
     inputs: dict[str, torch.Tensor],
     kwargs: dict[str, Any],
+    device: str,
 ) -> tuple[dict[str, torch.Tensor], bool, tuple[str, ...]]:
     import torch
 
     backward = bool(declaration["backward"])
     if backward:
         inputs = with_gradients(inputs)
-    with torch.set_grad_enabled(backward):
+    # Of an op without inputs torch is told where the result is to be.
+    home = contextlib.nullcontext() if inputs else torch.device(device)
+    with torch.set_grad_enabled(backward), home:
         result = operation.call(function, declaration, inputs, kwargs)
     outputs = list(result) if isinstance(result, (tuple, list)) else [result]
     named = {str(position): value.detach() for position, value in enumerate(outputs)}

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from t2t_harness import cases, failure, finder, inputs, loading
+from t2t_harness import declaration as declared
 
 if TYPE_CHECKING:
     import torch
@@ -72,11 +73,12 @@ def stored(declaration: Mapping[str, Any], position: int, made: Any, scratch: Pa
     """Returns the hook case `made` as a Case, its inputs written to `inputs/hook-POSITION.safetensors`."""
     from safetensors.torch import save_file
 
-    name, tensors = f"hook/{made.name}", dict(made.inputs)
-    expected = [given["name"] for given in declaration["inputs"]]
-    if sorted(tensors) != sorted(expected):
+    name, tensors = f"hook/{made.name}", flat(made.inputs)
+    expected = [given["name"] for given in declared.tensors(declaration)]
+    optional = {given["name"] for given in declared.tensors(declaration) if given.get("optional")}
+    if not set(expected) - optional <= set(tensors) <= set(expected):
         raise ValueError(f"case `{made.name}` has the inputs {sorted(tensors)}, the op has {sorted(expected)}")
-    tensors = {name: tensors[name].detach() for name in expected}
+    tensors = {name: tensors[name].detach() for name in expected if name in tensors}
     file = f"inputs/hook-{position}.safetensors"
     save_file({name: value.clone().contiguous() for name, value in tensors.items()}, str(scratch / file))
     kwargs = getattr(made, "kwargs", None)
@@ -88,17 +90,31 @@ def stored(declaration: Mapping[str, Any], position: int, made: Any, scratch: Pa
         kwargs=None if kwargs is None else {name: plain(value) for name, value in kwargs.items()},
         file=file,
         strides={name: own_strides(value) for name, value in tensors.items()},
+        absent=tuple(name for name in expected if name not in tensors),
     )
+
+
+def flat(given: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+    """Returns the tensors of a hook case by name: members of a list as `tensors.0`, without what is None."""
+    found: dict[str, torch.Tensor] = {}
+    for name, value in given.items():
+        if isinstance(value, (list, tuple)):
+            found |= {f"{name}.{position}": member for position, member in enumerate(value)}
+        elif value is not None:
+            found[name] = value
+    return found
 
 
 def binding_of(declaration: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]) -> dict[str, int]:
     """Returns the length of each dim that the shapes of `tensors` agree with the declaration on."""
     binding: dict[str, int] = {}
-    for given in declaration["inputs"]:
+    for given in declared.tensors(declaration):
+        if given["name"] not in tensors:
+            continue
         shape = tensors[given["name"]].shape
         if len(shape) == len(given["shape"]):
             pairs = zip(given["shape"], shape, strict=True)
-            binding |= {dim: int(length) for dim, length in pairs if isinstance(dim, str) and dim not in binding}
+            binding |= {dim: int(length) for dim, length in pairs if str(dim).isidentifier() and dim not in binding}
     return binding
 
 

@@ -91,7 +91,7 @@ def cases_of(declaration: Mapping[str, Any], told: Sequence[Any], limit: int) ->
         lengths = {dim: binding[dim] for dim in dims}
         if not all(type(length) is int and length >= 0 for length in lengths.values()):
             continue
-        if cases.largest(declaration, lengths) <= limit:
+        if cases.is_possible(declaration, lengths) and cases.largest(declaration, lengths) <= limit:
             named = ",".join(f"{dim}={length}" for dim, length in lengths.items())
             found.append(cases.Case(f"reach/{one['size']}[{named}]/{dtype}", "edge", dtype, lengths))
     return found

@@ -29,6 +29,8 @@ DECLARATION: dict[str, Any] = {
             "init": {"kind": "normal", "mean": 0.0, "std": 1.0},
             "requires_grad": False,
             "layout": "contiguous",
+            "optional": False,
+            "list": None,
         }
     ],
     "kwargs": {"dim": -1},
@@ -43,6 +45,8 @@ DECLARATION: dict[str, Any] = {
     "broadcast": False,
     "deterministic": True,
     "cases": None,
+    "outputs": None,
+    "random": None,
 }
 """An op of nobody's."""
 

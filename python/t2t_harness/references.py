@@ -46,7 +46,7 @@ def of(request: Mapping[str, Any], case: cases.Case, device: str) -> tuple[dict[
 def made(request: Mapping[str, Any], case: cases.Case, device: str) -> tuple[dict[str, torch.Tensor], oracle.Reference]:
     """Returns the inputs of `case` and what is right, made now. Raises oracle.Refused where torch refuses the case."""
     given = inputs.inputs_of(request["op"], case, device, request["prepared"])
-    return given, oracle.reference(request["op"], case, given)
+    return given, oracle.reference(request["op"], case, given, device)
 
 
 def is_little(device: str) -> bool:

@@ -118,7 +118,7 @@ def torch_calls(
     from torch.utils.flop_counter import FlopCounterMode
 
     declaration, wanted = found.request["op"], found.request["baselines"]
-    eager = timing.torch_call(declaration, case, given)
+    eager = timing.torch_call(declaration, case, given, timing.device_of(found.lane))
     with FlopCounterMode(display=False) as counter:
         returned = eager()
     results = list(returned) if isinstance(returned, (tuple, list)) else [returned]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from t2t_harness import cases, inputs, operation, spans, statistics
+from t2t_harness import declaration as declared
 
 if TYPE_CHECKING:
     import torch
@@ -85,30 +86,40 @@ def buffers_of(declaration: Mapping[str, Any], case: cases.Case, device: str) ->
         return Buffers(given, {name: value.clone() for name, value in given.items()}, device)
 
 
-def torch_call(declaration: Mapping[str, Any], case: cases.Case, given: Mapping[str, Any]) -> Call:
+def torch_call(declaration: Mapping[str, Any], case: cases.Case, given: Mapping[str, Any], device: str = "cpu") -> Call:
     """Returns a call of the op's torch callable on `given`, with nothing between the clock and torch. Calls it once.
 
     Raises what torch raises.
     """
-    return call_of(function_of(declaration, case, given), declaration, case, given)
+    return call_of(function_of(declaration, case, given, device), declaration, case, given, device)
 
 
-def function_of(declaration: Mapping[str, Any], case: cases.Case, given: Mapping[str, Any]) -> operation.Function:
-    """Returns the op as a function, for `case` on the device of its inputs."""
-    device = next((value.device.type for value in given.values()), None)
-    return operation.ready(declaration, case.binding, case.dtype, device)
+def function_of(
+    declaration: Mapping[str, Any], case: cases.Case, given: Mapping[str, Any], device: str = "cpu"
+) -> operation.Function:
+    """Returns the op as a function, for `case` on the device of its inputs; of an op without inputs on `device`."""
+    home = next((value.device.type for value in given.values()), device)
+    return operation.ready(declaration, case.binding, case.dtype, home)
 
 
 def call_of(
-    function: Callable[..., Any], declaration: Mapping[str, Any], case: cases.Case, given: Mapping[str, Any]
+    function: Callable[..., Any],
+    declaration: Mapping[str, Any],
+    case: cases.Case,
+    given: Mapping[str, Any],
+    device: str = "cpu",
 ) -> Call:
-    """Returns a call of `function`, the op's torch callable in whatever form, on `given`. Calls it once and raises what it raises."""
-    kwargs = inputs.kwargs_of(declaration, case)
+    """Returns a call of `function`, the op's torch callable in whatever form, on `given`; a torch function without inputs is told `device`. Calls it once and raises
+    what it raises."""
+    kwargs, arguments = inputs.kwargs_of(declaration, case), declared.arguments(declaration, given)
+    if not given and device != "cpu" and declaration.get("reference") is None:
+        kwargs["device"] = device
     if operation.is_method(declaration):
-        by_self = bound(function, tuple(given.values()), kwargs)
+        by_self = bound(function, tuple(arguments.values()), kwargs)
         by_self()
         return by_self
-    by_name, by_place = bound(function, (), {**given, **kwargs}), bound(function, tuple(given.values()), kwargs)
+    by_name = bound(function, (), {**arguments, **kwargs})
+    by_place = bound(function, tuple(arguments.values()), kwargs)
     try:
         by_name()
     except TypeError as refusal:

@@ -57,7 +57,7 @@ def compare(
     a whole, too.
     """
     if not torch_out.dtype.is_floating_point and not torch_out.dtype.is_complex:
-        return _exact(out, torch_out)
+        return exact(out, torch_out)
     rows = _rows(out, torch_out, oracle)
     return _floating(rows, list(torch_out.shape), tolerance, whole=whole)
 
@@ -145,9 +145,9 @@ def _bad(
     return Comparison(False, class_, None, message, bad=count, index=index, got=got, expected=expected, **figures)
 
 
-def _exact(out: torch.Tensor, torch_out: torch.Tensor) -> Comparison:
-    """Returns the comparison of integers or booleans, which must be equal."""
-    wrong = out != torch_out
+def exact(out: torch.Tensor, torch_out: torch.Tensor) -> Comparison:
+    """Returns the comparison of what must be equal, as integers and booleans must; NaN equals NaN."""
+    wrong = (out != torch_out) & ((out == out) | (torch_out == torch_out))
     count, total = int(wrong.sum()), out.numel()
     if count == 0:
         return Comparison(True, None, "allclose", None, 0.0, 0.0, 0.0, 0, total, None, None, None)

@@ -47,6 +47,13 @@ FRESH = frozenset("empty empty_like empty_strided empty_permuted new_empty new_e
 """Return memory that nobody has written."""
 
 
+DRAWS = frozenset(("randint", "random_"))
+"""Draw integers."""
+
+SEEDS = 4
+"""The most integers that a wrapper of a random op may draw at once."""
+
+
 @dataclass
 class Watch:
     """What torch dispatched on the wrapper's behalf."""
@@ -101,11 +108,14 @@ def base_name(func: Any) -> str:
 
 
 @contextlib.contextmanager
-def watching(own: frozenset[str], run: int, declared: frozenset[str] = frozenset()) -> Iterator[Watch]:
+def watching(
+    own: frozenset[str], run: int, declared: frozenset[str] = frozenset(), *, draws: bool = False
+) -> Iterator[Watch]:
     """Watches for the length of the context; fresh memory holds NaN in an even `run`, and another pattern in an odd
     one.
 
     `own` are operations that are not allowed beside all those that are not on the list, `declared` some that are allowed beyond it.
+    The wrapper of a random op, which `draws`, may draw a few integers: that is how it gets a seed of torch's generator.
     """
     from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -127,7 +137,7 @@ def watching(own: frozenset[str], run: int, declared: frozenset[str] = frozenset
             name = base_name(func)
             if func.namespace not in ("aten", "prim"):
                 name = f"{func.namespace}::{name}"
-            if func.namespace != "prim" and name not in allowed:
+            if func.namespace != "prim" and name not in allowed and not (draws and _is_seed(name, result)):
                 watch.computed[name] = watch.computed.get(name, 0) + 1
             elif name in declared:
                 watch.declared[name] = watch.declared.get(name, 0) + 1
@@ -147,6 +157,14 @@ def storages(value: Any) -> set[int]:
 
     tensors = (leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor))
     return {tensor.untyped_storage().data_ptr() for tensor in tensors if tensor.numel() > 0}
+
+
+def _is_seed(name: str, result: Any) -> bool:
+    """Tells whether an operation draws so few integers that they can only be a seed."""
+    import torch
+
+    is_small = isinstance(result, torch.Tensor) and result.numel() <= SEEDS and not result.dtype.is_floating_point
+    return name in DRAWS and is_small
 
 
 def _is_output(kwargs: Mapping[str, Any] | None) -> bool:

@@ -77,11 +77,18 @@ pub(super) fn key(job: &Job, function: &str, queues: Queues) -> Option<String> {
 }
 
 /// Returns whether a child that has called `function` may call it again, for another action. To get ready and to end takes several times as long as to judge: on a
-/// device CUDA is started, and all that torch launches is loaded. A judge that imports a reference in Python does not stay: what it opens is that action's, and the file
-/// may be another at the next.
+/// device CUDA is started, and all that torch launches is loaded. A judge that imports a reference in Python, or opens other files of the op, does not stay: what it opens is
+/// that action's, and the file may be another at the next.
 pub(super) fn stays(job: &Job, function: &str) -> bool {
-    let is_torch = job.arguments.get("op").is_none_or(|op| op["reference"].is_null());
-    JUDGES.contains(&function) && is_torch
+    let opens = job.arguments.get("op").is_some_and(|op| !op["reference"].is_null() || opens_files(op));
+    JUDGES.contains(&function) && !opens
+}
+
+/// Returns whether whoever judges an op opens files that hold values of inputs, or what says what must hold of random results.
+fn opens_files(op: &Value) -> bool {
+    let inits = op["inputs"].as_array().into_iter().flatten().map(|input| &input["init"]);
+    let mut drawn = inits.map(|init| if init["kind"] == "sorted" { &init["of"] } else { init });
+    op["random"]["kind"] == "judged" || drawn.any(|init| init["kind"] == "file")
 }
 
 /// Returns whether what `function` measures would be disturbed by a device that is started.

@@ -131,11 +131,20 @@ impl Requests<'_> {
         arguments
     }
 
-    /// Returns the declaration as children read it: a reference knows in which folder its file lies.
+    /// Returns the declaration as children read it: a reference knows in which folder its file lies, and files that hold values are named as children find them.
     fn declared(&self, declaration: &Declaration) -> Value {
         let mut declared = json!(declaration);
         if let Some(reference) = declared["reference"].as_object_mut() {
             reference.insert("root".to_owned(), self.root.to_string_lossy().into());
+        }
+        for input in declared["inputs"].as_array_mut().into_iter().flatten() {
+            let mut init = &mut input["init"];
+            while init["kind"] == "sorted" {
+                init = &mut init["of"];
+            }
+            if let ("file", Some(path)) = (init["kind"].as_str().unwrap_or_default(), init["path"].as_str()) {
+                init["path"] = self.root.join(path).to_string_lossy().into();
+            }
         }
         declared
     }

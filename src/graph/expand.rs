@@ -17,7 +17,7 @@ use crate::spec::{Declaration, Op, Profile, Spec, Variant};
 /// What the workspace and the machine hold, as far as results depend on it.
 #[derive(Debug, Clone)]
 pub struct Inventory {
-    /// Kernel files, `cases.py` files and references by path, those that are missing too.
+    /// Kernel files, `cases.py` files and references by path, those that are missing too; and files that hold values of inputs.
     pub files: BTreeMap<String, KernelFile>,
     /// Template path → digest.
     pub templates: BTreeMap<String, Digest>,
@@ -176,7 +176,7 @@ impl<'a> Expansion<'a> {
         let mut facts = self.declared[&Phase::Baseline].clone();
         facts.extend(versions(self.inventory, &["torch"]));
         facts.extend(measured_on(&self.inventory.device));
-        let sources = self.reference();
+        let sources: BTreeMap<RepoPath, Source> = self.reference().into_iter().chain(self.values()).collect();
         facts.extend(meanings(&sources));
         facts.extend(self.op.reference.as_ref().map(|_| self.folders()));
         let mut action = self.action(Phase::Baseline, None, self.measuring_lane(), facts);
@@ -203,6 +203,9 @@ impl<'a> Expansion<'a> {
         }
         if matches!(phase, Phase::Check | Phase::Bench) {
             sources.extend(self.reference());
+        }
+        if phase != Phase::Compile {
+            sources.extend(self.values());
         }
         facts.extend(meanings(&sources));
         let cases = self.op.cases.as_ref().filter(|_| phase == Phase::Check);
@@ -355,6 +358,11 @@ impl<'a> Expansion<'a> {
     /// Returns the reference in Python and what it imports; nothing where a torch function is replaced.
     fn reference(&self) -> BTreeMap<RepoPath, Source> {
         self.op.reference.as_ref().map(|reference| self.closure(&reference.file)).unwrap_or_default()
+    }
+
+    /// Returns the files that hold values of the op's inputs.
+    fn values(&self) -> BTreeMap<RepoPath, Source> {
+        self.op.values().flat_map(|file| self.closure(file)).collect()
     }
 
     fn profile(&self) -> Profile {

@@ -7,13 +7,14 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use super::{NoSession, machine};
+use crate::action::Source;
 use crate::assets;
 use crate::digest::Digest;
 use crate::fs;
 use crate::graph::expand::{Binds, KernelFile};
 use crate::path::RepoPath;
 use crate::problem::{Place, Problem};
-use crate::python::Python as Source;
+use crate::python::Python;
 use crate::sources::Sources;
 use crate::spec::{Op, Spec, Variant};
 
@@ -78,10 +79,27 @@ pub fn files(spec: &Spec, sources: &Sources, root: &Path) -> Result<BTreeMap<Str
     }
     let kernels = variants().map(|variant| (variant.file.clone(), kernel_file(sources, &variant.file, "the variant")));
     let trusted = spec.ops.iter().flat_map(trusted);
-    let found: BTreeMap<String, KernelFile> =
-        kernels.chain(trusted.map(|file| (file.clone(), kernel_file(sources, file, "`cases`")))).collect();
+    let values = spec.ops.iter().flat_map(|op| op.values().map(move |file| values_file(sources, op, file)));
+    let values = values.collect::<Result<Vec<_>, _>>()?;
+    let trusted = trusted.map(|file| (file.clone(), kernel_file(sources, file, "`cases`")));
+    let found: BTreeMap<String, KernelFile> = kernels.chain(values).chain(trusted).collect();
     spec.ops.iter().try_for_each(|op| knows_no_kernel(op, &found))?;
     Ok(found)
+}
+
+/// Returns a file that holds values of an input. Fails where it is not there: nothing of the op could run.
+fn values_file(sources: &Sources, op: &Op, file: &str) -> Result<(String, KernelFile), NoSession> {
+    let path = RepoPath::new(file).ok();
+    let found = path.and_then(|path| sources.bytes(&path).map(|digest| (path, digest)));
+    let (path, digest) = found.ok_or_else(|| NoSession::Use {
+        message: format!(
+            "ops.yaml: `{file}`, which holds values of an input of `{}`, is no file that can be read",
+            op.name
+        ),
+        hint: "write the file, or give the input another `init`".to_owned(),
+    })?;
+    let closure = BTreeMap::from([(path, Source { meaning: digest, bytes: digest })]);
+    Ok((file.to_owned(), KernelFile { closure, ..KernelFile::default() }))
 }
 
 /// Returns the files of an op that are no kernels: those that say what is right.
@@ -126,7 +144,7 @@ fn kernel_file(sources: &Sources, file: &str, named: &str) -> KernelFile {
     KernelFile { closure: sources.closure(&path), docstring: source.docstring, fault, binds }
 }
 
-fn fault_of(file: &str, source: &Source) -> Option<Problem> {
+fn fault_of(file: &str, source: &Python) -> Option<Problem> {
     let fault = source.fault.as_ref()?;
     let place = Place { line: fault.line, column: fault.column };
     Some(Problem {

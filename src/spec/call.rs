@@ -25,7 +25,8 @@ impl Reader<'_, '_> {
 
     fn arguments(&self) -> Vec<&str> {
         let entries = ["inputs", "kwargs"].into_iter().filter_map(|key| self.entry.node.get(key));
-        entries.flat_map(Node::entries).map(|entry| entry.key.as_str()).collect()
+        let seed = self.entry.node.at(&["random", "seed"]).and_then(Node::text);
+        entries.flat_map(Node::entries).map(|entry| entry.key.as_str()).chain(seed).collect()
     }
 }
 

@@ -108,14 +108,19 @@ impl Reader<'_, '_> {
         let mutates = self.mutates();
         let allow = self.allow(names);
         let inputs = inputs?;
+        let outputs = self.outputs(&inputs);
+        let random = self.random(&inputs);
         let init = operation.iter().flat_map(|(_, reference)| reference).map(|reference| &reference.init);
-        let uses = init.fold(settings::Uses::of(&inputs, &kwargs), settings::Uses::also);
         let on_cpu = Layers::on_cpu(self.root, node);
+        let uses = init.fold(settings::Uses::of(&inputs, &kwargs), settings::Uses::also).named_by(&on_cpu);
         for layers in [&layers, &on_cpu] {
             self.drawable(&inputs, layers);
         }
         let cuda = self.settings(&layers, &uses, Profile::Cuda);
         let cpu = self.settings(&on_cpu, &uses, Profile::Cpu);
+        for settings in [&cuda, &cpu].into_iter().flatten() {
+            self.lengths_fit(&inputs, settings);
+        }
         let flag = |key: &str| layers.get(&[key]).and_then(Node::flag);
         let (torch, reference) = operation?;
         Some(Op {
@@ -124,6 +129,8 @@ impl Reader<'_, '_> {
             torch,
             reference,
             inputs,
+            outputs,
+            random,
             kwargs,
             variants: variants?,
             cases: node.get("cases").and_then(Node::text).map(str::to_owned),
@@ -175,7 +182,13 @@ impl Reader<'_, '_> {
                 self.fault(item.place, &format!("no input is called `{name}`"), suggestion(name, known.clone()));
             }
         }
-        inputs::texts(node)
+        let lists =
+            |name: &String| inputs.iter().find(|entry| entry.key == *name).and_then(|entry| entry.node.get("list"));
+        let members = |name: String| match lists(&name) {
+            Some(list) => (0..list.items().len()).map(|number| format!("{name}.{number}")).collect(),
+            None => vec![name],
+        };
+        inputs::texts(node).into_iter().flat_map(members).collect()
     }
 
     /// Checks that torch has the operations, where it is known what torch has.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Binding, Input, Op, Precision, Profile, Protocol, Reference, Variant};
+use super::{Binding, Input, Op, Output, Precision, Profile, Protocol, Random, Reference, Variant};
 use crate::action::Phase;
 
 /// Named values that enter a manifest.
@@ -22,8 +22,12 @@ pub struct Declaration {
     pub torch: Option<String>,
     /// What stands in its place.
     pub reference: Option<Reference>,
-    /// The tensor arguments in declared order.
+    /// The tensors, and the scalars among them, in declared order.
     pub inputs: Vec<Input>,
+    /// How each output is compared.
+    pub outputs: Option<Vec<Output>>,
+    /// What must hold of results that are drawn at random.
+    pub random: Option<Random>,
     /// The other arguments.
     pub kwargs: BTreeMap<String, Value>,
     /// The tested dtypes.
@@ -72,6 +76,8 @@ impl Op {
             torch: self.torch.as_ref().map(|name| name.as_str().to_owned()),
             reference: self.reference.clone(),
             inputs: self.inputs.clone(),
+            outputs: self.outputs.clone(),
+            random: self.random.clone(),
             kwargs: self.kwargs.clone(),
             dtypes: settings.dtypes,
             measured: match profile {
@@ -160,21 +166,22 @@ fn select(whole: &Facts, names: &[&str]) -> Facts {
 fn read_by(phase: Phase) -> &'static [&'static str] {
     match phase {
         // The arithmetic bound of an op depends on the precision of its products.
-        Phase::Analyze => &["torch", "reference", "inputs", "kwargs", "dtypes", "sizes", "precision"],
+        Phase::Analyze => &["torch", "reference", "inputs", "outputs", "random", "kwargs", "dtypes", "sizes", "precision"],
         // Its second round compiles the edge cases of the check, among them broadcast ones and backward passes.
         Phase::Compile => &[
-            "reference", "inputs", "kwargs", "dtypes", "sizes", "check_sizes", "seeds", "edges", "backward",
+            "reference", "inputs", "random", "kwargs", "dtypes", "sizes", "check_sizes", "seeds", "edges", "backward",
             "broadcast",
         ],
         Phase::Check => &[
-            "torch", "reference", "inputs", "kwargs", "dtypes", "measured", "check_sizes", "seeds", "edges", "tolerances",
+            "torch", "reference", "inputs", "outputs", "random", "kwargs", "dtypes", "measured", "check_sizes", "seeds",
+            "edges", "tolerances",
             "precision", "mutates", "allow", "backward", "broadcast", "deterministic", "cases",
         ],
         // A class is constructed as the reference is.
-        Phase::Tune => &["reference", "inputs", "kwargs", "dtypes", "sizes"],
+        Phase::Tune => &["reference", "inputs", "random", "kwargs", "dtypes", "sizes"],
         // Torch runs beside the variant, in the declared precision.
         Phase::Bench => &[
-            "torch", "reference", "inputs", "kwargs", "dtypes", "sizes", "precision", "protocol", "cases",
+            "torch", "reference", "inputs", "random", "kwargs", "dtypes", "sizes", "precision", "protocol", "cases",
         ],
         Phase::Baseline => &[
             "torch", "reference", "inputs", "kwargs", "dtypes", "sizes", "precision", "protocol", "baselines",

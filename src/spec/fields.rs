@@ -25,6 +25,14 @@ pub enum Section {
     Input,
     /// An input's `init` written as a mapping.
     Init,
+    /// `init: {sorted: …}`.
+    Sorted,
+    /// `init: {block_sparse: …}`.
+    Blocks,
+    /// An output written as a mapping.
+    Output,
+    /// An op's `random`.
+    Random,
     /// A variant written as a mapping.
     Variant,
     /// `check`.
@@ -46,13 +54,17 @@ pub enum Section {
 }
 
 /// All sections, in the order in which they are explained.
-pub const SECTIONS: [Section; 15] = [
+pub const SECTIONS: [Section; 19] = [
     Section::File,
     Section::Defaults,
     Section::Op,
     Section::Reference,
     Section::Input,
     Section::Init,
+    Section::Sorted,
+    Section::Blocks,
+    Section::Output,
+    Section::Random,
     Section::Variant,
     Section::Check,
     Section::Edge,
@@ -75,6 +87,10 @@ impl Section {
             Section::Reference => "reference",
             Section::Input => "input",
             Section::Init => "init",
+            Section::Sorted => "sorted",
+            Section::Blocks => "block_sparse",
+            Section::Output => "output",
+            Section::Random => "random",
             Section::Variant => "variant",
             Section::Check => "check",
             Section::Edge => "edge",
@@ -193,9 +209,19 @@ const IDENTIFIER: Kind = Kind::Form(Form::Identifier);
 const NAME: Kind = Kind::Form(Form::Name);
 const DURATION: Kind = Kind::Form(Form::Duration);
 const LENGTH: Kind = Kind::Whole(1);
-const DIM: Kind = Kind::Either(&[LENGTH, IDENTIFIER]);
+const DIM: Kind = Kind::Either(&[LENGTH, Kind::Form(Form::Length)]);
 const SHAPE: Kind = Kind::List { of: &DIM, least: 0, most: usize::MAX };
-const QUANTITY: Kind = Kind::Either(&[Kind::Number, IDENTIFIER]);
+const QUANTITY: Kind = Kind::Either(&[Kind::Number, Kind::Form(Form::Length)]);
+const LAYOUT: Kind = Kind::OneOf("layout", &["contiguous", "transposed", "strided", "channels_last"]);
+const INIT: Kind = Kind::Either(&[
+    Kind::OneOf("init", &["normal", "uniform", "ones", "permutation", "unique"]),
+    Kind::Section(Section::Init),
+]);
+const COMPARISON: Kind = Kind::OneOf("comparison", &["close", "exact", "indices", "set", "rows", "ignore"]);
+const OUTPUT: Kind = Kind::Either(&[COMPARISON, Kind::Section(Section::Output)]);
+/// A number, or the name of an argument.
+const PARAMETER: Kind = Kind::Either(&[Kind::Number, IDENTIFIER]);
+const AXIS: Kind = Kind::Whole(-64);
 const PAIR: Kind = Kind::List { of: &QUANTITY, least: 2, most: 2 };
 const TOLERANCE: Kind = Kind::List { of: &Kind::Amount, least: 2, most: 2 };
 const DIMS: Kind = Kind::Map { what: "dim", key: &IDENTIFIER, of: &LENGTH, least: 0 };
@@ -215,6 +241,8 @@ const PRECISION: Kind = Kind::OneOf("precision", &["ieee", "tf32"]);
 const RUNS_CODE: &[Phase] = &[Compile, Check, Tune, Bench];
 /// Who calls the op in any way.
 const CALLS: &[Phase] = &[Analyze, Compile, Check, Tune, Bench, Baseline];
+/// Who reads what is random: who calls a wrapper gives it a seed.
+const RANDOM: &[Phase] = &[Analyze, Compile, Check, Tune, Bench];
 const JUDGES_PRECISION: &[Phase] = &[Analyze, Check, Bench, Baseline];
 const MEASURES: &[Phase] = &[Bench, Baseline];
 
@@ -242,8 +270,10 @@ pub const FIELDS: &[Field] = &[
     field(Section::Defaults, "bench", Kind::Section(Section::Bench), Absent::Value("{}"), Merge::ByKey, &[], "see bench"),
     field(Section::Op, "torch", Kind::Form(Form::Torch), Absent::Words("`reference`"), Merge::Alone, &[Analyze, Check, Bench, Baseline], "the torch function that the kernels replace: `softmax`, `F.softmax` or the full name"),
     field(Section::Op, "reference", Kind::Either(&[Kind::Form(Form::Reference), Kind::Section(Section::Reference)]), Absent::Words("`torch`"), Merge::Alone, CALLS, "what the kernels replace where no torch function is it: a function of a Python file, or a class with `forward`; every op has this or `torch`"),
-    field(Section::Op, "inputs", Kind::Map { what: "input", key: &IDENTIFIER, of: &Kind::Either(&[SHAPE, Kind::Section(Section::Input)]), least: 1 }, Absent::Never("inputs: {input: [M, N]}"), Merge::Alone, CALLS, "the tensors by parameter name, in torch's order: a shape, or a mapping for more"),
-    field(Section::Op, "kwargs", Kind::Map { what: "kwarg", key: &IDENTIFIER, of: &Kind::Any, least: 0 }, Absent::Value("{}"), Merge::Alone, CALLS, "the other arguments; a string that is a dim stands for its length, in lists too, and `torch.float64` for the dtype"),
+    field(Section::Op, "inputs", Kind::Map { what: "input", key: &IDENTIFIER, of: &Kind::Either(&[SHAPE, Kind::Section(Section::Input)]), least: 0 }, Absent::Never("inputs: {input: [M, N]}"), Merge::Alone, CALLS, "the tensors by parameter name, in torch's order: a shape, or a mapping for more; `{}` where there are none"),
+    field(Section::Op, "outputs", Kind::Map { what: "output", key: &IDENTIFIER, of: &OUTPUT, least: 1 }, Absent::Words("compared as `close`"), Merge::Alone, &[Analyze, Check], "the outputs by any names, in torch's order: how each is compared, or a mapping for more"),
+    field(Section::Op, "random", Kind::Section(Section::Random), Absent::Words("nothing is drawn"), Merge::Alone, RANDOM, "what must hold of results that are drawn at random"),
+    field(Section::Op, "kwargs", Kind::Map { what: "kwarg", key: &IDENTIFIER, of: &Kind::Any, least: 0 }, Absent::Value("{}"), Merge::Alone, CALLS, "the other arguments; a string that is a dim, or an expression of dims, stands for a length, in lists too, and `torch.float64` for the dtype"),
     field(Section::Op, "dims", DIMS, Absent::Value("{}"), Merge::ByKey, CALLS, "dims with a fixed length; the others are free, and the sizes bind them"),
     field(Section::Op, "dtypes", SET_OF_DTYPES, Absent::Words("`defaults`"), Merge::Replace, CALLS, "the dtypes in which the op is tested and measured"),
     field(Section::Op, "entry", Kind::Form(Form::Entry), Absent::Words("`triton_<op>`"), Merge::Alone, RUNS_CODE, "the wrapper in each kernel file: a function, a class, or `Softmax.apply`"),
@@ -263,15 +293,40 @@ pub const FIELDS: &[Field] = &[
     field(Section::Reference, "file", Kind::Form(Form::Path), Absent::Never("file: kernels/geglu/reference.py"), Merge::Alone, CALLS, "the Python file, relative to the workspace; its code is in the keys of analyze, check, bench and baseline"),
     field(Section::Reference, "name", Kind::Form(Form::Entry), Absent::Never("name: geglu"), Merge::Alone, CALLS, "the function, or the class"),
     field(Section::Reference, "init", Kind::Map { what: "argument", key: &IDENTIFIER, of: &Kind::Any, least: 0 }, Absent::Value("{}"), Merge::Alone, CALLS, "keyword arguments of the class's constructor, and of that of an entry which is a class; a string that is a dim stands for its length"),
-    field(Section::Input, "shape", SHAPE, Absent::Never("shape: [M, N]"), Merge::Alone, CALLS, "lengths and names of dims"),
+    field(Section::Input, "shape", SHAPE, Absent::Words("`list` or `scalar` instead"), Merge::Alone, CALLS, "lengths, dims, and expressions of dims such as `2*N`"),
+    field(Section::Input, "list", Kind::List { of: &SHAPE, least: 1, most: usize::MAX }, Absent::Words("one tensor"), Merge::Alone, CALLS, "the shapes of a list of tensors, which is one argument; messages call its members `NAME.0`, `NAME.1`"),
+    field(Section::Input, "scalar", Kind::Any, Absent::Words("a tensor"), Merge::Alone, CALLS, "a value that is no tensor, in an input's place; nothing else stands beside it"),
+    field(Section::Input, "optional", Kind::Flag, Absent::Value("false"), Merge::Alone, CALLS, "each size is checked without it, too: the argument is None"),
     field(Section::Input, "dtype", DTYPE, Absent::Words("the tested dtype"), Merge::Alone, CALLS, "a dtype that does not follow the tested one"),
-    field(Section::Input, "init", Kind::Either(&[Kind::OneOf("init", &["normal", "uniform", "ones"]), Kind::Section(Section::Init)]), Absent::Value(r#""normal""#), Merge::Alone, CALLS, "how values are drawn; integer dtypes need `randint`, `constant` or `ones`"),
+    field(Section::Input, "init", INIT, Absent::Value(r#""normal""#), Merge::Alone, CALLS, "how values are drawn; integer dtypes need one that draws integers, such as `randint`"),
     field(Section::Input, "requires_grad", Kind::Flag, Absent::Value("false"), Merge::Alone, CALLS, "whether the tensor asks for a gradient"),
-    field(Section::Input, "layout", Kind::OneOf("layout", &["contiguous", "transposed", "strided", "channels_last"]), Absent::Value(r#""contiguous""#), Merge::Alone, CALLS, "`transposed`: last two dims swapped in memory; `strided`: every second element; `channels_last`: four dims"),
+    field(Section::Input, "layout", Kind::Either(&[LAYOUT, Kind::Set { of: &LAYOUT, least: 1 }]), Absent::Value(r#""contiguous""#), Merge::Alone, CALLS, "`transposed`: last two dims swapped in memory; `strided`: every second element; `channels_last`: four dims; of several, the seeds of a size take one after the other"),
     field(Section::Init, "normal", PAIR, Absent::Value("[0.0, 1.0]"), Merge::Alone, CALLS, "mean and standard deviation"),
     field(Section::Init, "uniform", PAIR, Absent::Value("[0.0, 1.0]"), Merge::Alone, CALLS, "low and high"),
     field(Section::Init, "randint", PAIR, Absent::Words("—"), Merge::Alone, CALLS, "integers from low up to, but not including, high"),
     field(Section::Init, "constant", QUANTITY, Absent::Words("—"), Merge::Alone, CALLS, "one value everywhere"),
+    field(Section::Init, "sorted", Kind::Section(Section::Sorted), Absent::Words("—"), Merge::Alone, CALLS, "each row in ascending order"),
+    field(Section::Init, "mask", QUANTITY, Absent::Words("—"), Merge::Alone, CALLS, "true, or 1, with this probability"),
+    field(Section::Init, "triangular", Kind::OneOf("side", &["lower", "upper"]), Absent::Words("—"), Merge::Alone, CALLS, "normal values on this side of the diagonal of the last two dims and on it, zeros on the other; of integers and booleans, ones"),
+    field(Section::Init, "block_sparse", Kind::Section(Section::Blocks), Absent::Words("—"), Merge::Alone, CALLS, "normal values in some square blocks of the last two dims, zeros in the others; of integers and booleans, ones"),
+    field(Section::Init, "low_rank", QUANTITY, Absent::Words("—"), Merge::Alone, CALLS, "matrices of this rank"),
+    field(Section::Init, "ill_conditioned", QUANTITY, Absent::Words("—"), Merge::Alone, CALLS, "matrices of this condition: singular values from 1 to its inverse"),
+    field(Section::Init, "file", Kind::Form(Form::Stored), Absent::Words("—"), Merge::Alone, CALLS, "a tensor of a safetensors file, relative to the workspace: `values/x.safetensors::weight`; a shorter dim ends earlier, a longer one begins again"),
+    field(Section::Sorted, "of", INIT, Absent::Never("of: normal"), Merge::Alone, CALLS, "what is sorted"),
+    field(Section::Blocks, "block", QUANTITY, Absent::Value("16"), Merge::Alone, CALLS, "the side of a block"),
+    field(Section::Blocks, "density", QUANTITY, Absent::Value("0.25"), Merge::Alone, CALLS, "the share of blocks that are not zero"),
+    field(Section::Output, "compare", COMPARISON, Absent::Value(r#""close""#), Merge::Alone, &[Analyze, Check], "`close`: within the tolerance; `exact`: equal; `indices`: the values that they point to must be right; `set`: one dim in any order; `rows`: rows along the first dim in any order; `ignore`: not at all"),
+    field(Section::Output, "of", IDENTIFIER, Absent::Words("required by `indices`"), Merge::Alone, &[Analyze, Check], "the input, or the output, that indices point into"),
+    field(Section::Output, "dim", Kind::Either(&[AXIS, Kind::Set { of: &AXIS, least: 1 }]), Absent::Words("all of it, flattened"), Merge::Alone, &[Analyze, Check], "the dim that indices count along; of several trailing dims, which they count through together, all"),
+    field(Section::Output, "tolerances", Kind::Map { what: "dtype", key: &DTYPE, of: &TOLERANCE, least: 1 }, Absent::Words("the op's"), Merge::Alone, &[Analyze, Check], "`[atol, rtol]` by dtype, of this output"),
+    field(Section::Random, "kind", Kind::OneOf("kind", &["dropout", "bernoulli", "uniform", "normal", "multinomial", "judged"]), Absent::Never("kind: dropout"), Merge::Alone, RANDOM, "what is drawn; `judged` is what a function of the op's `cases.py` says"),
+    field(Section::Random, "seed", IDENTIFIER, Absent::Words("torch's generator is seeded"), Merge::Alone, RANDOM, "the parameter of the wrapper that takes the seed"),
+    field(Section::Random, "p", PARAMETER, Absent::Words("required by `dropout`; of `bernoulli` the first input"), Merge::Alone, RANDOM, "the probability: a number, or the argument that has it"),
+    field(Section::Random, "low", PARAMETER, Absent::Words("0"), Merge::Alone, RANDOM, "the least, of `uniform`"),
+    field(Section::Random, "high", PARAMETER, Absent::Words("1"), Merge::Alone, RANDOM, "above the greatest, of `uniform`"),
+    field(Section::Random, "mean", PARAMETER, Absent::Words("0"), Merge::Alone, RANDOM, "the mean, of `normal`"),
+    field(Section::Random, "std", PARAMETER, Absent::Words("1"), Merge::Alone, RANDOM, "the standard deviation, of `normal`"),
+    field(Section::Random, "by", IDENTIFIER, Absent::Words("required by `judged`"), Merge::Alone, RANDOM, "the function of the op's `cases.py` that says what must hold"),
     field(Section::Variant, "name", NAME, Absent::Never("name: v1_baseline"), Merge::Alone, &[], "the variant's name"),
     field(Section::Variant, "file", Kind::Form(Form::Path), Absent::Words("`<name>.py`"), Merge::Alone, &[], "the kernel file, relative to `kernels/<op>/`"),
     field(Section::Variant, "path", Kind::Form(Form::Path), Absent::Words("`file`"), Merge::Alone, &[], "the kernel file in the place of `file`, relative to the workspace; several ops may name it"),

@@ -1,66 +1,107 @@
-//! The inputs of an op: shapes, dtypes, layouts, and how values are drawn.
+//! The inputs of an op: tensors, lists of them, scalars; shapes, dtypes, layouts.
 //!
 //! It does not know which lengths the dims have.
 
+use super::check::json;
+use super::expression::Expression;
 use super::layers::Layers;
 use super::parse::{Entry, Node, Value};
 use super::reader::Reader;
-use super::{Dim, Init, Input, Quantity};
+use super::sizes::Binding;
+use super::{Dim, Input, Layout, Settings, Tensor};
 
 impl Reader<'_, '_> {
     /// Returns the inputs in declared order, or none where one of them could not be read.
     pub fn inputs(&mut self) -> Option<Vec<Input>> {
         let entries = self.entry.node.get("inputs")?.entries();
-        let inputs: Vec<Option<Input>> = entries.iter().map(|entry| self.input(entry)).collect();
-        inputs.into_iter().collect::<Option<Vec<_>>>().filter(|inputs| !inputs.is_empty())
+        let inputs: Vec<Option<Vec<Input>>> = entries.iter().map(|entry| self.input(entry)).collect();
+        inputs.into_iter().collect::<Option<Vec<_>>>().map(|inputs| inputs.into_iter().flatten().collect())
     }
 
-    fn input(&mut self, entry: &Entry) -> Option<Input> {
-        let long = matches!(entry.node.value, Value::Map(_));
-        let shape_node = if long { entry.node.get("shape")? } else { &entry.node };
-        let Value::List(dims) = &shape_node.value else { return None };
-        let text = |key: &str| entry.node.get(key).and_then(Node::text).map(str::to_owned);
-        let input = Input {
-            name: entry.key.clone(),
-            shape: dims.iter().map(dim).collect::<Option<_>>()?,
-            dtype: text("dtype"),
-            init: self.init(entry)?,
-            requires_grad: entry.node.get("requires_grad").and_then(Node::flag).unwrap_or(false),
-            layout: text("layout").unwrap_or_else(|| "contiguous".to_owned()),
+    /// Returns one tensor, each tensor of a list, or a scalar.
+    fn input(&mut self, entry: &Entry) -> Option<Vec<Input>> {
+        let Value::Map(keys) = &entry.node.value else {
+            return self.tensor(entry, &entry.node, None).map(|tensor| vec![Input::Tensor(tensor)]);
         };
-        self.layout_fits(entry, &input);
-        self.dtype_fits(entry, &input);
-        Some(input)
+        let forms: Vec<&Entry> =
+            keys.iter().filter(|key| matches!(key.key.as_str(), "shape" | "list" | "scalar")).collect();
+        let [form] = forms[..] else {
+            let message = format!("input `{}` has {} of `shape`, `list` and `scalar`", entry.key, forms.len());
+            self.fault(entry.place, &message, "give it one of them, as in `shape: [M, N]`");
+            return None;
+        };
+        if form.key == "scalar" {
+            if let Some(other) = keys.iter().find(|key| key.key != "scalar") {
+                let message = format!("the scalar `{}` has `{}`", entry.key, other.key);
+                self.fault(other.place, &message, "remove the key: only tensors have it");
+            }
+            return Some(vec![Input::Scalar { name: entry.key.clone(), scalar: json(&form.node) }]);
+        }
+        if form.key == "shape" {
+            return self.tensor(entry, &form.node, None).map(|tensor| vec![Input::Tensor(tensor)]);
+        }
+        if let Some(optional) = entry.node.get("optional") {
+            let message = format!("the list `{}` cannot be optional", entry.key);
+            self.fault(optional.place, &message, "declare an op of its own for the call without it");
+        }
+        let members = form.node.items().iter().enumerate();
+        members.map(|(number, shape)| self.tensor(entry, shape, Some(number)).map(Input::Tensor)).collect()
     }
 
-    fn layout_fits(&mut self, entry: &Entry, input: &Input) {
-        let rank = input.shape.len();
-        let fits = match input.layout.as_str() {
+    fn tensor(&mut self, entry: &Entry, shape: &Node, number: Option<usize>) -> Option<Tensor> {
+        let Value::List(dims) = &shape.value else { return None };
+        let tensor = Tensor {
+            name: number.map_or_else(|| entry.key.clone(), |number| format!("{}.{number}", entry.key)),
+            list: number.map(|_| entry.key.clone()),
+            shape: dims.iter().map(dim).collect::<Option<_>>()?,
+            dtype: entry.node.get("dtype").and_then(Node::text).map(str::to_owned),
+            init: self.init(entry, entry.node.get("init"))?,
+            requires_grad: entry.node.get("requires_grad").and_then(Node::flag).unwrap_or(false),
+            layout: entry.node.get("layout").map_or_else(|| Layout::One("contiguous".to_owned()), layout),
+            optional: entry.node.get("optional").and_then(Node::flag).unwrap_or(false),
+        };
+        self.layout_fits(entry, &tensor);
+        self.dtype_fits(entry, &tensor);
+        Some(tensor)
+    }
+
+    fn layout_fits(&mut self, entry: &Entry, tensor: &Tensor) {
+        let rank = tensor.shape.len();
+        let fits = |layout: &str| match layout {
             "transposed" => rank >= 2,
             "strided" => rank >= 1,
             "channels_last" => rank == 4,
             _ => true,
         };
-        if let (Some(node), false) = (entry.node.get("layout"), fits) {
-            let message = format!("layout `{}` does not suit the shape of input `{}`", input.layout, input.name);
+        let layouts = match &tensor.layout {
+            Layout::One(layout) => std::slice::from_ref(layout),
+            Layout::Several(layouts) => layouts.as_slice(),
+        };
+        if let (Some(node), Some(layout)) = (entry.node.get("layout"), layouts.iter().find(|layout| !fits(layout))) {
+            let message = format!("layout `{layout}` does not suit the shape of input `{}`", tensor.name);
             self.fault(
                 node.place,
                 &message,
                 "`transposed` needs 2 dims or more, `strided` 1 or more, `channels_last` 4",
             );
         }
+        if let Some(node) = entry.node.get("init").filter(|_| rank < tensor.init.rank()) {
+            let needed = tensor.init.rank();
+            let message = format!("the init of input `{}` needs {needed} dims or more, and it has {rank}", tensor.name);
+            self.fault(node.place, &message, "give it another `init`, or another shape");
+        }
     }
 
     /// Integers are not drawn from a normal or uniform distribution, and have no gradient.
-    fn dtype_fits(&mut self, entry: &Entry, input: &Input) {
-        let Some(dtype) = input.dtype.as_deref().filter(|dtype| !dtype.contains("float")) else { return };
+    fn dtype_fits(&mut self, entry: &Entry, tensor: &Tensor) {
+        let Some(dtype) = tensor.dtype.as_deref().filter(|dtype| !dtype.contains("float")) else { return };
         let place = entry.node.get("init").or_else(|| entry.node.get("dtype")).map_or(entry.place, |node| node.place);
-        if input.init.is_float() {
-            let message = format!("input `{}` is {dtype} and needs an init for integers", input.name);
+        if tensor.init.is_float() {
+            let message = format!("input `{}` is {dtype} and needs an init for integers", tensor.name);
             self.fault(place, &message, "add `init: {randint: [0, 10]}`, or `constant`, or `ones`");
         }
-        if let (Some(node), true) = (entry.node.get("requires_grad"), input.requires_grad) {
-            let message = format!("input `{}` is {dtype} and has no gradient", input.name);
+        if let (Some(node), true) = (entry.node.get("requires_grad"), tensor.requires_grad) {
+            let message = format!("input `{}` is {dtype} and has no gradient", tensor.name);
             self.fault(node.place, &message, "remove `requires_grad`");
         }
     }
@@ -69,11 +110,10 @@ impl Reader<'_, '_> {
     pub fn drawable(&mut self, inputs: &[Input], layers: &Layers) {
         let dtypes = layers.get(&["dtypes"]).map(texts).unwrap_or_default();
         let Some(integers) = dtypes.iter().find(|dtype| !dtype.contains("float")) else { return };
-        for input in inputs.iter().filter(|input| input.dtype.is_none() && input.init.is_float()) {
-            let entries = self.entry.node.get("inputs").map_or(&[][..], Node::entries);
-            let place =
-                entries.iter().find(|entry| entry.key == input.name).map_or(self.entry.place, |entry| entry.place);
-            let message = format!("input `{}` is drawn as a float, but `dtypes` has `{integers}`", input.name);
+        let is_float = |tensor: &&Tensor| tensor.dtype.is_none() && tensor.init.is_float();
+        for tensor in inputs.iter().filter_map(Input::tensor).filter(is_float) {
+            let place = self.place_of(tensor);
+            let message = format!("input `{}` is drawn as a float, but `dtypes` has `{integers}`", tensor.name);
             self.fault(
                 place,
                 &message,
@@ -82,48 +122,33 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn init(&mut self, entry: &Entry) -> Option<Init> {
-        let Some(node) = entry.node.get("init") else { return named_init("normal") };
-        if let Some(word) = node.text() {
-            return named_init(word);
-        }
-        match node.entries() {
-            [only] => self.distribution(entry, only),
-            several => {
-                let message = format!("the init of input `{}` has {} keys", entry.key, several.len());
-                self.fault(node.place, &message, "name one distribution, as in `init: {uniform: [0.0, 1.0]}`");
-                None
+    /// Checks that every length is one at every size.
+    pub fn lengths_fit(&mut self, inputs: &[Input], settings: &Settings) {
+        let sizes = settings.sizes.iter().chain(&settings.check_sizes);
+        for (size, tensor) in sizes.flat_map(|size| inputs.iter().map(move |input| (size, input.tensor()))) {
+            let Some(tensor) = tensor else { continue };
+            let wrong = tensor.shape.iter().find_map(|dim| wrong_length(dim, size.1));
+            if let Some((expression, value)) = wrong {
+                let is = value.map_or_else(|| "no length".to_owned(), |value| format!("the length {value}"));
+                let message = format!("size `{}` gives input `{}` {is} for `{expression}`", size.0, tensor.name);
+                let place = self.place_of(tensor);
+                self.fault(place, &message, "give the op sizes at which every length is at least 1");
             }
         }
     }
 
-    fn distribution(&mut self, entry: &Entry, only: &Entry) -> Option<Init> {
-        let pair = || match only.node.items() {
-            [first, second] => Some((quantity(first)?, quantity(second)?)),
-            _ => None,
-        };
-        match only.key.as_str() {
-            "normal" => pair().map(|(mean, std)| Init::Normal { mean: mean.float(), std: std.float() }),
-            "uniform" => pair().map(|(low, high)| Init::Uniform { low: low.float(), high: high.float() }),
-            "randint" => {
-                let (low, high) = pair()?;
-                self.randint_fits(entry, only, &low, &high);
-                Some(Init::Randint { low, high })
-            }
-            "constant" => quantity(&only.node).map(|value| Init::Constant { value }),
-            _ => None,
-        }
+    fn place_of(&self, tensor: &Tensor) -> crate::problem::Place {
+        let name = tensor.list.as_ref().unwrap_or(&tensor.name);
+        let entries = self.entry.node.get("inputs").map_or(&[][..], Node::entries);
+        entries.iter().find(|entry| entry.key == *name).map_or(self.entry.place, |entry| entry.place)
     }
+}
 
-    fn randint_fits(&mut self, entry: &Entry, only: &Entry, low: &Quantity, high: &Quantity) {
-        let empty = matches!((low, high), (Quantity::Whole(low), Quantity::Whole(high)) if low >= high);
-        let float = [low, high].iter().any(|bound| matches!(bound, Quantity::Number(_)));
-        if empty || float {
-            let what = if float { "takes integers" } else { "draws from an empty range" };
-            let message = format!("the randint of input `{}` {what}", entry.key);
-            self.fault(only.node.place, &message, "write `[low, high]`; high itself is never drawn");
-        }
-    }
+/// Returns an expression that is no length, and what it is.
+fn wrong_length<'a>(dim: &'a Dim, binding: &Binding) -> Option<(&'a Expression, Option<i64>)> {
+    let Dim::Of(expression) = dim else { return None };
+    let value = expression.value(binding);
+    value.is_none_or(|value| value < 1).then_some((expression, value))
 }
 
 /// Returns the texts of a list.
@@ -131,43 +156,15 @@ pub(super) fn texts(node: &Node) -> Vec<String> {
     node.items().iter().filter_map(Node::text).map(str::to_owned).collect()
 }
 
-fn named_init(word: &str) -> Option<Init> {
-    let (zero, one) = (Quantity::Number(0.0), Quantity::Number(1.0));
-    match word {
-        "normal" => Some(Init::Normal { mean: zero, std: one }),
-        "uniform" => Some(Init::Uniform { low: zero, high: one }),
-        "ones" => Some(Init::Ones),
-        _ => None,
+fn layout(node: &Node) -> Layout {
+    match texts(node).as_slice() {
+        [] => Layout::One(node.text().unwrap_or("contiguous").to_owned()),
+        [one] => Layout::One(one.clone()),
+        several => Layout::Several(several.to_vec()),
     }
 }
 
 fn dim(node: &Node) -> Option<Dim> {
-    let name = || node.text().map(|name| Dim::Name(name.to_owned()));
-    node.whole().map(Dim::Length).or_else(name)
-}
-
-fn quantity(node: &Node) -> Option<Quantity> {
-    match &node.value {
-        Value::Whole(whole) => Some(Quantity::Whole(*whole)),
-        Value::Number(number) => Some(Quantity::Number(*number)),
-        Value::Text(name) => Some(Quantity::Dim(name.clone())),
-        _ => None,
-    }
-}
-
-impl Init {
-    fn is_float(&self) -> bool {
-        matches!(self, Init::Normal { .. } | Init::Uniform { .. })
-    }
-}
-
-impl Quantity {
-    /// `[0, 1]` and `[0.0, 1.0]` are the same distribution and must be the same key.
-    #[expect(clippy::cast_precision_loss, reason = "an integer where a number is wanted means the nearest float")]
-    fn float(self) -> Quantity {
-        match self {
-            Quantity::Whole(whole) => Quantity::Number(whole as f64),
-            other => other,
-        }
-    }
+    let expression = || node.text().and_then(Expression::parse).map(Dim::Of);
+    node.whole().map(Dim::Length).or_else(expression)
 }

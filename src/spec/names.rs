@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use super::expression::Expression;
 use super::remote::{EXAMPLES, Place};
 
 /// Names that are devices on Windows in every folder and with every extension, so that no file can have them.
@@ -19,6 +20,10 @@ pub enum Form {
     Name,
     /// What Python accepts as the name of a parameter or a function.
     Identifier,
+    /// A dim, or an expression of dims such as `2*N`.
+    Length,
+    /// A tensor of a safetensors file, as in `values/x.safetensors::weight`.
+    Stored,
     /// A dotted name below torch, as people write it.
     Torch,
     /// A name in a Python file, with dots where it is an attribute of another.
@@ -46,6 +51,8 @@ impl Form {
         match self {
             Form::Name => "plain path component",
             Form::Identifier => "Python identifier",
+            Form::Length => "expression of dims",
+            Form::Stored => "tensor of a file",
             Form::Torch => "dotted name",
             Form::Entry => "dotted Python name",
             Form::Reference => "`FILE.py::NAME`",
@@ -66,6 +73,10 @@ impl Form {
             Form::Name if text.len() > NAME_LIMIT => format!("use at most {NAME_LIMIT} characters"),
             Form::Name => "use ASCII letters, digits, `_` and `-`, and begin with a letter or a digit".to_owned(),
             Form::Identifier => "use ASCII letters, digits and `_`, and do not begin with a digit".to_owned(),
+            Form::Length => {
+                "write a dim, or dims with `+`, `-`, `*`, `//` and brackets: `N`, `2*N`, `(M+1)//G`".to_owned()
+            }
+            Form::Stored => "write the file and the tensor's name in it: `values/x.safetensors::weight`".to_owned(),
             Form::Torch => "write it as in Python: `softmax`, `F.softmax` or `torch.nn.functional.softmax`".to_owned(),
             Form::Entry => "write it as in Python: `softmax`, or `Softmax.apply`".to_owned(),
             Form::Reference => {
@@ -86,6 +97,8 @@ impl Form {
         match self {
             Form::Name => "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$",
             Form::Identifier => "^[A-Za-z_][A-Za-z0-9_]*$",
+            Form::Length => "^[A-Za-z0-9_+*/() -]+$",
+            Form::Stored => r"^[^/\\:][^\\:]*\.safetensors::.+$",
             Form::Torch | Form::Entry => r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$",
             Form::Reference => r"^[^/\\:][^\\:]*\.py::[A-Za-z_][A-Za-z0-9_.]*$",
             Form::Call => r"^entry\(.*\)$",
@@ -102,6 +115,8 @@ impl Form {
         match self {
             Form::Name => is_name(text),
             Form::Identifier => is_identifier(text),
+            Form::Length => Expression::parse(text).is_some(),
+            Form::Stored => stored(text).is_some(),
             Form::Torch | Form::Entry => text.split('.').all(is_identifier),
             Form::Reference => text.split_once("::").is_some_and(|(file, name)| {
                 file.strip_suffix(".py").is_some() && is_path(file) && Form::Entry.fits(name)
@@ -114,6 +129,12 @@ impl Form {
             Form::Remote => Place::parse(text).is_some(),
         }
     }
+}
+
+/// Reads the path of a safetensors file and the name of a tensor in it.
+pub fn stored(text: &str) -> Option<(&str, &str)> {
+    let (path, name) = text.split_once("::")?;
+    (is_path(path) && path.ends_with(".safetensors") && !name.is_empty()).then_some((path, name))
 }
 
 /// Reads a duration such as `120s`, `2m`, `500ms` or `1h`. None for anything else, and for no time at all.

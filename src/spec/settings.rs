@@ -7,13 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::edges;
+use super::expression::Expression;
 use super::inputs::texts;
 use super::layers::{Layer, Layers, Owner};
 use super::names::{self, suggestion};
-use super::parse::Node;
+use super::parse::{Entry, Node};
 use super::reader::Reader;
 use super::sizes::{Binding, Dims, Misfit};
-use super::{Dim, Init, Input, Profile, Protocol, Quantity, Settings};
+use super::{Dim, Input, Profile, Protocol, Quantity, Settings};
 
 /// The dims that an op uses.
 pub(super) struct Uses {
@@ -25,19 +26,35 @@ pub(super) struct Uses {
 
 impl Uses {
     pub fn of(inputs: &[Input], kwargs: &BTreeMap<String, Value>) -> Uses {
-        let shapes = inputs.iter().flat_map(|input| &input.shape).filter_map(|dim| match dim {
-            Dim::Name(name) => Some(name.clone()),
+        let tensors = || inputs.iter().filter_map(Input::tensor);
+        let shapes = tensors().flat_map(|tensor| &tensor.shape).filter_map(|dim| match dim {
+            Dim::Of(expression) => Some(expression),
             Dim::Length(_) => None,
         });
-        let inits = inputs.iter().flat_map(|input| quantities(&input.init)).filter_map(|quantity| match quantity {
-            Quantity::Dim(name) => Some(name.clone()),
+        let inits = tensors().flat_map(|tensor| tensor.init.quantities()).filter_map(|quantity| match quantity {
+            Quantity::Of(expression) => Some(expression),
             _ => None,
         });
+        let needed = shapes.chain(inits).flat_map(|expression| expression.dims()).map(str::to_owned).collect();
         let mut possible = BTreeSet::new();
         for value in kwargs.values() {
             strings(value, &mut possible);
         }
-        Uses { needed: shapes.chain(inits).collect(), possible }
+        Uses { needed, possible }
+    }
+
+    /// Returns these dims and those of kwargs that the op's own sizes name: only so can a size say that a string is a dim.
+    pub fn named_by(self, layers: &Layers) -> Uses {
+        let paths = [["bench", "sizes"], ["check", "sizes"]];
+        let own = layers.upward().filter(|layer| layer.owner == Owner::Op);
+        let sizes = own.flat_map(|layer| paths.iter().filter_map(move |path| layer.node.at(path)));
+        let named: Vec<String> = sizes
+            .flat_map(Node::entries)
+            .flat_map(|size| size.node.entries())
+            .map(|entry| entry.key.clone())
+            .filter(|dim| self.possible.contains(dim) && !self.needed.contains(dim))
+            .collect();
+        Uses { needed: self.needed.into_iter().chain(named).collect(), possible: self.possible }
     }
 
     /// Returns the uses with those of further arguments, in which a string is what it is in kwargs.
@@ -169,28 +186,25 @@ fn tolerances(layers: &Layers, dtypes: &[String]) -> BTreeMap<String, [f64; 2]> 
             *slot = check.get(key).and_then(Node::number).unwrap_or(*slot);
         }
         for entry in check.get("tolerances").map_or(&[][..], Node::entries) {
-            let pair: Vec<f64> = entry.node.items().iter().filter_map(Node::number).collect();
-            if let Ok(pair) = pair.try_into() {
-                tolerances.insert(entry.key.clone(), pair);
-            }
+            tolerances.extend(tolerance(entry));
         }
     }
     tolerances
 }
 
-fn quantities(init: &Init) -> Vec<&Quantity> {
-    match init {
-        Init::Normal { mean: first, std: second }
-        | Init::Uniform { low: first, high: second }
-        | Init::Randint { low: first, high: second } => vec![first, second],
-        Init::Constant { value } => vec![value],
-        Init::Ones => vec![],
-    }
+/// Returns a dtype and its `[atol, rtol]`.
+pub(super) fn tolerance(entry: &Entry) -> Option<(String, [f64; 2])> {
+    let pair: Vec<f64> = entry.node.items().iter().filter_map(Node::number).collect();
+    Some((entry.key.clone(), pair.try_into().ok()?))
 }
 
 fn strings(value: &Value, found: &mut BTreeSet<String>) {
     match value {
-        Value::String(text) => _ = found.insert(text.clone()),
+        Value::String(text) => {
+            found.insert(text.clone());
+            let expression = Expression::parse(text);
+            found.extend(expression.iter().flat_map(Expression::dims).map(str::to_owned));
+        }
         Value::Array(items) => items.iter().for_each(|item| strings(item, found)),
         Value::Object(entries) => entries.values().for_each(|item| strings(item, found)),
         _ => {}

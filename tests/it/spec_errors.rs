@@ -178,7 +178,7 @@ error: ops.yaml:4:12: `ops.softmax.torch`: expected dotted name, found integer `
   |            ^
 hint: put it in quotes to make it a string
 
-error: ops.yaml:5:21: `ops.softmax.inputs.input`: expected list of (integer ≥ 1 or Python identifier) or input mapping, found integer `7`
+error: ops.yaml:5:21: `ops.softmax.inputs.input`: expected list of (integer ≥ 1 or expression of dims) or input mapping, found integer `7`
   |
 5 |     inputs: {input: 7}
   |                     ^
@@ -248,7 +248,7 @@ ops:
     bench: {baselines: [torch, torch]}
 ";
     let expected = "\
-error: ops.yaml:5:53: `ops.softmax.inputs.input.init.uniform`: expected list of 2 (number or Python identifier), found a list of 1
+error: ops.yaml:5:53: `ops.softmax.inputs.input.init.uniform`: expected list of 2 (number or expression of dims), found a list of 1
   |
 5 |     inputs: {input: {shape: [M, N], init: {uniform: [1]}}}
   |                                                     ^
@@ -297,7 +297,6 @@ fn required_keys_are_missed() {
     let text = "\
 ops:
   softmax: {kwargs: {dim: -1}}
-  add: {torch: add, inputs: {}}
 ";
     let expected = "\
 error: ops.yaml:1:1: the file has no version
@@ -317,12 +316,6 @@ error: ops.yaml:2:3: op `softmax` has no inputs
 2 |   softmax: {kwargs: {dim: -1}}
   |   ^
 hint: add `inputs: {input: [M, N]}`
-
-error: ops.yaml:3:21: `ops.add.inputs` is empty
-  |
-3 |   add: {torch: add, inputs: {}}
-  |                     ^
-hint: add something to it, or remove the key
 ";
     refused(text, expected);
 }
@@ -1294,4 +1287,197 @@ hint: write a few words on one line
 ";
     let found = render(&problems);
     assert!(found == expected, "found:\n{found}\nexpected:\n{expected}");
+}
+
+#[test]
+fn an_input_is_one_thing_and_its_lengths_are_lengths() {
+    let text = "\
+version: 1
+ops:
+  add:
+    torch: add
+    inputs:
+      a: {shape: [M], scalar: 1}
+      b: {init: ones}
+      c: {scalar: 1, dtype: int64}
+      d: {list: [[M], [N]], optional: true}
+      e: [M, 2N]
+      f: [M, N / 2]
+      g: {shape: [M], layout: [contiguous, transposed]}
+      h: {shape: [M], init: {low_rank: 2}}
+      i: {shape: [M, M], init: {mask: 2}}
+      j: {shape: [M, M], init: {file: weights.bin}}
+";
+    let expected = "\
+error: ops.yaml:6:7: op `add`: input `a` has 2 of `shape`, `list` and `scalar`
+  |
+6 |       a: {shape: [M], scalar: 1}
+  |       ^
+hint: give it one of them, as in `shape: [M, N]`
+
+error: ops.yaml:7:7: op `add`: input `b` has 0 of `shape`, `list` and `scalar`
+  |
+7 |       b: {init: ones}
+  |       ^
+hint: give it one of them, as in `shape: [M, N]`
+
+error: ops.yaml:8:22: op `add`: the scalar `c` has `dtype`
+  |
+8 |       c: {scalar: 1, dtype: int64}
+  |                      ^
+hint: remove the key: only tensors have it
+
+error: ops.yaml:9:39: op `add`: the list `d` cannot be optional
+  |
+9 |       d: {list: [[M], [N]], optional: true}
+  |                                       ^
+hint: declare an op of its own for the call without it
+
+error: ops.yaml:10:14: `ops.add.inputs.e[1]`: `2N` is no expression of dims
+   |
+10 |       e: [M, 2N]
+   |              ^
+hint: write a dim, or dims with `+`, `-`, `*`, `//` and brackets: `N`, `2*N`, `(M+1)//G`
+
+error: ops.yaml:11:14: `ops.add.inputs.f[1]`: `N / 2` is no expression of dims
+   |
+11 |       f: [M, N / 2]
+   |              ^
+hint: write a dim, or dims with `+`, `-`, `*`, `//` and brackets: `N`, `2*N`, `(M+1)//G`
+
+error: ops.yaml:12:31: op `add`: layout `transposed` does not suit the shape of input `g`
+   |
+12 |       g: {shape: [M], layout: [contiguous, transposed]}
+   |                               ^
+hint: `transposed` needs 2 dims or more, `strided` 1 or more, `channels_last` 4
+
+error: ops.yaml:13:29: op `add`: the init of input `h` needs 2 dims or more, and it has 1
+   |
+13 |       h: {shape: [M], init: {low_rank: 2}}
+   |                             ^
+hint: give it another `init`, or another shape
+
+error: ops.yaml:14:39: op `add`: the mask of input `i` is no share: `2`
+   |
+14 |       i: {shape: [M, M], init: {mask: 2}}
+   |                                       ^
+hint: write a number from 0 to 1
+
+error: ops.yaml:15:39: `ops.add.inputs.j.init.file`: `weights.bin` is no tensor of a file
+   |
+15 |       j: {shape: [M, M], init: {file: weights.bin}}
+   |                                       ^
+hint: write the file and the tensor's name in it: `values/x.safetensors::weight`
+";
+    refused(text, expected);
+}
+
+#[test]
+fn a_size_gives_every_expression_a_length() {
+    let text = "\
+version: 1
+ops:
+  add:
+    torch: add
+    inputs: {input: [M, N // 64], other: [M, N - 16]}
+    bench: {sizes: {small: {M: 4, N: 128}}}
+    profiles: {cpu: {bench: {sizes: {small: {M: 4, N: 16}}}}}
+";
+    let expected = "\
+error: ops.yaml:5:14: op `add`: size `small` gives input `input` the length 0 for `N//64`
+  |
+5 |     inputs: {input: [M, N // 64], other: [M, N - 16]}
+  |              ^
+hint: give the op sizes at which every length is at least 1
+
+error: ops.yaml:5:35: op `add`: size `small` gives input `other` the length 0 for `N-16`
+  |
+5 |     inputs: {input: [M, N // 64], other: [M, N - 16]}
+  |                                   ^
+hint: give the op sizes at which every length is at least 1
+";
+    refused(text, expected);
+}
+
+#[test]
+fn outputs_are_compared_as_what_they_can_be() {
+    let text = "\
+version: 1
+ops:
+  add:
+    torch: add
+    inputs: {input: [M, N]}
+    outputs:
+      a: indexes
+      b: indices
+      c: {compare: indices, of: inptu}
+      d: {compare: exact, of: input, tolerances: {float32: [1, 1]}}
+      e: {compare: indices, of: input, dim: [0, 1]}
+";
+    let expected = "\
+error: ops.yaml:7:10: unknown comparison `indexes`
+  |
+7 |       a: indexes
+  |          ^
+hint: did you mean `indices`?
+
+error: ops.yaml:8:7: op `add`: output `b` does not say what its indices point into
+  |
+8 |       b: indices
+  |       ^
+hint: add `of:` with the input, or the output, as in `of: input`
+
+error: ops.yaml:9:33: op `add`: no other input or output is called `inptu`
+  |
+9 |       c: {compare: indices, of: inptu}
+  |                                 ^
+hint: did you mean `input`?
+
+error: ops.yaml:10:31: op `add`: output `d` has `of` and no indices
+   |
+10 |       d: {compare: exact, of: input, tolerances: {float32: [1, 1]}}
+   |                               ^
+hint: add `compare: indices`, or remove the key
+
+error: ops.yaml:10:50: op `add`: output `d` is compared without tolerances
+   |
+10 |       d: {compare: exact, of: input, tolerances: {float32: [1, 1]}}
+   |                                                  ^
+hint: remove `tolerances`, or compare it as `close`
+
+error: ops.yaml:11:45: op `add`: the dims of output `e` are not the last ones
+   |
+11 |       e: {compare: indices, of: input, dim: [0, 1]}
+   |                                             ^
+hint: write `[-2, -1]`, or one dim
+";
+    refused(text, expected);
+}
+
+#[test]
+fn what_is_random_has_what_its_kind_needs() {
+    let text = "\
+version: 1
+ops:
+  a: {torch: add, inputs: {input: [M, N]}, random: {kind: dropuot}}
+  b: {torch: add, inputs: {input: [M, N]}, random: {kind: dropout}}
+  c: {torch: add, inputs: {input: [M, N]}, kwargs: {rate: 1}, random: {kind: dropout, p: rat, low: 1}}
+  d: {torch: add, inputs: {input: [M, N]}, backward: true, mutates: [input], random: {kind: normal, seed: input}}
+  e: {torch: add, inputs: {}, random: {kind: multinomial}}
+  f: {torch: add, inputs: {input: [M, N]}, random: {kind: judged, by: holds}}
+";
+    let found = errors_in(text.as_bytes());
+    let wanted = [
+        "error: ops.yaml:3:59: unknown kind `dropuot`",
+        "error: ops.yaml:4:52: op `b`: `random` of kind `dropout` needs `p`",
+        "error: ops.yaml:5:90: op `c`: `p` is `rat`, and no argument is called so",
+        "error: ops.yaml:5:95: op `c`: `random` of kind `dropout` has no `low`",
+        "error: ops.yaml:6:86: op `d`: `random` of kind `normal` cannot be judged in an op that changes its inputs",
+        "error: ops.yaml:6:86: op `d`: `random` of kind `normal` has no gradient that could be judged",
+        "error: ops.yaml:6:107: op `d`: `input` is an argument of torch's, and the seed's",
+        "error: ops.yaml:7:39: op `e`: `random` of kind `multinomial` needs an input",
+        "error: ops.yaml:8:52: op `f`: `random` of kind `judged` needs the op's `cases`",
+    ];
+    let told: Vec<&str> = found.lines().filter(|line| line.starts_with("error: ")).collect();
+    assert_eq!(told, wanted, "{found}");
 }

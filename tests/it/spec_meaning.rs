@@ -41,7 +41,7 @@ fn a_dtype_may_have_any_of_its_names_and_is_declared_by_one() {
     assert_eq!(settings.dtypes, ["float16", "bfloat16", "float32", "float64"]);
     assert_eq!(settings.tolerances["float16"], [0.5, 0.25]);
     let op = op_of_index("long");
-    assert_eq!(op.inputs[0].dtype.as_deref(), Some("int64"));
+    assert_eq!(op.inputs[0].tensor().unwrap().dtype.as_deref(), Some("int64"));
     assert_eq!(declared(&op), declared(&op_of_index("int64")));
 }
 
@@ -227,11 +227,13 @@ fn a_declaration_is_what_the_harness_page_says() {
             "torch": "torch.nn.functional.scaled_dot_product_attention",
             "reference": null,
             "inputs": [
-                {"name": "query", "shape": ["B", "H", "S", 64], "dtype": null, "init": {"kind": "normal", "mean": 0.0, "std": 1.0},
-                    "requires_grad": false, "layout": "contiguous"},
-                {"name": "mask", "shape": ["S"], "dtype": "int64", "init": {"kind": "randint", "low": 0, "high": "S"},
-                    "requires_grad": false, "layout": "strided"},
+                {"name": "query", "list": null, "shape": ["B", "H", "S", 64], "dtype": null, "init": {"kind": "normal", "mean": 0.0, "std": 1.0},
+                    "requires_grad": false, "layout": "contiguous", "optional": false},
+                {"name": "mask", "list": null, "shape": ["S"], "dtype": "int64", "init": {"kind": "randint", "low": 0, "high": "S"},
+                    "requires_grad": false, "layout": "strided", "optional": false},
             ],
+            "outputs": null,
+            "random": null,
             "kwargs": {"dropout_p": 0.0},
             "measured": {},
             "dtypes": ["float32", "float16"],
@@ -256,13 +258,72 @@ fn inits_are_written_in_one_form() {
     let op = add("");
     let with = |init: &str| {
         let lines = format!("torch: torch.add\ninputs: {{input: {{shape: [M, N], init: {init}}}}}");
-        json!(self::op("", &lines).inputs[0].init)
+        json!(self::op("", &lines).inputs[0].tensor().unwrap().init)
     };
-    assert_eq!(json!(op.inputs[0].init), with("normal"));
+    assert_eq!(json!(op.inputs[0].tensor().unwrap().init), with("normal"));
     assert_eq!(with("{normal: [0, 1]}"), with("normal"));
     assert_eq!(with("uniform"), json!({"kind": "uniform", "low": 0.0, "high": 1.0}));
     assert_eq!(with("{constant: 3}"), json!({"kind": "constant", "value": 3}));
     assert_eq!(with("ones"), json!({"kind": "ones"}));
+    assert_eq!(with("permutation"), json!({"kind": "permutation"}));
+    assert_eq!(with("{sorted: {of: unique}}"), json!({"kind": "sorted", "of": {"kind": "unique"}}));
+    assert_eq!(with("{mask: 0.5}"), json!({"kind": "mask", "p": 0.5}));
+    assert_eq!(with("{triangular: upper}"), json!({"kind": "triangular", "side": "upper"}));
+    assert_eq!(with("{block_sparse: {block: 8}}"), json!({"kind": "block_sparse", "block": 8, "density": 0.25}));
+    assert_eq!(with("{low_rank: N // 2}"), json!({"kind": "low_rank", "rank": "N//2"}));
+    assert_eq!(with("{ill_conditioned: 1e4}"), json!({"kind": "ill_conditioned", "condition": 1e4}));
+    let file = json!({"kind": "file", "path": "values/x.safetensors", "name": "a.b"});
+    assert_eq!(with("{file: 'values/x.safetensors::a.b'}"), file);
+}
+
+#[test]
+fn inputs_are_lists_scalars_expressions_and_layouts_in_one_form() {
+    let lines = "\
+torch: torch.addcmul
+inputs:
+  tensors: {list: [[M, 2 * N], [M, N // 2]], layout: [contiguous, strided]}
+  value: {scalar: 0.5}
+  bias: {shape: [N], optional: true, layout: [contiguous]}
+mutates: [tensors]
+bench: {sizes: {small: [4, 8]}}
+profiles: {cpu: {bench: {sizes: {small: {M: 4, N: 8}}}}}";
+    let op = op("", lines);
+    let inputs = json!(op.inputs);
+    let names: Vec<&str> = inputs.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["tensors.0", "tensors.1", "value", "bias"]);
+    assert_eq!((&inputs[0]["list"], &inputs[0]["shape"]), (&json!("tensors"), &json!(["M", "2*N"])));
+    assert_eq!((&inputs[1]["shape"], &inputs[1]["layout"]), (&json!(["M", "N//2"]), &json!(["contiguous", "strided"])));
+    assert_eq!(inputs[2], json!({"name": "value", "scalar": 0.5}));
+    assert_eq!((&inputs[3]["optional"], &inputs[3]["layout"]), (&json!(true), &json!("contiguous")));
+    assert_eq!(op.mutates, ["tensors.0", "tensors.1"]);
+}
+
+#[test]
+fn of_an_op_without_inputs_the_sizes_say_which_strings_are_dims() {
+    let lines = "torch: torch.full
+inputs: {}
+kwargs: {size: [M, 2*N], fill_value: 1}
+bench: {sizes: {small: {M: 4, N: 8}}}";
+    let op = op("", lines);
+    assert_eq!(cuda(&op).sizes["small"], binding(&[("M", 4), ("N", 8)]));
+    assert_eq!(op.settings(Profile::Cpu).sizes["small"], binding(&[("M", 16), ("N", 16)]));
+}
+
+#[test]
+fn outputs_and_what_is_random_are_written_in_one_form() {
+    let op = add("\
+outputs:
+  values: {tolerances: {float32: [0.1, 0.2]}}
+  indices: {compare: indices, of: input, dim: -1}
+  rest: ignore
+random: {kind: dropout, p: 0.5, seed: seed}");
+    let plain = |name: &str, compare: &str| json!({"name": name, "compare": compare, "of": null, "dim": null, "tolerances": {}});
+    let (mut values, mut indices) = (plain("values", "close"), plain("indices", "indices"));
+    values["tolerances"] = json!({"float32": [0.1, 0.2]});
+    (indices["of"], indices["dim"]) = (json!("input"), json!(-1));
+    let declaration = json!(op.declaration(Profile::Cuda));
+    assert_eq!(declaration["outputs"], json!([values, indices, plain("rest", "ignore")]));
+    assert_eq!(declaration["random"], json!({"kind": "dropout", "p": 0.5, "seed": "seed"}));
 }
 
 fn changed(before: &Declaration, after: &Declaration) -> Vec<Phase> {
@@ -281,6 +342,8 @@ fn a_changed_setting_changes_the_facts_of_the_phases_that_the_table_names() {
         ("op", "cases", "cases: kernels/x/cases.py"),
         ("op", "precision", "precision: tf32"),
         ("op", "mutates", "mutates: [input]"),
+        ("op", "outputs", "outputs: {out: exact}"),
+        ("op", "random", "random: {kind: normal}"),
         ("op", "backward", "backward: true"),
         ("op", "broadcast", "broadcast: true"),
         ("op", "deterministic", "deterministic: false"),

@@ -50,6 +50,7 @@ def request(
     }
     op = {
         "name": "op",
+        "random": {"kind": "dropout", "p": 0.1, "seed": None} if torch_name.endswith(".dropout") else None,
         "torch": torch_name,
         "inputs": [{**neutral, "name": name, **told} for name, told in zip(inputs, declared, strict=True)],
         "kwargs": kwargs,
@@ -653,7 +654,7 @@ def test_results_have_the_names_of_the_dims_that_they_follow() -> None:
         {"shape": ["M", "N"], "dtype": "float32"}
     ]
     assert analysis("torch.kron", {"input": MN, "other": [2, 1]}, {}, dims)["outputs"] == [
-        {"shape": [None, "N"], "dtype": "float32"}
+        {"shape": ["2*M", "N"], "dtype": "float32"}
     ]
 
 

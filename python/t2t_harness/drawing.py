@@ -1,0 +1,230 @@
+"""The values of an input, as its `init` describes them: drawn from a generator that the case's name decides.
+
+The same generator gives the same bits in every process on devices of one class, so no library for matrices has a part in it.
+torch is imported only inside functions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+Shape = Sequence[int]
+
+
+def drawn(
+    init: Mapping[str, Any], shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str
+) -> torch.Tensor:
+    """Returns dense values on `device`, as the bound `init` says. Raises ValueError where no init is called so."""
+    maker = MAKERS.get(init["kind"])
+    if maker is None:
+        raise ValueError(f"no init is called `{init['kind']}`")
+    return maker(init, list(shape), dtype, generator, device)
+
+
+def moved(values: torch.Tensor, by: float, to: float) -> torch.Tensor:
+    """Returns `values` times `by` plus `to`, without the operations that would change nothing: a device has to load each."""
+    scaled = values if by == 1 else values.mul(by)
+    return scaled if to == 0 else scaled.add(to)
+
+
+def _randn(shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str) -> torch.Tensor:
+    import torch
+
+    return torch.randn(shape, generator=generator, dtype=_drawn_in(dtype), device=device)
+
+
+def _drawn_in(dtype: torch.dtype) -> torch.dtype:
+    import torch
+
+    return dtype if dtype.is_complex or dtype is torch.float64 else torch.float32
+
+
+def _normal(init: Any, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str) -> torch.Tensor:
+    return moved(_randn(shape, dtype, generator, device), init["std"], init["mean"]).to(dtype)
+
+
+def _uniform(init: Any, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str) -> torch.Tensor:
+    import torch
+
+    values = torch.rand(shape, generator=generator, dtype=_drawn_in(dtype), device=device)
+    return moved(values, init["high"] - init["low"], init["low"]).to(dtype)
+
+
+def _randint(init: Any, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str) -> torch.Tensor:
+    import torch
+
+    high = max(init["high"], init["low"] + 1)
+    return torch.randint(init["low"], high, list(shape), generator=generator, device=device).to(dtype)
+
+
+def _constant(init: Any, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str) -> torch.Tensor:
+    import torch
+
+    return torch.full(list(shape), init["value"], dtype=dtype, device=device)
+
+
+def _ones(init: Any, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str) -> torch.Tensor:
+    import torch
+
+    return torch.ones(list(shape), dtype=dtype, device=device)
+
+
+def _permutation(init: Any, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str) -> torch.Tensor:
+    """Each row holds the integers below its length, in random order."""
+    import torch
+
+    keys = torch.rand(list(shape), generator=generator, dtype=torch.float64, device=device)
+    return keys.argsort(dim=-1, stable=True).to(dtype) if keys.dim() > 0 else torch.zeros_like(keys).to(dtype)
+
+
+def _sorted(init: Any, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str) -> torch.Tensor:
+    """What another init draws, each row in ascending order."""
+    values = drawn(init["of"], shape, dtype, generator, device)
+    return values.sort(dim=-1).values if values.dim() > 0 else values
+
+
+def _unique(init: Any, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str) -> torch.Tensor:
+    """Values of which no two are equal, as far as the dtype has so many; around zero."""
+    import torch
+
+    count = math.prod(shape)
+    order = torch.randperm(count, generator=generator, device=device).reshape(list(shape))
+    if not dtype.is_floating_point:
+        return (order - (count // 2 if dtype.is_signed else 0)).to(dtype)
+    if dtype in (torch.float16, torch.bfloat16):
+        return _patterns(order, dtype)
+    return ((order - count // 2).double() * (8 / max(count, 1))).to(dtype)
+
+
+def _patterns(order: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Returns the 16-bit floats whose magnitudes are the next ones above 1/256, with both signs."""
+    import torch
+
+    first = torch.tensor(1 / 256, dtype=dtype).view(torch.int16).item()
+    span = int(torch.tensor(256.0, dtype=dtype).view(torch.int16).item() - first)
+    bits = (first + (order // 2) % span).to(torch.int16)
+    signs: torch.Tensor = (1 - 2 * (order % 2)).to(dtype)
+    return bits.view(dtype).mul(signs)
+
+
+def _mask(init: Any, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str) -> torch.Tensor:
+    import torch
+
+    values = torch.rand(list(shape), generator=generator, dtype=torch.float64, device=device)
+    return values.lt(init["p"]).to(dtype)
+
+
+def _triangular(init: Any, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str) -> torch.Tensor:
+    """Normal values on one side of the diagonal of the last two dims and on it, zeros on the other; of booleans, true."""
+    import torch
+
+    values = torch.ones(list(shape), dtype=dtype, device=device) if not dtype.is_floating_point else None
+    values = _randn(shape, dtype, generator, device).to(dtype) if values is None else values
+    return values.tril() if init["side"] == "lower" else values.triu()
+
+
+def _block_sparse(init: Any, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str) -> torch.Tensor:
+    """Normal values in some of the square blocks of the last two dims, zeros in the others; of booleans, true."""
+    import torch
+
+    block = int(init["block"])
+    grid = [*shape[:-2], *(-(-length // block) for length in shape[-2:])]
+    kept = torch.rand(grid, generator=generator, dtype=torch.float64, device=device) < init["density"]
+    wide: torch.Tensor = kept.repeat_interleave(block, -2).repeat_interleave(block, -1)
+    wide = wide[..., : shape[-2], : shape[-1]]
+    if not dtype.is_floating_point:
+        return wide.to(dtype)
+    values = _randn(shape, dtype, generator, device).to(dtype)
+    return torch.where(wide, values, torch.zeros_like(values))
+
+
+def _low_rank(init: Any, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str) -> torch.Tensor:
+    """The sum of so many outer products of normal vectors, of unit variance, over the last two dims."""
+    import torch
+
+    rank = max(int(init["rank"]), 1)
+    columns = torch.randn([*shape[:-2], shape[-2], rank], generator=generator, dtype=torch.float64, device=device)
+    rows = torch.randn([*shape[:-2], rank, shape[-1]], generator=generator, dtype=torch.float64, device=device)
+    values = torch.zeros(list(shape), dtype=torch.float64, device=device)
+    for one in range(rank):
+        values += columns[..., :, one : one + 1] * rows[..., one : one + 1, :]
+    return (values / math.sqrt(rank)).to(dtype)
+
+
+def _ill_conditioned(
+    init: Any, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str
+) -> torch.Tensor:
+    """Matrices whose singular values fall evenly, in their logarithms, from 1 to the inverse of the condition: a diagonal
+    between two reflections."""
+    import torch
+
+    height, width = shape[-2], shape[-1]
+    count = min(height, width)
+    values = torch.zeros(list(shape), dtype=torch.float64, device=device)
+    if values.numel() == 0:
+        return values.to(dtype)
+    steps = torch.arange(count, dtype=torch.float64, device=device) / max(count - 1, 1)
+    values.diagonal(dim1=-2, dim2=-1).copy_(torch.pow(float(init["condition"]), -steps))
+    left, right = (_unit([*shape[:-2], length], generator, device) for length in (height, width))
+    projected = (left[..., :, None] * values).sum(-2, keepdim=True)
+    values = values - 2 * left[..., :, None] * projected
+    projected = (values * right[..., None, :]).sum(-1, keepdim=True)
+    return (values - 2 * projected * right[..., None, :]).to(dtype)
+
+
+def _unit(shape: Shape, generator: torch.Generator, device: str) -> torch.Tensor:
+    import torch
+
+    values = torch.randn(list(shape), generator=generator, dtype=torch.float64, device=device)
+    return values / (values * values).sum(-1, keepdim=True).sqrt()
+
+
+def _file(init: Any, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str) -> torch.Tensor:
+    """Values of a safetensors file. Along a dim that is shorter than the file's they end earlier, along a longer one they
+    begin again."""
+    from safetensors import safe_open
+
+    with safe_open(init["path"], "pt") as stored:
+        if init["name"] not in stored.keys():  # noqa: SIM118 - the file is no mapping
+            raise ValueError(f"{init['path']} has no tensor `{init['name']}`")
+        values = stored.get_tensor(init["name"])
+    if values.dim() != len(shape):
+        raise ValueError(f"`{init['name']}` has {values.dim()} dims, the input has {len(shape)}")
+    return _wrapped(values, shape).to(dtype).to(device)
+
+
+def _wrapped(values: torch.Tensor, shape: Shape) -> torch.Tensor:
+    import torch
+
+    for dim, length in enumerate(shape):
+        if values.shape[dim] != length:
+            if values.shape[dim] == 0:
+                raise ValueError("a tensor without elements has no values for an input")
+            values = values.index_select(dim, torch.arange(length) % values.shape[dim])
+    return values
+
+
+Maker = Callable[..., "torch.Tensor"]
+
+MAKERS: dict[str, Maker] = {
+    "normal": _normal,
+    "uniform": _uniform,
+    "randint": _randint,
+    "constant": _constant,
+    "ones": _ones,
+    "permutation": _permutation,
+    "sorted": _sorted,
+    "unique": _unique,
+    "mask": _mask,
+    "triangular": _triangular,
+    "block_sparse": _block_sparse,
+    "low_rank": _low_rank,
+    "ill_conditioned": _ill_conditioned,
+    "file": _file,
+}
+"""What draws the values of each kind of `init`."""

@@ -1,0 +1,232 @@
+"""Outputs compared as what they are: a right kernel whose bits are not torch's passes, and one that is wrong is rejected."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from checks import check, declared, tensor, verdict
+
+ROWS = {"M": 8, "N": 16}
+
+DISTINCT = {"kind": "unique"}
+
+FEW = {"kind": "randint", "low": 0, "high": 4}
+
+
+def output(name: str, compare: str = "close", **more: Any) -> dict[str, Any]:
+    """Returns a declared output."""
+    return {"name": name, "compare": compare, "of": None, "dim": None, "tolerances": {}, **more}
+
+
+TOPK = """
+@triton.jit
+def topk_kernel(x_ptr, values_ptr, indices_ptr, N, k, rows, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    offsets = tl.arange(0, BLOCK)
+    inside = offsets < N
+    x = tl.load(x_ptr + row * rows + offsets * columns, mask=inside, other=float("-inf"))
+    left = inside
+    for place in range(k):
+        best = tl.max(tl.where(left, x, float("-inf")))
+        # Of equal values the last, where torch takes another.
+        at = tl.max(tl.where(left & (x == best), offsets, -1))
+        tl.store(values_ptr + row * k + place, best)
+        tl.store(indices_ptr + row * k + place, at.to(tl.int64){wrong})
+        left = left & (offsets != at)
+
+
+def wrapper(input, k):
+    M, N = input.shape
+    values = torch.empty((M, k), dtype=input.dtype, device="cuda")
+    indices = torch.empty((M, k), dtype=torch.int64, device="cuda")
+    if M:
+        topk_kernel[(M,)](input, values, indices, N, k, *input.stride(), BLOCK=64)
+    return values, indices
+"""
+
+
+def topk(**more: Any) -> dict[str, Any]:
+    outputs = [output("values"), output("indices", "indices", of="input", dim=-1)]
+    few = tensor("input", ["M", "N"], init=FEW)
+    return declared("torch.topk", [few], ROWS, kwargs={"k": 3}, outputs=outputs, **more)
+
+
+def test_indices_of_ties_are_free(tmp_path: Path) -> None:
+    documents = check(tmp_path, topk(), TOPK.format(wrong=""))
+    assert documents["verdict"]["verdict"] == "passed", documents["evidence"]["failure"]
+
+
+def test_without_a_word_on_outputs_ties_are_torchs(tmp_path: Path) -> None:
+    class_, said = verdict(tmp_path, {**topk(), "outputs": None}, TOPK.format(wrong=""))
+    assert class_ == "mismatch" and said.startswith("1: "), said
+
+
+INDICES = {
+    "one further": (" + 1", "indices are wrong"),
+    "below zero": (" - 1", "indices are wrong"),
+    "beyond": (" + 1000", "which is outside"),
+    "the same again": (" * 0 + tl.max(tl.where(x == best, offsets, -1))", "for the second time"),
+}
+
+
+@pytest.mark.parametrize("name", INDICES)
+def test_indices_of_other_values_are_rejected(name: str, tmp_path: Path) -> None:
+    wrong, message = INDICES[name]
+    class_, said = verdict(tmp_path, topk(), TOPK.format(wrong=wrong))
+    assert class_ == "mismatch" and said.startswith("indices: ") and message in said, said
+
+
+def test_an_output_that_does_not_matter_is_not_asked_for(tmp_path: Path) -> None:
+    op = topk()
+    op["outputs"][1] = output("indices", "ignore")
+    assert verdict(tmp_path, op, TOPK.format(wrong=" + 1000")) == (None, "")
+
+
+def test_an_output_has_its_own_tolerance(tmp_path: Path) -> None:
+    kernel = TOPK.format(wrong="").replace("place, best)", "place, best * 1.001)")
+    op = topk()
+    assert verdict(tmp_path / "strict", op, kernel)[0] == "mismatch"
+    op["outputs"][0]["tolerances"] = {"float32": [1e-2, 1e-2]}
+    assert verdict(tmp_path / "loose", op, kernel) == (None, "")
+
+
+def test_outputs_that_torch_does_not_return_are_no_kernels_fault(tmp_path: Path) -> None:
+    op = topk()
+    op["outputs"] = op["outputs"][:1]
+    class_, said = verdict(tmp_path, op, TOPK.format(wrong=""))
+    assert class_ == "unfit-cases" and said == "torch returns 2 outputs, and `outputs` names 1: `values`"
+
+
+ARGMAX = """
+@triton.jit
+def argmax_kernel(x_ptr, out_ptr, N, rows, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    offsets = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * rows + offsets * columns, mask=offsets < N, other=float("-inf"))
+    at = {at}(tl.where(x == tl.max(x), offsets, {other}))
+    tl.store(out_ptr + row, at.to(tl.int64))
+
+
+def wrapper(input, dim):
+    out = torch.empty(input.shape[:1], dtype=torch.int64, device="cuda")
+    if out.numel():
+        argmax_kernel[(input.shape[0],)](input, out, input.shape[1], *input.stride(), BLOCK=64)
+    return out
+"""
+
+ENDS = {
+    "the first": ("tl.min", "1 << 20", None),
+    "the last": ("tl.max", "-1", None),
+    "any": ("tl.min", "0", "mismatch"),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_the_index_of_a_largest_value_may_be_any(name: str, tmp_path: Path) -> None:
+    at, other, class_ = ENDS[name]
+    few = tensor("input", ["M", "N"], init=FEW)
+    outputs = [output("indices", "indices", of="input", dim=-1)]
+    op = declared("torch.argmax", [few], ROWS, kwargs={"dim": -1}, outputs=outputs)
+    found, said = verdict(tmp_path, op, ARGMAX.format(at=at, other=other))
+    assert found == class_, said
+
+
+NONZERO = """
+@triton.jit
+def nonzero_kernel(x_ptr, count_ptr, out_ptr, numel, N, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    is_set = (tl.load(x_ptr + offsets, mask=offsets < numel, other=0) != 0).to(tl.int32)
+    count = tl.sum(is_set)
+    tl.store(count_ptr, count)
+    # From the last to the first: another order than torch's.
+    place = count - tl.cumsum(is_set, 0)
+    tl.store(out_ptr + 2 * place, (offsets // N).to(tl.int64), mask=is_set == 1)
+    tl.store(out_ptr + 2 * place + 1, (offsets % N{wrong}).to(tl.int64), mask=is_set == 1)
+
+
+def wrapper(input):
+    x = input.contiguous()
+    out = torch.empty((x.numel(), 2), dtype=torch.int64, device="cuda")
+    count = torch.zeros(1, dtype=torch.int32, device="cuda")
+    if x.numel():
+        nonzero_kernel[(1,)](x, count, out, x.numel(), x.shape[1], BLOCK=triton.next_power_of_2(x.numel()))
+    return out[: int(count.item())]
+"""
+
+
+@pytest.mark.parametrize(
+    ("compare", "wrong", "class_"), [("rows", "", None), ("rows", " + 1", "mismatch"), ("close", "", "mismatch")]
+)
+def test_rows_in_any_order_of_a_shape_that_depends_on_values(
+    compare: str, wrong: str, class_: str | None, tmp_path: Path
+) -> None:
+    mask = tensor("input", ["M", "N"], dtype="bool", init={"kind": "mask", "p": 0.5})
+    op = declared("torch.nonzero", [mask], ROWS, outputs=[output("places", compare)])
+    found, said = verdict(tmp_path, op, NONZERO.format(wrong=wrong))
+    assert found == class_, said
+
+
+UNIQUE = """
+@triton.jit
+def unique_kernel(x_ptr, seen_ptr, numel, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = offsets < numel
+    x = tl.load(x_ptr + offsets, mask=inside, other=0)
+    tl.store(seen_ptr + x, x, mask=inside{skip})
+
+
+def wrapper(input, sorted=True):
+    x = input.contiguous()
+    seen = torch.full((8,), -1, dtype=x.dtype, device="cuda")
+    if x.numel():
+        unique_kernel[(triton.cdiv(x.numel(), 64),)](x, seen, x.numel(), BLOCK=64)
+    found = [int(one) for one in seen.cpu().numpy() if one >= 0][::-1]
+    picked = torch.empty(len(found), dtype=x.dtype, device="cuda")
+    if found:
+        order = torch.tensor(found, dtype=x.dtype)
+        unique_kernel[(1,)](torch.arange(len(found)), picked, len(found), BLOCK=8)
+        picked.copy_(order)
+    return picked
+"""
+
+
+@pytest.mark.parametrize(("skip", "class_"), [("", None), (" & (x > 0)", "shape")])
+def test_a_set_in_any_order(skip: str, class_: str | None, tmp_path: Path) -> None:
+    whole = tensor("input", ["M", "N"], dtype="int64", init={"kind": "randint", "low": 0, "high": 6})
+    op = declared("torch.unique", [whole], ROWS, kwargs={"sorted": False}, outputs=[output("values", "set")])
+    found, said = verdict(tmp_path, op, UNIQUE.format(skip=skip))
+    assert found == class_, said
+
+
+SORT = """
+@triton.jit
+def sort_kernel(x_ptr, values_ptr, indices_ptr, N, rows, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    offsets = tl.arange(0, BLOCK)
+    for at in range(N):
+        own = tl.load(x_ptr + row * rows + at * columns)
+        x = tl.load(x_ptr + row * rows + offsets * columns, mask=offsets < N, other=float("inf"))
+        # Of equal values the last comes first.
+        place = tl.sum(((x < own) | ((x == own) & (offsets > at))).to(tl.int32) * (offsets < N))
+        tl.store(values_ptr + row * N + place, own)
+        tl.store(indices_ptr + row * N + place, {index})
+
+
+def wrapper(input, dim=-1):
+    values = torch.empty(input.shape, dtype=input.dtype, device="cuda")
+    indices = torch.zeros(input.shape, dtype=torch.int64, device="cuda")
+    if values.numel():
+        sort_kernel[(input.shape[0],)](input, values, indices, input.shape[1], *input.stride(), BLOCK=triton.next_power_of_2(input.shape[1]))
+    return values, indices
+"""
+
+
+@pytest.mark.parametrize(("index", "class_"), [("at", None), ("(at + 1) % N", "mismatch")])
+def test_sort_without_stability(index: str, class_: str | None, tmp_path: Path) -> None:
+    few = tensor("input", ["M", "N"], init=FEW)
+    outputs = [output("values", "exact"), output("indices", "indices", of="input", dim=-1)]
+    op = declared("torch.sort", [few], ROWS, outputs=outputs)
+    found, said = verdict(tmp_path, op, SORT.format(index=index))
+    assert found == class_, said
