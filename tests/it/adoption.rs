@@ -52,13 +52,12 @@ fn every_op_has_what_it_deserves_written_down() {
 #[test]
 fn the_table_of_verdicts_is_current() {
     let spec = spec();
-    let rows = expected().iter().map(|(op, kernels)| row(&spec, op, kernels)).collect::<String>();
+    let rows: Vec<String> = expected().iter().map(|(op, kernels)| row(&spec, op, kernels)).collect();
     let docs = fs::read_to_string(environment::root().join("docs/judging.md")).unwrap();
     let (_, rest) = docs.split_once("\n## Adoption\n").expect("docs/judging.md has a section `Adoption`");
     let section = rest.split("\n## ").next().unwrap();
-    let stands: String =
-        section.lines().filter(|line| line.starts_with("| `")).map(|line| format!("{line}\n")).collect();
-    assert!(stands == rows, "the rows of docs/judging.md, section `Adoption`, should be\n{rows}");
+    let stands: Vec<&str> = section.lines().filter(|line| line.starts_with("| `")).collect();
+    assert!(stands == rows, "the rows of docs/judging.md, section `Adoption`, should be\n{}", rows.join("\n"));
 }
 
 /// Returns a copy of `tests/adoption`.
@@ -94,7 +93,7 @@ fn spec() -> Spec {
 }
 
 fn words(deserved: &Value) -> Vec<&str> {
-    let several = deserved.as_array().map(Vec::as_slice).unwrap_or(std::slice::from_ref(deserved));
+    let several = deserved.as_array().map_or(std::slice::from_ref(deserved), Vec::as_slice);
     several.iter().map(|word| word.as_str().unwrap()).collect()
 }
 
@@ -121,7 +120,7 @@ fn row(spec: &Spec, op: &str, kernels: &Value) -> String {
         let deserved: Vec<String> = words(&kernels[variant]).iter().map(|word| format!("`{word}`")).collect();
         format!("{} | {}", told(spec, op, variant), deserved.join(" or "))
     });
-    format!("| `{op}` | {} |\n", cells.join(" | "))
+    format!("| `{op}` | {} |", cells.join(" | "))
 }
 
 /// Returns the docstring of a kernel file.
