@@ -38,8 +38,8 @@ pub fn init() -> Result<u8, CliError> {
         return Ok(0);
     }
     let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-    let lines: String = lacking.iter().map(|folder| format!("/{folder}\n")).collect();
-    write(&here, ".gitignore", &format!("{text}{gap}{lines}"))?;
+    let lines: Vec<String> = lacking.iter().map(|folder| format!("/{folder}\n")).collect();
+    write(&here, ".gitignore", &format!("{text}{gap}{}", lines.concat()))?;
     Ok(0)
 }
 

@@ -9,6 +9,7 @@ use std::path::Path;
 use crate::graph::expand::Inventory;
 use crate::graph::pattern::{fits, is_pattern};
 use crate::graph::pick::Unknown;
+use crate::path::RepoPath;
 use crate::spec::{Op, Spec};
 
 /// What is known of a workspace's files.
@@ -51,7 +52,7 @@ impl Files<'_> {
 
     fn is_made_from(&self, file: &str, path: &str) -> bool {
         let imported = self.inventory.files.get(file).into_iter().flat_map(|file| file.closure.keys());
-        let files: BTreeSet<&str> = imported.map(|path| path.as_str()).chain([file]).collect();
+        let files: BTreeSet<&str> = imported.map(RepoPath::as_str).chain([file]).collect();
         files.into_iter().any(|file| names(path, file))
     }
 }

@@ -64,7 +64,9 @@ fn value(node: &mut Node, kind: &Kind) {
         (Kind::Section(of), _) => section(node, *of),
         (Kind::Either(kinds), _) => kinds.iter().for_each(|kind| value(node, kind)),
         (Kind::List { of, .. } | Kind::Set { of, .. }, Value::List(items)) => {
-            items.iter_mut().for_each(|item| value(item, of));
+            for item in items {
+                value(item, of);
+            }
         }
         (Kind::Map { key, of, .. }, Value::Map(entries)) => {
             for entry in entries {

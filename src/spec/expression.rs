@@ -133,7 +133,7 @@ impl Tree {
                 let is_sum = |tree: &Tree| matches!(tree, Tree::Of(inner, ..) if inner.is_sum());
                 left.bracketed(!operator.is_sum() && is_sum(left), out)?;
                 out.write_str(operator.text())?;
-                right.bracketed(matches!(**right, Tree::Of(..)) && !(operator.is_sum() && !is_sum(right)), out)
+                right.bracketed(matches!(**right, Tree::Of(..)) && (is_sum(right) || !operator.is_sum()), out)
             }
         }
     }

@@ -132,6 +132,7 @@ impl Form {
 }
 
 /// Reads the path of a safetensors file and the name of a tensor in it.
+#[must_use]
 pub fn stored(text: &str) -> Option<(&str, &str)> {
     let (path, name) = text.split_once("::")?;
     (is_path(path) && path.ends_with(".safetensors") && !name.is_empty()).then_some((path, name))

@@ -77,6 +77,6 @@ fn what_ops_yaml_says_already_stays_as_it_is() {
     assert!(ran.told.contains("error: lib/fused.py has no wrapper `gone`; it has `fused_softmax`\n"), "{}", ran.told);
     assert_eq!(workspace.read("ops.yaml"), before);
     adopt(&workspace, &["lib/fused.py", "--as", "softmax"]);
-    let indented: String = ENTRY.lines().map(|line| format!("  {line}\n")).collect();
+    let indented = ENTRY.lines().map(|line| format!("  {line}\n")).collect::<Vec<_>>().concat();
     assert_eq!(workspace.read("ops.yaml"), before.replace("# later\n", &format!("# later\n{indented}")));
 }
