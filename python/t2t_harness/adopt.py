@@ -251,7 +251,8 @@ def refused(op: Mapping[str, Any], inputs: Mapping[str, Any], kwargs: Mapping[st
         }
         try:
             function = operation.ready(op, LENGTHS, "float32")
-            operation.call(function, op, given, declared.bind_kwargs(kwargs, LENGTHS))
+            trial = {**op, "inputs": [{"name": name} for name in inputs]}
+            operation.call(function, trial, given, declared.bind_kwargs(kwargs, LENGTHS))
         except (DataDependentOutputException, DynamicOutputShapeException):
             return None
         except Exception as error:

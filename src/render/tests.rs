@@ -339,7 +339,9 @@ fn the_closing_table_fits_sixty_columns() {
     let device = Softmax::on_a_device();
     let told = closing_table(&[("softmax", &device.selection)], Some(60));
     assert!(told.lines().all(|line| unicode_width::UnicodeWidthStr::width(line) <= 60), "{told}");
-    assert!(told.contains("v4_optimized     0.01773    1.49x    1.37x\n  Correct 2/3\n"), "{told}");
+    assert!(told.contains("v4_optimized     0.01773    1.49x    1.37x      2/3\n"), "{told}");
+    let narrow = closing_table(&[("softmax", &device.selection)], Some(52));
+    assert!(narrow.contains("v4_optimized     0.01773    1.49x    1.37x\n  Correct 2/3\n"), "{narrow}");
 }
 
 #[test]

@@ -189,7 +189,8 @@ fn liger_kernel_is_adopted_as_it_comes() {
     let site = workspace.path("home/site");
     comes_to(&workspace, &checked(&workspace, None, Some(&site)), "exception");
     let output = Command::new("uv")
-        .args(["pip", "install", "-q", "--no-deps", LIGER, "--target"])
+        // Copied: what is broken below must not be a file of uv's own cache.
+        .args(["pip", "install", "-q", "--no-deps", "--link-mode", "copy", LIGER, "--target"])
         .arg(&site)
         .arg("--python")
         .arg(environment::python())
