@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use crate::action::Action;
+use crate::action::{Action, DeviceClass};
 use crate::assets;
 use crate::device;
 use crate::fs;
-use crate::graph::expand::{Inventory, expand};
+use crate::graph::expand::{Configurations, Inventory, expand};
 use crate::graph::{Graph, Unsealed};
 use crate::harness::Harness;
 use crate::installed::Installed;
@@ -71,6 +71,8 @@ pub struct Options {
     pub bytecode: Option<PathBuf>,
     /// Whether the interpreter may be started, and for what.
     pub probing: Probing,
+    /// How much of autotuned kernels is compiled where nobody says for which device.
+    pub configurations: Configurations,
     /// The servers of an earlier session with the same interpreter, harness and devices, to be used further.
     pub pool: Option<Arc<Pool>>,
 }
@@ -259,6 +261,11 @@ impl Session {
             toolchain: toolchain.as_ref().map(|toolchain| toolchain.versions.clone()).unwrap_or_default(),
             sources: spec.sources.clone(),
             targets: targets(&spec, &device, &models, &devices)?,
+            configurations: if spec.targets.is_empty() && device.class == DeviceClass::Interpreter {
+                options.configurations
+            } else {
+                Configurations::All
+            },
             device,
         };
         let actions: Vec<Action> = expand(&spec, &inventory);

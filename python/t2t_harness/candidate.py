@@ -8,6 +8,7 @@ what the kernel made; the rest is evidence from the kernel's own process.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +27,7 @@ from t2t_harness import (
     memory,
     operation,
     oracle,
+    pace,
     progress,
     queues,
     random_ops,
@@ -65,6 +67,7 @@ class Bench:
     """Kernels that Triton's cache had, and the names of those that had to be compiled."""
     paths: set[reach.Path] = field(default_factory=set)
     """What the cases that ran launched."""
+    pace: pace.Pace = field(default_factory=lambda: pace.Pace(None))
     has_streams: bool = False
     """Whether the wrapper launched on another stream than the one that it was called on."""
 
@@ -119,7 +122,8 @@ def load(request: Mapping[str, Any], folder: Path, state: dict[str, Any], module
         class_ = "source" if is_source else failure.class_of(error)
         state["load"] = {"failure": _failure(class_, error, request["root"], None)}
         return None
-    return Bench(request, entry, own, finish, synchronize, folder, modules)
+    limit = None if is_device else request.get("deadline_s")
+    return Bench(request, entry, own, finish, synchronize, folder, modules, pace=pace.Pace(limit))
 
 
 def _nothing() -> None:
@@ -212,6 +216,11 @@ def tuned_cases(listed: list[cases.Case]) -> set[str]:
 def run_case(bench: Bench, case: cases.Case, position: int, state: dict[str, Any], *, every: bool) -> dict[str, Any]:
     """Returns the facts of one case, its outputs written; `every` runs the other configurations of an autotuned kernel
     as well."""
+    size = cases.elements(bench.request["op"], case) if case.file is None else 0
+    late = bench.pace.refusal(size) if case.kind == "edge" else None
+    if late is not None:
+        return {"name": case.name, "status": "not-judged", "reason": late}
+    began = time.process_time()
     state["running"] = case.name
     progress.tell_state(bench.folder, state)
     facts: dict[str, Any] = {"name": case.name, "status": "ran", "reason": None, "runs": {}}
@@ -236,6 +245,7 @@ def run_case(bench: Bench, case: cases.Case, position: int, state: dict[str, Any
             facts = {"name": case.name, "status": "not-judged", "reason": reason}
     if facts["status"] == "ran":
         results.close()
+        bench.pace.note(size, (time.process_time() - began) / len(facts["runs"]))
     state["constants"] = bench.constants or {}
     state["configurations"] = {"tried": bench.tried, "dropped": bench.dropped}
     state["triton_cache"] = {

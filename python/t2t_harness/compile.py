@@ -125,6 +125,7 @@ def launches_document(request: Mapping[str, Any], survey: Survey) -> dict[str, A
         "targets": [device["id"] for device in request["targets"]],
         "coverage": "partial" if survey.reasons else "full",
         "reasons": survey.reasons,
+        "configurations": "all" if request.get("is_every", True) else "first",
         "autotuned": any(launch["config"] is not None for launch in survey.launches),
         "launches": survey.launches,
         "dropped": survey.dropped,
@@ -170,7 +171,7 @@ def survey_target(
         entry = target.load()
         constants: dict[str, int] = {}
         for case in declared(request["op"]):
-            found = target.run(entry, case, is_every=True)
+            found = target.run(entry, case, is_every=bool(request.get("is_every", True)))
             constants = constants or found
         limit = cases.limit_of("cuda")
         edges = [*cases.fixed_edges(request["op"], limit), *cases.length_edges(request["op"], constants, limit)]

@@ -207,7 +207,12 @@ def ended(trial: Trial) -> Finding:
     if error:
         words = f"{error.get('type')}: {error.get('message')}"
     printed = error.get("traceback") or end.get("stderr") or ""
-    return Finding(class_, words, record=failure.failure(class_, words, root=trial.request["root"], printed=printed))
+    hint = None
+    if class_ == "timeout":
+        words = f"{words}: {trial.request.get('deadline_s', 0):.0f} s, after {len(trial.told.facts)} cases"
+        hint = "set `check: {timeout: …}`, or smaller sizes in `check: {sizes: …}` or `profiles: {cpu: …}`"
+    record = failure.failure(class_, words, root=trial.request["root"], printed=printed, hint=hint)
+    return Finding(class_, words, record=record)
 
 
 def signal_name(signal: int | str) -> str:

@@ -16,7 +16,7 @@ use crate::graph::pick::{Force, pick};
 use crate::interrupt::Interrupt;
 use crate::reporter::Reporter;
 use crate::schedule::Settled;
-use crate::session::{Part, Probing, Session};
+use crate::session::{Options, Part, Probing, Session};
 
 /// What was built ahead.
 #[derive(Debug, Default)]
@@ -71,6 +71,7 @@ pub fn build_part(
 ) -> Result<Ahead, CliError> {
     let root = context::workspace()?;
     let options = context::options(common, &root, Probing::Known);
+    let options = Options { configurations: arguments.targets.configurations(), ..options };
     let Ok(session) = Session::open_part(&root, &options, interrupt, part) else { return Ok(Ahead::default()) };
     let selection = arguments.targets.selection(&session);
     let Ok(Ok(mut wanted)) = selection.map(|selection| pick(&session.graph, &selection, Force::Stale)) else {

@@ -79,7 +79,7 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
     let probing = if arguments.require_cached { context::as_built(common)? } else { Probing::Allowed };
     let is_first = fs::stat(&root.join("cache/journal")).is_none();
     let reading = session::read_ahead(&root.join("cache"));
-    let session = context::open(common, probing, &interrupt)?;
+    let session = context::open_for(common, &arguments.targets, probing, &interrupt)?;
     session.expect(reading);
     running.hold(&session.pool);
     let force = if arguments.force { Force::Named } else { Force::Stale };

@@ -10,6 +10,8 @@ use anyhow::Context;
 
 use super::error::CliError;
 use super::{Common, Targets};
+use crate::action::Phase;
+use crate::graph::expand::Configurations;
 use crate::graph::files::{self, Files};
 use crate::graph::pick::{self, Selection};
 use crate::interrupt::Interrupt;
@@ -73,8 +75,11 @@ pub fn python(common: &Common, workspace: PathBuf) -> Option<Python> {
 
 /// Opens the workspace around the current folder.
 pub fn open(common: &Common, probing: Probing, interrupt: &Interrupt) -> Result<Session, CliError> {
-    let root = workspace()?;
-    let session = Session::open(&root, &options(common, &root, probing), interrupt)?;
+    opened(&options(common, &workspace()?, probing), interrupt)
+}
+
+fn opened(options: &Options, interrupt: &Interrupt) -> Result<Session, CliError> {
+    let session = Session::open(&workspace()?, options, interrupt)?;
     for published in &session.published {
         warn_of(published, &session);
     }
@@ -94,8 +99,20 @@ pub fn options(common: &Common, root: &Path, probing: Probing) -> Options {
         driver: env::var_os("T2T_DRIVER").map(PathBuf::from),
         bytecode: bytecode(),
         probing,
+        configurations: Configurations::First,
         pool: None,
     }
+}
+
+/// Opens the workspace around the current folder, to look at what is asked for.
+pub fn open_for(
+    common: &Common,
+    targets: &Targets,
+    probing: Probing,
+    interrupt: &Interrupt,
+) -> Result<Session, CliError> {
+    let options = options(common, &workspace()?, probing);
+    opened(&Options { configurations: targets.configurations(), ..options }, interrupt)
 }
 
 /// Returns the folder for bytecode of installed packages: `$T2T_BYTECODE`, and none where that is empty, else one in the user's cache (XDG Base Directory Specification).
@@ -138,6 +155,13 @@ pub fn warn_of(published: &Published, session: &Session) {
 }
 
 impl Targets {
+    /// Returns how much of autotuned kernels is compiled: everything, where compiling is what was asked for.
+    pub fn configurations(&self) -> Configurations {
+        let is_named = |target: &String| target.ends_with(":compile");
+        let is_asked = self.phase.contains(&Phase::Compile) || self.written().iter().any(is_named);
+        if is_asked { Configurations::All } else { Configurations::First }
+    }
+
     /// Returns what was named, as it was written.
     pub fn written(&self) -> Vec<String> {
         self.targets.iter().chain(&self.op).cloned().collect()

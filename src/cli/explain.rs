@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::error::CliError;
 use super::plan::{Plan, plans};
-use super::{Common, context};
+use super::{Common, Targets, context};
 use crate::action::Target;
 use crate::classes::{self, Class};
 use crate::engine::evidence;
@@ -29,7 +29,8 @@ pub fn explain(common: &Common, named_by_user: &[String]) -> Result<u8, CliError
         return Ok(0);
     }
     let targets: Vec<String> = targets.into_iter().map(|(text, _)| text.clone()).collect();
-    let session = context::open(common, context::as_built(common)?, &Interrupt::default())?;
+    let asked = Targets { targets: targets.clone(), ..Targets::default() };
+    let session = context::open_for(common, &asked, context::as_built(common)?, &Interrupt::default())?;
     context::warn_of_unknown_versions(common, &session)?;
     let selection = Selection { targets: context::named(&session, &targets)?, ..Selection::default() };
     let wanted = pick(&session.graph, &selection, Force::Stale)?;

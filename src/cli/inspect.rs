@@ -22,7 +22,7 @@ use crate::session::{Probing, Session};
 
 /// Prints a line for every action that would run: its target, then the reasons.
 pub fn dry_run(common: &Common, arguments: &BuildArguments) -> Result<u8, CliError> {
-    let session = context::open(common, Probing::WhereItCan, &Interrupt::default())?;
+    let session = context::open_for(common, &arguments.targets, Probing::WhereItCan, &Interrupt::default())?;
     context::warn_of_unknown_versions(common, &session)?;
     let force = if arguments.force { Force::Named } else { Force::Stale };
     let wanted = pick(&session.graph, &arguments.targets.selection(&session)?, force)?;

@@ -12,7 +12,7 @@ use crate::action::{Action, DeviceClass, Lane, Phase};
 use crate::cores::Shares;
 use crate::engine::inputs::Inputs;
 use crate::engine::perform::Job;
-use crate::graph::expand::{Inventory, profile};
+use crate::graph::expand::{Configurations, Inventory, profile};
 use crate::spec::{Declaration, Op, Profile, Spec, Variant};
 
 /// What all requests of a build share.
@@ -69,10 +69,12 @@ impl Requests<'_> {
         read.push(self.catalogue.to_owned());
         read.extend(op.and_then(|op| op.cases.as_ref()).map(|file| self.root.join(file)));
         read.extend(action.sources.keys().map(|path| path.under(self.root)));
+        let mut arguments = self.arguments(op, variant, target.phase, given);
+        arguments.insert("deadline_s".to_owned(), action.deadline.as_secs_f64().into());
         Job {
             target: target.clone(),
             kind: self.kind(target.phase),
-            arguments: self.arguments(op, variant, target.phase, given),
+            arguments,
             read,
             readable: self.readable.to_vec(),
             sources: self.spec.sources.clone(),
@@ -112,6 +114,7 @@ impl Requests<'_> {
             Phase::Analyze => put("catalogue", self.catalogue.to_string_lossy().into()),
             Phase::Compile => {
                 put("targets", with_ids(&self.inventory.targets));
+                put("is_every", (self.inventory.configurations == Configurations::All).into());
                 put("processes", given.processes.into())
             }
             Phase::Bench => put("tune", given.tune.clone().unwrap_or_default()),

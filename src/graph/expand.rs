@@ -35,6 +35,17 @@ pub struct Inventory {
     pub sources: Vec<String>,
     /// What is compiled for: id → row of the device table.
     pub targets: BTreeMap<String, Value>,
+    /// How much of autotuned kernels is compiled for it.
+    pub configurations: Configurations,
+}
+
+/// How much of an autotuned kernel is compiled ahead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Configurations {
+    /// Every configuration: one of them will be chosen.
+    All,
+    /// The first alone: there is no device that would choose, and nobody asked for one.
+    First,
 }
 
 /// The device lane, as far as results depend on it.
@@ -338,6 +349,9 @@ impl<'a> Expansion<'a> {
     fn compiled_for(&self, facts: &mut BTreeMap<String, Fact>) {
         for (id, row) in &self.inventory.targets {
             facts.insert(format!("target.{id}"), Fact::json(row));
+        }
+        if self.inventory.configurations == Configurations::First {
+            facts.insert("configurations".to_owned(), Fact::Text("first".to_owned()));
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 use t2t::action::{DeviceClass, Source};
 use t2t::digest::Digest;
-use t2t::graph::expand::{Device, Inventory, KernelFile};
+use t2t::graph::expand::{Configurations, Device, Inventory, KernelFile};
 use t2t::path::RepoPath;
 use t2t::problem::Problem;
 use t2t::spec::Spec;
@@ -22,6 +22,7 @@ pub fn inventory(spec: &Spec, class: DeviceClass, broken: &str) -> Inventory {
     let variants = spec.ops.iter().flat_map(|op| &op.variants);
     let driver = matches!(class, DeviceClass::Cuda(_)).then(|| "570.1".to_owned());
     Inventory {
+        configurations: Configurations::All,
         files: variants.map(|variant| (variant.file.clone(), file(&variant.file))).collect(),
         templates: BTreeMap::new(),
         summary_template: digest,

@@ -139,7 +139,9 @@ def child(
     return None, {**end, "kind": kind, "code": code if kind == "exit" else None, "signal": -code if code < 0 else None}
 
 
-def check(tmp_path: Path, kernel: str, op: dict[str, Any] | None = None, **variant: Any) -> dict[str, Any]:
+def check(
+    tmp_path: Path, kernel: str, op: dict[str, Any] | None = None, deadline_s: float | None = None, **variant: Any
+) -> dict[str, Any]:
     """Returns the judge's reply for a variant whose file is HEAD and `kernel`."""
     root, scratch = tmp_path / "workspace", tmp_path / "scratch"
     file = root / "kernels/double/v1.py"
@@ -147,6 +149,7 @@ def check(tmp_path: Path, kernel: str, op: dict[str, Any] | None = None, **varia
     scratch.mkdir(parents=True)
     file.write_text(HEAD + kernel, encoding="utf-8")
     request = {"op": op or declaration(), "root": str(root), "scratch": str(scratch), "lane": "interpreter"}
+    request["deadline_s"] = deadline_s
     folder = None
     if request["op"]["cases"] is not None:
         prepared, end = child("prepare", "prepare", request, tmp_path)
