@@ -123,7 +123,7 @@ def test_a_bench_of_a_wrapper_that_wants_another_stream_is_called_again(
         return want
 
     def measure(found: bench.Measurement) -> Any:
-        bench.first_launch(found, (), {})
+        bench.first_launch(found, found.entry)
         raise ValueError("measured")
 
     monkeypatch.setattr(stage, "lane", lambda _: contextlib.nullcontext())
