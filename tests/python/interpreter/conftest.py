@@ -47,6 +47,17 @@ def interpreter_lane(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     ChosenConfig.index = 0
 
 
+@pytest.fixture(autouse=True)
+def no_workspace_stays() -> Iterator[None]:
+    """Forgets after each test where it had the harness look for modules, and what was found there."""
+    finders, modules = list(sys.meta_path), set(sys.modules)
+    yield
+    if sys.meta_path != finders:
+        sys.meta_path[:] = finders
+        for name in [name for name in sys.modules if name not in modules and name.split(".")[0] == "kernels"]:
+            del sys.modules[name]
+
+
 @pytest.fixture
 def choose_config() -> Callable[[int], None]:
     """Returns a function that makes autotuned kernels run with their n-th configuration for the rest of the test."""

@@ -60,7 +60,7 @@ def test_indices_of_ties_are_free(tmp_path: Path) -> None:
 
 def test_without_a_word_on_outputs_ties_are_torchs(tmp_path: Path) -> None:
     class_, said = verdict(tmp_path, {**topk(), "outputs": None}, TOPK.format(wrong=""))
-    assert class_ == "mismatch" and said.startswith("1: "), said
+    assert class_ == "mismatch" and said.startswith("output `indices`: "), said
 
 
 INDICES = {
@@ -75,7 +75,7 @@ INDICES = {
 def test_indices_of_other_values_are_rejected(name: str, tmp_path: Path) -> None:
     wrong, message = INDICES[name]
     class_, said = verdict(tmp_path, topk(), TOPK.format(wrong=wrong))
-    assert class_ == "mismatch" and said.startswith("indices: ") and message in said, said
+    assert class_ == "mismatch" and said.startswith("output `indices`: ") and message in said, said
 
 
 def test_an_output_that_does_not_matter_is_not_asked_for(tmp_path: Path) -> None:
