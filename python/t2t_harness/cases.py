@@ -264,9 +264,9 @@ def _fixed(declaration: Mapping[str, Any], dtype: str, limit: int) -> list[Case]
     if any(rank >= 1 for rank in ranks):
         edge("strided", small, layout="strided")
     if any(random_floats(given, dtype) for given in tensors(declaration)):
-        edge("large", small, values="large")
-        edge("equal-rows", small, values="equal-rows")
-        edge("special", small, values="special")
+        kinds = ("equal-rows",) if has_probabilities(declaration) else ("large", "equal-rows", "special")
+        for values in kinds:
+            edge(values, small, values=values)
     if declaration["broadcast"] and len(ranks) >= 2 and ranks[1] >= 1:
         edge("broadcast", small, broadcast=True)
     off = edges_off(declaration)
@@ -276,6 +276,11 @@ def _fixed(declaration: Mapping[str, Any], dtype: str, limit: int) -> list[Case]
 def edges_off(declaration: Mapping[str, Any]) -> Mapping[str, str | None]:
     """Returns the kinds of edges that are not asked for, with the reason that is given; `blocks` are those around a variant's blocks."""
     return declaration.get("edges") or {}
+
+
+def has_probabilities(declaration: Mapping[str, Any]) -> bool:
+    """Tells whether inputs are probabilities: those of other values torch refuses, on a device by an assertion that ends the process."""
+    return (declaration.get("random") or {}).get("kind") in ("bernoulli", "multinomial")
 
 
 def random_floats(given: Mapping[str, Any], dtype: str) -> bool:

@@ -126,6 +126,14 @@ def is_equal(declaration: Mapping[str, Any], dtype: str, name: str, judged: Judg
     return is_of_input and _indices(declaration, dtype, name, judged).passed
 
 
+def in_order(declaration: Mapping[str, Any], name: str, value: torch.Tensor) -> torch.Tensor:
+    """Returns the result `name` with its elements or rows put in order, where any order of them is right, else as it is."""
+    how = output(declaration, name)["compare"]
+    if how == "set" and value.dim() == 1:
+        return _as_set(value, name)
+    return _as_rows(value, name) if how == "rows" and value.dim() > 1 else value
+
+
 def _real(value: torch.Tensor) -> torch.Tensor:
     import torch
 

@@ -506,7 +506,8 @@ def repeated(trial: Trial, tensors: dict[str, torch.Tensor], right: oracle.Refer
     for name in right.plain:
         if name.startswith("after.") or f"b.{name}" not in tensors or comparing.is_ignored(trial.declaration, name):
             continue
-        one, other = raw_bytes(tensors[f"a.{name}"]), raw_bytes(tensors[f"b.{name}"])
+        pair = [comparing.in_order(trial.declaration, name, tensors[f"{label}.{name}"]) for label in "ab"]
+        one, other = map(raw_bytes, pair)
         if one.equal(other):
             continue
         trial.differs = True

@@ -168,6 +168,23 @@ def test_rows_in_any_order_of_a_shape_that_depends_on_values(
     assert found == class_, said
 
 
+def test_rows_in_any_order_may_come_in_another_order_in_the_next_run(tmp_path: Path) -> None:
+    mask = tensor("input", ["M", "N"], dtype="bool", init={"kind": "mask", "p": 0.5})
+    op = declared("torch.nonzero", [mask], ROWS, outputs=[output("places", "rows")])
+    # As atomics have it: the second run takes places from the other end.
+    turns = NONZERO.format(wrong="").replace("def wrapper(", "CALLS = []\n\n\ndef wrapper(")
+    turns = turns.replace("    x = input", "    CALLS.append(1)\n    x = input").replace(
+        "BLOCK=tri", "TURN=len(CALLS) % 2, BLOCK=tri"
+    )
+    turns = turns.replace("BLOCK: tl.constexpr", "TURN: tl.constexpr, BLOCK: tl.constexpr")
+    turns = turns.replace(
+        "    tl.store(out_ptr + 2 * place,",
+        "    if TURN:\n        place = count - 1 - place\n    tl.store(out_ptr + 2 * place,",
+        1,
+    )
+    assert verdict(tmp_path, op, turns) == (None, "")
+
+
 UNIQUE = """
 @triton.jit
 def unique_kernel(x_ptr, seen_ptr, numel, BLOCK: tl.constexpr):

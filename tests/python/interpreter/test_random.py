@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from checks import check, declared, tensor, verdict
 
+from t2t_harness import cases
+
 DROPOUT = """
 @triton.jit
 def dropout_kernel(x_ptr, out_ptr, n, p, seed, SCALE: tl.constexpr, SPAN: tl.constexpr, BLOCK: tl.constexpr):
@@ -178,6 +180,13 @@ def test_bernoulli_has_the_chances_of_its_input(chance: str, message: str | None
     op = declared("torch.bernoulli", [uniform], {"M": 16, "N": 24}, random=random)
     class_, said = verdict(tmp_path, op, CHOICE.format(chance=chance))
     assert (class_ is None) == (message is None) and (message or "") in said, said
+
+
+def test_probabilities_have_no_edges_beyond_what_they_can_be() -> None:
+    uniform = tensor("input", ["M", "N"], init={"kind": "uniform", "low": 0.1, "high": 0.8})
+    op = declared("torch.bernoulli", [uniform], {"M": 16, "N": 24}, random={"kind": "bernoulli", "seed": "seed"})
+    values = {case.values for case in cases.fixed_edges(op)}
+    assert "equal-rows" in values and not values & {"large", "special"}
 
 
 MULTINOMIAL = """
