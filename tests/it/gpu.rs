@@ -14,6 +14,7 @@ use t2t::device::{self, Device};
 use t2t::record::Outcome;
 use t2t::store::cas::Cas;
 
+use crate::adoption;
 use crate::environment;
 use crate::workspace::{Ran, Workspace, finished};
 
@@ -280,4 +281,14 @@ fn doctor_says_what_holds_kernels_in() {
     wanted.extend(found.iter().map(|device| device.uuid.as_str()));
     let missing: Vec<_> = wanted.iter().filter(|part| !ran.out.contains(**part)).collect();
     assert!(missing.is_empty(), "{missing:?} in\n{}", ran.out);
+}
+
+#[test]
+#[ignore = "needs a CUDA device: tests/gpu.sh runs it"]
+fn every_kernel_of_the_corpus_gets_the_verdict_that_it_deserves_on_a_device() {
+    let workspace = adoption::workspace();
+    let ran = built(build(&workspace, &["--device", "cuda", "--phase", "check"]));
+    assert_eq!(ran.code, Some(1), "{}", ran.told);
+    let wrong = adoption::wrong(&workspace, &class());
+    assert!(wrong.is_empty(), "{}\n{}", wrong.join("\n"), ran.told);
 }
