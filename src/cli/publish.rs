@@ -7,8 +7,7 @@ use anyhow::Context;
 
 use super::error::CliError;
 use super::plan::{Plan, plans};
-use super::{Common, Targets, context};
-use crate::action::Phase;
+use super::{Common, context};
 use crate::assets;
 use crate::device::Models;
 use crate::explain;
@@ -35,9 +34,7 @@ pub fn publish(common: &Common) -> Result<u8, CliError> {
         context::say(&format!("waiting: the workspace's lock, held by {holder}"));
     })
     .context("cannot lock the store `cache/`")?;
-    let phase = vec![Phase::Compile];
-    let all = Targets { phase, ..Targets::default() };
-    let session = context::open_for(common, &all, context::as_built(common)?, &Interrupt::default())?;
+    let session = context::open(common, context::as_built(common)?, &Interrupt::default())?;
     let wanted = pick(&session.graph, &Selection::default(), Force::Stale)?;
     let plans = plans(&session, &wanted)?;
     let entries = entries(&session, &plans)?;
