@@ -683,3 +683,13 @@ fn other_garbage_in_the_store_is_a_miss() {
     assert_eq!(project.build().exits(0).runs("").starts, 0, "nothing of it is read while nothing changed");
     assert_eq!(project.t2t("build softmax").exits(0).runs("").starts, 1);
 }
+
+// How much is compiled.
+
+#[test]
+fn without_a_device_the_first_configuration_is_compiled_unless_compiling_is_asked_for() {
+    let project = Project::built();
+    project.t2t("build softmax/v1_baseline:compile").exits(0).runs("softmax/v1_baseline:compile");
+    project.t2t("build softmax --phase compile").exits(0).runs("softmax/v2_tiling:compile");
+    project.build().exits(0).runs("");
+}

@@ -22,7 +22,10 @@ pub fn inventory(spec: &Spec, class: DeviceClass, broken: &str) -> Inventory {
     let variants = spec.ops.iter().flat_map(|op| &op.variants);
     let driver = matches!(class, DeviceClass::Cuda(_)).then(|| "570.1".to_owned());
     Inventory {
-        configurations: Configurations::All,
+        configurations: match class {
+            DeviceClass::Interpreter => Configurations::First,
+            DeviceClass::Cuda(_) => Configurations::All,
+        },
         files: variants.map(|variant| (variant.file.clone(), file(&variant.file))).collect(),
         templates: BTreeMap::new(),
         summary_template: digest,
