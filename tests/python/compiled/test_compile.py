@@ -233,6 +233,12 @@ def test_an_edit_of_the_code_is_compiled(workspace: Workspace) -> None:
     assert set(reply["documents"]["triton_cache"]["misses"]) == {"add_kernel"}
 
 
+def test_the_first_configuration_alone_is_compiled_where_no_other_is_asked_for(workspace: Workspace) -> None:
+    document = launches(workspace.compile(TUNED, is_every=False)[0])
+    assert document["configurations"] == "first" and document["autotuned"]
+    assert {(one["config"]["BLOCK"], one["config"]["num_warps"]) for one in document["launches"]} == {(128, 1)}
+
+
 def test_every_configuration_is_compiled_at_declared_sizes_and_the_first_at_edges(workspace: Workspace) -> None:
     document = launches(workspace.compile(TUNED)[0])
     assert document["coverage"] == "full"
