@@ -168,7 +168,7 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// Says what a check did not judge though it was: dtypes, and what is launched at measured sizes alone. A pass is no word on them.
+    /// Says what a check left unjudged: dtypes beside those that it passed, and what is launched at measured sizes alone. Its verdict is no word on them.
     fn tell_unjudged(&mut self, action: &Action, record: &Record) -> Result<(), Stop> {
         let Some(blob) = record.outputs.get("verdict").filter(|_| action.target().phase == Phase::Check) else {
             return Ok(());
