@@ -216,14 +216,17 @@ def tuned_cases(listed: list[cases.Case]) -> set[str]:
 def run_case(bench: Bench, case: cases.Case, position: int, state: dict[str, Any], *, every: bool) -> dict[str, Any]:
     """Returns the facts of one case, its outputs written; `every` runs the other configurations of an autotuned kernel
     as well."""
-    size = cases.elements(bench.request["op"], case) if case.file is None else 0
-    late = bench.pace.refusal(size) if case.kind == "edge" else None
+    asked = case
+    case, late = in_time(bench, asked)
     if late is not None:
         return {"name": case.name, "status": "not-judged", "reason": late}
+    size = cases.elements(bench.request["op"], case) if case.file is None else 0
     began = time.process_time()
     state["running"] = case.name
     progress.tell_state(bench.folder, state)
     facts: dict[str, Any] = {"name": case.name, "status": "ran", "reason": None, "runs": {}}
+    if case is not asked:
+        facts["binding"] = case.binding
     results = kept.Writer(bench.folder / f"{position}.safetensors")
     try:
         # The first configuration twice, on fresh memory with other contents; then one run per further configuration. An
@@ -254,6 +257,21 @@ def run_case(bench: Bench, case: cases.Case, position: int, state: dict[str, Any
         "launchers": bench.modules.facts(),
     }
     return facts
+
+
+def in_time(bench: Bench, case: cases.Case) -> tuple[cases.Case, str | None]:
+    """Returns `case`, or where the interpreter has no time for it the largest of its smaller ones for which it has; and why there is none, or None."""
+    declaration = bench.request["op"]
+    if bench.lane == "cuda" or cases.is_needed(declaration, case):
+        return case, None
+    runs = 1 if case.kind == "edge" else 2
+    late = bench.pace.refusal(cases.elements(declaration, case), runs)
+    if late is None:
+        return case, None
+    for one in cases.smaller(declaration, case):
+        if bench.pace.refusal(cases.elements(declaration, one), runs) is None:
+            return one, None
+    return case, late
 
 
 def run_once(

@@ -247,6 +247,30 @@ def _within(declaration: Mapping[str, Any], binding: Mapping[str, int], limit: i
     return bound
 
 
+def smaller(declaration: Mapping[str, Any], case: Case) -> Iterator[Case]:
+    """Yields `case` with its longest free dim halved, again and again, as long as one is longer than 2; nothing for a case of the user's own."""
+    free = _free(declaration) if case.file is None else {}
+    bound = dict(case.binding)
+    while free:
+        longest = max(free, key=lambda dim: bound[dim])
+        bound = {**bound, longest: bound[longest] // 2}
+        if bound[longest] < 2 or not is_possible(declaration, bound):
+            return
+        yield at(case, bound)
+
+
+def as_told(declaration: Mapping[str, Any], case: Case, binding: Any) -> Case:
+    """Returns `case` with the lengths that it was run with, `binding`, where those are of one of its `smaller` ones and a pass does not need it as it is; else the case."""
+    if is_needed(declaration, case):
+        return case
+    return next((one for one in smaller(declaration, case) if one.binding == binding), case)
+
+
+def is_needed(declaration: Mapping[str, Any], case: Case) -> bool:
+    """Tells whether a check passes only with this case as it is: it is a declared one of the first dtype, or the user's own."""
+    return case.kind == "hook" or (case.kind == "declared" and case.dtype == declaration["dtypes"][0])
+
+
 def _fixed(declaration: Mapping[str, Any], dtype: str, limit: int) -> list[Case]:
     edges: list[Case] = []
     free, small = _free(declaration), _within(declaration, _small(declaration), limit // 16)

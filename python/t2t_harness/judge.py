@@ -73,6 +73,8 @@ class Trial:
     """The first failing case, by name, and what is wrong with it."""
     given: str | None = None
     """What that case is, in one line: its kind, shapes, strides, dtypes, keyword arguments."""
+    smaller: list[str] = field(default_factory=list)
+    """The cases that the interpreter had no time for as they are."""
     differs: bool = False
     computed: set[str] = field(default_factory=set)
     """What torch computed for the wrapper, as the op's `allow` lets it."""
@@ -119,6 +121,10 @@ def listed_cases(trial: Trial) -> list[cases.Case]:
 
 def judge_case(trial: Trial, case: cases.Case, position: int) -> None:
     """Adds one row to the evidence, and the case's mutants to the lint."""
+    facts = trial.told.facts.get(position)
+    if trial.request["lane"] == "interpreter" and facts is not None and "binding" in facts:
+        case = cases.as_told(trial.declaration, case, facts["binding"])
+        trial.smaller.append(case.name)
     row = blank_row(case)
     trial.rows.append(row)
     try:
@@ -136,7 +142,6 @@ def judge_case(trial: Trial, case: cases.Case, position: int) -> None:
     if not random_ops.is_random(trial.declaration):
         with spans.work(trial.device):
             lint_case(trial, case, given, right)
-    facts = trial.told.facts.get(position)
     if facts is None:
         absent(trial, case, row)
     elif facts["status"] == "not-judged":
@@ -674,6 +679,8 @@ def declared_notes(trial: Trial) -> list[str]:
     """Returns remarks on what ops.yaml does not ask of the kernel."""
     off = [f"{name} ({reason})" if reason else name for name, reason in cases.edges_off(trial.declaration).items()]
     said = [f"edges not asked for: {', '.join(off)}"] if off else []
+    if trial.smaller:
+        said.append(f"made smaller, since the deadline left no time for more: {', '.join(trial.smaller)}")
     allow = trial.declaration.get("allow") or []
     if allow:
         used = ", ".join(sorted(trial.computed)) or "none of it"

@@ -1,6 +1,7 @@
 """How long interpreted cases take, and which one would not be over before the deadline.
 
-The interpreter takes longer for more elements. The slowest case so far, by its elements, says how long the next may take. Declared cases are always run.
+The interpreter takes longer for more elements. The slowest case so far, by its elements, says how long the next may take. A case for which no time is left is
+made smaller, or left out where that does not help; declared cases of the first dtype are always run.
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ class Pace:
         """Takes that a case of so many `elements` took so many `seconds`."""
         self.slowest = max(self.slowest, seconds / max(elements, MANY))
 
-    def refusal(self, elements: int) -> str | None:
-        """Returns why a case of so many `elements` is not begun, and what to set; None where there is time for it."""
+    def refusal(self, elements: int, runs: int = 1) -> str | None:
+        """Returns why a case of so many `elements`, called in so many `runs`, is not begun, and what to set; None where there is time for it."""
         if self.deadline_s is None:
             return None
-        needed, left = self.slowest * max(elements, MANY), SHARE * self.deadline_s - (time.process_time() - self.began)
+        needed = runs * self.slowest * max(elements, MANY)
+        left = SHARE * self.deadline_s - (time.process_time() - self.began)
         if needed <= left:
             return None
         return (

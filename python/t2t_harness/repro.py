@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness import cases, inputs, loading, naming, operation, oracle
+from t2t_harness import cases, inputs, loading, naming, operation, oracle, reach
 from t2t_harness import declaration as declared
 from t2t_harness.prepare import prepared_cases
 
@@ -30,7 +30,8 @@ def write(request: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the reply with the document `repro`: the names of the files, of the case and of all cases.
 
     `case` is the name of a case, or null for the first; `constants` are those of the kernel's first launch, around which
-    block edges lie; `prepared` is the folder of the op's own cases, or null.
+    block edges lie; `reached` is what the candidate told of cases that reach what measured sizes launch; `bindings` are the lengths that cases had, by name;
+    `prepared` is the folder of the op's own cases, or null.
     """
     listed = listed_cases(request)
     names = [case.name for case in listed]
@@ -52,10 +53,13 @@ def write(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def listed_cases(request: Mapping[str, Any]) -> list[cases.Case]:
-    """Returns all cases of the check, in its order."""
+    """Returns all cases of the check, in its order, with the lengths that they had in the last one."""
+    declaration, lane = request["op"], request["lane"]
     constants = {str(name): int(value) for name, value in request["constants"].items()}
-    edges = cases.length_edges(request["op"], constants, cases.limit_of(request["lane"]))
-    return list(cases.unique([*prepared_cases(request, request["prepared"]), *edges]))
+    edges = cases.length_edges(declaration, constants, cases.limit_of(lane))
+    reaching = reach.cases_of(declaration, request["reached"], cases.reach_limit(lane))
+    listed = cases.unique([*prepared_cases(request, request["prepared"]), *edges, *reaching])
+    return [cases.as_told(declaration, case, request["bindings"].get(case.name)) for case in listed]
 
 
 def written(request: Mapping[str, Any], case: cases.Case) -> dict[str, str]:

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::error::CliError;
 use super::plan::plans;
@@ -20,7 +20,7 @@ use crate::engine::request::{Given, Requests};
 use crate::fs;
 use crate::graph::pick::{Force, Selection, pick};
 use crate::interrupt::Interrupt;
-use crate::record::{Outcome, Record};
+use crate::record::Outcome;
 use crate::session::{Probing, Session};
 use crate::spec::names::nearest;
 use crate::store::lock::Lock;
@@ -62,8 +62,8 @@ fn written(common: &Common, arguments: &ReproArguments) -> Result<PathBuf, CliEr
         return Err(CliError::misuse("a case runs on the device that is here", "leave out `--as-device`"));
     }
     let target = target(&session, &arguments.target)?;
-    let (case, constants) = known(&session, &target, arguments.case.as_deref())?;
-    let job = job(&session, &target, case.as_deref(), &constants);
+    let (case, checked) = known(&session, &target, arguments.case.as_deref())?;
+    let job = job(&session, &target, case.as_deref(), checked);
     let performed = perform::repro(&job, &session.pool);
     let left = job.scratch.parent().unwrap_or(&job.scratch).to_owned();
     if interrupt.is_set() {
@@ -88,9 +88,36 @@ fn target(session: &Session, text: &str) -> Result<Target, CliError> {
     Ok(target)
 }
 
-/// Returns the case: the one that was named, else the one that was rejected last; and the constants of the kernel's first launch, as far as a check
-/// found them.
-fn known(session: &Session, target: &Target, named: Option<&str>) -> Result<(Option<String>, Value), CliError> {
+/// What the last check of a variant found out, which decides what its cases are. Blank before there was one.
+#[derive(Default)]
+struct Checked {
+    /// The constants of the kernel's first launch.
+    constants: Value,
+    /// The cases that reach what measured sizes launch: each with `size` and `binding`.
+    reached: Vec<Value>,
+    /// The lengths that cases had, by name.
+    bindings: Map<String, Value>,
+}
+
+impl Checked {
+    /// Returns what the document `evidence` says of it.
+    fn of(evidence: &Value) -> Self {
+        let rows = evidence["cases"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let named = rows.iter().filter_map(|row| Some((row["name"].as_str()?, &row["binding"])));
+        let reached = named.clone().filter_map(|(name, binding)| {
+            let (size, _) = name.strip_prefix("reach/")?.split_once('[')?;
+            Some(json!({"size": size, "binding": binding}))
+        });
+        Self {
+            constants: evidence["constants"].clone(),
+            reached: reached.collect(),
+            bindings: named.map(|(name, binding)| (name.to_owned(), binding.clone())).collect(),
+        }
+    }
+}
+
+/// Returns the case: the one that was named, else the one that was rejected last; and what a check found out of all of them.
+fn known(session: &Session, target: &Target, named: Option<&str>) -> Result<(Option<String>, Checked), CliError> {
     let selection = Selection { targets: vec![target.to_string()], ..Selection::default() };
     let wanted = pick(&session.graph, &selection, Force::Stale)?;
     let plans = plans(session, &wanted)?;
@@ -100,21 +127,16 @@ fn known(session: &Session, target: &Target, named: Option<&str>) -> Result<(Opt
     let last =
         index.and_then(|index| history.last(&session.graph.action(index).identity).map(|record| (**record).clone()));
     // An edit since then changes neither most names of cases nor, most often, the blocks.
-    let Some(record) = stands.or(last) else { return Ok((named.map(str::to_owned), json!({}))) };
+    let Some(record) = stands.or(last) else { return Ok((named.map(str::to_owned), Checked::default())) };
     let cas = session.cas();
     let read = |digest| cas.get(digest).map(|bytes| serde_json::from_slice::<Value>(&bytes).unwrap_or_default());
     let failed = || evidence::failure(&record, read).ok()?["case"].as_str().map(str::to_owned);
-    let constants = constants(&record, &|digest| read(digest).ok());
-    Ok((named.map(str::to_owned).or_else(failed), constants))
-}
-
-fn constants(record: &Record, read: &dyn Fn(crate::digest::Digest) -> Option<Value>) -> Value {
-    let evidence = record.outputs.get("evidence").and_then(|blob| read(blob.digest)).unwrap_or_default();
-    if evidence["constants"].is_object() { evidence["constants"].clone() } else { json!({}) }
+    let evidence = record.outputs.get("evidence").and_then(|blob| read(blob.digest).ok()).unwrap_or_default();
+    Ok((named.map(str::to_owned).or_else(failed), Checked::of(&evidence)))
 }
 
 /// Returns the job: that of the check, told of the case.
-fn job(session: &Session, target: &Target, case: Option<&str>, constants: &Value) -> Job {
+fn job(session: &Session, target: &Target, case: Option<&str>, checked: Checked) -> Job {
     let shares = cores::shares(session.devices.len());
     let requests = Requests {
         spec: &session.spec,
@@ -131,7 +153,10 @@ fn job(session: &Session, target: &Target, case: Option<&str>, constants: &Value
     let scratch = session.cache.join("scratch").join(std::process::id().to_string()).join("repro");
     let mut job = requests.job(session.graph.action(index), &Given { device, ..Given::default() }, scratch);
     job.arguments.insert("case".to_owned(), json!(case));
-    job.arguments.insert("constants".to_owned(), constants.clone());
+    let constants = if checked.constants.is_object() { checked.constants } else { json!({}) };
+    job.arguments.insert("constants".to_owned(), constants);
+    job.arguments.insert("reached".to_owned(), json!(checked.reached));
+    job.arguments.insert("bindings".to_owned(), json!(checked.bindings));
     job
 }
 

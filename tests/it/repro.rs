@@ -65,3 +65,23 @@ fn a_case_that_is_not_there_is_bad_use_and_one_that_nothing_judged_is_written() 
     assert!(workspace.read("mine/repro.py").starts_with("\"\"\"add/v1_baseline on the case small/float32/0,"));
     assert!(!workspace.path("logs/repro").exists());
 }
+
+#[test]
+fn a_case_that_was_found_for_a_measured_size_runs_alone_too() {
+    let workspace = workspace();
+    let right = workspace.read("kernels/add/v1_baseline.py");
+    let call = "add_kernel[(triton.cdiv(length, 1024),)](input, other, output, length, BLOCK=1024)";
+    // Large blocks, and none for what is beyond the last whole one.
+    let long = "block, blocks = 1024, triton.cdiv(length, 1024)\n        if length > 5000:\n            \
+                block, blocks = 2048, length // 2048\n        \
+                add_kernel[(blocks,)](input, other, output, length, BLOCK=block)";
+    workspace.write("kernels/add/v2_dense.py", right.replace(call, long));
+    let ran = run(&workspace, &["build", "add/v2_dense:check"]);
+    assert_eq!(ran.code, Some(1), "{}", ran.told);
+    let alone = ran.told.lines().find_map(|line| line.strip_prefix("alone: t2t repro add/v2_dense ")).unwrap();
+    assert!(alone.starts_with("reach/"), "{}", ran.told);
+    let case = alone.trim_matches('\'');
+    let ran = run(&workspace, &["repro", "add/v2_dense", case]);
+    assert_eq!(ran.code, Some(1), "{}", ran.told);
+    assert!(ran.out.starts_with("the output differs from torch's in "), "{ran:?}");
+}

@@ -11,7 +11,7 @@ sys.path[:0] = [str(ROOT / "python"), str(Path(__file__).resolve().parent)]
 
 from test_check import GOOD, check, declaration
 
-from t2t_harness import pace
+from t2t_harness import cases, pace
 
 
 def test_what_would_not_be_over_before_the_deadline_is_refused_with_what_to_set() -> None:
@@ -40,3 +40,42 @@ def test_edges_for_which_there_is_no_time_are_not_judged_and_declared_cases_are(
     assert {one for name, one in verdict["cases"].items() if name.startswith("edge/")} == {"not-judged"}
     (left,) = verdict["not_judged"]
     assert "in the interpreter, and of the deadline of 0 s" in left["reason"]
+
+
+def test_a_case_is_halved_until_there_is_nothing_to_halve_and_a_declared_one_of_the_first_dtype_is_left_as_it_is() -> (
+    None
+):
+    op = declaration(dtypes=["float32", "float16"])
+    edge = cases.Case("edge/strided/float32", "edge", "float32", {"M": 8, "N": 16}, layout="strided")
+    lengths = [tuple(one.binding.values()) for one in cases.smaller(op, edge)]
+    assert lengths == [(8, 8), (4, 8), (4, 4), (2, 4), (2, 2)]
+    assert cases.as_told(op, edge, {"M": 4, "N": 4}).binding == {"M": 4, "N": 4}
+    assert cases.as_told(op, edge, {"M": 1, "N": 1}) is edge, "no candidate chooses lengths of its own"
+    first, other = (cases.Case(f"small/{one}/0", "declared", one, {"M": 8, "N": 16}) for one in op["dtypes"])
+    assert cases.as_told(op, first, {"M": 4, "N": 4}) is first
+    assert cases.as_told(op, other, {"M": 4, "N": 4}).binding == {"M": 4, "N": 4}
+
+
+SLOW = """import time
+
+
+def triton_double(input, other):
+    # As slow as interpreted programs are: so long for an element.
+    end = time.process_time() + 2e-4 * input.numel()
+    while time.process_time() < end:
+        pass
+    x = input.contiguous()
+    return run(x, torch.empty(x.shape, dtype=x.dtype, device="cuda"))
+"""
+
+
+def test_further_dtypes_are_judged_on_smaller_cases_where_the_first_takes_most_of_the_time(tmp_path: Path) -> None:
+    op = declaration(dtypes=["float32", "float16"], check_sizes={"small": {"M": 64, "N": 64}}, seeds=1)
+    reply = check(tmp_path, SLOW, op, deadline_s=3.0)
+    verdict, evidence = reply["documents"]["verdict"], reply["documents"]["evidence"]
+    assert verdict["verdict"] == "passed"
+    rows = {row["name"]: row for row in evidence["cases"]}
+    assert rows["small/float32/0"]["binding"] == {"M": 64, "N": 64}
+    smaller = rows["small/float16/0"]
+    assert smaller["verdict"] == "passed" and smaller["binding"]["M"] * smaller["binding"]["N"] < 64 * 64
+    assert any("made smaller" in note and "small/float16/0" in note for note in evidence["notes"])
