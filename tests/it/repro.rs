@@ -79,8 +79,8 @@ fn a_case_that_was_found_for_a_measured_size_runs_alone_too() {
     let ran = run(&workspace, &["build", "add/v2_dense:check"]);
     assert_eq!(ran.code, Some(1), "{}", ran.told);
     let alone = ran.told.lines().find_map(|line| line.strip_prefix("alone: t2t repro add/v2_dense ")).unwrap();
-    assert!(alone.starts_with("reach/"), "{}", ran.told);
     let case = alone.trim_matches('\'');
+    assert!(case.starts_with("reach/"), "{}", ran.told);
     let ran = run(&workspace, &["repro", "add/v2_dense", case]);
     assert_eq!(ran.code, Some(1), "{}", ran.told);
     assert!(ran.out.starts_with("the output differs from torch's in "), "{ran:?}");
