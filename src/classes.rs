@@ -14,7 +14,7 @@ pub struct Class {
 }
 
 /// All classes, in the order in which a check asks.
-pub const CLASSES: [Class; 19] = [
+pub const CLASSES: [Class; 20] = [
     class(
         "source",
         "the kernel file cannot be used: it is missing, is no Python, lacks its entry, or raises when it is imported",
@@ -96,6 +96,11 @@ pub const CLASSES: [Class; 19] = [
         "nondeterministic",
         "two runs on the same inputs gave other bits",
         "look for races, atomics and memory that is read before it is written; `deterministic: false` in ops.yaml allows it where it is meant",
+    ),
+    class(
+        "aliased",
+        "a second call returned memory of the first call's result, which its caller still held",
+        "allocate the result anew in every call; torch never hands out memory twice",
     ),
     class(
         "unfit-cases",

@@ -20,7 +20,8 @@ mod stability;
 /// The version of the document `selection` and of the rule that makes it. A new one selects again. 1: first. 2: each size's
 /// interval and whether it is stable; every variant against the first declared one. 3: what is unstable may tie, and is not chosen where something stable ties with it.
 /// 4: a figure for which the host was behind the device is unstable. 5: on the interpreter there is no figure but how long it took; what torch computed for each variant, as declared.
-pub const VERSION: u32 = 5;
+/// 6: no figure counts where a timed call's output was not judged right.
+pub const VERSION: u32 = 6;
 
 /// Returns how many attempts at a kernel were judged: the records there are of its check.
 #[must_use]

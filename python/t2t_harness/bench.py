@@ -1,21 +1,21 @@
 """Measures one variant beside torch, run by run in turns, in one process and with one clock.
 
-The clock is captured before kernel code is imported and compared at the end. Inputs change in place from run to run. An autotuned kernel runs with the
-configuration that the document `tune` names. Timed calls go through Triton alone: nothing of the harness stands between the clock and the wrapper.
+The clock is captured before kernel code is imported and compared at the end. Inputs change in place from call to call. An autotuned kernel runs with the
+configuration that the document `tune` names. Timed calls go through Triton alone: between the clock and the wrapper stands what keeps its last result, nothing else.
+Figures are not made here, but of the raw times by a child that no kernel ran in.
 """
 
 from __future__ import annotations
 
-import contextlib
 import math
-import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from t2t_harness import (
     calling,
+    candidate,
     cases,
     failure,
     host,
@@ -23,6 +23,7 @@ from t2t_harness import (
     loading,
     memory,
     queues,
+    random_ops,
     sample,
     spans,
     stage,
@@ -30,6 +31,7 @@ from t2t_harness import (
     streams,
     telemetry,
     timing,
+    watch,
 )
 from t2t_harness import clock as clocks
 from t2t_harness import tune as tuning
@@ -47,9 +49,11 @@ class Measurement:
     clock: clocks.Clock
     entry: Callable[..., Any]
     protocol: timing.Protocol
-    sampled: dict[str, int]
-    """Size → run of which the result of one call is kept."""
+    own: frozenset[str] = frozenset()
+    """The operations of torch that the op itself consists of."""
     sizes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    times: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Size → subject → raw times."""
     hits: int = 0
     misses: list[str] = field(default_factory=list)
     host_us: float | None = None
@@ -66,7 +70,7 @@ class Measurement:
 
 @spans.told
 def bench(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the reply with the document `bench`; leaves a sampled output in scratch for `sample.judge_sample`.
+    """Returns the reply with the document `bench`, without figures; leaves raw times and sampled outputs in scratch for `sample.judge_sample`, which makes them.
 
     Rejected with class `exception`, or `memory`, and a `failure` where the wrapper raises, or where it replaced what times it, or
     left work to a stream that nothing times. In a process with one queue a wrapper that wants another stream, when it is imported or first called at a size, is not measured: the
@@ -75,11 +79,13 @@ def bench(request: Mapping[str, Any]) -> dict[str, Any]:
     timing.set_precision(request["op"])
     with stage.lane(request) as modules:
         clock = clocks.clock_of(request)
+        # What the harness needs of torch is looked up before kernel code is imported.
+        own = candidate.own_operations(request["op"])
         try:
             with queues.kept_to_one(request["lane"]), stage.pretending(request["lane"]):
                 entry = loading.load_entry(request["root"], dict(request["variant"]))
-            found = Measurement(request, clock, entry, timing.protocol_of(request), sampled_runs(request))
-            why, is_remeasured, after = measure(found)
+            found = Measurement(request, clock, entry, timing.protocol_of(request), own)
+            disturbed, is_remeasured, after = measure(found)
             before = found.before[0] if found.before else None
             device = telemetry.device_facts(request, before)
         except queues.Wanted:
@@ -98,14 +104,12 @@ def bench(request: Mapping[str, Any]) -> dict[str, Any]:
         "protocol": dict(request["protocol"]),
         "device": device,
         "sizes": found.sizes,
-        "judged": judged(request),
     }
+    sample.keep_times(Path(request["scratch"]), found.times)
     if found.lane == "cuda":
         document |= {
-            **finals(found.sizes),
             "host_us": found.host_us,
-            "unstable": bool(why),
-            "why_unstable": "; ".join(why) or None,
+            "disturbed": disturbed,
             "remeasured": is_remeasured,
             "telemetry": {"before": before, "after": after},
             "triton_cache": {"hits": found.hits, "misses": sorted(found.misses), "launchers": modules.facts()},
@@ -129,16 +133,8 @@ def snapshot(request: Mapping[str, Any]) -> dict[str, Any] | None:
     return telemetry.snapshot(request)
 
 
-def sampled_runs(request: Mapping[str, Any]) -> dict[str, int]:
-    """Returns a run at random for each size; none for an op that changes its inputs, whose results depend on the calls before."""
-    if request["op"]["mutates"]:
-        return {}
-    chance, runs = random.SystemRandom(), timing.protocol_of(request).runs
-    return {size: chance.randrange(runs) for size in timing.timed_cases(request)}
-
-
 def measure(found: Measurement) -> tuple[list[str], bool, dict[str, Any] | None]:
-    """Measures every size, and on a GPU once more what was not stable. Returns why it still is not, whether it was repeated, and the telemetry.
+    """Measures every size, and on a GPU once more what was not stable. Returns what disturbed the GPU, whether it was repeated, and the telemetry.
 
     Raises what the wrapper raises.
     """
@@ -151,46 +147,36 @@ def measure(found: Measurement) -> tuple[list[str], bool, dict[str, Any] | None]
         measure_size(found, size, case)
     after = snapshot(found.request)
     disturbed = telemetry.disturbances([*found.before, after])
-    varied = [size for size in timed if is_varied(found.sizes[size])]
+    varied = [size for size in timed if is_varied(found.times[size])]
     if not (disturbed or varied):
         return [], False, after
     for size in timed if disturbed else varied:
         measure_size(found, size, timed[size])
     after = snapshot(found.request)
-    varied = [size for size in timed if is_varied(found.sizes[size])]
-    return [*telemetry.disturbances([after]), *map(varied_words(found.sizes), varied)], True, after
+    return telemetry.disturbances([after]), True, after
 
 
-def is_varied(size: Mapping[str, Any]) -> bool:
+def is_varied(times: Mapping[str, Any]) -> bool:
     """Tells whether a figure of one size varies from run to run by more than is stable."""
-    return bool(max(size["variant"]["cv"], size["torch"]["cv"]) > statistics.STEADY)
-
-
-def varied_words(sizes: Mapping[str, Any]) -> Callable[[str], str]:
-    """Returns what says in words how far the figures of a size vary."""
-
-    def words(size: str) -> str:
-        told = [f"{who} {100 * sizes[size][who]['cv']:.0f} %" for who in ("variant", "torch")]
-        return f"{size}: runs vary by {', '.join(told)}"
-
-    return words
+    return any(timing.figure_of(raw)["cv"] > statistics.STEADY for raw in times.values())
 
 
 def interpret_size(found: Measurement, size: str, case: cases.Case) -> None:
-    """Puts how long Triton's interpreter takes for one call at one size into `found.sizes`: the median of all runs. Torch is not timed beside it: nothing compares
-    with these times. Raises what the wrapper raises."""
+    """Times one call at one size in Triton's interpreter, run by run. Torch is not timed beside it: nothing compares with these times. Raises what the wrapper raises."""
     declaration = found.request["op"]
     buffers = timing.buffers_of(declaration, case, "cpu")
     wrapper, args, kwargs = calling.arranged(found.entry, found.request, case, buffers.given)
-    call = timing.bound(wrapper, args, kwargs)
-    config = first_launch(found, call)
+    timed = sample.Timed(timing.bound(wrapper, args, kwargs), buffers)
+    config, first = first_launch(found, timed)
     runs = timing.Runs(found.clock, found.protocol)
     for run in range(found.protocol.runs):
         buffers.refill(run)
-        with sampling(found, case, size, run, call) as timed, stage.pretending(found.lane):
-            runs.add(timed)
-    took = runs.figure()["median"]
-    found.sizes[size] = {"binding": case.binding, "dtype": case.dtype, "interpreter_ms": took, "config": config or None}
+        with stage.pretending(found.lane):
+            runs.add(timed, timed.before)
+        timed.settle()
+    sample.keep(Path(found.request["scratch"]), case, size, [first, last_call(found, timed)], timed.kept)
+    found.times[size] = {"variant": runs.facts()}
+    found.sizes[size] = {"binding": case.binding, "dtype": case.dtype, "config": config or None}
 
 
 def measure_size(found: Measurement, size: str, case: cases.Case) -> None:
@@ -199,35 +185,26 @@ def measure_size(found: Measurement, size: str, case: cases.Case) -> None:
     buffers = timing.buffers_of(declaration, case, device)
     wrapper, args, kwargs = calling.arranged(found.entry, found.request, case, buffers.given)
     call = timing.bound(wrapper, args, kwargs)
-    config = first_launch(found, call)
-    torch_call = timing.torch_call(declaration, case, buffers.given, device)
+    timed = sample.Timed(call, buffers)
+    config, first = first_launch(found, timed)
+    torch_call = sample.Timed(timing.torch_call(declaration, case, buffers.given, device), buffers)
     if not found.before:
         found.before.append(snapshot(found.request))
-    found.clock.warm([call, torch_call])
+    found.clock.warm([call, torch_call.call])
     runs = {who: timing.Runs(found.clock, found.protocol) for who in ("variant", "torch")}
     for run in range(found.protocol.runs):
         buffers.refill(run)
-        with sampling(found, case, size, run, call) as timed, stage.pretending(found.lane):
-            runs["variant"].add(timed)
-        runs["torch"].add(torch_call)
-    if found.lane == "cuda":
-        milliseconds = runs["variant"].facts[-1]["median"]
-        host_us = host_time(found, call, milliseconds)
-        refuse_stray_work(found, size, call, milliseconds, host_us)
-    figures = {who: one.figure() for who, one in runs.items()}
-    found.sizes[size] = {"binding": case.binding, "dtype": case.dtype, **figures, "config": config or None}
-
-
-@contextlib.contextmanager
-def sampling(found: Measurement, case: cases.Case, size: str, run: int, call: clocks.Call) -> Iterator[clocks.Call]:
-    """Yields what is timed for `call` in a run. Of the run that is sampled at this size, the result of one call is kept afterwards; once is enough."""
-    if found.sampled.get(size) != run:
-        yield call
-        return
-    del found.sampled[size]
-    sampled = sample.Sampled(call)
-    yield sampled
-    sample.keep(Path(found.request["scratch"]), case, size, run, sampled.kept)
+        with stage.pretending(found.lane):
+            runs["variant"].add(timed, timed.before)
+        timed.settle()
+        runs["torch"].add(torch_call, torch_call.before)
+        torch_call.forget()
+    sample.keep(Path(found.request["scratch"]), case, size, [first, last_call(found, timed)], timed.kept)
+    milliseconds = statistics.run_facts(runs["variant"].samples[-1])["median"]
+    host_us = host_time(found, call, milliseconds)
+    refuse_stray_work(found, size, call, milliseconds, host_us)
+    found.times[size] = {who: one.facts() for who, one in runs.items()}
+    found.sizes[size] = {"binding": case.binding, "dtype": case.dtype, "config": config or None}
 
 
 def refuse_stray_work(found: Measurement, size: str, call: clocks.Call, milliseconds: float, host_us: float) -> None:
@@ -241,11 +218,27 @@ def refuse_stray_work(found: Measurement, size: str, call: clocks.Call, millisec
         )
 
 
-def first_launch(found: Measurement, call: clocks.Call) -> dict[str, Any]:
-    """Makes a call of the wrapper, untimed, and returns the configuration of each autotuned kernel, by its name.
+def first_launch(found: Measurement, call: clocks.Call) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Makes a call of the wrapper, untimed, under all rules of a check. Returns the configuration of each autotuned kernel, by its name, and what was seen, as a check's
+    run has it. Triton loads the kernels and builds their launchers here.
+    """
+    seen, recorder = watched_call(found, call)
+    found.hits += recorder.hits
+    found.misses += recorder.misses
+    return {launch.kernel: launch.config for launch in recorder.launches if launch.config is not None}, seen
 
-    Triton loads the kernels and builds their launchers here. Each configuration is put where Triton's autotuner keeps the winner of such a
-    call, so that the timed calls find it there.
+
+def last_call(found: Measurement, call: sample.Timed) -> dict[str, Any]:
+    """Makes one more call when all others are over, under the same rules, and returns what was seen: a wrapper that changed its ways after some calls is seen to do so."""
+    seen, _ = watched_call(found, call)
+    call.forget()
+    return seen
+
+
+def watched_call(found: Measurement, call: clocks.Call) -> tuple[dict[str, Any], launching.Recorder]:
+    """Makes a call under the rules of a check, and returns what was seen, as a check's run has it, and what was launched.
+
+    The configuration of an autotuned kernel is put where Triton's autotuner keeps the winner of such a call, so that the timed calls find it there.
     """
 
     def choose(tuner: Any, configs: list[Any]) -> list[Any]:
@@ -257,13 +250,20 @@ def first_launch(found: Measurement, call: clocks.Call) -> dict[str, Any]:
         tuner.cache[recorder.key] = chosen[0]
         return chosen
 
+    declaration = found.request["op"]
+    watched = watch.watching(found.own, 0, candidate.allowed(declaration), draws=random_ops.is_random(declaration))
     with launching.recording(found.lane, choose) as recorder, stage.pretending(found.lane):
-        with spans.work(timing.device_of(found.lane)), queues.kept_to_one(found.lane):
-            call()
+        with spans.work(timing.device_of(found.lane)), queues.kept_to_one(found.lane), watched as seen:
+            returned = call()
         found.clock.synchronize()
-    found.hits += recorder.hits
-    found.misses += recorder.misses
-    return {launch.kernel: launch.config for launch in recorder.launches if launch.config is not None}
+    results = list(returned) if isinstance(returned, (tuple, list)) else [returned]
+    described = {str(place): candidate.describe(value, recorder, seen) for place, value in enumerate(results)}
+    return {
+        "several": isinstance(returned, (tuple, list)),
+        "outputs": described,
+        "computed": seen.computed,
+        "launches": len(recorder.launches),
+    }, recorder
 
 
 def host_time(found: Measurement, call: clocks.Call, milliseconds: float) -> float:
@@ -273,18 +273,3 @@ def host_time(found: Measurement, call: clocks.Call, milliseconds: float) -> flo
             found.host_us = host.time_us(found.clock, call, milliseconds)
         found.host_beside = milliseconds
     return found.host_us
-
-
-def finals(sizes: Mapping[str, Mapping[str, Any]]) -> dict[str, float | None]:
-    """Returns the figures over all sizes; None each where nothing was measured."""
-    if not sizes:
-        return dict.fromkeys(("final_ms", "torch_final_ms", "speedup", "geomean_speedup"))
-    variant = [size["variant"]["mean"] for size in sizes.values()]
-    torch = [size["torch"]["mean"] for size in sizes.values()]
-    return {**statistics.comparison(variant, torch)}
-
-
-def judged(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what was left for the judge of each measured size, not judged yet."""
-    runs = {facts["size"]: facts["run"] for facts in sample.kept_facts(Path(request["scratch"]))}
-    return {size: {"run": runs.get(size), "verdict": sample.NOT_JUDGED} for size in timing.timed_cases(request)}

@@ -231,8 +231,12 @@ def run_case(bench: Bench, case: cases.Case, position: int, state: dict[str, Any
     try:
         # The first configuration twice, on fresh memory with other contents; then one run per further configuration. An
         # interpreted edge case runs once: it computes in one order, and is slow.
+        held: list[Any] = []
         for label in "a" if bench.lane == "interpreter" and case.kind == "edge" else "ab":
-            run_once(bench, case, label, 0, facts, results.add)
+            returned = run_once(bench, case, label, 0, facts, results.add)
+            facts["aliased"] = overlap(held, returned)
+            held += returned
+        held.clear()
         elements = 0 if case.file is not None else cases.elements(bench.request["op"], case)
         for label in random_ops.labels(bench.request["op"], case, elements):
             run_once(bench, case, label, 0, facts, results.add)
@@ -281,8 +285,9 @@ def run_once(
     index: int,
     facts: dict[str, Any],
     keep: Callable[[str, torch.Tensor], None],
-) -> None:
-    """Calls the wrapper once with configuration `index`, has its outputs kept as `LABEL.NAME`, and adds what was seen to `facts`.
+) -> list[Any]:
+    """Calls the wrapper once with configuration `index`, has its outputs kept as `LABEL.NAME`, and adds what was seen to `facts`. Returns what the wrapper returned, without
+    what lies in memory of the inputs.
 
     Raises what the wrapper raises. A configuration that the device cannot hold leaves nothing.
     """
@@ -310,7 +315,7 @@ def run_once(
                     bench.finish()
             except OutOfResources:
                 if index > 0:
-                    return
+                    return []
                 raise
             finally:
                 note_launches(bench, recorder, chooser)
@@ -344,6 +349,21 @@ def run_once(
             keep(f"{label}.{name}", value)
     # What other streams still do is waited for only now: their faults are this run's.
     bench.synchronize()
+    own = {value.untyped_storage().data_ptr() for value in given.values()}
+    return [one for one in results if isinstance(one, torch.Tensor) and one.untyped_storage().data_ptr() not in own]
+
+
+def overlap(held: list[torch.Tensor], later: list[torch.Tensor]) -> bool:
+    """Tells whether a later result lies in memory of one that is still held."""
+    spans_of = [memory_of(value) for value in held if value.untyped_storage().nbytes() > 0]
+    later_spans = [memory_of(value) for value in later if value.untyped_storage().nbytes() > 0]
+    return any(one.start < other.stop and other.start < one.stop for one in spans_of for other in later_spans)
+
+
+def memory_of(value: torch.Tensor) -> range:
+    """Returns the addresses of the storage of `value`."""
+    storage = value.untyped_storage()
+    return range(storage.data_ptr(), storage.data_ptr() + max(1, storage.nbytes()))
 
 
 def _but_accumulation(computed: dict[str, int]) -> dict[str, int]:
@@ -396,15 +416,14 @@ def describe(value: Any, recorder: launching.Recorder, seen: watch.Watch) -> dic
     if not isinstance(value, torch.Tensor):
         return {"type": name.removeprefix("builtins."), "plain": False}
     launched = seen.derived({address for launch in recorder.launches for address in launch.storages})
-    storage = value.untyped_storage()
-    memory_of = range(storage.data_ptr(), storage.data_ptr() + max(1, storage.nbytes()))
+    own = memory_of(value)
     return {
         "type": name,
         "plain": type(value) is torch.Tensor,
         "shape": list(value.shape),
         "dtype": str(value.dtype).removeprefix("torch."),
         "device": value.device.type,
-        "launched": any(address in memory_of for address in launched),
+        "launched": any(address in own for address in launched),
     }
 
 

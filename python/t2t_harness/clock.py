@@ -1,8 +1,8 @@
 """Two clocks with one protocol: how long a call takes, sampled again and again.
 
-`cuda-events` is `triton.testing.do_bench`, which clears the L2 cache before each call and times it between two events on the device. `host` does
+`cuda-events` samples as `triton.testing.do_bench` does: it clears the L2 cache before each call and times it between two events on the device. `host` does
 the same with the host's clock, for the interpreter. What times is captured when a clock is made, before any kernel's module is imported,
-and compared afterwards.
+and compared afterwards. Before each timed call, outside of what is timed, something of the caller's may be done, as writing other inputs.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ import gc
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from t2t_harness import spans
 
 Call = Callable[[], Any]
+
+ESTIMATED = 5
+"""Calls by which it is estimated how long one takes, as `triton.testing.do_bench` does."""
 
 WARM_UP_S = 0.05
 """How long a device is kept at work before it is timed. One that was idle raises its clock within tens of milliseconds."""
@@ -31,14 +34,25 @@ ESTIMATE_FLOOR_MS = 1e-4
 """A call is taken to last at least this long where calls are counted by their estimated time."""
 
 
+def nothing() -> None:
+    """Does nothing before a call."""
+
+
+class Sampler(Protocol):
+    """What times calls."""
+
+    def __call__(self, call: Call, warmup_ms: float, rep_ms: float, before: Call = nothing) -> list[float]:
+        """Returns one time in ms for each timed call, of which there is at least one; calls `before` before each of them, untimed."""
+
+
 @dataclass(frozen=True)
 class Clock:
     """A way to time calls, and what it stands on."""
 
     name: str
     """`cuda-events` or `host`."""
-    sample: Callable[[Call, float, float], list[float]]
-    """Takes a call, and the warm-up and repetition times in ms; returns one time in ms per timed call, at least one."""
+    sample: Sampler
+    """Takes a call, the warm-up and repetition times in ms, and what is to be done before each timed call; returns one time in ms per timed call, at least one."""
     counter: Callable[[], float]
     """The host's clock in seconds."""
     synchronize: Callable[[], None]
@@ -97,21 +111,45 @@ def uncollected() -> Iterator[None]:
 def event_clock(timed_until: int) -> Clock:
     """Returns the clock of CUDA events. The device was timed last at `timed_until`, in nanoseconds of the monotonic clock."""
     import torch
-    from triton import testing
     from triton.runtime.driver import driver
 
-    do_bench = testing.do_bench
     active = type(driver.active)
+    event = torch.cuda.Event
     counter, synchronize = time.perf_counter, torch.cuda.synchronize
     # When the device was timed last.
     timed = counter() - (time.monotonic_ns() - timed_until) / 1e9
 
-    def sample(call: Call, warmup_ms: float, rep_ms: float) -> list[float]:
+    def sample(call: Call, warmup_ms: float, rep_ms: float, before: Call = nothing) -> list[float]:
         nonlocal timed
         with uncollected(), spans.timing():
-            times = list(do_bench(call, warmup=warmup_ms, rep=rep_ms, return_mode="all"))
+            times = timed_calls(call, warmup_ms, rep_ms, before)
         timed = counter()
         return times
+
+    def timed_calls(call: Call, warmup_ms: float, rep_ms: float, before: Call) -> list[float]:
+        clear, cache = driver.active.clear_cache, driver.active.get_empty_cache_for_benchmark()
+        call()
+        synchronize()
+        begin, end = event(enable_timing=True), event(enable_timing=True)  # type: ignore[no-untyped-call]
+        begin.record()
+        for _ in range(ESTIMATED):
+            clear(cache)
+            call()
+        end.record()
+        synchronize()
+        estimate = max(begin.elapsed_time(end) / ESTIMATED, ESTIMATE_FLOOR_MS)
+        for _ in range(max(1, int(warmup_ms / estimate))):
+            call()
+        repetitions = range(max(1, int(rep_ms / estimate)))
+        pairs = [(event(enable_timing=True), event(enable_timing=True)) for _ in repetitions]  # type: ignore[no-untyped-call]
+        for begin, end in pairs:
+            before()
+            clear(cache)
+            begin.record()
+            call()
+            end.record()
+        synchronize()
+        return [begin.elapsed_time(end) for begin, end in pairs]
 
     def warm(calls: Sequence[Call]) -> None:
         cache = driver.active.get_empty_cache_for_benchmark()
@@ -138,7 +176,6 @@ def event_clock(timed_until: int) -> Clock:
 
     parts = captured(
         (time, "perf_counter"),
-        (testing, "do_bench"),
         (torch.cuda, "Event"),
         (torch.cuda, "synchronize"),
         (torch.cuda.Event, "record"),
@@ -159,7 +196,8 @@ def host_clock() -> Clock:
         call()
         return (counter() - begun) * 1e3
 
-    def sample(call: Call, warmup_ms: float, rep_ms: float) -> list[float]:
+    def sample(call: Call, warmup_ms: float, rep_ms: float, before: Call = nothing) -> list[float]:
+        before()
         first = timed(call)
         estimate = max(first, ESTIMATE_FLOOR_MS)
         for _ in range(int(warmup_ms / estimate)):
@@ -168,7 +206,11 @@ def host_clock() -> Clock:
         if repetitions == 1 and warmup_ms == 0:
             # A call longer than the whole run, as an interpreted one often is, is not made a second time.
             return [first]
-        return [timed(call) for _ in range(repetitions)]
+        times = []
+        for _ in range(repetitions):
+            before()
+            times.append(timed(call))
+        return times
 
     return Clock(
         "host", sample, counter, lambda: None, lambda calls: None, lambda: 0.0, captured((time, "perf_counter"))

@@ -269,9 +269,18 @@ def find(
         return Finding(record["class"], record["message"], record=record)
     try:
         tensors = load_outputs(Path(trial.request["candidate"]) / "outputs" / f"{position}.safetensors")
-        return find_in(trial, case, row, facts["runs"], tensors, given, right)
+        found = find_in(trial, case, row, facts["runs"], tensors, given, right)
+        return aliased(facts) if found is None else found
     except (KeyError, OSError, ValueError, TypeError, RuntimeError) as error:
         return Finding("no-reply", f"the case left no readable result: {failure.describe(error)}")
+
+
+def aliased(facts: Mapping[str, Any]) -> Finding | None:
+    """Returns that the second run's result lies in memory of the first run's, which was still held, or None."""
+    if not facts.get("aliased"):
+        return None
+    words = "a second call returned memory of the first call's result, which its caller still held"
+    return Finding("aliased", words)
 
 
 def find_in(

@@ -1,6 +1,8 @@
-"""One result of a timed call of each size, kept by the bench and judged afterwards by a child that never imports kernel code.
+"""What the timed calls of each size returned, a few of them, and how long they took: kept by the bench, and judged and made into figures afterwards by a child
+that never imports kernel code.
 
-The timed process picks the call at random, so that a kernel that is right when checked and cheaper when timed is found.
+Every timed call goes through the same object. Which results are kept is decided after they were returned, so that a kernel that is right when checked and cheaper
+when timed is found. A kept result is not copied until all calls of its size are over: one that a later call overwrites is wrong.
 """
 
 from __future__ import annotations
@@ -8,10 +10,25 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness import cases, comparing, failure, kept, memory, oracle, random_ops, random_trial, spans, timing
+from t2t_harness import (
+    cases,
+    comparing,
+    failure,
+    judge,
+    kept,
+    memory,
+    oracle,
+    progress,
+    random_ops,
+    random_trial,
+    spans,
+    statistics,
+    timing,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -19,46 +36,104 @@ if TYPE_CHECKING:
     from t2t_harness.clock import Call
 
 FACTS = "bench_samples.json"
+TIMES = "bench_times.json"
 
 NOT_JUDGED = "not-judged"
 
+KEPT = 2
+"""Results of timed calls that are kept of each size."""
 
-class Sampled:
-    """A call that keeps the result of one of its calls, each with equal chance."""
+MOST_TIMES = 256 << 20
+"""The most bytes of times that are read."""
 
-    def __init__(self, call: Call) -> None:
-        self.call = call
+
+@dataclass
+class Kept:
+    """The result of one timed call."""
+
+    result: Any
+    state: timing.State
+    """The inputs that it was called with."""
+    after: dict[str, torch.Tensor]
+    """What it left of the inputs that the op changes."""
+
+
+class Timed:
+    """A call that is timed, the same object in all runs of a size; keeps `KEPT` of the results, each with equal chance."""
+
+    def __init__(self, call: Call, buffers: timing.Buffers) -> None:
+        self.call, self.buffers = call, buffers
+        self.last: Any = None
+        self.is_timed = False
         self.calls = 0
-        self.kept: Any = None
-        self.random = random.SystemRandom().random
+        self.kept: list[Kept] = []
+        self.below = random.SystemRandom().randrange
 
     def __call__(self) -> Any:
         """Returns what the call returns."""
-        result = self.call()
-        self.calls += 1
-        if self.random() * self.calls < 1:
-            self.kept = result
+        self.last = result = self.call()
         return result
 
+    def before(self) -> None:
+        """Decides about the result of the timed call before, and makes the inputs of the next one."""
+        self.settle()
+        self.buffers.freshen()
+        self.is_timed = True
 
-def keep(folder: Path, case: cases.Case, size: str, run: int, result: Any) -> None:
-    """Writes the outputs in `result`, and the case, size and run they belong to, below `folder`. Of what is no tensor its type is kept."""
+    def settle(self) -> None:
+        """Keeps the result of the last timed call, if there was one and chance has it, and lets go of it otherwise."""
+        result, self.last = self.last, None
+        if not self.is_timed:
+            return
+        self.is_timed = False
+        self.calls += 1
+        place = len(self.kept) if len(self.kept) < KEPT else self.below(self.calls)
+        if place < KEPT:
+            after = {name: self.buffers.given[name].clone() for name in self.buffers.mutated}
+            self.kept[place : place + 1] = [Kept(self.own(result), self.buffers.state(), after)]
+
+    def own(self, result: Any) -> Any:
+        """Returns the result, with what lies in memory of an input, which the next call changes, copied."""
+        import torch
+
+        homes = {value.untyped_storage().data_ptr() for value in self.buffers.given.values()}
+
+        def held(value: Any) -> Any:
+            is_input = isinstance(value, torch.Tensor) and value.untyped_storage().data_ptr() in homes
+            return value.clone() if is_input else value
+
+        return tuple(map(held, result)) if isinstance(result, (tuple, list)) else held(result)
+
+    def forget(self) -> None:
+        """Lets go of the last result."""
+        self.last, self.is_timed = None, False
+
+
+def keep(folder: Path, case: cases.Case, size: str, seen: list[Mapping[str, Any]], found: list[Kept]) -> None:
+    """Writes the results that were kept of a size, with the case and the inputs they belong to, below `folder`, in the place of what was kept of it before. `seen` tells of the
+    untimed calls at that size. Of what is no tensor its type is kept."""
     import torch
 
-    outputs = list(result) if isinstance(result, (tuple, list)) else [result]
-    strange = [type(value).__qualname__ for value in outputs if not isinstance(value, torch.Tensor)]
-    if not strange:
-        results = kept.Writer(folder / file_of(size))
-        for position, value in enumerate(outputs):
-            results.add(str(position), value)
-        results.close()
-    facts = {"case": case.facts(), "size": size, "run": run, "strange": strange}
-    (folder / FACTS).write_text(json.dumps([*kept_facts(folder), facts]), encoding="utf-8")
+    told = []
+    for number, one in enumerate(found):
+        outputs = list(one.result) if isinstance(one.result, (tuple, list)) else [one.result]
+        strange = [type(value).__qualname__ for value in outputs if not isinstance(value, torch.Tensor)]
+        if not strange:
+            results = kept.Writer(folder / file_of(size, number))
+            for position, value in enumerate(outputs):
+                results.add(str(position), value)
+            for name, value in one.after.items():
+                results.add(f"after.{name}", value)
+            results.close()
+        told.append({"state": asdict(one.state), "strange": strange})
+    facts = {"case": case.facts(), "size": size, "untimed": list(seen), "samples": told}
+    others = [known for known in kept_facts(folder) if known["size"] != size]
+    (folder / FACTS).write_text(json.dumps([*others, facts]), encoding="utf-8")
 
 
-def file_of(size: str) -> str:
-    """Returns the name of the file with the sample of a size."""
-    return f"bench_sample_{size}.safetensors"
+def file_of(size: str, number: int) -> str:
+    """Returns the name of the file with a sample of a size."""
+    return f"bench_sample_{size}_{number}.safetensors"
 
 
 def kept_facts(folder: Path) -> list[dict[str, Any]]:
@@ -70,28 +145,77 @@ def kept_facts(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
+def keep_times(folder: Path, times: Mapping[str, Mapping[str, Any]]) -> None:
+    """Writes the raw times, size → subject → as `timing.Runs.facts` has them, below `folder`."""
+    (folder / TIMES).write_text(json.dumps(times), encoding="utf-8")
+
+
+class Unusable(Exception):
+    """What the bench left is not what a bench leaves."""
+
+
 @spans.told
 @memory.let_go
 def judge_sample(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the reply with the document `bench`, its `judged` filled in; rejected, with a `failure` too, where an output is wrong.
+    """Returns the reply with the document `bench`, its figures and `judged` filled in; rejected, with a `failure` too, where an output is wrong, or a size has none.
 
-    `sample` is the scratch folder of the bench, `bench` its document. The verdict of a size without a sample is `not-judged`.
+    `sample` is the scratch folder of the bench, `bench` its document. Figures are made of the raw times that lie there.
     """
+    folder = Path(request["sample"])
     document = dict(request["bench"])
-    document["judged"] = {size: dict(facts) for size, facts in (document.get("judged") or {}).items()}
+    document["judged"] = {size: {"run": None, "verdict": NOT_JUDGED} for size in timing.timed_cases(request)}
     first = None
-    for facts in kept_facts(Path(request["sample"])):
-        case = cases.from_facts(facts["case"])
-        message = wrong(request, case, facts)
-        document["judged"][facts["size"]] = {"run": facts["run"], "verdict": "rejected" if message else "passed"}
-        if message is not None and first is None:
-            words = f"a timed call at size `{facts['size']}` returned something else than torch: {message}"
-            first = failure.failure("mismatch", words, root=request["root"], case=case.name)
+    try:
+        document |= figures(request, folder)
+        for facts in kept_facts(folder):
+            size, case = str(facts["size"]), cases.from_facts(facts["case"])
+            found = wrong(request, case, facts)
+            run = next((one["state"]["run"] for one in facts["samples"]), None)
+            document["judged"][size] = {"run": run, "verdict": "rejected" if found else "passed"}
+            if found is not None and first is None:
+                first = failure.failure(found.class_, found.message, root=request["root"], case=case.name)
+        missing = [size for size, told in document["judged"].items() if told["verdict"] == NOT_JUDGED]
+        if missing and first is None:
+            raise Unusable(f"no timed call left a result at size `{missing[0]}`")
+    except (Unusable, KeyError, ValueError, TypeError, OSError, AttributeError, IndexError) as error:
+        words = f"what the timed process left cannot be judged: {failure.describe(error)}"
+        first = failure.failure("no-reply", words, root=request["root"])
     return reply(document, first)
+
+
+def figures(request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Returns the fields of the document that are made of raw times: `sizes`, and on a device the Finals and whether anything varies. Raises Unusable, or what reading raises."""
+    sizes = {size: dict(facts) for size, facts in request["bench"]["sizes"].items()}
+    path = folder / TIMES
+    if path.stat().st_size > MOST_TIMES:
+        raise Unusable(f"{path.stat().st_size} bytes of times")
+    times = json.loads(path.read_text(encoding="utf-8"))
+    if request["lane"] != "cuda":
+        for size, facts in sizes.items():
+            facts["interpreter_ms"] = timing.figure_of(times[size]["variant"])["median"]
+        return {"sizes": sizes}
+    for size, facts in sizes.items():
+        facts |= {who: timing.figure_of(times[size][who]) for who in ("variant", "torch")}
+    disturbed = list(request["bench"]["disturbed"])
+    why = [*disturbed, *varied(sizes)]
+    means = {who: [facts[who]["mean"] for facts in sizes.values()] for who in ("variant", "torch")}
+    finals = statistics.comparison(means["variant"], means["torch"]) if sizes else {}
+    return {"sizes": sizes, **finals, "unstable": bool(why), "why_unstable": "; ".join(why) or None}
+
+
+def varied(sizes: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Returns in words which figures vary from run to run by more than is stable, a line a size."""
+    told = []
+    for size, facts in sizes.items():
+        if max(facts[who]["cv"] for who in ("variant", "torch")) > statistics.STEADY:
+            shares = ", ".join(f"{who} {100 * facts[who]['cv']:.0f} %" for who in ("variant", "torch"))
+            told.append(f"{size}: runs vary by {shares}")
+    return told
 
 
 def reply(document: dict[str, Any], record: dict[str, Any] | None) -> dict[str, Any]:
     """Returns the reply with `document`, rejected by `record` if there is one."""
+    document.pop("disturbed", None)
     documents = {"bench": document} if record is None else {"bench": document, "failure": record}
     return {
         "outcome": "passed" if record is None else "rejected",
@@ -102,26 +226,49 @@ def reply(document: dict[str, Any], record: dict[str, Any] | None) -> dict[str, 
     }
 
 
-def wrong(request: Mapping[str, Any], case: cases.Case, facts: Mapping[str, Any]) -> str | None:
-    """Returns what is wrong with the sampled outputs, or None. The inputs of the run are made again here."""
+def wrong(request: Mapping[str, Any], case: cases.Case, facts: Mapping[str, Any]) -> judge.Finding | None:
+    """Returns what is wrong with a size: with the untimed call by a check's rules, or with one of the sampled results; or None. The inputs of each call are made again here."""
+    declaration, device, size = request["op"], timing.device_of(request["lane"]), facts["size"]
+    trial = judge.Trial(request, progress.Progress())
+    for number, one in enumerate(facts["samples"]):
+        if one["strange"]:
+            names = ", ".join(map(str, one["strange"]))
+            return told(judge.Finding("type", f"returns {names}, no tensor"), size)
+        with timing.precision(declaration), spans.work(device):
+            given = timing.run_inputs(declaration, case, timing.State(**one["state"]), device)
+            right = oracle.reference(declaration, case, given, device)
+        for seen in facts["untimed"] if number == 0 else ():
+            found = judge.form(seen, right, trial) or judge.origin(declaration, seen)
+            if found is not None:
+                return told(found, size, "an untimed call")
+        with spans.work(device):
+            message = wrong_sample(request, case, Path(request["sample"]) / file_of(size, number), given, right)
+        if message is not None:
+            return told(judge.Finding("mismatch", f"returned something else than torch: {message}"), size)
+    return None
+
+
+def told(found: judge.Finding, size: str, who: str = "a timed call") -> judge.Finding:
+    """Returns the finding with the call that it is about."""
+    return judge.Finding(found.class_, f"{who} at size `{size}`: {found.message}")
+
+
+def wrong_sample(
+    request: Mapping[str, Any], case: cases.Case, path: Path, given: dict[str, torch.Tensor], right: oracle.Reference
+) -> str | None:
+    """Returns what is wrong with the outputs in the file `path`, or None."""
     from safetensors.torch import load_file
 
-    if facts["strange"]:
-        return f"returns {', '.join(facts['strange'])}, no tensor"
-
-    declaration, device = request["op"], timing.device_of(request["lane"])
-    with timing.precision(declaration), spans.work(device):
-        given = timing.run_inputs(declaration, case, facts["run"], device)
-        right = oracle.reference(declaration, case, given, device)
-    stored = load_file(str(Path(request["sample"]) / file_of(facts["size"])), device=device)
-    expected = [name for name in right.plain if not name.startswith(("after.", "grad."))]
+    declaration = request["op"]
+    stored = load_file(str(path), device=timing.device_of(request["lane"]))
+    changed = {f"after.{name}" for name in given if {name, name.split(".")[0]} & set(declaration["mutates"])}
+    expected = [name for name in right.plain if not name.startswith("grad.") and (name in changed or name.isdecimal())]
     if sorted(stored) != sorted(expected):
         return f"{len(stored)} outputs, {len(expected)} expected"
-    with spans.work(device):
-        if random_ops.is_random(declaration):
-            return random_trial.wrong_once(request, case, stored["0"], given)
-        found = (compared(declaration, case, name, stored, given, right) for name in expected)
-        return next((message for message in found if message is not None), None)
+    if random_ops.is_random(declaration):
+        return random_trial.wrong_once(request, case, stored["0"], given)
+    found = (compared(declaration, case, name, stored, given, right) for name in expected)
+    return next((message for message in found if message is not None), None)
 
 
 def compared(

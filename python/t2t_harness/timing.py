@@ -6,12 +6,14 @@ torch is imported only inside functions.
 from __future__ import annotations
 
 import contextlib
+import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from t2t_harness import cases, inputs, operation, spans, statistics
 from t2t_harness import declaration as declared
+from t2t_harness.clock import nothing
 
 if TYPE_CHECKING:
     import torch
@@ -50,40 +52,125 @@ def device_of(lane: str) -> str:
     return "cuda" if lane == "cuda" else "cpu"
 
 
-def run_inputs(
-    declaration: Mapping[str, Any], case: cases.Case, run: int, device: str = "cpu"
-) -> dict[str, torch.Tensor]:
-    """Returns the inputs of `case` in run number `run`: the same values, each `run` places further on, the last ones first.
-
-    So every run has other results, any process can make the inputs of any run, and no time goes into drawing numbers.
-    """
-    made = inputs.make_inputs(declaration, case, device)
-    for value in made.values():
-        value.copy_(value.roll(run))
-    return made
+BITS = 6
+PLACES = 1 << BITS
+"""Elements that change within a run, and the values that they change to: drawn for each run."""
 
 
 @dataclass(frozen=True)
-class Buffers:
-    """The inputs of timed calls: the same tensors in every run, with other values."""
+class State:
+    """Which values the inputs of timed calls have: any process can make them again."""
 
-    given: dict[str, torch.Tensor]
-    originals: dict[str, torch.Tensor]
-    """The values of run 0."""
-    device: str
+    run: int = 0
+    """Every value is so many places further on, the last ones first."""
+    seed: int = 0
+    """What decides which single elements change within the run, and to what."""
+    changes: int = 0
+    """How many changed before the call."""
+
+
+def changed_input(declaration: Mapping[str, Any], dtype: str) -> str | None:
+    """Returns the input of which single elements change from call to call: the first with random floating values that the op leaves alone. None where there is none."""
+    for given in declared.tensors(declaration):
+        name = str(given["name"])
+        is_left_alone = not {name, name.split(".")[0]} & set(declaration["mutates"])
+        if cases.random_floats(given, dtype) and is_left_alone:
+            return name
+    return None
+
+
+def drawn_places(seed: int, elements: int) -> tuple[list[int], list[int], random.Random]:
+    """Returns which elements of so many may change in a run, which elements' values they may get, and what draws both for each change."""
+    draws = random.Random(seed)
+    return [draws.randrange(elements) for _ in range(PLACES)], [draws.randrange(elements) for _ in range(PLACES)], draws
+
+
+def run_inputs(
+    declaration: Mapping[str, Any], case: cases.Case, state: State, device: str = "cpu"
+) -> dict[str, torch.Tensor]:
+    """Returns the inputs of `case` in `state`: the same values, each `run` places further on, but for the single elements that have changed within the run.
+
+    So every run, and every call of it, has other results, any process can make the inputs of any call, and no time goes into drawing numbers.
+    """
+    made = inputs.make_inputs(declaration, case, device)
+    originals = {name: value.clone() for name, value in made.items()}
+    for value in made.values():
+        value.copy_(value.roll(state.run))
+    name = changed_input(declaration, case.dtype)
+    if name is not None and made[name].numel() > 0:
+        targets, sources, draws = drawn_places(state.seed, made[name].numel())
+        last = {draws.getrandbits(BITS): draws.getrandbits(BITS) for _ in range(state.changes)}
+        for target, source in last.items():
+            element(made[name], targets[target]).copy_(element(originals[name], sources[source]))
+    return made
+
+
+def element(value: torch.Tensor, position: int) -> torch.Tensor:
+    """Returns the element at `position` in row-major order, as a view of one element."""
+    offset = value.storage_offset()
+    for length, stride in zip(reversed(value.shape), reversed(value.stride()), strict=True):
+        position, index = divmod(position, length)
+        offset += index * stride
+    return value.as_strided((1,), (1,), offset)
+
+
+class Buffers:
+    """The inputs of timed calls: the same tensors always, with other values in every run, and a few other ones before each call.
+
+    A result that was kept from an earlier call is wrong for a later one, whatever it was kept by.
+    """
+
+    def __init__(
+        self,
+        declaration: Mapping[str, Any],
+        case: cases.Case,
+        given: dict[str, torch.Tensor],
+        device: str,
+    ) -> None:
+        self.given, self.device = given, device
+        self.originals = {name: value.clone() for name, value in given.items()}
+        self.run, self.seed, self.changes = 0, 0, 0
+        mutates = set(declaration["mutates"])
+        self.mutated = [name for name in given if {name, name.split(".")[0]} & mutates]
+        self.current: dict[str, torch.Tensor] = {}
+        """The values that inputs which the op changes have before each call of the run."""
+        changed = changed_input(declaration, case.dtype)
+        self.changed = changed if changed is not None and given[changed].numel() > 0 else None
+        self.targets: list[torch.Tensor] = []
+        self.sources: list[torch.Tensor] = []
+        self.draws = random.Random(0)
 
     def refill(self, run: int) -> None:
-        """Writes the values of `run_inputs`, in place."""
+        """Writes the values of a new run in place, as `run_inputs` has them with `self.state()`."""
         with spans.work(self.device):
             for name, original in self.originals.items():
                 self.given[name].copy_(original.roll(run))
+            self.current = {name: self.given[name].clone() for name in self.mutated}
+            self.run, self.seed, self.changes = run, random.SystemRandom().getrandbits(63), 0
+            if self.changed is not None:
+                value, original = self.given[self.changed], self.originals[self.changed]
+                targets, sources, self.draws = drawn_places(self.seed, value.numel())
+                self.targets = [element(value, position) for position in targets]
+                self.sources = [element(original, position) for position in sources]
+
+    def state(self) -> State:
+        """Returns what values they have now."""
+        return State(self.run, self.seed, self.changes)
+
+    def freshen(self) -> None:
+        """Changes one element in place, and undoes what a call changed: what is to be done before each timed call."""
+        for name, value in self.current.items():
+            self.given[name].copy_(value)
+        if self.targets:
+            draw = self.draws.getrandbits
+            self.targets[draw(BITS)].copy_(self.sources[draw(BITS)])
+            self.changes += 1
 
 
 def buffers_of(declaration: Mapping[str, Any], case: cases.Case, device: str) -> Buffers:
-    """Returns the buffers of `case` on `device`, with the inputs of run 0."""
+    """Returns the buffers of `case` on `device`, with the inputs of run 0 before the first change."""
     with spans.work(device):
-        given = inputs.make_inputs(declaration, case, device)
-        return Buffers(given, {name: value.clone() for name, value in given.items()}, device)
+        return Buffers(declaration, case, inputs.make_inputs(declaration, case, device), device)
 
 
 def torch_call(declaration: Mapping[str, Any], case: cases.Case, given: Mapping[str, Any], device: str = "cpu") -> Call:
@@ -143,28 +230,42 @@ class Runs:
 
     clock: Clock
     protocol: Protocol
-    facts: list[dict[str, float]] = field(default_factory=list)
+    samples: list[list[float]] = field(default_factory=list)
+    """The times in ms of the calls of each run."""
     repeated: int = 0
 
-    def add(self, call: Call) -> None:
-        """Times one run of `call`. On a device one that the host interrupted is made again at once, as often for all runs together as there are runs.
+    def add(self, call: Call, before: Call = nothing) -> None:
+        """Times one run of `call`, with `before` done before each timed call. On a device one that the host interrupted is made again at once, as often for all runs together as there are runs.
 
         Launches are queued ahead of the device, so a host that is stopped for milliseconds shows in a single sample, a thousand times too long.
         """
-        facts = run_once(self.clock, call, self.protocol)
-        while self.clock.is_device and statistics.is_interrupted(facts) and self.repeated < self.protocol.runs:
+        samples = self.once(call, before)
+        while self.clock.is_device and is_interrupted(samples) and self.repeated < self.protocol.runs:
             self.repeated += 1
-            facts = run_once(self.clock, call, self.protocol)
-        self.facts.append(facts)
+            samples = self.once(call, before)
+        self.samples.append(samples)
+
+    def once(self, call: Call, before: Call) -> list[float]:
+        """Returns the times in ms of the calls of one run."""
+        return self.clock.sample(call, self.protocol.warmup_ms, self.protocol.rep_ms, before)
 
     def figure(self) -> dict[str, Any]:
         """Returns the FIGURE of the runs."""
-        return statistics.figure(self.facts, self.repeated)
+        return figure_of(self.facts())
+
+    def facts(self) -> dict[str, Any]:
+        """Returns the raw times as JSON: `samples`, in ms, by run, and `repeated`."""
+        return {"samples": self.samples, "repeated": self.repeated}
 
 
-def run_once(clock: Clock, call: Call, protocol: Protocol) -> dict[str, float]:
-    """Returns the facts of one run of `call`."""
-    return statistics.run_facts(clock.sample(call, protocol.warmup_ms, protocol.rep_ms))
+def figure_of(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the FIGURE of raw times as `Runs.facts` has them. Raises KeyError, TypeError or ValueError where they are none."""
+    return statistics.figure([statistics.run_facts(samples) for samples in raw["samples"]], int(raw["repeated"]))
+
+
+def is_interrupted(samples: list[float]) -> bool:
+    """Tells whether the host was stopped in a run of these times."""
+    return statistics.is_interrupted(statistics.run_facts(samples))
 
 
 def set_precision(declaration: Mapping[str, Any]) -> None:

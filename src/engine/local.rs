@@ -206,6 +206,10 @@ impl Run<'_, '_> {
             Some(Settled::Fresh(record) | Settled::Restored(record) | Settled::Ran(record)) => record,
         };
         match (record.outputs.get(name), &record.outcome) {
+            // Figures of a variant that was wrong when it was measured are none. What a rejected check says of its cases is wanted.
+            (Some(_), Outcome::Rejected { class }) if target.phase == Phase::Bench => {
+                Ok(Found::Rejected { class: class.clone() })
+            }
             (Some(blob), _) => Ok(Found::Document(self.document(blob.digest)?)),
             (None, Outcome::Rejected { class }) => Ok(Found::Rejected { class: class.clone() }),
             (None, _) => Ok(Found::Skipped { reason: format!("`{target}` made no `{name}`") }),

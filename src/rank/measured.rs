@@ -43,9 +43,12 @@ struct Size {
 }
 
 impl Measured {
-    /// Returns the figures of a document `bench`, None where it has no Final.
+    /// Returns the figures of a document `bench`, None where it has no Final, or at some size no output of a timed call that was judged right.
     #[must_use]
     pub fn of(bench: &Value) -> Option<Self> {
+        if !is_judged(bench) {
+            return None;
+        }
         let sizes = bench["sizes"].as_object().into_iter().flatten();
         let mut measured = Self {
             final_ms: bench["final_ms"].as_f64()?,
@@ -149,6 +152,12 @@ impl Measured {
     fn torch_runs(&self) -> Vec<&[f64]> {
         self.sizes.values().map(|size| size.torch_runs.as_slice()).collect()
     }
+}
+
+/// Returns whether outputs of timed calls were right at every size.
+fn is_judged(bench: &Value) -> bool {
+    let mut sizes = bench["sizes"].as_object().into_iter().flatten();
+    sizes.all(|(name, _)| bench["judged"][name.as_str()]["verdict"] == "passed")
 }
 
 impl Size {

@@ -22,11 +22,18 @@ fn figure(center: f64, spread: f64) -> Value {
 fn bench(clock: &str, ms: f64, spread: f64) -> Found {
     let torch = 1.2;
     let size = json!({"variant": figure(ms, spread), "torch": figure(torch, 0.001)});
-    Found::Document(json!({
+    judged(json!({
         "clock": clock, "device": {"model": "nvidia-h200"}, "sizes": {"large": size},
         "final_ms": ms, "torch_final_ms": torch, "speedup": torch / ms, "geomean_speedup": torch / ms,
         "unstable": spread > 0.05, "why_unstable": (spread > 0.05).then_some("coefficient of variation above 5 %"),
     }))
+}
+
+/// A document `bench` in which the timed calls of every size were right.
+fn judged(mut bench: Value) -> Found {
+    let sizes: Vec<String> = bench["sizes"].as_object().unwrap().keys().cloned().collect();
+    bench["judged"] = sizes.into_iter().map(|size| (size, json!({"run": 3, "verdict": "passed"}))).collect();
+    Found::Document(bench)
 }
 
 fn verdict(verdict: &str) -> Found {
@@ -168,7 +175,7 @@ fn a_speedup_whose_interval_reaches_one_is_a_success_and_a_tie() {
 
 #[test]
 fn interpreter_timings_choose_the_earliest_that_passed_and_are_no_success() {
-    let times = |ms: f64| Found::Document(json!({"clock": "host", "sizes": {"small": {"interpreter_ms": ms}}}));
+    let times = |ms: f64| judged(json!({"clock": "host", "sizes": {"small": {"interpreter_ms": ms}}}));
     let found = select_interpreted(&[
         variant("v1", "rejected", skipped()),
         variant("v2", "passed", times(1.0)),
@@ -206,7 +213,7 @@ fn a_bench_that_finds_a_wrong_output_rejects_the_variant() {
 #[test]
 fn a_single_run_tells_nothing_apart() {
     let one = |ms: f64| {
-        Found::Document(json!({"clock": "cuda-events", "final_ms": ms,
+        judged(json!({"clock": "cuda-events", "final_ms": ms,
             "sizes": {"s": {"variant": {"runs": [{"mean": ms}], "mean": ms}, "torch": {"runs": [], "mean": null}}}}))
     };
     let found = select(&[variant("v1", "passed", one(2.0)), variant("v2", "passed", one(1.0))], None);
@@ -269,7 +276,7 @@ fn equal_documents_give_equal_bytes() {
 /// A bench of two sizes whose figures at `small` and `large` scatter by `spread`.
 fn two_sizes(small: f64, large: f64, spread: [f64; 2], unstable: bool) -> Found {
     let size = |ms: f64, spread: f64| json!({"variant": figure(ms, spread), "torch": figure(1.2, 0.001)});
-    Found::Document(json!({
+    judged(json!({
         "clock": "cuda-events", "sizes": {"small": size(small, spread[0]), "large": size(large, spread[1])},
         "final_ms": f64::midpoint(small, large), "torch_final_ms": 1.2, "unstable": unstable,
     }))
@@ -314,4 +321,18 @@ fn there_is_nothing_to_hold_others_against_where_the_first_was_not_measured() {
     assert_eq!(select(&others(), None)["against"], Value::Null);
     let interpreted = ["v1", "v2"].map(|name| variant(name, "passed", bench("host", 1.0, 0.01)));
     assert_eq!(select_interpreted(&interpreted)["against"], Value::Null);
+}
+
+#[test]
+fn a_size_at_which_no_timed_call_was_judged_right_leaves_no_figure() {
+    for verdict in ["rejected", "not-judged"] {
+        let Found::Document(mut fastest) = bench("cuda-events", 0.1, 0.001) else { unreachable!() };
+        fastest["judged"]["large"]["verdict"] = json!(verdict);
+        let variants = [
+            variant("v1", "passed", bench("cuda-events", 1.0, 0.001)),
+            variant("v2", "passed", Found::Document(fastest)),
+        ];
+        let found = select(&variants, None);
+        assert_eq!((&found["chosen"], &found["variants"][1]["figures"]), (&json!("v1"), &Value::Null), "{verdict}");
+    }
 }
