@@ -60,7 +60,7 @@ def explored(declaration: Mapping[str, Any], reached: set[Path], launched: Launc
         try:
             wanted = [path for path in dict.fromkeys(launched(case)) if path not in known]
         except Exception as error:
-            found.missed.append(missed(size, None, f"cannot be told: {failure.describe(error)}"[:300]))
+            found.missed.append(missed(size, None, f"cannot be told: {why(error)}"[:300]))
             continue
         for path in wanted:
             if path in known:
@@ -101,6 +101,11 @@ def missed(size: str, path: Path | None, reason: str) -> dict[str, Any]:
     """Returns the facts of what no case reaches."""
     kernel, constants = (None, None) if path is None else (path[0], json.loads(path[1]))
     return {"size": size, "kernel": kernel, "constants": constants, "reason": reason}
+
+
+def why(error: Exception) -> str:
+    """Returns in words why a rehearsal did not end."""
+    return "it takes more memory than there is" if failure.class_of(error) == "memory" else failure.describe(error)
 
 
 def explore_path(

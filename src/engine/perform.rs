@@ -25,7 +25,7 @@ use crate::spans::{ChildSpan, DeviceSpan, Doing, Span, Times};
 mod end;
 mod step;
 
-use self::end::{conclude, described, has_passed, replied, unjudged};
+use self::end::{conclude, described, has_passed, not_judged, replied, unjudged};
 use self::step::{Step, text};
 
 /// Everything that performing one action needs.
@@ -288,7 +288,12 @@ fn check(job: &Job, calls: &Calls) -> Performed {
         Ok(finished) => finished,
         Err(error) => return Performed::lost(error.to_string()),
     };
-    let mut performed = if replied(&judged) { conclude(&judge.folder(), judged) } else { unjudged(judged) };
+    let mut performed = match judged.end {
+        End::Reply(_) => conclude(&judge.folder(), judged),
+        // No kernel code is in that process: torch, or the reference, has died of a case, and there is nothing to judge by.
+        End::Signal(_) if matches!(judged.end.fault(), Some(Fault::Kernel(_))) => not_judged(judged),
+        _ => unjudged(judged),
+    };
     performed.opened.extend(ran.opened);
     if let Some(inputs) = prepared {
         performed.opened.extend(inputs.opened.iter().cloned());

@@ -69,9 +69,15 @@ pub fn wrong(workspace: &Workspace, device: &DeviceClass) -> Vec<String> {
 
 /// Returns a copy of `tests/adoption`.
 pub fn workspace() -> Workspace {
-    let workspace = Workspace::new(&fs::read_to_string(folder().join("ops.yaml")).unwrap());
-    for file in files(&folder()) {
-        let name = file.strip_prefix(folder()).unwrap().to_str().unwrap();
+    copied("tests/adoption")
+}
+
+/// Returns a copy of a workspace of this repository: its ops.yaml and its Python files.
+pub fn copied(name: &str) -> Workspace {
+    let folder = environment::root().join(name);
+    let workspace = Workspace::new(&fs::read_to_string(folder.join("ops.yaml")).unwrap());
+    for file in files(&folder) {
+        let name = file.strip_prefix(&folder).unwrap().to_str().unwrap();
         workspace.write(name, fs::read(&file).unwrap());
     }
     workspace

@@ -59,6 +59,25 @@ const PASSED: &str = "passed";
 /// Takes memory without end: an op of its own, of whose variants none is right.
 const HUNGRY: &str = "allocates";
 
+const DOUBLE: &str = "import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def double_kernel(x_ptr, out_ptr, size, BLOCK: tl.constexpr):
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + place, 2 * tl.load(x_ptr + place, mask=place < size), mask=place < size)
+
+
+def triton_double(x):
+    x = x.contiguous()
+    out = torch.empty_like(x)
+    if x.numel() > 0:
+        double_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)
+    return out
+";
+
 /// What never ends: ops of their own, with deadlines that are soon over. Those of the others a machine that has much else to do does not reach.
 /// Op, kernel, deadline of its check, and of its compile: that of the second ends by itself.
 const ENDLESS: [(&str, &str, &str, &str); 2] =
@@ -280,6 +299,22 @@ fn expect_a_log_in_full(workspace: &Workspace) {
     let log = workspace.read("logs/add_log.md");
     assert_eq!(workspace.run(&["log", "add", "--device", "cpu"]).out, log);
     assert!(log.contains("- daemon: left behind: 1 process, killed"));
+}
+
+#[test]
+fn a_reference_that_dies_of_a_case_is_not_the_kernels_fault() {
+    let workspace = Workspace::new(
+        "version: 1\nops:\n  double:\n    reference: reference.py::double\n    inputs: {x: [M, N]}\n    variants: [right]\n",
+    );
+    workspace.write("kernels/double/right.py", DOUBLE);
+    let dies = "import os\n\n\ndef double(x):\n    if x.numel() == 0:\n        os.abort()\n    return x * 2\n";
+    workspace.write("reference.py", dies);
+    let ran = workspace.build(&["double:check"]);
+    assert_eq!((ran.code, workspace.outcome("double/right:check").as_str()), (Some(0), "not-judged"), "{}", ran.told);
+    assert!(ran.told.contains("ended the process that judges: it died by SIGABRT"), "{}", ran.told);
+    workspace.edit("reference.py", "os.abort()", "return x.clone()");
+    let ran = workspace.build(&["double:check"]);
+    assert_eq!(workspace.outcome("double/right:check"), "passed", "{}", ran.told);
 }
 
 /// Returns the rejections of a variant that its log tells: the check's not again where it is the compile's.

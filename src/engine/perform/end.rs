@@ -63,6 +63,13 @@ pub(super) fn unjudged(finished: Finished) -> Performed {
     performed
 }
 
+/// Returns what came of a check whose judge died: the kernel was not in that process, so its death says nothing of the kernel.
+pub(super) fn not_judged(finished: Finished) -> Performed {
+    let reason = format!("torch, or the reference, ended the process that judges: it {}", finished.end);
+    let opened = finished.opened.into_iter().collect();
+    Performed { outcome: Some(Outcome::NotJudged { reason }), opened, ..Performed::default() }
+}
+
 fn with_output(reason: String, finished: &Finished) -> String {
     match &finished.end {
         End::Raised { traceback, .. } => format!("{reason}\n{traceback}"),

@@ -88,6 +88,14 @@ def test_a_wrapper_that_raises_or_ends_the_process_is_told_and_no_more() -> None
     assert [one["kernel"] for one in found.missed] == [None]
 
 
+def test_a_size_for_which_there_is_no_memory_says_so() -> None:
+    def starved(case: cases.Case) -> list[reach.Path]:
+        raise RuntimeError("[enforce fail at alloc.cpp:1] DefaultCPUAllocator: can't allocate memory: you tried to")
+
+    found = reach.explored(op(), set(), starved, 32768)
+    assert {one["reason"] for one in found.missed} == {"cannot be told: it takes more memory than there is"}
+
+
 def test_what_a_candidate_tells_that_is_no_case_is_passed_over() -> None:
     told: list[Any] = [None, {}, {"size": "large", "binding": {"M": 2}}, {"size": "x", "binding": {"M": 2, "N": 2}}]
     told += [{"size": "large", "binding": {"M": True, "N": 2}}, {"size": "large", "binding": {"M": 2, "N": 10**9}}]
