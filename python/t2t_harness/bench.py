@@ -254,7 +254,9 @@ def watched_call(found: Measurement, call: clocks.Call) -> tuple[dict[str, Any],
     watched = watch.watching(found.own, 0, candidate.allowed(declaration), draws=random_ops.is_random(declaration))
     with launching.recording(found.lane, choose) as recorder, stage.pretending(found.lane):
         with spans.work(timing.device_of(found.lane)), queues.kept_to_one(found.lane), watched as seen:
+            recorder.memory = seen.memory
             returned = call()
+            recorder.memory = None
         found.clock.synchronize()
     results = list(returned) if isinstance(returned, (tuple, list)) else [returned]
     described = {str(place): candidate.describe(value, recorder, seen) for place, value in enumerate(results)}

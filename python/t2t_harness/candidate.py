@@ -309,6 +309,7 @@ def run_once(
         chooser.recorder = recorder
         watched = watch.watching(bench.own, int(label == "b"), allowed(declaration), draws=draws)
         with stage.pretending(bench.lane), watched as seen:
+            recorder.memory = seen.memory
             try:
                 with spans.work(device, waits=False):
                     returned = wrapper(*args, **kwargs)
@@ -320,6 +321,7 @@ def run_once(
             finally:
                 note_launches(bench, recorder, chooser)
             results = list(returned) if isinstance(returned, (tuple, list)) else [returned]
+        recorder.memory = None
         made = {str(position): value for position, value in enumerate(results)}
         described = {name: describe(value, recorder, seen) for name, value in made.items()}
         if backward:
@@ -424,6 +426,8 @@ def describe(value: Any, recorder: launching.Recorder, seen: watch.Watch) -> dic
         "dtype": str(value.dtype).removeprefix("torch."),
         "device": value.device.type,
         "launched": any(address in own for address in launched),
+        "by_hand": recorder.elsewhere == 0 and seen.memory.is_by_hand(value),
+        "changed": recorder.elsewhere > 0 or seen.memory.is_changed(value),
     }
 
 

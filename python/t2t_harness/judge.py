@@ -76,6 +76,8 @@ class Trial:
     smaller: list[str] = field(default_factory=list)
     """The cases that the interpreter had no time for as they are."""
     differs: bool = False
+    made: set[bool] = field(default_factory=set)
+    """Whether launches changed what was returned, of all results of which that is known."""
     computed: set[str] = field(default_factory=set)
     """What torch computed for the wrapper, as the op's `allow` lets it."""
     random: random_trial.Collected = field(default_factory=random_trial.Collected)
@@ -297,6 +299,8 @@ def find_in(
         "launches": runs["a"]["launches"],
         "configs": len({one for run in runs.values() for one in run["configs"]}),
     }
+    asked = [one for run in runs.values() for one in run["outputs"].values() if 0 not in (one.get("shape") or [0])]
+    trial.made |= {bool(one.get("changed", True)) for one in asked if run_launches(runs)}
     trial.computed |= {name for run in runs.values() for name in run.get("declared") or ()}
     launchless = needs_no_launch(given, right)
     questions: list[Callable[[], Finding | None]] = [
@@ -309,6 +313,11 @@ def find_in(
     ]
     with spans.work(trial.device):
         return first_of(question() for question in questions)
+
+
+def run_launches(runs: Mapping[str, dict[str, Any]]) -> bool:
+    """Tells whether a run launched a kernel."""
+    return any(run["launches"] > 0 for run in runs.values())
 
 
 def first_of(found: Any) -> Finding | None:
@@ -436,6 +445,8 @@ def origin(declaration: Mapping[str, Any], run: dict[str, Any], launchless: bool
         return Finding("no-kernel-launched", "no kernel was launched")
     if any(not output["launched"] for output in made):
         return Finding("torch-fallback", "a result lies in memory that no launched kernel was given")
+    if any(output.get("by_hand") for output in made):
+        return Finding("torch-fallback", "a result was written after its last launch, by something else than a launch")
     return None
 
 
@@ -582,6 +593,9 @@ def judge_end(trial: Trial) -> None:
         trial.first = (None, Finding(record["class"], record["message"], record=record))
     if trial.first is None and kind in ENDS:
         trial.first = (None, ended(trial))
+    if trial.first is None and trial.made == {False}:
+        words = "the launches changed nothing of any result, in no case: it was there before them"
+        trial.first = (None, Finding("torch-fallback", words))
     if trial.first is None and random_ops.is_random(trial.declaration):
         wrong, accepted = trial.random.conclude()
         hint = "check larger sizes or more seeds: the tests need more samples"

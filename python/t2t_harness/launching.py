@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from t2t_harness import queues, streams
+from t2t_harness import queues, streams, written
 
 Choose = Callable[[Any, list[Any]], Iterable[Any]]
 """Takes an Autotuner and its pruned configurations; returns those to run, in order. It is asked for the next after the last has run, so a
@@ -77,6 +77,8 @@ class Recorder:
     """Launches an autotuned kernel's present call with one configuration."""
     is_paused: bool = False
     """Whether launches go through unrecorded: while something is timed."""
+    memory: written.Written | None = None
+    """Who writes the memory that launches are given, where that is watched."""
     elsewhere: int = 0
     """Launches on another stream than the caller's, each held up (streams.py)."""
 
@@ -225,7 +227,14 @@ def recording(lane: str, choose: Choose, *, runs: bool = True) -> Iterator[Recor
                         load(run_kernel(self, *args, grid=grid, warmup=True, **kwargs))
                         streams.hold_up()
                         recorder.elsewhere += 1
+                    given = [*args, *kwargs.values()]
+                    # What another stream does is not over when this one reads it.
+                    noted = recorder.memory if recorder.elsewhere == 0 else None
+                    if noted is not None:
+                        noted.launching(given)
                     launch.compiled = run_kernel(self, *args, grid=grid, warmup=warmup, **kwargs)
+                    if noted is not None:
+                        noted.launched(given)
         except Exception as error:
             recorder.faults.append(error)
             raise

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from t2t_harness import custom
+from t2t_harness import custom, written
 
 ALLOCATIONS = frozenset(
     """
@@ -64,6 +64,8 @@ class Watch:
     """Operations that only the op's `allow` allows, or that it names among others, with how often each ran."""
     made: list[tuple[set[int], set[int]]] = field(default_factory=list)
     """What those made: the addresses of the storages that each was given, and of those that it returned."""
+    memory: written.Written = field(default_factory=lambda: written.Written(lambda tensor: poison(tensor, 0)))
+    """Who wrote what."""
 
     def derived(self, launched: set[int]) -> set[int]:
         """Returns the storages of `launched`, and those that operations of the op's `allow` made of them, in turn."""
@@ -118,8 +120,9 @@ def watching(
     The wrapper of a random op, which `draws`, may draw a few integers: that is how it gets a seed of torch's generator.
     """
     from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils._pytree import tree_leaves
 
-    watch = Watch()
+    watch = Watch(memory=written.Written(lambda tensor: poison(tensor, run)))
     allowed = (ALLOWED | declared) - own
 
     class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -142,8 +145,11 @@ def watching(
             elif name in declared:
                 watch.declared[name] = watch.declared.get(name, 0) + 1
                 watch.made.append((storages((args, kwargs)), storages(result)))
+            if func._schema.is_mutable:
+                watch.memory.touched(tree_leaves((args, kwargs)))
             if name in FRESH and not _is_output(kwargs):
                 poison(result, run)
+                watch.memory.handed_out(result)
             return result
 
     with Watching():  # type: ignore[no-untyped-call]

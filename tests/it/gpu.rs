@@ -16,6 +16,7 @@ use t2t::store::cas::Cas;
 
 use crate::adoption;
 use crate::environment;
+use crate::hostile;
 use crate::workspace::{Ran, Workspace, finished};
 
 /// How the kernels of `tests/gpu_kernels` and `tests/bad_kernels` are called.
@@ -281,6 +282,16 @@ fn doctor_says_what_holds_kernels_in() {
     wanted.extend(found.iter().map(|device| device.uuid.as_str()));
     let missing: Vec<_> = wanted.iter().filter(|part| !ran.out.contains(**part)).collect();
     assert!(missing.is_empty(), "{missing:?} in\n{}", ran.out);
+}
+
+#[test]
+#[ignore = "needs a CUDA device: tests/gpu.sh runs it"]
+fn every_trick_is_caught_and_every_honest_kernel_passes_on_a_device() {
+    let workspace = hostile::workspace();
+    let ran = built(build(&workspace, &["--device", "cuda"]));
+    assert_eq!(ran.code, Some(1), "{}", ran.told);
+    let wrong = hostile::wrong(&workspace, &class());
+    assert!(wrong.is_empty(), "{}\n{}", wrong.join("\n"), ran.told);
 }
 
 #[test]

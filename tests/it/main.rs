@@ -69,6 +69,7 @@ mod workspace;
 mod repro;
 mod bad_kernels;
 mod adoption;
+mod hostile;
 mod level1;
 mod real;
 mod kernel_names;

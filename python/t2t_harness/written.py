@@ -1,0 +1,91 @@
+"""Who wrote a result: a launch, or something that neither is a launch nor went through torch's dispatcher.
+
+Memory that torch has just handed out is poisoned again right before the first launch that gets it, so that what was put there by hand is gone. After each launch
+the bytes of its tensors are noted: those of a result must be the same when the wrapper returns, but for what torch was seen to write. torch is imported only inside functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+MOST_BYTES = 256 << 20
+"""Storages of more bytes are not noted."""
+
+
+@dataclass
+class Written:
+    """What is known of the memory of one call of a wrapper, by the address of its storage."""
+
+    poison: Callable[[torch.Tensor], None]
+    """Fills fresh memory."""
+    fresh: set[int] = field(default_factory=set)
+    """Handed out by torch, and seen to be written by nobody."""
+    began: dict[int, torch.Tensor] = field(default_factory=dict)
+    """The bytes before the first launch that was given it, where it had been written."""
+    left: dict[int, torch.Tensor] = field(default_factory=dict)
+    """The bytes after the last launch that was given it."""
+
+    def handed_out(self, value: Any) -> None:
+        """Notes memory that torch made and nobody has written."""
+        self.fresh |= {address(one) for one in tensors([value])}
+
+    def touched(self, values: Iterable[Any]) -> None:
+        """Notes that torch wrote to the memory of some of `values`, and may have written to all of it."""
+        for one in tensors(values):
+            self.fresh.discard(address(one))
+            self.left.pop(address(one), None)
+
+    def launching(self, values: Iterable[Any]) -> None:
+        """To be called before a launch with its arguments."""
+        for one in tensors(values):
+            where = address(one)
+            if where in self.fresh:
+                self.poison(one)
+                self.fresh.discard(where)
+                self.began.setdefault(where, one.new_empty(0))
+            elif where not in self.began and is_noted(one):
+                self.began[where] = bytes_of(one).clone()
+
+    def launched(self, values: Iterable[Any]) -> None:
+        """To be called after a launch with its arguments."""
+        self.left |= {address(one): bytes_of(one).clone() for one in tensors(values) if is_noted(one)}
+
+    def is_by_hand(self, value: torch.Tensor) -> bool:
+        """Tells whether a result's memory has other bytes than its last launch left there."""
+        left = self.left.get(address(value))
+        return left is not None and not left.equal(bytes_of(value))
+
+    def is_changed(self, value: torch.Tensor) -> bool:
+        """Tells whether a launch changed a result's memory, or may have: it was fresh, or its bytes are not those from before the launches."""
+        began = self.began.get(address(value))
+        return began is None or began.numel() == 0 or not began.equal(bytes_of(value))
+
+
+def tensors(values: Iterable[Any]) -> list[torch.Tensor]:
+    """Returns the tensors with memory among `values`, and those that others, such as descriptors, are made of."""
+    import torch
+
+    found = (getattr(value, "base", value) for value in values)
+    return [one for one in found if isinstance(one, torch.Tensor) and one.untyped_storage().nbytes() > 0]
+
+
+def address(value: torch.Tensor) -> int:
+    """Returns the address of the storage of `value`."""
+    return int(value.untyped_storage().data_ptr())
+
+
+def is_noted(value: torch.Tensor) -> bool:
+    """Tells whether the bytes of a storage are few enough to be noted."""
+    return int(value.untyped_storage().nbytes()) <= MOST_BYTES
+
+
+def bytes_of(value: torch.Tensor) -> torch.Tensor:
+    """Returns the storage of `value` as a tensor of its bytes, which shares its memory."""
+    import torch
+
+    return torch.empty(0, dtype=torch.uint8, device=value.device).set_(value.untyped_storage())

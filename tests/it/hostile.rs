@@ -1,0 +1,84 @@
+//! The workspace `tests/hostile`: kernels that are wrong on purpose, or try to look better than they are, and honest ones beside them. `expected.json` has what each deserves,
+//! docs/judging.md the scoreboard.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::Value;
+use t2t::action::DeviceClass;
+use t2t::record::Outcome;
+use t2t::spec::Spec;
+
+use crate::adoption;
+use crate::environment;
+use crate::workspace::Workspace;
+
+#[test]
+fn every_trick_is_caught_and_every_honest_kernel_passes() {
+    let workspace = workspace();
+    let ran = workspace.build(&[]);
+    assert_eq!(ran.code, Some(1), "{}", ran.told);
+    let wrong = wrong(&workspace, &DeviceClass::Interpreter);
+    assert!(wrong.is_empty(), "{}\n{}", wrong.join("\n"), ran.told);
+    // What was caught while it was measured is neither chosen nor counted.
+    let selection = workspace.document("scale:select", "selection");
+    assert_eq!(expected()[&format!("scale/{}", selection["chosen"].as_str().unwrap())], "passed", "{selection}");
+    let caught = expected().values().filter(|deserved| *deserved != "passed").count();
+    let mut told = selection["counts"]["rejected"].as_u64().unwrap();
+    told += workspace.document("scale_:select", "selection")["counts"]["rejected"].as_u64().unwrap();
+    assert_eq!(told, caught as u64);
+}
+
+#[test]
+fn every_kernel_has_what_it_deserves_written_down() {
+    let text = fs::read(folder().join("ops.yaml")).unwrap();
+    let spec =
+        Spec::parse("ops.yaml", &text, None).unwrap_or_else(|problems| panic!("{}", t2t::problem::render(&problems)));
+    let of = |op: &t2t::spec::Op| {
+        op.variants.iter().map(|variant| format!("{}/{}", op.name, variant.name)).collect::<Vec<_>>()
+    };
+    let mut declared: Vec<String> = spec.ops.iter().flat_map(of).collect();
+    declared.sort();
+    assert_eq!(declared, expected().into_keys().collect::<Vec<_>>());
+}
+
+/// Returns a copy of `tests/hostile`.
+pub fn workspace() -> Workspace {
+    adoption::copied("tests/hostile")
+}
+
+/// Returns a line for each kernel that has another verdict on a device than it deserves: that of its check, or if it passed, of its bench.
+pub fn wrong(workspace: &Workspace, device: &DeviceClass) -> Vec<String> {
+    let verdict = |kernel: &str, phase: &str| {
+        let record = workspace.record_on(device.clone(), &format!("{kernel}:{phase}"));
+        match record.map(|record| record.outcome) {
+            Some(Outcome::Passed) => "passed".to_owned(),
+            Some(Outcome::Rejected { class }) => class,
+            Some(Outcome::NotJudged { reason }) => format!("not judged: {reason}"),
+            Some(Outcome::Lost { reason }) => format!("lost: {reason}"),
+            None => "not done".to_owned(),
+        }
+    };
+    let got = |kernel: &str| match verdict(kernel, "check") {
+        passed if passed == "passed" => verdict(kernel, "bench"),
+        other => other,
+    };
+    let is_deserved = |got: &str, deserved: &Value| match deserved.as_array() {
+        Some(classes) => classes.iter().any(|class| class == got),
+        None => deserved == got,
+    };
+    let all = expected().into_iter().map(|(kernel, deserved)| (got(&kernel), kernel, deserved));
+    all.filter(|(got, _, deserved)| !is_deserved(got, deserved))
+        .map(|(got, kernel, deserved)| format!("{kernel} is {got}, and deserves {deserved}"))
+        .collect()
+}
+
+fn folder() -> PathBuf {
+    environment::root().join("tests/hostile")
+}
+
+/// Returns, by kernel, what it deserves: `passed`, or the classes of which one will do.
+fn expected() -> BTreeMap<String, Value> {
+    serde_json::from_slice(&fs::read(folder().join("expected.json")).unwrap()).unwrap()
+}
