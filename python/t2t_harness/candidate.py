@@ -193,7 +193,7 @@ def reached(bench: Bench) -> dict[str, Any]:
     def launched(case: cases.Case) -> list[reach.Path]:
         with launching.recording(bench.lane, lambda _, configs: configs[:1], runs=False) as recorder:
             wrapper, args, kwargs = calling.arranged(
-                bench.entry, bench.request, case, inputs.unfilled(declaration, case)
+                bench.entry, bench.request, case, inputs.rehearsed(declaration, case)
             )
             with stage.pretending(bench.lane):
                 wrapper(*args, **kwargs)

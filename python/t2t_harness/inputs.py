@@ -72,6 +72,16 @@ def unfilled(declaration: Mapping[str, Any], case: cases.Case) -> dict[str, torc
     return made
 
 
+def rehearsed(declaration: Mapping[str, Any], case: cases.Case) -> dict[str, torch.Tensor]:
+    """Returns what `unfilled` does, with integers and booleans as `make_inputs` draws them: wrappers look at indices before they launch."""
+    made = unfilled(declaration, case)
+    for given in declared.tensors(declaration):
+        value = made.get(given["name"])
+        if value is not None and not (value.dtype.is_floating_point or value.dtype.is_complex):
+            value.copy_(_values(given, case, cases.shapes(declaration, case)[given["name"]], "cpu", special=False))
+    return made
+
+
 def laid_out(values: torch.Tensor, strides: Sequence[int], device: str) -> torch.Tensor:
     """Returns a tensor on `device` with the values of `values` and the given `strides`, in elements, at offset 0."""
     import torch

@@ -555,7 +555,8 @@ def lint_case(trial: Trial, case: cases.Case, given: Mapping[str, torch.Tensor],
         if comparing.is_ignored(trial.declaration, name):
             continue
         is_beyond = beyond_tf32(trial, case, name)
-        names = lint.MUTANTS if is_beyond else tuple(mutant for mutant in lint.MUTANTS if mutant != "tf32")
+        left_out = (() if is_beyond else ("tf32",)) + (("zeros",) if name in right.unused else ())
+        names = tuple(mutant for mutant in lint.MUTANTS if mutant not in left_out)
 
         def judged(wrong: torch.Tensor, name: str = name) -> comparing.Judged:
             return comparing.Judged(given, right.plain, {**right.plain, name: wrong})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from t2t_harness import inputs as making
@@ -33,6 +33,8 @@ class Reference:
     """Whether the op returns a tuple."""
     names: tuple[str, ...] = ()
     """What torch calls the outputs, where it names them: `values`, `indices`."""
+    unused: frozenset[str] = frozenset()
+    """Gradients of inputs that the outputs do not depend on: they are zero in every case."""
     rejected: dict[tuple[str, str], bool] = field(default_factory=dict)
     """Result and mutant of it → whether the case rejects that, as far as it was asked: for whoever judges the case again."""
 
@@ -54,20 +56,20 @@ def reference(
         torch.manual_seed(random_ops.seed_of(case, "torch"))
     try:
         function = operation.ready(declaration, case.binding, case.dtype, _device_of(inputs, device))
-        results, several, names = _call(operation.fresh(function), declaration, case, copies(inputs), kwargs, device)
+        plain = _call(operation.fresh(function), declaration, case, copies(inputs), kwargs, device)
     except Exception as error:
         raise Refused(f"torch refuses: {type(error).__name__}: {error}") from error
     if random_ops.is_random(declaration):
-        return Reference(results, None, several, names)
+        return plain
     wide_kwargs = {name: widened(value) for name, value in kwargs.items()}
     try:
         widened_inputs = {name: wide(value) for name, value in copies(inputs).items()}
-        oracle, _, _ = _call(operation.widened(function), declaration, case, widened_inputs, wide_kwargs, device)
+        oracle = _call(operation.widened(function), declaration, case, widened_inputs, wide_kwargs, device).plain
     except Exception:
-        return Reference(results, None, several, names)
-    if any(oracle[name].shape != value.shape for name, value in results.items()):
-        return Reference(results, None, several, names)
-    return Reference(results, oracle, several, names)
+        return plain
+    if any(oracle[name].shape != value.shape for name, value in plain.plain.items()):
+        return plain
+    return replace(plain, oracle=oracle)
 
 
 def _device_of(inputs: Mapping[str, torch.Tensor], device: str) -> str:
@@ -82,7 +84,8 @@ def _call(
     inputs: dict[str, torch.Tensor],
     kwargs: dict[str, Any],
     device: str,
-) -> tuple[dict[str, torch.Tensor], bool, tuple[str, ...]]:
+) -> Reference:
+    """Returns what one call gives, as a reference without an oracle."""
     import torch
 
     backward = bool(declaration["backward"])
@@ -95,11 +98,15 @@ def _call(
     outputs = list(result) if isinstance(result, (tuple, list)) else [result]
     named = {str(position): value.detach() for position, value in enumerate(outputs)}
     named |= {f"after.{name}": inputs[name].detach() for name in declaration["mutates"]}
+    unused = frozenset[str]()
     if backward:
-        named |= gradients(outputs, inputs, case)
+        found = found_gradients(outputs, inputs, upstream_gradients(outputs, case))
+        named |= {f"grad.{name}": _or_zeros(gradient, inputs[name]) for name, gradient in found.items()}
+        unused = frozenset(f"grad.{name}" for name, gradient in found.items() if gradient is None)
     several = isinstance(result, (tuple, list))
     # torch's own tuples have their names here; a plain one has none.
-    return named, several, tuple(getattr(type(result), "__match_args__", ())) if several else ()
+    names = tuple(getattr(type(result), "__match_args__", ())) if several else ()
+    return Reference(named, None, several, names, unused)
 
 
 def copies(inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -133,27 +140,39 @@ def gradients_for(
 
     An input that the outputs do not depend on has zeros.
     """
+    found = found_gradients(outputs, inputs, upstream)
+    return {f"grad.{name}": _or_zeros(gradient, inputs[name]) for name, gradient in found.items()}
+
+
+def found_gradients(
+    outputs: list[torch.Tensor], inputs: Mapping[str, torch.Tensor], upstream: Mapping[int, torch.Tensor]
+) -> dict[str, torch.Tensor | None]:
+    """Returns the gradient of each differentiable input by its name, None for one that the outputs do not depend on."""
     import torch
 
     leaves = {name: value for name, value in inputs.items() if value.requires_grad}
     ends = [outputs[position] for position in upstream]
     found = torch.autograd.grad(ends, list(leaves.values()), list(upstream.values()), allow_unused=True)
-    return {
-        f"grad.{name}": torch.zeros_like(leaf) if gradient is None else gradient.detach()
-        for (name, leaf), gradient in zip(leaves.items(), found, strict=True)
-    }
+    return dict(zip(leaves, found, strict=True))
+
+
+def _or_zeros(gradient: torch.Tensor | None, leaf: torch.Tensor) -> torch.Tensor:
+    """Returns the gradient, zeros like its input where there is none."""
+    import torch
+
+    return torch.zeros_like(leaf) if gradient is None else gradient.detach()
 
 
 def upstream_gradients(outputs: list[torch.Tensor], case: Case) -> dict[int, torch.Tensor]:
     """Returns the gradient that flows into each differentiable output, by position: normal values from the case's name.
 
-    They are rounded to the case's dtype, whatever the output's, so that the oracle gets the same.
+    They are rounded to the case's dtype, whatever the output's, so that the oracle gets the same. What is no tensor, as None in a tuple, has none.
     """
     import torch
 
     drawn = {}
     for position, output in enumerate(outputs):
-        if output.requires_grad:
+        if isinstance(output, torch.Tensor) and output.requires_grad:
             device = output.device.type
             generator = making.generator_of(case.name, case.seed, "gradient", position, device=device)
             values = torch.randn(output.shape, generator=generator, dtype=torch.float32, device=device)

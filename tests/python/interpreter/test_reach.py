@@ -11,6 +11,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "python"), str(Path(__file__).resolve().parent)]
 
+from checks import check as small_check
+from checks import declared, tensor
 from test_check import check, declaration
 
 from t2t_harness import cases, reach
@@ -132,3 +134,39 @@ def test_a_kernel_that_is_wrong_where_only_measured_sizes_launch_it_is_rejected(
     wrong = check(tmp_path / "wrong", DISPATCHES.replace("FACTOR", "3.0"), {**declaration(), "measured": measured})
     assert (wrong["outcome"], wrong["class"]) == ("rejected", "mismatch")
     assert wrong["documents"]["evidence"]["failure"]["case"].startswith("reach/large[")
+
+
+LOOKS_AT_INDICES = """
+@triton.jit
+def pick_kernel(x_ptr, index_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    index = tl.load(index_ptr + offsets, mask=mask, other=0)
+    tl.store(out_ptr + offsets, tl.load(x_ptr + index, mask=mask), mask=mask)
+
+
+def wrapper(input, dim, index):
+    input, index = input.contiguous(), index.contiguous()
+    assert 0 <= int(index.max()) < input.shape[0], "out of bounds"
+    out = torch.empty_like(index, dtype=input.dtype)
+    block = 32 if index.numel() < 100 else 64
+    pick_kernel[(triton.cdiv(index.numel(), block),)](input, index, out, index.numel(), BLOCK=block)
+    return out
+"""
+
+
+def test_a_wrapper_that_looks_at_indices_before_it_launches_is_rehearsed_with_some(tmp_path: Path) -> None:
+    index = tensor("index", ["K"], dtype="int64", init={"kind": "randint", "low": 0, "high": "N"})
+    edges = {"empty": "the greatest of none is asked for"}
+    more = {
+        "kwargs": {"dim": 0},
+        "seeds": 1,
+        "allow": ["max"],
+        "edges": edges,
+        "measured": {"large": {"N": 4096, "K": 4096}},
+    }
+    op = declared("torch.gather", [tensor("input", ["N"]), index], {"N": 20, "K": 12}, **more)
+    documents = small_check(tmp_path, op, LOOKS_AT_INDICES)
+    assert documents["verdict"]["verdict"] == "passed", documents["evidence"]["failure"]
+    assert documents["verdict"]["missed"] == []
+    assert any(name.startswith("reach/large[") for name in documents["verdict"]["cases"])
