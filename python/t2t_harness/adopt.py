@@ -308,13 +308,15 @@ def meanings(wrapper: Wrapper, inputs: Mapping[str, Any], kwargs: Mapping[str, A
 
 
 def written(wrapper: Wrapper, given: Mapping[str, str]) -> Iterator[str]:
-    """Yields the arguments of the call: by position up to the first parameter that is left to its default, by keyword from there on."""
+    """Yields the arguments of the call: by position up to the first parameter that is left to its default, by keyword from there on. What takes no keywords gets defaults up to
+    the last argument that is given."""
     is_skipped = False
-    for one in wrapper.parameters:
+    last = max((place for place, one in enumerate(wrapper.parameters) if one.name in given), default=-1)
+    for place, one in enumerate(wrapper.parameters):
         if one.name not in given:
-            is_skipped = True
-            if wrapper.is_positional:
-                break
+            is_skipped = not wrapper.is_positional
+            if wrapper.is_positional and place < last:
+                yield repr(one.default)
         elif is_skipped or one.is_keyword:
             yield f"{one.name}={given[one.name]}"
         else:

@@ -154,12 +154,29 @@ fn conclude(common: &Common, op: &str, variant: &str) -> Result<(), CliError> {
     let rejected = cases.iter().filter(|case| case["verdict"] == "rejected").filter_map(|case| case["name"].as_str());
     let (edges, others): (Vec<&str>, Vec<&str>) = rejected.partition(|name| name.starts_with("edge/"));
     if !others.is_empty() {
-        context::say("declared cases fail: the kernel is wrong, or `call` in ops.yaml is");
+        context::say(&why_all_fail(&evidence["failure"]));
     } else if !edges.is_empty() {
         let kinds: BTreeSet<&str> = edges.into_iter().map(kind).collect();
         context::say(&leaving_out(&kinds));
     }
     Ok(())
+}
+
+/// Returns what may be at fault where declared cases fail: by the class of the failure, since a wrapper may mean it.
+fn why_all_fail(failure: &Value) -> String {
+    let message = failure["message"].as_str().unwrap_or_default();
+    match (failure["class"].as_str(), message.split_once("torch computes for the wrapper: ")) {
+        (Some("torch-fallback"), Some((_, named))) => {
+            let names = named.replace("aten.", "");
+            format!(
+                "declared cases fail: torch computes {names} for the wrapper. Where that is glue around what its kernels make, write so under the op:\n    allow: [{names}]"
+            )
+        }
+        (Some("type"), _) => format!(
+            "declared cases fail: {message}. Adopt a wrapper that returns what torch does, or write one around this one"
+        ),
+        _ => "declared cases fail: the kernel is wrong, or `call` in ops.yaml is".to_owned(),
+    }
 }
 
 /// Returns what `check.edges` calls the edge of a case.

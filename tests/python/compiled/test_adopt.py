@@ -59,6 +59,11 @@ def add(input, other): ...
 
 
 def weird(x, config): ...
+
+
+class Loss(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, logits, labels, scale=0.5, reduction="mean", softcap=None): ...
 """
 
 
@@ -94,6 +99,14 @@ MN = ["M", "N"]
             {"input": MN, "target": ["M"]},
             {},
             "entry(input, target)",
+        ),
+        (
+            "cross_entropy",
+            "Loss",
+            "nn.functional.cross_entropy",
+            {"input": MN, "target": ["M"]},
+            {"reduction": "mean"},
+            "entry(input, target, 0.5, reduction)",
         ),
         (
             "embedding",
