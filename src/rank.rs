@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::figures;
 use crate::rank::bootstrap::Interval;
 use crate::rank::measured::{Measured, Tie};
-pub use crate::rank::stability::{STEADY, is_unstable, is_unstable_at, why_unstable};
+pub use crate::rank::stability::{STEADY, is_unstable, is_unstable_at, slowed_torch, why_unstable};
 
 mod ablation;
 pub mod bootstrap;
@@ -20,7 +20,7 @@ mod stability;
 /// The version of the document `selection` and of the rule that makes it. A new one selects again. 1: first. 2: each size's
 /// interval and whether it is stable; every variant against the first declared one. 3: what is unstable may tie, and is not chosen where something stable ties with it.
 /// 4: a figure for which the host was behind the device is unstable. 5: on the interpreter there is no figure but how long it took; what torch computed for each variant, as declared.
-/// 6: no figure counts where a timed call's output was not judged right.
+/// 6: no figure counts where a timed call's output was not judged right; one beside which torch took much longer than alone is unstable.
 pub const VERSION: u32 = 6;
 
 /// Returns how many attempts at a kernel were judged: the records there are of its check.
@@ -172,7 +172,7 @@ fn judged(verdict: &Value) -> Standing {
 #[must_use]
 pub fn select(variants: &[VariantResult], baseline: Option<&Value>, lane: Lane) -> Value {
     let interpreter = lane == Lane::Interpreter;
-    let entrants: Vec<Entrant> = variants.iter().map(|variant| Entrant::of(variant, lane)).collect();
+    let entrants: Vec<Entrant> = variants.iter().map(|variant| Entrant::of(variant, baseline, lane)).collect();
     let choice = if interpreter { earliest(&entrants) } else { fastest(&entrants) };
     let comparable = !interpreter && choice.chosen.is_some();
     let chosen = choice.chosen.map(|at| &entrants[at]);
@@ -206,9 +206,11 @@ struct Entrant {
 }
 
 impl Entrant {
-    fn of(variant: &VariantResult, lane: Lane) -> Self {
+    fn of(variant: &VariantResult, baseline: Option<&Value>, lane: Lane) -> Self {
         let bench = variant.bench.document();
+        let slowed = bench.zip(baseline).and_then(|(bench, baseline)| slowed_torch(bench, baseline));
         let measured = bench.filter(|_| lane == Lane::Device).and_then(Measured::of);
+        let measured = measured.map(|measured| measured.doubted(slowed));
         let interpreter_ms = bench.filter(|_| lane == Lane::Interpreter).map(interpreter_times).unwrap_or_default();
         Self { name: variant.name.clone(), standing: standing(variant), measured, interpreter_ms }
     }

@@ -167,9 +167,9 @@ fn why_all_fail(failure: &Value) -> String {
     let message = failure["message"].as_str().unwrap_or_default();
     match (failure["class"].as_str(), message.split_once("torch computes for the wrapper: ")) {
         (Some("torch-fallback"), Some((_, named))) => {
-            let names = named.replace("aten.", "");
+            let computed = named.replace("aten.", "");
             format!(
-                "declared cases fail: torch computes {names} for the wrapper. Where that is glue around what its kernels make, write so under the op:\n    allow: [{names}]"
+                "declared cases fail: torch computes {computed} for the wrapper. Where that is glue around what its kernels make, write so under the op:\n    allow: [{computed}]"
             )
         }
         (Some("type"), _) => format!(

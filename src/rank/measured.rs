@@ -64,6 +64,17 @@ impl Measured {
         Some(measured)
     }
 
+    /// Returns it, unstable for that reason too where there is one.
+    #[must_use]
+    pub fn doubted(mut self, reason: Option<String>) -> Self {
+        if let Some(reason) = reason {
+            self.unstable = true;
+            let told: Vec<String> = self.why_unstable.take().into_iter().chain([reason]).collect();
+            self.why_unstable = Some(told.join("; "));
+        }
+        self
+    }
+
     /// Returns the interval of the ratio of this Final to another variant's.
     #[must_use]
     pub fn ratio_to(&self, other: &Self) -> Option<Interval> {

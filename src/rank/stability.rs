@@ -11,6 +11,9 @@ pub const STEADY: f64 = 0.05;
 /// figures").
 const SPREAD: f64 = 1.2;
 
+/// How many times as long torch may take beside a variant as alone. Two processes on one slow host differ by less.
+const SLOWED: f64 = 1.5;
+
 /// Those whose figures a size has.
 const SUBJECTS: [&str; 2] = ["variant", "torch"];
 
@@ -29,6 +32,20 @@ pub fn why_unstable(bench: &Value) -> Option<String> {
         format!("{name}: the host was behind the device (p20 to p80 of a run: {})", told.join(", "))
     });
     let told: Vec<String> = own.into_iter().chain(behind).collect();
+    (!told.is_empty()).then(|| told.join("; "))
+}
+
+/// Returns where torch took much longer beside the variant than alone, in `baseline`, a process that no kernel ran in: the variant's module may have slowed it down. None
+/// where it did not at any size.
+#[must_use]
+pub fn slowed_torch(bench: &Value, baseline: &Value) -> Option<String> {
+    let times = |size: (&String, &Value)| {
+        let beside = size.1["torch"]["median"].as_f64()?;
+        let alone = baseline["sizes"][size.0]["torch"]["median"].as_f64()?;
+        (beside > SLOWED * alone)
+            .then(|| format!("{}: torch took {:.1} times as long beside it as alone", size.0, beside / alone))
+    };
+    let told: Vec<String> = sizes_of(bench).filter_map(times).collect();
     (!told.is_empty()).then(|| told.join("; "))
 }
 

@@ -336,3 +336,24 @@ fn a_size_at_which_no_timed_call_was_judged_right_leaves_no_figure() {
         assert_eq!((&found["chosen"], &found["variants"][1]["figures"]), (&json!("v1"), &Value::Null), "{verdict}");
     }
 }
+
+#[test]
+fn a_variant_beside_which_torch_is_slow_is_not_relied_on() {
+    let alone = |ms: f64| json!({"sizes": {"large": {"torch": {"median": ms}}}});
+    let with_median = |ms: f64, torch: f64| {
+        let Found::Document(mut document) = bench("cuda-events", ms, 0.001) else { unreachable!() };
+        document["sizes"]["large"]["torch"]["median"] = json!(torch);
+        Found::Document(document)
+    };
+    let variants = [
+        variant("v1", "passed", with_median(1.0, 1.2)),
+        // As fast as v1, beside a torch that its module slowed down.
+        variant("v2", "passed", with_median(0.9999, 8.0)),
+    ];
+    let found = select(&variants, Some(&alone(1.2)));
+    let told = &found["variants"][1]["figures"];
+    assert_eq!(told["unstable"], true, "{told}");
+    assert_eq!(told["why_unstable"], "large: torch took 6.7 times as long beside it as alone");
+    assert_eq!((&found["variants"][0]["figures"]["unstable"], &found["chosen"]), (&json!(false), &json!("v1")));
+    assert_eq!(select(&variants, Some(&alone(7.0)))["variants"][1]["figures"]["unstable"], false);
+}

@@ -1,4 +1,4 @@
-//! The workspace `tests/level1`: KernelBench's level 1 declared for t2t, all 100 problems. Every op must be analyzed at the problem's sizes; one op of each
+//! The workspace `tests/level1`: `KernelBench`'s level 1 declared for t2t, all 100 problems. Every op must be analyzed at the problem's sizes; one op of each
 //! kind has an honest kernel and a broken one, which must get the verdicts that they deserve.
 
 use std::fs;
