@@ -99,9 +99,10 @@ def run_inputs(
     name = changed_input(declaration, case.dtype)
     if name is not None and made[name].numel() > 0:
         targets, sources, draws = drawn_places(state.seed, made[name].numel())
-        last = {draws.getrandbits(BITS): draws.getrandbits(BITS) for _ in range(state.changes)}
+        # Two of the places may be one element: what was written to it last counts.
+        last = {targets[draws.getrandbits(BITS)]: sources[draws.getrandbits(BITS)] for _ in range(state.changes)}
         for target, source in last.items():
-            element(made[name], targets[target]).copy_(element(originals[name], sources[source]))
+            element(made[name], target).copy_(element(originals[name], source))
     return made
 
 

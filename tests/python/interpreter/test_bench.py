@@ -20,7 +20,20 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests" / "python")]
 
 from children import ask
-from t2t_harness import baseline, bench, clock, host, launching, quiet, spans, statistics, telemetry, timing, tune
+from t2t_harness import (
+    baseline,
+    bench,
+    clock,
+    host,
+    launching,
+    quiet,
+    sample,
+    spans,
+    statistics,
+    telemetry,
+    timing,
+    tune,
+)
 
 KERNEL = '''"""A kernel."""
 import torch, triton
@@ -432,3 +445,61 @@ def test_what_measures_waits_for_the_word_and_learns_who_else_has_the_device(
 def test_nothing_is_tuned_on_the_interpreter(request_of: Any) -> None:
     reply = ask("tune.tune", request_of(KERNEL), interpreter=True)
     assert reply["documents"]["tune"]["choices"] == []
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "transposed", "strided"])
+def test_the_inputs_of_any_call_can_be_made_again(layout: str) -> None:
+    from t2t_harness import cases
+
+    op = {
+        "inputs": [given("input") | {"layout": layout}, given("other")],
+        "mutates": ["other"],
+        "kwargs": {},
+        "sizes": {"small": {"M": 5, "N": 7}},
+        "dtypes": ["float32"],
+    }
+    case = cases.Case("small/float32", "declared", "float32", {"M": 5, "N": 7})
+    buffers = timing.buffers_of(op, case, "cpu")
+    seen = []
+    for run in range(3):
+        buffers.refill(run)
+        for _ in range(40):
+            buffers.freshen()
+            seen.append(buffers.given["input"].clone())
+            buffers.given["other"].add_(1.0)
+        made = timing.run_inputs(op, case, buffers.state())
+        assert made["input"].equal(buffers.given["input"])
+        assert not made["other"].equal(buffers.given["other"]), "the op changed it"
+        buffers.freshen()
+        assert timing.run_inputs(op, case, buffers.state())["other"].equal(buffers.given["other"])
+    distinct = sum(not one.equal(other) for one, other in zip(seen, seen[1:], strict=False))
+    assert distinct > 0.9 * len(seen), "nearly every call has inputs of its own"
+
+
+def test_what_is_kept_of_timed_calls_is_chosen_after_they_returned() -> None:
+    class Inputs:
+        def __init__(self) -> None:
+            self.given: dict[str, Any] = {}
+            self.mutated: list[str] = []
+            self.calls = 0
+
+        def freshen(self) -> None:
+            self.calls += 1
+
+        def state(self) -> timing.State:
+            return timing.State(0, 0, self.calls)
+
+    chosen = []
+    for _ in range(300):
+        inputs: Any = Inputs()
+        timed = sample.Timed(lambda inputs=inputs: inputs.calls, inputs)
+        timed()
+        for _ in range(20):
+            timed.before()
+            timed()
+        timed()
+        timed.settle()
+        assert all(one.result == one.state.changes for one in timed.kept)
+        chosen += [one.result for one in timed.kept]
+    assert len(chosen) == 300 * sample.KEPT
+    assert set(chosen) == set(range(1, 21)), "every timed call has its chance, and no other"
