@@ -102,7 +102,12 @@ def judge(request: Mapping[str, Any]) -> dict[str, Any]:
 
     `prepared` (null where nothing was to prepare) and `candidate` are the scratch folders of the other two children, `end` tells how the candidate's ended.
     """
-    trial = Trial(request, progress.read(Path(request["candidate"]) / "outputs"))
+    try:
+        trial = Trial(request, progress.read(Path(request["candidate"]) / "outputs"))
+    except progress.Malformed as error:
+        trial = Trial(request, progress.Progress())
+        trial.first = (None, Finding("no-reply", f"what the kernel's process told of itself cannot be read: {error}"))
+        return reply(trial)
     for position, case in enumerate(listed_cases(trial)):
         judge_case(trial, case, position)
     judge_end(trial)
@@ -273,7 +278,7 @@ def find(
         tensors = load_outputs(Path(trial.request["candidate"]) / "outputs" / f"{position}.safetensors")
         found = find_in(trial, case, row, facts["runs"], tensors, given, right)
         return aliased(facts) if found is None else found
-    except (KeyError, OSError, ValueError, TypeError, RuntimeError) as error:
+    except (KeyError, IndexError, AttributeError, OSError, ValueError, TypeError, RuntimeError) as error:
         return Finding("no-reply", f"the case left no readable result: {failure.describe(error)}")
 
 

@@ -12,6 +12,18 @@ from pathlib import Path
 from typing import Any
 
 FILE = "progress.jsonl"
+
+MOST_BYTES = 64 << 20
+"""The most that is read of what a candidate told."""
+
+MOST_MISSED, MOST_WORDS = 1000, 20_000
+"""The most entries of what no case reached, and characters of a text."""
+
+
+class Malformed(Exception):
+    """What the candidate told is not what a candidate tells: its own code wrote to its file."""
+
+
 STATE, POSITION, FACTS = "state", "position", "facts"
 
 
@@ -54,15 +66,21 @@ def _tell(folder: Path, line: Mapping[str, Any]) -> None:
 
 
 def read(folder: Path) -> Progress:
-    """Returns what the candidate told that had `folder`; a blank one where it told nothing, or nothing that can be read."""
+    """Returns what the candidate told that had `folder`; a blank one where it told nothing, or nothing that can be read. Raises Malformed where it told what no candidate tells."""
     found = Progress()
     try:
-        lines = (folder / FILE).read_bytes().split(b"\n")
+        with (folder / FILE).open("rb") as file:
+            read = file.read(MOST_BYTES + 1)
     except OSError:
         return found
+    if len(read) > MOST_BYTES:
+        raise Malformed(f"more than {MOST_BYTES >> 20} MiB")
+    lines = read.split(b"\n")
     for line in lines:
         try:
             told = json.loads(line)
+        except RecursionError:
+            raise Malformed("JSON that is too deep") from None
         except ValueError:
             continue
         if not isinstance(told, dict):
@@ -71,4 +89,50 @@ def read(folder: Path) -> Progress:
             found.state = {**blank(), **told[STATE]}
         elif isinstance(told.get(POSITION), int) and isinstance(told.get(FACTS), dict):
             found.facts[told[POSITION]] = told[FACTS]
+    check(found.state)
     return found
+
+
+def check(state: Mapping[str, Any]) -> None:
+    """Raises Malformed where a field of a state has another form than `blank` and what is told later have."""
+    constants, reach, load = state["constants"], state["reach"], state["load"]
+    require("running", state["running"] is None or isinstance(state["running"], str))
+    is_named = isinstance(constants, dict) and all(is_length(value) for value in constants.values())
+    require("constants", is_named)
+    require("reach", isinstance(reach, dict) and all(isinstance(reach.get(key), list) for key in ("cases", "missed")))
+    require("reach", all(is_missed(one) for one in reach["missed"]) and len(reach["missed"]) <= MOST_MISSED)
+    require("load", load is None or (isinstance(load, dict) and is_load(load)))
+    for key in ("configurations", "triton_cache"):
+        require(key, isinstance(state[key], dict))
+
+
+def require(field_: str, is_so: bool) -> None:
+    """Raises Malformed that names the field unless `is_so`."""
+    if not is_so:
+        raise Malformed(f"`{field_}`")
+
+
+def is_length(value: Any) -> bool:
+    """Tells whether a value is an integer that a kernel may have as a constant."""
+    return type(value) is int and abs(value) < 1 << 63
+
+
+def is_words(value: Any) -> bool:
+    """Tells whether a value is a text that is not too long."""
+    return isinstance(value, str) and len(value) <= MOST_WORDS
+
+
+def is_missed(one: Any) -> bool:
+    """Tells whether a value is what `reach.missed` makes."""
+    if not isinstance(one, dict) or not (is_words(one.get("size")) and is_words(one.get("reason"))):
+        return False
+    kernel, constants = one.get("kernel"), one.get("constants")
+    return (kernel is None or is_words(kernel)) and (constants is None or isinstance(constants, dict))
+
+
+def is_load(load: Mapping[str, Any]) -> bool:
+    """Tells whether a value is what a candidate tells of a kernel that did not load."""
+    failure, reason = load.get("failure"), load.get("not_judged")
+    if failure is None:
+        return is_words(reason)
+    return isinstance(failure, dict) and all(isinstance(failure.get(key), str) for key in ("class", "message"))

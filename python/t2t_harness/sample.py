@@ -177,7 +177,7 @@ def judge_sample(request: Mapping[str, Any]) -> dict[str, Any]:
         missing = [size for size, told in document["judged"].items() if told["verdict"] == NOT_JUDGED]
         if missing and first is None:
             raise Unusable(f"no timed call left a result at size `{missing[0]}`")
-    except (Unusable, KeyError, ValueError, TypeError, OSError, AttributeError, IndexError) as error:
+    except (Unusable, KeyError, ValueError, TypeError, OSError, AttributeError, IndexError, RecursionError) as error:
         words = f"what the timed process left cannot be judged: {failure.describe(error)}"
         first = failure.failure("no-reply", words, root=request["root"])
     return reply(document, first)
