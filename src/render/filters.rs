@@ -26,6 +26,12 @@ pub fn add(environment: &mut Environment<'_>) {
     environment.add_filter("shape", |value: Value| shape(&value));
     environment.add_filter("pairs", |value: Value| pairs(&value));
     environment.add_filter("cell", |value: Value| cell(&value));
+    environment.add_filter("prose", |value: Value| prose(&value));
+    // Nothing that stands in a log can turn into a terminal's commands, whatever field it came by.
+    environment.set_formatter(|out, state, value| match value.as_str() {
+        Some(text) => Ok(out.write_str(&printable(text))?),
+        None => minijinja::escape_formatter(out, state, value),
+    });
     environment.add_filter("fence", |value: Value| fence(&value));
     environment.add_filter("quote", |value: Value| quote(&value));
     environment.add_filter("math", |value: Value| format!("$$\n{value}\n$$"));
@@ -92,7 +98,32 @@ fn cell(value: &Value) -> String {
     if is_missing(value) {
         return "–".to_owned();
     }
-    printable(&value.to_string()).split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
+    prose(value).replace('|', "\\|")
+}
+
+/// Returns foreign text as one line in which nothing is markup but code between backticks.
+fn prose(value: &Value) -> String {
+    let line = printable(&value.to_string()).split_whitespace().collect::<Vec<_>>().join(" ");
+    let parts: Vec<&str> = line.split('`').collect();
+    // What follows the last backtick is no code where none closes it.
+    let is_code = |place: usize| place % 2 == 1 && place + 1 < parts.len();
+    let told = parts.iter().enumerate();
+    let told = told.map(|(place, part)| if is_code(place) { (*part).to_owned() } else { untagged(part) });
+    told.collect::<Vec<_>>().join("`")
+}
+
+/// Returns text in which no tag of HTML begins.
+fn untagged(text: &str) -> String {
+    let mut told = String::with_capacity(text.len());
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let begins = |next: &char| next.is_ascii_alphabetic() || matches!(next, '/' | '!' | '?');
+        if letter == '<' && letters.peek().is_some_and(begins) {
+            told.push('\\');
+        }
+        told.push(letter);
+    }
+    told
 }
 
 /// Returns the last lines of a text as a block that no text can end early.

@@ -157,7 +157,9 @@ fn bare(value: &Value) -> String {
 /// Returns text without control characters, each told by its escape: what a kernel says is never an order to a terminal.
 #[must_use]
 pub fn printable(text: &str) -> String {
-    let plain = |letter: char| letter == '\n' || letter == '\t' || !letter.is_control();
+    // What turns the direction of text shows other words than are there.
+    let turns = |letter: char| matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let plain = |letter: char| letter == '\n' || letter == '\t' || !(letter.is_control() || turns(letter));
     text.chars()
         .map(|letter| if plain(letter) { letter.to_string() } else { letter.escape_default().to_string() })
         .collect()

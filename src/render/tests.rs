@@ -466,3 +466,14 @@ fn every_name_and_filter_is_documented() {
         assert!(documented.contains(&format!("| `{filter}` |")), "{filter}");
     }
 }
+
+#[test]
+fn foreign_text_gives_a_terminal_no_command_and_a_page_no_tag() {
+    let hostile = "\u{1b}[31mred\u{0}\u{202e} <script>alert(1)</script> `<tag>` | a < b\r\u{9b}2J";
+    let template = "{{ text }}\n{{ text | prose }}\n{{ text | cell }}\n{{ text | fence }}\n{{ text | quote }}\n";
+    let told = render(shipped("odd", template), &serde_json::json!({"text": hostile})).unwrap();
+    assert!(told.chars().all(|letter| letter == '\n' || !letter.is_control() && letter != '\u{202e}'), "{told:?}");
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!(lines[1], r"\u{1b}[31mred\u{0}\u{202e} \<script>alert(1)\</script> `<tag>` | a < b\r\u{9b}2J");
+    assert_eq!(lines[2], r"\u{1b}[31mred\u{0}\u{202e} \<script>alert(1)\</script> `<tag>` \| a < b\r\u{9b}2J");
+}
