@@ -763,3 +763,16 @@ fn a_log_template_that_is_not_there_is_told_before_anything_runs() {
     project.write("assets/mine.md", "# {{ op }}\n");
     project.build().exits(0);
 }
+
+// What holds kernel code in.
+
+#[test]
+fn doctor_says_which_walls_stand_and_what_that_leaves_open() {
+    // The interpreter of these tests tells of none.
+    Project::new()
+        .t2t("doctor")
+        .exits(0)
+        .says("sandbox: none (no Landlock), seccomp (sockets, io_uring, other processes, mounts), no capabilities, no namespaces")
+        .says("hint: this kernel has no Landlock: kernel code can read what you can")
+        .says("gives its children no namespaces: kernel code can change modes and times of your files");
+}

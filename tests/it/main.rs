@@ -32,6 +32,7 @@ mod worker_hello;
 mod worker_ends;
 mod worker_output;
 mod worker_walls;
+mod worker_calls;
 mod worker_later;
 mod worker_leftovers;
 mod worker_reserves;
