@@ -11,6 +11,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::action::Phase;
 use crate::graph::pick::phase_hint;
+use crate::secrets;
 use crate::session::DeviceChoice;
 use crate::spec::remote::Mode;
 
@@ -378,6 +379,7 @@ impl Stage {
 /// machine failed, 130 interrupted.
 #[must_use]
 pub fn main() -> ExitCode {
+    secrets::close_this_process();
     let cli = Cli::parse();
     match run(cli) {
         Ok(code) => ExitCode::from(code),

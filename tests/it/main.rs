@@ -54,6 +54,7 @@ mod affected;
 mod portable;
 mod ci;
 mod commands;
+mod secrets;
 mod targets;
 mod messages;
 mod devices;
