@@ -4,12 +4,16 @@
 #![expect(clippy::disallowed_methods, reason = "this file is where files are touched")]
 
 use std::fs::{self, File};
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, OpenHow, ResolveFlag, open, openat, openat2};
+use nix::sys::stat::Mode;
 use serde::{Deserialize, Serialize};
 use walkdir::WalkDir;
 
@@ -91,6 +95,53 @@ pub fn read_if_there(path: &Path) -> io::Result<Option<Vec<u8>>> {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Returns the bytes of the file `name` below `folder`, where somebody else may have put anything: it is a file of at most `most` bytes, and no link leads to it. Nothing is waited
+/// for, as a pipe would have it. What is none of this is [`io::ErrorKind::InvalidData`].
+pub fn read_below(folder: &Path, name: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let refused = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why);
+    if name.as_os_str().is_empty() || !name.components().all(|part| matches!(part, Component::Normal(_))) {
+        return Err(refused("it does not lie in the folder"));
+    }
+    let opened = open_below(folder, name).map_err(|error| match error {
+        Errno::ELOOP => refused("a link leads there"),
+        Errno::EXDEV => refused("it does not lie in the folder"),
+        Errno::ENXIO | Errno::ENOTDIR => refused("it is no file"),
+        other => other.into(),
+    });
+    let file = File::from(opened?);
+    if !file.metadata()?.is_file() {
+        return Err(refused("it is no file"));
+    }
+    let mut bytes = Vec::new();
+    // It may grow meanwhile.
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(refused(&format!("it is longer than {most} bytes")));
+    }
+    Ok(bytes)
+}
+
+/// Opens a file below a folder without following a link, in one step where the kernel can.
+fn open_below(folder: &Path, name: &Path) -> nix::Result<OwnedFd> {
+    let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW;
+    let way = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    let start = open(folder, way, Mode::empty())?;
+    let how = OpenHow::new().flags(flags).resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS);
+    match openat2(&start, name, how) {
+        // The kernel lacks the call, or a container refuses it.
+        Err(Errno::ENOSYS | Errno::EPERM) => walk_below(start, name, way | OFlag::O_NOFOLLOW, flags),
+        opened => opened,
+    }
+}
+
+fn walk_below(start: OwnedFd, name: &Path, way: OFlag, flags: OFlag) -> nix::Result<OwnedFd> {
+    let mut here = start;
+    for part in name.parent().into_iter().flat_map(Path::components) {
+        here = openat(&here, part.as_os_str(), way, Mode::empty())?;
+    }
+    openat(&here, name.file_name().unwrap_or_default(), flags, Mode::empty())
 }
 
 /// Writes `bytes` to `path`, which holds the old bytes or the new ones at every moment. Makes the folders above it.
@@ -283,4 +334,54 @@ fn temporary_name(path: &Path) -> PathBuf {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("file");
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     path.with_file_name(format!(".{name}.{}.{number}.tmp", std::process::id()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use nix::unistd::mkfifo;
+
+    use super::*;
+
+    /// What each way to open finds of a name.
+    fn found(folder: &Path, name: &str) -> [Result<Vec<u8>, String>; 2] {
+        let way = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW;
+        let walked = open(folder, way, Mode::empty())
+            .and_then(|start| walk_below(start, Path::new(name), way | OFlag::O_NOFOLLOW, flags))
+            .map(File::from);
+        let walked =
+            walked.map_err(|error| error.to_string()).and_then(|file| match file.metadata().unwrap().is_file() {
+                true => {
+                    Ok(fs::read(Path::new("/proc/self/fd").join(std::os::fd::AsRawFd::as_raw_fd(&file).to_string()))
+                        .unwrap())
+                }
+                false => Err("it is no file".to_owned()),
+            });
+        [read_below(folder, Path::new(name), 4).map_err(|error| error.to_string()), walked]
+    }
+
+    #[test]
+    fn a_file_is_read_below_a_folder_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let inside = folder.path().join("inside");
+        fs::create_dir_all(inside.join("deep")).unwrap();
+        fs::write(inside.join("deep/file"), "four").unwrap();
+        fs::write(inside.join("long"), "five!").unwrap();
+        fs::write(folder.path().join("outside"), "out").unwrap();
+        symlink("../outside", inside.join("link")).unwrap();
+        symlink("deep", inside.join("way")).unwrap();
+        symlink("/dev/zero", inside.join("endless")).unwrap();
+        mkfifo(&inside.join("pipe"), Mode::S_IRWXU).unwrap();
+        assert_eq!(found(&inside, "deep/file"), [Ok(b"four".to_vec()), Ok(b"four".to_vec())]);
+        for name in ["link", "way/file", "endless", "pipe", "deep", "deep/file/more"] {
+            assert!(found(&inside, name).iter().all(Result::is_err), "{name}");
+        }
+        let kind = |name: &str| read_below(&inside, Path::new(name), 4).unwrap_err().kind();
+        for name in ["link", "way/file", "endless", "pipe", "deep", "long", "../outside", "/dev/zero", ""] {
+            assert_eq!(kind(name), io::ErrorKind::InvalidData, "{name}");
+        }
+        assert_eq!(kind("absent"), io::ErrorKind::NotFound);
+    }
 }
