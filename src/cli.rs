@@ -381,13 +381,16 @@ impl Stage {
 pub fn main() -> ExitCode {
     secrets::close_this_process();
     let cli = Cli::parse();
-    match run(cli) {
-        Ok(code) => ExitCode::from(code),
-        Err(error) => {
-            error.print();
-            ExitCode::from(error.code())
-        }
-    }
+    let code = run(cli).unwrap_or_else(|error| {
+        error.print();
+        error.code()
+    });
+    // What nobody got is no result, whatever came of the rest.
+    ExitCode::from(context::lost().map_or(code, |why| {
+        let error = CliError::machine(format!("cannot write to standard output: {why}"));
+        error.print();
+        error.code()
+    }))
 }
 
 fn run(cli: Cli) -> Result<u8, CliError> {

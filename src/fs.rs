@@ -3,10 +3,10 @@
 //! It does not know what the files mean.
 #![expect(clippy::disallowed_methods, reason = "this file is where files are touched")]
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -69,13 +69,80 @@ pub fn open_to_write(path: &Path) -> io::Result<File> {
     File::create(path)
 }
 
-/// Opens the file at `path` to be read bit by bit, or None where there is none.
-pub fn open_if_there(path: &Path) -> io::Result<Option<File>> {
-    match File::open(path) {
-        Ok(file) => Ok(Some(file)),
+/// How long a file of t2t's own may be, in bytes: far longer than any gets.
+const LONGEST: u64 = 4 << 30;
+
+/// What may lie in the place of a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Of somebody else: a link may lead to it.
+    Given,
+    /// Of t2t, which makes no links.
+    Own,
+}
+
+/// Opens a file to be read. Nothing is waited for, as a pipe would have it: what is no file is an error.
+fn opened(path: &Path, place: Place) -> io::Result<File> {
+    let mut flags = OFlag::O_NONBLOCK;
+    flags.set(OFlag::O_NOFOLLOW, place == Place::Own);
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits()).open(path);
+    let no_file = |what: &str| io::Error::new(io::ErrorKind::Unsupported, format!("{what}, and no file"));
+    let file = file.map_err(|error| match error.raw_os_error().map(Errno::from_raw) {
+        Some(Errno::ELOOP) if place == Place::Own => no_file("it is a link"),
+        Some(Errno::ENXIO) => no_file("it is a socket or a device"),
+        _ => error,
+    })?;
+    let facts = file.metadata()?;
+    if facts.is_dir() {
+        return Err(Errno::EISDIR.into());
+    }
+    if facts.is_file() { Ok(file) } else { Err(no_file("it is a pipe or a device")) }
+}
+
+/// Returns what was found, or None where there is nothing.
+fn if_there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Ok(found) => Ok(Some(found)),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Opens the file at `path` to be read bit by bit, or None where there is none. A pipe will do, whoever fills it.
+pub fn open_if_there(path: &Path) -> io::Result<Option<File>> {
+    if_there(File::open(path))
+}
+
+/// Opens a file that t2t wrote to be read bit by bit, or None where there is none. A link, a pipe or a device in its place is an error.
+pub fn open_own_if_there(path: &Path) -> io::Result<Option<File>> {
+    if_there(opened(path, Place::Own))
+}
+
+/// Returns the bytes of a file that t2t wrote. What is no file, or far longer than any that it writes, is an error.
+pub fn read_own(path: &Path) -> io::Result<Vec<u8>> {
+    whole(opened(path, Place::Own)?)
+}
+
+/// Returns the bytes of a file that t2t wrote, or None where there is none. The rest is as for [`read_own`].
+pub fn read_own_if_there(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    if_there(read_own(path))
+}
+
+fn whole(file: File) -> io::Result<Vec<u8>> {
+    let length = file.metadata()?.len();
+    if length > LONGEST {
+        return Err(io::Error::new(io::ErrorKind::Unsupported, format!("it is longer than {LONGEST} bytes")));
+    }
+    // What the system itself tells in files has no length.
+    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
+    file.take(LONGEST).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Returns why nobody can tell what is at `path`, or None where that can be told: the rights to a folder above it, or to the file, are not there.
+#[must_use]
+pub fn denied(path: &Path) -> Option<io::Error> {
+    opened(path, Place::Given).err().filter(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
 /// Returns the length of an open file in bytes.
@@ -83,18 +150,14 @@ pub fn length(file: &File) -> io::Result<u64> {
     Ok(file.metadata()?.len())
 }
 
-/// Returns the bytes of the file at `path`.
+/// Returns the bytes of the file at `path`. What is no file is an error.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
-    fs::read(path)
+    whole(opened(path, Place::Given)?)
 }
 
 /// Returns the bytes of the file at `path`, or None where there is none.
 pub fn read_if_there(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    match fs::read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
-        Err(error) => Err(error),
-    }
+    if_there(read(path))
 }
 
 /// Returns the bytes of the file `name` below `folder`, where somebody else may have put anything: it is a file of at most `most` bytes, and no link leads to it. Nothing is waited

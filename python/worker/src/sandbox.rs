@@ -16,6 +16,10 @@ use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreated,
     RulesetCreatedAttr, RulesetError, Scope, make_bitflags, path_beneath_rules,
 };
+use nix::{
+    errno::Errno,
+    unistd::{AccessFlags, access, geteuid},
+};
 use pyo3::prelude::*;
 use t2t_protocol::{BYTECODE, Landlock, Sandbox};
 
@@ -109,6 +113,7 @@ pub fn keep_writing_in(sandbox: &Sandbox, scratch: &Path, other: Option<&Path>) 
 
 /// Shuts this process in, for good.
 pub fn enter(sandbox: &Sandbox, interpreter: &Interpreter, scratch: &Path) -> Result<(), String> {
+    expect_readable(sandbox)?;
     restrict_files(sandbox, interpreter, scratch).map_err(|error| format!("landlock: {error}"))?;
     calls::refuse(if sandbox.device { Sockets::Unix } else { Sockets::None })
 }
@@ -118,6 +123,17 @@ pub fn enter(sandbox: &Sandbox, interpreter: &Interpreter, scratch: &Path) -> Re
 pub fn keep_signals_in() {
     let scoped = Ruleset::default().set_compatibility(CompatLevel::BestEffort).scope(Scope::Signal);
     scoped.and_then(Ruleset::create).and_then(RulesetCreated::restrict_self).ok();
+}
+
+/// Root without its power over others' files may be less than who wrote the kernels: what it cannot read is no word on them.
+fn expect_readable(sandbox: &Sandbox) -> Result<(), String> {
+    let refused = |path: &&String| access(path.as_str(), AccessFlags::R_OK) == Err(Errno::EACCES);
+    match sandbox.read.iter().find(refused).filter(|_| geteuid().is_root()) {
+        Some(path) => Err(format!(
+            "`{path}` is not root's, and children of root have no power over others' files: let others read it"
+        )),
+        None => Ok(()),
+    }
 }
 
 fn restrict_files(sandbox: &Sandbox, interpreter: &Interpreter, scratch: &Path) -> Result<(), RulesetError> {
