@@ -14,6 +14,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, open, openat, openat2};
 use nix::sys::stat::Mode;
+use nix::sys::statvfs::statvfs;
 use serde::{Deserialize, Serialize};
 use walkdir::WalkDir;
 
@@ -306,6 +307,13 @@ fn created(path: &Path) -> io::Result<File> {
 
 fn above(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new("."))
+}
+
+/// Returns how many bytes are free where `path` lies, for this user; None where nobody can tell.
+#[must_use]
+pub fn free(path: &Path) -> Option<u64> {
+    let found = statvfs(path).ok()?;
+    Some(found.blocks_available().saturating_mul(found.fragment_size()))
 }
 
 /// Makes the folder at `path` and those above it.

@@ -40,6 +40,8 @@ use crate::{
 const CHANNEL: RawFd = 3;
 const OPEN_FILES: u64 = 4096;
 const FILE_BYTES: u64 = 64 << 30;
+/// Processes and threads, of a user who is not root. The server counts processes, whoever it is.
+const TASKS: u64 = 8192;
 /// What a process may map writable beside the memory it may hold: thread stacks and allocators reserve more than they use.
 const RESERVED: u64 = 4 << 30;
 /// An exception's text is cut here; a traceback of a deep recursion is long.
@@ -359,6 +361,10 @@ fn set_limits(request: &Request) -> Result<(), String> {
     lower(Resource::RLIMIT_CORE, 0)?;
     lower(Resource::RLIMIT_NOFILE, OPEN_FILES)?;
     lower(Resource::RLIMIT_FSIZE, FILE_BYTES)?;
+    // In a namespace of its own the child's tasks are counted alone; elsewhere all of the user's are.
+    if apart::is_apart() {
+        lower(Resource::RLIMIT_NPROC, TASKS)?;
+    }
     // A limit of one request would be that of all that a child which stays serves.
     if let Some(milliseconds) = request.limits.cpu_ms.filter(|_| !request.stays) {
         // What it took to get ready is not the request's. A spare: the server looks more often, at all threads and descendants together. The system counts whole

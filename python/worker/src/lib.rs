@@ -5,7 +5,7 @@
 //!
 //! Code map; a module uses only those above it. Plain: `kin` (processes, by /proc and wait) · `capture` (bounded
 //! output) · `channel` (what a child tells its server) · `control` (the socket to t2t) · `convert` (JSON and Python) ·
-//! `pipes` (between a child and its server) · `ready` (one child that waits) · `quiet` (the word that nothing disturbs) ·
+//! `pipes` (between a child and its server) · `ready` (one child that waits) · `quiet` (the word that nothing disturbs) · `files` (what a folder holds) ·
 //! `action` (one child, seen from outside). In the child: `watch` (the files
 //! it opens) · `powers` (capabilities) · `calls` (system calls) · `apart` (namespaces) · `sandbox` · `environment` (what Python finds) · `orders` (where requests come from) · `child`. In the
 //! server: `pages` (large ones) · `imports` (before it serves, and after) · `reserves` (children ready before their
@@ -19,6 +19,7 @@ mod convert;
 mod pipes;
 mod ready;
 mod quiet;
+mod files;
 mod action;
 mod watch;
 mod powers;
