@@ -11,6 +11,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::action::Phase;
 use crate::graph::pick::phase_hint;
+use crate::secrets;
 use crate::session::DeviceChoice;
 use crate::spec::remote::Mode;
 
@@ -378,14 +379,18 @@ impl Stage {
 /// machine failed, 130 interrupted.
 #[must_use]
 pub fn main() -> ExitCode {
+    secrets::close_this_process();
     let cli = Cli::parse();
-    match run(cli) {
-        Ok(code) => ExitCode::from(code),
-        Err(error) => {
-            error.print();
-            ExitCode::from(error.code())
-        }
-    }
+    let code = run(cli).unwrap_or_else(|error| {
+        error.print();
+        error.code()
+    });
+    // What nobody got is no result, whatever came of the rest.
+    ExitCode::from(context::lost().map_or(code, |why| {
+        let error = CliError::machine(format!("cannot write to standard output: {why}"));
+        error.print();
+        error.code()
+    }))
 }
 
 fn run(cli: Cli) -> Result<u8, CliError> {

@@ -3,13 +3,18 @@
 //! It does not know what the files mean.
 #![expect(clippy::disallowed_methods, reason = "this file is where files are touched")]
 
-use std::fs::{self, File};
-use std::io::{self, Seek, SeekFrom, Write};
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, OpenHow, ResolveFlag, open, openat, openat2};
+use nix::sys::stat::Mode;
+use nix::sys::statvfs::statvfs;
 use serde::{Deserialize, Serialize};
 use walkdir::WalkDir;
 
@@ -65,13 +70,80 @@ pub fn open_to_write(path: &Path) -> io::Result<File> {
     File::create(path)
 }
 
-/// Opens the file at `path` to be read bit by bit, or None where there is none.
-pub fn open_if_there(path: &Path) -> io::Result<Option<File>> {
-    match File::open(path) {
-        Ok(file) => Ok(Some(file)),
+/// How long a file of t2t's own may be, in bytes: far longer than any gets.
+const LONGEST: u64 = 4 << 30;
+
+/// What may lie in the place of a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Of somebody else: a link may lead to it.
+    Given,
+    /// Of t2t, which makes no links.
+    Own,
+}
+
+/// Opens a file to be read. Nothing is waited for, as a pipe would have it: what is no file is an error.
+fn opened(path: &Path, place: Place) -> io::Result<File> {
+    let mut flags = OFlag::O_NONBLOCK;
+    flags.set(OFlag::O_NOFOLLOW, place == Place::Own);
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits()).open(path);
+    let no_file = |what: &str| io::Error::new(io::ErrorKind::Unsupported, format!("{what}, and no file"));
+    let file = file.map_err(|error| match error.raw_os_error().map(Errno::from_raw) {
+        Some(Errno::ELOOP) if place == Place::Own => no_file("it is a link"),
+        Some(Errno::ENXIO) => no_file("it is a socket or a device"),
+        _ => error,
+    })?;
+    let facts = file.metadata()?;
+    if facts.is_dir() {
+        return Err(Errno::EISDIR.into());
+    }
+    if facts.is_file() { Ok(file) } else { Err(no_file("it is a pipe or a device")) }
+}
+
+/// Returns what was found, or None where there is nothing.
+fn if_there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Ok(found) => Ok(Some(found)),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Opens the file at `path` to be read bit by bit, or None where there is none. A pipe will do, whoever fills it.
+pub fn open_if_there(path: &Path) -> io::Result<Option<File>> {
+    if_there(File::open(path))
+}
+
+/// Opens a file that t2t wrote to be read bit by bit, or None where there is none. A link, a pipe or a device in its place is an error.
+pub fn open_own_if_there(path: &Path) -> io::Result<Option<File>> {
+    if_there(opened(path, Place::Own))
+}
+
+/// Returns the bytes of a file that t2t wrote. What is no file, or far longer than any that it writes, is an error.
+pub fn read_own(path: &Path) -> io::Result<Vec<u8>> {
+    whole(opened(path, Place::Own)?)
+}
+
+/// Returns the bytes of a file that t2t wrote, or None where there is none. The rest is as for [`read_own`].
+pub fn read_own_if_there(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    if_there(read_own(path))
+}
+
+fn whole(file: File) -> io::Result<Vec<u8>> {
+    let length = file.metadata()?.len();
+    if length > LONGEST {
+        return Err(io::Error::new(io::ErrorKind::Unsupported, format!("it is longer than {LONGEST} bytes")));
+    }
+    // What the system itself tells in files has no length.
+    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
+    file.take(LONGEST).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Returns why nobody can tell what is at `path`, or None where that can be told: the rights to a folder above it, or to the file, are not there.
+#[must_use]
+pub fn denied(path: &Path) -> Option<io::Error> {
+    opened(path, Place::Given).err().filter(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
 /// Returns the length of an open file in bytes.
@@ -79,18 +151,61 @@ pub fn length(file: &File) -> io::Result<u64> {
     Ok(file.metadata()?.len())
 }
 
-/// Returns the bytes of the file at `path`.
+/// Returns the bytes of the file at `path`. What is no file is an error.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
-    fs::read(path)
+    whole(opened(path, Place::Given)?)
 }
 
 /// Returns the bytes of the file at `path`, or None where there is none.
 pub fn read_if_there(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    match fs::read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
-        Err(error) => Err(error),
+    if_there(read(path))
+}
+
+/// Returns the bytes of the file `name` below `folder`, where somebody else may have put anything: it is a file of at most `most` bytes, and no link leads to it. Nothing is waited
+/// for, as a pipe would have it. What is none of this is [`io::ErrorKind::InvalidData`].
+pub fn read_below(folder: &Path, name: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let refused = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why);
+    if name.as_os_str().is_empty() || !name.components().all(|part| matches!(part, Component::Normal(_))) {
+        return Err(refused("it does not lie in the folder"));
     }
+    let opened = open_below(folder, name).map_err(|error| match error {
+        Errno::ELOOP => refused("a link leads there"),
+        Errno::EXDEV => refused("it does not lie in the folder"),
+        Errno::ENXIO | Errno::ENOTDIR => refused("it is no file"),
+        other => other.into(),
+    });
+    let file = File::from(opened?);
+    if !file.metadata()?.is_file() {
+        return Err(refused("it is no file"));
+    }
+    let mut bytes = Vec::new();
+    // It may grow meanwhile.
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(refused(&format!("it is longer than {most} bytes")));
+    }
+    Ok(bytes)
+}
+
+/// Opens a file below a folder without following a link, in one step where the kernel can.
+fn open_below(folder: &Path, name: &Path) -> nix::Result<OwnedFd> {
+    let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW;
+    let way = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    let start = open(folder, way, Mode::empty())?;
+    let how = OpenHow::new().flags(flags).resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS);
+    match openat2(&start, name, how) {
+        // The kernel lacks the call, or a container refuses it.
+        Err(Errno::ENOSYS | Errno::EPERM) => walk_below(start, name, way | OFlag::O_NOFOLLOW, flags),
+        opened => opened,
+    }
+}
+
+fn walk_below(start: OwnedFd, name: &Path, way: OFlag, flags: OFlag) -> nix::Result<OwnedFd> {
+    let mut here = start;
+    for part in name.parent().into_iter().flat_map(Path::components) {
+        here = openat(&here, part.as_os_str(), way, Mode::empty())?;
+    }
+    openat(&here, name.file_name().unwrap_or_default(), flags, Mode::empty())
 }
 
 /// Writes `bytes` to `path`, which holds the old bytes or the new ones at every moment. Makes the folders above it.
@@ -194,6 +309,13 @@ fn above(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new("."))
 }
 
+/// Returns how many bytes are free where `path` lies, for this user; None where nobody can tell.
+#[must_use]
+pub fn free(path: &Path) -> Option<u64> {
+    let found = statvfs(path).ok()?;
+    Some(found.blocks_available().saturating_mul(found.fragment_size()))
+}
+
 /// Makes the folder at `path` and those above it.
 pub fn make_folder(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)
@@ -283,4 +405,54 @@ fn temporary_name(path: &Path) -> PathBuf {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("file");
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     path.with_file_name(format!(".{name}.{}.{number}.tmp", std::process::id()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use nix::unistd::mkfifo;
+
+    use super::*;
+
+    /// What each way to open finds of a name.
+    fn found(folder: &Path, name: &str) -> [Result<Vec<u8>, String>; 2] {
+        let way = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW;
+        let walked = open(folder, way, Mode::empty())
+            .and_then(|start| walk_below(start, Path::new(name), way | OFlag::O_NOFOLLOW, flags))
+            .map(File::from);
+        let walked =
+            walked.map_err(|error| error.to_string()).and_then(|file| match file.metadata().unwrap().is_file() {
+                true => {
+                    Ok(fs::read(Path::new("/proc/self/fd").join(std::os::fd::AsRawFd::as_raw_fd(&file).to_string()))
+                        .unwrap())
+                }
+                false => Err("it is no file".to_owned()),
+            });
+        [read_below(folder, Path::new(name), 4).map_err(|error| error.to_string()), walked]
+    }
+
+    #[test]
+    fn a_file_is_read_below_a_folder_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let inside = folder.path().join("inside");
+        fs::create_dir_all(inside.join("deep")).unwrap();
+        fs::write(inside.join("deep/file"), "four").unwrap();
+        fs::write(inside.join("long"), "five!").unwrap();
+        fs::write(folder.path().join("outside"), "out").unwrap();
+        symlink("../outside", inside.join("link")).unwrap();
+        symlink("deep", inside.join("way")).unwrap();
+        symlink("/dev/zero", inside.join("endless")).unwrap();
+        mkfifo(&inside.join("pipe"), Mode::S_IRWXU).unwrap();
+        assert_eq!(found(&inside, "deep/file"), [Ok(b"four".to_vec()), Ok(b"four".to_vec())]);
+        for name in ["link", "way/file", "endless", "pipe", "deep", "deep/file/more"] {
+            assert!(found(&inside, name).iter().all(Result::is_err), "{name}");
+        }
+        let kind = |name: &str| read_below(&inside, Path::new(name), 4).unwrap_err().kind();
+        for name in ["link", "way/file", "endless", "pipe", "deep", "long", "../outside", "/dev/zero", ""] {
+            assert_eq!(kind(name), io::ErrorKind::InvalidData, "{name}");
+        }
+        assert_eq!(kind("absent"), io::ErrorKind::NotFound);
+    }
 }

@@ -10,6 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::fs;
+use crate::secrets;
 
 /// Where a workspace stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,6 +97,7 @@ pub fn would_add(root: &Path, path: &str) -> bool {
 fn git<S: AsRef<OsStr>>(root: &Path, arguments: impl IntoIterator<Item = S>) -> Result<Vec<u8>, NoAnswer> {
     let mut command = Command::new("git");
     command.arg("-C").arg(root).args(arguments).env("GIT_OPTIONAL_LOCKS", "0").env("LC_ALL", "C").stdin(Stdio::null());
+    secrets::withhold(&mut command);
     let output = command.output().map_err(NoAnswer::Start)?;
     if output.status.success() {
         return Ok(output.stdout);

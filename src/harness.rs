@@ -65,7 +65,7 @@ impl Harness {
         let folder = cache.join("harness").join(self.digest().short());
         for (name, bytes) in &self.files {
             let path = folder.join(PACKAGE).join(name);
-            if fs::read(&path).ok().as_ref() != Some(bytes) {
+            if fs::read_own(&path).ok().as_ref() != Some(bytes) {
                 fs::write(&path, bytes)?;
             }
         }

@@ -14,7 +14,7 @@ use crate::fs;
 /// Returns what the file at `path` keeps, or None where there is no such file, or one of another version, or one that is not what was written.
 #[must_use]
 pub fn read<T: DeserializeOwned>(path: &Path, version: u32) -> Option<T> {
-    let bytes = fs::read(path).ok()?;
+    let bytes = fs::read_own(path).ok()?;
     let end = bytes.iter().position(|byte| *byte == b'\n')?;
     let (head, body) = (&bytes[..end], &bytes[end + 1..]);
     (head == self::head(path, version, body).as_bytes()).then(|| serde_json::from_slice(body).ok()).flatten()

@@ -34,6 +34,7 @@ pub mod imports;
 
 // Outside: each file owns one thing.
 pub mod fs;
+pub mod secrets;
 pub mod kept;
 pub mod assets;
 pub mod harness;

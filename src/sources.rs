@@ -223,6 +223,18 @@ impl Sources {
         Some(python)
     }
 
+    /// Returns the first of the workspace's files that were looked for of which nobody can tell what they are, and why: rights are lacking. What is made of them would be a
+    /// word on the rights.
+    #[must_use]
+    pub fn denied(&self) -> Option<(RepoPath, io::Error)> {
+        let state = self.state.borrow();
+        let mut absent: Vec<&RepoPath> =
+            state.looked.iter().filter(|(_, digest)| digest.is_none()).map(|(path, _)| path).collect();
+        absent.retain(|path| installed::module(path).is_none());
+        absent.sort();
+        absent.into_iter().find_map(|path| Some((path.clone(), fs::denied(&path.under(&self.root))?)))
+    }
+
     /// Returns the closure of the kernel file at `path`: empty where there is no file.
     pub fn closure(&self, path: &RepoPath) -> BTreeMap<RepoPath, Source> {
         let found = closure(path, &mut Imported(self));

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-REFUSED = (errno.EACCES, errno.EPERM)
+REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 """What the system calls answer that meet the walls."""
 
 

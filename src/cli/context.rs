@@ -5,6 +5,7 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
+use std::sync::OnceLock;
 
 use anyhow::Context;
 
@@ -26,7 +27,22 @@ pub fn print(text: &str) {
 
 /// Prints a result that is no text to standard output.
 pub fn print_bytes(bytes: &[u8]) {
-    let _ = io::stdout().lock().write_all(bytes);
+    let mut out = io::stdout().lock();
+    let written = out.write_all(bytes).and_then(|()| out.flush());
+    if let Err(error) = written
+        && error.kind() != io::ErrorKind::BrokenPipe
+    {
+        // Whoever prints next would fail likewise.
+        let _ = LOST.set(error);
+    }
+}
+
+/// Why a result did not reach standard output, if one did not. That nobody reads it is none.
+static LOST: OnceLock<io::Error> = OnceLock::new();
+
+/// Returns why a result that was printed is lost, if one is.
+pub fn lost() -> Option<&'static io::Error> {
+    LOST.get()
 }
 
 /// Prints a line to standard error.

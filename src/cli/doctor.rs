@@ -25,7 +25,7 @@ pub fn doctor(common: &Common) -> Result<u8, CliError> {
     match session.pool.hello(ServerKind::Compiled) {
         Ok(hello) => {
             lines.push(format!("worker: {}", hello.worker));
-            lines.extend(sandbox(hello.landlock));
+            lines.extend(sandbox(hello.landlock, hello.namespaces));
             lines.extend(
                 hello.missing.iter().map(|missing| format!("missing: {} ({})", missing.module, missing.reason)),
             );
@@ -53,20 +53,30 @@ pub fn doctor(common: &Common) -> Result<u8, CliError> {
     Ok(0)
 }
 
-/// Returns what holds kernel code in on this machine. Landlock's ABI 4 brought TCP, 6 signals and abstract sockets.
-fn sandbox(landlock: Landlock) -> Vec<String> {
+/// Returns what holds kernel code in on this machine. Landlock's ABI 4 brought TCP, 6 signals and abstract sockets. A child that cannot put up the rest of the walls is not started.
+fn sandbox(landlock: Landlock, has_namespaces: bool) -> Vec<String> {
     let files = match landlock.0 {
         0 => "no Landlock",
         1..=3 => "files",
         4..=5 => "files, TCP",
         _ => "files, TCP, signals, abstract sockets",
     };
+    let namespaces = if has_namespaces { "namespaces (users, mounts, System V objects)" } else { "no namespaces" };
     let mut lines = vec![
-        format!("sandbox: {landlock} ({files}), seccomp (other sockets, io_uring)"),
+        format!(
+            "sandbox: {landlock} ({files}), seccomp (sockets, io_uring, other processes, mounts), no capabilities, {namespaces}"
+        ),
         "sandbox on a device: /dev/nvidia*, names of threads and Unix sockets beside that".to_owned(),
     ];
     if landlock == Landlock(0) {
-        lines.push("hint: this kernel has no Landlock: kernel code can read and write what you can".to_owned());
+        lines.push("hint: this kernel has no Landlock: kernel code can read what you can, and write it where there are no namespaces".to_owned());
+    } else if landlock.0 < 6 {
+        lines.push("hint: this kernel's Landlock knows no signals: kernel code can end what is yours".to_owned());
+    }
+    if !has_namespaces {
+        lines.push(
+            "hint: this kernel, or a container, gives its children no namespaces: kernel code can change modes and times of your files".to_owned(),
+        );
     }
     lines
 }

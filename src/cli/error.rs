@@ -152,7 +152,7 @@ fn hint_of(error: &io::Error) -> Option<&'static str> {
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
             "let the user who builds write there; what was finished is kept"
         }
-        ErrorKind::AlreadyExists | ErrorKind::NotADirectory | ErrorKind::IsADirectory => {
+        ErrorKind::AlreadyExists | ErrorKind::NotADirectory | ErrorKind::IsADirectory | ErrorKind::Unsupported => {
             "move away what lies there: t2t has another use for the place"
         }
         _ => return None,

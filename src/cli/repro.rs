@@ -21,6 +21,7 @@ use crate::fs;
 use crate::graph::pick::{Force, Selection, pick};
 use crate::interrupt::Interrupt;
 use crate::record::Outcome;
+use crate::secrets;
 use crate::session::{Probing, Session};
 use crate::spec::names::nearest;
 use crate::store::lock::Lock;
@@ -41,6 +42,7 @@ pub fn repro(common: &Common, arguments: &ReproArguments) -> Result<u8, CliError
     }
     let python = context::python(common, context::workspace()?).expect("it wrote the file");
     let mut command = Command::new(&python.path);
+    secrets::withhold(&mut command);
     if arguments.pdb {
         command.args(["-m", "pdb", "-c", "continue"]);
     }
@@ -191,10 +193,9 @@ fn kept(
     }
     let place = format!("{}-{}-{}", target.op, target.variant.as_deref().unwrap_or_default(), file_name(found));
     let folder = out.map_or_else(|| session.root.join(FOLDER).join(place), context::absolute);
-    for (name, file) in &performed.files {
-        let bytes = fs::read(file).with_context(|| format!("cannot read `{}`", file.display()))?;
+    for (name, bytes) in &performed.files {
         let path = folder.join(name);
-        fs::write(&path, &bytes).with_context(|| format!("cannot write `{}`", path.display()))?;
+        fs::write(&path, bytes).with_context(|| format!("cannot write `{}`", path.display()))?;
     }
     Ok(folder)
 }

@@ -13,7 +13,6 @@ use crate::action::{Action, Phase};
 use crate::engine::AfterRejection;
 use crate::engine::perform::Performed;
 use crate::event::Event;
-use crate::fs;
 use crate::graph::Index;
 use crate::installed;
 use crate::manifest::Manifest;
@@ -98,8 +97,8 @@ impl Run<'_, '_> {
         for (name, bytes) in &performed.documents {
             outputs.insert(name.clone(), self.cas.put(bytes)?);
         }
-        for (name, path) in &performed.files {
-            outputs.insert(name.clone(), self.cas.put(&fs::read(path)?)?);
+        for (name, bytes) in &performed.files {
+            outputs.insert(name.clone(), self.cas.put(bytes)?);
         }
         if !matches!(action.target().phase, Phase::Log | Phase::Summary) {
             let cost = json!({

@@ -74,8 +74,8 @@ pub struct Performed {
     pub outcome: Option<Outcome>,
     /// Artifact name → bytes.
     pub documents: BTreeMap<String, Vec<u8>>,
-    /// Artifact name → file.
-    pub files: BTreeMap<String, PathBuf>,
+    /// Artifact name → bytes of a file that a child left.
+    pub files: BTreeMap<String, Vec<u8>>,
     /// Workspace files that children opened or looked for.
     pub opened: BTreeSet<String>,
     /// Whether the documents cite source lines.

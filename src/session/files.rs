@@ -28,7 +28,7 @@ pub fn catalogue(root: &Path, cache: &Path) -> Result<(PathBuf, Digest), NoSessi
     let digest = Digest::of(bytes);
     let path = cache.join("harness").join(format!("catalogue-{}.json", digest.short()));
     // Children read it as it is: what the key names must be what they read.
-    if fs::read(&path).ok().as_deref() != Some(bytes) {
+    if fs::read_own(&path).ok().as_deref() != Some(bytes) {
         match fs::write(&path, bytes) {
             // Only children read it, and where nothing can be written none run.
             Err(error) if is_forbidden(&error) => {}
@@ -71,10 +71,7 @@ pub fn files(spec: &Spec, sources: &Sources, root: &Path) -> Result<BTreeMap<Str
         if fs::stat(&file).is_some()
             && let Err(error) = fs::read(&file)
         {
-            return Err(NoSession::Machine {
-                message: format!("cannot read `{path}`: {error}"),
-                hint: Some("let the user who builds read it".to_owned()),
-            });
+            return Err(unreadable(path, &error));
         }
     }
     let kernels = variants().map(|variant| (variant.file.clone(), kernel_file(sources, &variant.file, "the variant")));
@@ -83,8 +80,18 @@ pub fn files(spec: &Spec, sources: &Sources, root: &Path) -> Result<BTreeMap<Str
     let values = values.collect::<Result<Vec<_>, _>>()?;
     let trusted = trusted.map(|file| (file.clone(), kernel_file(sources, file, "`cases`")));
     let found: BTreeMap<String, KernelFile> = kernels.chain(values).chain(trusted).collect();
+    if let Some((path, error)) = sources.denied() {
+        return Err(unreadable(&path, &error));
+    }
     spec.ops.iter().try_for_each(|op| knows_no_kernel(op, &found))?;
     Ok(found)
+}
+
+fn unreadable(path: &RepoPath, error: &io::Error) -> NoSession {
+    NoSession::Machine {
+        message: format!("cannot read `{path}`: {error}"),
+        hint: Some("let the user who builds read it, and the folders above it".to_owned()),
+    }
 }
 
 /// Returns a file that holds values of an input. Fails where it is not there: nothing of the op could run.

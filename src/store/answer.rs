@@ -99,7 +99,7 @@ impl Place {
     /// Returns what the file holds: the bytes that [`decode`] reads. Empty where there is none, or one that answers something else.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
-        let bytes = fs::read(&self.file).unwrap_or_default();
+        let bytes = fs::read_own(&self.file).unwrap_or_default();
         let is_of_this = bytes.strip_prefix(HEADER).is_some_and(|rest| rest.starts_with(self.asked.as_bytes()));
         if is_of_this { bytes } else { Vec::new() }
     }

@@ -193,7 +193,7 @@ fn named(records: &[&Record]) -> BTreeMap<Digest, Vec<(String, bool)>> {
 /// Returns what a record says of whole blobs, of which these are the lengths, and is not so.
 fn disagreements(cas: &Cas, lengths: &HashMap<Digest, u64>, record: &Record) -> Vec<String> {
     let mut found = Vec::new();
-    let manifest = lengths.get(&record.key).and_then(|_| fs::read(&cas.path(record.key)).ok());
+    let manifest = lengths.get(&record.key).and_then(|_| fs::read_own(&cas.path(record.key)).ok());
     // It may have been damaged since it was looked at.
     let manifest = manifest.filter(|bytes| Digest::of(bytes) == record.key);
     if manifest.is_some_and(|bytes| Manifest::decode(&bytes).is_none()) {

@@ -104,7 +104,7 @@ impl Cas {
     pub fn holds(&self, digest: Digest, bytes: &[u8]) -> bool {
         let path = self.path(digest);
         fs::stat(&path).is_some_and(|stat| stat.size == bytes.len() as u64)
-            && fs::read(&path).is_ok_and(|there| there == bytes)
+            && fs::read_own(&path).is_ok_and(|there| there == bytes)
     }
 
     /// Moves in what lies in `folder`, which is on the same file system and has blobs only, in folders as here. Over what is there, each whole or not at all.
@@ -130,7 +130,7 @@ impl Cas {
     /// Returns the length of the stored blob in bytes, [`Damaged`] where its bytes are not those it is named for, and None where there is none. Of a long one only a
     /// part is in memory. Removes nothing.
     pub fn look_at(&self, digest: Digest) -> io::Result<Option<Result<u64, Damaged>>> {
-        let Some(mut file) = fs::open_if_there(&self.path(digest))? else { return Ok(None) };
+        let Some(mut file) = fs::open_own_if_there(&self.path(digest))? else { return Ok(None) };
         // With room for one more, a short one is read at once, its end included.
         let mut part = vec![0; usize::try_from(fs::length(&file)?).map_or(PART, |length| length.min(PART - 1) + 1)];
         let (mut running, mut length) = (Running::default(), 0);
@@ -182,7 +182,7 @@ impl Cas {
 
     fn stored(&self, digest: Digest) -> Result<Vec<u8>, Unavailable> {
         let path = self.path(digest);
-        let bytes = fs::read_if_there(&path).map_err(|error| Unavailable::Unreadable(digest, error))?;
+        let bytes = fs::read_own_if_there(&path).map_err(|error| Unavailable::Unreadable(digest, error))?;
         let bytes = bytes.ok_or(Unavailable::Missing(digest))?;
         if Digest::of(&bytes) == digest {
             return Ok(bytes);

@@ -188,7 +188,7 @@ impl Journal {
 
     /// Returns the bytes of the journal; none where there is none.
     pub fn bytes(&self) -> io::Result<Vec<u8>> {
-        Ok(fs::read_if_there(&self.path).map_err(|error| fs::at(&self.path, &error))?.unwrap_or_default())
+        Ok(fs::read_own_if_there(&self.path).map_err(|error| fs::at(&self.path, &error))?.unwrap_or_default())
     }
 
     /// Writes the journal anew: whoever reads meanwhile sees the old one or the new one. The caller holds the workspace's lock.
@@ -239,7 +239,7 @@ impl Journal {
 #[expect(clippy::disallowed_methods, reason = "the journal is kept open while a build adds to it")]
 fn open_to_append(path: &Path) -> io::Result<File> {
     let header = format!("{HEADER}\n");
-    let there = fs::open_if_there(path)?;
+    let there = fs::open_own_if_there(path)?;
     if !there.map_or(Ok(false), |file| begins_with(&file, header.as_bytes()))? {
         fs::write(path, header.as_bytes())?;
     }
@@ -247,7 +247,7 @@ fn open_to_append(path: &Path) -> io::Result<File> {
     let mut file = match open() {
         // A restored journal may be another user's, or one that may only be read: in a folder that can be written it is written anew.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            fs::write(path, &fs::read(path)?)?;
+            fs::write(path, &fs::read_own(path)?)?;
             open()
         }
         opened => opened,

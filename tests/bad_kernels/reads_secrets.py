@@ -28,6 +28,18 @@ def is_readable(path):
         return False
 
 
+def processes():
+    """All others: the server, t2t, whoever started it."""
+    return [Path("/proc", name) for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid()]
+
+
+def is_told(path):
+    try:
+        return bool(path.read_bytes())
+    except OSError:
+        return False
+
+
 def names_on_the_stack():
     frame = sys._getframe()
     while frame is not None:
@@ -37,6 +49,7 @@ def names_on_the_stack():
 
 def triton_add(input, other, *, alpha=1):
     found = [path for path in places() if is_readable(path)]
+    found += [process for process in processes() if is_told(process / "environ") or is_told(process / "maps")]
     found += [name for name in names_on_the_stack() if name in ("expected", "oracle", "reference", "right", "plain")]
     if found:
         raise AssertionError(f"this can be read: {found}")

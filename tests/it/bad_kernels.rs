@@ -11,7 +11,7 @@ use crate::worker_leftovers::expect_none_marked;
 use crate::workspace::{Ran, Workspace};
 
 /// Kernel, how its compile ends, how its check ends. The first is right.
-const CORPUS: [(&str, &str, &str); 38] = [
+const CORPUS: [(&str, &str, &str); 39] = [
     ("right", PASSED, PASSED),
     ("abort", "crash", "crash"),
     ("allclose_patched", PASSED, "mismatch"),
@@ -26,6 +26,7 @@ const CORPUS: [(&str, &str, &str); 38] = [
     ("kernel_loop", "compile-error", "timeout"),
     ("kills_parent", PASSED, "exception"),
     ("last_element_wrong", PASSED, "mismatch"),
+    ("leaves_no_archive", "no-reply", PASSED),
     ("missing_module", "exception", "exception"),
     ("nan", PASSED, "nan"),
     ("never_written", PASSED, "nan"),

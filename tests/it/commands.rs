@@ -763,3 +763,52 @@ fn a_log_template_that_is_not_there_is_told_before_anything_runs() {
     project.write("assets/mine.md", "# {{ op }}\n");
     project.build().exits(0);
 }
+
+// What holds kernel code in.
+
+#[test]
+fn doctor_says_which_walls_stand_and_what_that_leaves_open() {
+    // The interpreter of these tests tells of none.
+    Project::new()
+        .t2t("doctor")
+        .exits(0)
+        .says("sandbox: none (no Landlock), seccomp (sockets, io_uring, other processes, mounts), no capabilities, no namespaces")
+        .says("hint: this kernel has no Landlock: kernel code can read what you can")
+        .says("gives its children no namespaces: kernel code can change modes and times of your files");
+}
+
+// Output that is lost.
+
+#[test]
+fn what_cannot_be_printed_is_exit_code_3_with_one_line_and_a_reader_that_has_gone_is_no_error() {
+    let project = Project::built();
+    let commands = [
+        "build",
+        "status",
+        "graph",
+        "log softmax",
+        "explain softmax",
+        "schema",
+        "cache stats",
+        "cache verify",
+        "doctor",
+        "completions bash",
+        "cache gc --dry-run",
+    ];
+    for arguments in commands {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = project.command(arguments).stdout(full).output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        let errors: Vec<&str> = told.lines().filter(|line| line.starts_with("error: ")).collect();
+        assert_eq!(
+            errors,
+            ["error: cannot write to standard output: No space left on device (os error 28)"],
+            "{arguments}: {told}"
+        );
+        assert_eq!(output.status.code(), Some(3), "{arguments}");
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = project.command(arguments).stdout(writer).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}

@@ -300,6 +300,60 @@ fn what_lies_in_the_way_is_told_with_its_place_and_the_next_build_is_whole() {
     }
 }
 
+/// Runs a command that must come to an end: what waits for a pipe, or reads what has no end, is killed.
+fn within_bounds(project: &Project, arguments: &str) -> Ran {
+    let plain = project.command(arguments);
+    let mut command = Command::new("prlimit");
+    // Far more than it takes, and far less than a machine has.
+    command
+        .args(["--as=4000000000", "timeout", "--signal=KILL", "120"])
+        .arg(plain.get_program())
+        .args(plain.get_args());
+    command.current_dir(project.path("")).env_clear();
+    command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    project.run(&mut command)
+}
+
+#[test]
+fn a_pipe_or_an_endless_file_in_the_place_of_an_own_one_is_told_or_made_anew() {
+    let project = steady();
+    let logs_before = logs(&project);
+    let below = |folder: &str| project.files(folder).into_iter().next().unwrap_or_else(|| panic!("{folder} has files"));
+    let places = [
+        (project.path("cache/journal"), "cache/journal`: it is a"),
+        (project.path("cache/sources.json"), ""),
+        (below("cache/answers"), ""),
+        (below("cache/toolchain"), ""),
+        (below("cache/harness"), ""),
+        (below("cache/cas"), ""),
+    ];
+    for (path, said) in places {
+        for is_pipe in [true, false] {
+            let bytes = fs::read(&path).unwrap();
+            fs::remove_file(&path).unwrap();
+            if is_pipe {
+                nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+            } else {
+                std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+            }
+            let what = format!("{} is {}", path.display(), if is_pipe { "a pipe" } else { "endless" });
+            for arguments in ["status", "explain softmax", "cache verify", "cache stats", "log softmax", "build"] {
+                let ran = within_bounds(&project, arguments);
+                expect_no_panic(&ran, &format!("{arguments} where {what}"));
+                assert!((0..=3).contains(&ran.code), "{arguments} where {what}: {}", ran.code);
+                if !said.is_empty() {
+                    assert_eq!(ran.code, 3, "{arguments} where {what}: {}", ran.stderr);
+                    assert!(ran.stderr.contains(said), "{arguments} where {what}: {}", ran.stderr);
+                }
+            }
+            fs::remove_file(&path).unwrap_or_default();
+            fs::write(&path, bytes).unwrap();
+            project.build().exits(0);
+            assert_eq!(logs(&project), logs_before, "{what}");
+        }
+    }
+}
+
 // A disk that is full, rights that are lost.
 
 #[test]
@@ -451,6 +505,36 @@ fn rights_that_are_lost_are_told_with_the_place() {
     set_mode(&project.path("logs"), 0o755);
     bound_by_modes(&project, "build").exits(0).runs("");
     assert_eq!(logs(&project), logs_before);
+}
+
+#[test]
+fn rights_that_are_lost_to_a_folder_of_kernels_are_no_word_on_the_kernels() {
+    let project = steady();
+    project.write("kernels/softmax/parts/__init__.py", "");
+    project.write("kernels/softmax/parts/one.py", "FACTOR = 2\n");
+    project.edit(KERNEL, "input + 1", "input + 2");
+    let text = fs::read_to_string(project.path(KERNEL)).unwrap();
+    project.write(KERNEL, format!("from kernels.softmax.parts.one import FACTOR\n{text}"));
+    let folders = [
+        ("kernels", "kernels/gelu/v1_baseline.py"),
+        ("kernels/softmax", "kernels/softmax/v1_baseline.py"),
+        // What a kernel imports.
+        ("kernels/softmax/parts", "kernels/softmax/parts/"),
+    ];
+    let records = fs::read(project.path("cache/journal")).unwrap();
+    for (folder, file) in folders {
+        set_mode(&project.path(folder), 0);
+        for command in ["build", "status"] {
+            let ran = bound_by_modes(&project, command).exits(3).runs("");
+            let said =
+                ran.stderr.contains(&format!("error: cannot read `{file}")) && ran.stderr.contains("Permission denied");
+            assert!(said, "{command}: {}", ran.stderr);
+        }
+        set_mode(&project.path(folder), 0o755);
+        assert!(fs::read(project.path("cache/journal")).unwrap() == records, "{folder}: something was recorded");
+    }
+    let ran = bound_by_modes(&project, "build").exits(0);
+    assert!(ran.actions.contains("softmax/v2_tiling:compile,check,bench"), "{}", ran.actions);
 }
 
 // The clock.

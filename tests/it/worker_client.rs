@@ -41,6 +41,7 @@ fn server_hello() -> FromWorker {
         packages: BTreeMap::new(),
         missing: Vec::new(),
         landlock: Landlock(0),
+        namespaces: false,
     }))
 }
 

@@ -6,6 +6,7 @@ use std::time::Instant;
 use serde_json::json;
 use t2t_protocol::{End, Fault, FaultClass};
 
+use crate::worker_leftovers::marked;
 use crate::worker_setup::{Bench, SOON, reply};
 
 const MODULE: &str = r#"
@@ -69,6 +70,35 @@ def kills_itself(arguments):
 
 def buses(arguments):
     os.kill(os.getpid(), signal.SIGBUS)
+
+def fills(arguments):
+    os.mkdir("deep")
+    with open("deep/file", "wb") as file:
+        for _ in range(64):
+            file.write(bytes(1 << 20))
+        file.flush()
+        time.sleep(1000)
+
+def makes_many_files(arguments):
+    for number in range(200_000):
+        open(str(number), "w").close()
+    time.sleep(1000)
+
+def keeps_little(arguments):
+    for _ in range(40):
+        with open("file", "wb") as file:
+            file.write(bytes(4 << 20))
+        time.sleep(0.05)
+    return 1
+
+def forks_without_end(arguments):
+    while True:
+        try:
+            if os.fork() == 0:
+                os.setsid()
+                time.sleep(1000)
+        except OSError:
+            time.sleep(0.01)
 
 def sleeps(arguments):
     time.sleep(1000)
@@ -263,6 +293,34 @@ fn memory_of_the_child_and_of_its_children_is_limited() {
         assert!(matches!(finished.end, End::Memory(_)), "{}", finished.end);
         assert!(finished.usage.grown_kib > 100 << 10);
     }
+}
+
+#[test]
+fn what_a_child_writes_to_its_folder_is_limited() {
+    let bench = Bench::new(MODULE);
+    let server = bench.start();
+    for (id, function) in [(1, "keeps_little"), (2, "fills"), (3, "makes_many_files")] {
+        let mut request = bench.request(id, function);
+        request.limits.scratch_bytes = Some(32 << 20);
+        let finished = server.run(request);
+        if function == "keeps_little" {
+            assert_eq!(*reply(&finished), json!(1));
+        } else {
+            let is_told = matches!(&finished.end, End::Memory(how) if how.ends_with("MiB of files in scratch"));
+            assert!(is_told, "{function}: {}", finished.end);
+        }
+    }
+}
+
+#[test]
+fn what_forks_without_end_is_ended_with_all_that_it_forked() {
+    let bench = Bench::new(MODULE);
+    let server = bench.start();
+    let finished = server.run(bench.request(1, "forks_without_end"));
+    assert!(matches!(&finished.end, End::Memory(how) if how.ends_with(" processes")), "{}", finished.end);
+    assert!(finished.left_behind > 900, "{}", finished.left_behind);
+    assert!(marked(bench.folder.path()).is_empty());
+    assert_eq!(*reply(&server.run(bench.request(2, "echo"))), json!({}));
 }
 
 #[test]

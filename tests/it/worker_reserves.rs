@@ -10,7 +10,7 @@ use crate::worker_leftovers::runs;
 use crate::worker_setup::{Bench, SOON, Server, reply};
 
 const MODULE: &str = r#"
-import os, threading, time, zlib
+import errno, os, threading, time, zlib
 import t2t_worker
 
 got = []
@@ -95,7 +95,7 @@ def says(arguments):
         open("/tmp/t2t-reserve", "w")
         wall = "open"
     except OSError as error:
-        wall = type(error).__name__
+        wall = "shut" if error.errno in (errno.EACCES, errno.EROFS) else str(error)
     left = sorted(int(name) for name in os.listdir("/proc/self/fd"))[:-1]
     return {"ready": got == [os.getpid()], "wall": wall, "cwd": os.getcwd(), "note": os.environ.get("NOTE"),
             "length": len(arguments.get("text", "")), "descriptors": left}
@@ -169,7 +169,7 @@ fn a_request_that_names_the_key_gets_the_child_that_is_ready_and_the_next_one_it
     assert_eq!(told["ready"], json!(true));
     assert_eq!(told["cwd"].as_str().map(Path::new), Some(&*bench.path("scratch")));
     assert_eq!(told["note"], Value::Null, "the environment is the request's");
-    assert_eq!(told["wall"], "PermissionError", "the walls are the request's");
+    assert_eq!(told["wall"], "shut", "the walls are the request's");
     assert_eq!(told["descriptors"], json!([0, 1, 2, 3]), "the pipe of the request is closed");
     assert!(!is_ready(&server, request(&bench, 3)));
     assert!(!runs(waiting[0]));
@@ -185,7 +185,8 @@ fn a_request_gets_a_child_that_is_ready_before_an_elder_one_that_is_not() {
     // It says so once its function has returned.
     std::thread::sleep(std::time::Duration::from_millis(100));
     assert!(is_ready(&server, request(&bench, 1)));
-    assert!(!runs(younger));
+    // The kernel may still take it apart.
+    until(|| runs(younger));
     fs::write(bench.path("notes/go"), "").unwrap();
     assert!(is_ready(&server, request(&bench, 2)), "the elder one is there for the next");
 }

@@ -88,6 +88,8 @@ pub struct ServerHello {
     pub missing: Vec<Missing>,
     /// What the kernel offers to a sandbox.
     pub landlock: Landlock,
+    /// Whether children get namespaces of their own, of users, mounts and System V objects.
+    pub namespaces: bool,
 }
 
 /// A module that could not be imported, and the error.

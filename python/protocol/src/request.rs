@@ -79,6 +79,8 @@ pub struct Limits {
     pub cpu_ms: Option<u64>,
     /// Bytes of memory that the action may hold over what it inherits from the server.
     pub memory_bytes: Option<u64>,
+    /// Bytes that its scratch folder may hold, on the disk.
+    pub scratch_bytes: Option<u64>,
     /// Bytes that the action may print on both streams. Without it output is unlimited, and cut.
     pub output_bytes: Option<u64>,
     /// Bytes of the reply, encoded.
@@ -98,6 +100,7 @@ impl Limits {
             wall_ms: milliseconds,
             cpu_ms: None,
             memory_bytes: None,
+            scratch_bytes: None,
             output_bytes: None,
             reply_bytes: 16 << 20,
             cores: None,

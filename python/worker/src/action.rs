@@ -7,6 +7,7 @@ use std::{
     collections::BTreeSet,
     fs::File,
     os::fd::BorrowedFd,
+    path::PathBuf,
     time::{Duration, Instant},
 };
 
@@ -16,6 +17,7 @@ use t2t_protocol::{End, Finished, Limits, Request, Reserve, Usage};
 use crate::{
     capture::Capture,
     channel::{Answer, Heard, Secret},
+    files,
     kin::{self, Mark, Reaped, Status},
     pipes::{Pipes, TURN},
     quiet::Quiet,
@@ -24,6 +26,12 @@ use crate::{
 
 /// How often memory and CPU time are looked at.
 const SAMPLE: Duration = Duration::from_millis(20);
+
+/// How often a scratch folder is looked at: that takes a call for each file.
+const SAMPLE_FILES: Duration = Duration::from_millis(500);
+
+/// How many processes an action may have: far more than compile beside each other, and few enough that the machine can still start others.
+const PROCESSES: usize = 1024;
 
 /// How long a child that has replied may take to end by itself until it is only looked at as it leaves: most are gone by then.
 const LEAVES: Duration = Duration::from_millis(4);
@@ -70,6 +78,9 @@ pub struct Action {
     stderr: Capture,
     heard: Heard,
     sampled: Instant,
+    scratch: PathBuf,
+    /// When the scratch folder was looked at, or later, where that took its time.
+    sampled_files: Instant,
     grown: u64,
     /// Why the server killed it.
     stopped: Option<End>,
@@ -118,6 +129,8 @@ impl Action {
             stderr: Capture::default(),
             heard,
             sampled: before.time,
+            scratch: PathBuf::from(&request.scratch),
+            sampled_files: before.time,
             grown: 0,
             stopped: None,
             replied: None,
@@ -210,14 +223,32 @@ impl Action {
 
     fn sample(&mut self) -> Option<End> {
         let family = kin::family_of(self.pid);
+        if family.len() > PROCESSES {
+            return Some(End::Memory(format!("held {} processes", family.len())));
+        }
         let grown = family.iter().map(|pid| kin::memory_of(*pid).saturating_sub(self.before.memory)).sum();
         self.grown = self.grown.max(grown);
         if self.limits.memory_bytes.is_some_and(|limit| grown > limit) {
             return Some(End::Memory(format!("held {} MiB", grown >> 20)));
         }
+        if let Some(held) = self.overfull() {
+            return Some(End::Memory(format!("held {} MiB of files in scratch", held >> 20)));
+        }
         let limit = Duration::from_millis(self.limits.cpu_ms?);
         let used: Duration = family.iter().map(|pid| kin::cpu_of(*pid)).sum();
         (used.saturating_sub(self.before.cpu) >= limit).then_some(End::CpuLimit)
+    }
+
+    /// Returns what the scratch folder holds, where that is more than it may.
+    fn overfull(&mut self) -> Option<u64> {
+        let limit = self.limits.scratch_bytes?;
+        if self.sampled.duration_since(self.sampled_files) < SAMPLE_FILES {
+            return None;
+        }
+        let held = files::held(&self.scratch, limit);
+        // A folder of many files is looked at less often: it must not keep the server from its other children.
+        self.sampled_files = self.sampled + 10 * self.sampled.elapsed();
+        (held > limit).then_some(held)
     }
 
     /// Notes and kills what outlived the child: its group, and the orphans that are its own with all their descendants.

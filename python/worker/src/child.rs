@@ -26,11 +26,13 @@ use serde_json::Value;
 use t2t_protocol::{Request, Reserve};
 
 use crate::{
+    apart::{self, Namespaces},
     channel::{self, Answer, Secret},
     convert, environment, kin,
     kin::Mark,
     orders::{self, ORDERS, Orders},
     pipes::Ends,
+    powers,
     sandbox::{self, Interpreter},
 };
 
@@ -38,6 +40,8 @@ use crate::{
 const CHANNEL: RawFd = 3;
 const OPEN_FILES: u64 = 4096;
 const FILE_BYTES: u64 = 64 << 30;
+/// Processes and threads, of a user who is not root. The server counts processes, whoever it is.
+const TASKS: u64 = 8192;
 /// What a process may map writable beside the memory it may hold: thread stacks and allocators reserve more than they use.
 const RESERVED: u64 = 4 << 30;
 /// An exception's text is cut here; a traceback of a deep recursion is long.
@@ -52,13 +56,22 @@ pub enum Order<'a> {
     Later(&'a Reserve, OwnedFd),
 }
 
+/// Whose child it is, and where it goes from there.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin {
+    pub server: Pid,
+    /// What its descendants can be told by.
+    pub mark: Mark,
+    /// Whether it gets its own.
+    pub namespaces: Namespaces,
+}
+
 /// What the server prepares for a child before the fork.
 #[derive(Debug)]
 pub struct Plan<'a> {
     pub order: Order<'a>,
     pub interpreter: &'a Interpreter,
-    pub server: Pid,
-    pub mark: Mark,
+    pub origin: Origin,
     pub secret: Secret,
     pub ends: Ends,
 }
@@ -75,28 +88,29 @@ pub fn live(py: Python<'_>, plan: Plan<'_>) -> ! {
 
 /// Returns the exit code.
 fn run(py: Python<'_>, plan: Plan<'_>) -> i32 {
-    let Plan { order, interpreter, server, mark, secret, ends } = plan;
+    let Plan { order, interpreter, origin, secret, ends } = plan;
     match order {
         Order::Now(request) => {
-            let settled = detach(server, mark, ends, None, secret);
-            let settled = settled.and_then(|()| shut_in(request, interpreter));
+            let settled = detach(origin, ends, None, secret);
+            let settled = settled.and_then(|()| shut_in(request, interpreter, None));
             serve(py, request, interpreter, settled).code()
         }
         Order::Later(reserve, orders) => {
-            let detached = detach(server, mark, ends, Some(orders), secret);
+            let detached = detach(origin, ends, Some(orders), secret);
             if let Err(reason) = detached.and_then(|()| get_ready(py, reserve)) {
                 // A request that was handed over meanwhile ends with this; without one nobody hears it.
                 channel::answer(&Answer::Refused(format!("the child did not get ready: {reason}")));
                 return 1;
             }
             channel::ready();
-            serve_all(py, interpreter)
+            serve_all(py, interpreter, reserve.scratch.as_deref())
         }
     }
 }
 
-/// Serves what comes through the pipe, as long as the requests let the child stay, and returns the exit code.
-fn serve_all(py: Python<'_>, interpreter: &Interpreter) -> i32 {
+/// Serves what comes through the pipe, as long as the requests let the child stay, and returns the exit code. What it has started may still write to the folder in which it got
+/// ready.
+fn serve_all(py: Python<'_>, interpreter: &Interpreter, folder: Option<&str>) -> i32 {
     let mut orders = Orders::open();
     let mut is_shut_in = false;
     loop {
@@ -105,10 +119,10 @@ fn serve_all(py: Python<'_>, interpreter: &Interpreter) -> i32 {
         if !request.stays {
             // Kernel code finds no pipe.
             drop(orders);
-            let settled = shut_in(&request, interpreter);
+            let settled = shut_in(&request, interpreter, folder);
             return serve(py, &request, interpreter, settled).code();
         }
-        let settled = if is_shut_in { move_in(&request) } else { shut_in(&request, interpreter) };
+        let settled = if is_shut_in { move_in(&request) } else { shut_in(&request, interpreter, folder) };
         is_shut_in = true;
         match serve(py, &request, interpreter, settled) {
             Served::Replied => {}
@@ -216,11 +230,21 @@ fn error_text(py: Python<'_>, error: &PyErr) -> String {
 }
 
 /// Makes the process one of its own. The channel is opened early, so that what fails after it is reported.
-fn detach(server: Pid, mark: Mark, ends: Ends, orders: Option<OwnedFd>, secret: Secret) -> Result<(), String> {
+fn detach(origin: Origin, ends: Ends, orders: Option<OwnedFd>, secret: Secret) -> Result<(), String> {
+    let Origin { server, mark, namespaces } = origin;
     own_session(server)?;
     mark.put_on();
     take_descriptors(ends, orders, secret)?;
-    own_signals()
+    own_signals()?;
+    if namespaces == Namespaces::Own {
+        apart::enter()?;
+    }
+    // Capabilities belong to a thread, and a device's driver starts some while the child gets ready. Those of its own namespace are what its walls take.
+    if apart::is_apart() { Ok(()) } else { drop_powers() }
+}
+
+fn drop_powers() -> Result<(), String> {
+    powers::drop_all().map_err(|error| format!("capabilities: {error}"))
 }
 
 /// Does what takes time before there is a request: no kernel code runs here, and no wall is up yet.
@@ -256,11 +280,17 @@ pub fn is_awaited() -> bool {
 }
 
 /// Puts up the walls around a request.
-fn shut_in(request: &Request, interpreter: &Interpreter) -> Result<(), String> {
+fn shut_in(request: &Request, interpreter: &Interpreter, folder: Option<&str>) -> Result<(), String> {
     set_limits(request)?;
+    let scratch = Path::new(&request.scratch);
+    if let Some(sandbox) = &request.sandbox {
+        sandbox::keep_writing_in(sandbox, scratch, folder.map(Path::new))?;
+    }
+    // What was mounted just now is only found by going there.
     move_in(request)?;
+    drop_powers()?;
     match &request.sandbox {
-        Some(sandbox) => sandbox::enter(sandbox, interpreter, Path::new(&request.scratch)),
+        Some(sandbox) => sandbox::enter(sandbox, interpreter, scratch),
         None => Ok(()),
     }
 }
@@ -331,6 +361,10 @@ fn set_limits(request: &Request) -> Result<(), String> {
     lower(Resource::RLIMIT_CORE, 0)?;
     lower(Resource::RLIMIT_NOFILE, OPEN_FILES)?;
     lower(Resource::RLIMIT_FSIZE, FILE_BYTES)?;
+    // In a namespace of its own the child's tasks are counted alone; elsewhere all of the user's are.
+    if apart::is_apart() {
+        lower(Resource::RLIMIT_NPROC, TASKS)?;
+    }
     // A limit of one request would be that of all that a child which stays serves.
     if let Some(milliseconds) = request.limits.cpu_ms.filter(|_| !request.stays) {
         // What it took to get ready is not the request's. A spare: the server looks more often, at all threads and descendants together. The system counts whole

@@ -5,9 +5,9 @@
 //!
 //! Code map; a module uses only those above it. Plain: `kin` (processes, by /proc and wait) · `capture` (bounded
 //! output) · `channel` (what a child tells its server) · `control` (the socket to t2t) · `convert` (JSON and Python) ·
-//! `pipes` (between a child and its server) · `ready` (one child that waits) · `quiet` (the word that nothing disturbs) ·
+//! `pipes` (between a child and its server) · `ready` (one child that waits) · `quiet` (the word that nothing disturbs) · `files` (what a folder holds) ·
 //! `action` (one child, seen from outside). In the child: `watch` (the files
-//! it opens) · `sandbox` · `environment` (what Python finds) · `orders` (where requests come from) · `child`. In the
+//! it opens) · `powers` (capabilities) · `calls` (system calls) · `apart` (namespaces) · `sandbox` · `environment` (what Python finds) · `orders` (where requests come from) · `child`. In the
 //! server: `pages` (large ones) · `imports` (before it serves, and after) · `reserves` (children ready before their
 //! request) · `leaving` (children that have replied) · `server` (the loop) · `start` (hello and the first imports).
 
@@ -19,8 +19,12 @@ mod convert;
 mod pipes;
 mod ready;
 mod quiet;
+mod files;
 mod action;
 mod watch;
+mod powers;
+mod calls;
+mod apart;
 mod sandbox;
 mod environment;
 mod orders;

@@ -1,5 +1,5 @@
-//! The walls around a child: Landlock for files, TCP, signals and abstract sockets; seccomp for all other sockets and
-//! `io_uring`, which Landlock does not see.
+//! The walls around a child: Landlock for files, TCP, signals and abstract sockets; seccomp for what Landlock does not see
+//! (`calls.rs`).
 //!
 //! It does not know which files an action needs. It is an allow-list: what is not granted is refused. Both layers are
 //! inherited by whatever the child starts, ptxas and the C compiler among them. Known gaps: names and times of files
@@ -8,7 +8,6 @@
 //! driver started while a child got ready (seccomp holds in all).
 
 use std::{
-    collections::BTreeMap,
     env,
     path::{Path, PathBuf},
 };
@@ -17,12 +16,17 @@ use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreated,
     RulesetCreatedAttr, RulesetError, Scope, make_bitflags, path_beneath_rules,
 };
-use pyo3::prelude::*;
-use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
-    TargetArch, apply_filter_all_threads,
+use nix::{
+    errno::Errno,
+    unistd::{AccessFlags, access, geteuid},
 };
+use pyo3::prelude::*;
 use t2t_protocol::{BYTECODE, Landlock, Sandbox};
+
+use crate::{
+    apart,
+    calls::{self, Sockets},
+};
 
 /// The newest ABI that this was tried on. Older kernels enforce what they know.
 const KNOWN: ABI = ABI::V7;
@@ -95,10 +99,23 @@ impl Interpreter {
     }
 }
 
+/// Makes all files read-only but those that may be written, where the child has namespaces of its own.
+pub fn keep_writing_in(sandbox: &Sandbox, scratch: &Path, other: Option<&Path>) -> Result<(), String> {
+    let mut folders: Vec<&Path> = sandbox.write.iter().map(Path::new).filter(|path| path.exists()).collect();
+    for folder in [Some(scratch), other].into_iter().flatten() {
+        // A mount of its own would come between what is moved from one to the other.
+        if !folders.iter().any(|above| folder.starts_with(above)) {
+            folders.push(folder);
+        }
+    }
+    apart::keep_writing_in(&folders, sandbox.device).map(drop)
+}
+
 /// Shuts this process in, for good.
 pub fn enter(sandbox: &Sandbox, interpreter: &Interpreter, scratch: &Path) -> Result<(), String> {
+    expect_readable(sandbox)?;
     restrict_files(sandbox, interpreter, scratch).map_err(|error| format!("landlock: {error}"))?;
-    apply_filter_all_threads(&system_calls(sandbox)?).map_err(|error| format!("seccomp: {error}"))
+    calls::refuse(if sandbox.device { Sockets::Unix } else { Sockets::None })
 }
 
 /// Takes from this process, and from what it will start, the power to signal any other: a process that was forked inside of the walls shares
@@ -106,6 +123,17 @@ pub fn enter(sandbox: &Sandbox, interpreter: &Interpreter, scratch: &Path) -> Re
 pub fn keep_signals_in() {
     let scoped = Ruleset::default().set_compatibility(CompatLevel::BestEffort).scope(Scope::Signal);
     scoped.and_then(Ruleset::create).and_then(RulesetCreated::restrict_self).ok();
+}
+
+/// Root without its power over others' files may be less than who wrote the kernels: what it cannot read is no word on them.
+fn expect_readable(sandbox: &Sandbox) -> Result<(), String> {
+    let refused = |path: &&String| access(path.as_str(), AccessFlags::R_OK) == Err(Errno::EACCES);
+    match sandbox.read.iter().find(refused).filter(|_| geteuid().is_root()) {
+        Some(path) => Err(format!(
+            "`{path}` is not root's, and children of root have no power over others' files: let others read it"
+        )),
+        None => Ok(()),
+    }
 }
 
 fn restrict_files(sandbox: &Sandbox, interpreter: &Interpreter, scratch: &Path) -> Result<(), RulesetError> {
@@ -139,25 +167,4 @@ fn cuda_devices() -> Vec<PathBuf> {
     let entries = std::fs::read_dir("/dev").into_iter().flatten().flatten();
     let names = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("nvidia"));
     names.map(|entry| entry.path()).collect()
-}
-
-/// Refuses sockets and `io_uring`. The CUDA driver looks for its helpers over Unix sockets.
-fn system_calls(sandbox: &Sandbox) -> Result<BpfProgram, String> {
-    let sockets = if sandbox.device {
-        let unix = libc::AF_UNIX.unsigned_abs().into();
-        let other = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, unix);
-        vec![rule(other)?]
-    } else {
-        Vec::new()
-    };
-    let calls = BTreeMap::from([(libc::SYS_socket, sockets), (libc::SYS_io_uring_setup, Vec::new())]);
-    let refusal = SeccompAction::Errno(libc::EACCES.unsigned_abs());
-    let arch = TargetArch::try_from(env::consts::ARCH).map_err(|error| format!("seccomp: {error}"))?;
-    let filter = SeccompFilter::new(calls, SeccompAction::Allow, refusal, arch);
-    filter.and_then(BpfProgram::try_from).map_err(|error| format!("seccomp: {error}"))
-}
-
-fn rule(condition: Result<SeccompCondition, seccompiler::BackendError>) -> Result<SeccompRule, String> {
-    let rule = condition.and_then(|condition| SeccompRule::new(vec![condition]));
-    rule.map_err(|error| format!("seccomp: {error}"))
 }

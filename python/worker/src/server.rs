@@ -21,8 +21,9 @@ use t2t_protocol::{End, Finished, FromWorker, Request, Reserve, ToWorker};
 
 use crate::{
     action::{Action, Before},
+    apart::Namespaces,
     channel::Secret,
-    child::{self, Order, Plan},
+    child::{self, Order, Origin, Plan},
     control::{Control, Peer},
     imports::Later,
     kin::{self, Mark},
@@ -59,6 +60,7 @@ pub struct Server {
     control: Control,
     signals: SignalFd,
     interpreter: Interpreter,
+    namespaces: Namespaces,
     pid: Pid,
     actions: Vec<Action>,
     reserves: Reserves,
@@ -77,7 +79,13 @@ pub struct Server {
 
 impl Server {
     /// Serves over a socket. The signals that it reads must be blocked.
-    pub fn new(control: Control, signals: SignalFd, interpreter: Interpreter, later: Later) -> io::Result<Self> {
+    pub fn new(
+        control: Control,
+        signals: SignalFd,
+        interpreter: Interpreter,
+        namespaces: Namespaces,
+        later: Later,
+    ) -> io::Result<Self> {
         control.stop_blocking()?;
         let (actions, reserves, waiting) = (Vec::new(), Reserves::default(), Vec::new());
         let (pid, is_quiet, has_heard, is_to_rest) = (getpid(), false, false, false);
@@ -86,6 +94,7 @@ impl Server {
             control,
             signals,
             interpreter,
+            namespaces,
             pid,
             actions,
             reserves,
@@ -362,8 +371,8 @@ impl Server {
         let secret = Secret::draw().map_err(|error| format!("/dev/urandom: {error}"))?;
         let (pipes, ends) = Pipes::new().map_err(|error| format!("pipes: {error}"))?;
         let mark = Mark::of_slot(self.free_slot());
-        let (interpreter, server) = (&self.interpreter, self.pid);
-        let plan = Plan { order, interpreter, server, mark, secret, ends };
+        let origin = Origin { server: self.pid, mark, namespaces: self.namespaces };
+        let plan = Plan { order, interpreter: &self.interpreter, origin, secret, ends };
         let pid = Python::attach(|py| fork(py, plan)).map_err(|error| format!("fork: {error}"))?;
         Ok((pid, mark, secret, pipes))
     }

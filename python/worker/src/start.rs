@@ -25,6 +25,7 @@ use serde_json::Value;
 use t2t_protocol::{ClientHello, FromWorker, Missing, ServerHello, ToWorker, Unfit, UnfitReason, VERSION};
 
 use crate::{
+    apart::{self, Namespaces},
     control::Control,
     imports::{self, Later},
     sandbox::{self, Interpreter},
@@ -40,9 +41,9 @@ pub fn serve(py: Python<'_>) -> PyResult<Infallible> {
     let watched = socket.try_clone()?;
     let mut control = Control::new(socket);
     match prepare(py, &mut control, watched) {
-        Ok(Ready { hello, signals, interpreter, later }) => {
+        Ok(Ready { hello, signals, interpreter, namespaces, later }) => {
             control.send(&FromWorker::Hello(Box::new(hello))).map_err(io::Error::other)?;
-            let server = Server::new(control, signals, interpreter, later)?;
+            let server = Server::new(control, signals, interpreter, namespaces, later)?;
             py.detach(|| server.run());
             leave(0)
         }
@@ -71,6 +72,7 @@ struct Ready {
     hello: ServerHello,
     signals: SignalFd,
     interpreter: Interpreter,
+    namespaces: Namespaces,
     later: Later,
 }
 
@@ -81,12 +83,13 @@ fn prepare(py: Python<'_>, control: &mut Control, socket: OwnedFd) -> Result<Rea
         signals().thread_block().map_err(io::Error::from)?;
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
         let signals = SignalFd::with_flags(&signals(), flags).map_err(io::Error::from)?;
+        let namespaces = apart::tried();
         let watch = Watch::start(socket)?;
         let missing = import_all(py, &client)?;
         watch.stop();
-        let hello = server_hello(py, &client, missing)?;
+        let hello = server_hello(py, &client, missing, namespaces)?;
         let interpreter = Interpreter::of(py, client.harness.as_ref().map(PathBuf::from))?;
-        Ok(Ready { hello, signals, interpreter, later: Later::new(client.later, client.asked) })
+        Ok(Ready { hello, signals, interpreter, namespaces, later: Later::new(client.later, client.asked) })
     };
     start().map_err(|error| Unfit { kind: UnfitReason::Start, reason: describe(py, &error) })
 }
@@ -153,7 +156,12 @@ fn import_all(py: Python<'_>, client: &ClientHello) -> PyResult<Vec<Missing>> {
     Ok(missing)
 }
 
-fn server_hello(py: Python<'_>, client: &ClientHello, missing: Vec<Missing>) -> PyResult<ServerHello> {
+fn server_hello(
+    py: Python<'_>,
+    client: &ClientHello,
+    missing: Vec<Missing>,
+    namespaces: Namespaces,
+) -> PyResult<ServerHello> {
     let sys = py.import("sys")?;
     let version = Python::version_str();
     Ok(ServerHello {
@@ -167,6 +175,7 @@ fn server_hello(py: Python<'_>, client: &ClientHello, missing: Vec<Missing>) -> 
         packages: packages(py, &client.preload)?,
         missing,
         landlock: sandbox::landlock(),
+        namespaces: namespaces == Namespaces::Own,
     })
 }
 

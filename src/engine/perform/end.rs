@@ -2,18 +2,23 @@
 //!
 //! It does not know what the child was for.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use t2t_protocol::{End, Fault, Finished, Output};
+use t2t_protocol::{End, Fault, FaultClass, Finished, Output};
 
 use super::Performed;
+use crate::fs;
 use crate::manifest::canonical_json;
 use crate::record::Outcome;
 
 /// How much of what a child printed stands in evidence, in bytes a stream.
 const SHOWN: usize = 8 << 10;
+
+/// How long a file may be that a child leaves, in bytes. What Triton compiled for one variant is a few million.
+const LONGEST: u64 = 256 << 20;
 
 /// Turns the end of a child into what came of the action.
 pub(super) fn conclude(folder: &Path, finished: Finished) -> Performed {
@@ -33,28 +38,42 @@ fn replied_with(folder: &Path, reply: &Value, opened: BTreeSet<String>) -> Perfo
         _ => Outcome::Lost { reason: "the harness gave a reply without an outcome".to_owned() },
     };
     let documents = reply["documents"].as_object().into_iter().flatten();
-    let files = reply["files"].as_object().into_iter().flatten();
+    let files = match left(folder, reply) {
+        Ok(files) => files,
+        Err(unusable) => return Performed { opened, ..unusable },
+    };
     Performed {
         outcome: Some(outcome),
         documents: documents.map(|(name, value)| (name.clone(), canonical_json(value).into_bytes())).collect(),
-        files: files.filter_map(|(name, path)| Some((name.clone(), folder.join(path.as_str()?)))).collect(),
+        files,
         opened,
         cites: reply["cites"].as_bool().unwrap_or(false),
         ..Performed::default()
     }
 }
 
+/// Reads the files that a reply names. Kernel code may have put anything in their place: what is no file of the child's own folder is no reply.
+fn left(folder: &Path, reply: &Value) -> Result<BTreeMap<String, Vec<u8>>, Performed> {
+    let named = reply["files"].as_object().into_iter().flatten();
+    let read = |(name, path): (&String, &Value)| {
+        let path = path.as_str().unwrap_or_default();
+        match fs::read_below(folder, Path::new(path), LONGEST) {
+            Ok(bytes) => Ok((name.clone(), bytes)),
+            Err(error) if matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::NotFound) => {
+                let why = format!("the process replied, but cannot have left `{path}`: {error}");
+                Err(failed(FaultClass::NoReply, &why, [&Output::default(), &Output::default()]))
+            }
+            Err(error) => Err(Performed::lost(format!("cannot read `{}`: {error}", folder.join(path).display()))),
+        }
+    };
+    named.map(read).collect()
+}
+
 /// Returns what came of an action whose child did not reply: the way it ended is all there is to say.
 pub(super) fn unjudged(finished: Finished) -> Performed {
     let mut performed = match finished.end.fault() {
         Some(Fault::Kernel(class)) => {
-            let failure = json!({
-                "class": class.as_str(), "case": null, "given": null, "message": format!("the process {}", finished.end), "place": null, "excerpt": null,
-                "hint": null, "traceback": [], "index": null, "got": null, "expected": null, "max_abs": null, "max_rel": null,
-                "bad": null, "total": null,
-                "output": {"stdout": shown(&finished.stdout), "stderr": shown(&finished.stderr), "truncated": cut(&finished)},
-            });
-            Performed::rejected(class.as_str(), &[("failure", failure)])
+            failed(class, &format!("the process {}", finished.end), [&finished.stdout, &finished.stderr])
         }
         Some(Fault::Machine(reason)) => Performed::lost(with_output(reason, &finished)),
         None => Performed::lost("the harness gave an unexpected reply"),
@@ -68,6 +87,17 @@ pub(super) fn not_judged(finished: Finished) -> Performed {
     let reason = format!("torch, or the reference, ended the process that judges: it {}", finished.end);
     let opened = finished.opened.into_iter().collect();
     Performed { outcome: Some(Outcome::NotJudged { reason }), opened, ..Performed::default() }
+}
+
+/// Returns the rejection of a kernel whose process ended so.
+fn failed(class: FaultClass, message: &str, [stdout, stderr]: [&Output; 2]) -> Performed {
+    let failure = json!({
+        "class": class.as_str(), "case": null, "given": null, "message": message, "place": null, "excerpt": null,
+        "hint": null, "traceback": [], "index": null, "got": null, "expected": null, "max_abs": null, "max_rel": null,
+        "bad": null, "total": null,
+        "output": {"stdout": shown(stdout), "stderr": shown(stderr), "truncated": cut([stdout, stderr])},
+    });
+    Performed::rejected(class.as_str(), &[("failure", failure)])
 }
 
 fn with_output(reason: String, finished: &Finished) -> String {
@@ -114,7 +144,7 @@ pub(super) fn described(finished: &Finished) -> Value {
         "seconds": null,
         "stdout": shown(&finished.stdout),
         "stderr": shown(&finished.stderr),
-        "truncated": cut(finished),
+        "truncated": cut([&finished.stdout, &finished.stderr]),
         "left_behind": finished.left_behind,
     })
 }
@@ -128,6 +158,6 @@ fn shown(output: &Output) -> String {
     format!("{}\n[{} bytes left out]\n{}", &text[..head], output.total.saturating_sub(SHOWN as u64), &text[tail..])
 }
 
-fn cut(finished: &Finished) -> bool {
-    [&finished.stdout, &finished.stderr].iter().any(|output| output.total > SHOWN as u64)
+fn cut(streams: [&Output; 2]) -> bool {
+    streams.iter().any(|output| output.total > SHOWN as u64)
 }

@@ -21,8 +21,12 @@ const CPU_MEMORY: u64 = 2 << 30;
 /// How many bytes more it may take for each further process that it compiles in.
 const PROCESS_MEMORY: u64 = 1 << 30;
 
-/// How much longer than its CPU time an action on the CPU lane may take by the clock: other work shares the cores.
-const PATIENCE: u32 = 4;
+/// How much longer than its CPU time an action on the CPU lane may take by the clock: other work shares the cores, and what only waits must end.
+const PATIENCE: u32 = 2;
+
+/// How many bytes of files a child may leave or hold in its scratch folder, and which part of what is free there.
+const SCRATCH: u64 = 32 << 30;
+const PART_OF_FREE: u64 = 2;
 
 /// How far above an action's scratch folder lies that of all builds: theirs come and go.
 const ABOVE: usize = 2;
@@ -136,13 +140,20 @@ impl Step<'_> {
     fn limits(&self) -> Limits {
         let deadline = milliseconds(self.job.deadline);
         let (cores, nice) = (self.job.cores.clone(), self.job.nice);
+        // A judge that stays, or anything else without kernel code, fills nothing by itself.
+        let scratch_bytes = (!self.trusted).then(|| self.room());
         if self.job.device.is_some() {
-            return Limits { cores, nice, ..Limits::wall(deadline) };
+            return Limits { cores, nice, scratch_bytes, ..Limits::wall(deadline) };
         }
         let wall = deadline.saturating_mul(PATIENCE.into());
         let more = self.job.processes.saturating_sub(1) as u64 * PROCESS_MEMORY;
         let memory_bytes = (!self.trusted).then_some(CPU_MEMORY + more);
-        Limits { cpu_ms: Some(deadline), memory_bytes, cores, nice, ..Limits::wall(wall) }
+        Limits { cpu_ms: Some(deadline), memory_bytes, scratch_bytes, cores, nice, ..Limits::wall(wall) }
+    }
+
+    /// Returns how many bytes its scratch folder may hold: others need room, too.
+    fn room(&self) -> u64 {
+        fs::free(&self.job.root).map_or(SCRATCH, |free| SCRATCH.min(free / PART_OF_FREE))
     }
 
     fn sandbox(&self) -> Sandbox {

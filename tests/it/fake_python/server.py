@@ -165,7 +165,7 @@ def introduction(hello: Mapping[str, Any]) -> Reply:
     told = versions()
     missing = [{"module": name, "reason": "ImportError: none"} for name in ("torch", "triton") if name not in told]
     return {
-        "version": 7,
+        "version": 8,
         "kind": hello["kind"],
         "worker": "0.1.0",
         "pid": os.getpid(),
@@ -175,6 +175,7 @@ def introduction(hello: Mapping[str, Any]) -> Reply:
         "packages": {name: told[name] for name in ("torch", "triton") if name in told},
         "missing": missing,
         "landlock": 0,
+        "namespaces": False,
     }
 
 
