@@ -422,14 +422,13 @@ mod tests {
         let walked = open(folder, way, Mode::empty())
             .and_then(|start| walk_below(start, Path::new(name), way | OFlag::O_NOFOLLOW, flags))
             .map(File::from);
-        let walked =
-            walked.map_err(|error| error.to_string()).and_then(|file| match file.metadata().unwrap().is_file() {
-                true => {
-                    Ok(fs::read(Path::new("/proc/self/fd").join(std::os::fd::AsRawFd::as_raw_fd(&file).to_string()))
-                        .unwrap())
-                }
-                false => Err("it is no file".to_owned()),
-            });
+        let walked = walked.map_err(|error| error.to_string()).and_then(|file| {
+            if !file.metadata().unwrap().is_file() {
+                return Err("it is no file".to_owned());
+            }
+            let descriptor = std::os::fd::AsRawFd::as_raw_fd(&file).to_string();
+            Ok(fs::read(Path::new("/proc/self/fd").join(descriptor)).unwrap())
+        });
         [read_below(folder, Path::new(name), 4).map_err(|error| error.to_string()), walked]
     }
 

@@ -1,7 +1,6 @@
 //! Secrets: the variables that hold them, and who else may see them: no process of the same user, and none that t2t starts.
 //!
 //! It does not know what they are for. What the environment held when t2t was started stays in its own memory, which no child maps.
-#![expect(clippy::disallowed_types, reason = "it takes variables from commands that others start")]
 
 use std::process::Command;
 
@@ -33,6 +32,7 @@ pub fn withhold(command: &mut Command) {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test starts a program")]
 mod tests {
     use super::*;
 

@@ -18,7 +18,7 @@ const NOBODY: u32 = 65_534;
 fn started(program: &mut Command) -> (Child, io::PipeReader) {
     let (kept, mut full) = io::pipe().unwrap();
     // All that a pipe holds, but for what is soon written.
-    full.write_all(&[b'.'; 65_000]).unwrap();
+    full.write_all(&vec![b'.'; 65_000]).unwrap();
     let child = as_nobody(program).env("T2T_REMOTE_TOKEN", SECRET).current_dir("/").stdout(full).spawn().unwrap();
     (child, kept)
 }

@@ -40,7 +40,7 @@ fn replied_with(folder: &Path, reply: &Value, opened: BTreeSet<String>) -> Perfo
     let documents = reply["documents"].as_object().into_iter().flatten();
     let files = match left(folder, reply) {
         Ok(files) => files,
-        Err(unusable) => return Performed { opened, ..unusable },
+        Err(unusable) => return Performed { opened, ..*unusable },
     };
     Performed {
         outcome: Some(outcome),
@@ -53,7 +53,7 @@ fn replied_with(folder: &Path, reply: &Value, opened: BTreeSet<String>) -> Perfo
 }
 
 /// Reads the files that a reply names. Kernel code may have put anything in their place: what is no file of the child's own folder is no reply.
-fn left(folder: &Path, reply: &Value) -> Result<BTreeMap<String, Vec<u8>>, Performed> {
+fn left(folder: &Path, reply: &Value) -> Result<BTreeMap<String, Vec<u8>>, Box<Performed>> {
     let named = reply["files"].as_object().into_iter().flatten();
     let read = |(name, path): (&String, &Value)| {
         let path = path.as_str().unwrap_or_default();
@@ -61,9 +61,11 @@ fn left(folder: &Path, reply: &Value) -> Result<BTreeMap<String, Vec<u8>>, Perfo
             Ok(bytes) => Ok((name.clone(), bytes)),
             Err(error) if matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::NotFound) => {
                 let why = format!("the process replied, but cannot have left `{path}`: {error}");
-                Err(failed(FaultClass::NoReply, &why, [&Output::default(), &Output::default()]))
+                Err(failed(FaultClass::NoReply, &why, [&Output::default(), &Output::default()]).into())
             }
-            Err(error) => Err(Performed::lost(format!("cannot read `{}`: {error}", folder.join(path).display()))),
+            Err(error) => {
+                Err(Performed::lost(format!("cannot read `{}`: {error}", folder.join(path).display())).into())
+            }
         }
     };
     named.map(read).collect()
