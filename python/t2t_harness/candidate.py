@@ -191,12 +191,17 @@ def reached(bench: Bench) -> dict[str, Any]:
     declaration = bench.request["op"]
 
     def launched(case: cases.Case) -> list[reach.Path]:
+        watched = watch.watching(
+            bench.own, 0, allowed(declaration), draws=random_ops.is_random(declaration), poisons=False
+        )
         with launching.recording(bench.lane, lambda _, configs: configs[:1], runs=False) as recorder:
             wrapper, args, kwargs = calling.arranged(
                 bench.entry, bench.request, case, inputs.rehearsed(declaration, case)
             )
-            with stage.pretending(bench.lane):
+            with stage.pretending(bench.lane), watched as seen:
                 wrapper(*args, **kwargs)
+        if seen.computed:
+            raise reach.ComputedByTorch(sorted(seen.computed))
         return [launch.path for launch in recorder.launches]
 
     limit = cases.reach_limit(bench.lane)

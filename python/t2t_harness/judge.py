@@ -599,6 +599,10 @@ def judge_end(trial: Trial) -> None:
         trial.first = (None, Finding(record["class"], record["message"], record=record))
     if trial.first is None and kind in ENDS:
         trial.first = (None, ended(trial))
+    if trial.first is None and trial.told.state["reach"]["fallbacks"]:
+        told = trial.told.state["reach"]["fallbacks"][0]
+        words = f"at the measured size `{told['size']}` torch computes for the wrapper: {told['computed']}"
+        trial.first = (None, Finding("torch-fallback", words))
     if trial.first is None and trial.made == {False}:
         words = "the launches changed nothing of any result, in no case: it was there before them"
         trial.first = (None, Finding("torch-fallback", words))

@@ -32,7 +32,7 @@ def blank() -> dict[str, Any]:
     return {
         "running": None,
         "constants": {},
-        "reach": {"cases": [], "missed": []},
+        "reach": {"cases": [], "missed": [], "fallbacks": []},
         "load": None,
         "configurations": {"tried": 0, "dropped": []},
         "triton_cache": {"hits": 0, "misses": [], "launchers": {"hits": 0, "misses": []}},
@@ -99,8 +99,16 @@ def check(state: Mapping[str, Any]) -> None:
     require("running", state["running"] is None or isinstance(state["running"], str))
     is_named = isinstance(constants, dict) and all(is_length(value) for value in constants.values())
     require("constants", is_named)
-    require("reach", isinstance(reach, dict) and all(isinstance(reach.get(key), list) for key in ("cases", "missed")))
+    require(
+        "reach",
+        isinstance(reach, dict) and all(isinstance(reach.get(key), list) for key in ("cases", "missed", "fallbacks")),
+    )
     require("reach", all(is_missed(one) for one in reach["missed"]) and len(reach["missed"]) <= MOST_MISSED)
+    fallbacks = reach["fallbacks"]
+    is_told = all(
+        isinstance(one, dict) and all(is_words(one.get(key)) for key in ("size", "computed")) for one in fallbacks
+    )
+    require("reach", is_told)
     require("load", load is None or (isinstance(load, dict) and is_load(load)))
     for key in ("configurations", "triton_cache"):
         require(key, isinstance(state[key], dict))

@@ -32,6 +32,13 @@ PATIENCE_S = 20
 """How long all rehearsals of a check may take."""
 
 
+class ComputedByTorch(Exception):
+    """Torch computes for the wrapper."""
+
+    def __init__(self, operations: Sequence[str]) -> None:
+        super().__init__(", ".join(f"aten.{name}" for name in operations))
+
+
 @dataclass
 class Reach:
     """What was found out: cases to add, and what is launched at measured sizes and in no case."""
@@ -40,6 +47,8 @@ class Reach:
     """`size`, whose kernels it launches, and `binding`."""
     missed: list[dict[str, Any]] = field(default_factory=list)
     """`size`, `kernel` and `constants` (null where nothing could be told), and `reason`."""
+    fallbacks: list[dict[str, str]] = field(default_factory=list)
+    """`size`, and what torch `computed` for the wrapper there, in words."""
 
     def facts(self) -> dict[str, Any]:
         """Returns it as JSON."""
@@ -59,6 +68,9 @@ def explored(declaration: Mapping[str, Any], reached: set[Path], launched: Launc
         case = cases.Case(f"reach/{size}/{dtype}", "edge", dtype, dict(binding))
         try:
             wanted = [path for path in dict.fromkeys(launched(case)) if path not in known]
+        except ComputedByTorch as error:
+            found.fallbacks.append({"size": size, "computed": str(error)})
+            continue
         except Exception as error:
             found.missed.append(missed(size, None, f"cannot be told: {why(error)}"[:300]))
             continue

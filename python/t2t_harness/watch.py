@@ -111,10 +111,15 @@ def base_name(func: Any) -> str:
 
 @contextlib.contextmanager
 def watching(
-    own: frozenset[str], run: int, declared: frozenset[str] = frozenset(), *, draws: bool = False
+    own: frozenset[str],
+    run: int,
+    declared: frozenset[str] = frozenset(),
+    *,
+    draws: bool = False,
+    poisons: bool = True,
 ) -> Iterator[Watch]:
     """Watches for the length of the context; fresh memory holds NaN in an even `run`, and another pattern in an odd
-    one.
+    one, unless it is not to be poisoned.
 
     `own` are operations that are not allowed beside all those that are not on the list, `declared` some that are allowed beyond it.
     The wrapper of a random op, which `draws`, may draw a few integers: that is how it gets a seed of torch's generator.
@@ -147,7 +152,7 @@ def watching(
                 watch.made.append((storages((args, kwargs)), storages(result)))
             if func._schema.is_mutable:
                 watch.memory.touched(tree_leaves((args, kwargs)))
-            if name in FRESH and not _is_output(kwargs):
+            if poisons and name in FRESH and not _is_output(kwargs):
                 poison(result, run)
                 watch.memory.handed_out(result)
             return result
