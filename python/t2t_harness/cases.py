@@ -150,8 +150,9 @@ LENGTHS = ("below", "at", "above", "off")
 
 
 def _length(kind: str, block: int) -> int:
-    """Returns a length below, at, above, or beyond and not a multiple of `block`."""
-    return {"below": max(block - 1, 1), "at": block, "above": block + 1, "off": block + max(block // 2, 1) + 1}[kind]
+    """Returns a length below, at, above, or in the third of blocks that it is not a multiple of: a loop over them turns more than once."""
+    off = 2 * block + max(block // 2, 1) + 1
+    return {"below": max(block - 1, 1), "at": block, "above": block + 1, "off": off}[kind]
 
 
 def dims(declaration: Mapping[str, Any]) -> list[str]:

@@ -185,9 +185,9 @@ def beyond(
     constants = [value for value in json.loads(path[1]).values() if isinstance(value, int)]
     block = max((value for value in constants if not isinstance(value, bool)), default=0)
     for dim in sorted(small, key=lambda dim: -small[dim]):
-        length = 2 * block + block // 2 + 1
+        length = min(2 * block + block // 2 + 1, full[dim])
         larger = {**small, dim: length}
-        if small[dim] < length <= full[dim] and cases.largest(declaration, larger) <= limit and is_same(larger):
+        if max(small[dim], block) < length and cases.largest(declaration, larger) <= limit and is_same(larger):
             return [larger]
     return []
 
