@@ -64,7 +64,10 @@ pub fn wrong(workspace: &Workspace, device: &DeviceClass) -> Vec<String> {
         passed if passed == "passed" => verdict(kernel, "bench"),
         other => other,
     };
+    let is_elsewhere = |got: &str| got.contains("the variant is not for the");
     let is_deserved = |got: &str, deserved: &Value| match deserved.as_array() {
+        // A trick of the interpreter's memory is none on a device.
+        Some(_) if *device != DeviceClass::Interpreter && is_elsewhere(got) => true,
         Some(classes) => classes.iter().any(|class| class == got),
         None => deserved == got,
     };
