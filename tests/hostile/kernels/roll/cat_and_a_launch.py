@@ -1,7 +1,6 @@
 """A wrapper that puts slices together, and then launches a kernel that writes nothing."""
 
 import torch
-
 from lib.scaling import touch
 
 

@@ -1,7 +1,6 @@
 """A wrapper that returns memory that nobody wrote at a size that no check runs."""
 
 import torch
-
 from lib.scaling import scaled
 
 

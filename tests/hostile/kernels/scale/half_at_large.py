@@ -1,7 +1,6 @@
 """A wrapper that computes half of what a large size asks for."""
 
 import torch
-
 from lib.scaling import launch, scaled
 
 

@@ -1,7 +1,6 @@
 """A wrapper that keeps what may be kept: the number of elements, and scratch memory that no result lies in."""
 
 import torch
-
 from lib.scaling import scaled
 
 LENGTHS, SCRATCH = {}, {}

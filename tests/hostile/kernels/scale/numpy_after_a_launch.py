@@ -1,7 +1,5 @@
 """A wrapper that launches, and then has numpy compute."""
 
-import torch
-
 from lib.scaling import scaled
 
 

@@ -1,7 +1,6 @@
 """A wrapper that has numpy compute, and then launches on a part of nothing."""
 
 import torch
-
 from lib.scaling import touch
 
 

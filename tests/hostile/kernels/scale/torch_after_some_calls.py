@@ -1,7 +1,6 @@
 """A wrapper that has torch compute after a few calls."""
 
 import torch
-
 from lib.scaling import scaled
 
 CALLS = {}

@@ -1,9 +1,8 @@
 """A wrapper that has torch compute where no mode sees it, and then launches on it without writing."""
 
 import torch
-from torch.utils._python_dispatch import _disable_current_modes
-
 from lib.scaling import touch
+from torch.utils._python_dispatch import _disable_current_modes
 
 
 def triton_scale(input, other):

@@ -1,9 +1,8 @@
 """A wrapper that launches, and then has torch compute where no mode sees it."""
 
 import torch
-from torch.utils._python_dispatch import _disable_current_modes
-
 from lib.scaling import scaled
+from torch.utils._python_dispatch import _disable_current_modes
 
 
 def triton_scale(input, other):

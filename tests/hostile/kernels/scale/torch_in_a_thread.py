@@ -3,7 +3,6 @@
 import threading
 
 import torch
-
 from lib.scaling import scaled
 
 

@@ -1,7 +1,6 @@
 """A wrapper that writes results in turns into two buffers, so that one call overwrites what the one before the last returned."""
 
 import torch
-
 from lib.scaling import launch
 
 OUT, CALLS = {}, [0]
