@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "python"), str(Path(__file__).resolve().parent)]
@@ -11,7 +13,7 @@ sys.path[:0] = [str(ROOT / "python"), str(Path(__file__).resolve().parent)]
 
 from test_check import GOOD, check, declaration
 
-from t2t_harness import cases, pace
+from t2t_harness import candidate, cases, pace
 
 
 def test_what_would_not_be_over_before_the_deadline_is_refused_with_what_to_set() -> None:
@@ -56,26 +58,15 @@ def test_a_case_is_halved_until_there_is_nothing_to_halve_and_a_declared_one_of_
     assert cases.as_told(op, other, {"M": 4, "N": 4}).binding == {"M": 4, "N": 4}
 
 
-SLOW = """import time
-
-
-def triton_double(input, other):
-    # As slow as interpreted programs are: so long for an element.
-    end = time.process_time() + 2e-4 * input.numel()
-    while time.process_time() < end:
-        pass
-    x = input.contiguous()
-    return run(x, torch.empty(x.shape, dtype=x.dtype, device="cuda"))
-"""
-
-
-def test_further_dtypes_are_judged_on_smaller_cases_where_the_first_takes_most_of_the_time(tmp_path: Path) -> None:
-    op = declaration(dtypes=["float32", "float16"], check_sizes={"small": {"M": 64, "N": 64}}, seeds=1)
-    reply = check(tmp_path, SLOW, op, deadline_s=3.8)
-    verdict, evidence = reply["documents"]["verdict"], reply["documents"]["evidence"]
-    assert verdict["verdict"] == "passed"
-    rows = {row["name"]: row for row in evidence["cases"]}
-    assert rows["small/float32/0"]["binding"] == {"M": 64, "N": 64}
-    smaller = rows["small/float16/0"]
-    assert smaller["verdict"] == "passed" and smaller["binding"]["M"] * smaller["binding"]["N"] < 64 * 64
-    assert any("made smaller" in note and "small/float16/0" in note for note in evidence["notes"])
+def test_further_dtypes_are_judged_on_smaller_cases_where_the_first_takes_most_of_the_time() -> None:
+    op = declaration(dtypes=["float32", "float16"])
+    clock = pace.Pace(40.0)
+    clock.note(64 * 64, 20.0)
+    bench: Any = SimpleNamespace(request={"op": op}, lane="interpreter", pace=clock)
+    first, other = (cases.Case(f"small/{one}/0", "declared", one, {"M": 64, "N": 64}) for one in op["dtypes"])
+    assert candidate.in_time(bench, first) == (first, None), "a pass needs it as it is"
+    smaller, late = candidate.in_time(bench, other)
+    assert late is None and (smaller.name, smaller.binding) == (other.name, {"M": 32, "N": 64})
+    clock.note(2, 4000.0)
+    left, late = candidate.in_time(bench, other)
+    assert left is other and late is not None and "set `check: {timeout: …}`" in late
