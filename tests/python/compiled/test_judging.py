@@ -103,7 +103,7 @@ def test_block_edges_show_each_dim_all_four_lengths() -> None:
         if case.dtype == "float32"
     ]
     assert {case.binding["M"] for case in edges} == {15, 16, 17, 25}
-    assert {case.binding["K"] for case in edges} == {31, 32, 33, 49}
+    assert {case.binding["K"] for case in edges} == {31, 32, 33, 81}
     assert len(edges) == 4 and len(cases.fixed_edges(declaration())) + len(edges) <= cases.EDGES + 1
 
 
