@@ -72,7 +72,7 @@ fn a_case_that_was_found_for_a_measured_size_runs_alone_too() {
     let right = workspace.read("kernels/add/v1_baseline.py");
     let call = "add_kernel[(triton.cdiv(length, 1024),)](input, other, output, length, BLOCK=1024)";
     // Large blocks, and none for what is beyond the last whole one.
-    let long = "block, blocks = 1024, triton.cdiv(length, 1024)\n        if length > 5000:\n            \
+    let long = "block, blocks = 1024, triton.cdiv(length, 1024)\n        if length > 6000:\n            \
                 block, blocks = 2048, length // 2048\n        \
                 add_kernel[(blocks,)](input, other, output, length, BLOCK=block)";
     workspace.write("kernels/add/v2_dense.py", right.replace(call, long));
