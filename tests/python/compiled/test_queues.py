@@ -132,7 +132,7 @@ def test_a_bench_of_a_wrapper_that_wants_another_stream_is_called_again(
     monkeypatch.setattr(loading, "load_entry", want if place == "import" else lambda *_: want)
     monkeypatch.setattr(launching, "recording", lambda *_: contextlib.nullcontext(launching.Recorder()))
     monkeypatch.setattr(spans, "work", lambda _: contextlib.nullcontext())
-    monkeypatch.setattr(bench, "sampled_runs", lambda _: {})
+    monkeypatch.setattr(candidate, "own_operations", lambda _: frozenset())
     monkeypatch.setattr(bench, "measure", measure)
     request = {**REQUEST, "op": {}, "variant": {}, "root": str(tmp_path), "protocol": PROTOCOL}
     assert bench.bench(request)["outcome"] == "again"
