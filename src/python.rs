@@ -2,6 +2,8 @@
 //!
 //! The meaning is the syntax tree without comments, formatting, docstrings and positions. It does not know where files lie.
 
+use std::borrow::Cow;
+
 use ruff_python_ast::comparable::ComparableMod;
 use ruff_python_ast::{Expr, Mod, ModModule, Stmt, Suite};
 use ruff_python_parser::parse_module;
@@ -57,17 +59,59 @@ pub struct SourceFault {
 /// Reads `bytes` as Python. Never fails: a file that does not parse has a fault, and its bytes for its meaning.
 #[must_use]
 pub fn read(bytes: &[u8]) -> Python {
-    let text = match std::str::from_utf8(bytes) {
-        Ok(text) => text.strip_prefix('\u{feff}').unwrap_or(text),
-        Err(error) => return unread(bytes, not_utf8(bytes, error.valid_up_to())),
+    let decoded = match (encoding(bytes), std::str::from_utf8(bytes)) {
+        (Encoding::Latin1, _) => Cow::Owned(bytes.iter().map(|byte| char::from(*byte)).collect()),
+        (_, Ok(text)) => Cow::Borrowed(text),
+        (Encoding::Other, Err(_)) => String::from_utf8_lossy(bytes),
+        (Encoding::Utf8, Err(error)) => return unread(bytes, not_utf8(bytes, error.valid_up_to())),
     };
-    match parse_module(text) {
+    let text = decoded.strip_prefix('\u{feff}').unwrap_or(&decoded);
+    let mut read = match parse_module(text) {
         Ok(parsed) => of_tree(parsed.into_syntax()),
         Err(error) => {
             let at = error.location.start().to_usize();
             unread(bytes, fault(text, at, &error.error.to_string()))
         }
+    };
+    if encoding(bytes) == Encoding::Other {
+        // What its letters are is for Python to know: a change to any of them counts.
+        read.meaning = Digest::of(bytes);
     }
+    read
+}
+
+/// How a file says that its bytes are to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Encoding {
+    Utf8,
+    Latin1,
+    Other,
+}
+
+/// Returns what a comment in the first two lines says, as `# -*- coding: latin-1 -*-` does; Python looks no further.
+fn encoding(bytes: &[u8]) -> Encoding {
+    let mut lines = bytes.split(|byte| *byte == b'\n').map(|line| String::from_utf8_lossy(line).into_owned());
+    let first = lines.next().unwrap_or_default();
+    let is_blank = first.trim_start_matches('\u{feff}').split('#').next().unwrap_or_default().trim().is_empty();
+    let second = lines.next().filter(|_| is_blank);
+    let Some(name) = [Some(first), second].into_iter().flatten().find_map(|line| named(&line)) else {
+        return Encoding::Utf8;
+    };
+    match name.to_ascii_lowercase().replace('_', "-").as_str() {
+        "utf-8" | "utf8" | "utf-8-sig" | "u8" => Encoding::Utf8,
+        "latin-1" | "latin1" | "iso-8859-1" | "iso8859-1" | "iso-latin-1" | "l1" => Encoding::Latin1,
+        _ => Encoding::Other,
+    }
+}
+
+/// Returns the encoding that a line of nothing but a comment names.
+fn named(line: &str) -> Option<String> {
+    let comment = line.trim_start_matches('\u{feff}').trim_start().strip_prefix('#')?;
+    let (_, rest) = comment.split_once("coding")?;
+    let name = rest.strip_prefix([':', '='])?.trim_start_matches([' ', '\t']);
+    let name: String =
+        name.chars().take_while(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(*letter)).collect();
+    (!name.is_empty()).then_some(name)
 }
 
 fn of_tree(mut module: ModModule) -> Python {
@@ -273,6 +317,21 @@ mod tests {
     fn a_syntax_error_has_its_place() {
         let fault = read(b"x = 1\ndef f(:\n").fault.unwrap();
         assert_eq!((fault.line, fault.excerpt.as_str()), (2, "def f(:"));
+    }
+
+    #[test]
+    fn a_file_is_read_in_the_encoding_that_it_names() {
+        let latin = read(b"# -*- coding: latin-1 -*-\n# caf\xe9\nimport torch\nx = 'caf\xe9'\n");
+        assert_eq!(latin.fault, None);
+        assert_eq!(latin.meaning, read("import torch\nx = 'caf\u{e9}'\n".as_bytes()).meaning, "as Python reads it");
+        let other = read(b"#!/usr/bin/python\n# vim: set fileencoding=cp1252 :\nimport torch  # \x80\n");
+        assert_eq!(other.fault, None);
+        assert_eq!(other.imports.len(), 1);
+        let edited = read(b"#!/usr/bin/python\n# vim: set fileencoding=cp1252 :\nimport torch  # \x81\n");
+        assert_ne!(other.meaning, edited.meaning, "any change counts");
+        for late in [&b"\n\n# coding: latin-1\nx = '\xe9'\n"[..], b"x = 1\n# coding: latin-1\ny = '\xe9'\n"] {
+            assert!(read(late).fault.is_some(), "Python looks at two lines, and no further than code");
+        }
     }
 
     #[test]

@@ -135,6 +135,8 @@ pub struct Settings {
     pub tolerances: BTreeMap<String, [f64; 2]>,
     /// The edges that are not asked for, each with the reason that is given.
     pub edges: BTreeMap<String, Option<String>>,
+    /// The dims that `dims` gives a length: a kernel may rely on it.
+    pub fixed: Vec<String>,
     /// How often a generator may try again.
     pub max_retries: u64,
     /// The deadline of a check.

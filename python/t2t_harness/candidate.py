@@ -7,6 +7,7 @@ what the kernel made; the rest is evidence from the kernel's own process.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -15,8 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from t2t_harness import (
+    budget,
     calling,
     cases,
+    effort,
     failure,
     inputs,
     kept,
@@ -28,6 +31,7 @@ from t2t_harness import (
     operation,
     oracle,
     pace,
+    probes,
     progress,
     queues,
     random_ops,
@@ -37,7 +41,7 @@ from t2t_harness import (
     streams,
     watch,
 )
-from t2t_harness.prepare import prepared_cases
+from t2t_harness.prepare import prepared_cases, salt
 
 if TYPE_CHECKING:
     import torch
@@ -68,6 +72,7 @@ class Bench:
     paths: set[reach.Path] = field(default_factory=set)
     """What the cases that ran launched."""
     pace: pace.Pace = field(default_factory=lambda: pace.Pace(None))
+    budget: budget.Budget = field(default_factory=lambda: budget.Budget(is_limited=False))
     has_streams: bool = False
     """Whether the wrapper launched on another stream than the one that it was called on."""
 
@@ -123,7 +128,8 @@ def load(request: Mapping[str, Any], folder: Path, state: dict[str, Any], module
         state["load"] = {"failure": _failure(class_, error, request["root"], None)}
         return None
     limit = None if is_device else request.get("deadline_s")
-    return Bench(request, entry, own, finish, synchronize, folder, modules, pace=pace.Pace(limit))
+    limited = budget.Budget(is_limited=not is_device)
+    return Bench(request, entry, own, finish, synchronize, folder, modules, pace=pace.Pace(limit), budget=limited)
 
 
 def _nothing() -> None:
@@ -160,9 +166,10 @@ def allowed(declaration: Mapping[str, Any]) -> frozenset[str]:
 def run_cases(bench: Bench, state: dict[str, Any]) -> None:
     """Runs all cases in order; an exception in one ends the run, unless it is an edge, which torch may refuse as
     well."""
-    listed = prepared_cases(bench.request, bench.request["inputs"])
+    drawn = salt(bench.request)
+    listed = cases.salted(prepared_cases(bench.request, bench.request["inputs"]), drawn)
     tuned = tuned_cases(listed)
-    position, edges_added, reach_added = 0, False, False
+    position, edges_added, reach_added, probes_added = 0, False, False, False
     while position < len(listed):
         case = listed[position]
         facts = run_case(bench, case, position, state, every=case.name in tuned)
@@ -173,13 +180,18 @@ def run_cases(bench: Bench, state: dict[str, Any]) -> None:
         if not edges_added and bench.constants is not None:
             edges_added = True
             limit = cases.limit_of(bench.lane)
-            listed = list(cases.unique([*listed, *cases.length_edges(bench.request["op"], bench.constants, limit)]))
+            edges = cases.length_edges(bench.request["op"], bench.constants, limit)
+            listed = list(cases.unique([*listed, *cases.salted(edges, drawn)]))
         if position == len(listed) and edges_added and not reach_added:
             reach_added = True
             state["reach"] = reached(bench)
             limit = cases.reach_limit(bench.lane)
             more = reach.cases_of(bench.request["op"], state["reach"]["cases"], limit)
-            listed = list(cases.unique([*listed, *more]))
+            listed = list(cases.unique([*listed, *cases.salted(more, drawn)]))
+        if position == len(listed) and reach_added and not probes_added:
+            probes_added = True
+            listed += cases.salted(probes.cases_of(bench.request, listed), drawn)
+            bench.budget.open()
     state["running"] = None
     progress.tell_state(bench.folder, state)
 
@@ -224,8 +236,11 @@ def run_case(bench: Bench, case: cases.Case, position: int, state: dict[str, Any
     asked = case
     case, late = in_time(bench, asked)
     if late is not None:
-        return {"name": case.name, "status": "not-judged", "reason": late}
+        return {"name": case.name, "status": "left-out" if case.is_probe else "not-judged", "reason": late}
     size = cases.elements(bench.request["op"], case) if case.file is None else 0
+    allowed_effort, before = bench.budget.allowance(case, size), effort.METER.done
+    if allowed_effort == 0:
+        return {"name": case.name, "status": "left-out"}
     began = time.process_time()
     state["running"] = case.name
     progress.tell_state(bench.folder, state)
@@ -237,10 +252,12 @@ def run_case(bench: Bench, case: cases.Case, position: int, state: dict[str, Any
         # The first configuration twice, on fresh memory with other contents; then one run per further configuration. An
         # interpreted edge case runs once: it computes in one order, and is slow.
         held: list[Any] = []
-        for label in "a" if bench.lane == "interpreter" and case.kind == "edge" else "ab":
-            returned = run_once(bench, case, label, 0, facts, results.add)
-            facts["aliased"] = overlap(held, returned)
-            held += returned
+        labels = "a" if bench.lane == "interpreter" and case.kind == "edge" else "ab"
+        with contextlib.nullcontext() if allowed_effort is None else effort.METER.at_most(allowed_effort):
+            for label in labels:
+                returned = run_once(bench, case, label, 0, facts, results.add)
+                facts["aliased"] = overlap(held, returned)
+                held += returned
         held.clear()
         elements = 0 if case.file is not None else cases.elements(bench.request["op"], case)
         for label in random_ops.labels(bench.request["op"], case, elements):
@@ -249,12 +266,15 @@ def run_case(bench: Bench, case: cases.Case, position: int, state: dict[str, Any
             run_once(bench, case, f"c{index}", index, facts, results.add)
     except SystemExit:
         raise
+    except effort.Spent:
+        facts = {"name": case.name, "status": "left-out"}
     except BaseException as error:
         memory.raise_if_others_hold_it(error)
         record = _failure(failure.class_of(error), error, bench.request["root"], case.name)
         facts |= {"status": "exception", "failure": record}
         if bench.lane == "interpreter" and (reason := lacking.reason(error)):
             facts = {"name": case.name, "status": "not-judged", "reason": reason}
+    bench.budget.note(case, size, len(facts.get("runs", ())), before)
     if facts["status"] == "ran":
         results.close()
         bench.pace.note(size, (time.process_time() - began) / len(facts["runs"]))
@@ -277,7 +297,7 @@ def in_time(bench: Bench, case: cases.Case) -> tuple[cases.Case, str | None]:
     late = bench.pace.refusal(cases.elements(declaration, case), runs)
     if late is None:
         return case, None
-    for one in cases.smaller(declaration, case):
+    for one in () if case.is_probe else cases.smaller(declaration, case):
         if bench.pace.refusal(cases.elements(declaration, one), runs) is None:
             return one, None
     return case, late

@@ -39,7 +39,7 @@ class Case:
     binding: dict[str, int]
     seed: int = 0
     values: str = "declared"
-    """`declared`, `large`, `equal-rows` or `special`; only floating inputs with random values heed it."""
+    """`declared`, `large`, `equal-rows`, `special`, or one of unusual.py; only floating inputs with random values heed it, but for `limits`."""
     layout: str | None = None
     """In the place of every input's declared layout, where that input has the dims for it."""
     broadcast: bool = False
@@ -54,6 +54,12 @@ class Case:
     """Which of its layouts an input with several has."""
     absent: tuple[str, ...] = ()
     """The optional inputs that are left out."""
+    of: str | None = None
+    """The input that has the `values`; None where that is all of them, or for `special` the first floating one."""
+    is_probe: bool = False
+    """Whether it is one of probes.py, for which there is a budget."""
+    salt: str = ""
+    """What a build draws and its evidence tells: no table of answers that was made before it knows these values."""
 
     def facts(self) -> dict[str, Any]:
         """Returns the case as JSON facts."""
@@ -63,6 +69,11 @@ class Case:
 def from_facts(facts: Mapping[str, Any]) -> Case:
     """Returns the case that `facts` were made of."""
     return Case(**{**facts, "absent": tuple(facts.get("absent", ()))})
+
+
+def salted(listed: Sequence[Case], salt: str) -> list[Case]:
+    """Returns `listed` with values that depend on `salt`, but for those of the user's own, which are made."""
+    return [case if case.file is not None else replace(case, salt=salt) for case in listed]
 
 
 def declared_cases(declaration: Mapping[str, Any]) -> list[Case]:
@@ -104,7 +115,7 @@ def bench_cases(declaration: Mapping[str, Any]) -> list[Case]:
 def fixed_edges(declaration: Mapping[str, Any], limit: int = INTERPRETER_ELEMENTS) -> list[Case]:
     """Returns the edge cases that no block size decides; the first dtype has all, the others only `special`.
 
-    They have the first check size, made smaller until no input has more than a sixteenth of `limit` elements, but for
+    They have the first check size, made smaller until no input has more than a sixteenth of `limit` elements, and odd, but for
     dims that the op fixes.
     """
     cases: list[Case] = []
@@ -248,6 +259,17 @@ def _within(declaration: Mapping[str, Any], binding: Mapping[str, int], limit: i
     return bound
 
 
+def _odd(declaration: Mapping[str, Any], binding: Mapping[str, int]) -> dict[str, int]:
+    """Returns `binding` with free dims that are odd, and no two of them equal where they are long enough: what takes one for another, or for a multiple of a block, shows."""
+    bound = dict(binding)
+    for position, dim in enumerate(one for one in dims(declaration) if one in _free(declaration)):
+        length = bound[dim]
+        odd = {**bound, dim: length - 2 * position - (1 - length % 2)}
+        if odd[dim] >= 4 and is_possible(declaration, odd):
+            bound = odd
+    return bound
+
+
 def smaller(declaration: Mapping[str, Any], case: Case) -> Iterator[Case]:
     """Yields `case` with its longest free dim halved, again and again, as long as one is longer than 2; nothing for a case of the user's own."""
     free = _free(declaration) if case.file is None else {}
@@ -274,7 +296,8 @@ def is_needed(declaration: Mapping[str, Any], case: Case) -> bool:
 
 def _fixed(declaration: Mapping[str, Any], dtype: str, limit: int) -> list[Case]:
     edges: list[Case] = []
-    free, small = _free(declaration), _within(declaration, _small(declaration), limit // 16)
+    free = _free(declaration)
+    small = _odd(declaration, _within(declaration, _small(declaration), limit // 16))
 
     def edge(name: str, binding: dict[str, int], **special: Any) -> None:
         if is_possible(declaration, binding):

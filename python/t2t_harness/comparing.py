@@ -91,10 +91,11 @@ def compare(
     wide: torch.Tensor | None,
     *,
     whole: bool,
+    slack: torch.Tensor | None = None,
 ) -> tolerance.Comparison:
     """Returns the comparison of the result `name` of a run with torch's, both of one shape, in a case of `dtype`.
 
-    `wide` is the oracle's result, or None. Raises Misnamed where the comparison that is declared does not fit what torch
+    `wide` is the oracle's result, or None; `slack`, element by element, what else is allowed. Raises Misnamed where the comparison that is declared does not fit what torch
     returns.
     """
     how = output(declaration, name)
@@ -110,7 +111,7 @@ def compare(
             order(out, name), order(right, name), None if wide is None else order(wide, name), allowed, whole=whole
         )
         return found if found.passed else replace(found, message=f"{found.message} (both put in order first)")
-    return tolerance.compare(out, right, wide, allowed, whole=whole)
+    return tolerance.compare(out, right, wide, allowed, whole=whole, slack=slack)
 
 
 def is_equal(declaration: Mapping[str, Any], dtype: str, name: str, judged: Judged) -> bool:

@@ -17,6 +17,7 @@ from typing import Any
 
 from t2t_harness import (
     ahead,
+    budget,
     calling,
     cases,
     facade,
@@ -27,6 +28,7 @@ from t2t_harness import (
     launching,
     loading,
     normalize,
+    probes,
     resources,
     warm,
 )
@@ -175,7 +177,9 @@ def survey_target(
             constants = constants or found
         limit = cases.limit_of("cuda")
         edges = [*cases.fixed_edges(request["op"], limit), *cases.length_edges(request["op"], constants, limit)]
-        for case in cases.unique([*edges, *hooks]):
+        # Drawn shapes have the same kernels as fixed ones, but for few.
+        fixed = [case for case in probes.cases_of({**request, "lane": "cuda"}, edges) if not budget.is_drawn(case)]
+        for case in cases.unique([*edges, *fixed, *hooks]):
             target.run(entry, case, is_every=False)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness import cases, drawing, random_ops
+from t2t_harness import cases, drawing, random_ops, unusual
 from t2t_harness import declaration as declared
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def make_inputs(declaration: Mapping[str, Any], case: cases.Case, device: str = 
     Memory between the elements of a strided input holds NaN, or zero for integers.
     """
     present = [given for given in declared.tensors(declaration) if given["name"] not in case.absent]
-    special = next((given["name"] for given in present if cases.random_floats(given, case.dtype)), None)
+    special = case.of or next((given["name"] for given in present if cases.random_floats(given, case.dtype)), None)
     made = {}
     for given in present:
         name = given["name"]
@@ -122,11 +122,18 @@ def generator_of(*names: object, device: str = "cpu") -> torch.Generator:
     return torch.Generator(device).manual_seed(int.from_bytes(hashlib.sha256(text).digest()[:8], "little", signed=True))
 
 
+def salt_of(case: cases.Case) -> tuple[str, ...]:
+    """Returns what a generator's names have beside those of the case: its salt, if it has one."""
+    return (case.salt,) if case.salt else ()
+
+
 def _values(
     given: Mapping[str, Any], case: cases.Case, shape: Sequence[int], device: str, *, special: bool
 ) -> torch.Tensor:
     """Returns the dense values of one input on `device`."""
     drawn = _drawn(given, case, shape, device)
+    if case.values in unusual.KINDS:
+        return unusual.KINDS[case.values](drawn) if special and drawn.numel() > 0 else drawn
     if not cases.random_floats(given, case.dtype):
         return drawn
     if case.values == "large":
@@ -142,7 +149,7 @@ def _values(
 def _drawn(given: Mapping[str, Any], case: cases.Case, shape: Sequence[int], device: str) -> torch.Tensor:
     """Returns the values that the input's `init` describes, before a case changes them."""
     init = declared.bind_init(given["init"], case.binding)
-    generator = generator_of(case.name, case.seed, given["name"], device=device)
+    generator = generator_of(case.name, case.seed, given["name"], *salt_of(case), device=device)
     return drawing.drawn(init, shape, dtype_of(given["dtype"] or case.dtype), generator, device)
 
 

@@ -8,6 +8,7 @@ dtypes for each value that it converts. Where a Triton has other insides than th
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -20,6 +21,7 @@ INSIDES = (
     "_convert_float",
     "_get_np_dtype",
     "_implicit_cvt",
+    "_patch_builtin",
     "_patch_lang",
     "_patch_lang_core",
     "interpreter_semantic",
@@ -33,14 +35,16 @@ def install() -> None:
     """Changes Triton's interpreter in this process, once. Never undone: the child ends with its action."""
     from triton.runtime import interpreter
 
-    from t2t_harness import interpreted
+    from t2t_harness import effort, interpreted
 
     if interpreter not in _installed and all(hasattr(interpreter, name) for name in INSIDES):
         _installed.append(interpreter)
+        remember_builtins(interpreter)
         patch_once(interpreter)
         remember_dtypes(interpreter)
         complete_language(interpreter)
         complete_operations(interpreter)
+        effort.install(interpreter)
         interpreted.install(interpreter)
 
 
@@ -85,6 +89,34 @@ def patch_once(interpreter: Any) -> None:
 
     interpreter._patch_lang = patch
     interpreter.GridExecutor.__call__ = launched
+
+
+def remember_builtins(interpreter: Any) -> None:
+    """Has what a launch replaces of a part of `triton.language` looked up once, and not by going through all its members before each launch."""
+    patch_builtin: Callable[[Any, Any, Any], None] = interpreter._patch_builtin
+    known: dict[int, tuple[Any, Any, list[tuple[str, Any, Any]]]] = {}
+
+    def patch(part: Any, builder: Any, scope: Any) -> None:
+        of_whom, by_whom, members = known.get(id(part), (None, None, []))
+        if of_whom is part and by_whom is builder:
+            for name, own, replaced in members:
+                # What is replaced already, for another function of the same launch, stays so.
+                if getattr(part, name, None) is own:
+                    scope.set_attr(part, name, replaced)
+            return
+        had = len(scope._changes)
+        before = dict(inspect.getmembers(part))
+        patch_builtin(part, builder, scope)
+        names = [name for _, name, _ in scope._changes[had:]]
+        is_whole = not any(replaced for replaced in map(is_replaced, before.values()))
+        if is_whole:
+            known[id(part)] = (part, builder, [(name, before[name], getattr(part, name)) for name in names])
+
+    def is_replaced(member: Any) -> bool:
+        return getattr(member, "__code__", None) in codes
+
+    codes = {one for one in interpreter._patch_attr.__code__.co_consts if inspect.iscode(one)}
+    interpreter._patch_builtin = patch
 
 
 @contextlib.contextmanager

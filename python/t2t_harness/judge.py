@@ -21,6 +21,7 @@ from t2t_harness import (
     memory,
     naming,
     oracle,
+    probes,
     progress,
     random_ops,
     random_trial,
@@ -30,7 +31,7 @@ from t2t_harness import (
     tolerance,
     verdicts,
 )
-from t2t_harness.prepare import prepared_cases
+from t2t_harness.prepare import prepared_cases, salt
 
 if TYPE_CHECKING:
     import torch
@@ -75,6 +76,8 @@ class Trial:
     """What that case is, in one line: its kind, shapes, strides, dtypes, keyword arguments."""
     smaller: list[str] = field(default_factory=list)
     """The cases that the interpreter had no time for as they are."""
+    left_out: list[str] = field(default_factory=list)
+    """The probes for which the interpreter's budget was too small."""
     differs: bool = False
     made: set[bool] = field(default_factory=set)
     """Whether launches changed what was returned, of all results of which that is known."""
@@ -123,7 +126,8 @@ def listed_cases(trial: Trial) -> list[cases.Case]:
     reaching = reach.cases_of(
         trial.declaration, trial.told.state["reach"]["cases"], cases.reach_limit(trial.request["lane"])
     )
-    return list(cases.unique([*listed, *edges, *reaching]))
+    known = list(cases.unique([*listed, *edges, *reaching]))
+    return cases.salted([*known, *probes.cases_of(trial.request, known)], salt(trial.request))
 
 
 def judge_case(trial: Trial, case: cases.Case, position: int) -> None:
@@ -132,6 +136,10 @@ def judge_case(trial: Trial, case: cases.Case, position: int) -> None:
     if trial.request["lane"] == "interpreter" and facts is not None and "binding" in facts:
         case = cases.as_told(trial.declaration, case, facts["binding"])
         trial.smaller.append(case.name)
+    is_running = trial.told.state["running"] == case.name
+    if case.is_probe and (facts["status"] == "left-out" if facts is not None else not is_running):
+        trial.left_out.append(case.name)
+        return
     row = blank_row(case)
     trial.rows.append(row)
     try:
@@ -146,7 +154,7 @@ def judge_case(trial: Trial, case: cases.Case, position: int) -> None:
     if case.kind == "edge" and (ill := ill_conditioned(trial.declaration, right)) is not None:
         row |= {"verdict": "dropped", "reason": ill}
         return
-    if not random_ops.is_random(trial.declaration):
+    if not random_ops.is_random(trial.declaration) and not case.is_probe:
         with spans.work(trial.device):
             lint_case(trial, case, given, right)
     if facts is None:
@@ -273,6 +281,9 @@ def find(
     """
     if facts["status"] == "exception":
         record = facts["failure"]
+        if is_refusal(case, record):
+            row |= {"verdict": "dropped", "reason": f"the wrapper refuses it: {record['message']}"}
+            return None
         return Finding(record["class"], record["message"], record=record)
     try:
         tensors = load_outputs(Path(trial.request["candidate"]) / "outputs" / f"{position}.safetensors")
@@ -280,6 +291,16 @@ def find(
         return aliased(facts) if found is None else found
     except (KeyError, IndexError, AttributeError, OSError, ValueError, TypeError, RuntimeError) as error:
         return Finding("no-reply", f"the case left no readable result: {failure.describe(error)}")
+
+
+def is_refusal(case: cases.Case, record: Mapping[str, Any]) -> bool:
+    """Tells whether a wrapper that was given an argument at another value than the declared one says that it does not take it: it may, if it says so."""
+    kind = str(record["message"]).partition(":")[0]
+    return case.kwargs is not None and case.is_probe and kind in REFUSALS
+
+
+REFUSALS = ("NotImplementedError", "ValueError", "TypeError", "AssertionError")
+"""What a wrapper raises where it does not take an argument."""
 
 
 def aliased(facts: Mapping[str, Any]) -> Finding | None:
@@ -484,13 +505,14 @@ def values(
     """Returns which result of the run `label` is wrong, or None. The largest errors of all runs stay in `row`."""
     made = {name: tensors[f"{label}.{name}"] for name in right.plain if f"{label}.{name}" in tensors}
     judged = comparing.Judged(given, right.plain, made)
+    slack = oracle.slack(trial.declaration, case, given, right, trial.device) if case.values in SLACK else None
     for name in right.plain:
         is_after = name.startswith("after.")
         if comparing.is_ignored(trial.declaration, name) or (label != "a" and is_after):
             continue
         if label != "a" and is_first_again(tensors, label, name) and not is_of_output(trial, name):
             continue
-        found = compared(trial, case, name, judged, right)
+        found = compared(trial, case, name, judged, right, slack)
         if row["rule"] is None or found.max_abs > (row["max_abs"] or 0.0):
             row |= figures(found)
         if row["rule"] != "oracle":
@@ -502,6 +524,10 @@ def values(
             what = f"{called}: " if called else ""
             return Finding(str(found.class_), f"{what}{found.message}{where}", comparison=found)
     return None
+
+
+SLACK = ("offset", "cancelling")
+"""Values at which results depend on the last bits of the inputs: what that is worth is allowed."""
 
 
 def result_name(trial: Trial, right: oracle.Reference, name: str) -> str:
@@ -522,13 +548,19 @@ def is_first_again(tensors: Mapping[str, torch.Tensor], label: str, name: str) -
 
 
 def compared(
-    trial: Trial, case: cases.Case, name: str, judged: comparing.Judged, right: oracle.Reference
+    trial: Trial,
+    case: cases.Case,
+    name: str,
+    judged: comparing.Judged,
+    right: oracle.Reference,
+    slack: Mapping[str, torch.Tensor] | None = None,
 ) -> tolerance.Comparison:
-    """Returns the comparison of one result, as declared, under the tolerance of the case's dtype."""
+    """Returns the comparison of one result, as declared, under the tolerance of the case's dtype; `slack` is what the last bits of the inputs are worth."""
     exact = trial.declaration["precision"] == "ieee" or case.dtype != "float32"
     wide = None if right.oracle is None else right.oracle[name]
     whole = exact and case.values == "declared"
-    return comparing.compare(trial.declaration, case.dtype, name, judged, wide, whole=whole)
+    loose = None if slack is None else slack.get(name)
+    return comparing.compare(trial.declaration, case.dtype, name, judged, wide, whole=whole, slack=loose)
 
 
 def repeated(trial: Trial, tensors: dict[str, torch.Tensor], right: oracle.Reference) -> Finding | None:
@@ -619,7 +651,7 @@ def judge_end(trial: Trial) -> None:
 def reply(trial: Trial) -> dict[str, Any]:
     """Returns the reply of a finished trial."""
     record = failure_of(trial)
-    why = None if record is not None else verdicts.not_judged(trial.rows, trial.declaration, unloaded(trial))
+    why = None if record is not None else verdicts.not_judged(lasting(trial), trial.declaration, unloaded(trial))
     outcome = "rejected" if record is not None else "passed" if why is None else "not-judged"
     class_ = None if record is None else record["class"]
     documents = {
@@ -627,8 +659,8 @@ def reply(trial: Trial) -> dict[str, Any]:
             "verdict": outcome,
             "class": class_,
             "reason": why,
-            "cases": {row["name"]: row["verdict"] for row in trial.rows},
-            "not_judged": verdicts.unjudged_dtypes(trial.rows),
+            "cases": {row["name"]: row["verdict"] for row in lasting(trial)},
+            "not_judged": verdicts.unjudged_dtypes(lasting(trial)),
             "missed": missed(trial),
             "allowed": sorted(trial.computed),
         },
@@ -636,6 +668,11 @@ def reply(trial: Trial) -> dict[str, Any]:
     }
     cited = failure.cites(record)
     return {"outcome": outcome, "class": class_, "reason": why, "cites": cited, "documents": documents, "files": {}}
+
+
+def lasting(trial: Trial) -> list[dict[str, Any]]:
+    """Returns the rows without those of drawn shapes that were not rejected: those may be left out in one build and not in another, and later actions depend on the verdict."""
+    return [row for row in trial.rows if row["verdict"] == "rejected" or not row["name"].startswith("edge/drawn-")]
 
 
 def missed(trial: Trial) -> list[dict[str, Any]]:
@@ -695,6 +732,8 @@ def evidence(trial: Trial, record: dict[str, Any] | None) -> dict[str, Any]:
         "unfit": trial.lint.unfit(),
         "repeat": repeat,
         "random": trial.random.document,
+        "salt": salt(trial.request),
+        "left_out": trial.left_out,
         "constants": trial.told.state["constants"],
         "triton_cache": trial.told.state["triton_cache"],
         "configurations": trial.told.state["configurations"],
@@ -714,6 +753,12 @@ def declared_notes(trial: Trial) -> list[str]:
     said = [f"edges not asked for: {', '.join(off)}"] if off else []
     if trial.smaller:
         said.append(f"made smaller, since the deadline left no time for more: {', '.join(trial.smaller)}")
+    refused = [row["name"] for row in trial.rows if str(row["reason"]).startswith("the wrapper refuses it")]
+    if refused:
+        said.append(f"the wrapper refuses other arguments than the declared ones: {', '.join(refused)}")
+    if trial.left_out:
+        count = len(trial.left_out)
+        said.append(f"left out by the interpreter's budget: {count} probe{'' if count == 1 else 's'}")
     allow = trial.declaration.get("allow") or []
     if allow:
         used = ", ".join(sorted(trial.computed)) or "none of it"

@@ -72,6 +72,35 @@ def reference(
     return replace(plain, oracle=oracle)
 
 
+def slack(
+    declaration: Mapping[str, Any], case: Case, inputs: Mapping[str, torch.Tensor], right: Reference, device: str
+) -> dict[str, torch.Tensor] | None:
+    """Returns by how much each result in float64 changes, element by element, where every floating input is off by a half of its last bit, up or down.
+
+    Where the inputs are so that this is much, an honest kernel may be off by as much, whatever torch's own order of operations is worth. None where there is no oracle.
+    """
+    import torch
+
+    if right.oracle is None:
+        return None
+    moved = {}
+    for name, value in copies(inputs).items():
+        moved[name] = wide(value)
+        if value.dtype.is_floating_point:
+            generator = making.generator_of(case.name, "slack", name, device=value.device.type)
+            half = torch.finfo(value.dtype).eps / 2
+            signs = torch.randint(0, 2, value.shape, generator=generator, device=value.device) * 2 - 1
+            moved[name] = moved[name] * (1 + half * signs)
+    kwargs = {name: widened(value) for name, value in making.kwargs_of(declaration, case).items()}
+    try:
+        function = operation.ready(declaration, case.binding, case.dtype, _device_of(inputs, device))
+        other = _call(operation.widened(function), declaration, case, moved, kwargs, device).plain
+    except Exception:
+        return None
+    floating = (name for name, value in right.oracle.items() if value.dtype.is_floating_point and name in other)
+    return {name: (other[name] - right.oracle[name]).abs() for name in floating}
+
+
 def _device_of(inputs: Mapping[str, torch.Tensor], device: str) -> str:
     """Returns the device of the inputs, `device` where there are none."""
     return next((value.device.type for value in inputs.values()), device)
@@ -174,7 +203,8 @@ def upstream_gradients(outputs: list[torch.Tensor], case: Case) -> dict[int, tor
     for position, output in enumerate(outputs):
         if isinstance(output, torch.Tensor) and output.requires_grad:
             device = output.device.type
-            generator = making.generator_of(case.name, case.seed, "gradient", position, device=device)
+            names = (case.name, case.seed, "gradient", position, *making.salt_of(case))
+            generator = making.generator_of(*names, device=device)
             values = torch.randn(output.shape, generator=generator, dtype=torch.float32, device=device)
             drawn[position] = values.to(making.dtype_of(case.dtype)).to(output.dtype)
     return drawn

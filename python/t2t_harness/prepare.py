@@ -36,6 +36,11 @@ def prepare(request: Mapping[str, Any]) -> dict[str, Any]:
     return {"outcome": "passed", "class": None, "cites": False, "documents": {}, "files": {}}
 
 
+def salt(request: Mapping[str, Any]) -> str:
+    """Returns what the build drew, on which values depend; empty where nothing was drawn."""
+    return str(request.get("salt") or "")
+
+
 def own_cases(request: Mapping[str, Any]) -> list[cases.Case]:
     """Returns the cases that the declaration alone decides."""
     declaration = request["op"]

@@ -83,7 +83,7 @@ def is_of_other_seed(label: str) -> bool:
 def seed_of(case: Case, label: str) -> int:
     """Returns the seed of a run: those that are no `labels` have the same."""
     number = label if is_of_other_seed(label) else "s0"
-    text = "\0".join(("seed", case.name, number)).encode()
+    text = "\0".join(("seed", case.name, number, case.salt)).encode()
     return int.from_bytes(hashlib.sha256(text).digest()[:4], "little") >> 1
 
 

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness import cases, inputs, loading, naming, operation, oracle, reach
+from t2t_harness import cases, inputs, loading, naming, operation, oracle, probes, reach
 from t2t_harness import declaration as declared
-from t2t_harness.prepare import prepared_cases
+from t2t_harness.prepare import prepared_cases, salt
 
 if TYPE_CHECKING:
     import torch
@@ -58,7 +58,8 @@ def listed_cases(request: Mapping[str, Any]) -> list[cases.Case]:
     constants = {str(name): int(value) for name, value in request["constants"].items()}
     edges = cases.length_edges(declaration, constants, cases.limit_of(lane))
     reaching = reach.cases_of(declaration, request["reached"], cases.reach_limit(lane))
-    listed = cases.unique([*prepared_cases(request, request["prepared"]), *edges, *reaching])
+    known = list(cases.unique([*prepared_cases(request, request["prepared"]), *edges, *reaching]))
+    listed = cases.salted([*known, *probes.cases_of(request, known)], salt(request))
     return [cases.as_told(declaration, case, request["bindings"].get(case.name)) for case in listed]
 
 

@@ -38,7 +38,7 @@ class Wrapper:
     """Whether it takes no keywords, as `apply` does."""
 
 
-def wrappers(source: str) -> list[Wrapper]:
+def wrappers(source: str | bytes) -> list[Wrapper]:
     """Returns the public functions and classes at module level that could be entries, in order. Raises SyntaxError."""
     found: list[Wrapper] = []
     for node in ast.parse(source).body:

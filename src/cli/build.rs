@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::env;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::mem;
 use std::time::Instant;
 
@@ -246,8 +247,15 @@ pub(super) fn settings(
             (false, false) => Children::All,
         },
         locks: device::lock_folder(env::var("T2T_LOCK_DIR").ok().as_deref()),
+        salt: salt(),
         remote: remote.of(common, &session.spec)?,
     })
+}
+
+/// Draws what the values of this build's checks depend on.
+fn salt() -> String {
+    // The keys of a new hasher are random.
+    format!("{:016x}", RandomState::new().build_hasher().finish())
 }
 
 pub(super) fn started(session: &Session, wanted: &Wanted, settings: &Settings) -> Event {

@@ -99,6 +99,8 @@ struct Checked {
     reached: Vec<Value>,
     /// The lengths that cases had, by name.
     bindings: Map<String, Value>,
+    /// What the values of its inputs depend on.
+    salt: String,
 }
 
 impl Checked {
@@ -111,6 +113,7 @@ impl Checked {
             Some(json!({"size": size, "binding": binding}))
         });
         Self {
+            salt: evidence["salt"].as_str().unwrap_or_default().to_owned(),
             constants: evidence["constants"].clone(),
             reached: reached.collect(),
             bindings: named.map(|(name, binding)| (name.to_owned(), binding.clone())).collect(),
@@ -148,6 +151,7 @@ fn job(session: &Session, target: &Target, case: Option<&str>, checked: Checked)
         shares: &shares,
         readable: session.readable(),
         jobs: 1,
+        salt: &checked.salt,
     };
     let on_device = session.inventory.device.class != DeviceClass::Interpreter;
     let device = session.devices.first().filter(|_| on_device).map(|device| device.uuid.clone());

@@ -125,6 +125,7 @@ fn job(session: &Session, op: &Op, variants: &[&Variant], plans: &[Plan], shares
         readable: session.readable(),
         shares,
         jobs: 1,
+        salt: "",
     };
     let target = |variant: &Variant, phase| Target::of_variant(&op.name, &variant.name, phase);
     let on_device = session.inventory.device.class != DeviceClass::Interpreter;

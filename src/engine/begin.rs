@@ -120,6 +120,7 @@ impl Run<'_, '_> {
             readable: self.session.readable(),
             shares: &self.settings.shares,
             jobs: self.settings.jobs,
+            salt: &self.settings.salt,
         }
     }
 

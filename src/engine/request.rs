@@ -32,6 +32,8 @@ pub struct Requests<'a> {
     pub shares: &'a Shares,
     /// How many slots the CPU lane has.
     pub jobs: usize,
+    /// What values of a check's inputs depend on.
+    pub salt: &'a str,
 }
 
 /// What an action is given beside its declaration.
@@ -117,6 +119,7 @@ impl Requests<'_> {
                 put("is_every", (self.inventory.configurations == Configurations::All).into());
                 put("processes", given.processes.into())
             }
+            Phase::Check => put("salt", self.salt.into()),
             Phase::Bench => put("tune", given.tune.clone().unwrap_or_default()),
             _ => None,
         };

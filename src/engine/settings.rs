@@ -21,6 +21,8 @@ pub struct Settings {
     pub children: Children,
     /// The folder of the device locks.
     pub locks: PathBuf,
+    /// What was drawn for this build: values of inputs depend on it. It is in no key, and in the evidence of each check.
+    pub salt: String,
     /// The cache that is shared with other machines, if there is one.
     pub remote: Option<Arc<Remote>>,
 }

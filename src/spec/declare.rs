@@ -42,6 +42,8 @@ pub struct Declaration {
     pub seeds: u64,
     /// The edges that are not asked for, each with the reason that is given.
     pub edges: BTreeMap<String, Option<String>>,
+    /// The dims that `dims` fixes. Others may have other lengths, whatever the sizes have in common.
+    pub fixed: Vec<String>,
     /// `[atol, rtol]` by dtype.
     pub tolerances: BTreeMap<String, [f64; 2]>,
     /// How exact float32 products must be.
@@ -88,6 +90,7 @@ impl Op {
             check_sizes: settings.check_sizes,
             seeds: settings.seeds,
             edges: settings.edges,
+            fixed: settings.fixed,
             tolerances: settings.tolerances,
             precision: self.precision,
             mutates: self.mutates.clone(),
@@ -169,12 +172,12 @@ fn read_by(phase: Phase) -> &'static [&'static str] {
         Phase::Analyze => &["torch", "reference", "inputs", "outputs", "random", "kwargs", "dtypes", "sizes", "precision"],
         // Its second round compiles the edge cases of the check, among them broadcast ones and backward passes.
         Phase::Compile => &[
-            "reference", "inputs", "random", "kwargs", "dtypes", "sizes", "check_sizes", "seeds", "edges", "backward",
-            "broadcast",
+            "reference", "inputs", "random", "kwargs", "dtypes", "sizes", "check_sizes", "seeds", "edges", "fixed",
+            "backward", "broadcast",
         ],
         Phase::Check => &[
             "torch", "reference", "inputs", "outputs", "random", "kwargs", "dtypes", "measured", "check_sizes", "seeds",
-            "edges", "tolerances",
+            "edges", "fixed", "tolerances",
             "precision", "mutates", "allow", "backward", "broadcast", "deterministic", "cases",
         ],
         // A class is constructed as the reference is.

@@ -8,8 +8,27 @@ use super::layers::Layers;
 use super::parse::Node;
 
 /// The kinds of edges that a check has of its own.
-pub const EDGES: &[&str] =
-    &["empty", "one", "transposed", "strided", "large", "equal-rows", "special", "broadcast", "blocks"];
+pub const EDGES: &[&str] = &[
+    "empty",
+    "one",
+    "transposed",
+    "strided",
+    "large",
+    "equal-rows",
+    "special",
+    "broadcast",
+    "blocks",
+    "shapes",
+    "literals",
+    "drawn",
+    "kwargs",
+    "offset",
+    "infinite-rows",
+    "zeros",
+    "cancelling",
+    "denormal",
+    "limits",
+];
 
 /// Returns the edges that are off, each with its reason if there is one, layer over layer.
 pub(super) fn off(layers: &Layers) -> BTreeMap<String, Option<String>> {

@@ -80,6 +80,7 @@ impl Reader<'_, '_> {
             None => default_check_sizes(&sizes, profile),
         };
         self.torch_is_measured(layers);
+        let fixed = dims.fixed.keys().cloned().collect();
         let time = |path: [&str; 2]| names::duration(layers.get(&path)?.text()?);
         let dtypes = layers.get(&["dtypes"]).map(texts)?;
         Some(Settings {
@@ -88,6 +89,7 @@ impl Reader<'_, '_> {
             sizes,
             check_sizes,
             edges: edges::off(layers),
+            fixed,
             seeds: layers.get(&["check", "seeds"])?.whole()?,
             max_retries: layers.get(&["check", "max_retries"])?.whole()?,
             check_timeout: time(["check", "timeout"])?,

@@ -154,6 +154,7 @@ fn nothing_is_compiled_again(workspace: &Workspace) {
         readable: session.readable(),
         shares: &Shares { left: 1, per_device: 1, ..Shares::default() },
         jobs: 1,
+        salt: "",
     };
     let archive = workspace.record(target).unwrap().outputs["triton.tar.gz"].digest;
     let given = Given { warm: vec![Cas::open(&session.cache).path(archive)], processes: 1, ..Given::default() };

@@ -241,6 +241,7 @@ fn a_declaration_is_what_the_harness_page_says() {
             "check_sizes": {"small": {"B": 4, "H": 16, "S": 256}},
             "seeds": 2,
             "edges": {},
+            "fixed": ["B", "H"],
             "tolerances": {"float32": [1e-5, 1e-5], "float16": [1e-3, 1e-3], "bfloat16": [1.6e-2, 1e-2], "float64": [1e-7, 1e-7]},
             "precision": "ieee",
             "mutates": [],

@@ -221,7 +221,7 @@ BAD = {
         + wrapper(
             MAKE
             + "CALLS.append(1)\nrun(x, out)\nfirst = out.view(-1)[:1]\n"
-            + "if out.numel():\n    first.fill_(float(first) * (1 + 1e-6 * len(CALLS)))\nreturn out"
+            + "if out.numel():\n    first.fill_(float(first) * (1 + 1e-6 * (len(CALLS) % 8)))\nreturn out"
         ),
     ),
 }

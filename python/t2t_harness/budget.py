@@ -1,0 +1,89 @@
+"""How much probes may do on the interpreter: a share of what the other cases did, in operations and not in seconds, so that it is the same in every run.
+
+A probe that would do more than is left is stopped, and left out. It knows nothing of values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from t2t_harness import cases, effort
+
+SHARE = 0.35
+"""What all probes may do, as a part of what all other cases did."""
+
+LEAST = 4500.0
+"""What they may do however little the others did, in operations: some 100 ms of a slow core."""
+
+CALL = 250.0
+"""What a case costs beside the operations of its kernel, in operations."""
+
+PART = 0.8
+"""The most that one probe may do of what is left."""
+
+KEPT = 0.2
+"""The part that is for drawn shapes alone."""
+
+LIKELY = 0.9
+"""A probe is not begun where it would do more than this part of that, by what others did for an element."""
+
+FEW = 64
+"""A case of fewer elements does as much as one of so many."""
+
+
+@dataclass
+class Budget:
+    """What is left for the probes of a check; everything, where nothing is interpreted."""
+
+    is_limited: bool
+    left: float = 0.0
+    kept: float = 0.0
+    """What is left for drawn shapes, apart from the others: what these come to differs from build to build, and decides nothing else."""
+    others: float = 0.0
+    """What the other cases did."""
+    long: set[str] = field(default_factory=set)
+    """The dtypes that had their first shape, of which each may do `LEAST` whatever is left: a long dim is worth most, and small blocks make it dear."""
+    rate: float = 0.0
+    """What a run did for an element of its inputs, at least: of the runs so far, the one that did least."""
+
+    def note(self, case: cases.Case, elements: int, runs: int, before: float) -> None:
+        """Takes that `case`, of so many `elements`, was run so often, since the meter stood at `before`."""
+        done = effort.METER.done - before
+        if runs and elements >= FEW:
+            rate = done / runs / elements
+            self.rate = min(self.rate or rate, rate)
+        done += CALL * max(runs, 1)
+        if is_drawn(case):
+            self.kept -= done
+        elif self.is_long(case):
+            self.long.add(case.dtype)
+            self.left -= min(done, self.left / 3)
+        elif case.is_probe:
+            self.left -= done
+        else:
+            self.others += done
+
+    def open(self) -> None:
+        """Begins with the probes: from now on, so much is left."""
+        whole = max(SHARE * self.others, LEAST)
+        self.kept = KEPT * whole
+        self.left = whole - self.kept
+
+    def allowance(self, case: cases.Case, elements: int) -> float | None:
+        """Returns the operations that `case`, of so many `elements`, may do, 0 where it is not begun; None where nothing limits it."""
+        if not case.is_probe or not self.is_limited:
+            return None
+        if self.is_long(case):
+            return LEAST
+        left = self.kept if is_drawn(case) else self.left
+        most = max(PART * (left - CALL), 0.0)
+        return most if self.rate * max(elements, FEW) <= LIKELY * most else 0.0
+
+    def is_long(self, case: cases.Case) -> bool:
+        """Tells whether a case is the first shape of its dtype."""
+        return case.is_probe and case.name.startswith("edge/shape[") and case.dtype not in self.long
+
+
+def is_drawn(case: cases.Case) -> bool:
+    """Tells whether a case has a shape that the build drew."""
+    return case.is_probe and case.name.startswith("edge/drawn-")

@@ -1,0 +1,135 @@
+"""The integers that a kernel file is written with, and those of the workspace's files that it imports: where its behaviour may change with a length.
+
+Files are read as bytes and parsed, never imported: whoever judges a kernel comes to the same list as the process that runs it. Nothing here imports torch.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+LEAST, MOST = 8, 1 << 20
+"""Smaller integers and larger ones are no lengths that a case could have."""
+
+FILES = 32
+"""Most files that are read."""
+
+OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+}
+"""How constants are put together, beside shifts and powers, whose results are bounded first."""
+
+
+def of_request(request: Mapping[str, Any]) -> list[int]:
+    """Returns the integers from `LEAST` to `MOST` in the file of the request's variant and in the workspace's files that it imports: those that something is compared with first,
+    the larger ones before the smaller ones.
+
+    An expression of integers counts as its value. Nothing where the variant is an installed module, or a file cannot be read.
+    """
+    variant = request["variant"]
+    if variant.get("module") or not variant.get("file"):
+        return []
+    root = Path(request["root"])
+    found: set[int] = set()
+    first: set[int] = set()
+    for tree in trees(root, root / variant["file"]):
+        found |= set(integers(tree))
+        first |= set(compared(tree))
+    return [*sorted(first, reverse=True), *sorted(found - first, reverse=True)]
+
+
+def trees(root: Path, path: Path) -> Iterator[ast.Module]:
+    """Yields the syntax trees of the file and of those that it imports from the workspace, each once."""
+    waiting, seen = [path], {path}
+    while waiting and len(seen) <= FILES:
+        one = waiting.pop()
+        try:
+            tree = ast.parse(one.read_bytes())
+        except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+        yield tree
+        for further in imported(tree, root, one):
+            if further not in seen:
+                seen.add(further)
+                waiting.append(further)
+
+
+def imported(tree: ast.Module, root: Path, path: Path) -> Iterator[Path]:
+    """Yields the files of the workspace that the file `path` may import."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for name in node.names:
+                yield from files([root, root / "src"], name.name)
+        elif isinstance(node, ast.ImportFrom):
+            homes = [path.parents[node.level - 1]] if 0 < node.level <= len(path.parents) else [root, root / "src"]
+            base = node.module or ""
+            yield from files(homes, base)
+            for name in node.names:
+                yield from files(homes, f"{base}.{name.name}".strip("."))
+
+
+def files(homes: list[Path], name: str) -> Iterator[Path]:
+    """Yields the files below `homes` that the module `name` may be."""
+    if not name:
+        return
+    for home in homes:
+        place = home.joinpath(*name.split("."))
+        for path in (place.with_suffix(".py"), place / "__init__.py"):
+            if path.is_file():
+                yield path
+                return
+
+
+def integers(tree: ast.AST) -> Iterator[int]:
+    """Yields the integers in a tree, and those that expressions of integers come to, if they may be lengths."""
+    for node in ast.walk(tree):
+        value = constant(node)
+        if value is not None and LEAST <= value <= MOST:
+            yield value
+
+
+def compared(tree: ast.AST) -> Iterator[int]:
+    """Yields the integers that something is compared with, by an operator or by a function such as `min`, where they are written or by the name of a constant."""
+    named: dict[str, int] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and (value := constant(node.value)) is not None:
+            named |= {target.id: value for target in node.targets if isinstance(target, ast.Name)}
+    for node in ast.walk(tree):
+        operands: list[ast.expr] = []
+        if isinstance(node, ast.Compare):
+            operands = [node.left, *node.comparators]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in COMPARING:
+            operands = list(node.args)
+        for one in operands:
+            value = named.get(one.id) if isinstance(one, ast.Name) else constant(one)
+            if value is not None and LEAST <= value <= MOST:
+                yield value
+
+
+COMPARING = ("min", "max", "minimum", "maximum", "clamp")
+"""Functions that compare their arguments."""
+
+
+def constant(node: ast.AST, depth: int = 0) -> int | None:
+    """Returns the integer that `node` is, or that an expression of integers comes to, else None."""
+    if isinstance(node, ast.Constant):
+        return node.value if type(node.value) is int else None
+    if not isinstance(node, ast.BinOp) or depth > 8:
+        return None
+    left, right = constant(node.left, depth + 1), constant(node.right, depth + 1)
+    if left is None or right is None or abs(left) > MOST or abs(right) > MOST:
+        return None
+    if isinstance(node.op, ast.LShift | ast.Pow):
+        if not 0 <= right <= 20:
+            return None
+        return left << right if isinstance(node.op, ast.LShift) else left**right
+    if isinstance(node.op, ast.FloorDiv) and right == 0:
+        return None
+    found = OPERATORS.get(type(node.op))
+    return None if found is None else found(left, right)

@@ -1,0 +1,280 @@
+"""Edges that owe nothing to the kernel's blocks: fixed and drawn shapes, lengths from all integers in its file, values in each input, arguments at other values.
+
+They come after all other cases, the most valuable first, and of those with a budget: on the interpreter they may do a share of what the others did. Nothing here makes
+values. torch is imported only inside functions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, zip_longest
+from typing import Any
+
+from t2t_harness import arguments_away, cases, literals
+from t2t_harness.cases import Case
+from t2t_harness.declaration import tensors
+
+MOST = {"interpreter": 14, "cuda": 16}
+"""Most of them in a check, on each lane; half as many more for each further dtype."""
+
+DRAWN = 2
+"""How many shapes are drawn."""
+
+NARROW = 2
+"""The length of the dims that are not tried, in a shape where one is."""
+
+KINDS = {
+    "shape": "shapes",
+    "literal": "literals",
+    "drawn": "drawn",
+    "kwarg": "kwargs",
+    "zeros": "zeros",
+    "denormal": "denormal",
+    "infinite-rows": "infinite-rows",
+    "offset": "offset",
+    "cancelling": "cancelling",
+    "limits": "limits",
+}
+"""What follows `edge/` in a case's name → what turns it off in ops.yaml."""
+
+NOT_FINITE = ("special", "infinite-rows")
+"""Edges with values that are not finite: where one is off, all are."""
+
+
+def cases_of(request: Mapping[str, Any], known: Sequence[Case]) -> list[Case]:
+    """Returns the probes of a check whose other cases are `known`, in the order in which they run."""
+    declaration, lane = request["op"], request["lane"]
+    limit = cases.reach_limit(lane)
+    own = list(shapes(declaration, lane, limit))
+    above = list(of_literals(declaration, known, literals.of_request(request), limit))
+    groups = [
+        own[:1],
+        [*kwargs(request)],
+        [*values(declaration, lane)],
+        above[0::2],
+        above[1::2],
+        [*further_dtypes(declaration, limit)],
+        own[1:],
+    ]
+    turns = chain.from_iterable(zip_longest(*groups))
+    names = {case.name for case in known}
+    bindings: set[tuple[Any, ...]] = set()
+    found: list[Case] = []
+    for case in turns:
+        if case is None or case.name in names or is_off(declaration, case):
+            continue
+        names.add(case.name)
+        shape = (
+            json.dumps(case.binding, sort_keys=True),
+            case.dtype,
+            case.layout,
+            case.values,
+            case.of,
+            str(case.kwargs),
+        )
+        if shape not in bindings:
+            bindings.add(shape)
+            found.append(case)
+    room = MOST[lane] if lane in MOST else MOST["cuda"]
+    salted = [
+        case for case in drawn(declaration, str(request.get("salt") or ""), limit) if not is_off(declaration, case)
+    ]
+    return [*found[: room + (room // 2) * (len(declaration["dtypes"]) - 1)], *salted]
+
+
+def is_off(declaration: Mapping[str, Any], case: Case) -> bool:
+    """Tells whether ops.yaml does not ask for this edge, or for one that it is a form of."""
+    off = cases.edges_off(declaration)
+    word = case.name.split("/")[1].split("[")[0]
+    if word in NOT_FINITE and any(kind in off for kind in NOT_FINITE):
+        return True
+    if word in ("offset", "cancelling", "denormal") and "large" in off:
+        return True
+    return KINDS.get(word.split("-")[0], word) in off or (
+        "blocks" in off and word.split("-")[0] in ("shape", "literal", "drawn")
+    )
+
+
+def probe(declaration: Mapping[str, Any], word: str, binding: Mapping[str, int], **more: Any) -> Case:
+    """Returns the case `edge/WORD/DTYPE`, in the first dtype where `more` says nothing else."""
+    dtype = more.pop("dtype", declaration["dtypes"][0])
+    return Case(f"edge/{word}/{dtype}", "edge", dtype, dict(binding), is_probe=True, **more)
+
+
+def free(declaration: Mapping[str, Any]) -> list[str]:
+    """Returns the dims whose lengths may be other ones, in the order in which the inputs name them. One that has the same length in all sizes is among them, where `dims` does not fix it."""
+    own = cases.own_lengths(declaration)
+    stated = declaration.get("fixed")
+    loose = [dim for dim, length in own.items() if length is None or (stated is not None and dim not in stated)]
+    named = [dim for dim in cases.dims(declaration) if dim in loose]
+    return [*named, *(dim for dim in loose if dim not in named)]
+
+
+def by_chance(declaration: Mapping[str, Any]) -> list[str]:
+    """Returns the dims that have the same length in all sizes, though `dims` does not fix them."""
+    own = cases.own_lengths(declaration)
+    return [dim for dim in free(declaration) if own[dim] is not None]
+
+
+def bound(declaration: Mapping[str, Any], lengths: Mapping[str, int], others: int) -> dict[str, int]:
+    """Returns the lengths of all dims, of which those that are free and not in `lengths` have `others`."""
+    own, chance = cases.own_lengths(declaration), by_chance(declaration)
+    rest = {dim: (others if length is None else length) for dim, length in own.items()}
+    return {**rest, **{dim: length for dim, length in lengths.items() if dim in own or dim in chance}}
+
+
+def fits(declaration: Mapping[str, Any], binding: Mapping[str, int], limit: int) -> bool:
+    """Tells whether the lengths are some, and no input has more than `limit` elements."""
+    return cases.is_possible(declaration, binding) and cases.largest(declaration, binding) <= limit
+
+
+def shapes(declaration: Mapping[str, Any], lane: str, limit: int) -> Iterator[Case]:
+    """Yields the shapes that are fixed in advance, as far as they fit: one long dim after the other, all of them odd, the longest that there may be, and lengths about powers of two."""
+    chance = by_chance(declaration)
+    dims = [dim for dim in free(declaration) if dim not in chance]
+    for dim in chance:
+        length = cases.own_lengths(declaration)[dim] or 1
+        for other in (length + 1, 2 * length):
+            yield from shape(declaration, "shape", {dim: other}, NARROW, limit, (dim,))
+    if not dims:
+        return
+    *firsts, last = dims
+    yield from long(declaration, last, (1031, 517, 259, 131), limit, NARROW if lane == "cuda" else 1)
+    for dim in reversed(firsts):
+        # A program a row is what an interpreted row costs.
+        rows = (257, 131) if lane == "cuda" else (67,)
+        lengths = rows if dim == dims[0] else (1031, 517, 259, 131)
+        yield from long(declaration, dim, lengths, limit, 1 if dim == dims[0] else NARROW)
+    odd = dict(zip(reversed(dims), (131, 67, 5, 3) if lane == "cuda" else (131, 11, 5, 3), strict=False))
+    while not fits(declaration, bound(declaration, odd, NARROW), limit) and max(odd.values()) > 7:
+        longest = max(odd, key=lambda dim: odd[dim])
+        odd[longest] = odd[longest] // 2 | 1
+    yield from shape(declaration, "shape", odd, NARROW, limit, dims)
+    largest = max((length for size in sizes(declaration) for length in size.values()), default=0)
+    tops = [(1 << power) + 1 for power in range(16, 8, -1) if 1 << power <= max(2 * largest, 4096)]
+    yield from long(declaration, last, (4099,), limit)
+    yield from long(declaration, last, tops, limit, 1)
+    for power in range(max(largest.bit_length(), 1), 3, -1):
+        for length in ((1 << power) - 1, (1 << power) + 1):
+            yield from shape(declaration, "shape", {last: length}, 2, limit, (last,))
+
+
+def sizes(declaration: Mapping[str, Any]) -> Iterator[Mapping[str, int]]:
+    """Yields the sizes that are measured, on devices where the lane runs smaller ones."""
+    yield from declaration["sizes"].values()
+    yield from (declaration.get("measured") or {}).values()
+
+
+def long(
+    declaration: Mapping[str, Any], dim: str, lengths: Sequence[int], limit: int, others: int = NARROW
+) -> Iterator[Case]:
+    """Yields a shape with the first of `lengths` for `dim` that fits."""
+    for length in lengths:
+        found = list(shape(declaration, "shape", {dim: length}, others, limit, (dim,)))
+        if found:
+            yield from found
+            return
+
+
+def shape(
+    declaration: Mapping[str, Any], word: str, lengths: Mapping[str, int], others: int, limit: int, shown: Sequence[str]
+) -> Iterator[Case]:
+    """Yields the shape with these `lengths`, if it fits; `shown` are the dims in its name."""
+    binding = bound(declaration, lengths, others)
+    if fits(declaration, binding, limit):
+        named = ",".join(f"{dim}={binding[dim]}" for dim in shown)
+        yield probe(declaration, f"{word}[{named}]", binding)
+
+
+def of_literals(
+    declaration: Mapping[str, Any], known: Sequence[Case], found: Sequence[int], limit: int
+) -> Iterator[Case]:
+    """Yields a shape with the last dim one above each integer of the kernel's files, and one with the first dim so, unless another case has a length of that dim that is little longer. They come as they are `found`."""
+    dims = [dim for dim in free(declaration) if dim not in by_chance(declaration)]
+    if not dims:
+        return
+    had = {dim: {case.binding.get(dim, 0) for case in known} for dim in dims}
+    for case in shapes(declaration, "cuda", limit):
+        for dim in dims:
+            had[dim].add(case.binding[dim])
+    for dim in dict.fromkeys((dims[-1], dims[0])):
+        for value in found:
+            if not any(value < length <= value + max(value // 4, 8) for length in had[dim]):
+                had[dim].add(value + 1)
+                yield from shape(declaration, "literal", {dim: value + 1}, 2, limit, (dim,))
+
+
+def drawn(declaration: Mapping[str, Any], salt: str, limit: int) -> Iterator[Case]:
+    """Yields shapes whose lengths nobody knows before the build: odd ones, so that a device has the kernels for them."""
+    dims = [dim for dim in free(declaration) if dim not in by_chance(declaration)]
+    for turn in range(DRAWN if dims else 0):
+        bits = hashlib.sha256(f"{salt}\0{declaration['name']}\0{turn}".encode()).digest()
+        ranges = ((17, 30), (33, 60), (5, 16), (5, 16))
+        lengths = {
+            dim: (low + bits[place] % (high - low)) | 1
+            for place, (dim, (low, high)) in enumerate(zip(reversed(dims), ranges, strict=False))
+        }
+        binding = bound(declaration, lengths, NARROW)
+        if fits(declaration, binding, limit):
+            yield probe(declaration, f"drawn-{turn}", binding)
+
+
+def values(declaration: Mapping[str, Any], lane: str) -> Iterator[Case]:
+    """Yields cases of other values: in each floating input NaN and infinities, a large mean, rows that are all minus infinity, zeros of both signs and ties, denormal numbers, and
+    terms that cancel; of integers the limits of their type."""
+    dtype, small = declaration["dtypes"][0], tiny(declaration)
+    if cases.has_probabilities(declaration):
+        return
+    inputs = [given for given in tensors(declaration) if len(given["shape"]) > 0]
+    floating = [given["name"] for given in inputs if cases.random_floats(given, dtype)]
+    for name in floating[1:]:
+        yield probe(declaration, f"special[{name}]", small, values="special", of=name)
+    for position, name in enumerate(floating):
+        kinds = ("offset", "infinite-rows", "zeros", "cancelling", "denormal")
+        for kind in kinds if position == 0 else ("infinite-rows", "zeros"):
+            if kind != "denormal" or lane != "cuda":
+                yield probe(declaration, f"{kind}[{name}]", small, values=kind, of=name)
+    for given in inputs:
+        if given["dtype"] is None and given["init"]["kind"] == "randint" and dtype not in cases.FLOATING:
+            yield probe(declaration, f"limits[{given['name']}]", small, values="limits", of=given["name"])
+
+
+def tiny(declaration: Mapping[str, Any]) -> dict[str, int]:
+    """Returns lengths for a case of a few rows."""
+    dims = free(declaration)
+    lengths = dict(zip(reversed(dims), (19, 5, 3), strict=False))
+    return bound(declaration, {dim: length for dim, length in lengths.items() if dim not in by_chance(declaration)}, 2)
+
+
+def kwargs(request: Mapping[str, Any]) -> Iterator[Case]:
+    """Yields a case for each keyword argument away from its declared value, or from torch's default."""
+    declaration = request["op"]
+    ranks = [len(given["shape"]) for given in tensors(declaration)]
+    for name, value in arguments_away.of_request(request, max(ranks, default=0)):
+        yield probe(
+            declaration,
+            f"kwarg[{name}={value}]",
+            tiny(declaration),
+            kwargs={**declaration["kwargs"], name: value},
+        )
+
+
+def further_dtypes(declaration: Mapping[str, Any], limit: int) -> Iterator[Case]:
+    """Yields, for each dtype but the first, a long last dim, and the kinds of edges that only the first one has otherwise."""
+    dims = [dim for dim in free(declaration) if dim not in by_chance(declaration)]
+    for dtype in declaration["dtypes"][1:]:
+        small = tiny(declaration)
+        ranks = [len(given["shape"]) for given in tensors(declaration)]
+        if dims:
+            for dim in [dims[-1], *dims[:-1]][:2]:
+                binding = bound(declaration, {dim: 1031}, 1)
+                if fits(declaration, binding, limit):
+                    yield probe(declaration, f"shape[{dim}=1031]", binding, dtype=dtype)
+        if any(rank >= 1 for rank in ranks):
+            yield probe(declaration, "strided", small, dtype=dtype, layout="strided")
+        if any(rank >= 2 for rank in ranks):
+            yield probe(declaration, "transposed", small, dtype=dtype, layout="transposed")
+        if declaration["broadcast"] and len(ranks) >= 2 and ranks[1] >= 1:
+            yield probe(declaration, "broadcast", small, dtype=dtype, broadcast=True)

@@ -1,0 +1,84 @@
+"""Values that inputs seldom have and kernels are often wrong for. Rows are runs along the last dim. torch is imported only inside functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+
+def rows_of(values: torch.Tensor) -> torch.Tensor:
+    """Returns `values`, which are dense, as rows that share their memory."""
+    return values.view(-1, values.shape[-1] if values.dim() > 0 else 1)
+
+
+def offset(values: torch.Tensor) -> torch.Tensor:
+    """Returns `values` with 10² added to each other row and 10⁴ to the rest: means far above the variance. Types of 16 bits have 10² alone."""
+    changed = values.double()
+    rows = rows_of(changed)
+    rows[0::2] += 1e2
+    rows[1::2] += 1e2 if values.dtype.itemsize < 4 else 1e4
+    return changed.to(values.dtype)
+
+
+def infinite_rows(values: torch.Tensor) -> torch.Tensor:
+    """Returns `values` with each other row minus infinity throughout, the second one first."""
+    changed = values.clone()
+    rows = rows_of(changed)
+    rows[1::2] = float("-inf")
+    if rows.shape[0] == 1:
+        rows[0] = float("-inf")
+    return changed
+
+
+def zeros(values: torch.Tensor) -> torch.Tensor:
+    """Returns `values` rounded to halves, so that many are equal, with every fourth one zero and the one after it minus zero."""
+    changed = values.double().mul(2).round().div(2).to(values.dtype)
+    flat = changed.view(-1)
+    flat[0::4] = 0.0
+    flat[1::4] = -0.0
+    return changed
+
+
+def denormal(values: torch.Tensor) -> torch.Tensor:
+    """Returns `values` so small that most of them are denormal numbers, every fourth one as it was."""
+    import torch
+
+    changed = values.double().clamp(-8, 8).mul(torch.finfo(values.dtype).tiny / 16).to(values.dtype)
+    changed.view(-1)[0::4] = values.reshape(-1)[0::4]
+    return changed
+
+
+def cancelling(values: torch.Tensor) -> torch.Tensor:
+    """Returns `values` times 10³ of which each second element of a row takes the one before it away, but for a thousandth of it."""
+    changed = values.double().mul(1e3)
+    rows = rows_of(changed)
+    count = rows.shape[1] // 2
+    rows[:, 1 : 2 * count : 2] = -rows[:, 0 : 2 * count : 2] * (1 - 1e-3)
+    return changed.to(values.dtype)
+
+
+def limits(values: torch.Tensor) -> torch.Tensor:
+    """Returns integers of which two in three are the largest of their type and one less; not the smallest, by which no processor divides."""
+    import torch
+
+    if values.dtype.is_floating_point or values.dtype is torch.bool:
+        return values
+    changed = values.clone()
+    flat = changed.view(-1)
+    flat[0::3] = torch.iinfo(values.dtype).max
+    flat[1::3] = torch.iinfo(values.dtype).max - 1
+    return changed
+
+
+KINDS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "offset": offset,
+    "infinite-rows": infinite_rows,
+    "zeros": zeros,
+    "denormal": denormal,
+    "cancelling": cancelling,
+    "limits": limits,
+}
+"""What each kind of values makes of dense ones, of which there are some."""

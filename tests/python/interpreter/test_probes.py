@@ -1,0 +1,304 @@
+"""Cases that owe nothing to the kernel's blocks: what only they show is rejected, and its honest twin passes. Each runs as a whole check, on the interpreter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from checks import check, declared, tensor, verdict
+
+from t2t_harness import budget, cases, effort, inputs, literals, probes
+
+ROWS = """
+@triton.jit
+def kernel(x_ptr, out_ptr, N, BLOCK_SIZE: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK_SIZE)
+    total = 0.0
+    for start in range(0, {end}, BLOCK_SIZE):
+        x = tl.load(x_ptr + row * N + start + cols, mask=start + cols < N, other=0.0)
+        total += tl.sum(x, axis=0)
+    tl.store(out_ptr + row, total)
+
+
+def wrapper(input, dim=-1):
+    {first}
+    x = input.contiguous()
+    out = torch.empty(x.shape[0], dtype=x.dtype, device=x.device)
+    if out.numel():
+        kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK_SIZE={block})
+    return out
+"""
+"""Sums of rows."""
+
+REFUSES = "assert dim in (-1, 1)"
+
+ADD = """
+BM, BN = 16, 32
+
+
+@triton.jit
+def kernel(x_ptr, y_ptr, out_ptr, M, N, alpha, BM: tl.constexpr, BN: tl.constexpr):
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)[:, None]
+    cols = tl.program_id(1) * BN + tl.arange(0, BN)[None, :]
+    mask = (rows < {rows}) & (cols < N)
+    x = tl.load(x_ptr + rows * N + cols, mask=mask)
+    y = tl.load(y_ptr + rows * N + cols, mask=mask)
+    tl.store(out_ptr + rows * N + cols, {value}, mask=mask)
+
+
+def wrapper(input, other, *, alpha=1):
+    x, y = (one.contiguous() for one in torch.broadcast_tensors(input, other))
+    out = torch.empty_like(x)
+    M, N = x.shape
+    if out.numel():
+        kernel[(triton.cdiv(M, BM), triton.cdiv(N, BN))](x, y, out, M, N, float(alpha), BM=BM, BN=BN)
+    return out
+"""
+"""A sum of two matrices, in blocks that no dim has the name of."""
+
+
+def sums(**more: Any) -> dict[str, Any]:
+    return declared("torch.sum", [tensor("input", ["M", "N"])], {"M": 16, "N": 16}, kwargs={"dim": -1}, **more)
+
+
+def adds(**more: Any) -> dict[str, Any]:
+    inputs = [tensor("input", ["M", "N"]), tensor("other", ["M", "N"])]
+    return declared("torch.add", inputs, {"M": 16, "N": 16}, kwargs={"alpha": 0.5}, **more)
+
+
+def rows(end: str = "N", first: str = REFUSES, block: str = "256") -> str:
+    return ROWS.format(end=end, first=first, block=block)
+
+
+def added(rows: str = "M", value: str = "x + alpha * y") -> str:
+    return ADD.format(rows=rows, value=value)
+
+
+def rejected(tmp_path: Path, op: dict[str, Any], kernel: str) -> tuple[str | None, str | None]:
+    """Returns the class of the rejection and the case that shows it."""
+    documents = check(tmp_path, op, kernel)
+    failure = documents["evidence"]["failure"]
+    return documents["verdict"]["class"], None if failure is None else str(failure["case"])
+
+
+def test_honest_kernels_pass(tmp_path: Path) -> None:
+    assert verdict(tmp_path / "rows", sums(), rows()) == (None, "")
+    assert verdict(tmp_path / "add", adds(), added()) == (None, "")
+
+
+@pytest.mark.parametrize(
+    "end",
+    ["min(N, 1024)", "tl.minimum(N, 1024)", "4 * BLOCK_SIZE"],
+    ids=["a literal", "a block that is capped", "a number of blocks"],
+)
+def test_what_is_wrong_for_long_rows_is_rejected(tmp_path: Path, end: str) -> None:
+    class_, case = rejected(tmp_path, sums(), rows(end))
+    assert class_ == "mismatch" and case == "edge/shape[N=1031]/float32"
+
+
+def test_what_is_wrong_beyond_a_global_is_rejected(tmp_path: Path) -> None:
+    kernel = "MOST = 3 * 1024\n" + rows("min(N, 3072)").replace("3072", "MOST_N").replace(
+        "N, BLOCK_SIZE: tl.constexpr", "N, MOST_N: tl.constexpr, BLOCK_SIZE: tl.constexpr"
+    ).replace("BLOCK_SIZE=256)", "MOST_N=MOST, BLOCK_SIZE=256)")
+    class_, case = rejected(tmp_path, sums(), kernel)
+    assert class_ == "mismatch" and case is not None and case.startswith("edge/")
+
+
+def test_another_path_by_length_is_rejected(tmp_path: Path) -> None:
+    first = REFUSES + "\n    if input.shape[1] > 40 and input.shape[1] < 100:\n        input = input[:, :40]"
+    class_, case = rejected(tmp_path, sums(), rows(first=first))
+    assert (class_, case) == ("mismatch", "edge/literal[N=41]/float32")
+
+
+def test_blocks_of_any_name_are_tried_in_both_dims(tmp_path: Path) -> None:
+    class_, case = rejected(tmp_path, adds(), added(rows="tl.minimum(M, 48)"))
+    assert class_ in ("mismatch", "nan") and case in ("edge/shape[M=67]/float32", "edge/literal[M=49]/float32")
+
+
+def test_special_values_are_in_each_input(tmp_path: Path) -> None:
+    wrong = added(value="tl.where(y == y, x + alpha * y, x)")
+    assert rejected(tmp_path, adds(), wrong) == ("nan", "edge/special[other]/float32")
+
+
+def test_an_argument_that_is_fixed_in_the_kernel_is_rejected_unless_that_is_declared(tmp_path: Path) -> None:
+    wrong = added(value="x + 0.5 * y")
+    assert rejected(tmp_path / "wrong", adds(), wrong) == ("mismatch", "edge/kwarg[alpha=1.25]/float32")
+    assert verdict(tmp_path / "off", adds(edges={"kwargs": "it is always a half"}), wrong)[0] is None
+
+
+def test_a_wrapper_may_refuse_another_argument_and_the_log_says_so(tmp_path: Path) -> None:
+    evidence = check(tmp_path / "refuses", sums(), rows())["evidence"]
+    assert any("refuses other arguments" in note and "dim=0" in note for note in evidence["notes"])
+    class_, case = rejected(tmp_path / "ignores", sums(), rows(first="pass"))
+    assert class_ in ("shape", "mismatch") and case == "edge/kwarg[dim=0]/float32"
+
+
+NORM = """
+@triton.jit
+def kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    mask = cols < N
+    x = tl.load(x_ptr + tl.program_id(0) * N + cols, mask=mask, other=0.0)
+    mean = tl.sum(x, axis=0) / N
+    {variance}
+    tl.store(out_ptr + tl.program_id(0) * N + cols, (x - mean) / tl.sqrt(variance + 1e-5), mask=mask)
+
+
+def wrapper(input, normalized_shape):
+    x = input.contiguous()
+    out = torch.empty_like(x)
+    if out.numel():
+        kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+    return out
+"""
+
+
+def test_a_variance_by_the_mean_of_squares_is_rejected(tmp_path: Path) -> None:
+    def op() -> dict[str, Any]:
+        kwargs = {"normalized_shape": ["N"]}
+        return declared(
+            "torch.nn.functional.layer_norm", [tensor("input", ["M", "N"])], {"M": 16, "N": 16}, kwargs=kwargs
+        )
+
+    honest = "centred = tl.where(mask, x - mean, 0.0)\n    variance = tl.sum(centred * centred, axis=0) / N"
+    wrong = "variance = tl.sum(x * x, axis=0) / N - mean * mean"
+    assert verdict(tmp_path / "honest", op(), NORM.format(variance=honest))[0] is None
+    class_, case = rejected(tmp_path / "wrong", op(), NORM.format(variance=wrong))
+    assert class_ in ("mismatch", "nan") and case == "edge/offset[input]/float32"
+
+
+HALF = """
+@triton.jit
+def kernel(x_ptr, out_ptr, N, stride, stride_n, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    total = tl.zeros((), dtype={type})
+    for start in range(0, N, BLOCK):
+        where = tl.program_id(0) * stride + (start + cols) * stride_n
+        x = tl.load(x_ptr + where, mask=start + cols < N, other=0.0).to({type})
+        total += tl.sum(x, axis=0).to({type})
+    tl.store(out_ptr + tl.program_id(0), total.to(out_ptr.dtype.element_ty))
+
+
+def wrapper(input, dim=-1):
+    assert dim in (-1, 1)
+    x = input{dense}
+    out = torch.empty(x.shape[0], dtype=x.dtype, device=x.device)
+    if out.numel():
+        kernel[(x.shape[0],)](x, out, x.shape[1], x.stride(0), {stride}, BLOCK=64)
+    return out
+"""
+
+
+def test_further_dtypes_have_strides_and_long_sums_too(tmp_path: Path) -> None:
+    def kernel(type: str = "tl.float32", stride: str = "x.stride(1)") -> str:
+        return HALF.format(type=type, dense="", stride=stride)
+
+    op = sums(dtypes=["float32", "float16"])
+    assert verdict(tmp_path / "honest", op, kernel())[0] is None
+    half = kernel("(tl.float16 if x_ptr.dtype.element_ty == tl.float16 else tl.float32)")
+    class_, case = rejected(tmp_path / "half", op, half)
+    assert class_ == "mismatch" and case is not None and case.endswith("/float16")
+    dense = kernel(stride="1 if x.dtype == torch.float16 else x.stride(1)")
+    class_, case = rejected(tmp_path / "dense", op, dense)
+    assert class_ in ("mismatch", "nan") and case in ("edge/strided/float16", "edge/transposed/float16")
+
+
+def test_integers_are_tried_at_their_limits(tmp_path: Path) -> None:
+    kernel = """
+@triton.jit
+def kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    lanes = tl.zeros((BLOCK,), dtype={type})
+    for start in range(0, N, BLOCK):
+        lanes += tl.load(x_ptr + tl.program_id(0) * N + start + cols, mask=start + cols < N, other=0).to({type})
+    tl.store(out_ptr + tl.program_id(0), tl.sum(lanes.to(tl.int64), axis=0))
+
+
+def wrapper(input, dim=-1):
+    assert dim in (-1, 1)
+    x = input.contiguous()
+    out = torch.empty(x.shape[0], dtype=torch.int64, device=x.device)
+    if out.numel():
+        kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=8)
+    return out
+"""
+    given = tensor("input", ["M", "N"], init={"kind": "randint", "low": -9, "high": 9})
+
+    def op() -> dict[str, Any]:
+        return declared("torch.sum", [given], {"M": 16, "N": 16}, kwargs={"dim": -1}, dtypes=["int32"])
+
+    assert verdict(tmp_path / "honest", op(), kernel.format(type="tl.int64"))[0] is None
+    assert rejected(tmp_path / "wrong", op(), kernel.format(type="tl.int32")) == (
+        "mismatch",
+        "edge/limits[input]/int32",
+    )
+
+
+def test_what_the_budget_leaves_out_is_told(tmp_path: Path) -> None:
+    evidence = check(tmp_path, sums(), rows(block="2"))["evidence"]
+    assert any(note.startswith("left out by the interpreter's budget") for note in evidence["notes"])
+    assert evidence["left_out"] and not set(evidence["left_out"]) & {row["name"] for row in evidence["cases"]}
+    assert evidence["failure"] is None
+
+
+def test_integers_of_a_file_and_of_what_it_imports_are_read_and_not_run(tmp_path: Path) -> None:
+    folder = tmp_path / "kernels" / "op"
+    folder.mkdir(parents=True)
+    (folder / "v1.py").write_bytes(
+        "# -*- coding: latin-1 -*-\n# \xe9\nfrom .common import BLOCK\nraise SystemExit(99)\nA = 1 << 11\nB = 3 * 7\n".encode(
+            "latin-1"
+        )
+    )
+    (folder / "common.py").write_text("BLOCK = 640\nTEXT = '4096'\n")
+    request = {"root": str(tmp_path), "variant": {"file": "kernels/op/v1.py"}}
+    assert literals.of_request(request) == [2048, 640, 99, 21, 11]
+
+
+def test_probes_respect_fixed_dims_and_expressions() -> None:
+    op = declared("torch.add", [tensor("input", ["B", "2*N", "D"])], {"B": 2, "N": 8, "D": 16})
+    op["sizes"] = {"small": {"B": 2, "N": 8, "D": 16}, "large": {"B": 4, "N": 64, "D": 16}}
+    found = probes.cases_of({"op": op, "lane": "interpreter", "root": "/", "variant": {}}, [])
+    assert found and all(case.binding["D"] == 16 for case in found)
+    assert all(cases.largest(op, case.binding) <= cases.reach_limit("interpreter") for case in found)
+
+
+def test_a_dim_that_is_equal_by_chance_is_tried_at_another_length() -> None:
+    op = declared("torch.add", [tensor("input", ["M", "D"])], {"M": 2, "D": 16}, fixed=[])
+    op["sizes"] = {"small": {"M": 2, "D": 16}, "large": {"M": 8, "D": 16}}
+    request = {"op": op, "lane": "interpreter", "root": "/", "variant": {}}
+    assert {case.binding["D"] for case in probes.cases_of(request, [])} > {16, 17}
+    stated = {**request, "op": {**op, "fixed": ["D"]}}
+    assert {case.binding["D"] for case in probes.cases_of(stated, [])} == {16}
+
+
+def test_a_budget_is_a_share_of_what_the_others_did() -> None:
+    own = budget.Budget(is_limited=True)
+    one = cases.Case("small/float32/0", "declared", "float32", {})
+    own.note(one, 1000, 2, effort.METER.done - 100_000)
+    own.open()
+    assert own.left + own.kept == pytest.approx(budget.SHARE * (100_000 + 2 * budget.CALL))
+    long = cases.Case("edge/shape[N=1031]/float32", "edge", "float32", {}, is_probe=True)
+    assert own.allowance(long, 10_000) == budget.LEAST, "a long dim is tried whatever is left"
+    own.note(long, 10_000, 0, effort.METER.done)
+    assert own.allowance(long, 1_000_000) == 0.0, "once"
+    probe = cases.Case("edge/shape[N=1]/float32", "edge", "float32", {}, is_probe=True)
+    assert own.allowance(one, 1000) is None
+    assert own.allowance(probe, 100) == pytest.approx(budget.PART * (own.left - budget.CALL))
+    assert own.allowance(probe, 10_000) == 0.0, "by what the others did for an element, it would do more"
+    own.note(probe, 100, 1, effort.METER.done - own.left)
+    assert own.allowance(probe, 100) == 0.0
+
+
+def test_values_and_drawn_shapes_depend_on_the_salt() -> None:
+    op = sums()
+    one, other = (cases.salted(cases.declared_cases(op), salt)[0] for salt in ("a", "b"))
+    made = [inputs.make_inputs(op, case)["input"] for case in (one, one, other)]
+    assert made[0].equal(made[1]) and not made[0].equal(made[2])
+    request = {"op": op, "lane": "interpreter", "root": "/", "variant": {}}
+    drawn = [
+        [case.binding for case in probes.cases_of({**request, "salt": salt}, []) if budget.is_drawn(case)]
+        for salt in ("a", "a", "b")
+    ]
+    assert drawn[0] == drawn[1] != drawn[2]
