@@ -157,7 +157,20 @@ def is_awaited() -> bool:
 
 def rehearsed() -> Generator[str]:
     """Calls a kernel as a candidate does, then judges what it returned, part by part; yields what it does next."""
-    from t2t_harness import candidate, cases, inputs, interpreting, judge, kept, launchers, oracle, progress, rehearsal
+    from t2t_harness import (
+        candidate,
+        cases,
+        findings,
+        inputs,
+        interpreting,
+        judge,
+        kept,
+        launchers,
+        oracle,
+        progress,
+        rehearsal,
+    )
+    from t2t_harness.trial import Trial
 
     yield "the op"
     own = candidate.own_operations(DECLARATION)
@@ -187,10 +200,10 @@ def rehearsed() -> Generator[str]:
     yield "what is right"
     given = inputs.inputs_of(DECLARATION, case, "cpu", None)
     right = oracle.reference(DECLARATION, case, given)
-    trial = judge.Trial(request, progress.Progress())
+    trial = Trial(request, progress.Progress())
     yield "the verdict"
     judge.lint_case(trial, case, given, right)
-    judge.find_in(trial, case, judge.blank_row(case), facts["runs"], tensors, given, right)
+    findings.find_in(trial, case, judge.blank_row(case), facts["runs"], tensors, given, right)
 
 
 def _nothing(*_: Any) -> None:

@@ -18,7 +18,7 @@ from t2t_harness import (
     cases,
     comparing,
     failure,
-    judge,
+    findings,
     kept,
     memory,
     oracle,
@@ -29,6 +29,7 @@ from t2t_harness import (
     statistics,
     timing,
 )
+from t2t_harness.trial import Finding, Trial
 
 if TYPE_CHECKING:
     import torch
@@ -169,6 +170,8 @@ def judge_sample(request: Mapping[str, Any]) -> dict[str, Any]:
         document |= figures(request, folder)
         for facts in kept_facts(folder):
             size, case = str(facts["size"]), cases.from_facts(facts["case"])
+            if not facts["samples"] or not facts["untimed"]:
+                raise Unusable(f"what was kept of size `{size}` holds no result")
             found = wrong(request, case, facts)
             run = next((one["state"]["run"] for one in facts["samples"]), None)
             document["judged"][size] = {"run": run, "verdict": "rejected" if found else "passed"}
@@ -226,31 +229,31 @@ def reply(document: dict[str, Any], record: dict[str, Any] | None) -> dict[str, 
     }
 
 
-def wrong(request: Mapping[str, Any], case: cases.Case, facts: Mapping[str, Any]) -> judge.Finding | None:
+def wrong(request: Mapping[str, Any], case: cases.Case, facts: Mapping[str, Any]) -> Finding | None:
     """Returns what is wrong with a size: with the untimed call by a check's rules, or with one of the sampled results; or None. The inputs of each call are made again here."""
     declaration, device, size = request["op"], timing.device_of(request["lane"]), facts["size"]
-    trial = judge.Trial(request, progress.Progress())
+    trial = Trial(request, progress.Progress())
     for number, one in enumerate(facts["samples"]):
         if one["strange"]:
             names = ", ".join(map(str, one["strange"]))
-            return told(judge.Finding("type", f"returns {names}, no tensor"), size)
+            return told(Finding("type", f"returns {names}, no tensor"), size)
         with timing.precision(declaration), spans.work(device):
             given = timing.run_inputs(declaration, case, timing.State(**one["state"]), device)
             right = oracle.reference(declaration, case, given, device)
         for seen in facts["untimed"] if number == 0 else ():
-            found = judge.form(seen, right, trial) or judge.origin(declaration, seen)
+            found = findings.form(seen, right, trial) or findings.origin(declaration, seen)
             if found is not None:
                 return told(found, size, "an untimed call")
         with spans.work(device):
             message = wrong_sample(request, case, Path(request["sample"]) / file_of(size, number), given, right)
         if message is not None:
-            return told(judge.Finding("mismatch", f"returned something else than torch: {message}"), size)
+            return told(Finding("mismatch", f"returned something else than torch: {message}"), size)
     return None
 
 
-def told(found: judge.Finding, size: str, who: str = "a timed call") -> judge.Finding:
+def told(found: Finding, size: str, who: str = "a timed call") -> Finding:
     """Returns the finding with the call that it is about."""
-    return judge.Finding(found.class_, f"{who} at size `{size}`: {found.message}")
+    return Finding(found.class_, f"{who} at size `{size}`: {found.message}")
 
 
 def wrong_sample(

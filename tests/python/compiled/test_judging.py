@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 import torch
 
-from t2t_harness import cases, inputs, judge, lint, oracle, progress, ready, tolerance
+from t2t_harness import cases, findings, inputs, judge, lint, oracle, progress, ready, tolerance
 from t2t_harness.inputs import laid_out, make_inputs
+from t2t_harness.trial import Trial
 
 TIGHT = (1e-5, 1e-5)
 INF, NAN = float("inf"), float("nan")
@@ -21,7 +22,7 @@ def compared(out: torch.Tensor, plain: torch.Tensor, oracle: torch.Tensor, whole
 def test_the_bytes_of_one_strided_element_are_read() -> None:
     lone = torch.arange(4.0).reshape(1, 4)[:, ::2][:, 1:]
     assert lone.shape == (1, 1) and lone.stride(1) == 2
-    assert judge.raw_bytes(lone).tolist() == [list(torch.tensor([2.0]).numpy().tobytes())]
+    assert findings.raw_bytes(lone).tolist() == [list(torch.tensor([2.0]).numpy().tobytes())]
 
 
 def test_a_result_more_accurate_than_torch_passes_by_the_oracle() -> None:
@@ -133,9 +134,9 @@ def compares(monkeypatch: pytest.MonkeyPatch) -> list[torch.Tensor]:
     return found
 
 
-def trial_of(deterministic: bool = True) -> judge.Trial:
+def trial_of(deterministic: bool = True) -> Trial:
     """Returns a check that has just begun."""
-    return judge.Trial(
+    return Trial(
         {"op": ready.DECLARATION, "variant": {"deterministic": deterministic}, "lane": "interpreter"},
         progress.Progress(),
     )
@@ -184,5 +185,5 @@ def test_a_run_with_the_bits_of_the_first_is_not_compared_again(
         "launched": True,
     }
     run = {"several": False, "outputs": {"0": described}, "computed": {}, "launches": 1, "configs": []}
-    found = judge.find_in(trial_of(False), case, judge.blank_row(case), {"a": run, "b": run}, tensors, given, right)
+    found = findings.find_in(trial_of(False), case, judge.blank_row(case), {"a": run, "b": run}, tensors, given, right)
     assert (len(compares), found and found.class_) == (compared_times, class_)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 from collections.abc import Sequence
@@ -365,6 +366,19 @@ def test_a_timed_call_of_every_size_is_judged_and_must_return_tensors(request_of
     assert {size: told["verdict"] for size, told in judged.items()} == {"small": "passed", "medium": "rejected"}
     message = reply["documents"]["failure"]["message"]
     assert "at size `medium`" in message and "returns NoneType, no tensor" in message
+
+
+@pytest.mark.parametrize("field", ["samples", "untimed"])
+def test_a_size_of_which_nothing_was_kept_does_not_pass(request_of: Any, field: str) -> None:
+    request = request_of(KERNEL)
+    document = ask("bench.bench", request, interpreter=True)["documents"]["bench"]
+    told = Path(request["scratch"]) / "bench_samples.json"
+    facts = json.loads(told.read_text(encoding="utf-8"))
+    facts[-1][field] = []
+    told.write_text(json.dumps(facts), encoding="utf-8")
+    reply = ask("sample.judge_sample", {**request, "sample": request["scratch"], "bench": document}, interpreter=True)
+    assert (reply["outcome"], reply["class"]) == ("rejected", "no-reply")
+    assert reply["documents"]["bench"]["judged"][facts[-1]["size"]]["verdict"] == "not-judged"
 
 
 def test_a_module_that_replaces_the_clock_is_rejected(request_of: Any) -> None:
