@@ -73,6 +73,11 @@ pub const CLASSES: [Class; 20] = [
         "write into memory of your own, or declare `mutates: [NAME]` where torch writes there, too",
     ),
     class(
+        "out-of-bounds",
+        "a kernel wrote outside of all tensors that its call has",
+        "mask the store by the lengths of the tensor it writes to; on the interpreter the line that wrote is named",
+    ),
+    class(
         "torch-fallback",
         "torch computed for the wrapper, or a result lies in memory that no kernel was given",
         "compute in the kernel; docs/judging.md lists what torch may do",

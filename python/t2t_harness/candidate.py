@@ -12,15 +12,18 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from t2t_harness import (
+    bounds,
     budget,
     calling,
     cases,
     effort,
     failure,
+    guards,
     inputs,
     kept,
     lacking,
@@ -323,6 +326,10 @@ def run_once(
     device = "cuda" if bench.lane == "cuda" else "cpu"
     with spans.work(device):
         given = inputs.inputs_of(declaration, case, device, bench.request["inputs"])
+    guarded = None
+    if bench.lane == "cuda":
+        guarded = guards.Guards(partial(watch.poison, run=int(label == "b")))
+        given = guarded.inputs(given)
     if backward:
         given = oracle.with_gradients(given)
     wrapper, args, kwargs = calling.arranged(bench.entry, bench.request, case, given, label)
@@ -330,9 +337,10 @@ def run_once(
     if label == "b" and bench.has_streams:
         streams.come_late(given)
     chooser = Chooser(index)
-    with launching.recording(bench.lane, chooser.choose) as recorder:
+    bounded = contextlib.nullcontext() if guarded else bounds.of_call(int(label == "b"), given)
+    with bounded as within, launching.recording(bench.lane, chooser.choose) as recorder:
         chooser.recorder = recorder
-        watched = watch.watching(bench.own, int(label == "b"), allowed(declaration), draws=draws)
+        watched = watch.watching(bench.own, int(label == "b"), allowed(declaration), draws=draws, guarded=guarded)
         with stage.pretending(bench.lane), watched as seen:
             recorder.memory = seen.memory
             try:
@@ -354,7 +362,7 @@ def run_once(
             with (
                 spans.work(device, waits=False),
                 stage.pretending(bench.lane),
-                watch.watching(bench.own, int(label == "b"), allowed(declaration)) as seen_back,
+                watch.watching(bench.own, int(label == "b"), allowed(declaration), guarded=guarded) as seen_back,
             ):
                 made |= oracle.gradients_for(results, given, upstream)
                 bench.finish()
@@ -376,8 +384,16 @@ def run_once(
             keep(f"{label}.{name}", value)
     # What other streams still do is waited for only now: their faults are this run's.
     bench.synchronize()
+    facts["runs"][label] |= outside(guarded, within)
     own = {value.untyped_storage().data_ptr() for value in given.values()}
     return [one for one in results if isinstance(one, torch.Tensor) and one.untyped_storage().data_ptr() not in own]
+
+
+def outside(guarded: guards.Guards | None, within: bounds.Bounds | None) -> dict[str, list[str]]:
+    """Returns what a call wrote outside of its memory, and what it read there, in words: what its guards show, or what its interpreted launches were seen to do."""
+    if guarded is not None:
+        return {"outside": guarded.broken(), "read_outside": []}
+    return {"outside": [] if within is None else within.writes, "read_outside": [] if within is None else within.reads}
 
 
 def overlap(held: list[torch.Tensor], later: list[torch.Tensor]) -> bool:

@@ -121,6 +121,8 @@ def declared_notes(trial: Trial) -> list[str]:
     if trial.left_out:
         count = len(trial.left_out)
         said.append(f"left out by the interpreter's budget: {count} probe{'' if count == 1 else 's'}")
+    if trial.read_outside and trial.first is None:
+        said.append(f"no result depends on it, but {'; '.join(trial.read_outside)}")
     allow = trial.declaration.get("allow") or []
     if allow:
         used = ", ".join(sorted(trial.computed)) or "none of it"

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from t2t_harness import refusal
+from t2t_harness import bounds, refusal
 
 FOREIGN = ("site-packages", "dist-packages", ".venv", "cache")
 """Folders below a workspace whose code is not the user's."""
@@ -87,8 +87,10 @@ def describe(error: BaseException) -> str:
 
 
 def class_of(error: BaseException) -> str:
-    """Returns the class of what kernel code raised: `memory` where the host or the device had none left, else `exception`."""
+    """Returns the class of what kernel code raised: `memory` where the host or the device had none left, `out-of-bounds` where it wrote outside of its tensors, else `exception`."""
     first = chain(error)[-1]
+    if isinstance(first, bounds.OutOfBounds):
+        return "out-of-bounds"
     ran_out = isinstance(first, MemoryError) or "DefaultCPUAllocator: can't allocate memory" in str(first)
     return "memory" if ran_out or is_device_memory(first) else "exception"
 

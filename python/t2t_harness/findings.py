@@ -75,12 +75,14 @@ def find_in(
     }
     asked = [one for run in runs.values() for one in run["outputs"].values() if 0 not in (one.get("shape") or [0])]
     trial.made |= {bool(one.get("changed", True)) for one in asked if run_launches(runs)}
+    trial.read_outside |= {str(words): None for run in runs.values() for words in run.get("read_outside") or ()}
     trial.computed |= {name for run in runs.values() for name in run.get("declared") or ()}
     launchless = needs_no_launch(given, right)
     questions: list[Callable[[], Finding | None]] = [
         lambda: first_of(form(run, right, trial) for run in runs.values()),
         lambda: first_of(stored_form(tensors, label, right, trial) for label in runs),
         lambda: mutated(trial, tensors, given),
+        lambda: first_of(outside(run) for run in runs.values()),
         lambda: first_of(origin(trial.declaration, run, launchless) for run in runs.values()),
         lambda: all_values(trial, case, row, tensors, list(runs), given, right),
         lambda: repeated(trial, tensors, right),
@@ -172,6 +174,12 @@ def mutated(trial: Trial, tensors: dict[str, torch.Tensor], given: Mapping[str, 
             index = tolerance.unravel(first, list(before.shape))
             return Finding("mutated-input", f"input `{name}` is changed in {int(wrong.sum())} elements, first {index}")
     return None
+
+
+def outside(run: Mapping[str, Any]) -> Finding | None:
+    """Returns that a run wrote outside of its tensors, or None."""
+    told = run.get("outside") or []
+    return Finding("out-of-bounds", str(told[0])) if told else None
 
 
 def raw_bytes(value: torch.Tensor) -> torch.Tensor:

@@ -12,7 +12,7 @@ import traceback
 from types import CodeType, FrameType
 from typing import Any
 
-from t2t_harness import failure
+from t2t_harness import bounds, failure
 
 INTERPRETER = ("triton.runtime.interpreter", "triton.language", "triton.experimental.gluon.language")
 """Modules whose code runs in the compiler's place, with those inside of them."""
@@ -64,6 +64,8 @@ def reason(error: BaseException) -> str | None:
     """Returns why a case in which kernel code raised `error` cannot be judged on the interpreter, or None where it is
     the kernel's own doing."""
     for one in reversed(causes(error)):
+        if isinstance(one, bounds.OutOfBounds):
+            return None
         if isinstance(one, Refused):
             return f"Triton's compiler refuses {one}"
         if isinstance(one, Lacking):

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from t2t_harness import queues, streams, written
+from t2t_harness import bounds, queues, streams, written
 
 Choose = Callable[[Any, list[Any]], Iterable[Any]]
 """Takes an Autotuner and its pruned configurations; returns those to run, in order. It is asked for the next after the last has run, so a
@@ -230,6 +230,8 @@ def recording(lane: str, choose: Choose, *, runs: bool = True) -> Iterator[Recor
                     given = [*args, *kwargs.values()]
                     # What another stream does is not over when this one reads it.
                     noted = recorder.memory if recorder.elsewhere == 0 else None
+                    if lane == "interpreter":
+                        bounds.launching(self.fn.__name__, self.arg_names, args, kwargs)
                     if noted is not None:
                         noted.launching(given)
                     launch.compiled = run_kernel(self, *args, grid=grid, warmup=warmup, **kwargs)

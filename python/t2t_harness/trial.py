@@ -43,6 +43,8 @@ class Trial:
     differs: bool = False
     made: set[bool] = field(default_factory=set)
     """Whether launches changed what was returned, of all results of which that is known."""
+    read_outside: dict[str, None] = field(default_factory=dict)
+    """What launches read outside of their tensors, in words, in order."""
     computed: set[str] = field(default_factory=set)
     """What torch computed for the wrapper, as the op's `allow` lets it."""
     random: random_trial.Collected = field(default_factory=random_trial.Collected)

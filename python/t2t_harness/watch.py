@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from t2t_harness import custom, written
+from t2t_harness import bounds, custom, guards, written
 
 ALLOCATIONS = frozenset(
     """
@@ -45,6 +45,12 @@ ALLOWED = ALLOCATIONS | VIEWS | COPIES
 
 FRESH = frozenset("empty empty_like empty_strided empty_permuted new_empty new_empty_strided".split())
 """Return memory that nobody has written."""
+
+FILLED = frozenset("zeros zeros_like new_zeros ones ones_like new_ones full full_like new_full".split())
+"""Return new memory with one value throughout."""
+
+RESIZING = frozenset("resize_ resize_as_ set_".split())
+"""May give a tensor more of its storage, or another one."""
 
 
 DRAWS = frozenset(("randint", "random_"))
@@ -117,12 +123,13 @@ def watching(
     *,
     draws: bool = False,
     poisons: bool = True,
+    guarded: guards.Guards | None = None,
 ) -> Iterator[Watch]:
     """Watches for the length of the context; fresh memory holds NaN in an even `run`, and another pattern in an odd
     one, unless it is not to be poisoned.
 
     `own` are operations that are not allowed beside all those that are not on the list, `declared` some that are allowed beyond it.
-    The wrapper of a random op, which `draws`, may draw a few integers: that is how it gets a seed of torch's generator.
+    The wrapper of a random op, which `draws`, may draw a few integers: that is how it gets a seed of torch's generator. New memory on a device lies between guards where it is `guarded`.
     """
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils._pytree import tree_leaves
@@ -150,6 +157,12 @@ def watching(
             elif name in declared:
                 watch.declared[name] = watch.declared.get(name, 0) + 1
                 watch.made.append((storages((args, kwargs)), storages(result)))
+            if guarded is not None and name in RESIZING:
+                guarded.forget([args[0]])
+            if guarded is not None and name in FRESH | FILLED and not _is_output(kwargs):
+                result = guarded.handed_out(result, copies=name in FILLED)
+            if bounds.PRESENT.is_on:
+                bounds.PRESENT.add(tree_leaves(result))
             if func._schema.is_mutable:
                 watch.memory.touched(tree_leaves((args, kwargs)))
             if poisons and name in FRESH and not _is_output(kwargs):

@@ -1,0 +1,128 @@
+"""Kernels that read or write outside of all memory that their call has."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.path[:0] = [str(ROOT / "python"), str(Path(__file__).resolve().parent)]
+
+from test_check import check, declaration
+
+HEAD = """import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+"""
+
+WRAPPER = """
+
+
+def triton_double(input, other):
+    input = input.contiguous()
+    out = torch.empty(input.shape, device=input.device)
+    n = input.numel()
+    if n > 0:
+        kernel[(triton.cdiv(n, 32),)](input, other, out, n, BLOCK=32)
+    return out
+"""
+
+HONEST = """def kernel(x, y, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, 2.0 * tl.load(x + at, mask=at < n), mask=at < n)
+"""
+
+
+def judged(tmp_path: Path, kernel: str, wrapper: str = WRAPPER) -> dict[str, Any]:
+    return check(tmp_path, HEAD + kernel + wrapper, declaration(seeds=1))
+
+
+def failure_of(reply: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = reply["documents"]["evidence"]["failure"]
+    return found
+
+
+def test_an_honest_kernel_reads_and_writes_within(tmp_path: Path) -> None:
+    reply = judged(tmp_path, HONEST)
+    assert reply["outcome"] == "passed", failure_of(reply)
+    assert not any("outside" in note for note in reply["documents"]["evidence"]["notes"])
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        "tl.store(out + at, 2.0 * tl.load(x + at, mask=at < n))",
+        "tl.store(out + at, 2.0 * tl.load(x + at, mask=at < n), mask=at <= n)",
+        "tl.store(out + at, 2.0 * tl.load(x + at, mask=at < n), mask=at < n)\n    tl.store(out - 1, 0.0)",
+        "tl.store(out + at, 2.0 * tl.load(x + at, mask=at < n), mask=at < n)\n    tl.atomic_add(out + n, 1.0)",
+    ],
+    ids=["no mask", "one too many", "before", "atomic"],
+)
+def test_a_write_outside_is_found_with_its_line(tmp_path: Path, write: str) -> None:
+    lines = HONEST.splitlines()
+    reply = judged(tmp_path, "\n".join([*lines[:2], f"    {write}"]) + "\n")
+    record = failure_of(reply)
+    assert (reply["outcome"], record["class"]) == ("rejected", "out-of-bounds")
+    assert "`kernel` writes" in record["message"] and "of `out`" in record["message"]
+    assert record["excerpt"].startswith("tl.")
+
+
+def test_a_read_outside_that_a_result_depends_on_is_a_wrong_result(tmp_path: Path) -> None:
+    kernel = HONEST.replace(
+        "tl.load(x + at, mask=at < n)", "(tl.load(x + at, mask=at < n) + 0.0 * tl.load(x + at + 1))"
+    )
+    reply = judged(tmp_path, kernel)
+    assert (reply["outcome"], failure_of(reply)["class"]) == ("rejected", "nan")
+
+
+def test_a_read_outside_that_no_result_depends_on_is_told(tmp_path: Path) -> None:
+    reply = judged(tmp_path, HONEST.replace("tl.load(x + at, mask=at < n)", "tl.where(at < n, tl.load(x + at), 0.0)"))
+    assert reply["outcome"] == "passed", failure_of(reply)
+    (note,) = [one for one in reply["documents"]["evidence"]["notes"] if "outside" in one]
+    assert "`kernel` reads" in note and "of `x`" in note
+
+
+def test_memory_that_a_kernel_finds_through_a_table_of_addresses_is_its_call_s(tmp_path: Path) -> None:
+    kernel = """def kernel(table, n, BLOCK: tl.constexpr):
+    x = tl.load(table).to(tl.pointer_type(tl.float32))
+    out = tl.load(table + 1).to(tl.pointer_type(tl.float32))
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, 2.0 * tl.load(x + at, mask=at < n), mask=at < n)
+"""
+    wrapper = """
+
+
+def triton_double(input, other):
+    input = input.contiguous()
+    out = torch.empty(input.shape, device=input.device)
+    work = torch.empty(8, device=input.device)
+    table = torch.tensor([input.data_ptr(), out.data_ptr()], dtype=torch.int64, device=input.device)
+    n = input.numel()
+    if n > 0:
+        kernel[(triton.cdiv(n, 32),)](table, n, BLOCK=32)
+    return out
+"""
+    reply = judged(tmp_path, kernel, wrapper)
+    # No launch is given the result itself, which is another matter.
+    assert failure_of(reply)["class"] == "torch-fallback"
+
+
+def test_what_a_wrapper_catches_is_found_all_the_same(tmp_path: Path) -> None:
+    wrapper = WRAPPER.replace(
+        "        kernel[(triton.cdiv(n, 32),)](input, other, out, n, BLOCK=32)\n",
+        """        try:
+            kernel[(triton.cdiv(n, 32),)](input, other, out, n, BLOCK=32)
+        except Exception:
+            pass
+""",
+    )
+    lines = HONEST.splitlines()
+    write = "tl.store(out + at, 2.0 * tl.load(x + at, mask=at < n), mask=at < n)\n    tl.store(out + n, 0.0)"
+    reply = judged(tmp_path, "\n".join([*lines[:2], f"    {write}"]) + "\n", wrapper)
+    assert (reply["outcome"], failure_of(reply)["class"]) == ("rejected", "out-of-bounds")
