@@ -14,7 +14,7 @@ pub struct Class {
 }
 
 /// All classes, in the order in which a check asks.
-pub const CLASSES: [Class; 20] = [
+pub const CLASSES: [Class; 21] = [
     class(
         "source",
         "the kernel file cannot be used: it is missing, is no Python, lacks its entry, or raises when it is imported",
