@@ -165,6 +165,8 @@ def watching(
                 bounds.PRESENT.add(tree_leaves(result))
             if func._schema.is_mutable:
                 watch.memory.touched(tree_leaves((args, kwargs)))
+            elif fresh := new_tensors(result, (args, kwargs)):
+                watch.memory.made(fresh)
             if poisons and name in FRESH and not _is_output(kwargs):
                 poison(result, run)
                 watch.memory.handed_out(result)
@@ -181,6 +183,18 @@ def storages(value: Any) -> set[int]:
 
     tensors = (leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor))
     return {tensor.untyped_storage().data_ptr() for tensor in tensors if tensor.numel() > 0}
+
+
+def new_tensors(result: Any, given: Any) -> list[Any]:
+    """Returns the tensors in `result` that lie in no memory of those in `given`."""
+    import torch
+    from torch.utils._pytree import tree_leaves
+
+    made = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor) and leaf.numel() > 0]
+    if not made:
+        return []
+    known = storages(given)
+    return [one for one in made if one.untyped_storage().data_ptr() not in known]
 
 
 def _is_seed(name: str, result: Any) -> bool:

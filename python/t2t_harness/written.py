@@ -32,7 +32,15 @@ class Written:
 
     def handed_out(self, value: Any) -> None:
         """Notes memory that torch made and nobody has written."""
+        self.made([value])
         self.fresh |= {address(one) for one in tensors([value])}
+
+    def made(self, values: Iterable[Any]) -> None:
+        """Notes that the memory of `values` is new, and filled by torch: what is known of its addresses was of tensors that are gone."""
+        for one in tensors(values):
+            self.fresh.discard(address(one))
+            self.began.pop(address(one), None)
+            self.left.pop(address(one), None)
 
     def touched(self, values: Iterable[Any]) -> None:
         """Notes that torch wrote to the memory of some of `values`, and may have written to all of it."""
