@@ -17,6 +17,7 @@ from t2t_harness import (
     calling,
     candidate,
     cases,
+    counting,
     failure,
     host,
     launching,
@@ -57,6 +58,8 @@ class Measurement:
     hits: int = 0
     misses: list[str] = field(default_factory=list)
     host_us: float | None = None
+    symbols: set[str] = field(default_factory=set)
+    """The names of the kernels that the watched calls at the present size launched."""
     host_beside: float = math.inf
     """The device's time in ms of a call at the size where `host_us` was measured."""
     before: list[dict[str, Any] | None] = field(default_factory=list)
@@ -174,7 +177,8 @@ def interpret_size(found: Measurement, size: str, case: cases.Case) -> None:
         with stage.pretending(found.lane):
             runs.add(timed, timed.before)
         timed.settle()
-    sample.keep(Path(found.request["scratch"]), case, size, [first, last_call(found, timed)], timed.kept)
+    seen = [first, last_call(found, timed)]
+    sample.keep(Path(found.request["scratch"]), case, size, seen, timed.kept, set())
     found.times[size] = {"variant": runs.facts()}
     found.sizes[size] = {"binding": case.binding, "dtype": case.dtype, "config": config or None}
 
@@ -185,7 +189,8 @@ def measure_size(found: Measurement, size: str, case: cases.Case) -> None:
     buffers = timing.buffers_of(declaration, case, device)
     wrapper, args, kwargs = calling.arranged(found.entry, found.request, case, buffers.given)
     call = timing.bound(wrapper, args, kwargs)
-    timed = sample.Timed(call, buffers)
+    timed = sample.Timed(call, buffers, found.lane)
+    found.symbols.clear()
     config, first = first_launch(found, timed)
     torch_call = sample.Timed(timing.torch_call(declaration, case, buffers.given, device), buffers)
     if not found.before:
@@ -194,12 +199,14 @@ def measure_size(found: Measurement, size: str, case: cases.Case) -> None:
     runs = {who: timing.Runs(found.clock, found.protocol) for who in ("variant", "torch")}
     for run in range(found.protocol.runs):
         buffers.refill(run)
+        timed.begin(run)
         with stage.pretending(found.lane):
             runs["variant"].add(timed, timed.before)
         timed.settle()
         runs["torch"].add(torch_call, torch_call.before)
         torch_call.forget()
-    sample.keep(Path(found.request["scratch"]), case, size, [first, last_call(found, timed)], timed.kept)
+    seen = [first, last_call(found, timed)]
+    sample.keep(Path(found.request["scratch"]), case, size, seen, timed.kept, timed.symbols - found.symbols)
     milliseconds = statistics.run_facts(runs["variant"].samples[-1])["median"]
     host_us = host_time(found, call, milliseconds)
     refuse_stray_work(found, size, call, milliseconds, host_us)
@@ -255,15 +262,18 @@ def watched_call(found: Measurement, call: clocks.Call) -> tuple[dict[str, Any],
     with launching.recording(found.lane, choose) as recorder, stage.pretending(found.lane):
         with spans.work(timing.device_of(found.lane)), queues.kept_to_one(found.lane), watched as seen:
             recorder.memory = seen.memory
-            returned = call()
+            with counting.counting(found.lane) as counted:
+                returned = call()
             recorder.memory = None
         found.clock.synchronize()
+    found.symbols |= counted.symbols
     results = list(returned) if isinstance(returned, (tuple, list)) else [returned]
     described = {str(place): candidate.describe(value, recorder, seen) for place, value in enumerate(results)}
     return {
         "several": isinstance(returned, (tuple, list)),
         "outputs": described,
         "computed": seen.computed,
+        "unaccounted": counted.unaccounted,
         "launches": len(recorder.launches),
     }, recorder
 

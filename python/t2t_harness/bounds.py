@@ -156,15 +156,15 @@ def install(interpreter: Any) -> None:
     def bytes_of(pointers: Any) -> int:
         return max(1, int(pointers.get_element_ty().primitive_bitwidth) // 8)
 
-    def read(self: Any, ptrs: Any, mask: Any, *rest: Any) -> Any:
+    def read(self: Any, ptrs: Any, mask: Any, *rest: Any, **more: Any) -> Any:
         if not PRESENT.is_on:
-            return load(self, ptrs, mask, *rest)
-        size = bytes_of(ptrs)
-        lanes = PRESENT.outside(ptrs.data, mask.data, size)
+            return load(self, ptrs, mask, *rest, **more)
+        size, asked = bytes_of(ptrs), np.asarray(mask.data)
+        lanes = PRESENT.outside(ptrs.data, asked, size)
         if lanes is None:
-            return load(self, ptrs, mask, *rest)
+            return load(self, ptrs, mask, *rest, **more)
         note(PRESENT.reads, PRESENT.told(ptrs.data, lanes, size, "reads"))
-        found = load(self, ptrs, handle(mask.data & ~lanes, mask.dtype), *rest)
+        found = load(self, ptrs, handle(asked & ~lanes, interpreter.tl.int1), *rest, **more)
         found.data[lanes] = unwritten(found.data.dtype, ptrs.get_element_ty().name, PRESENT.run)
         return found
 
@@ -172,23 +172,23 @@ def install(interpreter: Any) -> None:
         if not PRESENT.is_on:
             return
         size = bytes_of(ptrs)
-        lanes = PRESENT.outside(ptrs.data, mask, size)
+        lanes = PRESENT.outside(ptrs.data, np.asarray(mask), size)
         if lanes is not None:
             words = PRESENT.told(ptrs.data, lanes, size, "writes")
             note(PRESENT.writes, words)
             raise OutOfBounds(words)
 
-    def write(self: Any, ptrs: Any, value: Any, mask: Any, *rest: Any) -> Any:
+    def write(self: Any, ptrs: Any, value: Any, mask: Any, *rest: Any, **more: Any) -> Any:
         require(ptrs, mask.data)
-        return store(self, ptrs, value, mask, *rest)
+        return store(self, ptrs, value, mask, *rest, **more)
 
-    def updated(self: Any, operation: Any, ptr: Any, value: Any, mask: Any, *rest: Any) -> Any:
+    def updated(self: Any, operation: Any, ptr: Any, value: Any, mask: Any, *rest: Any, **more: Any) -> Any:
         require(ptr, mask.data)
-        return update(self, operation, ptr, value, mask, *rest)
+        return update(self, operation, ptr, value, mask, *rest, **more)
 
-    def swapped(self: Any, ptr: Any, *rest: Any) -> Any:
+    def swapped(self: Any, ptr: Any, *rest: Any, **more: Any) -> Any:
         require(ptr, np.ones_like(ptr.data, dtype=bool))
-        return swap(self, ptr, *rest)
+        return swap(self, ptr, *rest, **more)
 
     builder.create_masked_load, builder.create_masked_store = read, write
     builder.create_atomic_rmw, builder.create_atomic_cas = updated, swapped

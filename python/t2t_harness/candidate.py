@@ -21,6 +21,7 @@ from t2t_harness import (
     budget,
     calling,
     cases,
+    counting,
     effort,
     failure,
     guards,
@@ -344,7 +345,7 @@ def run_once(
         with stage.pretending(bench.lane), watched as seen:
             recorder.memory = seen.memory
             try:
-                with spans.work(device, waits=False):
+                with spans.work(device, waits=False), counting.counting(bench.lane) as counted:
                     returned = wrapper(*args, **kwargs)
                     bench.finish()
             except OutOfResources:
@@ -355,6 +356,7 @@ def run_once(
                 note_launches(bench, recorder, chooser)
             results = list(returned) if isinstance(returned, (tuple, list)) else [returned]
         recorder.memory = None
+        unaccounted = [*counted.unaccounted]
         made = {str(position): value for position, value in enumerate(results)}
         described = {name: describe(value, recorder, seen) for name, value in made.items()}
         if backward:
@@ -363,9 +365,11 @@ def run_once(
                 spans.work(device, waits=False),
                 stage.pretending(bench.lane),
                 watch.watching(bench.own, int(label == "b"), allowed(declaration), guarded=guarded) as seen_back,
+                counting.counting(bench.lane) as counted_back,
             ):
                 made |= oracle.gradients_for(results, given, upstream)
                 bench.finish()
+            unaccounted += counted_back.unaccounted
             seen.computed |= _but_accumulation(seen_back.computed)
             seen.declared |= seen_back.declared
     if label == "a":
@@ -375,6 +379,7 @@ def run_once(
         "outputs": described,
         "computed": seen.computed,
         "declared": seen.declared,
+        "unaccounted": unaccounted,
         "launches": len(recorder.launches),
         "configs": sorted({json.dumps(launch.config, sort_keys=True) for launch in recorder.launches if launch.config}),
     }

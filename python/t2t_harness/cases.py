@@ -77,18 +77,14 @@ def salted(listed: Sequence[Case], salt: str) -> list[Case]:
 
 
 def is_salted(case: Case) -> bool:
-    """Tells whether a case has other values in each build: declared ones, those of measured sizes, and long or drawn shapes.
+    """Tells whether a case has other values in each build: declared ones and drawn shapes.
 
-    Edges of few elements have not: what honest kernels and torch differ in, such as the mean over no row at all, would come up in one build and not in another. Cases of the user's own
+    Other edges, which have few elements or few rows, have not: what honest kernels and torch differ in, such as the mean over no row at all, would come up in one build and not in another. Cases of the user's own
     have the values that they were made with.
     """
     if case.file is not None:
         return False
-    return case.kind == "declared" or case.name.startswith("reach/") or case.name.startswith(SALTED)
-
-
-SALTED = ("edge/shape[", "edge/literal[", "edge/drawn-")
-"""Edges whose values are drawn anew in each build."""
+    return case.kind == "declared" or case.name.startswith("edge/drawn-")
 
 
 def declared_cases(declaration: Mapping[str, Any]) -> list[Case]:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from t2t_harness import bounds, queues, streams, written
+from t2t_harness import bounds, counting, queues, streams, written
 
 Choose = Callable[[Any, list[Any]], Iterable[Any]]
 """Takes an Autotuner and its pruned configurations; returns those to run, in order. It is asked for the next after the last has run, so a
@@ -220,7 +220,7 @@ def recording(lane: str, choose: Choose, *, runs: bool = True) -> Iterator[Recor
                 launch.compiled = run_kernel(self, *mocked, grid=grid, warmup=True, **mocked_kwargs)
                 require_fit(launch.compiled)
             else:
-                with unwatched():
+                with unwatched(), counting.accounted():
                     if home is not None and streams.current() != home:
                         queues.want()
                         # Loaded before: it may take longer than a launch is held up.
@@ -234,7 +234,9 @@ def recording(lane: str, choose: Choose, *, runs: bool = True) -> Iterator[Recor
                         bounds.launching(self.fn.__name__, self.arg_names, args, kwargs)
                     if noted is not None:
                         noted.launching(given)
-                    launch.compiled = run_kernel(self, *args, grid=grid, warmup=warmup, **kwargs)
+                    with counting.accounted() as names:
+                        launch.compiled = run_kernel(self, *args, grid=grid, warmup=warmup, **kwargs)
+                    counting.launched(names, launch.compiled)
                     if noted is not None:
                         noted.launched(given)
         except Exception as error:

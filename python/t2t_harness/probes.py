@@ -119,7 +119,9 @@ def by_chance(declaration: Mapping[str, Any]) -> list[str]:
 
 
 def bound(declaration: Mapping[str, Any], lengths: Mapping[str, int], others: int) -> dict[str, int]:
-    """Returns the lengths of all dims, of which those that are free and not in `lengths` have `others`."""
+    """Returns the lengths of all dims, of which those that are free and not in `lengths` have `others`, and none has 1 where that edge is off."""
+    if "one" in cases.edges_off(declaration):
+        others = max(others, NARROW)
     own, chance = cases.own_lengths(declaration), by_chance(declaration)
     rest = {dim: (others if length is None else length) for dim, length in own.items()}
     return {**rest, **{dim: length for dim, length in lengths.items() if dim in own or dim in chance}}

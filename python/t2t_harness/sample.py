@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from t2t_harness import (
     cases,
     comparing,
+    counting,
     failure,
     findings,
     kept,
@@ -41,6 +42,9 @@ TIMES = "bench_times.json"
 
 NOT_JUDGED = "not-judged"
 
+FIRST_CALLS = 12
+"""Among so many untimed calls of a run is the one whose kernels are counted, if it has as many."""
+
 KEPT = 2
 """Results of timed calls that are kept of each size."""
 
@@ -62,18 +66,35 @@ class Kept:
 class Timed:
     """A call that is timed, the same object in all runs of a size; keeps `KEPT` of the results, each with equal chance."""
 
-    def __init__(self, call: Call, buffers: timing.Buffers) -> None:
-        self.call, self.buffers = call, buffers
+    def __init__(self, call: Call, buffers: timing.Buffers, lane: str = "interpreter") -> None:
+        self.call, self.buffers, self.lane = call, buffers, lane
         self.last: Any = None
         self.is_timed = False
         self.calls = 0
         self.kept: list[Kept] = []
         self.below = random.SystemRandom().randrange
+        self.symbols: set[str] = set()
+        self.until_counted = -1
 
     def __call__(self) -> Any:
-        """Returns what the call returns."""
+        """Returns what the call returns. In one of the untimed calls of a run the kernels that it launches are counted, with nothing around it that it could know that by."""
+        if self.until_counted >= 0 and not self.is_timed:
+            self.until_counted -= 1
+            if self.until_counted < 0:
+                return self.counted()
         self.last = result = self.call()
         return result
+
+    def counted(self) -> Any:
+        """Returns what the call returns, and keeps the names of the kernels that it launched."""
+        with counting.counting(self.lane) as found:
+            self.last = result = self.call()
+        self.symbols |= found.symbols
+        return result
+
+    def begin(self, run: int) -> None:
+        """To be called before a run: in the first one the first call is counted, in others any of the first few."""
+        self.until_counted = self.below(FIRST_CALLS) if run else 0
 
     def before(self) -> None:
         """Decides about the result of the timed call before, and makes the inputs of the next one."""
@@ -110,9 +131,11 @@ class Timed:
         self.last, self.is_timed = None, False
 
 
-def keep(folder: Path, case: cases.Case, size: str, seen: list[Mapping[str, Any]], found: list[Kept]) -> None:
+def keep(
+    folder: Path, case: cases.Case, size: str, seen: Sequence[Mapping[str, Any]], found: list[Kept], beside: set[str]
+) -> None:
     """Writes the results that were kept of a size, with the case and the inputs they belong to, below `folder`, in the place of what was kept of it before. `seen` tells of the
-    untimed calls at that size. Of what is no tensor its type is kept."""
+    untimed calls at that size, `beside` names kernels that calls like the timed ones launched and these did not. Of what is no tensor its type is kept."""
     import torch
 
     told = []
@@ -127,7 +150,7 @@ def keep(folder: Path, case: cases.Case, size: str, seen: list[Mapping[str, Any]
                 results.add(f"after.{name}", value)
             results.close()
         told.append({"state": asdict(one.state), "strange": strange})
-    facts = {"case": case.facts(), "size": size, "untimed": list(seen), "samples": told}
+    facts = {"case": case.facts(), "size": size, "untimed": list(seen), "samples": told, "beside": sorted(beside)}
     others = [known for known in kept_facts(folder) if known["size"] != size]
     (folder / FACTS).write_text(json.dumps([*others, facts]), encoding="utf-8")
 
@@ -233,6 +256,10 @@ def wrong(request: Mapping[str, Any], case: cases.Case, facts: Mapping[str, Any]
     """Returns what is wrong with a size: with the untimed call by a check's rules, or with one of the sampled results; or None. The inputs of each call are made again here."""
     declaration, device, size = request["op"], timing.device_of(request["lane"]), facts["size"]
     trial = Trial(request, progress.Progress())
+    if beside := facts["beside"]:
+        names = ", ".join(str(name)[:80] for name in beside[:3])
+        words = f"calls like the timed ones launch kernels that no watched call did: {names}"
+        return told(Finding("torch-fallback", words), size)
     for number, one in enumerate(facts["samples"]):
         if one["strange"]:
             names = ", ".join(map(str, one["strange"]))

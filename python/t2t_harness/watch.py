@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from t2t_harness import bounds, custom, guards, written
+from t2t_harness import bounds, counting, custom, guards, written
 
 ALLOCATIONS = frozenset(
     """
@@ -148,29 +148,34 @@ def watching(
                 # The wrapper's own operator: what it calls is watched in its stead.
                 with self:
                     return func.redispatch(keys, *args, **(kwargs or {}))
-            result = func(*args, **(kwargs or {}))
-            name = base_name(func)
-            if func.namespace not in ("aten", "prim"):
-                name = f"{func.namespace}::{name}"
-            if func.namespace != "prim" and name not in allowed and not (draws and _is_seed(name, result)):
-                watch.computed[name] = watch.computed.get(name, 0) + 1
-            elif name in declared:
-                watch.declared[name] = watch.declared.get(name, 0) + 1
-                watch.made.append((storages((args, kwargs)), storages(result)))
-            if guarded is not None and name in RESIZING:
-                guarded.forget([args[0]])
-            if guarded is not None and name in FRESH | FILLED and not _is_output(kwargs):
-                result = guarded.handed_out(result, copies=name in FILLED)
-            if bounds.PRESENT.is_on:
-                bounds.PRESENT.add(tree_leaves(result))
-            if func._schema.is_mutable:
-                watch.memory.touched(tree_leaves((args, kwargs)))
-            elif fresh := new_tensors(result, (args, kwargs)):
-                watch.memory.made(fresh)
-            if poisons and name in FRESH and not _is_output(kwargs):
-                poison(result, run)
-                watch.memory.handed_out(result)
-            return result
+            with counting.accounted():
+                result = func(*args, **(kwargs or {}))
+                return noted(func, args, kwargs, result)
+
+    def noted(func: Any, args: Any, kwargs: Any, result: Any) -> Any:
+        """Takes what an operation returned, and returns what the wrapper gets of it."""
+        name = base_name(func)
+        if func.namespace not in ("aten", "prim"):
+            name = f"{func.namespace}::{name}"
+        if func.namespace != "prim" and name not in allowed and not (draws and _is_seed(name, result)):
+            watch.computed[name] = watch.computed.get(name, 0) + 1
+        elif name in declared:
+            watch.declared[name] = watch.declared.get(name, 0) + 1
+            watch.made.append((storages((args, kwargs)), storages(result)))
+        if guarded is not None and name in RESIZING:
+            guarded.forget([args[0]])
+        if guarded is not None and name in FRESH | FILLED and not _is_output(kwargs):
+            result = guarded.handed_out(result, copies=name in FILLED)
+        if bounds.PRESENT.is_on:
+            bounds.PRESENT.add(tree_leaves(result))
+        if func._schema.is_mutable:
+            watch.memory.touched(tree_leaves((args, kwargs)))
+        elif fresh := new_tensors(result, (args, kwargs)):
+            watch.memory.made(fresh)
+        if poisons and name in FRESH and not _is_output(kwargs):
+            poison(result, run)
+            watch.memory.handed_out(result)
+        return result
 
     with Watching():  # type: ignore[no-untyped-call]
         yield watch

@@ -24,7 +24,11 @@ fn every_trick_is_caught_and_every_honest_kernel_passes() {
     // What was caught while it was measured is neither chosen nor counted.
     let selection = workspace.document("scale:select", "selection");
     assert_eq!(expected()[&format!("scale/{}", selection["chosen"].as_str().unwrap())], "passed", "{selection}");
-    let caught = expected().values().filter(|deserved| *deserved != "passed").count();
+    let is_here = |kernel: &str| {
+        let record = workspace.record_on(DeviceClass::Interpreter, &format!("{kernel}:check"));
+        !matches!(record.map(|record| record.outcome), Some(Outcome::NotJudged { .. }))
+    };
+    let caught = expected().iter().filter(|(kernel, deserved)| *deserved != "passed" && is_here(kernel)).count();
     let rejected = |op: &str| workspace.document(&format!("{op}:select"), "selection")["counts"]["rejected"].as_u64();
     let told: u64 = ["scale", "scale_", "roll"].into_iter().filter_map(rejected).sum();
     assert_eq!(told, caught as u64);
@@ -66,8 +70,8 @@ pub fn wrong(workspace: &Workspace, device: &DeviceClass) -> Vec<String> {
     };
     let is_elsewhere = |got: &str| got.contains("the variant is not for the");
     let is_deserved = |got: &str, deserved: &Value| match deserved.as_array() {
-        // A trick of the interpreter's memory is none on a device.
-        Some(_) if *device != DeviceClass::Interpreter && is_elsewhere(got) => true,
+        // A trick of the interpreter's memory is none on a device, and one below torch's layers is seen on a device alone.
+        Some(_) if is_elsewhere(got) => true,
         Some(classes) => classes.iter().any(|class| class == got),
         None => deserved == got,
     };

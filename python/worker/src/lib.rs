@@ -5,7 +5,7 @@
 //!
 //! Code map; a module uses only those above it. Plain: `kin` (processes, by /proc and wait) · `capture` (bounded
 //! output) · `channel` (what a child tells its server) · `control` (the socket to t2t) · `convert` (JSON and Python) ·
-//! `pipes` (between a child and its server) · `ready` (one child that waits) · `quiet` (the word that nothing disturbs) · `files` (what a folder holds) ·
+//! `pipes` (between a child and its server) · `ready` (one child that waits) · `quiet` (the word that nothing disturbs) · `files` (what a folder holds) · `launches` (kernels, as CUPTI tells of them) ·
 //! `action` (one child, seen from outside). In the child: `watch` (the files
 //! it opens) · `powers` (capabilities) · `calls` (system calls) · `apart` (namespaces) · `sandbox` · `environment` (what Python finds) · `orders` (where requests come from) · `child`. In the
 //! server: `pages` (large ones) · `imports` (before it serves, and after) · `reserves` (children ready before their
@@ -20,6 +20,7 @@ mod pipes;
 mod ready;
 mod quiet;
 mod files;
+mod launches;
 mod action;
 mod watch;
 mod powers;
@@ -70,6 +71,30 @@ fn is_awaited() -> bool {
     child::is_awaited()
 }
 
+/// Begins to count the kernels that this process launches; returns whether it does, which needs CUPTI to be loaded.
+#[pyfunction]
+fn count_launches() -> bool {
+    launches::begin()
+}
+
+/// Ends counting; returns the names of all kernels that were launched, and of those outside of any work that is accounted for.
+#[pyfunction]
+fn counted_launches() -> (Vec<String>, Vec<String>) {
+    launches::end()
+}
+
+/// Says that this thread begins work whose launches are accounted for.
+#[pyfunction]
+fn enter_work() {
+    launches::enter();
+}
+
+/// Says that this thread has ended the work that it began last; returns the names of the kernels that it launched.
+#[pyfunction]
+fn leave_work() -> Vec<String> {
+    launches::leave()
+}
+
 #[pymodule]
 fn t2t_worker(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
@@ -77,5 +102,9 @@ fn t2t_worker(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(serve, module)?)?;
     module.add_function(wrap_pyfunction!(note_probe, module)?)?;
     module.add_function(wrap_pyfunction!(keep_signals_in, module)?)?;
+    module.add_function(wrap_pyfunction!(count_launches, module)?)?;
+    module.add_function(wrap_pyfunction!(counted_launches, module)?)?;
+    module.add_function(wrap_pyfunction!(enter_work, module)?)?;
+    module.add_function(wrap_pyfunction!(leave_work, module)?)?;
     module.add_function(wrap_pyfunction!(is_awaited, module)?)
 }
