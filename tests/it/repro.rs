@@ -26,14 +26,14 @@ fn a_case_is_told_of_and_runs_alone_outside_of_t2t() {
     let workspace = workspace();
     let ran = run(&workspace, &["build", "add:check"]);
     assert_eq!(ran.code, Some(1), "{}", ran.told);
-    let lines = "  edge case with strided inputs: input float32[16, 16] strides (32, 2), other float32[16, 16] strides (32, 2)\n";
+    let lines = "  edge case with strided inputs: input float32[15, 13] strides (26, 2), other float32[15, 13] strides (26, 2)\n";
     assert!(ran.told.contains(lines), "{}", ran.told);
     assert!(ran.told.contains("\nalone: t2t repro add/v2_dense edge/strided/float32\n"), "{}", ran.told);
 
     let ran = run(&workspace, &["repro", "add/v2_dense"]);
     assert_eq!(ran.code, Some(1), "{}", ran.told);
     assert!(
-        ran.out.starts_with("the output differs from torch's in 255 of 256 elements, first [0, 1]: got nan"),
+        ran.out.starts_with("the output differs from torch's in 194 of 195 elements, first [0, 1]: got nan"),
         "{ran:?}"
     );
     let ran = run(&workspace, &["repro", "add/v1_baseline", "edge/strided/float32"]);
