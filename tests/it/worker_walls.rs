@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use t2t_protocol::{BYTECODE, Sandbox};
+use t2t_protocol::{BYTECODE, End, Sandbox};
 
 use crate::environment;
 use crate::worker_setup::{Bench, Server, reply, text};
@@ -102,6 +102,33 @@ def imports(arguments):
     os.chdir(arguments["root"])
     open("kernels/../data.bin", "rb").close()
     open("/etc/passwd").close()
+    return 1
+
+def overhears(arguments):
+    import stat
+    kept = []
+    pipes = []
+    for descriptor in range(3, 64):
+        try:
+            if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+                pipes.append(descriptor)
+        except OSError:
+            pass
+    for descriptor in pipes:
+        real = os.dup(descriptor)
+        ours, theirs = os.pipe2(os.O_NONBLOCK)
+        os.dup2(theirs, descriptor)
+        kept.append((ours, real))
+    # Whoever watches what is opened tells the server of it.
+    open(os.path.join(arguments["root"], "data.bin")).close()
+    for ours, real in kept:
+        try:
+            frame = os.read(ours, 65536)
+        except OSError:
+            continue
+        forged = frame[4:20] + b"\x03" + b'{"Reply": "forged"}'
+        os.write(real, len(forged).to_bytes(4, "big") + forged)
+        os._exit(0)
     return 1
 
 def crashes_after_opening(arguments):
@@ -300,6 +327,17 @@ fn a_child_runs_on_its_cores_and_gives_way_and_the_next_has_all_again() {
     let mut request = bench.request(3, "cores");
     request.limits.cores = Some(vec![100_000]);
     assert_eq!(*reply(&server.run(request)), free);
+}
+
+#[test]
+fn what_is_put_over_the_pipe_to_the_server_hears_no_secret() {
+    let bench = Bench::new(MODULE);
+    fs::write(bench.path("data.bin"), "").unwrap();
+    let mut request = bench.request(1, "overhears");
+    request.arguments = json!({"root": text(bench.folder.path())});
+    request.watch_under = Some(text(bench.folder.path()));
+    request.sandbox = None;
+    assert_eq!(bench.start().run(request).end, End::NoReply);
 }
 
 #[test]

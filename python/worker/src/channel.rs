@@ -65,6 +65,8 @@ enum Kind {
 /// say nothing.
 struct Writer {
     file: File,
+    /// Which file that is, by device and inode: another one that was put over its descriptor gets nothing to read.
+    identity: Option<(u64, u64)>,
     secret: Secret,
     owner: u32,
 }
@@ -73,7 +75,8 @@ static WRITER: OnceLock<Mutex<Writer>> = OnceLock::new();
 
 /// Opens the channel of this process; a child does it once.
 pub fn open(pipe: OwnedFd, secret: Secret) {
-    let writer = Writer { file: pipe.into(), secret, owner: process::id() };
+    let file = pipe.into();
+    let writer = Writer { identity: identity(&file), file, secret, owner: process::id() };
     // A second call cannot happen: the child is made by fork, from a server that never opens one.
     WRITER.set(Mutex::new(writer)).ok();
 }
@@ -108,6 +111,11 @@ fn writer() -> Option<MutexGuard<'static, Writer>> {
     WRITER.get().map(|writer| writer.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
+fn identity(file: &File) -> Option<(u64, u64)> {
+    let stat = nix::sys::stat::fstat(file).ok()?;
+    Some((stat.st_dev, stat.st_ino))
+}
+
 fn send(kind: Kind, body: &[u8]) {
     let Some(mut writer) = writer().filter(|writer| writer.owner == process::id()) else { return };
     let Ok(length) = u32::try_from(OVERHEAD + body.len()) else { return };
@@ -116,6 +124,10 @@ fn send(kind: Kind, body: &[u8]) {
     frame.extend_from_slice(&writer.secret.0);
     frame.push(kind as u8);
     frame.extend_from_slice(body);
+    if identity(&writer.file) != writer.identity {
+        // What kernel code put there could read the secret.
+        return;
+    }
     // The kernel may have closed the descriptor. The server then sees that there is no reply, which is what happened.
     writer.file.write_all(&frame).ok();
 }
