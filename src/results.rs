@@ -217,10 +217,10 @@ impl Published {
     /// Returns what of it is as somebody signed who is trusted. That the rest is not is a fault of it.
     #[must_use]
     pub fn only_signed(mut self) -> Self {
-        let before = self.entries.len();
+        let is_told = self.entries.is_empty() || !self.objections.is_empty();
         self.entries.retain(|entry| self.vouched.contains(&entry.record.digest()));
         self.faults.append(&mut self.objections);
-        if self.signer.is_none() && before > 0 && self.faults.is_empty() {
+        if self.signer.is_none() && !is_told {
             self.faults.push(format!("{}: nobody signed it", self.place.display()));
         }
         if !self.is_device_vouched {
