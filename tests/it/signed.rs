@@ -259,6 +259,15 @@ fn what_is_known_of_a_device_counts_only_as_it_was_signed() {
 }
 
 #[test]
+fn that_nobody_signed_is_said_beside_damage() {
+    let project = signed();
+    project.remove(&file("statement.json.sig"));
+    project.edit(&file("records/gelu.json"), "\"outcome\": \"passed\"", "\"outcome\": \"not\"");
+    let ran = project.t2t(SIGNED).exits(1).says("the record is not what its checksum says; it counts as missing\n");
+    ran.says("warning: assets/results/interpreter: nobody signed it; it counts as missing\n");
+}
+
+#[test]
 fn nothing_of_the_store_counts_where_signatures_are_required() {
     let project = Project::new();
     trusting(&project);
