@@ -36,6 +36,7 @@ mod remote;
 mod repro;
 mod revision;
 mod running;
+mod signing;
 mod status;
 mod sweep;
 mod tidy;
@@ -81,6 +82,9 @@ struct Common {
     /// Neither ask the remote cache nor leave anything there
     #[arg(long, global = true, help_heading = EVERYWHERE, conflicts_with_all = ["remote", "remote_mode"])]
     no_remote: bool,
+    /// Sign what is published, or left in the remote cache, with this ssh key (default: $T2T_SIGN_KEY)
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "KEYFILE")]
+    sign: Option<PathBuf>,
     /// Say only what failed, and the result
     #[arg(long, short, global = true, help_heading = EVERYWHERE)]
     quiet: bool,
@@ -249,6 +253,9 @@ struct BuildArguments {
     /// Run no child: what has no result that stands is listed with the reasons, and the exit code is 1
     #[arg(long, conflicts_with_all = ["force", "dry_run"])]
     require_cached: bool,
+    /// Take only results that somebody signed whom ops.yaml trusts, published or in the remote cache; nothing of cache/ counts
+    #[arg(long, requires = "require_cached")]
+    require_signed: bool,
     /// Exit with 1 where a check judged too little to pass: without this, that is neither a pass nor a rejection
     #[arg(long, conflicts_with = "dry_run")]
     require_judged: bool,

@@ -148,6 +148,13 @@ pub enum Event {
         /// What went wrong; of each kind the first was told.
         faults: u64,
     },
+    /// Who vouches for the results that were taken from elsewhere: told where that is asked for, or the results are of a device that is not here.
+    Vouched {
+        /// By name and key: for how many.
+        signers: Vec<Vouched>,
+        /// How many nobody signed who is trusted.
+        unsigned: usize,
+    },
     /// The build is over.
     Finished {
         /// What became of the actions.
@@ -179,6 +186,17 @@ pub struct Fault {
     pub excerpt: Option<String>,
     /// What may help.
     pub hint: Option<String>,
+}
+
+/// Who signed results.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Vouched {
+    /// What ops.yaml calls the key.
+    pub name: String,
+    /// The key's fingerprint.
+    pub key: String,
+    /// How many results.
+    pub results: usize,
 }
 
 /// What became of the actions of a build: how many ended how.

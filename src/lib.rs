@@ -17,6 +17,7 @@ pub mod classes;
 
 // Core: pure. No file, clock, environment, process or thread.
 pub mod figures;
+pub mod signature;
 pub mod spec;
 pub mod python;
 pub mod closure;

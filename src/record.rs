@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::action::Identity;
 use crate::digest::Digest;
+use crate::manifest::canonical_json;
 use crate::path::RepoPath;
 
 /// How an action ended, and whose doing it was.
@@ -118,5 +119,17 @@ impl Record {
     #[must_use]
     pub fn deadline(&self) -> Duration {
         Duration::from_millis(self.deadline_ms)
+    }
+
+    /// Returns the record as canonical JSON (design/keys.md): all that it claims, and what a signature of it is of.
+    #[must_use]
+    pub fn canonical(&self) -> String {
+        canonical_json(&serde_json::to_value(self).expect("a record is JSON"))
+    }
+
+    /// Returns the digest of that.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        Digest::of(self.canonical().as_bytes())
     }
 }

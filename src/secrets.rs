@@ -7,7 +7,7 @@ use std::process::Command;
 use nix::sys::prctl;
 
 /// The variables that t2t reads secrets from. The place of a remote cache may hold a password.
-pub const VARIABLES: [&str; 8] = [
+pub const VARIABLES: [&str; 10] = [
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
     "AWS_SESSION_TOKEN",
@@ -16,6 +16,8 @@ pub const VARIABLES: [&str; 8] = [
     "T2T_REMOTE_SECRET",
     "T2T_REMOTE_TOKEN",
     "T2T_REMOTE_USER",
+    "T2T_SIGN_KEY",
+    "T2T_SIGN_PASSPHRASE",
 ];
 
 /// Closes this process to others of its user: its environment, its memory, its open files. The kernel writes no core of it, either. Programs that it starts are open again.

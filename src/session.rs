@@ -25,7 +25,7 @@ use crate::pool::Pool;
 use crate::problem::Problem;
 use crate::publication::Entry;
 use crate::readable;
-use crate::results::Published;
+use crate::results::{self, Published};
 use crate::sources::Sources;
 use crate::spec::{self, Spec};
 use crate::store::cas::Cas;
@@ -69,6 +69,8 @@ pub struct Options {
     pub driver: Option<PathBuf>,
     /// The folder for bytecode of what interpreters have installed without any. None where none is to be kept.
     pub bytecode: Option<PathBuf>,
+    /// Whether of what is published only that counts which somebody signed whom ops.yaml trusts.
+    pub require_signed: bool,
     /// Whether the interpreter may be started, and for what.
     pub probing: Probing,
     /// How much of autotuned kernels is compiled where nobody says for which device.
@@ -247,8 +249,13 @@ impl Session {
         let templates_named: BTreeSet<&str> = spec.ops.iter().map(|op| op.template.as_str()).collect();
         witnesses.extend(templates_named.into_iter().map(|path| Witness::of_file(root, path)));
         let interpreter = witnesses_of(options, toolchain.as_ref());
+        if options.require_signed && spec.trust.is_empty() {
+            return Err(untrusting());
+        }
+        let taken = |published: Published| if options.require_signed { published.only_signed() } else { published };
+        let taken = |place: &Path| taken(results::read(place, Some(&spec.trust)));
         let models = models(root)?;
-        let elsewhere = options.as_device.as_deref().map(|name| elsewhere(root, name, &models)).transpose()?;
+        let elsewhere = options.as_device.as_deref().map(|name| elsewhere(root, name, &models, taken)).transpose()?;
         let (device, published) = elsewhere.unzip();
         let device = device.unwrap_or_else(|| device_of(&devices, &models));
         let (catalogue, catalogue_digest) = catalogue(root, &cache)?;
@@ -349,6 +356,13 @@ impl Session {
 
     fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.published.iter().chain(&self.spare).flat_map(|published| &published.entries)
+    }
+}
+
+fn untrusting() -> NoSession {
+    NoSession::Use {
+        message: "`--require-signed`, and ops.yaml trusts nobody".to_owned(),
+        hint: "name the keys whose signatures count: `trust: [ssh-ed25519 AAAA… ada@example.org]`".to_owned(),
     }
 }
 

@@ -46,6 +46,7 @@ pub use self::sizes::Binding;
 pub use self::torch::{Signature, Signatures, TorchName, TorchNames};
 use crate::action::Phase;
 use crate::problem::{Place, Problem};
+use crate::signature::Trust;
 
 /// The version of ops.yaml that this t2t reads.
 ///
@@ -71,6 +72,8 @@ pub struct Spec {
     pub targets: Vec<String>,
     /// The remote cache, if one is declared.
     pub remote: Option<remote::Remote>,
+    /// The keys whose signatures count.
+    pub trust: Trust,
     /// Folders that kernels import from and read beside those that they do anyway, relative to the workspace.
     pub sources: Vec<String>,
     /// The ops in the order of the file.
@@ -356,9 +359,15 @@ impl Precision {
 
 impl Spec {
     /// Returns the spec of these ops, in the order of the file.
-    fn new(targets: Vec<String>, remote: Option<remote::Remote>, sources: Vec<String>, ops: Vec<Op>) -> Self {
+    fn new(
+        targets: Vec<String>,
+        remote: Option<remote::Remote>,
+        trust: Trust,
+        sources: Vec<String>,
+        ops: Vec<Op>,
+    ) -> Self {
         let places = ops.iter().enumerate().map(|(place, op)| (op.name.clone(), place)).collect();
-        Self { targets, remote, sources, ops, places }
+        Self { targets, remote, trust, sources, ops, places }
     }
 
     /// Reads `bytes`, the contents of `file`. `names` are the functions that torch has; without them torch names are not checked.

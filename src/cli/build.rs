@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::env;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::mem;
+use std::path::{Path, PathBuf};
+use std::process;
 use std::time::Instant;
 
 use anyhow::Context;
@@ -13,7 +15,7 @@ use console::Term;
 use super::ahead::{self, Ahead};
 use super::error::CliError;
 use super::outputs::Outputs;
-use super::remote::Shared;
+use super::remote::{Evidence, Shared};
 use super::running::stop_on_signal;
 use super::unchanged::{self, Since, Told};
 use super::{BuildArguments, Common, context, init, measured};
@@ -22,19 +24,20 @@ use crate::cores;
 use crate::device;
 use crate::digest::Digest;
 use crate::engine::{self, AfterRejection, Children, Report, Settings};
-use crate::event::{Event, Tally};
+use crate::event::{Event, Tally, Vouched};
 use crate::fs;
 use crate::graph::pick::{Force, pick};
 use crate::graph::{Index, Wanted};
 use crate::interrupt::Interrupt;
 use crate::publication::PAGE;
 use crate::rank::Found;
-use crate::record::Outcome;
+use crate::record::{Outcome, Record};
 use crate::render::build_page::closing_table;
 use crate::reporter::{Reporter, Screen};
 use crate::results;
 use crate::schedule::Settled;
 use crate::session::{self, Probing, Session};
+use crate::signature::Signer;
 use crate::store::lock::Lock;
 
 /// Runs the command.
@@ -79,9 +82,15 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
     }
     let probing = if arguments.require_cached { context::as_built(common)? } else { Probing::Allowed };
     let is_first = fs::stat(&root.join("cache/journal")).is_none();
-    let reading = session::read_ahead(&root.join("cache"));
-    let session = context::open_for(common, &arguments.targets, probing, &interrupt)?;
-    session.expect(reading);
+    let own = arguments.require_signed.then(|| OwnStore::under(&root));
+    let session = if let Some(own) = &own {
+        context::open_signed(common, &arguments.targets, probing, &own.0, &interrupt)?
+    } else {
+        let reading = session::read_ahead(&root.join("cache"));
+        let session = context::open_for(common, &arguments.targets, probing, &interrupt)?;
+        session.expect(reading);
+        session
+    };
     running.hold(&session.pool);
     let force = if arguments.force { Force::Named } else { Force::Stale };
     let wanted = pick(&session.graph, &arguments.targets.selection(&session)?, force)?;
@@ -109,6 +118,9 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
     }
     let traced = outputs.write_trace();
     let report = built?;
+    if let Some(vouched) = vouched(&session, &report, &settings, arguments) {
+        outputs.report(&vouched);
+    }
     count(&report, &mut tally);
     ahead.correct(&mut tally, &|target| is_fresh(&session, &report, target));
     let written = traced.and(outputs.write_junit(&session, &wanted, &report));
@@ -136,6 +148,54 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
     Ok(exit_code)
 }
 
+/// A store that is empty at first, and gone when it is dropped.
+struct OwnStore(PathBuf);
+
+impl OwnStore {
+    /// Returns the one of this process. What a kill leaves of it, the next build removes.
+    fn under(root: &Path) -> Self {
+        Self(root.join("cache/scratch").join(process::id().to_string()))
+    }
+}
+
+impl Drop for OwnStore {
+    fn drop(&mut self) {
+        // What cannot be removed takes nothing but space.
+        let _ = fs::remove(&self.0);
+    }
+}
+
+/// Says who signed the results that were taken from elsewhere. Pages are made of them, and are nobody's. None where nobody asked, and nothing is from elsewhere.
+fn vouched(session: &Session, report: &Report, settings: &Settings, arguments: &BuildArguments) -> Option<Event> {
+    if !session.is_elsewhere && !arguments.require_signed {
+        return None;
+    }
+    let signer = |record: &Record| -> Option<Signer> {
+        let published = session.published.iter().find_map(|published| published.signer_of(record)).cloned();
+        published.or_else(|| settings.remote.as_ref()?.signer_of(record))
+    };
+    let mut signers: BTreeMap<Signer, usize> = BTreeMap::new();
+    let mut unsigned = 0;
+    for settled in report.settled.iter().flatten() {
+        let (Settled::Fresh(record) | Settled::Restored(record)) = settled else { continue };
+        if is_page(record.identity.target.phase) {
+            continue;
+        }
+        match signer(record) {
+            Some(signer) => *signers.entry(signer).or_default() += 1,
+            None => unsigned += 1,
+        }
+    }
+    let of = |(signer, results): (Signer, usize)| Vouched { name: signer.name, key: signer.key, results };
+    let signers: Vec<Vouched> = signers.into_iter().map(of).collect();
+    (!signers.is_empty() || unsigned > 0).then_some(Event::Vouched { signers, unsigned })
+}
+
+/// Whether a phase makes what is read by people, of documents alone.
+fn is_page(phase: Phase) -> bool {
+    matches!(phase, Phase::Select | Phase::Log | Phase::Summary)
+}
+
 /// Says that published pages are not those that the published records make.
 fn tell_outdated_pages(session: &Session, report: &Report) {
     let entries = || session.published.iter().flat_map(|published| &published.entries);
@@ -153,7 +213,6 @@ fn tell_outdated_pages(session: &Session, report: &Report) {
 
 /// Prints a line for each action that has no result that stands and was not to run, and returns what that comes to.
 fn missing(session: &Session, report: &Report, arguments: &BuildArguments) -> Option<CliError> {
-    let is_page = |phase| matches!(phase, Phase::Select | Phase::Log | Phase::Summary);
     let target = |index| session.graph.action(index).target();
     let rows = report.missing.iter().filter(|(index, _)| !is_page(target(*index).phase));
     let mut lines: Vec<(Index, String)> =
@@ -168,7 +227,12 @@ fn missing(session: &Session, report: &Report, arguments: &BuildArguments) -> Op
         1 => "1 result".to_owned(),
         many => format!("{many} results"),
     };
-    let hint = if session.is_elsewhere {
+    let hint = if arguments.require_signed {
+        format!(
+            "build where they can be measured, run `t2t publish --sign KEYFILE` there with a key that `trust` names, and keep `{}/{class}`",
+            results::FOLDER
+        )
+    } else if session.is_elsewhere {
         format!(
             "build on a machine that has the device, run `t2t publish` there, and keep `{}/{class}`",
             results::FOLDER
@@ -236,6 +300,7 @@ pub(super) fn settings(
     remote: &Shared,
 ) -> Result<Settings, CliError> {
     let shares = cores::shares(session.devices.len());
+    let evidence = if arguments.require_signed { Evidence::Signed } else { Evidence::Whole };
     Ok(Settings {
         jobs: arguments.jobs.unwrap_or(shares.left).max(1),
         shares,
@@ -248,7 +313,7 @@ pub(super) fn settings(
         },
         locks: device::lock_folder(env::var("T2T_LOCK_DIR").ok().as_deref()),
         salt: salt(),
-        remote: remote.of(common, &session.spec)?,
+        remote: remote.of(common, &session.spec, evidence)?,
     })
 }
 

@@ -116,7 +116,7 @@ fn of_path(common: &Common, path: &Path, letter: &str) -> Result<Side, CliError>
             Session::open(&root, &context::options(common, &root, context::as_built(common)?), &Interrupt::default())?;
         return of_session(session, &root, &format!("the workspace `{}`", path.display()), letter);
     }
-    let published = results::read(path);
+    let published = results::read(path, None);
     for fault in &published.faults {
         context::say(&format!("warning: {letter}: {fault}; it counts as missing"));
     }
@@ -148,7 +148,7 @@ fn of_key(prefix: &str) -> Result<Option<Side>, CliError> {
     let cache = root.join("cache");
     let mut history = Journal::open(&cache).load().context("cannot read `cache/journal`")?.history;
     let published: Vec<Published> =
-        results::devices(&root).iter().map(|device| results::read(&results::folder(&root, device))).collect();
+        results::devices(&root).iter().map(|device| results::read(&results::folder(&root, device), None)).collect();
     let entries = || published.iter().flat_map(|published| &published.entries);
     entries().for_each(|entry| history.add(entry.record.clone()));
     let record = match history.starting_with(prefix).as_slice() {
@@ -198,9 +198,9 @@ fn of_commit(common: &Common, name: &str, letter: &str) -> Result<Option<Side>, 
 fn of_session(mut session: Session, root: &Path, name: &str, letter: &str) -> Result<Side, CliError> {
     let class = session.inventory.device.class.to_string();
     if session.root != root && !session.is_elsewhere {
-        session.published.push(results::read(&results::folder(&session.root, &class)));
+        session.published.push(results::read(&results::folder(&session.root, &class), None));
     }
-    session.spare.push(results::read(&results::folder(root, &class)));
+    session.spare.push(results::read(&results::folder(root, &class), None));
     let wanted = pick(&session.graph, &Selection::default(), Force::Stale)?;
     let plans = plans(&session, &wanted)?;
     let cas = session.cas();

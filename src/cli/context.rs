@@ -114,6 +114,7 @@ pub fn options(common: &Common, root: &Path, probing: Probing) -> Options {
         harness: env::var_os("T2T_HARNESS").map(PathBuf::from),
         driver: env::var_os("T2T_DRIVER").map(PathBuf::from),
         bytecode: bytecode(),
+        require_signed: false,
         probing,
         configurations: Configurations::First,
         pool: None,
@@ -129,6 +130,20 @@ pub fn open_for(
 ) -> Result<Session, CliError> {
     let options = options(common, &workspace()?, probing);
     opened(&Options { configurations: targets.configurations(), ..options }, interrupt)
+}
+
+/// Opens the workspace around the current folder, to take only results that are signed by somebody whom ops.yaml trusts. Its store is the folder `cache`, which is empty:
+/// whoever can write the workspace's own could make it say anything, also of sources and versions.
+pub fn open_signed(
+    common: &Common,
+    targets: &Targets,
+    probing: Probing,
+    cache: &Path,
+    interrupt: &Interrupt,
+) -> Result<Session, CliError> {
+    let options = options(common, &workspace()?, probing);
+    let (configurations, cache) = (targets.configurations(), Some(cache.to_owned()));
+    opened(&Options { configurations, cache, require_signed: true, ..options }, interrupt)
 }
 
 /// Returns the folder for bytecode of installed packages: `$T2T_BYTECODE`, and none where that is empty, else one in the user's cache (XDG Base Directory Specification).
@@ -163,6 +178,9 @@ pub fn warn_of(published: &Published, session: &Session) {
     let relative = |text: &str| text.replace(&format!("{}/", session.root.display()), "");
     for fault in &published.faults {
         say(&format!("warning: {}; it counts as missing", relative(fault)));
+    }
+    for objection in &published.objections {
+        say(&format!("warning: {}; it counts as unsigned", relative(objection)));
     }
     if published.facts.is_none() {
         let place = published.place.display().to_string();

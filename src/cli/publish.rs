@@ -7,7 +7,7 @@ use anyhow::Context;
 
 use super::error::CliError;
 use super::plan::{Plan, plans};
-use super::{Common, context};
+use super::{Common, context, signing};
 use crate::assets;
 use crate::device::Models;
 use crate::explain;
@@ -17,9 +17,10 @@ use crate::interrupt::Interrupt;
 use crate::manifest::Manifest;
 use crate::publication::{Entry, is_published};
 use crate::record::{Outcome, Record};
-use crate::results::{self, Facts};
+use crate::results::{self, Facts, Signed};
 use crate::schedule::Settled;
 use crate::session::Session;
+use crate::signature::SigningKey;
 use crate::store::cas::Cas;
 use crate::store::lock::Lock;
 
@@ -29,6 +30,13 @@ const VERSIONS: [&str; 4] = ["python", "torch", "triton", "ptxas"];
 /// Runs the command. It refuses where a result is stale or missing.
 pub fn publish(common: &Common) -> Result<u8, CliError> {
     let root = context::workspace()?;
+    // A key that cannot be used is told before anything is looked at.
+    let key = signing::key(common)?;
+    if common.sign.is_some() && common.as_device.is_some() {
+        let message = "results of a device that is not here cannot be signed here";
+        return Err(CliError::misuse(message, "run `t2t publish --sign` where they were measured"));
+    }
+    let key = key.filter(|_| common.as_device.is_none());
     let command = env::args().collect::<Vec<_>>().join(" ");
     let _lock = Lock::take(&root.join("cache"), &command, |holder| {
         context::say(&format!("waiting: the workspace's lock, held by {holder}"));
@@ -40,18 +48,49 @@ pub fn publish(common: &Common) -> Result<u8, CliError> {
     let entries = entries(&session, &plans)?;
     let class = session.inventory.device.class.to_string();
     let folder = results::folder(&session.root, &class);
-    let written = results::write(&folder, &facts(&session), &entries)
+    let written = results::write(&folder, &facts(&session), &entries, key.as_ref())
         .with_context(|| format!("cannot write to `{}/{class}`", results::FOLDER))?;
     let rejected = entries.iter().filter(|entry| matches!(entry.record.outcome, Outcome::Rejected { .. })).count();
     let rejections = if rejected == 0 { String::new() } else { format!(", {rejected} of them rejections") };
     context::print(&format!(
-        "{} results{rejections}, in {}/{class}: {} files, {} KiB\n",
+        "{} results{rejections}, in {}/{class}: {} files, {} KiB, {}\n",
         entries.len(),
         results::FOLDER,
         written.files,
         written.bytes.div_ceil(1024),
+        word(&session, written.signed, key.as_ref()),
     ));
+    if let Some(note) = note(&session, written.signed, key.as_ref()) {
+        context::say(&note);
+    }
     Ok(0)
+}
+
+/// Returns who vouches for what was written.
+fn word(session: &Session, signed: Signed, key: Option<&SigningKey>) -> String {
+    match (signed, key) {
+        (Signed::Now, Some(key)) => match key.among(&session.spec.trust) {
+            Some(holder) => format!("signed by {holder}"),
+            None => format!("signed with {}", key.fingerprint()),
+        },
+        (Signed::Before, _) => "signed as before".to_owned(),
+        (Signed::Now | Signed::Not | Signed::NoMore, _) => "unsigned".to_owned(),
+    }
+}
+
+/// Returns what is good to know of the signature.
+fn note(session: &Session, signed: Signed, key: Option<&SigningKey>) -> Option<String> {
+    match (signed, key) {
+        (Signed::NoMore, _) => {
+            Some("note: the signature of an earlier publication is removed: it is of other files".to_owned())
+        }
+        (Signed::Now, Some(key)) if key.among(&session.spec.trust).is_none() => {
+            let public = key.public();
+            let name = if public.split(' ').nth(2).is_some() { "" } else { " NAME" };
+            Some(format!("note: ops.yaml does not trust this key: add `- {public}{name}` to `trust`"))
+        }
+        _ => None,
+    }
 }
 
 /// Returns every result with what its digests stand for. Where one does not stand, or cannot be read, a line is printed for it, and nothing is returned.

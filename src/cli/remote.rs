@@ -5,14 +5,14 @@ use std::cell::OnceCell;
 use std::env;
 use std::sync::Arc;
 
-use super::Common;
 use super::error::CliError;
+use super::{Common, signing};
 use crate::figures;
 use crate::spec::names::duration;
 use crate::spec::remote::{EXAMPLES, Mode, Place};
 use crate::spec::{Spec, remote};
 use crate::store::remote::entry::Secret;
-use crate::store::remote::{Credentials, Limits, Remote};
+use crate::store::remote::{Credentials, Limits, Remote, Signing};
 
 /// The remote cache of one command, made when it is first asked for: what several builds have of it is counted and waited for once.
 #[derive(Default)]
@@ -20,33 +20,63 @@ pub struct Shared(OnceCell<Option<Arc<Remote>>>);
 
 impl Shared {
     /// Returns the remote cache that was asked for, if there is one.
-    pub fn of(&self, common: &Common, spec: &Spec) -> Result<Option<Arc<Remote>>, CliError> {
+    pub fn of(&self, common: &Common, spec: &Spec, evidence: Evidence) -> Result<Option<Arc<Remote>>, CliError> {
         if let Some(known) = self.0.get() {
             return Ok(known.clone());
         }
-        let made = remote(common, spec)?;
+        let made = remote(common, spec, evidence)?;
+        let is_written = made.as_ref().is_some_and(|remote| remote.mode() == Mode::ReadWrite);
+        if common.sign.is_some() && !is_written {
+            let message = "`--sign` signs what is left in a remote cache, and nothing is left in one here";
+            return Err(CliError::misuse(
+                message,
+                "name one with `--remote`; `t2t publish --sign` signs what is published",
+            ));
+        }
         Ok(self.0.get_or_init(|| made).clone())
     }
 }
 
+/// Which results of others are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Evidence {
+    /// All that are whole.
+    Whole,
+    /// Those that somebody signed whom ops.yaml trusts.
+    Signed,
+}
+
 /// Returns the remote cache that was asked for, if there is one.
-fn remote(common: &Common, spec: &Spec) -> Result<Option<Arc<Remote>>, CliError> {
+fn remote(common: &Common, spec: &Spec, evidence: Evidence) -> Result<Option<Arc<Remote>>, CliError> {
     let Some(declared) = declared(common, spec)? else { return Ok(None) };
     if declared.mode == Mode::Off {
         return Ok(None);
     }
-    Ok(Some(Arc::new(Remote::new(declared.place, declared.mode, credentials()?, limits()?))))
+    let signing = Signing {
+        key: if declared.mode == Mode::ReadWrite { signing::key(common)? } else { None },
+        trust: spec.trust.clone(),
+        is_required: evidence == Evidence::Signed,
+    };
+    Ok(Some(Arc::new(Remote::new(declared.place, declared.mode, credentials()?, signing, limits()?))))
 }
 
 /// Returns what `t2t doctor` says of it.
 pub fn described(common: &Common, spec: &Spec) -> Result<Vec<String>, CliError> {
-    let Some(remote) = remote(common, spec)? else { return Ok(vec!["remote cache: none".to_owned()]) };
-    let signed = if remote.is_signed() { "entries are signed" } else { "entries are not signed" };
+    let remote = remote(common, spec, Evidence::Whole)?;
+    let Some(remote) = remote else { return Ok(vec!["remote cache: none".to_owned()]) };
+    let tagged = if remote.is_tagged() { "entries are tagged" } else { "entries are not tagged" };
+    let signed = remote.signing_key().map_or("results are not signed".to_owned(), |key| {
+        let fingerprint = key.fingerprint();
+        key.among(&spec.trust)
+            .map_or(format!("results are signed with {fingerprint}, which `trust` does not name"), |signer| {
+                format!("results are signed by {signer}")
+            })
+    });
     let answer = match remote.check() {
         Ok(time) => format!("answers in {}", figures::time(time)),
         Err(why) => format!("does not answer: {why}"),
     };
-    Ok(vec![format!("remote cache: {} ({}; {signed}): {answer}", remote.place(), remote.mode().name())])
+    Ok(vec![format!("remote cache: {} ({}; {tagged}; {signed}): {answer}", remote.place(), remote.mode().name())])
 }
 
 /// A flag counts before the environment, and the environment before ops.yaml.

@@ -272,7 +272,11 @@ impl<W: Write> Reporter for Board<W> {
                 self.finish();
                 self.last = self.lines.of(event);
             }
-            Event::Warning { .. } | Event::Note { .. } | Event::Waiting { .. } | Event::RemoteUsed { .. } => {
+            Event::Warning { .. }
+            | Event::Note { .. }
+            | Event::Waiting { .. }
+            | Event::RemoteUsed { .. }
+            | Event::Vouched { .. } => {
                 if let Some(line) = self.lines.of(event) {
                     self.notice(line);
                 }

@@ -103,6 +103,7 @@ impl<W: Write> Events<W> {
                     "faults": faults,
                 }),
             ),
+            Event::Vouched { signers, unsigned } => ("vouched", json!({"signers": signers, "unsigned": unsigned})),
             Event::Finished { tally, wall, exit_code } => {
                 self.is_finished = true;
                 let ended =

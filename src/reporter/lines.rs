@@ -7,7 +7,7 @@ use std::time::Duration;
 use console::Style;
 
 use crate::action::Target;
-use crate::event::{Event, Tally};
+use crate::event::{Event, Tally, Vouched};
 use crate::figures;
 use crate::record::Outcome;
 use crate::render::problem::printable;
@@ -97,6 +97,7 @@ impl Lines {
                 let text = format!("remote {remote}: {}", counts.collect::<Vec<_>>().join(", "));
                 self.painted(Style::new().dim(), &text)
             }
+            Event::Vouched { signers, unsigned } => self.vouched(signers, *unsigned),
             Event::Finished { tally, wall, .. } => self.tally(*tally, *wall),
         })
     }
@@ -128,6 +129,18 @@ impl Lines {
 
     fn labeled(self, style: Style, label: &str, text: &str) -> String {
         format!("{} {}", self.painted(style, &format!("{label}:")), printable(text))
+    }
+
+    fn vouched(self, signers: &[Vouched], unsigned: usize) -> String {
+        let signed = signers.iter().map(|signer| {
+            let results = results(signer.results);
+            format!("{results} signed by {} ({})", printable(&signer.name), signer.key)
+        });
+        let unsigned = (unsigned > 0).then(|| {
+            let text = format!("{} unsigned", results(unsigned));
+            self.painted(Style::new().yellow(), &text)
+        });
+        format!("measured elsewhere: {}", signed.chain(unsigned).collect::<Vec<_>>().join(", "))
     }
 
     fn tally(self, tally: Tally, wall: Duration) -> String {
@@ -164,7 +177,7 @@ pub fn named(target: &Target) -> String {
 
 fn is_essential(event: &Event) -> bool {
     match event {
-        Event::ActionLost { .. } | Event::Failure { .. } | Event::Finished { .. } => true,
+        Event::ActionLost { .. } | Event::Failure { .. } | Event::Vouched { .. } | Event::Finished { .. } => true,
         Event::ActionFinished { outcome, .. } => !outcome.is_pass(),
         _ => false,
     }
@@ -172,6 +185,10 @@ fn is_essential(event: &Event) -> bool {
 
 fn counted(actions: usize) -> String {
     if actions == 1 { "1 action".to_owned() } else { format!("{actions} actions") }
+}
+
+fn results(count: usize) -> String {
+    if count == 1 { "1 result".to_owned() } else { format!("{count} results") }
 }
 
 fn device_words(lane: &str, used: Use) -> String {

@@ -44,9 +44,14 @@ pub fn devices(options: &Options) -> Result<Vec<device::Device>, NoSession> {
     Ok(found)
 }
 
-/// Returns the device lane of a model that this machine need not have, with what is published of it.
-pub fn elsewhere(root: &Path, name: &str, models: &Models) -> Result<(Device, Published), NoSession> {
-    let published = |id: &str| results::read(&results::folder(root, id));
+/// Returns the device lane of a model that this machine need not have, with what is published of it, as `read` takes it from a folder.
+pub fn elsewhere(
+    root: &Path,
+    name: &str,
+    models: &Models,
+    read: impl Fn(&Path) -> Published,
+) -> Result<(Device, Published), NoSession> {
+    let published = |id: &str| read(&results::folder(root, id));
     if name == DeviceClass::Interpreter.to_string() {
         return Ok((device_of(&[], models), published(name)));
     }

@@ -13,6 +13,7 @@ use super::reader::{Reader, same_but_for_case};
 use super::remote::{Mode, Place, Remote};
 use super::torch::{TorchName, TorchNames};
 use super::{Op, Precision, Profile, Spec, VERSION, inputs, settings};
+use crate::signature::{Trust, TrustedKey};
 
 /// Returns the spec in `root`, or none where `faults` says why not. Faults are noted even beside a spec.
 pub(super) fn check(root: &Node, names: Option<&TorchNames>, faults: &mut Vec<Fault>) -> Option<Spec> {
@@ -28,7 +29,7 @@ pub(super) fn check(root: &Node, names: Option<&TorchNames>, faults: &mut Vec<Fa
     let ops: Vec<Op> = ops.into_iter().collect::<Option<_>>()?;
     unused_profile_dims(root, &ops, faults);
     let targets = root.get("targets").map(inputs::texts).unwrap_or_default();
-    Some(Spec::new(targets, remote(root), sources(root, faults), ops))
+    Some(Spec::new(targets, remote(root), trust(root, faults), sources(root, faults), ops))
 }
 
 /// Returns the folders that kernels import from and read; one of t2t's own, or a hidden one, is nobody's sources.
@@ -45,6 +46,26 @@ fn sources(root: &Node, faults: &mut Vec<Fault>) -> Vec<String> {
         }
     }
     root.get("sources").map(inputs::texts).unwrap_or_default()
+}
+
+/// Returns the keys that are trusted; one under two names would leave open who signed.
+fn trust(root: &Node, faults: &mut Vec<Fault>) -> Trust {
+    let mut keys: Vec<TrustedKey> = Vec::new();
+    for item in root.get("trust").map_or(&[][..], Node::items) {
+        let Some(key) = item.text().and_then(|line| TrustedKey::parse(line).ok()) else { continue };
+        match keys.iter().find(|other| other.is_same_key(&key)) {
+            Some(other) if *other != key => {
+                let (first, second) = (other.signer().name, key.signer().name);
+                let fault =
+                    Fault::new(item.place, format!("`trust` names one key twice: as `{first}` and as `{second}`"));
+                faults.push(fault.hint("a key has one holder: remove one of the two"));
+            }
+            // The same line twice is told of where all sets are looked at.
+            Some(_) => {}
+            None => keys.push(key),
+        }
+    }
+    Trust::of(keys)
 }
 
 fn remote(root: &Node) -> Option<Remote> {

@@ -260,6 +260,7 @@ pub const FIELDS: &[Field] = &[
     field(Section::File, "sources", Kind::Set { of: &Kind::Form(Form::Path), least: 1 }, Absent::Words("none"), Merge::Alone, RUNS_CODE, "further folders of the workspace that kernels import from and read, beside its root and `src`"),
     field(Section::File, "log", Kind::Section(Section::Log), Absent::Value("{}"), Merge::ByKey, &[Log], "how the logs look"),
     field(Section::File, "cache", Kind::Section(Section::Cache), Absent::Words("no remote cache"), Merge::Alone, &[], "where results are shared with other machines"),
+    field(Section::File, "trust", Kind::Set { of: &Kind::Form(Form::Key), least: 1 }, Absent::Words("nobody"), Merge::Alone, &[], "the keys whose signatures count under `--require-signed`, a line of a `.pub` file each: `ssh-ed25519 AAAA… ada@example.org`"),
     field(Section::File, "defaults", Kind::Section(Section::Defaults), Absent::Value("{}"), Merge::ByKey, &[], "what holds for every op that does not say otherwise"),
     field(Section::File, "profiles", Kind::Section(Section::Profiles), Absent::Value("{}"), Merge::ByKey, &[], "what is different on a lane, for every op"),
     field(Section::File, "ops", Kind::Map { what: "op", key: &NAME, of: &Kind::Section(Section::Op), least: 1 }, Absent::Never("ops: {softmax: {torch: F.softmax, inputs: {input: [M, N]}, kwargs: {dim: -1}}}"), Merge::Alone, &[], "the ops by name"),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::expression::Expression;
 use super::remote::{EXAMPLES, Place};
+use crate::signature::TrustedKey;
 
 /// Names that are devices on Windows in every folder and with every extension, so that no file can have them.
 const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
@@ -42,6 +43,8 @@ pub enum Form {
     Target,
     /// The URL of a remote cache.
     Remote,
+    /// A public ssh key with the name of whoever holds it.
+    Key,
 }
 
 impl Form {
@@ -62,6 +65,7 @@ impl Form {
             Form::Duration => "duration",
             Form::Target => "device model or architecture",
             Form::Remote => "URL of a remote cache",
+            Form::Key => "public ssh key with a name",
         }
     }
 
@@ -88,6 +92,7 @@ impl Form {
             Form::Duration => "write a whole number and a unit: `120s`, `2m`, `500ms` or `1h`".to_owned(),
             Form::Target => "write it like `nvidia-h200` or `sm_90`".to_owned(),
             Form::Remote => EXAMPLES.to_owned(),
+            Form::Key => TrustedKey::parse(text).err().map(|bad| bad.to_string()).unwrap_or_default(),
         }
     }
 
@@ -107,6 +112,7 @@ impl Form {
             Form::Duration => "^[0-9]+(ms|s|m|h)$",
             Form::Target => "^[a-z][a-z0-9_-]*$",
             Form::Remote => r"^(s3|https?|rediss?|file)://[^@\s]+$",
+            Form::Key => r"^ssh-ed25519\s+[A-Za-z0-9+/=]+\s+\S.*$",
         }
     }
 
@@ -127,6 +133,7 @@ impl Form {
             Form::Duration => duration(text).is_some(),
             Form::Target => text.starts_with(|c: char| c.is_ascii_lowercase()) && text.chars().all(is_target_character),
             Form::Remote => Place::parse(text).is_some(),
+            Form::Key => TrustedKey::parse(text).is_ok(),
         }
     }
 }

@@ -28,6 +28,7 @@ use self::client::{Client, Failed};
 use self::entry::{Entry, Secret};
 use crate::digest::Digest;
 use crate::record::Record;
+use crate::signature::{Signer, SigningKey, Trust};
 use crate::spec::remote::{Mode, Place};
 use crate::store::cas::Cas;
 
@@ -63,8 +64,19 @@ pub struct Credentials {
     pub aws_region: Option<String>,
     /// `$AWS_ENDPOINT_URL_S3` or `$AWS_ENDPOINT_URL`.
     pub aws_endpoint: Option<String>,
-    /// `$T2T_REMOTE_SECRET`: what entries are signed with.
+    /// `$T2T_REMOTE_SECRET`: what entries are tagged with.
     pub secret: Option<Secret>,
+}
+
+/// Who vouches for results, and for whose word they are taken.
+#[derive(Debug, Clone, Default)]
+pub struct Signing {
+    /// What signs the results that are left there.
+    pub key: Option<SigningKey>,
+    /// Whose signatures count.
+    pub trust: Trust,
+    /// Whether only results that are signed so are taken.
+    pub is_required: bool,
 }
 
 /// How long is waited.
@@ -126,6 +138,9 @@ struct Shared {
     place: Place,
     mode: Mode,
     credentials: Credentials,
+    signing: Signing,
+    /// Who signed what came, by the record's digest.
+    signers: Mutex<BTreeMap<Digest, Signer>>,
     limits: Limits,
     client: OnceCell<Client>,
     reading: Breaker,
@@ -169,11 +184,13 @@ impl fmt::Debug for Remote {
 impl Remote {
     /// Returns the remote cache at a place. Nothing is started, and nobody asked.
     #[must_use]
-    pub fn new(place: Place, mode: Mode, credentials: Credentials, limits: Limits) -> Self {
+    pub fn new(place: Place, mode: Mode, credentials: Credentials, signing: Signing, limits: Limits) -> Self {
         let shared = Shared {
             place,
             mode,
             credentials,
+            signing,
+            signers: Mutex::default(),
             limits,
             client: OnceCell::new(),
             reading: Breaker::new(limits.pause),
@@ -203,10 +220,22 @@ impl Remote {
         self.shared.mode
     }
 
-    /// Returns whether entries are signed.
+    /// Returns whether entries are tagged with a secret.
     #[must_use]
-    pub fn is_signed(&self) -> bool {
+    pub fn is_tagged(&self) -> bool {
         self.shared.credentials.secret.is_some()
+    }
+
+    /// Returns who signs what is left there.
+    #[must_use]
+    pub fn signing_key(&self) -> Option<&SigningKey> {
+        self.shared.signing.key.as_ref()
+    }
+
+    /// Returns who signed a record that came from here: one of those that are trusted.
+    #[must_use]
+    pub fn signer_of(&self, record: &Record) -> Option<Signer> {
+        locked(&self.shared.signers).get(&record.digest()).cloned()
     }
 
     /// Asks what is known under `key`, and returns at once. `then` is called on another thread, with None where nothing is known that can be believed, or nobody answers.

@@ -11,6 +11,7 @@ use t2t::action::{Phase, Target};
 use t2t::manifest::Manifest;
 use t2t::publication;
 use t2t::record::Record;
+use t2t::signature::{Purpose, SigningKey, Trust, TrustedKey};
 use t2t::spec::Spec;
 use t2t::store::journal::Lines;
 use t2t_protocol::{FrameError, FrameReader, FromWorker, ToWorker, encode};
@@ -21,7 +22,7 @@ use crate::environment;
 type Reader = fn(&[u8]);
 
 /// What reads the bytes of each folder of the corpus.
-const READERS: [(&str, Reader); 7] = [
+const READERS: [(&str, Reader); 8] = [
     ("ops", ops),
     ("journal", journal),
     ("record", record),
@@ -29,6 +30,7 @@ const READERS: [(&str, Reader); 7] = [
     ("frame", frame),
     ("target", target),
     ("publication", published),
+    ("signature", signature),
 ];
 
 fn ops(bytes: &[u8]) {
@@ -116,6 +118,25 @@ fn published(bytes: &[u8]) {
     assert_eq!(publication::read(&written, &|_| None).entries, read.entries);
 }
 
+/// Returns trust in the key of the corpus.
+fn trust() -> Trust {
+    let line = fs::read_to_string(environment::root().join("tests/corpus/signature/key")).unwrap();
+    Trust::of(vec![TrustedKey::parse(&line).unwrap()])
+}
+
+fn signature(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let good = fs::read_to_string(environment::root().join("tests/corpus/signature/good")).unwrap();
+    let letters = |text: &str| text.split_whitespace().collect::<String>();
+    if trust().verify(Purpose::Record, b"a message", &text).is_ok() {
+        assert_eq!(letters(&text), letters(&good), "nobody made another one");
+    }
+    if let Ok(key) = TrustedKey::parse(&text) {
+        assert!(!key.signer().name.contains(char::is_control));
+    }
+    assert!(SigningKey::read(&text, None).is_err());
+}
+
 /// Returns the files of a folder of the corpus, in order.
 fn corpus(kind: &str) -> Vec<Vec<u8>> {
     let folder = environment::root().join("tests/corpus").join(kind);
@@ -151,6 +172,9 @@ fn the_good_seeds_are_good() {
     assert!(corpus("manifest").iter().any(|bytes| Manifest::decode(bytes).is_some_and(|read| read.facts.len() > 3)));
     let target = |bytes: &Vec<u8>| Target::try_from(String::from_utf8(bytes.clone()).unwrap()).is_ok();
     assert!(corpus("target").iter().any(target));
+    let verified =
+        |bytes: &Vec<u8>| trust().verify(Purpose::Record, b"a message", &String::from_utf8_lossy(bytes)).is_ok();
+    assert_eq!(corpus("signature").iter().filter(|bytes| verified(bytes)).count(), 1);
     assert!(corpus("frame").iter().any(|bytes| messages::<ToWorker>(bytes) == 4));
     assert!(corpus("frame").iter().any(|bytes| messages::<FromWorker>(bytes) == 5));
 }

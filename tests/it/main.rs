@@ -48,6 +48,7 @@ mod damage;
 mod together;
 mod history;
 mod published;
+mod signed;
 mod stored;
 mod compared;
 mod affected;

@@ -47,9 +47,12 @@ fn git(project: &Project, arguments: &[&str]) {
 fn everything_but_compiled_kernels_is_published_for_people_and_diffs() {
     let project = Project::built();
     let ran = project.t2t("publish").exits(0).runs("");
-    assert!(ran.stdout.starts_with("19 results, in assets/results/interpreter: 7 files, "), "{}", ran.stdout);
+    assert!(ran.stdout.starts_with("19 results, in assets/results/interpreter: 8 files, "), "{}", ran.stdout);
     let files = ["build.json", "device.json", "logs/gelu_log.md", "logs/softmax_log.md", "logs/summary.md"];
-    assert_eq!(names(&project, FOLDER), [&files[..], &["records/gelu.json", "records/softmax.json"]].concat());
+    assert_eq!(
+        names(&project, FOLDER),
+        [&files[..], &["records/gelu.json", "records/softmax.json", "statement.json"]].concat()
+    );
     assert_eq!(project.read(&format!("{FOLDER}/logs/gelu_log.md")), project.read("logs/gelu_log.md"));
     let device: Value = serde_json::from_str(&project.read(&format!("{FOLDER}/device.json"))).unwrap();
     let own = env!("CARGO_PKG_VERSION");

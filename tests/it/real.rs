@@ -142,6 +142,7 @@ fn nothing_is_compiled_again(workspace: &Workspace) {
         harness: None,
         driver: None,
         bytecode: None,
+        require_signed: false,
         probing: Probing::Allowed,
         pool: None,
     };

@@ -396,7 +396,7 @@ fn a_server_that_refuses_writes_is_still_read() {
 }
 
 #[test]
-fn signed_entries_are_taken_by_those_who_have_the_secret_and_those_who_have_none() {
+fn tagged_entries_are_taken_by_those_who_have_the_secret_and_those_who_have_none() {
     let server = Server::good(Files::new());
     let with = |secret: &str| {
         let project = project();
@@ -410,7 +410,7 @@ fn signed_entries_are_taken_by_those_who_have_the_secret_and_those_who_have_none
 }
 
 #[test]
-fn with_a_secret_what_was_not_signed_is_not_taken() {
+fn with_a_secret_what_was_not_tagged_is_not_taken() {
     let project = project();
     let server = Server::good(filled());
     let ran = project.run(command(&project, &server.url(), PATIENT, "build").env("T2T_REMOTE_SECRET", "ours"));
@@ -424,7 +424,7 @@ fn a_forged_entry_is_not_taken_where_there_is_a_secret() {
         project.run(command(project, &server.url(), PATIENT, "build").env("T2T_REMOTE_SECRET", "ours"))
     };
     build(&project()).exits(0);
-    // Whoever can write to the server, and not sign, says that every kernel is wrong.
+    // Whoever can write to the server, and not tag, says that every kernel is wrong.
     let mut forged = server.files();
     for (name, bytes) in forged.iter_mut().filter(|(name, _)| name.starts_with("/ac/")) {
         let key: Digest = name["/ac/".len()..].parse().unwrap();
@@ -481,7 +481,7 @@ fn doctor_says_whether_the_remote_answers() {
     let project = Project::new();
     let server = Server::good(Files::new());
     let ran = project.run(command(&project, &server.url(), PATIENT, "doctor").env("T2T_REMOTE_SECRET", "hush"));
-    ran.exits(0).says("(read-write; entries are signed): answers in").never_says("hush");
+    ran.exits(0).says("(read-write; entries are tagged; results are not signed): answers in").never_says("hush");
     let ran = project.run(&mut command(&project, "redis://127.0.0.1:1", PATIENT, "doctor"));
     ran.exits(0).says("remote cache: redis://127.0.0.1:1").says("does not answer: ").says("refused");
     project.t2t("doctor").exits(0).says("remote cache: none");

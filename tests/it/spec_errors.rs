@@ -92,6 +92,56 @@ hint: did you mean `kwargs`?
 }
 
 #[test]
+fn keys_that_nobody_can_trust_are_told_with_what_to_write() {
+    let ada = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIIqI4910CfGV/VLbLTy6XXLKZwm/HZQSG/N0iAG0D29c";
+    let text = format!(
+        "\
+version: 1
+trust:
+  - ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAABgQC7 ada@example.org
+  - ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIIqI4910 ada@example.org
+  - {ada}
+  - {ada} ada@example.org
+  - {ada} eve@example.org
+  - {ada} ada@example.org
+  - -----BEGIN OPENSSH PRIVATE KEY-----
+  - 7
+ops:
+  softmax: {{torch: F.softmax, inputs: {{input: [M, N]}}}}
+"
+    );
+    let problems = Spec::parse("ops.yaml", text.as_bytes(), None).unwrap_err();
+    let told = t2t::problem::render(&problems);
+    for said in [
+        "error: ops.yaml:3:5: `trust[0]`: `ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAABgQC7 ada@example.org` is no public ssh key with a name\n",
+        "hint: only keys of `ssh-ed25519` are taken: `ssh-keygen -t ed25519` makes one\n",
+        "error: ops.yaml:4:5: ",
+        "hint: the key is cut short or changed: copy the whole line of the `.pub` file\n",
+        "error: ops.yaml:5:5: ",
+        "hint: name who holds the key behind it: `ssh-ed25519 AAAA… ada@example.org`\n",
+        "error: ops.yaml:7:5: `trust` names one key twice: as `ada@example.org` and as `eve@example.org`\n",
+        "hint: a key has one holder: remove one of the two\n",
+        "error: ops.yaml:8:5: ",
+        "is given twice in `trust`\n",
+        "error: ops.yaml:9:5: ",
+        "hint: this is a private key: whoever has seen it can sign, so make a new one, and name the line of its `.pub` file\n",
+        "error: ops.yaml:10:5: ",
+        "hint: put it in quotes to make it a string\n",
+    ] {
+        assert!(told.contains(said), "no {said} in\n{told}");
+    }
+    assert_eq!(problems.len(), 7, "{told}");
+}
+
+#[test]
+fn an_empty_list_of_trusted_keys_is_a_mistake() {
+    let text = "version: 1\ntrust: []\nops: {softmax: {torch: F.softmax, inputs: {input: [M, N]}}}\n";
+    let problems = Spec::parse("ops.yaml", text.as_bytes(), None).unwrap_err();
+    let told = t2t::problem::render(&problems);
+    assert!(told.starts_with("error: ops.yaml:2:1: `trust` is empty\n"), "{told}");
+}
+
+#[test]
 fn a_misspelt_required_key_is_one_mistake() {
     let text = "\
 version: 1
@@ -123,7 +173,7 @@ error: ops.yaml:2:1: unknown key `author` in the file
   |
 2 | author: me
   | ^
-hint: known: `version`, `targets`, `sources`, `log`, `cache`, `defaults`, `profiles`, `ops`
+hint: known: `version`, `targets`, `sources`, `log`, `cache`, `trust`, `defaults`, `profiles`, `ops`
 ";
     refused(text, expected);
 }
@@ -997,7 +1047,7 @@ error: ops.yaml:1:1: the file: expected file mapping, found a list of 2
   |
 1 | - add
   | ^
-hint: its keys are `version`, `targets`, `sources`, `log`, `cache`, `defaults`, `profiles`, `ops`
+hint: its keys are `version`, `targets`, `sources`, `log`, `cache`, `trust`, `defaults`, `profiles`, `ops`
 ";
     refused(text, expected);
 }

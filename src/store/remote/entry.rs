@@ -4,7 +4,8 @@
 //! which record stands.
 //!
 //! An entry is a line `t2t remote 1 CHECK TAG`, then the body: a line of JSON with the records and the lengths of the blobs, and the blobs one after another.
-//! CHECK is the digest of domain, key and body, each behind its length; TAG the same under a secret, or `-`.
+//! CHECK is the digest of domain, key and body, each behind its length; TAG the same under a secret, or `-`. The line of JSON also has the ssh signatures of records, by
+//! the record's digest, where there are any: each record has the signature of whoever made it, whoever wrote the entry.
 
 use std::collections::BTreeMap;
 
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
 use crate::record::{Blob, Outcome, Record};
+use crate::signature::{Purpose, Refused, Signer, SigningKey, Trust};
 
 /// The first words of every entry. 1: first.
 const HEADER: &str = "t2t remote 1";
@@ -53,6 +55,8 @@ pub struct Entry {
     pub records: Vec<Record>,
     /// The bytes of some of the blobs.
     pub blobs: BTreeMap<Digest, Vec<u8>>,
+    /// The signatures of some of the records, by the record's digest.
+    pub signatures: BTreeMap<Digest, String>,
 }
 
 /// Why an entry is not believed.
@@ -77,6 +81,8 @@ pub enum Unbelieved {
 struct Index {
     records: Vec<Record>,
     lengths: Vec<usize>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    signatures: BTreeMap<Digest, String>,
 }
 
 /// Returns whether others may take this result: what the machine failed is none, and a deadline missed here is not missed everywhere.
@@ -89,7 +95,11 @@ pub fn is_shared(record: &Record) -> bool {
 impl Entry {
     /// Returns the entry with a record before those of other discovered files. One that discovered nothing stands whatever the files are: it stays alone.
     #[must_use]
-    pub fn with(mut self, record: Record, blobs: BTreeMap<Digest, Vec<u8>>) -> Self {
+    pub fn with(mut self, record: Record, blobs: BTreeMap<Digest, Vec<u8>>, key: Option<&SigningKey>) -> Self {
+        let canonical = key.map(|_| record.canonical());
+        let signature = key.zip(canonical.as_ref()).and_then(|(key, text)| key.sign(Purpose::Record, text.as_bytes()));
+        self.signatures.remove(&record.digest());
+        self.signatures.extend(signature.map(|signature| (record.digest(), signature)));
         let is_alone = record.discovered.is_empty();
         self.records.retain(|other| !is_alone && other.discovered != record.discovered);
         self.records.insert(0, record);
@@ -100,13 +110,29 @@ impl Entry {
             self.records.iter().any(names)
         };
         self.blobs.retain(|digest, _| named(digest));
+        let kept: Vec<Digest> = self.records.iter().map(Record::digest).collect();
+        self.signatures.retain(|digest, _| kept.contains(digest));
         self
+    }
+
+    /// Returns who signed a record, if it is somebody who is trusted; None where nobody signed it.
+    ///
+    /// # Errors
+    /// Why its signature does not count.
+    pub fn signer(&self, record: &Record, trust: &Trust) -> Result<Option<Signer>, Refused> {
+        let canonical = record.canonical();
+        let signature = self.signatures.get(&Digest::of(canonical.as_bytes()));
+        signature.map(|signature| trust.verify(Purpose::Record, canonical.as_bytes(), signature)).transpose()
     }
 
     /// Returns the bytes that stand for the entry under `key`.
     #[must_use]
     pub fn encode(&self, key: Digest, secret: Option<&Secret>) -> Vec<u8> {
-        let index = Index { records: self.records.clone(), lengths: self.blobs.values().map(Vec::len).collect() };
+        let index = Index {
+            records: self.records.clone(),
+            lengths: self.blobs.values().map(Vec::len).collect(),
+            signatures: self.signatures.clone(),
+        };
         let mut body = serde_json::to_vec(&index).expect("records are JSON");
         body.push(b'\n');
         self.blobs.values().for_each(|blob| body.extend(blob));
@@ -153,7 +179,7 @@ fn read(body: &[u8]) -> Option<Entry> {
         blobs.insert(Digest::of(blob), blob.to_vec());
         rest = after;
     }
-    rest.is_empty().then_some(Entry { records: index.records, blobs })
+    rest.is_empty().then_some(Entry { records: index.records, blobs, signatures: index.signatures })
 }
 
 /// Returns the first line, of at most so many bytes, and what follows it.
@@ -172,10 +198,14 @@ fn digest_of(key: Digest, body: &[u8], secret: Option<&Secret>) -> Digest {
 
 #[cfg(test)]
 mod tests {
+    use ssh_key::private::{Ed25519Keypair, KeypairData};
+    use ssh_key::{LineEnding, PrivateKey};
+
     use super::*;
     use crate::action::{Identity, Phase, Target};
     use crate::path::RepoPath;
     use crate::record::Seen;
+    use crate::signature::TrustedKey;
 
     const KEY: &[u8] = b"a manifest";
 
@@ -196,7 +226,7 @@ mod tests {
 
     fn entry() -> Entry {
         let blobs = [KEY, b"small"].map(|bytes: &[u8]| (Digest::of(bytes), bytes.to_vec()));
-        Entry::default().with(record(Outcome::Passed, &[]), blobs.into())
+        Entry::default().with(record(Outcome::Passed, &[]), blobs.into(), None)
     }
 
     #[test]
@@ -240,17 +270,17 @@ mod tests {
 
     #[test]
     fn records_of_other_discovered_files_stay_beside_a_new_one() {
-        let both = Entry::default().with(record(Outcome::Passed, &["a.py"]), BTreeMap::new());
-        let both = both.with(record(Outcome::Passed, &["b.py"]), BTreeMap::new());
+        let both = Entry::default().with(record(Outcome::Passed, &["a.py"]), BTreeMap::new(), None);
+        let both = both.with(record(Outcome::Passed, &["b.py"]), BTreeMap::new(), None);
         assert_eq!(both.records.len(), 2);
         let again =
-            both.clone().with(record(Outcome::Rejected { class: "mismatch".into() }, &["a.py"]), BTreeMap::new());
+            both.clone().with(record(Outcome::Rejected { class: "mismatch".into() }, &["a.py"]), BTreeMap::new(), None);
         assert_eq!(again.records.len(), 2);
         assert!(!again.records[0].outcome.is_pass(), "the newest is the first");
-        let alone = both.with(record(Outcome::Passed, &[]), BTreeMap::new());
+        let alone = both.with(record(Outcome::Passed, &[]), BTreeMap::new(), None);
         assert_eq!(alone.records.len(), 1, "what discovered nothing always stands");
         let many = (0..40).fold(Entry::default(), |entry, number| {
-            entry.with(record(Outcome::Passed, &[&format!("{number}.py")]), BTreeMap::new())
+            entry.with(record(Outcome::Passed, &[&format!("{number}.py")]), BTreeMap::new(), None)
         });
         assert_eq!(many.records.len(), RECORDS);
     }
@@ -259,7 +289,7 @@ mod tests {
     fn blobs_that_no_record_names_any_more_are_dropped() {
         let mut other = record(Outcome::Passed, &[]);
         other.outputs.clear();
-        let left = entry().with(other, BTreeMap::new());
+        let left = entry().with(other, BTreeMap::new(), None);
         assert_eq!(left.blobs.keys().collect::<Vec<_>>(), [&Digest::of(KEY)]);
     }
 
@@ -267,11 +297,53 @@ mod tests {
     fn losses_and_missed_deadlines_are_not_shared() {
         let timeout = Outcome::Rejected { class: Outcome::TIMEOUT.to_owned() };
         for outcome in [timeout, Outcome::Lost { reason: String::new() }] {
-            let entry = Entry { records: vec![record(outcome.clone(), &[])], blobs: BTreeMap::new() };
+            let entry = Entry { records: vec![record(outcome.clone(), &[])], ..Entry::default() };
             assert!(!is_shared(&entry.records[0]));
             let bytes = entry.encode(Digest::of(KEY), None);
             assert_eq!(Entry::decode(Digest::of(KEY), &bytes, None), Err(Unbelieved::Content));
         }
         assert!(is_shared(&record(Outcome::Rejected { class: "mismatch".into() }, &[])));
+    }
+
+    /// Returns a key, and trust in it.
+    fn key(seed: u8) -> (SigningKey, Trust) {
+        let key = Ed25519Keypair::from_seed(&[seed; 32]);
+        let key = PrivateKey::new(KeypairData::Ed25519(key), format!("key{seed}@example.org")).unwrap();
+        let key = SigningKey::read(&key.to_openssh(LineEnding::LF).unwrap(), None).unwrap();
+        let trust = Trust::of(vec![TrustedKey::parse(&key.public()).unwrap()]);
+        (key, trust)
+    }
+
+    #[test]
+    fn each_record_keeps_the_signature_of_whoever_made_it() {
+        let ((ada, of_ada), (bob, of_bob)) = (key(1), key(2));
+        let (first, second) = (record(Outcome::Passed, &["a.py"]), record(Outcome::Passed, &["b.py"]));
+        let entry = Entry::default().with(first.clone(), BTreeMap::new(), Some(&ada));
+        let entry = entry.with(second.clone(), BTreeMap::new(), Some(&bob));
+        let third = record(Outcome::Passed, &["c.py"]);
+        let entry = entry.with(third.clone(), BTreeMap::new(), None);
+        let bytes = entry.encode(Digest::of(KEY), None);
+        let entry = Entry::decode(Digest::of(KEY), &bytes, None).unwrap();
+        let name = |record: &Record, trust| entry.signer(record, trust).map(|signer| signer.map(|signer| signer.name));
+        assert_eq!(name(&first, &of_ada), Ok(Some("key1@example.org".to_owned())));
+        assert_eq!(name(&second, &of_bob), Ok(Some("key2@example.org".to_owned())));
+        assert_eq!(name(&third, &of_bob), Ok(None));
+        assert!(matches!(name(&second, &of_ada), Err(Refused::Stranger(_))));
+    }
+
+    #[test]
+    fn a_signature_counts_for_its_own_record_alone_and_goes_with_it() {
+        let (ada, trust) = key(1);
+        let (pass, rejection) =
+            (record(Outcome::Passed, &[]), record(Outcome::Rejected { class: "mismatch".into() }, &[]));
+        let mut entry = Entry::default().with(rejection.clone(), BTreeMap::new(), Some(&ada));
+        let signature = entry.signatures.remove(&rejection.digest()).unwrap();
+        entry.records = vec![pass.clone()];
+        entry.signatures.insert(pass.digest(), signature);
+        assert!(matches!(entry.signer(&pass, &trust), Err(Refused::Misfit(_))));
+        let again = entry.with(pass.clone(), BTreeMap::new(), None);
+        assert!(again.signatures.is_empty(), "what is written again unsigned has no signature");
+        let signed = again.with(rejection, BTreeMap::new(), Some(&ada)).with(pass, BTreeMap::new(), Some(&ada));
+        assert_eq!(signed.signatures.len(), 1);
     }
 }

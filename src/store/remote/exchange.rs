@@ -67,7 +67,40 @@ impl Shared {
         }
     }
 
+    /// Returns what is known under a key, as far as it can be believed.
     pub(super) async fn look_up(&self, key: Digest) -> Option<Entry> {
+        let entry = self.entry(key).await?;
+        self.vouched(key, entry)
+    }
+
+    /// Notes who signed the records of an entry, and leaves only those that somebody signed who is trusted, where that is required. None where nothing is left.
+    fn vouched(&self, key: Digest, mut entry: Entry) -> Option<Entry> {
+        if self.signing.trust.is_empty() && !self.signing.is_required {
+            return Some(entry);
+        }
+        let mut why = None;
+        let mut signers = Vec::new();
+        for record in &entry.records {
+            match entry.signer(record, &self.signing.trust) {
+                Ok(Some(signer)) => signers.push((record.digest(), signer)),
+                Ok(None) => {}
+                Err(refused) => why = Some(refused),
+            }
+        }
+        if self.signing.is_required {
+            let is_signed = |record: &Record| signers.iter().any(|(digest, _)| *digest == record.digest());
+            entry.records.retain(is_signed);
+        }
+        locked(&self.signers).extend(signers);
+        if !entry.records.is_empty() {
+            return Some(entry);
+        }
+        let why = why.map_or("is signed by nobody".to_owned(), |refused| format!("has a signature that {refused}"));
+        self.disbelieve(&format!("the entry {} {why}", key.short()));
+        None
+    }
+
+    async fn entry(&self, key: Digest) -> Option<Entry> {
         let bytes = self.get(&entry_name(key), entry::MOST).await.ok()??;
         match Entry::decode(key, &bytes, self.credentials.secret.as_ref()) {
             Ok(entry) => Some(entry),
@@ -145,13 +178,14 @@ impl Shared {
         let (key, secret) = (record.key, self.credentials.secret.as_ref());
         let others = !record.discovered.is_empty();
         for _ in 0..ROUNDS {
-            let known = if others { self.look_up(key).await } else { None };
-            let entry = known.unwrap_or_default().with(record.clone(), inline.clone());
+            let known = if others { self.entry(key).await } else { None };
+            let signing = self.signing.key.as_ref();
+            let entry = known.unwrap_or_default().with(record.clone(), inline.clone(), signing);
             if !self.put(&entry_name(key), entry.encode(key, secret)).await {
                 return false;
             }
             let is_there = |entry: &Entry| entry.records.iter().any(|other| other.discovered == record.discovered);
-            if !others || self.look_up(key).await.as_ref().is_some_and(is_there) {
+            if !others || self.entry(key).await.as_ref().is_some_and(is_there) {
                 break;
             }
         }
