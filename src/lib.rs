@@ -17,8 +17,8 @@ pub mod classes;
 
 // Core: pure. No file, clock, environment, process or thread.
 pub mod figures;
-pub mod spec;
 pub mod python;
+pub mod spec;
 pub mod closure;
 pub mod publication;
 pub mod rank;

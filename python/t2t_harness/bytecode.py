@@ -203,7 +203,7 @@ def compile_all(sources: list[Path], home: Path, kept: Path) -> NoReturn:
         for source in sources:
             if os.getppid() != parent:
                 break
-            with contextlib.suppress(OSError, SyntaxError, ValueError):
+            with contextlib.suppress(OSError, SyntaxError, ValueError, MemoryError, RecursionError):
                 compile_one(source, home, kept)
     finally:
         os._exit(0)

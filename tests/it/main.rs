@@ -57,6 +57,7 @@ mod commands;
 mod secrets;
 mod targets;
 mod messages;
+mod deep;
 mod devices;
 mod outputs;
 mod unchanged;
