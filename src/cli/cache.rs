@@ -129,7 +129,8 @@ fn tell(audit: &Audit, root: &Path, is_repaired: bool) {
     for fault in &audit.faults {
         let kept = matches!(fault, Fault::Foreign(_) | Fault::Unreadable(..));
         let done = if is_repaired && !kept { "removed; " } else { "" };
-        context::print(&format!("damaged   {}; {done}{}\n", fault.to_string().replace(&place, ""), fault.then()));
+        let what = if fault.is_missing() { "missing" } else { "damaged" };
+        context::print(&format!("{what}   {}; {done}{}\n", fault.to_string().replace(&place, ""), fault.then()));
     }
     if audit.left_out > 0 {
         let what = count(audit.left_out, "artifact");
@@ -140,7 +141,9 @@ fn tell(audit: &Audit, root: &Path, is_repaired: bool) {
         let unfinished = count(audit.unfinished, "unfinished file");
         context::print(&format!("unnamed   {what} and {unfinished}; `t2t cache gc` removes them\n"));
     }
-    let damages = count(audit.faults.len(), "damage");
+    let missing = audit.faults.iter().filter(|fault| fault.is_missing()).count();
+    let damages = count(audit.faults.len() - missing, "damage");
+    let damages = if missing == 0 { damages } else { format!("{missing} missing, {damages}") };
     let records = count(audit.records, "record");
     context::print(&format!("{records}, {}, {}: {damages}\n", count(audit.blobs, "blob"), bytes(audit.bytes)));
 }

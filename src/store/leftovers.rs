@@ -2,12 +2,15 @@
 //!
 //! Nothing in it was ever part of the store: a file gets its own name when it is whole. It does not know what the files were to become.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::fs;
 
 /// The folders, beside the workspace's store, in which files of t2t appear by rename: as seen from the workspace.
 const BESIDE: [&str; 2] = ["logs", "assets/results"];
+
+/// The folder below the store for what lasts as long as a process.
+pub const SCRATCH: &str = "scratch";
 
 /// How a folder of scratch is named that belongs to a look, not to a build.
 const PROBE: &str = "probe-";
@@ -16,7 +19,7 @@ const PROBE: &str = "probe-";
 /// holds the workspace's lock, so that no build runs, and has written nothing yet.
 pub fn sweep(cache: &Path) {
     sweep_scratch(cache);
-    remove_unfinished(cache, &["scratch"]);
+    remove_unfinished(cache, &[SCRATCH]);
     if let Some(workspace) = cache.parent() {
         for folder in BESIDE {
             remove_unfinished(&workspace.join(folder), &[]);
@@ -26,7 +29,7 @@ pub fn sweep(cache: &Path) {
 
 /// Removes the scratch folders of builds, and those of looks that have ended. The caller holds the workspace's lock.
 pub fn sweep_scratch(cache: &Path) {
-    let scratch = cache.join("scratch");
+    let scratch = cache.join(SCRATCH);
     for name in fs::names(&scratch) {
         let is_of_a_build = name.parse::<u32>().is_ok();
         let prober = name.strip_prefix(PROBE).and_then(|process| process.parse().ok());
@@ -35,6 +38,12 @@ pub fn sweep_scratch(cache: &Path) {
             let _ = fs::remove(&scratch.join(name));
         }
     }
+}
+
+/// Returns the scratch folder of a process that holds the workspace's lock: [`sweep_scratch`] removes it when the process has ended.
+#[must_use]
+pub fn folder_of(cache: &Path, process: u32) -> PathBuf {
+    cache.join(SCRATCH).join(process.to_string())
 }
 
 /// Returns the scratch folder of a look by this process, under the folder of all of them.

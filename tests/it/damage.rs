@@ -423,7 +423,7 @@ fn a_disk_that_is_really_full() {
     }
 }
 
-fn is_root() -> bool {
+pub fn is_root() -> bool {
     fs::metadata("/proc/self").unwrap().uid() == 0
 }
 

@@ -43,7 +43,8 @@ fn contents(project: &Project) -> Vec<(String, Vec<u8>)> {
 }
 
 fn damages(ran: &Ran) -> Vec<&str> {
-    ran.stdout.lines().filter_map(|line| line.strip_prefix("damaged   ")).collect()
+    let parted = |line| ["damaged   ", "missing   "].into_iter().find_map(|word| str::strip_prefix(line, word));
+    ran.stdout.lines().filter_map(parted).collect()
 }
 
 /// Fails where a build has anything to do.
