@@ -257,10 +257,11 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Starts a file that is to be at `place`. Makes the folders above it.
-    pub fn start(place: &Path) -> io::Result<Self> {
+    /// Starts a file that is to be at `place`. Makes the folders above it. Before anything is there, `note` is told where it will lie until it is finished; what that returns is returned, too.
+    pub fn start<T>(place: &Path, note: impl FnOnce(&Path) -> T) -> io::Result<(Self, T)> {
         let temporary = temporary_name(place);
-        Ok(Self { file: created(&temporary)?, temporary, place: place.to_owned() })
+        let noted = note(&temporary);
+        Ok((Self { file: created(&temporary)?, temporary, place: place.to_owned() }, noted))
     }
 
     /// Starts again: what was written is forgotten.

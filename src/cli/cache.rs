@@ -24,6 +24,7 @@ use crate::store::audit::{Audit, Fault, audit, repair};
 use crate::store::cas::Cas;
 use crate::store::collect::{self, Collected, Holdings, Limits, Share};
 use crate::store::journal::Journal;
+use crate::store::leftovers;
 use crate::store::lock::Lock;
 
 /// What is to be done about the store.
@@ -299,7 +300,9 @@ fn export(arguments: &ExportArguments) -> Result<u8, CliError> {
     let records: Vec<&Record> = lines.live().into_iter().filter(is_wanted).collect();
     let artifacts = if arguments.without_ir { Artifacts::WithoutIr } else { Artifacts::All };
     let unwritable = || format!("cannot write `{}`", arguments.file.display());
-    let mut draft = fs::Draft::start(&context::absolute(&arguments.file)).with_context(unwritable)?;
+    let place = context::absolute(&arguments.file);
+    let (mut draft, _noted) =
+        fs::Draft::start(&place, |draft| leftovers::note(&cache, draft)).with_context(unwritable)?;
     let packed = archive::pack(&Cas::open(&cache), &records, artifacts, &mut draft).with_context(unwritable)?;
     for fault in &packed.faults {
         context::say(&format!("warning: left out: {fault}"));

@@ -26,6 +26,11 @@ const NESTED: [(&str, &str, &str, &str, &str); 18] = [
 
 const MORE: usize = 300_000;
 
+/// Returns lines of which each is indented one further than the last.
+fn steps(line: &str, count: usize) -> String {
+    (0..count).flat_map(|depth| [" ".repeat(depth), line.to_owned(), "\n".to_owned()]).collect()
+}
+
 #[test]
 fn a_kernel_that_nests_too_deep_or_is_too_long_is_rejected_and_the_others_go_on() {
     let variants: Vec<&str> = NESTED.iter().map(|kind| kind.0).chain(["blocks", "long", "importing"]).collect();
@@ -34,14 +39,15 @@ fn a_kernel_that_nests_too_deep_or_is_too_long_is_rejected_and_the_others_go_on(
         "{}    variants: [v1_baseline]\n",
         OPS.replace("variants: [v1_baseline, v2_tiling]\n  bench:", &named)
     ));
-    ["softmax", "gelu"].iter().for_each(|op| project.kernel(op, "v1_baseline", ""));
+    for op in ["softmax", "gelu"] {
+        project.kernel(op, "v1_baseline", "");
+    }
     let place = |variant: &str| format!("kernels/softmax/{variant}.py");
     for (name, before, more, between, after) in NESTED {
         let text = format!("y = 1\n{before}{}{between}{}\n", more.repeat(MORE), after.repeat(MORE));
         project.write(&place(name), text);
     }
-    let blocks: String = (0..1100).map(|depth| format!("{}if a:\n", " ".repeat(depth))).collect();
-    project.write(&place("blocks"), format!("{blocks}{}pass\n", " ".repeat(1100)));
+    project.write(&place("blocks"), format!("{}{}pass\n", steps("if a:", 1100), " ".repeat(1100)));
     project.write(&place("long"), "# more\n".repeat(8_000_000));
     project.write("kernels/common.py", format!("x = {}1\n", "-".repeat(MORE)));
     project.write(&place("importing"), "import kernels.common\n\ndef triton_softmax(input):\n    return input\n");
@@ -66,7 +72,7 @@ fn a_kernel_that_nests_too_deep_or_is_too_long_is_rejected_and_the_others_go_on(
 
 #[test]
 fn ops_yaml_that_nests_too_deep_is_bad_use() {
-    let blocks: String = (0..3000).map(|depth| format!("{}a:\n", " ".repeat(depth))).collect();
+    let blocks = steps("a:", 3000);
     let project = Project::with(OPS);
     let call = format!("    call: entry({}1)\n", "-".repeat(MORE));
     let dim = OPS.replacen("[M, N]", &format!("[\"M{}\", N]", "+1".repeat(MORE)), 1);

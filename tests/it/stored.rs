@@ -454,6 +454,8 @@ fn an_export_that_is_killed_leaves_the_file_that_was_there() {
     };
     killed(&project, "cache export ../out", beside);
     let (now, is_half_done) = (fs::read(project.path("../out")).unwrap(), beside());
+    project.build().exits(0);
+    assert!(!beside(), "a build leaves what the export left");
     clone(&now).t2t("cache import ../in").exits(0);
     project.t2t("cache export ../out").exits(0);
     let whole = fs::read(project.path("../out")).unwrap();
