@@ -12,6 +12,7 @@ pub mod action;
 pub mod record;
 pub mod spans;
 pub mod event;
+pub mod foreign;
 pub mod problem;
 pub mod classes;
 

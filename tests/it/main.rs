@@ -58,6 +58,7 @@ mod commands;
 mod secrets;
 mod targets;
 mod messages;
+mod foreign;
 mod deep;
 mod limits;
 mod devices;
