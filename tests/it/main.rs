@@ -45,6 +45,7 @@ mod lite;
 mod edits;
 mod kills;
 mod damage;
+mod power;
 mod together;
 mod cleaned;
 mod history;
