@@ -28,6 +28,7 @@ mod error;
 mod explain;
 mod init;
 mod inspect;
+mod limits;
 mod measured;
 mod outputs;
 mod plan;
@@ -387,8 +388,7 @@ impl Stage {
 #[must_use]
 pub fn main() -> ExitCode {
     secrets::close_this_process();
-    let cli = Cli::parse();
-    let code = run(cli).unwrap_or_else(|error| {
+    let code = limits::prepare().and_then(|()| run(Cli::parse())).unwrap_or_else(|error| {
         error.print();
         error.code()
     });

@@ -218,7 +218,22 @@ pub fn write_through(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_by(path, |file| file.write_all(bytes).and_then(|()| file.sync_all()))
 }
 
-fn write_by(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+/// How often a file is written whose folder somebody removes meanwhile.
+const WRITES: usize = 100;
+
+fn write_by(path: &Path, write: impl Fn(&mut File) -> io::Result<()>) -> io::Result<()> {
+    let mut written = write_once(path, &write);
+    for _ in 1..WRITES {
+        match &written {
+            // `t2t clean` has moved the folder away.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => written = write_once(path, &write),
+            _ => break,
+        }
+    }
+    written
+}
+
+fn write_once(path: &Path, write: impl Fn(&mut File) -> io::Result<()>) -> io::Result<()> {
     let temporary = temporary_name(path);
     let written = created(&temporary).and_then(|mut file| write(&mut file));
     let moved = written.and_then(|()| fs::rename(&temporary, path));
@@ -242,10 +257,11 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Starts a file that is to be at `place`. Makes the folders above it.
-    pub fn start(place: &Path) -> io::Result<Self> {
+    /// Starts a file that is to be at `place`. Makes the folders above it. Before anything is there, `note` is told where it will lie until it is finished; what that returns is returned, too.
+    pub fn start<T>(place: &Path, note: impl FnOnce(&Path) -> T) -> io::Result<(Self, T)> {
         let temporary = temporary_name(place);
-        Ok(Self { file: created(&temporary)?, temporary, place: place.to_owned() })
+        let noted = note(&temporary);
+        Ok((Self { file: created(&temporary)?, temporary, place: place.to_owned() }, noted))
     }
 
     /// Starts again: what was written is forgotten.
@@ -321,17 +337,36 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)
 }
 
-/// Removes the file or folder at `path`, if it is there.
+/// How often a folder is removed into which somebody writes meanwhile.
+const REMOVALS: usize = 100;
+
+/// Removes the file or folder at `path`, if it is there. A folder that is being filled is tried again and again, but not for ever.
 pub fn remove(path: &Path) -> io::Result<()> {
-    let removed = match fs::symlink_metadata(path) {
+    let mut removed = remove_once(path);
+    for _ in 1..REMOVALS {
+        match &removed {
+            // In a folder somebody else may have removed what was to be removed next.
+            Err(error) if matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotFound) => {
+                removed = remove_once(path);
+            }
+            _ => break,
+        }
+    }
+    removed
+}
+
+fn remove_once(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
         Ok(facts) if facts.is_dir() => fs::remove_dir_all(path),
         Ok(_) => fs::remove_file(path),
-        Err(error) => Err(error),
-    };
-    match removed {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
+        Err(error) => Err(error),
     }
+}
+
+/// Removes an empty folder; one that is not empty stays.
+pub fn remove_if_empty(path: &Path) {
+    let _ = fs::remove_dir(path);
 }
 
 /// Returns the names in the folder at `path`, sorted. Empty where there is no folder.

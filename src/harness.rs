@@ -66,11 +66,19 @@ impl Harness {
         for (name, bytes) in &self.files {
             let path = folder.join(PACKAGE).join(name);
             if fs::read_own(&path).ok().as_ref() != Some(bytes) {
-                fs::write(&path, bytes)?;
+                fs::write(&path, bytes).map_err(|error| fs::at(&path, &error))?;
             }
         }
-        fs::remove(&folder.join(PACKAGE).join("__pycache__"))?;
+        let compiled = folder.join(PACKAGE).join("__pycache__");
+        fs::remove(&compiled).map_err(|error| fs::at(&compiled, &error))?;
         Ok(folder)
+    }
+
+    /// Returns when the folder that [`Self::place`] fills was last changed, in nanoseconds since 1970; None where it is not there. One that somebody removed and made anew has another time.
+    #[must_use]
+    pub fn trace(&self, cache: &Path) -> Option<i64> {
+        let carried = || cache.join("harness").join(self.digest().short());
+        fs::folder_time(&self.folder.clone().unwrap_or_else(carried).join(PACKAGE))
     }
 
     /// Returns the modules that phases call, for servers to import before they fork.

@@ -12,14 +12,15 @@ pub mod action;
 pub mod record;
 pub mod spans;
 pub mod event;
+pub mod foreign;
 pub mod problem;
 pub mod classes;
 
 // Core: pure. No file, clock, environment, process or thread.
 pub mod figures;
 pub mod signature;
-pub mod spec;
 pub mod python;
+pub mod spec;
 pub mod closure;
 pub mod publication;
 pub mod rank;

@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+use crate::foreign::masked;
+
 /// How much of a long line is shown; what lies outside is replaced by `…`.
 const EXCERPT_WIDTH: usize = 120;
 
@@ -87,16 +89,16 @@ impl<'text> Listing<'text> {
 
 impl fmt::Display for Problem {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "error: {}", self.file)?;
+        write!(out, "error: {}", masked(&self.file))?;
         for number in [self.line, self.column].into_iter().flatten() {
             write!(out, ":{number}")?;
         }
-        write!(out, ": {}", printable(&self.message))?;
+        write!(out, ": {}", masked(&self.message))?;
         if let (Some(line), Some(excerpt)) = (self.line, self.excerpt.as_ref().filter(|line| !line.trim().is_empty())) {
             write_excerpt(out, line, self.column, excerpt)?;
         }
         match &self.hint {
-            Some(hint) => write!(out, "\nhint: {}", printable(hint)),
+            Some(hint) => write!(out, "\nhint: {}", masked(hint)),
             None => Ok(()),
         }
     }
@@ -126,20 +128,14 @@ fn write_excerpt(out: &mut fmt::Formatter<'_>, line: u32, column: Option<u32>, e
 fn window(line: &str, at: usize) -> (String, usize) {
     let length = line.chars().count();
     if length <= EXCERPT_WIDTH {
-        return (printable(line), at);
+        return (masked(line), at);
     }
     let start = at.saturating_sub(EXCERPT_WIDTH / 2).min(length - EXCERPT_WIDTH);
     let part: String = line.chars().skip(start).take(EXCERPT_WIDTH).collect();
     let left = if start > 0 { "…" } else { "" };
     let right = if start + EXCERPT_WIDTH < length { "…" } else { "" };
-    let shown = format!("{left}{}{right}", printable(&part));
+    let shown = format!("{left}{}{right}", masked(&part));
     (shown, at - start + left.chars().count())
-}
-
-/// Replaces control characters, which could drive the reader's terminal.
-fn printable(text: &str) -> String {
-    let visible = |c: char| if c.is_control() && c != '\t' { '\u{fffd}' } else { c };
-    text.chars().map(visible).collect()
 }
 
 #[cfg(test)]

@@ -3,13 +3,16 @@
 //! The meaning is the syntax tree without comments, formatting, docstrings and positions. It does not know where files lie.
 
 use std::borrow::Cow;
+use std::fmt::{self, Write};
 
 use ruff_python_ast::comparable::ComparableMod;
 use ruff_python_ast::{Expr, Mod, ModModule, Stmt, Suite};
 use ruff_python_parser::parse_module;
 use serde::{Deserialize, Serialize};
 
-use crate::digest::Digest;
+use crate::digest::{Digest, Running};
+
+pub mod bounds;
 
 /// Stands before every tree that is hashed; a new number makes all results of kernel code a miss. It also names the parser, whose types
 /// give the text.
@@ -43,22 +46,39 @@ pub struct Import {
     pub name: Option<String>,
 }
 
-/// A file that is no Python.
+/// How long a line is cited, in bytes: beyond, a place has to do.
+const EXCERPT: usize = 2000;
+
+/// Why a file has no tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FaultKind {
+    /// It is no Python: no interpreter takes it.
+    Invalid,
+    /// It is longer or deeper than t2t reads. An interpreter may take it, and what it imports is not known.
+    Beyond,
+}
+
+/// A file that is no Python, or too much of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceFault {
+    /// Which of the two.
+    pub kind: FaultKind,
     /// What is wrong.
     pub message: String,
     /// The line, from 1.
     pub line: u32,
     /// The column in characters, from 1.
     pub column: u32,
-    /// The line's text.
+    /// The line's text; empty where it is very long.
     pub excerpt: String,
 }
 
-/// Reads `bytes` as Python. Never fails: a file that does not parse has a fault, and its bytes for its meaning.
+/// Reads `bytes` as Python. Never fails: a file that does not parse, or is beyond [`bounds`], has a fault, and its bytes for its meaning.
 #[must_use]
 pub fn read(bytes: &[u8]) -> Python {
+    if bytes.len() > bounds::LONGEST {
+        return unread(bytes, too_long(bytes.len()));
+    }
     let decoded = match (encoding(bytes), std::str::from_utf8(bytes)) {
         (Encoding::Latin1, _) => Cow::Owned(bytes.iter().map(|byte| char::from(*byte)).collect()),
         (_, Ok(text)) => Cow::Borrowed(text),
@@ -66,13 +86,21 @@ pub fn read(bytes: &[u8]) -> Python {
         (Encoding::Utf8, Err(error)) => return unread(bytes, not_utf8(bytes, error.valid_up_to())),
     };
     let text = decoded.strip_prefix('\u{feff}').unwrap_or(&decoded);
-    let mut read = match parse_module(text) {
+    let depth = bounds::depth(text);
+    if depth > bounds::DEEPEST {
+        let message = format!("the syntax nests deeper than {} levels", bounds::DEEPEST);
+        return unread(
+            bytes,
+            SourceFault { kind: FaultKind::Beyond, ..fault(text, bounds::first_beyond(text), &message) },
+        );
+    }
+    let mut read = bounds::with_stack(depth, || match parse_module(text) {
         Ok(parsed) => of_tree(parsed.into_syntax()),
         Err(error) => {
             let at = error.location.start().to_usize();
             unread(bytes, fault(text, at, &error.error.to_string()))
         }
-    };
+    });
     if encoding(bytes) == Encoding::Other {
         // What its letters are is for Python to know: a change to any of them counts.
         read.meaning = Digest::of(bytes);
@@ -122,13 +150,44 @@ fn of_tree(mut module: ModModule) -> Python {
     collect_imports(&module.body, &mut imports);
     drop_docstrings(&mut module.body);
     let tree = Mod::Module(module);
-    let text = format!("{HEADER}{:?}", ComparableMod::from(&tree));
-    Python { meaning: Digest::of(text.as_bytes()), imports, docstring, callables, names, fault: None }
+    Python { meaning: meaning_of(&tree), imports, docstring, callables, names, fault: None }
+}
+
+/// Returns the digest of the tree as text, which may be a hundred times as long as the file: it is never whole in memory.
+fn meaning_of(tree: &Mod) -> Digest {
+    let mut text = Hashed::default();
+    let written = write!(text, "{HEADER}{:?}", ComparableMod::from(tree));
+    debug_assert!(written.is_ok(), "writing to memory does not fail");
+    text.running.add(&text.pending);
+    text.running.digest()
+}
+
+/// Text that is hashed piece by piece.
+#[derive(Default)]
+struct Hashed {
+    running: Running,
+    pending: Vec<u8>,
+}
+
+impl Write for Hashed {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.pending.extend_from_slice(text.as_bytes());
+        if self.pending.len() >= 1 << 16 {
+            self.running.add(&self.pending);
+            self.pending.clear();
+        }
+        Ok(())
+    }
 }
 
 fn unread(bytes: &[u8], fault: SourceFault) -> Python {
     let (imports, callables, names) = (Vec::new(), Vec::new(), Vec::new());
     Python { meaning: Digest::of(bytes), imports, docstring: None, callables, names, fault: Some(fault) }
+}
+
+fn too_long(length: usize) -> SourceFault {
+    let message = format!("the file has {length} bytes, more than the {} that are read", bounds::LONGEST);
+    SourceFault { kind: FaultKind::Beyond, message, line: 1, column: 1, excerpt: String::new() }
 }
 
 fn not_utf8(bytes: &[u8], at: usize) -> SourceFault {
@@ -141,12 +200,14 @@ fn fault(text: &str, at: usize, message: &str) -> SourceFault {
     let at = text.floor_char_boundary(at.min(text.len()));
     let before = &text[..at];
     let start = before.rfind('\n').map_or(0, |end| end + 1);
+    let excerpt = text[start..].lines().next().unwrap_or_default();
     let number = |count: usize| u32::try_from(count + 1).unwrap_or(u32::MAX);
     SourceFault {
+        kind: FaultKind::Invalid,
         message: lower_first(message),
         line: number(before.matches('\n').count()),
         column: number(text[start..at].chars().count()),
-        excerpt: text[start..].lines().next().unwrap_or_default().to_owned(),
+        excerpt: if excerpt.len() > EXCERPT { String::new() } else { excerpt.to_owned() },
     }
 }
 
@@ -332,6 +393,47 @@ mod tests {
         for late in [&b"\n\n# coding: latin-1\nx = '\xe9'\n"[..], b"x = 1\n# coding: latin-1\ny = '\xe9'\n"] {
             assert!(read(late).fault.is_some(), "Python looks at two lines, and no further than code");
         }
+    }
+
+    #[test]
+    fn what_nests_too_deep_has_its_place_and_is_not_parsed() {
+        let deep = bounds::DEEPEST + 1;
+        for (before, more, after) in
+            [("x = ", "-", "1"), ("x = a", ".b", ""), ("x = 1", "+1", ""), ("x = ", "lambda: ", "1")]
+        {
+            let file = read(format!("y = 1\n{before}{}{after}\n", more.repeat(300_000)).as_bytes());
+            let fault = file.fault.unwrap();
+            assert_eq!((fault.kind, fault.line), (FaultKind::Beyond, 2), "{more}");
+            let fits = format!("{before}{}{after}\n", more.repeat(deep / 2 - 10));
+            assert_eq!(read(fits.as_bytes()).fault, None, "{more}");
+        }
+    }
+
+    #[test]
+    fn what_nests_as_deep_as_it_may_is_read_on_any_stack() {
+        for (before, more, after, end) in [
+            ("x = ", "[", "", "]"),
+            ("x = ", "f(", "", ")"),
+            ("x = ", "{1: ", "1", "}"),
+            ("x = ", "f'{", "1", "}'"),
+            ("x = 1", "**1", "", ""),
+        ] {
+            let depth = (1..=bounds::DEEPEST).rev().find(|depth| {
+                bounds::depth(&format!("{before}{}{after}{}", more.repeat(*depth), end.repeat(*depth)))
+                    <= bounds::DEEPEST
+            });
+            let depth = depth.unwrap();
+            let text = format!("{before}{}{after}{}\n", more.repeat(depth), end.repeat(depth));
+            let small = std::thread::Builder::new().stack_size(256 << 10);
+            let file = small.spawn(move || read(text.as_bytes())).unwrap().join().unwrap();
+            assert_eq!(file.fault, None, "{more}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_too_long_is_not_parsed() {
+        let fault = read(&vec![b'#'; bounds::LONGEST + 1]).fault.unwrap();
+        assert_eq!((fault.kind, fault.line, fault.column), (FaultKind::Beyond, 1, 1));
     }
 
     #[test]

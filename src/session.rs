@@ -39,7 +39,7 @@ mod interpreter;
 mod lane;
 
 use self::files::{asset_digest, catalogue, files, templates};
-use self::interpreter::{pool, toolchain, witnesses_of};
+use self::interpreter::{asked, witnesses_of};
 use self::lane::{device_of, devices, elsewhere, models, targets};
 
 /// The file that makes a folder a workspace.
@@ -210,9 +210,8 @@ pub fn ask(
     let cache = options.cache.clone().unwrap_or_else(|| root.join("cache"));
     let harness =
         Harness::open(options.harness.as_deref()).map_err(|error| machine("cannot read the harness", &error))?;
-    let pool = pool(options, &harness, &cache, interrupt)?;
     // It also says what is wrong with the interpreter.
-    toolchain(options, &cache, root, &pool, false)?;
+    let (pool, _) = asked(options, &harness, [&cache, root], interrupt, false)?;
     let python = options.python.as_ref().map(|python| python.path.clone()).unwrap_or_default();
     interpreter::ask(&python, &cache, root, &pool, function, arguments)
 }
@@ -241,8 +240,7 @@ impl Session {
         let harness =
             Harness::open(options.harness.as_deref()).map_err(|error| machine("cannot read the harness", &error))?;
         let devices = if options.as_device.is_some() { Vec::new() } else { devices(options)? };
-        let pool = pool(options, &harness, &cache, interrupt)?;
-        let toolchain = toolchain(options, &cache, root, &pool, !devices.is_empty())?;
+        let (pool, toolchain) = asked(options, &harness, [&cache, root], interrupt, !devices.is_empty())?;
         let spec = spec(root, toolchain.as_ref(), part.as_ref())?;
         let modules = toolchain.as_ref().map(|toolchain| toolchain.modules.clone()).unwrap_or_default();
         let sources = sources.beside(Installed::new(modules)).importing_from(&spec.sources);

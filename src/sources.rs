@@ -17,12 +17,12 @@ use crate::fs;
 use crate::installed::{self, Found, Installed};
 use crate::kept;
 use crate::path::RepoPath;
-use crate::python::{self, Python};
+use crate::python::{self, FaultKind, Python};
 use crate::record::Seen;
 use crate::witness::{Known, Was, Witness};
 
-/// The format of the file below; another number is read as an empty one. 1: first. 2: behind a digest. 3: what files were before.
-const VERSION: u32 = 3;
+/// The format of the file below; another number is read as an empty one. 1: first. 2: behind a digest. 3: what files were before. 4: the kind of a fault; files have bounds.
+const VERSION: u32 = 4;
 
 /// For each file that was parsed, how many that were there before are remembered: those of two earlier revisions in which every file differs.
 const BEFORE: usize = 2;
@@ -241,6 +241,12 @@ impl Sources {
         let source =
             |path: &RepoPath, python: &Python| Some(Source { meaning: python.meaning, bytes: self.bytes(path)? });
         found.iter().filter_map(|(path, python)| Some((path.clone(), source(path, python)?))).collect()
+    }
+
+    /// Returns the first file of the closure of `path` that is more than is read, and what is known of it: what it imports is not, and so not of what a result depends on.
+    pub fn beyond(&self, path: &RepoPath) -> Option<(RepoPath, Python)> {
+        let is_beyond = |python: &Python| python.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Beyond);
+        closure(path, &mut Imported(self)).into_iter().find(|(_, python)| is_beyond(python))
     }
 
     /// Returns what the file at `path` is now, in the terms of `like`.

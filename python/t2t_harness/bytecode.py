@@ -8,6 +8,7 @@ source's time and size are those that it was made of. What is not whole is not t
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import fcntl
 import hashlib
 import importlib.machinery
@@ -44,6 +45,9 @@ SERVERS = 2
 
 LOOK_S = 0.01
 """How often it is looked whether those who compile are done, and whether anybody wants it still."""
+
+PR_SET_PDEATHSIG = 1
+"""The number of the call that has a process end with its parent."""
 
 SUM = 4
 """Bytes of the checksum (CRC-32, big-endian) before what is kept."""
@@ -111,11 +115,13 @@ def use() -> tuple[()]:
     return ()
 
 
-def fill() -> None:
+def fill(parent: int | None = None) -> None:
     """Compiles what is missing, on all cores but those of the processes that import meanwhile, and returns when all is there, or somebody else does it.
 
-    Ends early at SIGTERM, or with its parent. Raises OSError where the folder cannot be written.
+    Ends early at SIGTERM, or with the process `parent` that started it, which may be gone before this is called; without a number, with the one that is there now. Raises
+    OSError where the folder cannot be written.
     """
+    above = os.getppid() if parent is None else parent
     home = packages()
     kept = None if home is None else place(home)
     if home is None or kept is None:
@@ -129,7 +135,7 @@ def fill() -> None:
             return
         (kept / ORIGIN).write_text(str(home), encoding="utf-8")
         sources = list(wanted(home))
-        share(sources, home, kept, max(len(os.sched_getaffinity(0)) - SERVERS, 1))
+        share(sources, home, kept, above, max(len(os.sched_getaffinity(0)) - SERVERS, 1))
 
 
 def remove_orphans(base: Path) -> None:
@@ -159,22 +165,22 @@ def sources_below(top: Path, left_out: tuple[str, ...] = ()) -> Iterator[Path]:
         yield from (Path(folder, name) for name in sorted(files) if name.endswith(".py"))
 
 
-def share(sources: list[Path], home: Path, kept: Path, count: int) -> None:
-    """Has `count` processes compile the sources in turns, and waits for them; ends them where this one is ended."""
+def share(sources: list[Path], home: Path, kept: Path, above: int, count: int) -> None:
+    """Has `count` processes compile the sources in turns, and waits for them; ends them where this one is ended, or its parent, the process `above`."""
 
     def leave(*_: object) -> NoReturn:
         raise SystemExit(1)
 
-    above = os.getppid()
+    own = os.getpid()
     running: list[int] = []
     # Told between a fork and the next line, it would leave that process behind.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     signal.signal(signal.SIGTERM, leave)
     try:
-        for first in range(count):
+        for first in range(count if os.getppid() == above else 0):
             process = os.fork()
             if process == 0:
-                compile_all(sources[first::count], home, kept)
+                compile_all(sources[first::count], home, kept, own)
             running.append(process)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         while running:
@@ -192,18 +198,20 @@ def share(sources: list[Path], home: Path, kept: Path, count: int) -> None:
                 os.waitpid(process, 0)
 
 
-def compile_all(sources: list[Path], home: Path, kept: Path) -> NoReturn:
-    """Compiles the sources, one after the other, and ends the process; ends it earlier where its parent is gone."""
+def compile_all(sources: list[Path], home: Path, kept: Path, parent: int) -> NoReturn:
+    """Compiles the sources, one after the other, and ends the process; it ends with the process `parent`, which forked it."""
+    with contextlib.suppress(OSError, AttributeError):
+        # Where the call is lacking, the look before each source has to do.
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-    parent = os.getppid()
     try:
         os.nice(NICE)
         warnings.simplefilter("ignore")
         for source in sources:
             if os.getppid() != parent:
                 break
-            with contextlib.suppress(OSError, SyntaxError, ValueError):
+            with contextlib.suppress(OSError, SyntaxError, ValueError, MemoryError, RecursionError):
                 compile_one(source, home, kept)
     finally:
         os._exit(0)

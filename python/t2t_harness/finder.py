@@ -42,9 +42,12 @@ class SourceLoader(importlib.machinery.SourceFileLoader):
     """Loads a module from source, ignoring byte code."""
 
     def get_code(self, fullname: str) -> CodeType:
-        """Returns the code compiled from the source bytes of the module `fullname`."""
+        """Returns the code compiled from the source bytes of the module `fullname`. Raises SyntaxError also where Python gives up: what nests too deep is a fault of the file."""
         path = self.get_filename(fullname)
-        return compile(self.get_data(path), path, "exec", dont_inherit=True)
+        try:
+            return compile(self.get_data(path), path, "exec", dont_inherit=True)
+        except (MemoryError, RecursionError) as error:
+            raise SyntaxError("it nests deeper than Python compiles", (path, 1, None, None)) from error
 
 
 class WorkspaceFinder(importlib.abc.MetaPathFinder):

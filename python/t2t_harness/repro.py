@@ -189,7 +189,7 @@ def parameters(path: Path, entry: str) -> set[str] | None:
     function."""
     try:
         tree = ast.parse(path.read_bytes())
-    except (OSError, SyntaxError, ValueError):
+    except (OSError, SyntaxError, ValueError, MemoryError, RecursionError):
         return None
     found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == entry]
     if not found:

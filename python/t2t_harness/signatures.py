@@ -39,9 +39,13 @@ class Wrapper:
 
 
 def wrappers(source: str | bytes) -> list[Wrapper]:
-    """Returns the public functions and classes at module level that could be entries, in order. Raises SyntaxError."""
+    """Returns the public functions and classes at module level that could be entries, in order. Raises SyntaxError, also where it nests deeper than Python parses."""
     found: list[Wrapper] = []
-    for node in ast.parse(source).body:
+    try:
+        body = ast.parse(source).body
+    except (MemoryError, RecursionError) as error:
+        raise SyntaxError("it nests deeper than Python parses", (None, 1, None, None)) from error
+    for node in body:
         if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and not is_kernel(node):
             found.append(Wrapper(node.name, tuple(parameters_in(node))))
         elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):

@@ -24,6 +24,7 @@ use crate::store::audit::{Audit, Fault, audit, repair};
 use crate::store::cas::Cas;
 use crate::store::collect::{self, Collected, Holdings, Limits, Share};
 use crate::store::journal::Journal;
+use crate::store::leftovers;
 use crate::store::lock::Lock;
 
 /// What is to be done about the store.
@@ -129,7 +130,8 @@ fn tell(audit: &Audit, root: &Path, is_repaired: bool) {
     for fault in &audit.faults {
         let kept = matches!(fault, Fault::Foreign(_) | Fault::Unreadable(..));
         let done = if is_repaired && !kept { "removed; " } else { "" };
-        context::print(&format!("damaged   {}; {done}{}\n", fault.to_string().replace(&place, ""), fault.then()));
+        let what = if fault.is_missing() { "missing" } else { "damaged" };
+        context::print(&format!("{what}   {}; {done}{}\n", fault.to_string().replace(&place, ""), fault.then()));
     }
     if audit.left_out > 0 {
         let what = count(audit.left_out, "artifact");
@@ -140,7 +142,9 @@ fn tell(audit: &Audit, root: &Path, is_repaired: bool) {
         let unfinished = count(audit.unfinished, "unfinished file");
         context::print(&format!("unnamed   {what} and {unfinished}; `t2t cache gc` removes them\n"));
     }
-    let damages = count(audit.faults.len(), "damage");
+    let missing = audit.faults.iter().filter(|fault| fault.is_missing()).count();
+    let damages = count(audit.faults.len() - missing, "damage");
+    let damages = if missing == 0 { damages } else { format!("{missing} missing, {damages}") };
     let records = count(audit.records, "record");
     context::print(&format!("{records}, {}, {}: {damages}\n", count(audit.blobs, "blob"), bytes(audit.bytes)));
 }
@@ -296,7 +300,9 @@ fn export(arguments: &ExportArguments) -> Result<u8, CliError> {
     let records: Vec<&Record> = lines.live().into_iter().filter(is_wanted).collect();
     let artifacts = if arguments.without_ir { Artifacts::WithoutIr } else { Artifacts::All };
     let unwritable = || format!("cannot write `{}`", arguments.file.display());
-    let mut draft = fs::Draft::start(&context::absolute(&arguments.file)).with_context(unwritable)?;
+    let place = context::absolute(&arguments.file);
+    let (mut draft, _noted) =
+        fs::Draft::start(&place, |draft| leftovers::note(&cache, draft)).with_context(unwritable)?;
     let packed = archive::pack(&Cas::open(&cache), &records, artifacts, &mut draft).with_context(unwritable)?;
     for fault in &packed.faults {
         context::say(&format!("warning: left out: {fault}"));

@@ -12,6 +12,7 @@ use anyhow::Context;
 use super::error::CliError;
 use super::{Common, Targets};
 use crate::action::Phase;
+use crate::foreign;
 use crate::graph::expand::Configurations;
 use crate::graph::files::{self, Files};
 use crate::graph::pick::{self, Selection};
@@ -20,9 +21,9 @@ use crate::results::Published;
 use crate::session::{self, Options, Probing, Session};
 use crate::toolchain::{self, Places, Python};
 
-/// Prints a result to standard output. A reader that has gone is no error.
+/// Prints a result, text or JSON, to standard output: nothing in it gives the terminal an order. A reader that has gone is no error.
 pub fn print(text: &str) {
-    print_bytes(text.as_bytes());
+    print_bytes(foreign::json(text).as_bytes());
 }
 
 /// Prints a result that is no text to standard output.
@@ -45,9 +46,9 @@ pub fn lost() -> Option<&'static io::Error> {
     LOST.get()
 }
 
-/// Prints a line to standard error.
+/// Prints a line to standard error: nothing in it gives the terminal an order.
 pub fn say(line: &str) {
-    let _ = writeln!(io::stderr().lock(), "{line}");
+    let _ = writeln!(io::stderr().lock(), "{}", foreign::printable(line));
 }
 
 /// Returns a variable of the environment.

@@ -2,6 +2,7 @@
 
 use std::io::{self, ErrorKind};
 
+use super::limits;
 use crate::engine::EngineError;
 use crate::graph::pick::Unknown;
 use crate::problem::{self, Problem};
@@ -60,7 +61,9 @@ impl CliError {
     pub fn text(&self) -> String {
         match self {
             Self::Use { message, hint } | Self::Machine { message, hint } => {
-                let hint = hint.as_ref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+                let limit = matches!(self, Self::Machine { .. }).then(|| limits::hint(message)).flatten();
+                let hint = limit.as_ref().or(hint.as_ref());
+                let hint = hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
                 format!("error: {message}{hint}")
             }
             Self::Missing { message, hint } => format!("error: {message}\nhint: {hint}"),

@@ -22,6 +22,7 @@ use crate::cores;
 use crate::digest::Digest;
 use crate::engine::{Report, evidence};
 use crate::event::Event;
+use crate::foreign;
 use crate::fs;
 use crate::graph::{Index, Wanted};
 use crate::record::{Outcome, Record};
@@ -60,7 +61,7 @@ impl Outputs {
     /// Writes the trace, where one was asked for.
     pub fn write_trace(&mut self) -> Result<(), CliError> {
         let Some((trace, path)) = self.trace.take() else { return Ok(()) };
-        let bytes = trace.finish(cores::monotonic()).to_string();
+        let bytes = foreign::json(&trace.finish(cores::monotonic()).to_string());
         written(&path, bytes.as_bytes(), "the trace")
     }
 

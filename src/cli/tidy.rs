@@ -2,13 +2,14 @@
 #![expect(clippy::disallowed_methods, reason = "the command line owns the standard streams")]
 
 use std::io::{self, BufRead, IsTerminal};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
 use super::error::CliError;
 use super::{cache, context};
 use crate::fs;
+use crate::store::leftovers;
 use crate::store::lock::Lock;
 
 /// What is removed.
@@ -48,13 +49,36 @@ pub fn clean(what: What, ask: Ask) -> Result<u8, CliError> {
             return Ok(0);
         }
     }
-    for folder in folders {
-        for name in made(&folder) {
+    let folders: Vec<&Path> = folders.iter().map(PathBuf::as_path).collect();
+    remove_all(&folders, &root.join("cache")).map_err(|error| CliError::machine(format!("cannot remove {error}")))?;
+    Ok(0)
+}
+
+/// Moves what t2t made in `folders` aside, then removes it. Who looks meanwhile sees each thing as it was or not at all, and after a kill the next build removes what lies
+/// aside. Fails with the place and the cause.
+fn remove_all(folders: &[&Path], cache: &Path) -> io::Result<()> {
+    leftovers::sweep_scratch(cache);
+    let aside = leftovers::folder_of(cache, std::process::id());
+    for (number, folder) in folders.iter().enumerate() {
+        for name in in_order(made(folder)).filter(|name| *folder != cache || name != leftovers::SCRATCH) {
             let path = folder.join(&name);
-            fs::remove(&path).with_context(|| format!("cannot remove `{}`", path.display()))?;
+            // What lies on another file system is removed where it is.
+            let moved = fs::rename(&path, &aside.join(format!("{number}-{name}")));
+            moved.or_else(|_| fs::remove(&path)).map_err(|error| fs::at(&path, &error))?;
         }
     }
-    Ok(0)
+    fs::remove(&aside).map_err(|error| fs::at(&aside, &error))?;
+    if folders.contains(&cache) {
+        fs::remove_if_empty(&cache.join(leftovers::SCRATCH));
+    }
+    Ok(())
+}
+
+/// Puts the journal first: no record may be left whose blobs are gone.
+fn in_order(names: impl Iterator<Item = String>) -> impl Iterator<Item = String> {
+    let mut names: Vec<String> = names.collect();
+    names.sort_by_key(|name| name != "journal");
+    names.into_iter()
 }
 
 /// Returns the names in the folder that t2t made.

@@ -9,7 +9,7 @@ use minijinja::value::{Kwargs, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, Value};
 
 use crate::figures;
-use crate::render::problem::printable;
+use crate::foreign::printable;
 
 /// How much captured text a log shows.
 const SHOWN_LINES: usize = 200;

@@ -7,6 +7,7 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
+use crate::foreign::printable;
 use crate::problem;
 
 /// A place in a file, written `kernels/softmax/v2_tiling.py:12:5`.
@@ -152,15 +153,4 @@ fn quoted(word: &str) -> String {
 /// Returns a value as it reads without JSON's quotes: `nan` is a text there.
 fn bare(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
-/// Returns text without control characters, each told by its escape: what a kernel says is never an order to a terminal.
-#[must_use]
-pub fn printable(text: &str) -> String {
-    // What turns the direction of text shows other words than are there.
-    let turns = |letter: char| matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let plain = |letter: char| letter == '\n' || letter == '\t' || !(letter.is_control() || turns(letter));
-    text.chars()
-        .map(|letter| if plain(letter) { letter.to_string() } else { letter.escape_default().to_string() })
-        .collect()
 }

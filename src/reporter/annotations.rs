@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 
 use crate::event::{Event, Fault};
+use crate::foreign::printable;
 use crate::problem::Problem;
-use crate::render::problem::printable;
 
 /// The annotations of a build so far: one for each rejection and each action that the machine failed.
 #[derive(Debug)]

@@ -11,6 +11,7 @@ use crate::action::Target;
 use crate::digest::Digest;
 use crate::event::{Event, Fault};
 use crate::figures;
+use crate::foreign::json as harmless;
 use crate::record::Outcome;
 
 /// The version of the form: another one where a field goes, or means something else.
@@ -139,7 +140,7 @@ impl<W: Write> Events<W> {
             line.extend(fields);
         }
         if self.failure.is_none() {
-            let line = Value::Object(line).to_string() + "\n";
+            let line = harmless(&Value::Object(line).to_string()) + "\n";
             self.failure = self.out.write_all(line.as_bytes()).and_then(|()| self.out.flush()).err();
         }
     }

@@ -9,7 +9,7 @@ use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
 
 use crate::action::Target;
-use crate::render::problem::printable;
+use crate::foreign::xml;
 
 /// An action as a test case.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,7 +114,7 @@ fn written(
 }
 
 fn suite(writer: &mut Out, name: &str, device: Option<&str>, cases: &[&Case]) -> io::Result<()> {
-    let (name, counts) = (clean(name), counts(cases));
+    let (name, counts) = (xml(name), counts(cases));
     let suite = writer
         .create_element("testsuite")
         .with_attribute(("name", &*name))
@@ -123,7 +123,7 @@ fn suite(writer: &mut Out, name: &str, device: Option<&str>, cases: &[&Case]) ->
         if let Some(device) = device {
             writer.create_element("properties").write_inner_content(|writer| {
                 let property = writer.create_element("property").with_attribute(("name", "device"));
-                property.with_attribute(("value", &*clean(device))).write_empty().map(drop)
+                property.with_attribute(("value", &*xml(device))).write_empty().map(drop)
             })?;
         }
         cases.iter().try_for_each(|case| write_case(writer, case))
@@ -134,8 +134,8 @@ fn suite(writer: &mut Out, name: &str, device: Option<&str>, cases: &[&Case]) ->
 fn write_case(writer: &mut Out, case: &Case) -> io::Result<()> {
     let element = writer
         .create_element("testcase")
-        .with_attribute(("classname", &*clean(&case.suite)))
-        .with_attribute(("name", &*clean(&case.name)))
+        .with_attribute(("classname", &*xml(&case.suite)))
+        .with_attribute(("name", &*xml(&case.name)))
         .with_attribute(("time", &*seconds(case.seconds)));
     let printed = [("system-out", &case.stdout), ("system-err", &case.stderr)];
     if case.verdict == Verdict::Passed && printed.iter().all(|(_, text)| text.is_empty()) {
@@ -150,11 +150,11 @@ fn write_case(writer: &mut Out, case: &Case) -> io::Result<()> {
             }
             Verdict::Skipped { reason } => {
                 let skipped = writer.create_element("skipped");
-                skipped.with_attribute(("message", &*clean(reason))).write_empty()?;
+                skipped.with_attribute(("message", &*xml(reason))).write_empty()?;
             }
         }
         for (name, text) in printed.iter().filter(|(_, text)| !text.is_empty()) {
-            writer.create_element(*name).write_text_content(BytesText::new(&clean(text)))?;
+            writer.create_element(*name).write_text_content(BytesText::new(&xml(text)))?;
         }
         Ok(())
     })?;
@@ -162,8 +162,8 @@ fn write_case(writer: &mut Out, case: &Case) -> io::Result<()> {
 }
 
 fn problem(writer: &mut Out, name: &str, kind: &str, message: &str, text: &str) -> io::Result<()> {
-    let element = writer.create_element(name).with_attribute(("type", &*clean(kind)));
-    element.with_attribute(("message", &*clean(message))).write_text_content(BytesText::new(&clean(text)))?;
+    let element = writer.create_element(name).with_attribute(("type", &*xml(kind)));
+    element.with_attribute(("message", &*xml(message))).write_text_content(BytesText::new(&xml(text)))?;
     Ok(())
 }
 
@@ -181,11 +181,6 @@ fn counts(cases: &[&Case]) -> [(&'static str, String); 5] {
 
 fn seconds(value: f64) -> String {
     format!("{value:.3}")
-}
-
-/// Returns text that XML can hold: control characters and the two that are none are told by their escapes.
-fn clean(text: &str) -> String {
-    printable(text).replace('\u{fffe}', "\\u{fffe}").replace('\u{ffff}', "\\u{ffff}")
 }
 
 #[cfg(test)]

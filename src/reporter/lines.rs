@@ -9,8 +9,8 @@ use console::Style;
 use crate::action::Target;
 use crate::event::{Event, Tally, Vouched};
 use crate::figures;
+use crate::foreign::printable;
 use crate::record::Outcome;
-use crate::render::problem::printable;
 use crate::reporter::{Paint, Verbosity};
 use crate::spans::Use;
 

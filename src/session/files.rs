@@ -14,7 +14,7 @@ use crate::fs;
 use crate::graph::expand::{Binds, KernelFile};
 use crate::path::RepoPath;
 use crate::problem::{Place, Problem};
-use crate::python::Python;
+use crate::python::{FaultKind, Python};
 use crate::sources::Sources;
 use crate::spec::{Op, Spec, Variant};
 
@@ -146,10 +146,16 @@ fn kernel_file(sources: &Sources, file: &str, named: &str) -> KernelFile {
             ..KernelFile::default()
         };
     };
-    let fault = fault_of(file, &source);
+    let fault = fault_of(file, &source).or_else(|| {
+        let (path, python) = sources.beyond(&path)?;
+        fault_of(path.as_str(), &python)
+    });
     let binds = fault.is_none().then_some(Binds { callables: source.callables, names: source.names });
     KernelFile { closure: sources.closure(&path), docstring: source.docstring, fault, binds }
 }
+
+/// What helps where a file is more than t2t reads.
+const BEYOND: &str = "part it into several statements or files, or read what was generated from data";
 
 fn fault_of(file: &str, source: &Python) -> Option<Problem> {
     let fault = source.fault.as_ref()?;
@@ -157,7 +163,8 @@ fn fault_of(file: &str, source: &Python) -> Option<Problem> {
     Some(Problem {
         line: Some(place.line),
         column: Some(place.column),
-        excerpt: Some(fault.excerpt.clone()),
+        excerpt: Some(fault.excerpt.clone()).filter(|line| !line.is_empty()),
+        hint: (fault.kind == FaultKind::Beyond).then(|| BEYOND.to_owned()),
         ..Problem::of_file(file, fault.message.clone())
     })
 }

@@ -27,7 +27,30 @@ const WARM: [&str; 3] = ["torch.utils._python_dispatch", "safetensors.torch", "t
 /// What has servers find the bytecode that is kept, before they import anything else.
 const USE_BYTECODE: &str = "t2t_harness.bytecode:use";
 
-pub fn pool(options: &Options, harness: &Harness, cache: &Path, interrupt: &Interrupt) -> Result<Arc<Pool>, NoSession> {
+/// How often the interpreter is asked where the harness is removed meanwhile.
+const ASKED: usize = 8;
+
+/// Returns the servers of a session over the store `cache` of the workspace `root`, and what is in the interpreter; None where it is not asked. Fails where it cannot be used.
+pub fn asked(
+    options: &Options,
+    harness: &Harness,
+    [cache, root]: [&Path; 2],
+    interrupt: &Interrupt,
+    has_devices: bool,
+) -> Result<(Arc<Pool>, Option<Toolchain>), NoSession> {
+    let mut attempt = 1;
+    loop {
+        let pool = pool(options, harness, cache, interrupt)?;
+        let placed = harness.trace(cache);
+        match toolchain(options, cache, root, &pool, has_devices) {
+            // `t2t clean --cache` waits for nobody who only looks.
+            Err(_) if attempt < ASKED && (placed.is_none() || harness.trace(cache) != placed) => attempt += 1,
+            found => return Ok((pool, found?)),
+        }
+    }
+}
+
+fn pool(options: &Options, harness: &Harness, cache: &Path, interrupt: &Interrupt) -> Result<Arc<Pool>, NoSession> {
     let no_servers = || Arc::new(Pool::new(Vec::new(), interrupt.clone()));
     let Some(python) = options.python.as_ref().filter(|_| options.probing != Probing::Never) else {
         return Ok(no_servers());
@@ -67,7 +90,7 @@ fn preload(has_bytecode: bool) -> Vec<String> {
     modules.chain(Harness::entries()).collect()
 }
 
-pub fn toolchain(
+fn toolchain(
     options: &Options,
     cache: &Path,
     root: &Path,

@@ -5,6 +5,8 @@
 use ruff_python_ast::{Expr, UnaryOp};
 use ruff_python_parser::parse_expression;
 
+use crate::python::bounds;
+
 use super::names::{Form, suggestion};
 use super::parse::Node;
 use super::reader::Reader;
@@ -30,8 +32,19 @@ impl Reader<'_, '_> {
     }
 }
 
+/// How many bytes one may have.
+const LONGEST: usize = 10_000;
+
 /// Says what is wrong with `text`, and what to do about it.
 fn check(text: &str, known: &[&str]) -> Result<(), (String, String)> {
+    let depth = bounds::depth_of_expression(text);
+    if text.len() > LONGEST || depth > bounds::DEEPEST {
+        return Err((format!("`call` has more than {LONGEST} bytes, or nests too deep"), HINT.to_owned()));
+    }
+    bounds::with_stack(depth, || check_parsed(text, known))
+}
+
+fn check_parsed(text: &str, known: &[&str]) -> Result<(), (String, String)> {
     let other = |what: &str| (format!("`call: {text}` {what}"), HINT.to_owned());
     let parsed = parse_expression(text).map_err(|_| other("is no Python expression"))?;
     let Expr::Call(call) = *parsed.into_syntax().body else { return Err(other("is no call of `entry`")) };

@@ -11,6 +11,9 @@ use super::sizes::Binding;
 /// How deep brackets may nest.
 const DEPTH_LIMIT: usize = 16;
 
+/// How many bytes it may have: each operator is a level of the tree.
+const LONGEST: usize = 1000;
+
 /// An expression of dims; a dim alone is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expression(Tree);
@@ -31,9 +34,12 @@ enum Operator {
 }
 
 impl Expression {
-    /// Reads an expression. None where the text is none, or names no dim.
+    /// Reads an expression. None where the text is none, names no dim, or has more than 1000 bytes.
     #[must_use]
     pub fn parse(text: &str) -> Option<Expression> {
+        if text.len() > LONGEST {
+            return None;
+        }
         let mut reader = Reader { rest: text, depth: 0 };
         let tree = reader.sum()?;
         let is_whole = reader.token().is_none() && reader.rest.trim().is_empty();
@@ -218,6 +224,12 @@ mod tests {
 
     fn written(text: &str) -> Option<String> {
         Expression::parse(text).map(|found| found.to_string())
+    }
+
+    #[test]
+    fn a_long_one_is_none() {
+        assert_eq!(written(&format!("N{}", "+1".repeat(300_000))), None);
+        assert!(written(&format!("N{}", "+1".repeat(400))).is_some());
     }
 
     #[test]

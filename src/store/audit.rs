@@ -75,6 +75,12 @@ impl fmt::Display for Fault {
 }
 
 impl Fault {
+    /// Returns whether something is not there, which was removed or never came, rather than damaged.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Self::Missing(..))
+    }
+
     /// Returns what becomes of it.
     #[must_use]
     pub fn then(&self) -> &'static str {

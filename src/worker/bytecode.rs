@@ -19,8 +19,9 @@ use t2t_protocol::BYTECODE;
 use super::WorkerConfig;
 use super::process::variables;
 
-/// What the interpreter runs; its argument is the folder of the harness.
-const FILL: &str = "import sys; sys.path.insert(0, sys.argv[1]); from t2t_harness import bytecode; bytecode.fill()";
+/// What the interpreter runs; its arguments are the folder of the harness and the number of this process, which may be gone when it first looks.
+const FILL: &str =
+    "import sys; sys.path.insert(0, sys.argv[1]); from t2t_harness import bytecode; bytecode.fill(int(sys.argv[2]))";
 
 /// How long the process may take to end those that it has started.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -39,6 +40,7 @@ impl Bytecode {
             Command::new(&config.python)
                 .args(["-c", FILL])
                 .arg(harness)
+                .arg(std::process::id().to_string())
                 .env_clear()
                 .envs(variables(&config.environment))
                 .current_dir("/")

@@ -20,7 +20,7 @@ const KERNEL: &str = "kernels/softmax/v2_tiling.py";
 const RERUN: &str = "softmax:select,log softmax/v2_tiling:compile,check,bench summary";
 
 /// A built project whose figures are always the same, so that what is made again is the same.
-fn steady() -> Project {
+pub fn steady() -> Project {
     let project = Project::new();
     project.write("../python/bin/steady", "");
     project.write("assets/summary_template.md", "# Of my own\n");
@@ -28,7 +28,7 @@ fn steady() -> Project {
     project
 }
 
-fn logs(project: &Project) -> BTreeMap<PathBuf, String> {
+pub fn logs(project: &Project) -> BTreeMap<PathBuf, String> {
     let files = project.files("logs").into_iter();
     files.map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect()
 }
@@ -423,7 +423,7 @@ fn a_disk_that_is_really_full() {
     }
 }
 
-fn is_root() -> bool {
+pub fn is_root() -> bool {
     fs::metadata("/proc/self").unwrap().uid() == 0
 }
 

@@ -420,7 +420,7 @@ def judge(call: Call) -> Reply:
     if end["kind"] == "signal":
         return verdict(call, "crash", end["message"], error, cites=False)
     if "RAISE" in marks:
-        return verdict(call, "exception", "ValueError: raised", error, cites=True)
+        return verdict(call, "exception", f"ValueError: {marks['RAISE'] or 'raised'}", error, cites=True)
     if "REJECT" in marks:
         return verdict(call, marks["REJECT"], "2 of 256 elements differ", error, cites=True)
     if error > atol:

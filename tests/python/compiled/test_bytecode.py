@@ -212,3 +212,33 @@ def until(ask: Callable[[], Any]) -> Any:
             return answer
         time.sleep(0.01)
     raise AssertionError("it never came")
+
+
+def test_it_does_nothing_where_who_started_it_is_gone_before_it_looks(tmp_path: Path, site: Path, call: Call) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    call(f"from t2t_harness import bytecode; bytecode.fill({gone.pid})")
+    assert kept(tmp_path) == {}
+    call("import os; from t2t_harness import bytecode; bytecode.fill(os.getppid())")
+    assert set(kept(tmp_path)) == {name(one) for one in ("torch", "torch/nn", "torch/_dynamo")}
+
+
+def test_who_compiles_ends_with_who_forked_it(tmp_path: Path, site: Path) -> None:
+    text = (
+        "import os, time\n"
+        "from pathlib import Path\n"
+        "from t2t_harness import bytecode\n"
+        "def endless(*_):\n"
+        "    print(os.getpid(), flush=True)\n"
+        "    time.sleep(600)\n"
+        "bytecode.compile_one = endless\n"
+        "own = os.getpid()\n"
+        "if os.fork() == 0: bytecode.compile_all([Path('a.py')], Path('.'), Path('.'), own)\n"
+        "time.sleep(600)\n"
+    )
+    above = subprocess.Popen(command(text), env=environment(tmp_path, site), stdout=subprocess.PIPE, text=True)
+    assert above.stdout is not None
+    compiles = int(above.stdout.readline())
+    above.kill()
+    above.wait()
+    until(lambda: not is_running(compiles))

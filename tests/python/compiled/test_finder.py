@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_harness import failure, finder
+from t2t_harness import failure, finder, repro, signatures
 
 
 @pytest.fixture
@@ -118,3 +118,18 @@ def test_a_file_that_cannot_be_written_is_told_apart_from_a_full_disk(tmp_path: 
     assert record["hint"] is not None
     other = OSError(28, "No space left on device", str(tmp_path / "file"))
     assert failure.failure("exception", "none", root=tmp_path, error=other)["hint"] is None
+
+
+@pytest.mark.parametrize(
+    "text", ["x = 1\n" + "if x:\n  pass\n" + "elif x:\n  pass\n" * many for many in (3_000, 8_000)]
+)
+def test_what_nests_deeper_than_python_compiles_is_a_fault_of_the_file(
+    tmp_path: Path, told: list[str], text: str
+) -> None:
+    write(tmp_path, "mine_deep.py", text)
+    with pytest.raises(SyntaxError, match="nests deeper") as raised:
+        importlib.import_module("mine_deep")
+    assert failure.syntax_place(raised.value, tmp_path) == {"file": "mine_deep.py", "line": 1, "column": None}
+    with pytest.raises(SyntaxError, match="nests deeper"):
+        signatures.wrappers(text)
+    assert repro.parameters(tmp_path / "mine_deep.py", "x") is None
