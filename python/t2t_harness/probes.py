@@ -244,7 +244,9 @@ def values(declaration: Mapping[str, Any], lane: str) -> Iterator[Case]:
         return
     inputs = [given for given in tensors(declaration) if len(given["shape"]) > 0]
     floating = [given["name"] for given in inputs if cases.random_floats(given, dtype)]
-    for name in floating[1:]:
+    # torch's attention of CPUs adds its mask, which lets a NaN of a hidden key through; that of devices does not.
+    hides = lane != "cuda" and declaration["kwargs"].get(CAUSAL) is True
+    for name in [] if hides else floating[1:]:
         yield probe(declaration, f"special[{name}]", small, values="special", of=name)
     for position, name in enumerate(floating):
         kinds = ("offset", "infinite-rows", "zeros", "cancelling", "denormal")
