@@ -160,15 +160,13 @@ fn workspace(library: &Library, folder: &str) -> (Workspace, BTreeSet<String>) {
 
 /// Returns a workspace of this repository's ops.
 fn own() -> Workspace {
-    let workspace = Workspace::new(&fs::read_to_string(environment::root().join("ops.yaml")).unwrap());
-    for op in fs::read_dir(environment::root().join("kernels")).unwrap() {
-        let op = op.unwrap().file_name().into_string().unwrap();
-        for file in fs::read_dir(environment::root().join("kernels").join(&op)).unwrap() {
-            let file = file.unwrap().file_name().into_string().unwrap();
-            if file.ends_with(".py") {
-                let name = format!("kernels/{op}/{file}");
-                workspace.copy(&name, &name);
-            }
+    let folder = environment::root();
+    let workspace = Workspace::new(&fs::read_to_string(folder.join("ops.yaml")).unwrap());
+    for op in fs::read_dir(folder.join("kernels")).unwrap() {
+        let files = fs::read_dir(op.unwrap().path()).unwrap().map(|file| file.unwrap().path());
+        for file in files.filter(|file| file.extension().is_some_and(|end| end == "py")) {
+            let name = file.strip_prefix(&folder).unwrap().to_str().unwrap();
+            workspace.copy(name, name);
         }
     }
     workspace
