@@ -22,8 +22,15 @@ WORDS = {
 }
 """Arguments with a few values."""
 
-WHOLE = ("correction", "diagonal", "shifts", "k", "ignore_index", "offset", "n", "ord", "p", "dilation", "padding")
+WHOLE = ("correction", "diagonal", "shifts", "k", "ignore_index", "offset", "n", "ord", "p", "dilation", "stride")
 """Arguments that are integers, and mean no length that another argument must agree with."""
+
+
+BY_CHANCE = ("dropout_p",)
+"""Arguments away from whose value torch's result is drawn, so that no other can be held against it."""
+
+UNSET = {"scale": 0.3, "dtype": "torch.float16"}
+"""A value for arguments that have none by default."""
 
 
 def of_request(request: Mapping[str, Any], rank: int) -> Iterator[tuple[str, Any]]:
@@ -51,12 +58,19 @@ def of_request(request: Mapping[str, Any], rank: int) -> Iterator[tuple[str, Any
 
 def away(name: str, value: Any, rank: int) -> Iterator[Any]:
     """Yields at most one other value for the argument `name` than `value`; nothing where none is known to make sense."""
-    if isinstance(value, bool):
+    if name in BY_CHANCE:
+        return
+    if value is None:
+        yield from [UNSET[name]] if name in UNSET else []
+    elif isinstance(value, bool):
         yield not value
     elif isinstance(value, float):
         yield 1e-2 if 0 < abs(value) < 1e-3 else 2.5 * value if value else 0.75
     elif isinstance(value, int):
-        if name in DIMS and rank > 1:
+        if name == "padding":
+            # More than half a window is too much for torch.
+            yield 0 if value else 1
+        elif name in DIMS and rank > 1:
             yield 0 if value in (-1, rank - 1) else -1
         elif name in ("alpha", "beta", "value"):
             yield 3 * value + 1
@@ -67,7 +81,7 @@ def away(name: str, value: Any, rank: int) -> Iterator[Any]:
 
 
 def of_torch(declaration: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the arguments of the op's torch function that have a plain default, with it; of a reference in Python none."""
+    """Returns the arguments of the op's torch function that have a plain default, or none and a place in `UNSET`, with it; of a reference in Python none."""
     from t2t_harness.declaration import resolve
 
     name = declaration.get("torch")
@@ -78,7 +92,9 @@ def of_torch(declaration: Mapping[str, Any]) -> dict[str, Any]:
         found = signatures.of_op(resolve(name), name, lambda one: one in meant)
     except LookupError:
         return {}
-    return {one.name: one.default for one in found if one.has_default and one.default is not None}
+    return {
+        one.name: one.default for one in found if one.has_default and (one.default is not None or one.name in UNSET)
+    }
 
 
 def of_wrapper(request: Mapping[str, Any]) -> list[signatures.Parameter]:

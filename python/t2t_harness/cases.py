@@ -41,9 +41,9 @@ class Case:
     values: str = "declared"
     """`declared`, `large`, `equal-rows`, `special`, or one of unusual.py; only floating inputs with random values heed it, but for `limits`."""
     layout: str | None = None
-    """In the place of every input's declared layout, where that input has the dims for it."""
+    """In the place of every input's declared layout, or of that which `of` names, where that input has the dims for it."""
     broadcast: bool = False
-    """Whether the second input has length 1 along its first dim."""
+    """Whether the second input, or the one that `of` names, has length 1 along its first dim."""
     kwargs: dict[str, Any] | None = None
     """In the place of the declared keyword arguments, for a case of the user's own."""
     file: str | None = None
@@ -55,7 +55,7 @@ class Case:
     absent: tuple[str, ...] = ()
     """The optional inputs that are left out."""
     of: str | None = None
-    """The input that has the `values`; None where that is all of them, or for `special` the first floating one."""
+    """The input that has the `values`, the `layout`, or is `broadcast`; None where that is all of them, for `special` and `ends` the first floating one, for `broadcast` the second."""
     is_probe: bool = False
     """Whether it is one of probes.py, for which there is a budget."""
     salt: str = ""
@@ -197,8 +197,8 @@ def shapes(declaration: Mapping[str, Any], case: Case) -> dict[str, list[int]]:
     """Returns the shape of each input of a declared or edge case."""
     found = {given["name"]: bind_shape(given["shape"], case.binding) for given in tensors(declaration)}
     if case.broadcast:
-        second = tensors(declaration)[1]["name"]
-        found[second] = [1, *found[second][1:]]
+        smaller = case.of or tensors(declaration)[1]["name"]
+        found[smaller] = [1, *found[smaller][1:]]
     return found
 
 
@@ -258,6 +258,11 @@ def is_possible(declaration: Mapping[str, Any], binding: Mapping[str, int]) -> b
         return False
 
 
+def small_lengths(declaration: Mapping[str, Any], limit: int = INTERPRETER_ELEMENTS) -> dict[str, int]:
+    """Returns the lengths of edges that no block decides."""
+    return _odd(declaration, _within(declaration, _small(declaration), limit // 16))
+
+
 def _within(declaration: Mapping[str, Any], binding: Mapping[str, int], limit: int) -> dict[str, int]:
     """Returns `binding` with its longest free dims halved until no input has more than `limit` elements."""
     bound, free = dict(binding), _free(declaration)
@@ -308,7 +313,7 @@ def is_needed(declaration: Mapping[str, Any], case: Case) -> bool:
 def _fixed(declaration: Mapping[str, Any], dtype: str, limit: int) -> list[Case]:
     edges: list[Case] = []
     free = _free(declaration)
-    small = _odd(declaration, _within(declaration, _small(declaration), limit // 16))
+    small = small_lengths(declaration, limit)
 
     def edge(name: str, binding: dict[str, int], **special: Any) -> None:
         if is_possible(declaration, binding):

@@ -307,7 +307,7 @@ def compared(
     """Returns the comparison of one result, as declared, under the tolerance of the case's dtype; `slack` is what the last bits of the inputs are worth."""
     exact = trial.declaration["precision"] == "ieee" or case.dtype != "float32"
     wide = None if right.oracle is None else right.oracle[name]
-    whole = exact and case.values == "declared"
+    whole = exact and case.values in ("declared", "ends")
     loose = None if slack is None else slack.get(name)
     return comparing.compare(trial.declaration, case.dtype, name, judged, wide, whole=whole, slack=loose)
 

@@ -57,7 +57,7 @@ def given(case: Case, inputs: Mapping[str, Any], kwargs: Mapping[str, Any]) -> s
 def kind(case: Case) -> str:
     """Returns what kind of case it is, in words."""
     special = [
-        "" if case.layout is None else f"{case.layout} inputs",
+        "" if case.layout is None else f"{case.layout} inputs" if case.of is None else f"`{case.of}` {case.layout}",
         SPECIAL.get(case.values, ""),
         "a broadcast input" if case.broadcast else "",
     ]

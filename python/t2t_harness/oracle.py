@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from t2t_harness import declaration as declared
 from t2t_harness import inputs as making
 from t2t_harness import operation, random_ops
 
@@ -211,7 +212,7 @@ def _or_zeros(gradient: torch.Tensor | None, leaf: torch.Tensor) -> torch.Tensor
 def upstream_gradients(outputs: list[torch.Tensor], case: Case) -> dict[int, torch.Tensor]:
     """Returns the gradient that flows into each differentiable output, by position: normal values from the case's name.
 
-    They are rounded to the case's dtype, whatever the output's, so that the oracle gets the same. What is no tensor, as None in a tuple, has none.
+    They are rounded to the case's dtype, whatever the output's, so that the oracle gets the same, and lie in memory as the case's inputs do. What is no tensor, as None in a tuple, has none.
     """
     import torch
 
@@ -222,8 +223,17 @@ def upstream_gradients(outputs: list[torch.Tensor], case: Case) -> dict[int, tor
             names = (case.name, case.seed, "gradient", position, *making.salt_of(case))
             generator = making.generator_of(*names, device=device)
             values = torch.randn(output.shape, generator=generator, dtype=torch.float32, device=device)
-            drawn[position] = values.to(making.dtype_of(case.dtype)).to(output.dtype)
+            values = values.to(making.dtype_of(case.dtype)).to(output.dtype)
+            strides = declared.strides(values.shape, upstream_layout(case, values.dim()))
+            drawn[position] = making.laid_out(values, strides, device)
     return drawn
+
+
+def upstream_layout(case: Case, rank: int) -> str:
+    """Returns the layout of an upstream gradient of so many dims: that of the case's inputs, where that is one for all of them."""
+    if case.layout is None or case.of is not None or rank < {"transposed": 2, "strided": 1}[case.layout]:
+        return "contiguous"
+    return case.layout
 
 
 def wide(value: torch.Tensor) -> torch.Tensor:

@@ -34,11 +34,26 @@ def infinite_rows(values: torch.Tensor) -> torch.Tensor:
 
 
 def zeros(values: torch.Tensor) -> torch.Tensor:
-    """Returns `values` rounded to halves, so that many are equal, with every fourth one zero and the one after it minus zero."""
+    """Returns `values` rounded to halves, so that many are equal, with every fourth one zero and the one after it minus zero, and the second row in three zero throughout."""
     changed = values.double().mul(2).round().div(2).to(values.dtype)
     flat = changed.view(-1)
     flat[0::4] = 0.0
     flat[1::4] = -0.0
+    rows_of(changed)[1::3] = 0.0
+    return changed
+
+
+def ends(values: torch.Tensor) -> torch.Tensor:
+    """Returns `values` with the largest of each row at its end, and the smallest before it: what leaves out the end of a row has another maximum, minimum and order."""
+    changed = values.clone()
+    rows = rows_of(changed)
+    width = rows.shape[1]
+    for place in (width - 1, width - 2)[: width - 1]:
+        part = rows[:, : place + 1]
+        at = (part.argmax(dim=1) if place == width - 1 else part.argmin(dim=1))[:, None]
+        held = rows[:, place : place + 1].clone()
+        rows[:, place : place + 1] = rows.gather(1, at)
+        rows.scatter_(1, at, held)
     return changed
 
 
@@ -77,6 +92,7 @@ KINDS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "offset": offset,
     "infinite-rows": infinite_rows,
     "zeros": zeros,
+    "ends": ends,
     "denormal": denormal,
     "cancelling": cancelling,
     "limits": limits,

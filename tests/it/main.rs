@@ -78,6 +78,7 @@ mod repro;
 mod bad_kernels;
 mod adoption;
 mod hostile;
+mod mutants;
 mod level1;
 mod real;
 mod kernel_names;

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from checks import check, declared, tensor, verdict
 
-from t2t_harness import budget, cases, effort, inputs, literals, probes
+from t2t_harness import arguments_away, budget, cases, effort, inputs, literals, oracle, probes, unusual
 
 ROWS = """
 @triton.jit
@@ -302,3 +303,152 @@ def test_values_and_drawn_shapes_depend_on_the_salt() -> None:
         for salt in ("a", "a", "b")
     ]
     assert drawn[0] == drawn[1] != drawn[2]
+
+
+STRIDES = """
+@triton.jit
+def kernel(x_ptr, y_ptr, out_ptr, M, N, x_m, x_n, y_m, y_n, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    row = tl.program_id(0)
+    mask = cols < N
+    x = tl.load(x_ptr + row * x_m + cols * x_n, mask=mask)
+    y = tl.load(y_ptr + row * {y_m} + cols * {y_n}, mask=mask)
+    tl.store(out_ptr + row * N + cols, x * y, mask=mask)
+
+
+def wrapper(input, other):
+    x, y = {both}
+    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    M, N = x.shape
+    if out.numel():
+        kernel[(M,)](x, y, out, M, N, *x.stride(), *y.stride(), BLOCK=triton.next_power_of_2(N))
+    return out
+"""
+"""A product of two matrices by their strides."""
+
+
+def products(y_m: str = "y_m", y_n: str = "y_n", both: str = "torch.broadcast_tensors(input, other)") -> str:
+    return STRIDES.format(y_m=y_m, y_n=y_n, both=both)
+
+
+def multiplies(**more: Any) -> dict[str, Any]:
+    inputs = [tensor("input", ["M", "N"]), tensor("other", ["M", "N"])]
+    return declared("torch.mul", inputs, {"M": 16, "N": 16}, **more)
+
+
+def test_strides_of_one_input_that_are_taken_for_those_of_another_are_rejected(tmp_path: Path) -> None:
+    assert verdict(tmp_path / "honest", multiplies(), products())[0] is None
+    class_, case = rejected(tmp_path / "wrong", multiplies(), products(y_m="x_m", y_n="x_n"))
+    assert class_ in ("mismatch", "nan", "nondeterministic") and case == "edge/transposed[other]/float32"
+
+
+def test_the_first_operand_may_be_the_smaller_one(tmp_path: Path) -> None:
+    assert verdict(tmp_path / "honest", multiplies(broadcast=True), products())[0] is None
+    wrong = products(both="input, other.expand_as(input)")
+    assert rejected(tmp_path / "wrong", multiplies(broadcast=True), wrong) == (
+        "exception",
+        "edge/broadcast[input]/float32",
+    )
+
+
+def test_a_maximum_of_a_part_of_a_row_is_rejected(tmp_path: Path) -> None:
+    kernel = """
+@triton.jit
+def kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    best = tl.full((BLOCK,), -float("inf"), tl.float32)
+    for start in range(0, {end}, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        best = tl.maximum(best, tl.load(x_ptr + tl.program_id(0) * N + cols, mask=cols < N, other=-float("inf")))
+    bad = tl.max((best != best).to(tl.int32), axis=0) > 0
+    tl.store(out_ptr + tl.program_id(0), tl.where(bad, float("nan"), tl.max(best, axis=0)))
+
+
+def wrapper(input, dim=-1):
+    assert dim in (-1, 1)
+    x = input.contiguous()
+    out = torch.empty(x.shape[0], dtype=x.dtype, device=x.device)
+    if out.numel():
+        kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=256)
+    return out
+""".replace("tl.maximum(best, ", "tl.maximum(best, propagate_nan=tl.PropagateNan.ALL, y=")
+
+    def op() -> dict[str, Any]:
+        return declared("torch.amax", [tensor("input", ["M", "N"])], {"M": 16, "N": 16}, kwargs={"dim": -1})
+
+    assert verdict(tmp_path / "honest", op(), kernel.replace("{end}", "N"))[0] is None
+    assert rejected(tmp_path / "wrong", op(), kernel.replace("{end}", "tl.minimum(N, 1024)")) == (
+        "mismatch",
+        "edge/shape[N=1031]/float32",
+    )
+
+
+def test_the_extremes_of_each_row_lie_at_its_end() -> None:
+    import torch
+
+    for width in (1, 2, 3, 17):
+        given = torch.randn(50, width)
+        made = unusual.ends(given)
+        assert made.sort(dim=1).values.equal(given.sort(dim=1).values), "nothing is lost"
+        assert made[:, -1].equal(given.max(dim=1).values)
+        if width > 2:
+            assert made[:, -2].equal(given.min(dim=1).values)
+
+
+def test_some_rows_are_zero_throughout() -> None:
+    import torch
+
+    made = unusual.zeros(torch.randn(5, 19))
+    assert [bool((row == 0).all()) for row in made] == [False, True, False, False, True]
+
+
+def test_arguments_are_tried_where_torch_takes_them() -> None:
+    tried = {
+        (name, value): list(arguments_away.away(name, value, 2))
+        for name, value in (("padding", 0), ("padding", 1), ("stride", 2), ("scale", None), ("out", None), ("dim", 1))
+    }
+    assert list(tried.values()) == [[1], [0], [3], [0.3], [], [0]]
+    assert list(arguments_away.away("dropout_p", 0.0, 2)) == [], "what is drawn cannot be compared"
+
+
+def test_an_upstream_gradient_lies_as_the_inputs_do() -> None:
+    import torch
+
+    out = torch.zeros(3, 5, requires_grad=True)
+    dense = cases.Case("edge/a/float32", "edge", "float32", {})
+    made = {
+        layout: oracle.upstream_gradients([out], replace(dense, layout=layout))[0]
+        for layout in (None, "transposed", "strided")
+    }
+    assert [value.stride() for value in made.values()] == [(5, 1), (1, 3), (10, 2)]
+    assert made[None].equal(made["transposed"]) and made[None].equal(made["strided"])
+    assert oracle.upstream_gradients([out], replace(dense, layout="transposed", of="x"))[0].stride() == (5, 1)
+
+
+def test_a_flag_of_blocks_is_tried_beyond_one(tmp_path: Path) -> None:
+    kernels = tmp_path / "op.py"
+    kernels.write_text("def wrapper(query, key, value, is_causal=False, scale=None): ...\n")
+    inputs = [tensor(name, ["B", "S", "D"]) for name in ("query", "key", "value")]
+    op = declared("torch.nn.functional.scaled_dot_product_attention", inputs, {"B": 2, "S": 20, "D": 16})
+    op["sizes"] = {"small": {"B": 2, "S": 20, "D": 16}, "large": {"B": 4, "S": 64, "D": 16}}
+    variant = {"file": "op.py", "entry": "wrapper", "module": None, "call": None}
+    request = {"op": op, "lane": "interpreter", "root": str(tmp_path), "variant": variant}
+    found = {case.name: case.binding["S"] for case in probes.kwargs(request)}
+    assert found["edge/kwarg[is_causal=True]/float32"] == 67 and "edge/kwarg[scale=0.3]/float32" in found
+
+
+def test_a_shape_that_goes_beyond_a_literal_comes_early(tmp_path: Path) -> None:
+    kernels = tmp_path / "op.py"
+    inputs = [tensor("input", ["M", "K"]), tensor("other", ["K", "N"])]
+    op = declared("torch.matmul", inputs, {"M": 16, "K": 16, "N": 16})
+
+    def places(text: str) -> int:
+        kernels.write_text(text)
+        request = {
+            "op": op,
+            "lane": "interpreter",
+            "root": str(tmp_path),
+            "variant": {"file": "op.py", "entry": "wrapper"},
+        }
+        return [case.name for case in probes.cases_of(request, [])].index("edge/shape[N=4099]/float32")
+
+    assert places("def wrapper(input, other): ...\nif 4096 > 1: ...\n") < places("def wrapper(input, other): ...\n")

@@ -25,6 +25,7 @@ def var_mean_kernel(x_ptr, var_ptr, mean_ptr, columns, correction, BLOCK: tl.con
 
 
 def triton_var_mean(input, dim, correction=1):
+    assert dim in (1, -1)
     x = input.contiguous()
     rows, columns = x.shape
     var, mean = torch.empty(rows, device=x.device), torch.empty(rows, device=x.device)
