@@ -80,7 +80,7 @@ MOVED = 4
 def slack(
     declaration: Mapping[str, Any], case: Case, inputs: Mapping[str, torch.Tensor], right: Reference, device: str
 ) -> dict[str, torch.Tensor] | None:
-    """Returns by how much each result in float64 changes, element by element, where every floating input is off by a half of its last bit, up or down: the most of a few times.
+    """Returns by how much each result in float64 changes, element by element, where every floating input is off by a half of its last bit, or of that of a float32, up or down: the most of a few times.
 
     Where the inputs are so that this is much, an honest kernel may be off by as much, whatever torch's own order of operations is worth. None where there is no oracle.
     """
@@ -110,7 +110,8 @@ def _moved(
         moved[name] = wide(value)
         if value.dtype.is_floating_point:
             generator = making.generator_of(case.name, "slack", turn, name, device=value.device.type)
-            half = torch.finfo(value.dtype).eps / 2
+            # What has fewer bits is computed with those of a float32.
+            half = min(torch.finfo(value.dtype).eps, torch.finfo(torch.float32).eps) / 2
             signs = torch.randint(0, 2, value.shape, generator=generator, device=value.device) * 2 - 1
             moved[name] = moved[name] * (1 + half * signs)
     kwargs = {name: widened(value) for name, value in making.kwargs_of(declaration, case).items()}
