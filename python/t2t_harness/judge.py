@@ -121,9 +121,17 @@ def judge_case(trial: Trial, case: cases.Case, position: int) -> None:
     elif facts["status"] == "not-judged":
         row |= {"verdict": "not-judged", "reason": facts["reason"]}
     else:
-        settle(trial, case, row, findings.find(trial, case, position, row, facts, given, right))
+        finding = findings.find(trial, case, position, row, facts, given, right)
+        if finding is not None and case.is_probe and case.kwargs is not None and finding.class_ in ELSEWHERE:
+            # What ops.yaml does not declare may be left to torch.
+            row |= {"verdict": "dropped", "reason": f"not by the kernel: {finding.message}"}
+        else:
+            settle(trial, case, row, finding)
     tell_of(trial, case, given)
 
+
+ELSEWHERE = ("torch-fallback", "no-kernel-launched")
+"""What is no fault where an argument has another value than the declared one."""
 
 ILL_CONDITIONED = ("offset", "cancelling")
 """Values at which results depend on the last bits of the inputs."""

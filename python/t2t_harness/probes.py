@@ -255,8 +255,21 @@ def values(declaration: Mapping[str, Any], lane: str) -> Iterator[Case]:
                 yield probe(declaration, f"{kind}[{name}]", small, values=kind, of=name)
     for given in inputs:
         is_tested = given["dtype"] is None or given["dtype"] == dtype != "int64"
-        if is_tested and given["init"]["kind"] == "randint" and dtype not in cases.FLOATING:
+        if is_tested and is_number(given) and dtype not in cases.FLOATING:
             yield probe(declaration, f"limits[{given['name']}]", small, values="limits", of=given["name"])
+
+
+INDICES = 1 << 16
+"""Integers from 0 to fewer than so many, or to a dim, may be indices, of which others point outside of what they index."""
+
+
+def is_number(given: Mapping[str, Any]) -> bool:
+    """Tells whether an input holds random integers that are numbers, and no indices."""
+    init = given["init"]
+    if init["kind"] != "randint":
+        return False
+    low, high = init["low"], init["high"]
+    return low != 0 or (isinstance(high, int) and high > INDICES)
 
 
 def of_one(declaration: Mapping[str, Any]) -> Iterator[Case]:

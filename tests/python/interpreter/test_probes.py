@@ -452,3 +452,20 @@ def test_a_shape_that_goes_beyond_a_literal_comes_early(tmp_path: Path) -> None:
         return [case.name for case in probes.cases_of(request, [])].index("edge/shape[N=4099]/float32")
 
     assert places("def wrapper(input, other): ...\nif 4096 > 1: ...\n") < places("def wrapper(input, other): ...\n")
+
+
+def test_a_wrapper_may_leave_other_arguments_to_torch(tmp_path: Path) -> None:
+    first = "if dim == 0:\n        return input.sum(0)"
+    documents = check(tmp_path, sums(), rows(first=first))
+    evidence = documents["evidence"]
+    assert documents["verdict"]["verdict"] == "passed", evidence["failure"]
+    assert any("torch computes for other arguments" in note for note in evidence["notes"])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "is_number"), [(0, "N", False), (0, 50, False), (-9, 9, True), (0, 1 << 30, True)]
+)
+def test_integers_that_may_be_indices_have_no_limits(low: int, high: int | str, is_number: bool) -> None:
+    given = tensor("input", ["M", "N"], init={"kind": "randint", "low": low, "high": high})
+    op = declared("torch.sum", [given], {"M": 16, "N": 16}, dtypes=["int32"])
+    assert any(case.values == "limits" for case in probes.values(op, "interpreter")) == is_number
