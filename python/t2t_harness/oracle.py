@@ -7,6 +7,7 @@ Only the judge computes them. torch is imported only inside functions.
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -82,11 +83,14 @@ def slack(
 ) -> dict[str, torch.Tensor] | None:
     """Returns by how much each result in float64 changes, element by element, where every floating input is off by a half of its last bit, or of that of a float32, up or down: the most of a few times.
 
-    Where the inputs are so that this is much, an honest kernel may be off by as much, whatever torch's own order of operations is worth. None where there is no oracle.
+    It grows with the root of the longest dim. Where the inputs are so that this is much, an honest kernel may be off by as much, whatever torch's own order of operations is worth.
+    None where there is no oracle.
     """
     if right.oracle is None:
         return None
     found: dict[str, torch.Tensor] = {}
+    # A sum in order loses more bits, the longer it is.
+    growth = max(1.0, math.sqrt(max(case.binding.values(), default=1)) / 4)
     for turn in range(MOVED):
         try:
             other = _moved(declaration, case, inputs, device, turn)
@@ -94,7 +98,7 @@ def slack(
             return None
         for name, value in right.oracle.items():
             if value.dtype.is_floating_point and name in other:
-                changed = (other[name] - value).abs()
+                changed = growth * (other[name] - value).abs()
                 found[name] = changed if name not in found else changed.maximum(found[name])
     return found
 

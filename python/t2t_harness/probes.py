@@ -175,6 +175,13 @@ def sizes(declaration: Mapping[str, Any]) -> Iterator[Mapping[str, int]]:
     yield from (declaration.get("measured") or {}).values()
 
 
+def is_beyond(declaration: Mapping[str, Any], case: Case) -> bool:
+    """Tells whether a probe has a longer dim than any size that is checked or measured."""
+    known = [*sizes(declaration), *declaration["check_sizes"].values()]
+    most = {dim: max((size.get(dim, 0) for size in known), default=0) for dim in case.binding}
+    return case.is_probe and any(length > most[dim] for dim, length in case.binding.items())
+
+
 def long(
     declaration: Mapping[str, Any], dim: str, lengths: Sequence[int], limit: int, others: int = NARROW
 ) -> Iterator[Case]:

@@ -7,9 +7,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from checks import check, declared, tensor, verdict
 
-from t2t_harness import arguments_away, budget, cases, effort, inputs, literals, oracle, probes, unusual
+from t2t_harness import (
+    arguments_away,
+    budget,
+    cases,
+    comparing,
+    effort,
+    findings,
+    inputs,
+    literals,
+    oracle,
+    probes,
+    progress,
+    unusual,
+)
+from t2t_harness.trial import Trial
 
 ROWS = """
 @triton.jit
@@ -469,3 +484,29 @@ def test_integers_that_may_be_indices_have_no_limits(low: int, high: int | str, 
     given = tensor("input", ["M", "N"], init={"kind": "randint", "low": low, "high": high})
     op = declared("torch.sum", [given], {"M": 16, "N": 16}, dtypes=["int32"])
     assert any(case.values == "limits" for case in probes.values(op, "interpreter")) == is_number
+
+
+def test_lengths_beyond_all_sizes_may_be_refused_and_those_within_may_not(tmp_path: Path) -> None:
+    def documents(most: int) -> dict[str, Any]:
+        first = f'{REFUSES}\n    if input.shape[1] > {most}:\n        raise RuntimeError("the row is too long")'
+        return check(tmp_path, sums(), rows(first=first, block="16"))
+
+    beyond = documents(64)
+    assert beyond["verdict"]["verdict"] == "passed", beyond["evidence"]["failure"]
+    assert any("refuses" in note for note in beyond["evidence"]["notes"])
+    within = documents(20)
+    assert (within["verdict"]["class"], within["evidence"]["failure"]["case"]) != (None, None)
+
+
+def test_where_a_nan_spreads_torch_s_cpu_has_a_say() -> None:
+    op = declared("torch.add", [tensor("input", ["N"]), tensor("other", ["N"])], {"N": 4})
+    case = probes.probe(op, "special[other]", {"N": 4}, values="special", of="other")
+    given = inputs.make_inputs(op, case)
+    made = {"0": given["input"] + given["other"]}
+    trial = Trial({"op": op, "lane": "interpreter", "root": "/nonexistent"}, progress.Progress())
+    right = {"0": torch.zeros(4)}
+    found = findings.right_elsewhere(trial, case, "0", comparing.Judged(given, right, made))
+    assert found is not None and found.passed
+    wrong = {"0": torch.zeros(4)}
+    assert findings.right_elsewhere(trial, case, "0", comparing.Judged(given, right, wrong)) is None
+    assert not findings.is_asked_elsewhere(trial, case, "0"), "the interpreter's torch is the CPU's"
