@@ -117,10 +117,10 @@ def declared_notes(trial: Trial) -> list[str]:
         said.append(f"made smaller, since the deadline left no time for more: {', '.join(trial.smaller)}")
     refused = [row["name"] for row in trial.rows if str(row["reason"]).startswith("the wrapper refuses it")]
     if refused:
-        said.append(f"the wrapper refuses other arguments than the declared ones: {', '.join(refused)}")
+        said.append(f"the wrapper refuses other arguments, or longer dims, than are declared: {', '.join(refused)}")
     left = [row["name"] for row in trial.rows if str(row["reason"]).startswith("not by the kernel")]
     if left:
-        said.append(f"torch computes for other arguments than the declared ones: {', '.join(left)}")
+        said.append(f"torch computes for other arguments than are declared: {', '.join(left)}")
     if trial.left_out:
         count = len(trial.left_out)
         said.append(f"left out by the interpreter's budget: {count} probe{'' if count == 1 else 's'}")
