@@ -1,8 +1,103 @@
 #!/usr/bin/env bash
-# The tests that kill, at as many moments as are asked for (200 of each kind), and a disk that is really full; and the clock
-# set back while t2t runs, which takes a C compiler. They take a quarter of an hour; `cargo test` draws 20.
-# usage: tests/soak.sh [MOMENTS]
+# The trial: kills, damages, losses of power, commands side by side, fuzz, limits, clocks, and probes of the sandbox as each user that there is. Each kind goes on for as
+# long as it is told; `cargo test` runs the same tests a few rounds each. At the end there is a line for each kind, of what its tests counted.
+# usage: tests/soak.sh [--minutes N]
+# N (or SOAK_MINUTES; 60) is how long the fuzz takes; kills, damages, power and commands side by side take a quarter of it each, and the rest as long as it takes.
+# `--minutes 1` tries it out. What each kind said is in target/soak. The exit code is 1 where anything was wrong, or a kind counted nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-export T2T_SOAK="${1:-200}"
-exec cargo test --test it -- kills:: damage::a_disk_that_is_really_full clock:: --include-ignored
+minutes="${SOAK_MINUTES:-60}"
+case "${1:-}" in
+    --minutes) minutes="${2:?--minutes takes a number}" ;;
+    "") ;;
+    *) sed -n '2,6s/^# //p' "$0" >&2; exit 2 ;;
+esac
+[[ "$minutes" =~ ^[1-9][0-9]*$ ]] || { echo "error: not a number of minutes: $minutes" >&2; exit 2; }
+
+cargo build --bin t2t
+tests="$(cargo test --test it --no-run 2>&1 | tee /dev/stderr | sed -n 's/.*Executable.*(\(.*\))$/\1/p')"
+python="${T2T_TEST_PYTHON:-.venv/bin/python}"
+said="target/soak"
+rm -rf "$said" && mkdir -p "$said"
+left_out=()
+is_bad=0
+
+# Runs all tests of a kind at once, until its time is over: KIND SECONDS COMMAND...
+kind() {
+    local name="$1" seconds="$2" begin="$SECONDS" code=0
+    shift 2
+    T2T_SOAK_SECONDS="$seconds" "$@" --nocapture --test-threads=64 >"$said/$name" 2>&1 || code=$?
+    echo "$name: $((SECONDS - begin)) s, $(sed -n 's/^test result: //p' "$said/$name" | cut -d';' -f1-2)"
+    if [[ $code != 0 ]]; then
+        is_bad=1
+        grep -a 'FAILED$\|panicked at\|^error' "$said/$name" | sed 's/^/    /' || echo "    exit code $code: see $said/$name"
+    fi
+}
+
+quarter=$((minutes * 15))
+kind kills "$quarter" "$tests" kills:: cleaned::a_killed
+kind damages "$quarter" "$tests" damage:: --include-ignored
+kind power "$quarter" "$tests" power::
+kind together "$quarter" "$tests" together:: cleaned::who_looks
+kind fuzz $((minutes * 60)) "$tests" fuzz::
+kind limits 1 "$tests" limits::
+if command -v cc >/dev/null; then
+    kind clocks 1 "$tests" clock:: --include-ignored
+else
+    left_out+=("clocks: there is no C compiler \`cc\`")
+fi
+
+# The sandbox, as every user that there is. What the worker's tests need, readable by another user.
+walls=(probes:: worker_ secrets::)
+kind walls-here 1 "$tests" "${walls[@]}"
+kind kernels-here 1 "$tests" bad_kernels::
+folder="$(mktemp -d)"
+trap 'rm -rf "$folder"' EXIT
+# A temporary folder of root's may lie where nobody else comes.
+user=(env)
+# Where the kernel gives no namespaces a child has one wall less. A container's root, who has one user alone, cannot try what takes two.
+apart=(unshare --user --map-root-user sh -c 'echo 0 >/proc/sys/user/max_user_namespaces && exec "$@"' sh)
+if [[ $EUID == 0 ]]; then
+    user=(setpriv --reuid nobody --regid "$(id -g nobody)" --clear-groups --)
+else
+    left_out+=("probes and bad kernels as root: this is not root")
+fi
+chmod 755 "$folder"
+mkdir -m 777 "$folder/scratch"
+cp -r "$tests" target/debug/t2t tests "$folder/"
+"$python" tests/portable_python.py "$folder/python"
+chmod -R a+rX "$folder"
+as_user=("${user[@]}" env -i -C "$folder/scratch" OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}" PATH="$folder/python/bin:/usr/bin:/bin" HOME="$folder/scratch"
+    TMPDIR="$folder/scratch" T2T_ROOT="$folder" T2T_BIN="$folder/t2t" T2T_TEST_PYTHON="$folder/python/bin/python" T2T_TEST_MODULE="$folder/python/module"
+    T2T_SOAK_SECONDS=1)
+copy="$folder/$(basename "$tests")"
+if [[ $EUID != 0 ]]; then
+    :
+elif ! "${as_user[@]}" "$folder/python/bin/python" -c 'import t2t_worker' 2>"$said/ordinary"; then
+    left_out+=("probes as an ordinary user: \`nobody\` cannot run a copy of the interpreter: $(tail -1 "$said/ordinary")")
+else
+    kind walls-ordinary 1 "${as_user[@]}" "$copy" "${walls[@]}"
+    if "${as_user[@]}" "$folder/python/bin/python" -c 'import torch, triton' 2>"$said/packages"; then
+        kind kernels-ordinary 1 "${as_user[@]}" "$copy" bad_kernels::
+    else
+        left_out+=("bad kernels as an ordinary user: \`nobody\` may not read the packages: $(tail -1 "$said/packages")")
+    fi
+fi
+if "${as_user[@]}" "${apart[@]}" true 2>"$said/apart"; then
+    kind walls-apart 1 "${as_user[@]}" "${apart[@]}" "$copy" "${walls[@]::2}"
+else
+    left_out+=("probes without namespaces: $(tail -1 "$said/apart")")
+fi
+
+echo
+# What the tests counted, added up: `soak: KIND 3 DONE, 0 wrong`.
+cat "$said"/* | grep -ao 'soak: [a-z ]* [0-9]* [a-z ]*, [01] wrong' | sed -E 's/^soak: ([a-z ]*) ([0-9]+) ([a-z ]+), ([01]) wrong$/\1\t\2\t\3\t\4/' |
+    awk -F'\t' '{ done[$1] += $2; word[$1] = $3; wrong[$1] += $4 }
+        END { for (kind in done) { print kind ": " done[kind] " " word[kind] ", " wrong[kind] " wrong"; if (!done[kind]) empty = 1 } exit empty }' |
+    sort || is_bad=1
+for what in ${left_out[@]+"${left_out[@]}"}; do
+    echo "not run: $what"
+done
+failed="$(cat "$said"/* | sed -n 's/^test result: .* \([0-9]*\) failed;.*/\1/p' | awk '{ sum += $1 } END { print sum + 0 }')"
+echo "failed tests: $failed"
+exit "$is_bad"

@@ -64,9 +64,9 @@ fn sandbox(landlock: Landlock, has_namespaces: bool) -> Vec<String> {
     let namespaces = if has_namespaces { "namespaces (users, mounts, System V objects)" } else { "no namespaces" };
     let mut lines = vec![
         format!(
-            "sandbox: {landlock} ({files}), seccomp (sockets, io_uring, other processes, mounts), no capabilities, {namespaces}"
+            "sandbox: {landlock} ({files}), seccomp (sockets, io_uring, other processes, mounts, leases, watches), no capabilities, {namespaces}"
         ),
-        "sandbox on a device: /dev/nvidia*, names of threads and Unix sockets beside that".to_owned(),
+        "sandbox on a device: /dev/nvidia*, names of threads, Unix sockets and watches beside that".to_owned(),
     ];
     if landlock == Landlock(0) {
         lines.push("hint: this kernel has no Landlock: kernel code can read what you can, and write it where there are no namespaces".to_owned());

@@ -34,6 +34,8 @@ pub fn sweep_scratch(cache: &Path) {
     for name in fs::names(&scratch) {
         let is_of_a_build = name.parse::<u32>().is_ok();
         let looks = name.rsplit_once('-').and_then(|(_, process)| process.parse().ok());
+        // A note appears by rename, too: a kill may have left it unfinished.
+        let looks = looks.or_else(|| fs::writer_of(&name));
         if is_of_a_build || looks.is_some_and(|process| !fs::is_another_process(process)) {
             let place = scratch.join(&name);
             if name.starts_with(DRAFT) {

@@ -6,7 +6,9 @@ use std::{env, fs};
 
 use serde_json::json;
 
+use crate::damage::is_root;
 use crate::environment;
+use crate::soak::Count;
 use crate::worker_leftovers::expect_none_marked;
 use crate::workspace::{Ran, Workspace};
 
@@ -94,6 +96,7 @@ const PLANTED: &str = "t2t-bad-kernel-was-here";
 
 #[test]
 fn every_bad_kernel_ends_with_its_class_and_the_others_go_on() {
+    let count = Count::of(if is_root() { "bad kernels as root" } else { "bad kernels as an ordinary user" }, "judged");
     let workspace = workspace();
     let ran = workspace.build(&[]);
     assert_eq!(ran.code, Some(1), "{}", ran.told);
@@ -107,6 +110,7 @@ fn every_bad_kernel_ends_with_its_class_and_the_others_go_on() {
     expect_walls_to_have_held(&workspace);
     expect_a_log_in_full(&workspace);
     expect_nothing_to_run_again(&workspace);
+    count.add(CORPUS.len());
 }
 
 #[test]
@@ -266,7 +270,8 @@ fn expect_output_to_change_nothing(workspace: &Workspace) {
 /// It is a process of no group or session of t2t's, and its death is noted.
 fn expect_the_daemon_to_be_gone(workspace: &Workspace) {
     let evidence = workspace.document("add/daemon:check", "evidence");
-    assert_eq!(evidence["notes"], json!(["left behind: 1 process, killed"]));
+    // A machine that has much else to do leaves out some of what is drawn, and says so, too.
+    assert!(evidence["notes"].as_array().unwrap().contains(&json!("left behind: 1 process, killed")), "{evidence}");
     let said = evidence["output"]["stdout"].as_str().unwrap();
     let pid = said.split_whitespace().nth(1).unwrap();
     let words = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();

@@ -7,6 +7,7 @@ use std::time::Duration;
 use t2t::digest::Digest;
 
 use crate::project::{Project, Ran};
+use crate::soak::{Count, rounds};
 
 /// Who only looks, and waits for nobody.
 const LOOKS: [&str; 5] = ["status", "cache verify", "explain softmax", "cache stats", "log softmax"];
@@ -24,6 +25,7 @@ impl Drop for Over<'_> {
 fn who_looks_while_the_store_is_cleaned_sees_it_as_it_was_or_empty() {
     let project = Project::built();
     let is_over = AtomicBool::new(false);
+    let count = Count::of("side by side", "commands");
     let looks = thread::scope(|scope| {
         let look = |asked: &'static str| {
             let (project, is_over) = (&project, &is_over);
@@ -37,11 +39,12 @@ fn who_looks_while_the_store_is_cleaned_sees_it_as_it_was_or_empty() {
         };
         let looking: Vec<_> = LOOKS.into_iter().chain(["status", "cache verify"]).map(look).collect();
         let over = Over(&is_over);
-        for _ in 0..6 {
+        for _ in rounds(6) {
             for _ in 0..4 {
                 project.wait(project.spawn("clean --cache --yes")).exits(0);
             }
             project.wait(project.spawn("build")).exits(0).never_says("warning");
+            count.add(5);
         }
         drop(over);
         looking.into_iter().flat_map(|one| one.join().unwrap()).collect::<Vec<_>>()
@@ -50,28 +53,46 @@ fn who_looks_while_the_store_is_cleaned_sees_it_as_it_was_or_empty() {
         // There may be no log to print.
         let expected = if asked.starts_with("log") { [0, 2].contains(&ran.code) } else { ran.code == 0 };
         assert!(expected, "{asked}: {}\n{}\n{}", ran.code, ran.stdout, ran.stderr);
+        count.add(1);
     }
 }
 
 #[test]
 fn a_killed_clean_leaves_no_record_without_its_blobs() {
     let project = Project::built();
-    for moment in 0..10 {
+    let count = Count::of("kills", "landed");
+    for round in rounds(10) {
+        let moment = round % 10;
         // So many that it takes a while to remove them.
         for number in 0..1000 {
-            let bytes = format!("{moment} {number}");
+            let bytes = format!("{round} {number}");
             let name = Digest::of(bytes.as_bytes()).to_string();
             project.write(&format!("cache/cas/{}/{}", &name[..2], &name[2..]), bytes);
         }
         let mut cleaning = project.spawn("clean --cache --yes");
         thread::sleep(Duration::from_millis(6 + 4 * moment));
         cleaning.kill().unwrap();
-        cleaning.wait().unwrap();
+        let is_killed = cleaning.wait().unwrap().code().is_none();
         project.t2t("cache verify").exits(0).says(": 0 damages");
         project.build().exits(0);
         assert!(project.files("cache/scratch").is_empty(), "{:?}", project.files("cache/scratch"));
         project.t2t("cache verify").exits(0).says(": 0 damages").never_says("and 1 unfinished");
+        count.add(usize::from(is_killed));
     }
+}
+
+/// More than any process has.
+const NO_PROCESS: u32 = 4_194_305;
+
+#[test]
+fn a_note_that_a_killed_export_had_not_finished_is_removed_and_one_of_a_running_process_is_not() {
+    let project = Project::built();
+    let note = |process: u32| format!("cache/scratch/.draft-{process}.{process}.1.tmp");
+    let [left, running] = [NO_PROCESS, std::process::id()].map(note);
+    project.write(&left, "");
+    project.write(&running, "");
+    project.build().exits(0).runs("");
+    assert_eq!([&left, &running].map(|note| project.exists(note)), [false, true]);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use nix::sys::signal::Signal;
 
 use crate::environment;
 use crate::project::{Project, Ran};
+use crate::soak::Count;
 use crate::watching::Watching;
 
 const KERNEL: &str = "kernels/softmax/v2_tiling.py";
@@ -65,6 +66,7 @@ fn edit(project: &Project, number: &mut u32) {
 fn a_clock_that_is_set_while_a_build_runs_changes_nothing() {
     let project = Project::new();
     shim(&project);
+    let count = Count::of("clocks", "set");
     let mut number = 1;
     for (first, then) in [(0, -DAY), (DAY, 0), (-DAY, DAY), (0, i64::from(i32::MIN))] {
         for readings in [0, 1, 2, 3, 5, 8, 13, 21, 34, 55] {
@@ -75,6 +77,7 @@ fn a_clock_that_is_set_while_a_build_runs_changes_nothing() {
             let ran = t2t(&project, clock, "build --events ../events.jsonl");
             assert_eq!(ran.code, 0, "{clock:?}: {}", ran.stderr);
             assert!(!ran.stderr.contains("warning"), "{clock:?}: {}", ran.stderr);
+            count.add(1);
             expect_no_step_back(&project.read("../events.jsonl"));
             project.build().exits(0).runs("");
             edit(&project, &mut number);

@@ -772,7 +772,7 @@ fn doctor_says_which_walls_stand_and_what_that_leaves_open() {
     Project::new()
         .t2t("doctor")
         .exits(0)
-        .says("sandbox: none (no Landlock), seccomp (sockets, io_uring, other processes, mounts), no capabilities, no namespaces")
+        .says("sandbox: none (no Landlock), seccomp (sockets, io_uring, other processes, mounts, leases, watches), no capabilities, no namespaces")
         .says("hint: this kernel has no Landlock: kernel code can read what you can")
         .says("gives its children no namespaces: kernel code can change modes and times of your files");
 }

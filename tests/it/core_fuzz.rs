@@ -3,12 +3,13 @@
 //! The answer is computed by the model, never by the code under test, so a key that forgets something is found out. That this is so is
 //! tested too: each flaw that a key could have must break a property on some seed.
 //!
-//! `T2T_FUZZ_SEEDS=100000 cargo test core_fuzz` soaks; a failure prints its seed.
+//! A soak goes on to further seeds; a failure prints its seed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::core_fuzz::engine::{Build, Engine, Orders};
 use crate::core_fuzz::flaw::Flaw;
+use crate::soak::{Count, rounds};
 use crate::world::random::{self, Dice};
 use crate::world::{End, World};
 
@@ -50,8 +51,10 @@ type Tally = BTreeMap<&'static str, usize>;
 
 #[test]
 fn an_incremental_build_gives_what_a_clean_build_gives_and_runs_no_more_than_it_must() {
-    for seed in 0..seeds() {
+    let count = Count::of("worlds", "edited and rebuilt");
+    for seed in rounds(SEEDS) {
         play(seed, Flaw::None, &mut Tally::new()).unwrap();
+        count.add(1);
     }
 }
 
@@ -142,10 +145,6 @@ fn first_failure(flaw: Flaw) -> Broken {
     let failure = failures.into_iter().next().expect("a flaw breaks a property on some seed");
     println!("{flaw:?}: {failure:?}");
     failure.broken
-}
-
-fn seeds() -> u64 {
-    std::env::var("T2T_FUZZ_SEEDS").map_or(SEEDS, |seeds| seeds.parse().unwrap())
 }
 
 /// Edits and rebuilds the world of `seed`, and checks every build.

@@ -14,6 +14,7 @@ use t2t::store::cas::{Cas, Unavailable};
 use t2t::store::journal::Lines;
 
 use crate::project::{Project, Ran};
+use crate::soak::{Count, rounds};
 
 const KERNEL: &str = "kernels/softmax/v2_tiling.py";
 /// What the code of that kernel reruns.
@@ -43,15 +44,25 @@ fn expect_no_panic(ran: &Ran, what: &str) {
     );
 }
 
-/// The damages that bytes can take, at places spread over them.
-fn damaged(bytes: &[u8], other: &[u8], places: usize) -> Vec<(String, Vec<u8>)> {
+/// Begins to count damages, for a soak.
+fn damages() -> Count {
+    Count::of("damages", "done")
+}
+
+/// How far the places of damages move from round to round of a soak: a prime, so that they meet every byte in time.
+const STRIDE: usize = 7919;
+
+/// The damages that bytes can take, at places spread over them, others in each round.
+fn damaged(bytes: &[u8], other: &[u8], places: usize, round: u64) -> Vec<(String, Vec<u8>)> {
+    let round = usize::try_from(round).unwrap();
     let mut all = vec![("emptied".to_owned(), Vec::new()), ("another's bytes".to_owned(), other.to_vec())];
     all.push(("zeroed".to_owned(), vec![0; bytes.len()]));
     all.push(("twice".to_owned(), [bytes, bytes].concat()));
     for place in 0..places {
-        let at = place * bytes.len().saturating_sub(1) / places.saturating_sub(1).max(1);
+        let even = place * bytes.len().saturating_sub(1) / places.saturating_sub(1).max(1);
+        let at = (even + round * STRIDE) % bytes.len();
         let mut flipped = bytes.to_vec();
-        flipped[at] ^= 1 << (place % 8);
+        flipped[at] ^= 1 << ((place + round) % 8);
         all.push((format!("flipped at {at}"), flipped));
         all.push((format!("cut at {at}"), bytes[..at].to_vec()));
     }
@@ -67,6 +78,7 @@ fn no_flip_and_no_cut_of_a_journal_makes_a_record_that_was_not_written() {
     let records = Lines::read(&journal).records;
     let short = Lines::write(&records[..2]).unwrap();
     let is_kept = |found: &[Record]| found.iter().all(|record| records[..2].contains(record));
+    let count = damages();
     for at in 0..short.len() {
         let mut flipped = short.clone();
         flipped[at] ^= 1 << (at % 8);
@@ -75,6 +87,7 @@ fn no_flip_and_no_cut_of_a_journal_makes_a_record_that_was_not_written() {
         assert!(read.is_foreign || !read.damaged.is_empty(), "flipped at {at}: nothing is told");
         let read = Lines::read(&short[..at]);
         assert!(is_kept(&read.records), "cut at {at}");
+        count.add(2);
     }
     let [first, second] = [0, 1].map(|number| Lines::write(&records[number..=number]).unwrap().split_off(14));
     let swapped = Lines::read(&[b"t2t journal 1\n", &second[..], &first[..]].concat());
@@ -85,7 +98,8 @@ fn no_flip_and_no_cut_of_a_journal_makes_a_record_that_was_not_written() {
 fn a_damaged_journal_costs_what_its_lines_told_and_a_warning() {
     let project = steady();
     let (journal, logs_before) = (fs::read(project.path("cache/journal")).unwrap(), logs(&project));
-    for (what, bytes) in damaged(&journal, b"garbage\n", 5) {
+    let count = damages();
+    for (what, bytes) in rounds(1).flat_map(|round| damaged(&journal, b"garbage\n", 5, round)) {
         project.write("cache/journal", &bytes);
         let ran = project.build();
         assert_eq!(ran.code, 0, "{what}: {}", ran.stderr);
@@ -99,6 +113,7 @@ fn a_damaged_journal_costs_what_its_lines_told_and_a_warning() {
             ran.stderr
         );
         project.build().exits(0).runs("");
+        count.add(1);
     }
 }
 
@@ -110,13 +125,15 @@ fn is_cut_between(bytes: &[u8]) -> bool {
 fn no_flip_and_no_cut_of_a_blob_is_read() {
     let project = Project::built();
     let cas = Cas::open(&project.path("cache"));
+    let count = damages();
     let records = Lines::read(&fs::read(project.path("cache/journal")).unwrap()).records;
     for digest in [records[0].key, records[0].outputs.values().next().unwrap().digest] {
         let bytes = cas.get(digest).unwrap();
-        for (what, damaged) in damaged(&bytes, b"other", bytes.len()) {
+        for (what, damaged) in damaged(&bytes, b"other", bytes.len(), 0) {
             fs::write(cas.path(digest), &damaged).unwrap();
             let got = cas.get(digest);
             assert!(damaged == bytes || matches!(got, Err(Unavailable::Damaged(_))), "{what}: {got:?}");
+            count.add(1);
         }
         fs::write(cas.path(digest), &bytes).unwrap();
     }
@@ -127,16 +144,26 @@ fn whatever_becomes_of_a_blob_the_work_is_done_again_and_comes_to_the_same() {
     let project = steady();
     let logs_before = logs(&project);
     let blobs = project.files("cache/cas");
-    for (number, path) in blobs.iter().enumerate().step_by(5) {
-        let bytes = fs::read(path).unwrap();
-        match number / 5 % 5 {
+    let count = damages();
+    // In a soak each blob has its turn, and each kind of damage.
+    let turns = rounds(1).flat_map(|round| {
+        let round = usize::try_from(round).unwrap();
+        (round % 5..blobs.len()).step_by(5).map(move |number| (number, number / 5 + round / 5))
+    });
+    for (number, kind) in turns {
+        let path = &blobs[number];
+        let bytes = fs::read(path).unwrap_or_default();
+        match kind % 5 {
+            // What no log needs was not made again.
+            _ if bytes.is_empty() => continue,
             0 => fs::write(path, "").unwrap(),
             1 => fs::write(path, &bytes[..bytes.len() - 1]).unwrap(),
             // It takes the place of another, and that one its.
             2 => {
                 let other = &blobs[(number + 3) % blobs.len()];
                 fs::rename(path, path.with_extension("swap")).unwrap();
-                fs::rename(other, path).unwrap();
+                // What nothing needed any more may have gone before, in a soak.
+                fs::rename(other, path).unwrap_or_default();
                 fs::rename(path.with_extension("swap"), other).unwrap();
             }
             3 => fs::write(path, [&bytes[1..], &bytes[..1]].concat()).unwrap(),
@@ -149,6 +176,7 @@ fn whatever_becomes_of_a_blob_the_work_is_done_again_and_comes_to_the_same() {
             assert_eq!(ran.code, 0, "{}: {}", path.display(), ran.stderr);
         }
         assert_eq!(logs(&project), logs_before, "{}", path.display());
+        count.add(1);
     }
     project.t2t("cache verify --repair").exits(0);
     project.build().exits(0);
@@ -203,9 +231,10 @@ fn whatever_becomes_of_the_other_files_nothing_runs_and_the_next_kernel_runs_rig
     let bytes = |path: &PathBuf| fs::read(path).unwrap();
     let table = project.build().stdout;
     let whole: Vec<Vec<u8>> = kept.iter().map(bytes).collect();
-    for (number, path) in kept.iter().enumerate() {
+    let count = damages();
+    for (round, (number, path)) in rounds(1).flat_map(|round| kept.iter().enumerate().map(move |one| (round, one))) {
         let is_answer = path.to_str().unwrap().contains("cache/answers");
-        let mut damages = damaged(&whole[number], &whole[(number + 1) % whole.len()], 6);
+        let mut damages = damaged(&whole[number], &whole[(number + 1) % whole.len()], 6, round);
         damages.push(("gone".to_owned(), Vec::new()));
         for (what, damaged) in damages {
             fs::write(path, damaged).unwrap();
@@ -219,6 +248,7 @@ fn whatever_becomes_of_the_other_files_nothing_runs_and_the_next_kernel_runs_rig
             let ran = project.build();
             assert_eq!((ran.code, ran.actions.as_str()), (0, ""), "{} {what}: {}", path.display(), ran.stderr);
             assert_eq!(ran.stdout, table, "{} {what}", path.display());
+            count.add(1);
         }
     }
     // What children read is what the key names, before any of them starts.
@@ -274,7 +304,8 @@ fn what_lies_in_the_way_is_told_with_its_place_and_the_next_build_is_whole() {
     ];
     let project = steady();
     let logs_before = logs(&project);
-    for (place, said) in ends {
+    let count = damages();
+    for (place, said) in rounds(1).flat_map(|_| ends) {
         block(&project, place);
         // Twice, so that there is something to run and the text is the first one again.
         let mut ran = Vec::new();
@@ -297,6 +328,7 @@ fn what_lies_in_the_way_is_told_with_its_place_and_the_next_build_is_whole() {
         let ran = project.build();
         assert_eq!(ran.code, 0, "{place}: {}", ran.stderr);
         assert_eq!(logs(&project), logs_before, "{place}");
+        count.add(1);
     }
 }
 
@@ -327,6 +359,7 @@ fn a_pipe_or_an_endless_file_in_the_place_of_an_own_one_is_told_or_made_anew() {
         (below("cache/harness"), ""),
         (below("cache/cas"), ""),
     ];
+    let count = damages();
     for (path, said) in places {
         for is_pipe in [true, false] {
             let bytes = fs::read(&path).unwrap();
@@ -350,6 +383,7 @@ fn a_pipe_or_an_endless_file_in_the_place_of_an_own_one_is_told_or_made_anew() {
             fs::write(&path, bytes).unwrap();
             project.build().exits(0);
             assert_eq!(logs(&project), logs_before, "{what}");
+            count.add(1);
         }
     }
 }
@@ -389,6 +423,7 @@ fn a_limit_on_files_ends_the_build_and_what_was_finished_is_kept() {
 #[test]
 #[ignore = "it mounts a file system, which takes a namespace: tests/soak.sh runs it"]
 fn a_disk_that_is_really_full() {
+    let count = Count::of("full disks", "met");
     for size in ["16k", "64k", "160k", "320k", "400k", "560k", "4m"] {
         let project = steady();
         project.remove("cache");
@@ -419,6 +454,7 @@ fn a_disk_that_is_really_full() {
             let again = log[before..].iter().any(|line| line.starts_with(&format!("{} ", record.identity.target)));
             assert!(!again, "{size}: {} was kept and ran again", record.identity.target);
         }
+        count.add(usize::from(ran.code == 3));
         project.t2t("cache verify --repair").exits(0);
     }
 }

@@ -4,8 +4,7 @@
 
 use std::fs;
 
-use proptest::prelude::{ProptestConfig, Strategy, any, prop, proptest};
-use proptest::test_runner::RngSeed;
+use proptest::prelude::{Strategy, any, prop};
 use serde::de::DeserializeOwned;
 use t2t::action::{Phase, Target};
 use t2t::manifest::Manifest;
@@ -17,6 +16,7 @@ use t2t::store::journal::Lines;
 use t2t_protocol::{FrameError, FrameReader, FromWorker, ToWorker, encode};
 
 use crate::environment;
+use crate::soak;
 
 /// What reads bytes.
 type Reader = fn(&[u8]);
@@ -227,29 +227,35 @@ fn apply(bytes: &mut Vec<u8>, edit: &Edit) {
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, rng_seed: RngSeed::Fixed(4), ..ProptestConfig::with_cases(400) })]
+/// How many inputs each test draws, where it is no soak, and from which seed.
+const CASES: u32 = 400;
+const SEED: u64 = 4;
 
-    #[test]
-    fn edits_of_the_corpus_never_panic(kind in 0..READERS.len(), seed in any::<usize>(), edits in edits()) {
-        let (name, read) = READERS[kind];
-        let seeds = corpus(name);
-        let mut bytes = seeds[seed % seeds.len()].clone();
+#[test]
+fn edits_of_the_corpus_never_panic() {
+    let seeds = READERS.map(|(name, _)| corpus(name));
+    soak::fuzz(SEED, CASES, &(0..READERS.len(), any::<usize>(), edits()), |(kind, seed, edits)| {
+        let mut bytes = seeds[kind][seed % seeds[kind].len()].clone();
         for edit in &edits {
             apply(&mut bytes, edit);
         }
-        read(&bytes);
-    }
+        READERS[kind].1(&bytes);
+    });
+}
 
-    #[test]
-    fn any_bytes_never_panic_any_reader(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+#[test]
+fn any_bytes_never_panic_any_reader() {
+    soak::fuzz(SEED, CASES, &prop::collection::vec(any::<u8>(), 0..200), |bytes| {
         for (_, read) in READERS {
             read(&bytes);
         }
-    }
+    });
+}
 
-    #[test]
-    fn targets_of_plain_names_are_read_as_they_are_written(op in "[a-z][a-z0-9_]{0,9}", variant in prop::option::of("[a-z0-9_]{1,9}"), phase in 0..Phase::ALL.len()) {
+#[test]
+fn targets_of_plain_names_are_read_as_they_are_written() {
+    let inputs = ("[a-z][a-z0-9_]{0,9}", prop::option::of("[a-z0-9_]{1,9}"), 0..Phase::ALL.len());
+    soak::fuzz(SEED, CASES, &inputs, |(op, variant, phase)| {
         let phase = Phase::ALL[phase];
         let of_build = [Phase::Calibrate, Phase::Summary].contains(&phase);
         let target = match variant {
@@ -258,7 +264,7 @@ proptest! {
             None => Target::of_op(&op, phase),
         };
         assert_eq!(Target::try_from(target.to_string()), Ok(target));
-    }
+    });
 }
 
 /// Lengths that are claimed are not believed: nothing so long is asked of memory.

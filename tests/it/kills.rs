@@ -2,11 +2,11 @@
 //! nothing half-written and no process.
 //!
 //! Moments are drawn with fixed seeds, and are counted in what happens (lines of events, children seen) with a short delay behind it: so they spread over a
-//! build however fast the machine is. `T2T_SOAK=200` draws that many.
+//! build however fast the machine is. A soak draws more of them, for as long as it goes on, and counts the kills that landed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::env;
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -19,12 +19,11 @@ use t2t::digest::Digest;
 
 use crate::lite;
 use crate::project::{Project, until};
+use crate::soak::{Count, rounds};
 use crate::worker_leftovers::marked;
 
-/// How many moments a test draws.
-fn moments() -> u64 {
-    env::var("T2T_SOAK").ok().and_then(|count| count.parse().ok()).unwrap_or(20)
-}
+/// How many moments a test draws, where it is no soak.
+const MOMENTS: u64 = 20;
 
 /// Numbers that are the same in every run.
 struct Draw(u64);
@@ -209,14 +208,38 @@ fn wait_for(stage: &Stage, build: &mut Child, lines: u64, delay: Duration) {
     thread::sleep(delay);
 }
 
-/// Runs `round` for every moment, with what was drawn for it.
-fn every_moment(count: u64, seed: u64, mut round: impl FnMut(u64, &mut Draw)) {
-    let mut draw = Draw(seed);
-    (0..count).for_each(|number| round(number, &mut draw));
+/// Whether a kill met a process that ran.
+#[derive(Clone, Copy, PartialEq)]
+enum Kill {
+    Landed,
+    TooLate,
 }
 
-fn kill_hard(pid: i32) -> bool {
-    kill(Pid::from_raw(pid), Signal::SIGKILL).is_ok()
+/// Runs `round` for every moment, with what was drawn for it, and counts the kills that landed.
+fn every_moment(usual: u64, seed: u64, mut round: impl FnMut(u64, &mut Draw, &mut dyn FnMut(Kill))) {
+    let count = Count::of("kills", "landed");
+    let mut draw = Draw(seed);
+    for number in rounds(usual) {
+        round(number, &mut draw, &mut |kill| count.add(usize::from(kill == Kill::Landed)));
+    }
+}
+
+fn kill_hard(pid: i32) -> Kill {
+    let runs = state_of(pid).is_some_and(|state| !"ZX".contains(state));
+    let is_sent = kill(Pid::from_raw(pid), Signal::SIGKILL).is_ok();
+    if runs && is_sent { Kill::Landed } else { Kill::TooLate }
+}
+
+/// Returns the letter of a process's state.
+fn state_of(pid: i32) -> Option<char> {
+    fs::read_to_string(format!("/proc/{pid}/stat")).ok()?.rsplit_once(") ")?.1.chars().next()
+}
+
+/// Kills a process of ours, and says whether that is what ended it.
+fn kill_own(process: &mut Child) -> Kill {
+    process.kill().ok();
+    let ended = process.wait().unwrap();
+    if ended.signal() == Some(Signal::SIGKILL as i32) { Kill::Landed } else { Kill::TooLate }
 }
 
 fn children_of(pid: i32) -> Vec<i32> {
@@ -227,16 +250,16 @@ fn children_of(pid: i32) -> Vec<i32> {
 
 fn t2t_is_killed(kind: Kind, seed: u64) {
     let stage = Stage::new(kind);
-    every_moment(moments() / 2, seed, |number, draw| {
+    every_moment(MOMENTS / 2, seed, |number, draw, count| {
         let clean = stage.set(number);
         let (lines, delay) = (draw.below(48), Duration::from_micros(draw.below(20_000)));
         let what = format!("round {number}, killed {delay:?} after line {lines}");
         stage.project.write("../killed", "");
         let mut build = stage.spawn("killed");
         wait_for(&stage, &mut build, lines, delay);
-        build.kill().ok();
-        build.wait().unwrap();
+        let kill = kill_own(&mut build);
         stage.expect_mended(clean, &what);
+        count(kill);
     });
 }
 
@@ -253,7 +276,7 @@ fn a_killed_t2t_takes_the_real_worker_along_and_has_lost_nothing() {
 #[test]
 fn a_killed_server_costs_the_build_nothing_but_time() {
     let stage = Stage::new(Kind::Lite);
-    every_moment(moments(), 3, |number, draw| {
+    every_moment(MOMENTS, 3, |number, draw, count| {
         let clean = stage.set(number);
         let (lines, delay) = (draw.below(44), Duration::from_micros(draw.below(20_000)));
         let what = format!("round {number}, a server killed {delay:?} after line {lines}");
@@ -261,9 +284,8 @@ fn a_killed_server_costs_the_build_nothing_but_time() {
         let mut build = stage.spawn("killed");
         wait_for(&stage, &mut build, lines, delay);
         let servers = children_of(build.id().cast_signed());
-        if let Some(server) = servers.get(usize::try_from(draw.below(2)).unwrap() % servers.len().max(1)) {
-            kill_hard(*server);
-        }
+        let server = servers.get(usize::try_from(draw.below(2)).unwrap() % servers.len().max(1));
+        let kill = server.map_or(Kill::TooLate, |server| kill_hard(*server));
         let code = build.wait().unwrap().code().unwrap();
         // A server that dies while t2t asks the interpreter what it has ends the build.
         let was_probing = stage.told("killed", "action-started", None).is_empty();
@@ -273,19 +295,20 @@ fn a_killed_server_costs_the_build_nothing_but_time() {
             stage.project.read("../killed.told")
         );
         stage.expect_mended(clean, &what);
+        count(kill);
     });
 }
 
 #[test]
 fn a_killed_child_costs_the_build_nothing_but_time() {
     let stage = Stage::new(Kind::Lite);
-    every_moment(moments(), 4, |number, draw| {
+    every_moment(MOMENTS, 4, |number, draw, count| {
         let clean = stage.set(number);
         let (nth, delay) = (draw.below(22), Duration::from_micros(draw.below(3000)));
         let what = format!("round {number}, child {nth} killed after {delay:?}");
         stage.project.write("../killed", "");
         let mut build = stage.spawn("killed");
-        kill_child(&mut build, nth, delay);
+        let kill = kill_child(&mut build, nth, delay);
         let code = build.wait().unwrap().code().unwrap();
         let was_probing = stage.told("killed", "action-started", None).is_empty();
         assert!(
@@ -294,11 +317,12 @@ fn a_killed_child_costs_the_build_nothing_but_time() {
             stage.project.read("../killed.told")
         );
         stage.expect_mended(clean, &what);
+        count(kill);
     });
 }
 
 /// Kills the n-th child that is seen, or the first after it that still runs when the delay is over.
-fn kill_child(build: &mut Child, nth: u64, delay: Duration) {
+fn kill_child(build: &mut Child, nth: u64, delay: Duration) -> Kill {
     let t2t = build.id().cast_signed();
     let children = || -> Vec<i32> { children_of(t2t).into_iter().flat_map(children_of).collect() };
     let mut seen = BTreeSet::new();
@@ -306,22 +330,21 @@ fn kill_child(build: &mut Child, nth: u64, delay: Duration) {
         for child in children() {
             if seen.insert(child) && seen.len() as u64 > nth {
                 thread::sleep(delay);
-                if children().contains(&child) && kill_hard(child) {
-                    return;
+                if children().contains(&child) && kill_hard(child) == Kill::Landed {
+                    return Kill::Landed;
                 }
             }
         }
     }
+    Kill::TooLate
 }
 
 /// Runs a command that is killed at a moment drawn over the time that it takes when nobody kills it.
-fn killed_within(project: &Project, arguments: &str, takes: Duration, draw: &mut Draw) -> Duration {
+fn killed_within(project: &Project, arguments: &str, takes: Duration, draw: &mut Draw) -> (Kill, Duration) {
     let delay = Duration::from_micros(draw.below(u64::try_from(takes.as_micros()).unwrap()));
     let mut command = project.command(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     thread::sleep(delay);
-    command.kill().ok();
-    command.wait().unwrap();
-    delay
+    (kill_own(&mut command), delay)
 }
 
 /// Returns how long a command takes.
@@ -338,7 +361,8 @@ fn expect_whole(project: &Project, what: &str) {
     let ran = project.build();
     assert_eq!((ran.code, ran.actions.as_str()), (0, ""), "{what}: {}", ran.stderr);
     project.t2t("cache verify").exits(0).never_says("1 unfinished");
-    assert!(project.files("cache/scratch").iter().all(|path| !path.is_file()), "{what}");
+    let left: Vec<PathBuf> = project.files("cache/scratch").into_iter().filter(|path| path.is_file()).collect();
+    assert!(left.is_empty(), "{what}: {left:?}");
 }
 
 #[test]
@@ -351,13 +375,14 @@ fn a_killed_gc_leaves_what_the_workspace_needs() {
     let keep = project.path("../keep");
     copy(&project.path("cache"), &keep);
     let takes = time_of(&project, "cache gc --max-size 1B");
-    every_moment(moments().div_ceil(4), 5, |number, draw| {
+    every_moment(MOMENTS / 4, 5, |number, draw, count| {
         fs::remove_dir_all(project.path("cache")).unwrap();
         copy(&keep, &project.path("cache"));
-        let delay = killed_within(&project, "cache gc --max-size 1B", takes, draw);
+        let (kill, delay) = killed_within(&project, "cache gc --max-size 1B", takes, draw);
         expect_whole(&project, &format!("round {number}, gc killed after {delay:?}"));
         project.t2t("cache gc --max-size 1B").exits(0);
         expect_whole(&project, &format!("round {number}, gc after one that was killed after {delay:?}"));
+        count(kill);
     });
 }
 
@@ -368,22 +393,24 @@ fn a_killed_import_and_a_killed_export_are_made_up_for_by_the_next() {
     let whole = fs::read(project.path("../out")).unwrap();
     clone.write("../in", &whole);
     let imports = time_of(&clone, "cache import ../in");
-    every_moment(moments().div_ceil(4), 6, |number, draw| {
+    every_moment(MOMENTS / 4, 6, |number, draw, count| {
         clone.remove("cache");
-        let delay = killed_within(&clone, "cache import ../in", imports, draw);
+        let (kill, delay) = killed_within(&clone, "cache import ../in", imports, draw);
         let what = format!("round {number}, import killed after {delay:?}");
         clone.t2t("cache verify").exits(0).says(": 0 damages");
         clone.t2t("cache import ../in").exits(0);
         expect_whole(&clone, &what);
+        count(kill);
         project.remove("../out");
-        let delay = killed_within(&project, "cache export ../out", exports, draw);
+        let (kill, delay) = killed_within(&project, "cache export ../out", exports, draw);
         if let Ok(bytes) = fs::read(project.path("../out")) {
             assert!(bytes == whole, "round {number}, export killed after {delay:?}: {} bytes", bytes.len());
         }
         project.t2t("cache export ../out").exits(0);
         assert!(fs::read(project.path("../out")).unwrap() == whole);
+        expect_whole(&project, &format!("round {number}, after an export that was killed after {delay:?}"));
+        count(kill);
     });
-    expect_whole(&project, "after exports");
 }
 
 fn copy(from: &Path, to: &Path) {

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use crate::damage::is_root;
 use crate::project::{Project, Ran, copy_program};
+use crate::soak::Count;
 
 /// A user of whom nothing else runs: a limit on processes counts all of a user's.
 const OTHER: u32 = 54_321;
@@ -41,21 +42,27 @@ fn of_another() -> Project {
     project
 }
 
-fn expect_named(ran: &Ran, limit: &str, what: &str) {
+/// Begins to count commands that met a limit, for a soak.
+fn met() -> Count {
+    Count::of("limits", "met")
+}
+
+fn expect_named(count: &Count, ran: &Ran, limit: &str, what: &str) {
     assert_eq!(ran.code, 3, "{what}: {}\n{}", ran.stdout, ran.stderr);
     assert!(ran.stderr.contains("error: ") && ran.stderr.contains(limit), "{what}: {}", ran.stderr);
     assert!(!ran.stderr.contains("panicked"), "{what}: {}", ran.stderr);
+    count.add(1);
 }
 
 #[test]
 fn a_limit_on_processes_is_named() {
-    let project = of_another();
+    let (project, count) = (of_another(), met());
     for most in [1, 2, 3, 4, 6, 8] {
         for arguments in ["build", "status", "watch"] {
             let ran = limited(&project, &format!("-u {most}"), arguments);
             // How many are needed at once depends on the machine.
             if ran.code != 0 || most <= 4 {
-                expect_named(&ran, "`ulimit -u`", &format!("{arguments} with {most}"));
+                expect_named(&count, &ran, "`ulimit -u`", &format!("{arguments} with {most}"));
             }
         }
     }
@@ -64,11 +71,11 @@ fn a_limit_on_processes_is_named() {
 
 #[test]
 fn a_limit_on_the_stack_is_named_or_does_no_harm() {
-    let project = Project::new();
+    let (project, count) = (Project::new(), met());
     for kib in [64, 256, 1000] {
         for arguments in ["build", "status", "--version", "cache verify"] {
             let ran = limited(&project, &format!("-s {kib}"), arguments);
-            expect_named(&ran, "`ulimit -s`", &format!("{arguments} with {kib}"));
+            expect_named(&count, &ran, "`ulimit -s`", &format!("{arguments} with {kib}"));
         }
     }
     limited(&project, "-s 2048", "build").exits(0);
@@ -76,10 +83,10 @@ fn a_limit_on_the_stack_is_named_or_does_no_harm() {
 
 #[test]
 fn a_limit_on_files_is_named_without_a_signal() {
-    let project = Project::new();
+    let (project, count) = (Project::new(), met());
     for kib in [0, 1, 4, 8] {
         let ran = limited(&project, &format!("-f {kib}"), "build");
-        expect_named(&ran, "`ulimit -f`", &format!("{kib} KiB"));
+        expect_named(&count, &ran, "`ulimit -f`", &format!("{kib} KiB"));
         assert!(ran.stderr.contains("cache/"), "no place: {}", ran.stderr);
     }
     project.build().exits(0);
@@ -88,9 +95,14 @@ fn a_limit_on_files_is_named_without_a_signal() {
 
 #[test]
 fn a_limit_on_open_files_is_named() {
-    let project = Project::new();
+    let (project, count) = (Project::new(), met());
     for most in [4, 6, 8, 10] {
-        expect_named(&limited(&project, &format!("-n {most}"), "build"), "`ulimit -n`", &format!("{most} files"));
+        expect_named(
+            &count,
+            &limited(&project, &format!("-n {most}"), "build"),
+            "`ulimit -n`",
+            &format!("{most} files"),
+        );
     }
     project.build().exits(0);
 }

@@ -8,6 +8,7 @@
 )]
 
 mod environment;
+mod soak;
 mod inventory;
 
 mod layers;
@@ -58,6 +59,7 @@ mod portable;
 mod ci;
 mod commands;
 mod secrets;
+mod probes;
 mod targets;
 mod messages;
 mod foreign;

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 
 use crate::damage::{logs, steady};
 use crate::project::Project;
+use crate::soak::{Count, rounds};
 
-/// How often power is lost.
+/// How often power is lost, where it is no soak.
 const TIMES: u64 = 12;
 
 /// Draws the same numbers in every run.
@@ -43,7 +44,8 @@ fn lose(path: &PathBuf, bytes: &[u8], before: Option<&Vec<u8>>, draw: &mut Draw)
 #[test]
 fn after_a_loss_of_power_one_build_brings_back_what_was_there() {
     let mut draw = Draw(11);
-    for time in 0..TIMES {
+    let count = Count::of("power", "losses");
+    for time in rounds(TIMES) {
         let project = steady();
         let before = files(&project);
         project.edit("kernels/softmax/v2_tiling.py", "input + 1", "input + 2");
@@ -65,5 +67,6 @@ fn after_a_loss_of_power_one_build_brings_back_what_was_there() {
         project.t2t("cache verify").exits(0).says(": 0 damages");
         assert_eq!(logs(&project), told, "loss {time}");
         project.build().exits(0).runs("");
+        count.add(1);
     }
 }

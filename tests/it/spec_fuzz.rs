@@ -1,9 +1,10 @@
 //! Whatever the bytes of ops.yaml are, reading them ends in a spec or in problems that can be shown.
 
-use proptest::prelude::{ProptestConfig, Strategy, any, prop, proptest};
-use proptest::test_runner::RngSeed;
+use proptest::prelude::{Strategy, any, prop};
 use t2t::problem::render;
 use t2t::spec::{Profile, Spec};
+
+use crate::soak;
 
 const REPOSITORY: &str = include_str!("../../ops.yaml");
 
@@ -79,20 +80,22 @@ fn read(bytes: &[u8]) {
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(4), ..ProptestConfig::default() })]
+/// How many inputs each test draws, where it is no soak, and from which seed.
+const CASES: u32 = 256;
+const SEED: u64 = 4;
 
-    #[test]
-    fn edits_of_a_good_file_never_panic(edits in edits()) {
+#[test]
+fn edits_of_a_good_file_never_panic() {
+    soak::fuzz(SEED, CASES, &edits(), |edits| {
         let mut bytes = REPOSITORY.as_bytes().to_vec();
         for edit in &edits {
             apply(&mut bytes, edit);
         }
         read(&bytes);
-    }
+    });
+}
 
-    #[test]
-    fn any_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        read(&bytes);
-    }
+#[test]
+fn any_bytes_never_panic() {
+    soak::fuzz(SEED, CASES, &prop::collection::vec(any::<u8>(), 0..200), |bytes| read(&bytes));
 }

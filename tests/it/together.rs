@@ -6,7 +6,9 @@ use std::process::{Child, ChildStderr};
 
 use nix::sys::signal::Signal;
 
+use crate::damage::steady;
 use crate::project::{Project, Ran};
+use crate::soak::{Count, rounds};
 use crate::watching::Watching;
 
 const KERNEL: &str = "kernels/softmax/v2_tiling.py";
@@ -70,7 +72,9 @@ fn ten_at_once_come_to_what_they_come_to_one_after_the_other() {
     project.write("assets/summary_template.md", "# Of my own\n");
     project.kernel("gelu", "v1_baseline", "SLEEP 0.05");
     let mut watching = Watching::begin(&project, "");
-    for edit in 0..3 {
+    let count = Count::of("side by side", "commands");
+    let mut edits = 0;
+    for edit in rounds(3) {
         let before = project.log().len();
         if edit > 0 {
             project.edit(KERNEL, &format!("input + {edit}"), &format!("input + {}", edit + 1));
@@ -97,6 +101,8 @@ fn ten_at_once_come_to_what_they_come_to_one_after_the_other() {
         expect_waits_to_be_told(&ran);
         project.t2t("cache verify").exits(0).says(": 0 damages").never_says("unfinished files");
         project.build().exits(0).runs("");
+        count.add(ran.len());
+        edits = edit;
     }
     let (code, told) = watching.stop(Signal::SIGINT);
     assert_eq!(code, 130, "{told}");
@@ -106,10 +112,77 @@ fn ten_at_once_come_to_what_they_come_to_one_after_the_other() {
     alone.write("../python/bin/steady", "");
     alone.write("assets/summary_template.md", "# Of my own\n");
     alone.kernel("gelu", "v1_baseline", "SLEEP 0.05");
-    alone.edit(KERNEL, "input + 1", "input + 3");
+    alone.edit(KERNEL, "input + 1", &format!("input + {}", edits + 1));
     alone.build().exits(0);
     for log in ["logs/softmax_log.md", "logs/gelu_log.md", "logs/summary.md"] {
         assert_eq!(project.read(log), alone.read(log), "{log}");
+    }
+}
+
+/// What is drawn from for workspaces that are shared by people who also clean.
+const DRAWN: [&str; 11] = [
+    "build",
+    "build --op softmax",
+    "build softmax/v2_tiling",
+    "status",
+    "explain softmax gelu",
+    "log softmax",
+    "cache verify",
+    "cache stats",
+    "cache gc",
+    "cache gc --max-size 1B",
+    "clean --cache --yes",
+];
+
+/// How many of them run at once.
+const AT_ONCE: usize = 6;
+
+/// Draws what is asked, the same in every run.
+fn drawn(draw: &mut u64, most: usize) -> usize {
+    *draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    usize::try_from(*draw >> 33).unwrap() % most
+}
+
+#[test]
+fn any_commands_at_once_on_shared_workspaces_end_as_if_alone() {
+    let count = Count::of("side by side", "commands");
+    let shared = [steady(), steady()];
+    let mut draw = 5;
+    for round in rounds(4) {
+        let mut started: Vec<(&Project, &str, Child)> = Vec::new();
+        for project in &shared {
+            if drawn(&mut draw, 3) == 0 {
+                let [from, to] = if round % 2 == 0 { [1, 2] } else { [2, 1] };
+                let text = project.read(KERNEL).replace(&format!("input + {from}"), &format!("input + {to}"));
+                project.write(KERNEL, text);
+            }
+            for _ in 0..AT_ONCE {
+                let asked = DRAWN[drawn(&mut draw, DRAWN.len())];
+                started.push((project, asked, project.spawn(asked)));
+            }
+        }
+        count.add(started.len());
+        for (project, asked, child) in started {
+            let ran = project.wait(child);
+            // There may be no log to print.
+            let is_expected = ran.code == 0 || (asked.starts_with("log") && ran.code == 2);
+            assert!(is_expected, "round {round}, {asked}: {}\n{}\n{}", ran.code, ran.stdout, ran.stderr);
+            assert!(!ran.stderr.contains("warning"), "round {round}, {asked}: {}", ran.stderr);
+        }
+        for project in &shared {
+            project.build().exits(0).never_says("warning");
+            project.build().exits(0).runs("");
+            project.t2t("cache verify").exits(0).says(": 0 damages").never_says("unfinished files");
+            assert!(project.files("cache/scratch").iter().all(|path| !path.is_file()), "round {round}");
+        }
+    }
+    for project in &shared {
+        let alone = steady();
+        alone.write(KERNEL, project.read(KERNEL));
+        alone.build().exits(0);
+        for log in ["logs/softmax_log.md", "logs/gelu_log.md", "logs/summary.md"] {
+            assert_eq!(project.read(log), alone.read(log), "{log}");
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use t2t_protocol::{BYTECODE, End, Sandbox};
 
 use crate::environment;
+use crate::probes::refusals;
 use crate::worker_setup::{Bench, Server, reply, text};
 
 const MODULE: &str = r#"
@@ -19,6 +20,10 @@ def attempt(action):
     except OSError as error:
         # Which of the walls is met first is not told.
         return "refused" if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS) else type(error).__name__
+
+def comes_and_goes(path):
+    open(path, "w").close()
+    os.unlink(path)
 
 def reach(arguments):
     root = arguments["root"]
@@ -34,7 +39,7 @@ def reach(arguments):
         "write outside": attempt(lambda: open(root + "/new", "w")),
         "rename outside": attempt(lambda: os.rename(root + "/ops.yaml", root + "/gone")),
         "remove outside": attempt(lambda: os.unlink(root + "/ops.yaml")),
-        "write temporary": attempt(lambda: open("/tmp/t2t-wall", "w")),
+        "write temporary": attempt(lambda: comes_and_goes(f"/tmp/t2t-wall-{os.getpid()}")),
         "read home": attempt(lambda: os.listdir(os.path.expanduser("~root"))),
         "write scratch": attempt(lambda: open("here", "w").write("x")),
         "make folder": attempt(lambda: os.makedirs("deep/er")),
@@ -147,6 +152,7 @@ fn workspace(bench: &Bench) {
 
 #[test]
 fn the_sandbox_is_an_allow_list() {
+    let count = refusals();
     let bench = Bench::new(MODULE);
     workspace(&bench);
     let mut request = bench.request(1, "reach");
@@ -180,6 +186,7 @@ fn the_sandbox_is_an_allow_list() {
         "memory of the server": refused,
     });
     assert_eq!(*reply(&finished), expected);
+    count.add(expected.as_object().unwrap().values().filter(|end| **end == refused).count());
 }
 
 #[test]

@@ -327,7 +327,8 @@ impl Action {
         let usage = Usage {
             wall_ms: milliseconds(now.duration_since(self.before.time)),
             cpu_ms: milliseconds(kin::cpu_of(self.pid).saturating_sub(self.before.cpu)),
-            max_rss_kib: kin::memory_of(self.pid) >> 10,
+            // One that leaves may have given its memory back: it held what it was forked with, and what was seen.
+            max_rss_kib: kin::memory_of(self.pid).max(self.before.memory + self.grown) >> 10,
             grown_kib: self.grown >> 10,
         };
         Finished {

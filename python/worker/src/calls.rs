@@ -17,7 +17,7 @@ const REMOVEXATTRAT: c_long = 466;
 const OPEN_TREE_ATTR: c_long = 467;
 
 /// Refused whatever the arguments are.
-const NEVER: [c_long; 60] = [
+const NEVER: [c_long; 61] = [
     // Memory, descriptors and threads of others.
     libc::SYS_kcmp,
     libc::SYS_migrate_pages,
@@ -35,9 +35,10 @@ const NEVER: [c_long; 60] = [
     libc::SYS_sched_setattr,
     libc::SYS_sched_setparam,
     libc::SYS_sched_setscheduler,
-    // Keys, programs and counters in the kernel.
+    // Keys, programs, counters and watches in the kernel.
     libc::SYS_add_key,
     libc::SYS_bpf,
+    libc::SYS_fanotify_init,
     libc::SYS_keyctl,
     libc::SYS_perf_event_open,
     libc::SYS_request_key,
@@ -95,6 +96,9 @@ const OLDER: [c_long; 0] = [];
 const OF_OTHERS: [(c_long, u8); 3] =
     [(libc::SYS_prlimit64, 0), (libc::SYS_sched_setaffinity, 0), (libc::SYS_move_pages, 0)];
 
+/// Orders on open files that reach who else uses them: a lease holds up who opens the file for writing, the other tells of all that happens in a folder.
+const ORDERS: [libc::c_int; 2] = [libc::F_SETLEASE, libc::F_NOTIFY];
+
 /// Where the mode is that a file gets.
 #[cfg(target_arch = "x86_64")]
 const MODES: [(c_long, u8); 4] =
@@ -136,14 +140,16 @@ pub fn refuse(sockets: Sockets) -> Result<(), String> {
 
 type Calls = BTreeMap<c_long, Vec<SeccompRule>>;
 
-/// Other sockets, and `io_uring`, which makes calls that no filter sees.
+/// Other sockets, and `io_uring`, which makes calls that no filter sees. And without a device, whose driver may want it, watches of files: Landlock lets them be told of what
+/// happens in any folder that the user may list.
 fn of_sockets(sockets: Sockets) -> Result<Calls, String> {
     let unix = libc::AF_UNIX.unsigned_abs().into();
-    let but = match sockets {
-        Sockets::None => Vec::new(),
-        Sockets::Unix => vec![rule(vec![condition(0, SeccompCmpOp::Ne, unix)])?],
-    };
-    Ok(BTreeMap::from([(libc::SYS_socket, but), (libc::SYS_io_uring_setup, Vec::new())]))
+    let mut calls = BTreeMap::from([(libc::SYS_io_uring_setup, Vec::new())]);
+    match sockets {
+        Sockets::None => calls.extend([(libc::SYS_socket, Vec::new()), (libc::SYS_inotify_add_watch, Vec::new())]),
+        Sockets::Unix => _ = calls.insert(libc::SYS_socket, vec![rule(vec![condition(0, SeccompCmpOp::Ne, unix)])?]),
+    }
+    Ok(calls)
 }
 
 fn of_powers() -> Result<Calls, String> {
@@ -157,6 +163,8 @@ fn of_powers() -> Result<Calls, String> {
     for (call, argument) in MODES {
         calls.insert(call, vec![rule(vec![condition(argument, SeccompCmpOp::MaskedEq(set_user), set_user)])?]);
     }
+    let orders = ORDERS.map(|order| rule(vec![condition(1, SeccompCmpOp::Eq, order.unsigned_abs().into())]));
+    calls.insert(libc::SYS_fcntl, orders.into_iter().collect::<Result<_, _>>()?);
     let flags = NAMESPACES.map(|flag| u64::from(flag.unsigned_abs()));
     let apart = flags.map(|flag| rule(vec![condition(0, SeccompCmpOp::MaskedEq(flag), flag)]));
     calls.insert(libc::SYS_clone, apart.into_iter().collect::<Result<_, _>>()?);
