@@ -8,8 +8,10 @@ use crate::damage::is_root;
 use crate::project::{Project, Ran, copy_program};
 use crate::soak::Count;
 
-/// A user of whom nothing else runs: a limit on processes counts all of a user's.
-const OTHER: u32 = 54_321;
+/// Returns a user of whom nothing else runs, nor of another run of these tests: a limit on processes counts all of a user's.
+fn other() -> u32 {
+    1_000_000 + std::process::id()
+}
 
 /// Runs t2t behind `ulimit`, as another user where this one is not bound by limits on processes.
 fn limited(project: &Project, limit: &str, arguments: &str) -> Ran {
@@ -17,7 +19,7 @@ fn limited(project: &Project, limit: &str, arguments: &str) -> Ran {
     let is_other = limit.starts_with("-u") && is_root();
     let mut command = Command::new(if is_other { "setpriv" } else { "/bin/bash" });
     if is_other {
-        let user = OTHER.to_string();
+        let user = other().to_string();
         command.args(["--reuid", &user, "--regid", &user, "--clear-groups", "--", "/bin/bash"]);
     }
     let script = format!("ulimit {limit}; exec \"$@\"");
@@ -36,8 +38,8 @@ fn of_another() -> Project {
     if is_root() {
         let folder = project.path("../.");
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
-        assert!(Command::new("chown").args(["-R", &OTHER.to_string()]).arg(&folder).status().unwrap().success());
-        chown(&folder, Some(OTHER), None).unwrap();
+        assert!(Command::new("chown").args(["-R", &other().to_string()]).arg(&folder).status().unwrap().success());
+        chown(&folder, Some(other()), None).unwrap();
     }
     project
 }
