@@ -294,10 +294,12 @@ fn refused(error: &notify::Error) -> NoWatch {
             let message = format!("the system's table of inotify watches is full (fs.inotify.{name}{})", limit(name));
             NoWatch { message, hint: remedy(name, 1_048_576) }
         }
-        ErrorKind::Io(io) if is_limit(error) => {
+        ErrorKind::Io(_) if is_limit(error) => {
             let name = "max_user_instances";
-            let message = format!("no inotify instance is left (fs.inotify.{name}{}): {io}", limit(name));
-            NoWatch { message, hint: remedy(name, 1024) }
+            // Without the error's own text: it would be told as a limit on open files alone.
+            let message = format!("no inotify instance is left (fs.inotify.{name}{})", limit(name));
+            let hint = format!("{}; where `ulimit -n` is small, raise that", remedy(name, 1024));
+            NoWatch { message, hint }
         }
         _ => NoWatch { message: error.to_string(), hint: "look instead with `t2t watch --poll`".to_owned() },
     }

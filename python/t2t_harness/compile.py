@@ -35,6 +35,9 @@ from t2t_harness import (
 
 ARCHIVE = "triton.tar.gz"
 
+FAR = 8
+"""A probe with a dim so many times as long as any that is measured is not compiled before its check."""
+
 
 @dataclass
 class Survey:
@@ -177,10 +180,17 @@ def survey_target(
             constants = constants or found
         limit = cases.limit_of("cuda")
         edges = [*cases.fixed_edges(request["op"], limit), *cases.length_edges(request["op"], constants, limit)]
-        # Drawn shapes have the same kernels as fixed ones, but for few.
-        fixed = [case for case in probes.cases_of({**request, "lane": "cuda"}, edges) if not budget.is_drawn(case)]
-        for case in cases.unique([*edges, *fixed, *hooks]):
+        for case in cases.unique([*edges, *ahead_of_check(request, edges), *hooks]):
             target.run(entry, case, is_every=False)
+
+
+def ahead_of_check(request: Mapping[str, Any], known: list[cases.Case]) -> list[cases.Case]:
+    """Returns the probes that are compiled before a check, whose other cases are `known`.
+
+    Drawn shapes have the same kernels as others, but for few. Lengths far beyond all that are measured make blocks that take minutes to compile, and are left to the check.
+    """
+    probed = probes.cases_of({**request, "lane": "cuda"}, known)
+    return [one for one in probed if not budget.is_drawn(one) and not probes.is_beyond(request["op"], one, FAR)]
 
 
 def forget_modules(root: str, others: Set[str]) -> None:
@@ -245,7 +255,8 @@ class Target:
                 # What nobody declared may be more than a kernel can hold: the check tells.
                 if error in recorder.faults and not case.is_probe:
                     raise Refused(compile_failure(error, self.request["root"], case.name)) from error
-                self.note_reason(f"{case.name}: {failure.describe(error)}")
+                if not (probes.has_other_kwargs(case) or probes.is_beyond(self.request["op"], case)):
+                    self.note_reason(f"{case.name}: {failure.describe(error)}")
             else:
                 for fault in recorder.faults:
                     self.note_reason(f"{case.name}: the wrapper went on after {failure.describe(fault)}")

@@ -46,7 +46,7 @@ def is_refusal(declaration: Mapping[str, Any], case: cases.Case, record: Mapping
     if record["class"] == "exception" and probes.is_beyond(declaration, case):
         return True
     kind = str(record["message"]).partition(":")[0]
-    return case.kwargs is not None and case.is_probe and kind in REFUSALS
+    return probes.has_other_kwargs(case) and kind in REFUSALS
 
 
 REFUSALS = ("NotImplementedError", "ValueError", "TypeError", "AssertionError")

@@ -122,7 +122,7 @@ def judge_case(trial: Trial, case: cases.Case, position: int) -> None:
         row |= {"verdict": "not-judged", "reason": facts["reason"]}
     else:
         finding = findings.find(trial, case, position, row, facts, given, right)
-        if finding is not None and case.is_probe and case.kwargs is not None and finding.class_ in ELSEWHERE:
+        if finding is not None and probes.has_other_kwargs(case) and finding.class_ in ELSEWHERE:
             # What ops.yaml does not declare may be left to torch.
             row |= {"verdict": "dropped", "reason": f"not by the kernel: {finding.message}"}
         else:

@@ -161,8 +161,8 @@ def shapes(declaration: Mapping[str, Any], lane: str, limit: int) -> Iterator[Ca
         longest = max(odd, key=lambda dim: odd[dim])
         odd[longest] = odd[longest] // 2 | 1
     yield from shape(declaration, "shape", odd, NARROW, limit, dims)
-    largest = max((length for size in sizes(declaration) for length in size.values()), default=0)
-    tops = [(1 << power) + 1 for power in range(16, 8, -1) if 1 << power <= max(2 * largest, 4096)]
+    largest = max((size.get(last, 0) for size in sizes(declaration)), default=0)
+    tops = [(1 << power) + 1 for power in range(16, 8, -1) if 1 << power <= max(largest, 4096)]
     yield from long(declaration, last, tops, limit, 1)
     for power in range(max(largest.bit_length(), 1), 3, -1):
         for length in ((1 << power) - 1, (1 << power) + 1):
@@ -175,11 +175,16 @@ def sizes(declaration: Mapping[str, Any]) -> Iterator[Mapping[str, int]]:
     yield from (declaration.get("measured") or {}).values()
 
 
-def is_beyond(declaration: Mapping[str, Any], case: Case) -> bool:
-    """Tells whether a probe has a longer dim than any size that is checked or measured."""
+def has_other_kwargs(case: Case) -> bool:
+    """Tells whether a probe has an argument at a value that nobody declared."""
+    return case.is_probe and case.kwargs is not None
+
+
+def is_beyond(declaration: Mapping[str, Any], case: Case, times: int = 1) -> bool:
+    """Tells whether a probe has a dim that is longer than in any size that is checked or measured, or more than so many `times` as long."""
     known = [*sizes(declaration), *declaration["check_sizes"].values()]
     most = {dim: max((size.get(dim, 0) for size in known), default=0) for dim in case.binding}
-    return case.is_probe and any(length > most[dim] for dim, length in case.binding.items())
+    return case.is_probe and any(length > times * most[dim] for dim, length in case.binding.items())
 
 
 def long(

@@ -181,8 +181,15 @@ fn why_all_fail(failure: &Value) -> String {
 
 /// Returns what `check.edges` calls the edge of a case.
 fn kind(case: &str) -> &str {
-    let named = case.split('/').nth(1).unwrap_or_default();
-    if named.contains("-block[") { "blocks" } else { named }
+    let named = case.split('/').nth(1).unwrap_or_default().split('[').next().unwrap_or_default();
+    match named {
+        "kwarg" => "kwargs",
+        "shape" => "shapes",
+        "literal" => "literals",
+        _ if named.ends_with("-block") => "blocks",
+        _ if named.starts_with("drawn-") => "drawn",
+        _ => named,
+    }
 }
 
 fn leaving_out(kinds: &BTreeSet<&str>) -> String {

@@ -54,11 +54,11 @@ fn a_kernel_is_declared_checked_and_told_of() {
     assert_eq!(workspace.read("ops.yaml"), format!("version: 1\nops:\n{ENTRY}"));
     for said in [
         "ops.yaml: `softmax` is torch.nn.functional.softmax, and `fused_softmax` of lib/fused.py its kernel\n  `x` of the kernel is `input`\n  `axis` of the kernel is `dim`\n  `dim` of the op is -1\n",
-        "\nedges fail: `strided`, `transposed`. Where the kernel need not take them, write so under the op, with the reason:\n    check: {edges: {strided: {off: why}, transposed: {off: why}}}\n",
+        "\nedges fail: `kwargs`, `strided`, `transposed`. Where the kernel need not take them, write so under the op, with the reason:\n    check: {edges: {kwargs: {off: why}, strided: {off: why}, transposed: {off: why}}}\n",
     ] {
         assert!(ran.told.contains(said), "no `{said}` in\n{}", ran.told);
     }
-    let off = "    check: {edges: {strided: {off: dense rows}, transposed: {off: dense rows}}}\n";
+    let off = "    check: {edges: {kwargs: {off: the last dim}, strided: {off: dense rows}, transposed: {off: dense rows}}}\n";
     workspace.write("ops.yaml", workspace.read("ops.yaml") + off);
     let ran = workspace.build(&["softmax:check"]);
     assert_eq!((ran.code, workspace.outcome("softmax/fused:check").as_str()), (Some(0), "passed"), "{}", ran.told);

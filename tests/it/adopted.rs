@@ -184,7 +184,7 @@ fn liger_kernel_is_adopted_as_it_comes() {
     ));
     workspace.write(
         "kernels/relu/own.py",
-        "from liger_kernel.ops.softmax import LigerSoftmaxFunction\n\n\ndef triton_relu(input, dim=-1):\n    return LigerSoftmaxFunction.apply(input)\n",
+        "from liger_kernel.ops.softmax import LigerSoftmaxFunction\n\n\ndef triton_relu(input, dim=-1):\n    assert dim == -1\n    return LigerSoftmaxFunction.apply(input)\n",
     );
     let site = workspace.path("home/site");
     comes_to(&workspace, &checked(&workspace, None, Some(&site)), "exception");

@@ -167,7 +167,10 @@ fn any_commands_at_once_on_shared_workspaces_end_as_if_alone() {
             // There may be no log to print.
             let is_expected = ran.code == 0 || (asked.starts_with("log") && ran.code == 2);
             assert!(is_expected, "round {round}, {asked}: {}\n{}\n{}", ran.code, ran.stdout, ran.stderr);
-            assert!(!ran.stderr.contains("warning"), "round {round}, {asked}: {}", ran.stderr);
+            // A log is stale until the build beside it has made it again.
+            let warns =
+                |line: &str| line.contains("warning") && !(asked.starts_with("log") && line.contains("is stale"));
+            assert!(!ran.stderr.lines().any(warns), "round {round}, {asked}: {}", ran.stderr);
         }
         for project in &shared {
             project.build().exits(0).never_says("warning");
