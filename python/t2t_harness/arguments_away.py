@@ -6,6 +6,7 @@ Wrappers are read and never imported. torch is imported only inside functions.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -33,51 +34,93 @@ UNSET = {"scale": 0.3, "dtype": "torch.float16"}
 """A value for arguments that have none by default."""
 
 
-def of_request(request: Mapping[str, Any], rank: int) -> Iterator[tuple[str, Any]]:
-    """Yields arguments of the op with another value for each: declared ones that the variant's `call` passes on, and those beside them that both the wrapper and torch know.
+MAY_BE_ZERO = (
+    "alpha",
+    "beta",
+    "eps",
+    "value",
+    "label_smoothing",
+    "negative_slope",
+    "weight_decay",
+    "momentum",
+    "lambd",
+)
+"""Numbers for which zero makes sense, and for which kernels forget it."""
 
-    `rank` is the largest number of dims of an input.
+MAY_BE_NEGATIVE = ("diagonal", "shifts", "k")
+"""Integers that count from either side."""
+
+
+def of_request(request: Mapping[str, Any], rank: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields the op's keyword arguments with one away from what is declared, each after what it is called in the name of a case: `alpha=0`, `without-alpha,beta` where they are left to torch's defaults.
+
+    Those are declared arguments that the variant's `call` passes on, and those beside them that both the wrapper and torch know. The first other value of each comes first. `rank` is the largest number of dims of
+    an input.
     """
     declaration, variant = request["op"], request["variant"]
     if declaration.get("random"):
         return
-    written = variant.get("call")
+    written, own = variant.get("call"), declaration["kwargs"]
+    known = of_torch(declaration)
     # How results are compared may name the dim that they are along.
     kept = DIMS if any(how.get("dim") is not None for how in declaration.get("outputs") or ()) else ()
-    for name, value in declaration["kwargs"].items():
-        if name not in kept and (written is None or name in str(written)):
-            yield from ((name, one) for one in away(name, value, rank))
-    if written is not None:
-        return
-    taken = {*declaration["kwargs"], *(given["name"] for given in declaration["inputs"])}
-    known = of_torch(declaration)
-    for one in of_wrapper(request):
-        if one.name not in taken and one.has_default and one.name in known:
-            yield from ((one.name, value) for value in away(one.name, known[one.name], rank))
+    loose = [name for name in own if name not in kept and (written is None or name in str(written))]
+    asked = [(name, away(name, own[name], rank)) for name in loose]
+    if written is None:
+        taken = {*own, *(given["name"] for given in declaration["inputs"])}
+        beside = [one.name for one in of_wrapper(request) if one.has_default and one.name in known]
+        asked += [(name, away(name, known[name], rank)) for name in beside if name not in taken]
+    columns = [[(f"{name}={value}", {**own, name: value}) for value in values] for name, values in asked]
+    rounds = [[one for one in turn if one is not None] for turn in zip_longest(*columns)]
+    yield from rounds[0] if rounds else ()
+    if written is None:
+        left = [name for name in loose if name in known and name not in BY_CHANCE]
+        if left:
+            yield f"without-{','.join(left)}", {name: value for name, value in own.items() if name not in left}
+    if "keepdim" in {*loose} and (dim := next((one for one in DIMS if one in loose), None)) is not None:
+        for value in [one for one in away(dim, own[dim], rank)][:1]:
+            both = {dim: value, "keepdim": not own["keepdim"]}
+            yield ",".join(f"{name}={one}" for name, one in both.items()), {**own, **both}
+    yield from chain.from_iterable(rounds[1:])
 
 
-def away(name: str, value: Any, rank: int) -> Iterator[Any]:
-    """Yields at most one other value for the argument `name` than `value`; nothing where none is known to make sense."""
+def away(name: str, value: Any, rank: int) -> list[Any]:
+    """Returns other values for the argument `name` than `value`, the one that tells most first; none where none is known to make sense."""
     if name in BY_CHANCE:
-        return
+        return []
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, str):
+        return [word for word in WORDS.get(name, ()) if word != value]
+    if name in DIMS:
+        return dims_away(value, rank)
     if value is None:
-        yield from [UNSET[name]] if name in UNSET else []
-    elif isinstance(value, bool):
-        yield not value
-    elif isinstance(value, float):
-        yield 1e-2 if 0 < abs(value) < 1e-3 else 2.5 * value if value else 0.75
-    elif isinstance(value, int):
-        if name == "padding":
-            # More than half a window is too much for torch.
-            yield 0 if value else 1
-        elif name in DIMS and rank > 1:
-            yield 0 if value in (-1, rank - 1) else -1
-        elif name in ("alpha", "beta", "value"):
-            yield 3 * value + 1
-        elif name in WHOLE:
-            yield value + 1
-    elif isinstance(value, str) and name in WORDS:
-        yield next(word for word in WORDS[name] if word != value)
+        return [UNSET[name]] if name in UNSET else []
+    zero = [0 * value] if name in MAY_BE_ZERO and value else []
+    if isinstance(value, float):
+        return [1e-2 if 0 < abs(value) < 1e-3 else 2.5 * value if value else 0.75, *zero]
+    if not isinstance(value, int):
+        return []
+    if name == "padding":
+        # More than half a window is too much for torch.
+        return [0 if value else 1]
+    if name in ("alpha", "beta", "value"):
+        return [3 * value + 1, *zero]
+    if name in WHOLE:
+        return [value + 1, *([-value - 2] if name in MAY_BE_NEGATIVE else [])]
+    return []
+
+
+def dims_away(value: Any, rank: int) -> list[Any]:
+    """Returns other dims than `value` of a tensor with `rank` dims: another one, the same by its other name, and the last but one; of several the first, and all."""
+    found: list[Any] = []
+    if isinstance(value, list):
+        found = [value[:1], list(range(rank))] if len(value) > 1 else [list(range(rank))]
+    elif value is None:
+        found = [0, -1]
+    elif isinstance(value, int) and rank > 1:
+        found = [0 if value in (-1, rank - 1) else -1, value + rank if value < 0 else value - rank, -2]
+    return [one for place, one in enumerate(found) if one != value and one not in found[:place]]
 
 
 def of_torch(declaration: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,15 +5,18 @@ A probe that would do more than is left is stopped, and left out. It knows nothi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from t2t_harness import cases, effort
 
 SHARE = 0.5
 """What all probes may do, as a part of what all other cases did."""
 
-LEAST = 6500.0
-"""What they may do however little the others did, in operations: some 150 ms of a slow core."""
+LEAST = 9000.0
+"""What they may do however little the others did, in operations: some 200 ms of a slow core."""
+
+OWN = 9000.0
+"""What each of those may do that have a budget of their own: a long dim is worth most, and small blocks make it dear."""
 
 CALL = 250.0
 """What a case costs beside the operations of its kernel, in operations."""
@@ -41,8 +44,6 @@ class Budget:
     """What is left for drawn shapes, apart from the others: what these come to differs from build to build, and decides nothing else."""
     others: float = 0.0
     """What the other cases did."""
-    long: set[str] = field(default_factory=set)
-    """The dtypes that had their first shape, of which each may do `LEAST` whatever is left: a long dim is worth most, and small blocks make it dear."""
     rate: float = 0.0
     """What a run did for an element of its inputs, at least: of the runs so far, the one that did least."""
 
@@ -55,9 +56,8 @@ class Budget:
         done += CALL * max(runs, 1)
         if is_drawn(case):
             self.kept -= done
-        elif self.is_long(case):
-            self.long.add(case.dtype)
-            self.left -= min(done, self.left / 3)
+        elif case.has_own_budget:
+            pass
         elif case.is_probe:
             self.left -= done
         else:
@@ -73,15 +73,11 @@ class Budget:
         """Returns the operations that `case`, of so many `elements`, may do, 0 where it is not begun; None where nothing limits it."""
         if not case.is_probe or not self.is_limited:
             return None
-        if self.is_long(case):
-            return LEAST
+        if case.has_own_budget:
+            return OWN
         left = self.kept if is_drawn(case) else self.left
         most = max(PART * (left - CALL), 0.0)
         return most if self.rate * max(elements, FEW) <= LIKELY * most else 0.0
-
-    def is_long(self, case: cases.Case) -> bool:
-        """Tells whether a case is the first shape of its dtype."""
-        return case.is_probe and case.name.startswith("edge/shape[") and case.dtype not in self.long
 
 
 def is_drawn(case: cases.Case) -> bool:

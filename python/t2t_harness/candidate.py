@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,9 @@ from t2t_harness.prepare import prepared_cases, salt
 
 if TYPE_CHECKING:
     import torch
+
+SHORTER = 2
+"""How often a probe with a budget of its own is tried at half its length."""
 
 TUNED_CASES = 2
 """Declared cases that run with every configuration of an autotuned kernel."""
@@ -237,6 +241,19 @@ def tuned_cases(listed: list[cases.Case]) -> set[str]:
 def run_case(bench: Bench, case: cases.Case, position: int, state: dict[str, Any], *, every: bool) -> dict[str, Any]:
     """Returns the facts of one case, its outputs written; `every` runs the other configurations of an autotuned kernel
     as well."""
+    facts = run_in_budget(bench, case, position, state, every=every)
+    if facts["status"] == "left-out" and case.has_own_budget and bench.lane == "interpreter":
+        for shorter in islice(cases.smaller(bench.request["op"], case), SHORTER):
+            again = run_in_budget(bench, shorter, position, state, every=every)
+            if again["status"] != "left-out":
+                return again | {"binding": shorter.binding}
+    return facts
+
+
+def run_in_budget(
+    bench: Bench, case: cases.Case, position: int, state: dict[str, Any], *, every: bool
+) -> dict[str, Any]:
+    """Returns the facts of one case as it is, or of a smaller one where there is no time for it; that it was left out, where it is a probe that would do more than it may."""
     asked = case
     case, late = in_time(bench, asked)
     if late is not None:

@@ -58,6 +58,8 @@ class Case:
     """The input that has the `values`, the `layout`, or is `broadcast`; None where that is all of them, for `special` and `ends` the first floating one, for `broadcast` the second."""
     is_probe: bool = False
     """Whether it is one of probes.py, for which there is a budget."""
+    has_own_budget: bool = False
+    """Whether it is a probe that does not take from what the others may do."""
     salt: str = ""
     """What a build draws and its evidence tells: no table of answers that was made before it knows these values."""
 

@@ -63,6 +63,10 @@ WORDS = ("kind", "side", "path", "name")
 """What of an init is no number."""
 
 
+PADDING = 3
+"""How many elements lie between the rows of a padded tensor: an odd number, so that rows are not aligned."""
+
+
 def strides(shape: Sequence[int], layout: str) -> list[int]:
     """Return the strides, in elements, of a tensor of the bound `shape` in `layout`.
 
@@ -77,6 +81,13 @@ def strides(shape: Sequence[int], layout: str) -> list[int]:
         return _dense_strides(shape, [*dense[:-2], rank - 1, rank - 2])
     if layout == "strided" and rank >= 1:
         return [2 * stride for stride in _dense_strides(shape, dense)]
+    if layout == "padded" and rank >= 2:
+        # As a slice of a larger tensor has it: rows are dense, and there is memory between them, and between blocks of them.
+        row = shape[-1] + PADDING
+        outer = _dense_strides([*shape[:-2], max(shape[-2], 1) + 1], list(range(rank - 1)))
+        return [*(row * stride for stride in outer), 1]
+    if layout == "swapped" and rank >= 3:
+        return _dense_strides(shape, [1, 0, *dense[2:]])
     if layout == "channels_last" and rank == 4:
         return _dense_strides(shape, [0, 2, 3, 1])
     raise ValueError(f"layout `{layout}` does not fit {rank} dims")

@@ -114,7 +114,7 @@ def declared_notes(trial: Trial) -> list[str]:
     off = [f"{name} ({reason})" if reason else name for name, reason in cases.edges_off(trial.declaration).items()]
     said = [f"edges not asked for: {', '.join(off)}"] if off else []
     if trial.smaller:
-        said.append(f"made smaller, since the deadline left no time for more: {', '.join(trial.smaller)}")
+        said.append(f"made smaller, since there was no time for more: {', '.join(trial.smaller)}")
     refused = [row["name"] for row in trial.rows if str(row["reason"]).startswith("the wrapper refuses it")]
     if refused:
         said.append(f"the wrapper refuses other arguments, or longer dims, than are declared: {', '.join(refused)}")

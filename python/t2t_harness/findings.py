@@ -87,6 +87,7 @@ def find_in(
         lambda: first_of(outside(run) for run in runs.values()),
         lambda: first_of(origin(trial.declaration, run, launchless) for run in runs.values()),
         lambda: all_values(trial, case, row, tensors, list(runs), given, right),
+        lambda: narrowed(trial, tensors, right),
         lambda: repeated(trial, tensors, right),
     ]
     with spans.work(trial.device):
@@ -286,6 +287,34 @@ def values(
             called = result_name(trial, right, name)
             what = f"{called}: " if called else ""
             return Finding(str(found.class_), f"{what}{found.message}{where}", comparison=found)
+    return None
+
+
+NARROWED = 8
+"""So many elements that float32 does not hold tell that torch's result is one of float64."""
+
+
+def narrowed(trial: Trial, tensors: Mapping[str, torch.Tensor], right: oracle.Reference) -> Finding | None:
+    """Returns that a result of float64 was computed in float32, which all its elements show and no tolerance does, or None."""
+    import torch
+
+    def is_wide(value: torch.Tensor) -> torch.Tensor:
+        return value.isfinite() & (value != value.float().double())
+
+    for name, expected in right.plain.items():
+        if (
+            expected.dtype != torch.float64
+            or name.startswith("after.")
+            or comparing.is_ignored(trial.declaration, name)
+        ):
+            continue
+        if int(is_wide(expected).sum()) >= NARROWED and not is_wide(tensors[f"a.{name}"]).any():
+            called = result_name(trial, right, name)
+            what = f"{called}: " if called else ""
+            return Finding(
+                "mismatch",
+                f"{what}every element is a number of float32, torch's are of float64: it is computed in float32",
+            )
     return None
 
 

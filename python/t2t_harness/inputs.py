@@ -97,7 +97,7 @@ def laid_out(values: torch.Tensor, strides: Sequence[int], device: str) -> torch
 def layout_of(given: Mapping[str, Any], case: cases.Case) -> str:
     """Returns the layout of the declared input `given` in `case`: the case's own where the input has the dims for
     it, else the declared one. Of several, declared cases take one after the other."""
-    least = {"transposed": 2, "strided": 1}
+    least = {"transposed": 2, "strided": 1, "padded": 2, "swapped": 3}
     if case.layout is not None and case.of in (None, given["name"]) and len(given["shape"]) >= least[case.layout]:
         return case.layout
     layout = given["layout"]
@@ -154,16 +154,24 @@ def _drawn(given: Mapping[str, Any], case: cases.Case, shape: Sequence[int], dev
 
 
 def _with_special(values: torch.Tensor) -> torch.Tensor:
-    """Returns `values` with NaN in its second row, inf in its third, -inf in its fourth; the first row stays as it is.
+    """Returns `values` with NaN at the beginning of its second row, inf at the end of its third, -inf in the middle of its fourth, NaN at the end and in the middle of the next two, and both infinities in the one after;
+    the first row stays as it is.
 
-    With fewer than four rows the last of these are left out, and a single row gets the NaN.
+    With fewer rows the last of these are left out, and a single row gets the NaN.
     """
     if values.numel() == 0:
         return values
     changed = values.clone()
     rows = changed.view(-1, changed.shape[-1] if changed.dim() > 0 else 1)
     width = rows.shape[1]
-    places = [(1, 0, "nan"), (2, width - 1, "inf"), (3, width // 2, "-inf")]
+    places = [
+        (1, 0, "nan"),
+        (2, width - 1, "inf"),
+        (3, width // 2, "-inf"),
+        (4, width - 1, "nan"),
+        (5, width // 2, "nan"),
+    ]
+    places += [(6, 0, "inf"), (6, width - 1, "-inf")]
     if rows.shape[0] == 1:
         places = [(0, width // 2, "nan")]
     for row, column, value in places:

@@ -32,16 +32,21 @@ def of_request(request: Mapping[str, Any]) -> list[int]:
 
     An expression of integers counts as its value. Nothing where the variant is an installed module, or a file cannot be read.
     """
+    found: set[int] = set()
+    first: set[int] = set()
+    for tree in read(request):
+        found |= set(integers(tree))
+        first |= set(compared(tree))
+    return [*sorted(first, reverse=True), *sorted(found - first, reverse=True)]
+
+
+def read(request: Mapping[str, Any]) -> list[ast.Module]:
+    """Returns the syntax trees of the request's variant; none of an installed module's."""
     variant = request["variant"]
     if variant.get("module") or not variant.get("file"):
         return []
     root = Path(request["root"])
-    found: set[int] = set()
-    first: set[int] = set()
-    for tree in trees(root, root / variant["file"]):
-        found |= set(integers(tree))
-        first |= set(compared(tree))
-    return [*sorted(first, reverse=True), *sorted(found - first, reverse=True)]
+    return list(trees(root, root / variant["file"]))
 
 
 def trees(root: Path, path: Path) -> Iterator[ast.Module]:
@@ -114,6 +119,25 @@ def compared(tree: ast.AST) -> Iterator[int]:
 
 COMPARING = ("min", "max", "minimum", "maximum", "clamp")
 """Functions that compare their arguments."""
+
+
+def equals(request: Mapping[str, Any]) -> list[int]:
+    """Returns the integers that something is held to be equal to in the files of `of_request`, the larger ones first: a kernel for one length alone."""
+    found = {value for tree in read(request) for value in equal(tree) if LEAST <= value <= MOST}
+    return sorted(found, reverse=True)
+
+
+def equal(tree: ast.AST) -> Iterator[int]:
+    """Yields the integers that stand in an equation, where they are written, or among several of which something is one."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Compare):
+            continue
+        for how, one in zip(node.ops, node.comparators, strict=True):
+            if isinstance(how, ast.Eq | ast.NotEq):
+                asked = [node.left, one]
+            else:
+                asked = list(getattr(one, "elts", ())) if isinstance(how, ast.In | ast.NotIn) else []
+            yield from (value for value in map(constant, asked) if value is not None)
 
 
 def constant(node: ast.AST, depth: int = 0) -> int | None:

@@ -19,6 +19,7 @@ SPECIAL = {
     "large": "large values",
     "equal-rows": "rows of equal values",
     "special": "NaN and infinities in an input",
+    "late": "NaN and infinity late in a row",
 }
 """What is special about the values of a case, in words."""
 

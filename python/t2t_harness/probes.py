@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, product, zip_longest
 from typing import Any
 
@@ -16,7 +17,7 @@ from t2t_harness import arguments_away, cases, literals
 from t2t_harness.cases import Case
 from t2t_harness.declaration import tensors
 
-MOST = {"interpreter": 14, "cuda": 16}
+MOST = {"interpreter": 24, "cuda": 24}
 """Most of them in a check, on each lane; half as many more for each further dtype."""
 
 DRAWN = 2
@@ -39,10 +40,12 @@ KINDS = {
     "offset": "offset",
     "cancelling": "cancelling",
     "limits": "limits",
+    "padded": "strided",
+    "swapped": "transposed",
 }
 """What follows `edge/` in a case's name → what turns it off in ops.yaml."""
 
-NOT_FINITE = ("special", "infinite-rows")
+NOT_FINITE = ("special", "special-late", "infinite-rows")
 """Edges with values that are not finite: where one is off, all are."""
 
 
@@ -51,18 +54,22 @@ def cases_of(request: Mapping[str, Any], known: Sequence[Case]) -> list[Case]:
     declaration, lane = request["op"], request["lane"]
     limit = cases.reach_limit(lane)
     own = list(shapes(declaration, lane, limit))
+    first = [case for place, case in enumerate(own) if case.has_own_budget or place == 0]
     others = list(kwargs(request))
     above = list(of_literals(declaration, known, literals.of_request(request), lane, limit))
     groups = [
-        own[:1],
+        first,
         others[0::2],
-        [*of_one(declaration)],
+        [*layouts(declaration)],
         others[1::2],
         [*values(declaration, lane)],
+        [*late(declaration, lane, limit)],
+        [*at_literals(declaration, known, literals.equals(request), limit)],
+        [*of_one(declaration)],
         above[0::2],
         above[1::2],
-        [*further_dtypes(declaration, limit)],
-        own[1:],
+        [*further_dtypes(request, limit)],
+        [case for case in own if case not in first],
     ]
     turns = chain.from_iterable(zip_longest(*groups))
     names = {case.name for case in known}
@@ -149,24 +156,34 @@ def shapes(declaration: Mapping[str, Any], lane: str, limit: int) -> Iterator[Ca
     if not dims:
         return
     *firsts, last = dims
-    yield from long(declaration, last, (1031, 517, 259, 131), limit, NARROW if lane == "cuda" else 1)
+    yield from budgeted(long(declaration, last, LONG, limit, NARROW if lane == "cuda" else 1))
     for dim in reversed(firsts):
-        # A program a row is what an interpreted row costs.
-        programs = (257, 131) if lane == "cuda" else (67,)
-        lengths = programs if dim == dims[0] else (1031, 517, 259, 131)
-        yield from long(declaration, dim, lengths, limit, 1 if dim == dims[0] or lane != "cuda" else NARROW)
-    yield from long(declaration, last, (4099,), limit, NARROW if lane == "cuda" else 1)
-    odd = dict(zip(reversed(dims), (131, 67, 5, 3) if lane == "cuda" else (131, 11, 5, 3), strict=False))
+        if dim == dims[0]:
+            # A program a row is what an interpreted row costs.
+            yield from budgeted(long(declaration, dim, (257, 131) if lane == "cuda" else (131, 67), limit, 1))
+        else:
+            yield from long(declaration, dim, LONG, limit, NARROW if lane == "cuda" else 1)
+    odd = dict(zip(reversed(dims), (131, 67, 5, 3) if lane == "cuda" else (131, 7, 5, 3), strict=False))
     while not fits(declaration, bound(declaration, odd, NARROW), limit) and max(odd.values()) > 7:
         longest = max(odd, key=lambda dim: odd[dim])
         odd[longest] = odd[longest] // 2 | 1
     yield from shape(declaration, "shape", odd, NARROW, limit, dims)
+    yield from long(declaration, last, (4099,), limit, NARROW if lane == "cuda" else 1)
     largest = max((size.get(last, 0) for size in sizes(declaration)), default=0)
     tops = [(1 << power) + 1 for power in range(16, 8, -1) if 1 << power <= max(largest, 4096)]
     yield from long(declaration, last, tops, limit, 1)
     for power in range(max(largest.bit_length(), 1), 3, -1):
         for length in ((1 << power) - 1, (1 << power) + 1):
             yield from shape(declaration, "shape", {last: length}, 2, limit, (last,))
+
+
+LONG = (1031, 517, 259, 131)
+"""Lengths of a long dim, of which the first that fits is taken: primes, which no block divides."""
+
+
+def budgeted(found: Iterable[Case]) -> Iterator[Case]:
+    """Yields the cases with a budget of their own."""
+    yield from (replace(case, has_own_budget=True) for case in found)
 
 
 def sizes(declaration: Mapping[str, Any]) -> Iterator[Mapping[str, int]]:
@@ -233,12 +250,23 @@ def of_literals(
             yield from shape(declaration, "literal", {dim: value + 1}, NARROW, limit, (dim,))
 
 
+def at_literals(
+    declaration: Mapping[str, Any], known: Sequence[Case], found: Sequence[int], limit: int
+) -> Iterator[Case]:
+    """Yields shapes whose last dim, and whose first, has the very length that the kernel's files hold something to be equal to, unless another case has."""
+    dims = [dim for dim in free(declaration) if dim not in by_chance(declaration)]
+    for value, dim in product(found, dict.fromkeys((*dims[-1:], *dims[:1]))):
+        if not any(case.binding.get(dim) == value for case in known):
+            yield from shape(declaration, "literal", {dim: value}, NARROW, limit, (dim,))
+
+
 def drawn(declaration: Mapping[str, Any], salt: str, limit: int) -> Iterator[Case]:
     """Yields shapes whose lengths nobody knows before the build: odd ones, so that a device has the kernels for them."""
     dims = [dim for dim in free(declaration) if dim not in by_chance(declaration)]
     for turn in range(DRAWN if dims else 0):
         bits = hashlib.sha256(f"{salt}\0{declaration['name']}\0{turn}".encode()).digest()
-        ranges = ((17, 30), (33, 60), (5, 16), (5, 16))
+        # A program a row is what an interpreted row costs: few, so that the budget has room for them.
+        ranges = ((17, 60), (9, 20), (5, 16), (5, 16))
         lengths = {
             dim: (low + bits[place] % (high - low)) | 1
             for place, (dim, (low, high)) in enumerate(zip(reversed(dims), ranges, strict=False))
@@ -248,26 +276,56 @@ def drawn(declaration: Mapping[str, Any], salt: str, limit: int) -> Iterator[Cas
             yield probe(declaration, f"drawn-{turn}", binding)
 
 
+def layouts(declaration: Mapping[str, Any]) -> Iterator[Case]:
+    """Yields cases in which inputs lie as parts of larger tensors do: rows that are dense, with memory between them and between blocks of them; and with their first two dims swapped."""
+    ranks = [len(given["shape"]) for given in tensors(declaration)]
+    if any(rank >= 2 for rank in ranks):
+        yield probe(declaration, "padded", tiny(declaration), layout="padded")
+    if any(rank >= 3 for rank in ranks):
+        yield probe(declaration, "swapped", tiny(declaration), layout="swapped")
+
+
+def late(declaration: Mapping[str, Any], lane: str, limit: int) -> Iterator[Case]:
+    """Yields a case of long rows with NaN and infinity in them, which kernels that read a row in blocks lose between those."""
+    dims = [dim for dim in free(declaration) if dim not in by_chance(declaration)]
+    names = of_values(declaration)
+    if names and dims and not hides(declaration, lane):
+        for case in long(declaration, dims[-1], LONG, limit, NARROW):
+            named = f"{dims[-1]}={case.binding[dims[-1]]}"
+            found = probe(declaration, f"special-late[{named}]", case.binding, values="late", of=names[0])
+            yield replace(found, has_own_budget=True)
+
+
+def of_values(declaration: Mapping[str, Any]) -> list[str]:
+    """Returns the names of the inputs that other values are tried in: floating ones with dims, drawn at random, that are no probabilities."""
+    if cases.has_probabilities(declaration):
+        return []
+    inputs = [given for given in tensors(declaration) if len(given["shape"]) > 0]
+    return [given["name"] for given in inputs if cases.random_floats(given, declaration["dtypes"][0])]
+
+
+def hides(declaration: Mapping[str, Any], lane: str) -> bool:
+    """Tells whether torch lets a NaN through that is hidden: its attention of CPUs adds the mask, that of devices does not."""
+    return lane != "cuda" and declaration["kwargs"].get(CAUSAL) is True
+
+
 def values(declaration: Mapping[str, Any], lane: str) -> Iterator[Case]:
     """Yields cases of other values: in each floating input NaN and infinities, a large mean, rows that are all minus infinity, zeros of both signs and ties, denormal numbers, and
     terms that cancel; of integers the limits of their type."""
     dtype, small = declaration["dtypes"][0], rows(declaration)
     if cases.has_probabilities(declaration):
         return
-    inputs = [given for given in tensors(declaration) if len(given["shape"]) > 0]
-    floating = [given["name"] for given in inputs if cases.random_floats(given, dtype)]
-    # torch's attention of CPUs adds its mask, which lets a NaN of a hidden key through; that of devices does not.
-    hides = lane != "cuda" and declaration["kwargs"].get(CAUSAL) is True
-    for name in [] if hides else floating[1:]:
+    floating = of_values(declaration)
+    for name in [] if hides(declaration, lane) else floating[1:]:
         yield probe(declaration, f"special[{name}]", small, values="special", of=name)
     for position, name in enumerate(floating):
         kinds = ("offset", "infinite-rows", "zeros", "cancelling", "denormal")
         for kind in kinds if position == 0 else ("infinite-rows", "zeros"):
             if kind != "denormal" or lane != "cuda":
                 yield probe(declaration, f"{kind}[{name}]", small, values=kind, of=name)
-    for given in inputs:
+    for given in tensors(declaration):
         is_tested = given["dtype"] is None or given["dtype"] == dtype != "int64"
-        if is_tested and is_number(given) and dtype not in cases.FLOATING:
+        if is_tested and given["shape"] and is_number(given) and dtype not in cases.FLOATING:
             yield probe(declaration, f"limits[{given['name']}]", small, values="limits", of=given["name"])
 
 
@@ -296,10 +354,10 @@ def of_one(declaration: Mapping[str, Any]) -> Iterator[Case]:
         yield probe(declaration, f"broadcast[{name}]", tiny(declaration), broadcast=True, of=name)
 
 
-def rows(declaration: Mapping[str, Any]) -> dict[str, int]:
-    """Returns lengths for a case of a few rows."""
+def rows(declaration: Mapping[str, Any], lengths_of: Sequence[int] = (19, 5, 3)) -> dict[str, int]:
+    """Returns lengths for a case of a few rows, from the last dim on."""
     dims = free(declaration)
-    lengths = dict(zip(reversed(dims), (19, 5, 3), strict=False))
+    lengths = dict(zip(reversed(dims), lengths_of, strict=False))
     return bound(declaration, {dim: length for dim, length in lengths.items() if dim not in by_chance(declaration)}, 2)
 
 
@@ -314,19 +372,30 @@ def tiny(declaration: Mapping[str, Any]) -> dict[str, int]:
 
 
 def kwargs(request: Mapping[str, Any]) -> Iterator[Case]:
-    """Yields a case for each keyword argument away from its declared value, or from torch's default."""
+    """Yields cases for each keyword argument away from its declared value, or from torch's default; along another dim, where that is the first, in a long one as well."""
     declaration = request["op"]
     ranks = [len(given["shape"]) for given in tensors(declaration)]
-    for name, value in arguments_away.of_request(request, max(ranks, default=0)):
+    dims = [dim for dim in free(declaration) if dim not in by_chance(declaration)]
+    later: list[Case] = []
+    for label, changed in arguments_away.of_request(request, max(ranks, default=0)):
+        name = label.partition("=")[0]
         binding = tiny(declaration)
         if name == CAUSAL:
             last = free(declaration)[-1:]
             binding = bound(declaration, {**binding, **dict.fromkeys(last, 67)}, NARROW)
-        yield probe(declaration, f"kwarg[{name}={value}]", binding, kwargs={**declaration["kwargs"], name: value})
+        elif name in arguments_away.DIMS:
+            # Halves of a dim are asked for where lengths are even.
+            binding = rows(declaration, (6, 4, 4))
+            if changed[name] == 0 and len(dims) > 1:
+                longer = bound(declaration, {**binding, dims[0]: 134, dims[-1]: 6}, NARROW)
+                later.append(probe(declaration, f"kwarg[{label},{dims[0]}={longer[dims[0]]}]", longer, kwargs=changed))
+        yield probe(declaration, f"kwarg[{label}]", binding, kwargs=changed)
+    yield from later
 
 
-def further_dtypes(declaration: Mapping[str, Any], limit: int) -> Iterator[Case]:
+def further_dtypes(request: Mapping[str, Any], limit: int) -> Iterator[Case]:
     """Yields, for each dtype but the first, a long last dim, and the kinds of edges that only the first one has otherwise."""
+    declaration = request["op"]
     dims = [dim for dim in free(declaration) if dim not in by_chance(declaration)]
     for dtype in declaration["dtypes"][1:]:
         small = tiny(declaration)
@@ -335,10 +404,26 @@ def further_dtypes(declaration: Mapping[str, Any], limit: int) -> Iterator[Case]
             for dim in [dims[-1], *dims[:-1]][:2]:
                 binding = bound(declaration, {dim: 1031}, 1)
                 if fits(declaration, binding, limit):
-                    yield probe(declaration, f"shape[{dim}=1031]", binding, dtype=dtype)
+                    is_first = dim == dims[-1]
+                    yield probe(declaration, f"shape[{dim}=1031]", binding, dtype=dtype, has_own_budget=is_first)
         if any(rank >= 1 for rank in ranks):
             yield probe(declaration, "strided", small, dtype=dtype, layout="strided")
         if any(rank >= 2 for rank in ranks):
             yield probe(declaration, "transposed", small, dtype=dtype, layout="transposed")
         if declaration["broadcast"] and len(ranks) >= 2 and ranks[1] >= 1:
             yield probe(declaration, "broadcast", small, dtype=dtype, broadcast=True)
+        yield from of_dtype(request, dtype, small)
+
+
+def of_dtype(request: Mapping[str, Any], dtype: str, small: Mapping[str, int]) -> Iterator[Case]:
+    """Yields, for a dtype that is not the first, other values, nothing to compute, and other arguments."""
+    declaration = request["op"]
+    if any(cases.random_floats(given, dtype) for given in tensors(declaration)):
+        kinds = ("equal-rows",) if cases.has_probabilities(declaration) else ("large", "equal-rows")
+        for kind in kinds:
+            yield probe(declaration, kind, small, dtype=dtype, values=kind)
+    for case in list(kwargs(request))[:2]:
+        yield replace(case, name=case.name.rpartition("/")[0] + f"/{dtype}", dtype=dtype)
+    loose = free(declaration)
+    if loose:
+        yield probe(declaration, "empty", {**small, loose[0]: 0}, dtype=dtype)

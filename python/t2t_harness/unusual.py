@@ -75,6 +75,17 @@ def cancelling(values: torch.Tensor) -> torch.Tensor:
     return changed.to(values.dtype)
 
 
+def late(values: torch.Tensor) -> torch.Tensor:
+    """Returns `values` with NaN in the last quarter of their last row, and in the one before it infinity at its end: where a row is read in blocks, in a later one."""
+    changed = values.clone()
+    rows = rows_of(changed)
+    width = rows.shape[1]
+    rows[-1, 3 * width // 4] = float("nan")
+    if rows.shape[0] > 1:
+        rows[-2, width - 1] = float("inf")
+    return changed
+
+
 def limits(values: torch.Tensor) -> torch.Tensor:
     """Returns integers of which two in three are the largest of their type and one less; not the smallest, by which no processor divides."""
     import torch
@@ -93,6 +104,7 @@ KINDS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "infinite-rows": infinite_rows,
     "zeros": zeros,
     "ends": ends,
+    "late": late,
     "denormal": denormal,
     "cancelling": cancelling,
     "limits": limits,

@@ -218,7 +218,7 @@ def test_further_dtypes_have_strides_and_long_sums_too(tmp_path: Path) -> None:
     assert class_ == "mismatch" and case is not None and case.endswith("/float16")
     dense = kernel(stride="1 if x.dtype == torch.float16 else x.stride(1)")
     class_, case = rejected(tmp_path / "dense", op, dense)
-    assert class_ in ("mismatch", "nan") and case in ("edge/strided/float16", "edge/transposed/float16")
+    assert class_ in ("mismatch", "nan") and case is not None and case.endswith("/float16")
 
 
 def test_integers_are_tried_at_their_limits(tmp_path: Path) -> None:
@@ -295,10 +295,11 @@ def test_a_budget_is_a_share_of_what_the_others_did() -> None:
     own.note(one, 1000, 2, effort.METER.done - 100_000)
     own.open()
     assert own.left + own.kept == pytest.approx(budget.SHARE * (100_000 + 2 * budget.CALL))
-    long = cases.Case("edge/shape[N=1031]/float32", "edge", "float32", {}, is_probe=True)
-    assert own.allowance(long, 10_000) == budget.LEAST, "a long dim is tried whatever is left"
-    own.note(long, 10_000, 0, effort.METER.done)
-    assert own.allowance(long, 1_000_000) == 0.0, "once"
+    long = cases.Case("edge/shape[N=1031]/float32", "edge", "float32", {}, is_probe=True, has_own_budget=True)
+    assert own.allowance(long, 10_000) == budget.OWN, "a long dim is tried whatever is left"
+    own.note(long, 10_000, 1, effort.METER.done - budget.OWN)
+    assert own.left + own.kept == pytest.approx(budget.SHARE * (100_000 + 2 * budget.CALL)), "of its own budget"
+    own.rate = 50.0
     probe = cases.Case("edge/shape[N=1]/float32", "edge", "float32", {}, is_probe=True)
     assert own.allowance(one, 1000) is None
     assert own.allowance(probe, 100) == pytest.approx(budget.PART * (own.left - budget.CALL))
@@ -421,7 +422,7 @@ def test_arguments_are_tried_where_torch_takes_them() -> None:
         (name, value): list(arguments_away.away(name, value, 2))
         for name, value in (("padding", 0), ("padding", 1), ("stride", 2), ("scale", None), ("out", None), ("dim", 1))
     }
-    assert list(tried.values()) == [[1], [0], [3], [0.3], [], [0]]
+    assert list(tried.values()) == [[1], [0], [3], [0.3], [], [0, -1, -2]]
     assert list(arguments_away.away("dropout_p", 0.0, 2)) == [], "what is drawn cannot be compared"
 
 
@@ -470,7 +471,7 @@ def test_a_shape_that_goes_beyond_a_literal_comes_early(tmp_path: Path) -> None:
 
 
 def test_a_wrapper_may_leave_other_arguments_to_torch(tmp_path: Path) -> None:
-    first = "if dim == 0:\n        return input.sum(0)"
+    first = "if dim % 2 == 0:\n        return input.sum(dim)"
     documents = check(tmp_path, sums(), rows(first=first))
     evidence = documents["evidence"]
     assert documents["verdict"]["verdict"] == "passed", evidence["failure"]
