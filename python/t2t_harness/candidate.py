@@ -34,6 +34,7 @@ from t2t_harness import (
     memory,
     operation,
     oracle,
+    order,
     pace,
     probes,
     progress,
@@ -77,6 +78,8 @@ class Bench:
     """What the cases that ran launched."""
     pace: pace.Pace = field(default_factory=lambda: pace.Pace(None))
     budget: budget.Budget = field(default_factory=lambda: budget.Budget(is_limited=False))
+    waiting: set[str] = field(default_factory=set)
+    """Kernels whose programs may wait for each other."""
     has_streams: bool = False
     """Whether the wrapper launched on another stream than the one that it was called on."""
 
@@ -259,7 +262,8 @@ def run_case(bench: Bench, case: cases.Case, position: int, state: dict[str, Any
         labels = "a" if bench.lane == "interpreter" and case.kind == "edge" else "ab"
         with contextlib.nullcontext() if allowed_effort is None else effort.METER.at_most(allowed_effort):
             for label in labels:
-                returned = run_once(bench, case, label, 0, facts, results.add)
+                with ending(bench, label, allowed_effort, before):
+                    returned = run_once(bench, case, label, 0, facts, results.add)
                 facts["aliased"] = overlap(held, returned)
                 held += returned
         held.clear()
@@ -290,6 +294,19 @@ def run_case(bench: Bench, case: cases.Case, position: int, state: dict[str, Any
         "launchers": bench.modules.facts(),
     }
     return facts
+
+
+@contextlib.contextmanager
+def ending(bench: Bench, label: str, allowed_effort: float | None, before: float) -> Iterator[None]:
+    """Raises order.Endless where the second interpreted run of a case goes on long after the first, which began at `before`, would have ended."""
+    if bench.lane != "interpreter" or label != "b" or allowed_effort is not None:
+        yield
+        return
+    try:
+        with effort.METER.at_most(order.limit(effort.METER.done - before)):
+            yield
+    except effort.Spent:
+        raise order.Endless("the call does not end where programs run in another order, last ones first") from None
 
 
 def in_time(bench: Bench, case: cases.Case) -> tuple[cases.Case, str | None]:
@@ -339,7 +356,8 @@ def run_once(
         streams.come_late(given)
     chooser = Chooser(index)
     bounded = contextlib.nullcontext() if guarded else bounds.of_call(int(label == "b"), given)
-    with bounded as within, launching.recording(bench.lane, chooser.choose) as recorder:
+    ordered = order.of_call(order_of(bench, case, label))
+    with bounded as within, ordered as programs, launching.recording(bench.lane, chooser.choose) as recorder:
         chooser.recorder = recorder
         watched = watch.watching(bench.own, int(label == "b"), allowed(declaration), draws=draws, guarded=guarded)
         with stage.pretending(bench.lane), watched as seen:
@@ -389,9 +407,29 @@ def run_once(
             keep(f"{label}.{name}", value)
     # What other streams still do is waited for only now: their faults are this run's.
     bench.synchronize()
-    facts["runs"][label] |= outside(guarded, within)
+    facts["runs"][label] |= outside(guarded, within) | {
+        "conflicts": conflicts(programs, bench.request["root"]),
+        "reversed": programs.has_reversed,
+    }
     own = {value.untyped_storage().data_ptr() for value in given.values()}
     return [one for one in results if isinstance(one, torch.Tensor) and one.untyped_storage().data_ptr() not in own]
+
+
+def order_of(bench: Bench, case: cases.Case, label: str) -> order.Order:
+    """Returns how programs run in the run `label` of a case: in the second run in reverse order. In a first run that a second one follows they find what is there."""
+    is_followed = label == "a" and case.kind != "edge"
+    may_differ = not (bench.request["op"]["deterministic"] and bench.request["variant"].get("deterministic", True))
+    return order.Order(bench.waiting, is_reversed=label == "b", poisons=not is_followed, may_differ=may_differ)
+
+
+def conflicts(programs: order.Order, root: str) -> list[dict[str, Any]]:
+    """Returns what programs of a launch did to each other as JSON facts: `words`, and `place`, the line of the kernel or None."""
+    found = []
+    for one in programs.told:
+        files = ((failure.workspace_file(file, root), line) for file, line in one["frames"])
+        places = ({"file": file, "line": line, "column": None} for file, line in files if file is not None)
+        found.append({"words": one["words"], "place": next(places, None)})
+    return found
 
 
 def outside(guarded: guards.Guards | None, within: bounds.Bounds | None) -> dict[str, list[str]]:

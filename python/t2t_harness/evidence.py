@@ -126,6 +126,8 @@ def declared_notes(trial: Trial) -> list[str]:
         said.append(f"left out by the interpreter's budget: {count} probe{'' if count == 1 else 's'}")
     if trial.read_outside and trial.first is None:
         said.append(f"no result depends on it, but {'; '.join(trial.read_outside)}")
+    if trial.conflicts and trial.first is None:
+        said.append(f"no result depends on it, but {'; '.join(trial.conflicts)}")
     allow = trial.declaration.get("allow") or []
     if allow:
         used = ", ".join(sorted(trial.computed)) or "none of it"

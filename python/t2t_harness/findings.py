@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,19 +79,47 @@ def find_in(
     asked = [one for run in runs.values() for one in run["outputs"].values() if 0 not in (one.get("shape") or [0])]
     trial.made |= {bool(one.get("changed", True)) for one in asked if run_launches(runs)}
     trial.read_outside |= {str(words): None for run in runs.values() for words in run.get("read_outside") or ()}
+    trial.conflicts |= {str(one["words"]): None for run in runs.values() for one in run.get("conflicts") or ()}
     trial.computed |= {name for run in runs.values() for name in run.get("declared") or ()}
     launchless = needs_no_launch(given, right)
     questions: list[Callable[[], Finding | None]] = [
         lambda: first_of(form(run, right, trial) for run in runs.values()),
         lambda: first_of(stored_form(tensors, label, right, trial) for label in runs),
         lambda: mutated(trial, tensors, given),
-        lambda: first_of(outside(run) for run in runs.values()),
+        lambda: first_of(outside(run, label) for label, run in runs.items()),
         lambda: first_of(origin(trial.declaration, run, launchless) for run in runs.values()),
         lambda: all_values(trial, case, row, tensors, list(runs), given, right),
         lambda: repeated(trial, tensors, right),
     ]
     with spans.work(trial.device):
-        return first_of(question() for question in questions)
+        return in_conflict(trial, case, runs, first_of(question() for question in questions))
+
+
+OF_CONFLICTS = ("out-of-bounds", "nan", "mismatch", "nondeterministic")
+"""What a conflict between programs of a launch leads to."""
+
+
+def in_conflict(
+    trial: Trial, case: cases.Case, runs: Mapping[str, dict[str, Any]], found: Finding | None
+) -> Finding | None:
+    """Returns `found`, or in its place the conflict between programs of a launch that led to it. A first run that a second one follows is not disturbed by conflicts: what is wrong there has other causes."""
+    told = [one for run in runs.values() for one in run.get("conflicts") or ()]
+    if found is None or found.class_ not in OF_CONFLICTS:
+        return found
+    if found.label == "a" and case.kind != "edge":
+        return found
+    if not told:
+        if found.label == "b" and runs["b"].get("reversed"):
+            message = f"{found.message} (in the second run, in which the programs of a launch run in reverse order)"
+            return replace(found, message=message)
+        return found
+    root = trial.request["root"]
+    words = f"{told[0]['words']}, and results depend on it: {found.message}"
+    place = failure.place_in(told[0].get("place"), root)
+    shown = {} if found.comparison is None else figures(found.comparison)
+    shown.pop("torch_max_abs", None)
+    record = failure.failure("nondeterministic", words, root=root, place=place, **shown)
+    return replace(found, class_="nondeterministic", message=words, record=record)
 
 
 def run_launches(runs: Mapping[str, dict[str, Any]]) -> bool:
@@ -178,10 +207,10 @@ def mutated(trial: Trial, tensors: dict[str, torch.Tensor], given: Mapping[str, 
     return None
 
 
-def outside(run: Mapping[str, Any]) -> Finding | None:
-    """Returns that a run wrote outside of its tensors, or None."""
+def outside(run: Mapping[str, Any], label: str) -> Finding | None:
+    """Returns that the run `label` wrote outside of its tensors, or None."""
     told = run.get("outside") or []
-    return Finding("out-of-bounds", str(told[0])) if told else None
+    return Finding("out-of-bounds", str(told[0]), label=label) if told else None
 
 
 def raw_bytes(value: torch.Tensor) -> torch.Tensor:
@@ -285,7 +314,7 @@ def values(
             where = "" if label in ("a", "b") else f" (configuration {label.removeprefix('c')})"
             called = result_name(trial, right, name)
             what = f"{called}: " if called else ""
-            return Finding(str(found.class_), f"{what}{found.message}{where}", comparison=found)
+            return Finding(str(found.class_), f"{what}{found.message}{where}", comparison=found, label=label)
     return None
 
 
