@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from t2t_harness import (
     bounds,
     budget,
+    caller,
     calling,
     cases,
     counting,
@@ -363,7 +364,11 @@ def run_once(
         with stage.pretending(bench.lane), watched as seen:
             recorder.memory = seen.memory
             try:
-                with spans.work(device, waits=False), counting.counting(bench.lane) as counted:
+                with (
+                    spans.work(device, waits=False),
+                    caller.left_alone(kept_forms(declaration, given), draws=draws) as changed,
+                    counting.counting(bench.lane) as counted,
+                ):
                     returned = wrapper(*args, **kwargs)
                     bench.finish()
             except OutOfResources:
@@ -397,6 +402,7 @@ def run_once(
         "outputs": described,
         "computed": seen.computed,
         "declared": seen.declared,
+        "changed": changed,
         "unaccounted": unaccounted,
         "launches": len(recorder.launches),
         "configs": sorted({json.dumps(launch.config, sort_keys=True) for launch in recorder.launches if launch.config}),
@@ -413,6 +419,11 @@ def run_once(
     }
     own = {value.untyped_storage().data_ptr() for value in given.values()}
     return [one for one in results if isinstance(one, torch.Tensor) and one.untyped_storage().data_ptr() not in own]
+
+
+def kept_forms(declaration: Mapping[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """Returns the inputs whose form a call must leave as it is: all that it may not write to."""
+    return {name: value for name, value in given.items() if name not in declaration["mutates"]}
 
 
 def order_of(bench: Bench, case: cases.Case, label: str) -> order.Order:

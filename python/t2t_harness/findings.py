@@ -85,6 +85,7 @@ def find_in(
     questions: list[Callable[[], Finding | None]] = [
         lambda: first_of(form(run, right, trial) for run in runs.values()),
         lambda: first_of(stored_form(tensors, label, right, trial) for label in runs),
+        lambda: first_of(left_changed(run) for run in runs.values()),
         lambda: mutated(trial, tensors, given),
         lambda: first_of(outside(run, label) for label, run in runs.items()),
         lambda: first_of(origin(trial.declaration, run, launchless) for run in runs.values()),
@@ -186,6 +187,12 @@ def stored_form(tensors: dict[str, torch.Tensor], label: str, right: oracle.Refe
         if stored.dtype != value.dtype:
             return Finding("dtype", f"returns {stored.dtype}, torch returns {value.dtype}{what}")
     return None
+
+
+def left_changed(run: Mapping[str, Any]) -> Finding | None:
+    """Returns that a run left its inputs in another form, or torch with other settings, or None."""
+    told = run.get("changed") or []
+    return Finding("mutated-input", str(told[0])) if told else None
 
 
 def mutated(trial: Trial, tensors: dict[str, torch.Tensor], given: Mapping[str, torch.Tensor]) -> Finding | None:

@@ -148,11 +148,12 @@ class Order:
             addresses = addresses[mask]
         if known == 0 or addresses.size == 0:
             return None
-        offsets = addresses.reshape(-1).astype(np.int64) - start
+        offsets = (addresses.reshape(-1) - np.uint64(start)).view(np.int64)
         if known != size or int(offsets[0]) % size:
             self.owners[start] = (0, owner)
             return None
-        return offsets >> (size.bit_length() - 1), owner
+        offsets >>= size.bit_length() - 1
+        return offsets, owner
 
     def tell(self, words: str, other: Any, name: str) -> None:
         """Notes a conflict with the program `other`, counted from 1, at memory that belongs to `name`."""
