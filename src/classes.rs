@@ -61,7 +61,11 @@ pub const CLASSES: [Class; 21] = [
         "the wrapper returned something else than torch does: no plain tensor, another number of them, or one on another device",
         "return what the torch function returns, in its order",
     ),
-    class("shape", "a result has another shape than torch's", "compare with the shapes in the line of the case"),
+    class(
+        "shape",
+        "a result has another shape than torch's, or its elements share memory where torch's do not",
+        "compare with the shapes in the line of the case; `expand` returns a view whose elements share memory",
+    ),
     class(
         "dtype",
         "a result has another dtype than torch's",

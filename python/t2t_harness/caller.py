@@ -68,12 +68,21 @@ def settings(*, draws: bool) -> dict[str, Any]:
 
     found = {
         "torch's default dtype": torch.get_default_dtype(),
-        "torch's default device": torch.get_default_device(),
+        "torch's default device": default_device(),
         "torch's recording of gradients": "on" if torch.is_grad_enabled() else "off",
     }
     if not draws:
         found["the seed of torch's generator"] = torch.initial_seed()
     return found
+
+
+def default_device() -> str:
+    """Returns the device on which torch makes tensors that name none, as it was set."""
+    import torch
+
+    # torch.get_default_device makes a tensor there, which fails where there is no device.
+    context = getattr(getattr(torch, "_GLOBAL_DEVICE_CONTEXT", None), "device_context", None)
+    return str(getattr(context, "device", "cpu"))
 
 
 def put_back(had: Mapping[str, Any], has: Mapping[str, Any]) -> None:

@@ -518,6 +518,7 @@ def describe(value: Any, recorder: launching.Recorder, seen: watch.Watch) -> dic
         "type": name,
         "plain": type(value) is torch.Tensor,
         "shape": list(value.shape),
+        "strides": list(value.stride()),
         "dtype": str(value.dtype).removeprefix("torch."),
         "device": value.device.type,
         "launched": any(address in own for address in launched),

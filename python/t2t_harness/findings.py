@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -157,6 +158,8 @@ def form(run: dict[str, Any], right: oracle.Reference, trial: Trial) -> Finding 
             return Finding("type", f"{what}returns `{made['type']}`, torch returns `torch.Tensor`")
         if made["shape"] != list(value.shape):
             return Finding("shape", f"{what}returns shape {made['shape']}, torch returns {list(value.shape)}")
+        if found := shared(trial, made, value, what):
+            return found
         dtype = str(value.dtype).removeprefix("torch.")
         if made["dtype"] != dtype:
             return Finding("dtype", f"{what}returns {made['dtype']}, torch returns {dtype}")
@@ -164,6 +167,37 @@ def form(run: dict[str, Any], right: oracle.Reference, trial: Trial) -> Finding 
             on = f"a tensor on `{made['device']}`, torch returns one on `{trial.device}`"
             return Finding("type", f"{what}returns {on}")
     return None
+
+
+def shared(trial: Trial, made: Mapping[str, Any], value: torch.Tensor, what: str) -> Finding | None:
+    """Returns that elements of a result lie in the same memory where those of torch's, `value`, do not, or None; notes one that is not contiguous where torch's is."""
+    shape, strides = made["shape"], made["strides"]
+    own = list(value.stride())
+    if shares_memory(shape, strides) and not shares_memory(shape, own):
+        words = f"{what}returns elements that share memory: shape {shape} has strides {strides}, torch returns {own}"
+        return Finding("shape", words)
+    if value.is_contiguous() and not is_contiguous(shape, strides):
+        trial.strides[f"{what}returns strides {strides}, torch returns {own}"] = None
+    return None
+
+
+def shares_memory(shape: list[int], strides: list[int]) -> bool:
+    """Tells whether two elements must lie in the same place: along a dim with stride 0, or since there are fewer places than elements."""
+    if 0 in shape:
+        return False
+    dims = [(size, stride) for size, stride in zip(shape, strides, strict=True) if size > 1]
+    places = 1 + sum((size - 1) * stride for size, stride in dims)
+    return any(stride == 0 for _, stride in dims) or places < math.prod(shape)
+
+
+def is_contiguous(shape: list[int], strides: list[int]) -> bool:
+    """Tells whether elements lie one behind the other in row-major order."""
+    expected = 1
+    for size, stride in reversed(list(zip(shape, strides, strict=True))):
+        if size > 1 and stride != expected:
+            return 0 in shape
+        expected *= size
+    return True
 
 
 def stored_form(tensors: dict[str, torch.Tensor], label: str, right: oracle.Reference, trial: Trial) -> Finding | None:

@@ -47,6 +47,8 @@ class Trial:
     """Whether launches changed what was returned, of all results of which that is known."""
     read_outside: dict[str, None] = field(default_factory=dict)
     """What launches read outside of their tensors, in words, in order."""
+    strides: dict[str, None] = field(default_factory=dict)
+    """Results that are not contiguous where torch's are, in words, in order."""
     conflicts: dict[str, None] = field(default_factory=dict)
     """What programs of a launch did to each other, in words, in order."""
     computed: set[str] = field(default_factory=set)
