@@ -162,11 +162,19 @@ def install(interpreter: Any) -> None:
     import numpy as np
 
     builder, handle = interpreter.InterpreterBuilder, interpreter.TensorHandle
-    load, store = builder.create_masked_load, builder.create_masked_store
+    load_or_zero, store = builder.create_masked_load, builder.create_masked_store
     update, swap = builder.create_atomic_rmw, builder.create_atomic_cas
 
     def bytes_of(pointers: Any) -> int:
         return max(1, int(pointers.get_element_ty().primitive_bitwidth) // 8)
+
+    def load(self: Any, ptrs: Any, mask: Any, other: Any, *rest: Any, **more: Any) -> Any:
+        found = load_or_zero(self, ptrs, mask, other, *rest, **more)
+        if other is None and PRESENT.is_on and not mask.data.all():
+            # Triton leaves these lanes undefined.
+            lanes = ~np.asarray(mask.data)
+            found.data[lanes] = unwritten(found.data.dtype, ptrs.get_element_ty().name, PRESENT.run)
+        return found
 
     def read(self: Any, ptrs: Any, mask: Any, *rest: Any, **more: Any) -> Any:
         if not PRESENT.is_on:
