@@ -61,7 +61,11 @@ pub const CLASSES: [Class; 21] = [
         "the wrapper returned something else than torch does: no plain tensor, another number of them, or one on another device",
         "return what the torch function returns, in its order",
     ),
-    class("shape", "a result has another shape than torch's", "compare with the shapes in the line of the case"),
+    class(
+        "shape",
+        "a result has another shape than torch's, or its elements share memory where torch's do not",
+        "compare with the shapes in the line of the case; `expand` returns a view whose elements share memory",
+    ),
     class(
         "dtype",
         "a result has another dtype than torch's",
@@ -69,8 +73,8 @@ pub const CLASSES: [Class; 21] = [
     ),
     class(
         "mutated-input",
-        "an input has other bits after the call, and `mutates:` in ops.yaml does not name it",
-        "write into memory of your own, or declare `mutates: [NAME]` where torch writes there, too",
+        "an input has other bits or another form after the call, and `mutates:` in ops.yaml does not name it; or torch has other settings",
+        "write into memory of your own, reshape what is not the caller's, put settings back; or declare `mutates: [NAME]` where torch writes there, too",
     ),
     class(
         "out-of-bounds",

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from t2t_harness import order
+
 MOST_TOLD = 8
 """Reads that are told of, by kernel and tensor."""
 
@@ -31,6 +33,8 @@ class Bounds:
     """Address of a storage → the address behind it, and the name of the argument or input that it belongs to."""
     recent: list[tuple[int, int]] = field(default_factory=list)
     """Where the latest accesses were."""
+    within: tuple[int, int] | None = None
+    """The storage that the last access lay in, by its first address and the one behind it; None where it was in several, or in none."""
     kernel: str = ""
     """The kernel that is running."""
     writes: list[str] = field(default_factory=list)
@@ -69,11 +73,13 @@ class Bounds:
         """Returns for each lane whether it is not masked and its `size` bytes lie in no memory of the call; None where there is no such lane. All are arrays of one shape."""
         import numpy as np
 
+        self.within = None
         if addresses.size == 0:
             return None
         low, high = int(addresses.min()), int(addresses.max()) + size
         for start, stop in self.recent:
             if start <= low and high <= stop:
+                self.within = (start, stop)
                 return None
         if not mask.any():
             return None
@@ -82,7 +88,8 @@ class Bounds:
             low, high = int(asked.min()), int(asked.max()) + size
         for start, (stop, _) in self.spans.items():
             if start <= low and high <= stop:
-                self.recent = [(start, stop), *self.recent[:3]]
+                self.within = (start, stop)
+                self.recent = [self.within, *self.recent[:3]]
                 return None
         starts = np.array(sorted(self.spans), dtype=np.uint64)
         if starts.size == 0:
@@ -94,6 +101,10 @@ class Bounds:
         within = (place >= 0) & (addresses + np.uint64(size) <= stops[np.maximum(place, 0)])
         found = mask & ~within
         return found if found.any() else None
+
+    def name(self) -> str:
+        """Returns what the storage of the last access is called."""
+        return "" if self.within is None else self.spans[self.within[0]][1]
 
     def told(self, addresses: Any, lanes: Any, size: int, what: str) -> str:
         """Returns in words where the first of `lanes` is, by the nearest memory of the call."""
@@ -141,6 +152,7 @@ def of_call(run: int, inputs: dict[str, Any]) -> Iterator[Bounds]:
 def launching(kernel: str, names: list[str], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """To be called before a launch of `kernel`, whose parameters have `names`, with its arguments."""
     PRESENT.kernel = kernel
+    order.PRESENT.launching(kernel)
     PRESENT.add(args, names)
     PRESENT.add(kwargs.values(), kwargs)
 
@@ -150,11 +162,19 @@ def install(interpreter: Any) -> None:
     import numpy as np
 
     builder, handle = interpreter.InterpreterBuilder, interpreter.TensorHandle
-    load, store = builder.create_masked_load, builder.create_masked_store
+    load_or_zero, store = builder.create_masked_load, builder.create_masked_store
     update, swap = builder.create_atomic_rmw, builder.create_atomic_cas
 
     def bytes_of(pointers: Any) -> int:
         return max(1, int(pointers.get_element_ty().primitive_bitwidth) // 8)
+
+    def load(self: Any, ptrs: Any, mask: Any, other: Any, *rest: Any, **more: Any) -> Any:
+        found = load_or_zero(self, ptrs, mask, other, *rest, **more)
+        if other is None and PRESENT.is_on and not mask.data.all():
+            # Triton leaves these lanes undefined.
+            lanes = ~np.asarray(mask.data)
+            found.data[lanes] = unwritten(found.data.dtype, ptrs.get_element_ty().name, PRESENT.run)
+        return found
 
     def read(self: Any, ptrs: Any, mask: Any, *rest: Any, **more: Any) -> Any:
         if not PRESENT.is_on:
@@ -162,11 +182,28 @@ def install(interpreter: Any) -> None:
         size, asked = bytes_of(ptrs), np.asarray(mask.data)
         lanes = PRESENT.outside(ptrs.data, asked, size)
         if lanes is None:
-            return load(self, ptrs, mask, *rest, **more)
+            found = load(self, ptrs, mask, *rest, **more)
+            lanes = in_conflict(ptrs.data, asked, size)
+            if lanes is not None:
+                found.data[lanes] = unwritten(found.data.dtype, ptrs.get_element_ty().name, 0)
+            return found
         note(PRESENT.reads, PRESENT.told(ptrs.data, lanes, size, "reads"))
         found = load(self, ptrs, handle(asked & ~lanes, interpreter.tl.int1), *rest, **more)
         found.data[lanes] = unwritten(found.data.dtype, ptrs.get_element_ty().name, PRESENT.run)
         return found
+
+    def in_conflict(addresses: Any, asked: Any, size: int, values: Any = None) -> Any:
+        """Returns for each lane whether another program of the launch is in conflict about what is read there, or stored where there are `values`; None where nothing becomes of it."""
+        now, within = order.PRESENT, PRESENT.within
+        if not now.is_watched or within is None:
+            return None
+        if values is not None:
+            lanes = now.stored(within, addresses, asked, size, values, PRESENT.name())
+        elif within[0] in now.owners:
+            lanes = now.read(within[0], addresses, asked, size, PRESENT.name())
+        else:
+            return None
+        return lanes if now.poisons else None
 
     def require(ptrs: Any, mask: Any) -> None:
         if not PRESENT.is_on:
@@ -180,6 +217,11 @@ def install(interpreter: Any) -> None:
 
     def write(self: Any, ptrs: Any, value: Any, mask: Any, *rest: Any, **more: Any) -> Any:
         require(ptrs, mask.data)
+        if PRESENT.is_on:
+            lanes = in_conflict(ptrs.data, np.asarray(mask.data), bytes_of(ptrs), value.data)
+            if lanes is not None:
+                element = unwritten(value.data.dtype, ptrs.get_element_ty().name, 0)
+                value = handle(np.where(lanes, element, value.data), value.dtype)
         return store(self, ptrs, value, mask, *rest, **more)
 
     def updated(self: Any, operation: Any, ptr: Any, value: Any, mask: Any, *rest: Any, **more: Any) -> Any:

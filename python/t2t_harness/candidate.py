@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from t2t_harness import (
     bounds,
     budget,
+    caller,
     calling,
     cases,
     counting,
@@ -35,6 +36,7 @@ from t2t_harness import (
     memory,
     operation,
     oracle,
+    order,
     pace,
     probes,
     progress,
@@ -81,6 +83,8 @@ class Bench:
     """What the cases that ran launched."""
     pace: pace.Pace = field(default_factory=lambda: pace.Pace(None))
     budget: budget.Budget = field(default_factory=lambda: budget.Budget(is_limited=False))
+    waiting: set[str] = field(default_factory=set)
+    """Kernels whose programs may wait for each other."""
     has_streams: bool = False
     """Whether the wrapper launched on another stream than the one that it was called on."""
 
@@ -276,7 +280,8 @@ def run_in_budget(
         labels = "a" if bench.lane == "interpreter" and case.kind == "edge" else "ab"
         with contextlib.nullcontext() if allowed_effort is None else effort.METER.at_most(allowed_effort):
             for label in labels:
-                returned = run_once(bench, case, label, 0, facts, results.add)
+                with ending(bench, label, allowed_effort, before):
+                    returned = run_once(bench, case, label, 0, facts, results.add)
                 facts["aliased"] = overlap(held, returned)
                 held += returned
         held.clear()
@@ -307,6 +312,19 @@ def run_in_budget(
         "launchers": bench.modules.facts(),
     }
     return facts
+
+
+@contextlib.contextmanager
+def ending(bench: Bench, label: str, allowed_effort: float | None, before: float) -> Iterator[None]:
+    """Raises order.Endless where the second interpreted run of a case goes on long after the first, which began at `before`, would have ended."""
+    if bench.lane != "interpreter" or label != "b" or allowed_effort is not None:
+        yield
+        return
+    try:
+        with effort.METER.at_most(order.limit(effort.METER.done - before)):
+            yield
+    except effort.Spent:
+        raise order.Endless("the call does not end where programs run in another order, last ones first") from None
 
 
 def in_time(bench: Bench, case: cases.Case) -> tuple[cases.Case, str | None]:
@@ -356,13 +374,18 @@ def run_once(
         streams.come_late(given)
     chooser = Chooser(index)
     bounded = contextlib.nullcontext() if guarded else bounds.of_call(int(label == "b"), given)
-    with bounded as within, launching.recording(bench.lane, chooser.choose) as recorder:
+    ordered = order.of_call(order_of(bench, case, label))
+    with bounded as within, ordered as programs, launching.recording(bench.lane, chooser.choose) as recorder:
         chooser.recorder = recorder
         watched = watch.watching(bench.own, int(label == "b"), allowed(declaration), draws=draws, guarded=guarded)
         with stage.pretending(bench.lane), watched as seen:
             recorder.memory = seen.memory
             try:
-                with spans.work(device, waits=False), counting.counting(bench.lane) as counted:
+                with (
+                    spans.work(device, waits=False),
+                    caller.left_alone(kept_forms(declaration, given), draws=draws) as changed,
+                    counting.counting(bench.lane) as counted,
+                ):
                     returned = wrapper(*args, **kwargs)
                     bench.finish()
             except OutOfResources:
@@ -396,6 +419,7 @@ def run_once(
         "outputs": described,
         "computed": seen.computed,
         "declared": seen.declared,
+        "changed": changed,
         "unaccounted": unaccounted,
         "launches": len(recorder.launches),
         "configs": sorted({json.dumps(launch.config, sort_keys=True) for launch in recorder.launches if launch.config}),
@@ -406,9 +430,34 @@ def run_once(
             keep(f"{label}.{name}", value)
     # What other streams still do is waited for only now: their faults are this run's.
     bench.synchronize()
-    facts["runs"][label] |= outside(guarded, within)
+    facts["runs"][label] |= outside(guarded, within) | {
+        "conflicts": conflicts(programs, bench.request["root"]),
+        "reversed": programs.has_reversed,
+    }
     own = {value.untyped_storage().data_ptr() for value in given.values()}
     return [one for one in results if isinstance(one, torch.Tensor) and one.untyped_storage().data_ptr() not in own]
+
+
+def kept_forms(declaration: Mapping[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """Returns the inputs whose form a call must leave as it is: all that it may not write to."""
+    return {name: value for name, value in given.items() if name not in declaration["mutates"]}
+
+
+def order_of(bench: Bench, case: cases.Case, label: str) -> order.Order:
+    """Returns how programs run in the run `label` of a case: in the second run in reverse order. In a first run that a second one follows they find what is there."""
+    is_followed = label == "a" and case.kind != "edge"
+    may_differ = not (bench.request["op"]["deterministic"] and bench.request["variant"].get("deterministic", True))
+    return order.Order(bench.waiting, is_reversed=label == "b", poisons=not is_followed, may_differ=may_differ)
+
+
+def conflicts(programs: order.Order, root: str) -> list[dict[str, Any]]:
+    """Returns what programs of a launch did to each other as JSON facts: `words`, and `place`, the line of the kernel or None."""
+    found = []
+    for one in programs.told:
+        files = ((failure.workspace_file(file, root), line) for file, line in one["frames"])
+        places = ({"file": file, "line": line, "column": None} for file, line in files if file is not None)
+        found.append({"words": one["words"], "place": next(places, None)})
+    return found
 
 
 def outside(guarded: guards.Guards | None, within: bounds.Bounds | None) -> dict[str, list[str]]:
@@ -486,6 +535,7 @@ def describe(value: Any, recorder: launching.Recorder, seen: watch.Watch) -> dic
         "type": name,
         "plain": type(value) is torch.Tensor,
         "shape": list(value.shape),
+        "strides": list(value.stride()),
         "dtype": str(value.dtype).removeprefix("torch."),
         "device": value.device.type,
         "launched": any(address in own for address in launched),

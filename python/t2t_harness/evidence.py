@@ -9,6 +9,9 @@ from t2t_harness import cases, failure, reach, verdicts
 from t2t_harness.prepare import salt
 from t2t_harness.trial import Trial, figures, run_to_run
 
+MOST_STRIDES = 3
+"""So many results with other strides than torch's are told of."""
+
 
 def reply(trial: Trial) -> dict[str, Any]:
     """Returns the reply of a finished trial."""
@@ -126,6 +129,10 @@ def declared_notes(trial: Trial) -> list[str]:
         said.append(f"left out by the interpreter's budget: {count} probe{'' if count == 1 else 's'}")
     if trial.read_outside and trial.first is None:
         said.append(f"no result depends on it, but {'; '.join(trial.read_outside)}")
+    if trial.strides and trial.first is None:
+        said.append(f"torch's results are contiguous, these are not: {'; '.join(list(trial.strides)[:MOST_STRIDES])}")
+    if trial.conflicts and trial.first is None:
+        said.append(f"no result depends on it, but {'; '.join(trial.conflicts)}")
     allow = trial.declaration.get("allow") or []
     if allow:
         used = ", ".join(sorted(trial.computed)) or "none of it"

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from t2t_harness import bounds, refusal
+from t2t_harness import bounds, order, refusal
 
 FOREIGN = ("site-packages", "dist-packages", ".venv", "cache")
 """Folders below a workspace whose code is not the user's."""
@@ -87,10 +87,12 @@ def describe(error: BaseException) -> str:
 
 
 def class_of(error: BaseException) -> str:
-    """Returns the class of what kernel code raised: `memory` where the host or the device had none left, `out-of-bounds` where it wrote outside of its tensors, else `exception`."""
+    """Returns the class of what kernel code raised: `memory` where the host or the device had none left, `out-of-bounds` where it wrote outside of its tensors, `nondeterministic` where it does not end in another order, else `exception`."""
     first = chain(error)[-1]
     if isinstance(first, bounds.OutOfBounds):
         return "out-of-bounds"
+    if isinstance(first, order.Endless):
+        return "nondeterministic"
     ran_out = isinstance(first, MemoryError) or "DefaultCPUAllocator: can't allocate memory" in str(first)
     return "memory" if ran_out or is_device_memory(first) else "exception"
 
@@ -163,6 +165,14 @@ def place_of(error: BaseException, frames: list[dict[str, Any]], root: str | Pat
     if not frames:
         return None
     return {name: frames[-1][name] for name in ("file", "line", "column")}
+
+
+def place_in(told: Any, root: str | Path) -> dict[str, Any] | None:
+    """Returns the place that the kernel's process told, or None where that is none of a file of the workspace."""
+    if not isinstance(told, dict) or not isinstance(told.get("file"), str) or not isinstance(told.get("line"), int):
+        return None
+    file = workspace_file(str(Path(root) / told["file"]), root)
+    return None if file is None else {"file": file, "line": told["line"], "column": None}
 
 
 def syntax_place(error: BaseException, root: str | Path) -> dict[str, Any] | None:

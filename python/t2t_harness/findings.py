@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,20 +80,49 @@ def find_in(
     asked = [one for run in runs.values() for one in run["outputs"].values() if 0 not in (one.get("shape") or [0])]
     trial.made |= {bool(one.get("changed", True)) for one in asked if run_launches(runs)}
     trial.read_outside |= {str(words): None for run in runs.values() for words in run.get("read_outside") or ()}
+    trial.conflicts |= {str(one["words"]): None for run in runs.values() for one in run.get("conflicts") or ()}
     trial.computed |= {name for run in runs.values() for name in run.get("declared") or ()}
     launchless = needs_no_launch(given, right)
     questions: list[Callable[[], Finding | None]] = [
         lambda: first_of(form(run, right, trial) for run in runs.values()),
         lambda: first_of(stored_form(tensors, label, right, trial) for label in runs),
+        lambda: first_of(left_changed(run) for run in runs.values()),
         lambda: mutated(trial, tensors, given),
-        lambda: first_of(outside(run) for run in runs.values()),
+        lambda: first_of(outside(run, label) for label, run in runs.items()),
         lambda: first_of(origin(trial.declaration, run, launchless) for run in runs.values()),
         lambda: all_values(trial, case, row, tensors, list(runs), given, right),
         lambda: narrowed(trial, tensors, right),
         lambda: repeated(trial, tensors, right),
     ]
     with spans.work(trial.device):
-        return first_of(question() for question in questions)
+        return in_conflict(trial, case, runs, first_of(question() for question in questions))
+
+
+OF_CONFLICTS = ("out-of-bounds", "nan", "mismatch", "nondeterministic")
+"""What a conflict between programs of a launch leads to."""
+
+
+def in_conflict(
+    trial: Trial, case: cases.Case, runs: Mapping[str, dict[str, Any]], found: Finding | None
+) -> Finding | None:
+    """Returns `found`, or in its place the conflict between programs of a launch that led to it. A first run that a second one follows is not disturbed by conflicts: what is wrong there has other causes."""
+    told = [one for run in runs.values() for one in run.get("conflicts") or ()]
+    if found is None or found.class_ not in OF_CONFLICTS:
+        return found
+    if found.label == "a" and case.kind != "edge":
+        return found
+    if not told:
+        if found.label == "b" and runs["b"].get("reversed"):
+            message = f"{found.message} (in the second run, in which the programs of a launch run in reverse order)"
+            return replace(found, message=message)
+        return found
+    root = trial.request["root"]
+    words = f"{told[0]['words']}, and results depend on it: {found.message}"
+    place = failure.place_in(told[0].get("place"), root)
+    shown = {} if found.comparison is None else figures(found.comparison)
+    shown.pop("torch_max_abs", None)
+    record = failure.failure("nondeterministic", words, root=root, place=place, **shown)
+    return replace(found, class_="nondeterministic", message=words, record=record)
 
 
 def run_launches(runs: Mapping[str, dict[str, Any]]) -> bool:
@@ -128,6 +159,8 @@ def form(run: dict[str, Any], right: oracle.Reference, trial: Trial) -> Finding 
             return Finding("type", f"{what}returns `{made['type']}`, torch returns `torch.Tensor`")
         if made["shape"] != list(value.shape):
             return Finding("shape", f"{what}returns shape {made['shape']}, torch returns {list(value.shape)}")
+        if found := shared(trial, made, value, what):
+            return found
         dtype = str(value.dtype).removeprefix("torch.")
         if made["dtype"] != dtype:
             return Finding("dtype", f"{what}returns {made['dtype']}, torch returns {dtype}")
@@ -135,6 +168,37 @@ def form(run: dict[str, Any], right: oracle.Reference, trial: Trial) -> Finding 
             on = f"a tensor on `{made['device']}`, torch returns one on `{trial.device}`"
             return Finding("type", f"{what}returns {on}")
     return None
+
+
+def shared(trial: Trial, made: Mapping[str, Any], value: torch.Tensor, what: str) -> Finding | None:
+    """Returns that elements of a result lie in the same memory where those of torch's, `value`, do not, or None; notes one that is not contiguous where torch's is."""
+    shape, strides = made["shape"], made["strides"]
+    own = list(value.stride())
+    if shares_memory(shape, strides) and not shares_memory(shape, own):
+        words = f"{what}returns elements that share memory: shape {shape} has strides {strides}, torch returns {own}"
+        return Finding("shape", words)
+    if value.is_contiguous() and not is_contiguous(shape, strides):
+        trial.strides[f"{what}returns strides {strides}, torch returns {own}"] = None
+    return None
+
+
+def shares_memory(shape: list[int], strides: list[int]) -> bool:
+    """Tells whether two elements must lie in the same place: along a dim with stride 0, or since there are fewer places than elements."""
+    if 0 in shape:
+        return False
+    dims = [(size, stride) for size, stride in zip(shape, strides, strict=True) if size > 1]
+    places = 1 + sum((size - 1) * stride for size, stride in dims)
+    return any(stride == 0 for _, stride in dims) or places < math.prod(shape)
+
+
+def is_contiguous(shape: list[int], strides: list[int]) -> bool:
+    """Tells whether elements lie one behind the other in row-major order."""
+    expected = 1
+    for size, stride in reversed(list(zip(shape, strides, strict=True))):
+        if size > 1 and stride != expected:
+            return 0 in shape
+        expected *= size
+    return True
 
 
 def stored_form(tensors: dict[str, torch.Tensor], label: str, right: oracle.Reference, trial: Trial) -> Finding | None:
@@ -160,6 +224,12 @@ def stored_form(tensors: dict[str, torch.Tensor], label: str, right: oracle.Refe
     return None
 
 
+def left_changed(run: Mapping[str, Any]) -> Finding | None:
+    """Returns that a run left its inputs in another form, or torch with other settings, or None."""
+    told = run.get("changed") or []
+    return Finding("mutated-input", str(told[0])) if told else None
+
+
 def mutated(trial: Trial, tensors: dict[str, torch.Tensor], given: Mapping[str, torch.Tensor]) -> Finding | None:
     """Returns that an input which the op does not declare as changed has other bits than before, or None."""
     for name, before in given.items():
@@ -179,10 +249,10 @@ def mutated(trial: Trial, tensors: dict[str, torch.Tensor], given: Mapping[str, 
     return None
 
 
-def outside(run: Mapping[str, Any]) -> Finding | None:
-    """Returns that a run wrote outside of its tensors, or None."""
+def outside(run: Mapping[str, Any], label: str) -> Finding | None:
+    """Returns that the run `label` wrote outside of its tensors, or None."""
     told = run.get("outside") or []
-    return Finding("out-of-bounds", str(told[0])) if told else None
+    return Finding("out-of-bounds", str(told[0]), label=label) if told else None
 
 
 def raw_bytes(value: torch.Tensor) -> torch.Tensor:
@@ -286,7 +356,7 @@ def values(
             where = "" if label in ("a", "b") else f" (configuration {label.removeprefix('c')})"
             called = result_name(trial, right, name)
             what = f"{called}: " if called else ""
-            return Finding(str(found.class_), f"{what}{found.message}{where}", comparison=found)
+            return Finding(str(found.class_), f"{what}{found.message}{where}", comparison=found, label=label)
     return None
 
 

@@ -35,7 +35,7 @@ def install() -> None:
     """Changes Triton's interpreter in this process, once. Never undone: the child ends with its action."""
     from triton.runtime import interpreter
 
-    from t2t_harness import bounds, effort, interpreted
+    from t2t_harness import bounds, effort, interpreted, order
 
     if interpreter not in _installed and all(hasattr(interpreter, name) for name in INSIDES):
         _installed.append(interpreter)
@@ -46,6 +46,7 @@ def install() -> None:
         complete_operations(interpreter)
         effort.install(interpreter)
         bounds.install(interpreter)
+        order.install(interpreter)
         interpreted.install(interpreter)
 
 

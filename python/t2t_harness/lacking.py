@@ -60,6 +60,11 @@ def note_kernel(code: CodeType) -> None:
             note_kernel(constant)
 
 
+def is_kernel(code: CodeType) -> bool:
+    """Tells whether `code` was noted as a kernel's."""
+    return code in _kernels
+
+
 def reason(error: BaseException) -> str | None:
     """Returns why a case in which kernel code raised `error` cannot be judged on the interpreter, or None where it is
     the kernel's own doing."""

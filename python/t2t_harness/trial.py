@@ -21,6 +21,8 @@ class Finding:
     comparison: tolerance.Comparison | None = None
     record: dict[str, Any] | None = None
     """A FAILURE document that the candidate made, where its traceback is the news."""
+    label: str | None = None
+    """The run that showed it, where a single one did."""
 
 
 @dataclass
@@ -45,6 +47,10 @@ class Trial:
     """Whether launches changed what was returned, of all results of which that is known."""
     read_outside: dict[str, None] = field(default_factory=dict)
     """What launches read outside of their tensors, in words, in order."""
+    strides: dict[str, None] = field(default_factory=dict)
+    """Results that are not contiguous where torch's are, in words, in order."""
+    conflicts: dict[str, None] = field(default_factory=dict)
+    """What programs of a launch did to each other, in words, in order."""
     computed: set[str] = field(default_factory=set)
     """What torch computed for the wrapper, as the op's `allow` lets it."""
     random: random_trial.Collected = field(default_factory=random_trial.Collected)

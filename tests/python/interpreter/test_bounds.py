@@ -126,3 +126,42 @@ def test_what_a_wrapper_catches_is_found_all_the_same(tmp_path: Path) -> None:
     write = "tl.store(out + at, 2.0 * tl.load(x + at, mask=at < n), mask=at < n)\n    tl.store(out + n, 0.0)"
     reply = judged(tmp_path, "\n".join([*lines[:2], f"    {write}"]) + "\n", wrapper)
     assert (reply["outcome"], failure_of(reply)["class"]) == ("rejected", "out-of-bounds")
+
+
+SUMS = """def kernel(x, out, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    row = tl.program_id(0)
+    {body}
+
+
+def triton_double(input, other):
+    x = input.contiguous()
+    out = torch.empty(x.shape, device=x.device)
+    n = x.shape[-1] if x.numel() else 0
+    if n > 0:
+        kernel[(x.numel() // n,)](x, out, n, BLOCK=2 * triton.next_power_of_2(n))
+    return out
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "class_"),
+    [
+        (
+            "mine = tl.load(x + row * n + at, mask=at < n)\n    whole = tl.sum(mine, axis=0) - tl.sum("
+            "tl.load(x + row * n + at, mask=at < n, other=0.0), axis=0)\n"
+            "    tl.store(out + row * n + at, 2.0 * mine + whole, mask=at < n)",
+            "nan",
+        ),
+        (
+            "mine = tl.load(x + row * n + at, mask=at < n)\n    whole = tl.sum(tl.where(at < n, mine, 0.0), axis=0)\n"
+            "    tl.store(out + row * n + at, 2.0 * mine + tl.where(whole > 0.0, 0.0, 0.0), mask=at < n)",
+            None,
+        ),
+    ],
+    ids=["summed", "left out"],
+)
+def test_what_a_masked_lane_holds_nobody_may_rely_on(tmp_path: Path, body: str, class_: str | None) -> None:
+    reply = check(tmp_path, HEAD + SUMS.format(body=body), declaration(seeds=1))
+    record = failure_of(reply)
+    assert (record and record["class"]) == class_, record

@@ -533,9 +533,10 @@ def test_a_library_that_tunes_by_itself_and_passes_pointers_is_judged(tmp_path: 
 def test_what_torchs_device_generator_draws_follows_its_seed(tmp_path: Path) -> None:
     kernel = (
         wrapper(
+            "before = torch.initial_seed()\n"
             "torch.manual_seed(7)\ngenerator = torch.cuda.default_generators[0]\ngenerator.set_offset(4)\n"
             "assert generator.get_state().view(torch.int64).tolist() == [7, 4] and torch.cuda.initial_seed() == 7\n"
-            "torch.manual_seed(7)\nassert generator.get_offset() == 0\n"
+            "torch.manual_seed(7)\nassert generator.get_offset() == 0\ntorch.manual_seed(before)\n"
         )
         + GOOD.partition("\n")[2]
     )

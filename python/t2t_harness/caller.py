@@ -1,0 +1,98 @@
+"""What a call must leave as its caller had it, beside the values of inputs: their form, and torch's settings.
+
+torch is imported only inside functions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+MOST_TOLD = 4
+"""So many changes are told of."""
+
+
+@contextlib.contextmanager
+def left_alone(given: Mapping[str, torch.Tensor], *, draws: bool) -> Iterator[list[str]]:
+    """Yields a list that says, at the end of the context, what of the form of the inputs `given` and of torch's settings is not as it was at the beginning. The settings are put back.
+
+    What `draws` may seed torch's generator.
+    """
+    changed: list[str] = []
+    before = {name: form(value) for name, value in given.items()}
+    had = settings(draws=draws)
+    try:
+        yield changed
+    finally:
+        for name, value in given.items():
+            if words := difference(before[name], form(value)):
+                changed.append(f"input `{name}` {words}")
+        has = settings(draws=draws)
+        for name, value in had.items():
+            if has[name] != value:
+                changed.append(f"the call leaves {name} as {has[name]}, which was {value} before")
+        put_back(had, has)
+        del changed[MOST_TOLD:]
+
+
+def form(value: torch.Tensor) -> dict[str, Any]:
+    """Returns what a tensor is beside its values, by what it is called."""
+    return {
+        "shape": list(value.shape),
+        "strides": list(value.stride()),
+        "offset": value.storage_offset(),
+        "dtype": str(value.dtype).removeprefix("torch."),
+        "memory": value.untyped_storage().data_ptr(),
+        "requires_grad": value.requires_grad,
+    }
+
+
+def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """Returns in words what of a tensor's form is another `after` a call; nothing where it is the same."""
+    names = [name for name, value in before.items() if after[name] != value]
+    told = [name for name in names if name != "memory"]
+    if not told:
+        return "lies in other memory after the call" if names else ""
+    has = ", ".join(f"{name} {after[name]}" for name in told)
+    had = ", ".join(f"{name} {before[name]}" for name in told)
+    return f"has {has} after the call, and had {had} before"
+
+
+def settings(*, draws: bool) -> dict[str, Any]:
+    """Returns torch's settings that hold for all that a program does later, by what they are called. The seed is not one of them where a call `draws`."""
+    import torch
+
+    found = {
+        "torch's default dtype": torch.get_default_dtype(),
+        "torch's default device": default_device(),
+        "torch's recording of gradients": "on" if torch.is_grad_enabled() else "off",
+    }
+    if not draws:
+        found["the seed of torch's generator"] = torch.initial_seed()
+    return found
+
+
+def default_device() -> str:
+    """Returns the device on which torch makes tensors that name none, as it was set."""
+    import torch
+
+    # torch.get_default_device makes a tensor there, which fails where there is no device.
+    context = getattr(getattr(torch, "_GLOBAL_DEVICE_CONTEXT", None), "device_context", None)
+    return str(getattr(context, "device", "cpu"))
+
+
+def put_back(had: Mapping[str, Any], has: Mapping[str, Any]) -> None:
+    """Gives torch the settings that it `had`, where it `has` others: what comes after the call is the harness's."""
+    import torch
+
+    changed = {name: value for name, value in had.items() if has[name] != value}
+    if "torch's default dtype" in changed:
+        torch.set_default_dtype(changed["torch's default dtype"])
+    if "torch's default device" in changed:
+        torch.set_default_device(None)
+    if "torch's recording of gradients" in changed:
+        torch.set_grad_enabled(changed["torch's recording of gradients"] == "on")
