@@ -70,6 +70,10 @@ def of_request(request: Mapping[str, Any], rank: int) -> Iterator[tuple[str, dic
         taken = {*own, *(given["name"] for given in declaration["inputs"])}
         beside = [one.name for one in of_wrapper(request) if one.has_default and one.name in known]
         asked += [(name, away(name, known[name], rank)) for name in beside if name not in taken]
+    both = dim_and_form({name: own[name] for name in loose}, rank)
+    if both:
+        yield ",".join(f"{name}={one}" for name, one in both.items()), {**own, **both}
+        asked = [(name, values[1:] if name in both else values) for name, values in asked]
     columns = [[(f"{name}={value}", {**own, name: value}) for value in values] for name, values in asked]
     rounds = [[one for one in turn if one is not None] for turn in zip_longest(*columns)]
     yield from rounds[0] if rounds else ()
@@ -77,11 +81,14 @@ def of_request(request: Mapping[str, Any], rank: int) -> Iterator[tuple[str, dic
         left = [name for name in loose if name in known and name not in BY_CHANCE]
         if left:
             yield f"without-{','.join(left)}", {name: value for name, value in own.items() if name not in left}
-    if "keepdim" in {*loose} and (dim := next((one for one in DIMS if one in loose), None)) is not None:
-        for value in [one for one in away(dim, own[dim], rank)][:1]:
-            both = {dim: value, "keepdim": not own["keepdim"]}
-            yield ",".join(f"{name}={one}" for name, one in both.items()), {**own, **both}
     yield from chain.from_iterable(rounds[1:])
+
+
+def dim_and_form(own: Mapping[str, Any], rank: int) -> dict[str, Any]:
+    """Returns another dim with the other `keepdim`, which tell of both and of what they are together; nothing where the arguments are not both among `own`."""
+    dim = next((name for name in DIMS if name in own), None)
+    others = [] if dim is None or "keepdim" not in own else dims_away(own[dim], rank)
+    return {dim: others[0], "keepdim": not own["keepdim"]} if dim is not None and others else {}
 
 
 def away(name: str, value: Any, rank: int) -> list[Any]:

@@ -63,9 +63,9 @@ class Budget:
         else:
             self.others += done
 
-    def open(self) -> None:
-        """Begins with the probes: from now on, so much is left."""
-        whole = max(SHARE * self.others, LEAST)
+    def open(self, dtypes: int = 1) -> None:
+        """Begins with the probes of an op of so many `dtypes`, of which each but the first adds half as much to the least: from now on, so much is left."""
+        whole = max(SHARE * self.others, LEAST * (1 + dtypes) / 2)
         self.kept = KEPT * whole
         self.left = whole - self.kept
 

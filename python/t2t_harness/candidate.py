@@ -203,7 +203,7 @@ def run_cases(bench: Bench, state: dict[str, Any]) -> None:
         if position == len(listed) and reach_added and not probes_added:
             probes_added = True
             listed += cases.salted(probes.cases_of(bench.request, listed), drawn)
-            bench.budget.open()
+            bench.budget.open(len(bench.request["op"]["dtypes"]))
     state["running"] = None
     progress.tell_state(bench.folder, state)
 

@@ -63,12 +63,12 @@ def cases_of(request: Mapping[str, Any], known: Sequence[Case]) -> list[Case]:
         [*layouts(declaration)],
         others[1::2],
         [*values(declaration, lane)],
+        [*further_dtypes(request, limit)],
         [*late(declaration, lane, limit)],
         [*at_literals(declaration, known, literals.equals(request), limit)],
         [*of_one(declaration)],
         above[0::2],
         above[1::2],
-        [*further_dtypes(request, limit)],
         [case for case in own if case not in first],
     ]
     turns = chain.from_iterable(zip_longest(*groups))
@@ -177,6 +177,9 @@ def shapes(declaration: Mapping[str, Any], lane: str, limit: int) -> Iterator[Ca
             yield from shape(declaration, "shape", {last: length}, 2, limit, (last,))
 
 
+FEW_ROWS = 64
+"""So many rows, or fewer, have no case of their own: one has 131, or half of them."""
+
 LONG = (1031, 517, 259, 131)
 """Lengths of a long dim, of which the first that fits is taken: primes, which no block divides."""
 
@@ -237,16 +240,18 @@ def of_literals(
         return
     had = {dim: {case.binding.get(dim, 0) for case in known} for dim in dims}
     own = list(shapes(declaration, lane, limit))
-    elsewhere = list(shapes(declaration, "cuda", limit))
     for value, dim in product(found, dict.fromkeys((dims[-1], dims[0], *dims))):
         above = range(value + 1, value + max(value // 4, 8) + 1)
         if any(length in above for length in had[dim]):
             continue
         had[dim].add(value + 1)
+        if dim != dims[-1] and value <= FEW_ROWS:
+            # The case of many rows goes beyond it, even where it is run with half of them.
+            continue
         covering = [case for case in own if case.binding[dim] in above]
         if covering and (dim != dims[0] or lane == "cuda"):
             yield covering[0]
-        elif not covering and dim in (dims[-1], dims[0]) and not any(case.binding[dim] in above for case in elsewhere):
+        elif not covering and dim in (dims[-1], dims[0]):
             yield from shape(declaration, "literal", {dim: value + 1}, NARROW, limit, (dim,))
 
 
@@ -376,7 +381,6 @@ def kwargs(request: Mapping[str, Any]) -> Iterator[Case]:
     declaration = request["op"]
     ranks = [len(given["shape"]) for given in tensors(declaration)]
     dims = [dim for dim in free(declaration) if dim not in by_chance(declaration)]
-    later: list[Case] = []
     for label, changed in arguments_away.of_request(request, max(ranks, default=0)):
         name = label.partition("=")[0]
         binding = tiny(declaration)
@@ -386,11 +390,11 @@ def kwargs(request: Mapping[str, Any]) -> Iterator[Case]:
         elif name in arguments_away.DIMS:
             # Halves of a dim are asked for where lengths are even.
             binding = rows(declaration, (6, 4, 4))
-            if changed[name] == 0 and len(dims) > 1:
-                longer = bound(declaration, {**binding, dims[0]: 134, dims[-1]: 6}, NARROW)
-                later.append(probe(declaration, f"kwarg[{label},{dims[0]}={longer[dims[0]]}]", longer, kwargs=changed))
         yield probe(declaration, f"kwarg[{label}]", binding, kwargs=changed)
-    yield from later
+        if name in arguments_away.DIMS and changed[name] == 0 and len(dims) > 1:
+            longer = bound(declaration, {**binding, dims[0]: 134, dims[-1]: NARROW}, NARROW)
+            alone = {**declaration["kwargs"], name: 0}
+            yield probe(declaration, f"kwarg[{name}=0,{dims[0]}={longer[dims[0]]}]", longer, kwargs=alone)
 
 
 def further_dtypes(request: Mapping[str, Any], limit: int) -> Iterator[Case]:
@@ -400,12 +404,8 @@ def further_dtypes(request: Mapping[str, Any], limit: int) -> Iterator[Case]:
     for dtype in declaration["dtypes"][1:]:
         small = tiny(declaration)
         ranks = [len(given["shape"]) for given in tensors(declaration)]
-        if dims:
-            for dim in [dims[-1], *dims[:-1]][:2]:
-                binding = bound(declaration, {dim: 1031}, 1)
-                if fits(declaration, binding, limit):
-                    is_first = dim == dims[-1]
-                    yield probe(declaration, f"shape[{dim}=1031]", binding, dtype=dtype, has_own_budget=is_first)
+        for dim in dims[-1:]:
+            yield from budgeted(of_length(declaration, dim, dtype, limit))
         if any(rank >= 1 for rank in ranks):
             yield probe(declaration, "strided", small, dtype=dtype, layout="strided")
         if any(rank >= 2 for rank in ranks):
@@ -413,6 +413,15 @@ def further_dtypes(request: Mapping[str, Any], limit: int) -> Iterator[Case]:
         if declaration["broadcast"] and len(ranks) >= 2 and ranks[1] >= 1:
             yield probe(declaration, "broadcast", small, dtype=dtype, broadcast=True)
         yield from of_dtype(request, dtype, small)
+        for dim in dims[:-1][:1]:
+            yield from of_length(declaration, dim, dtype, limit)
+
+
+def of_length(declaration: Mapping[str, Any], dim: str, dtype: str, limit: int) -> Iterator[Case]:
+    """Yields the case of `dtype` in which `dim` alone is long, if it fits."""
+    binding = bound(declaration, {dim: LONG[0]}, 1)
+    if fits(declaration, binding, limit):
+        yield probe(declaration, f"shape[{dim}={LONG[0]}]", binding, dtype=dtype)
 
 
 def of_dtype(request: Mapping[str, Any], dtype: str, small: Mapping[str, int]) -> Iterator[Case]:

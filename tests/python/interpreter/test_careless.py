@@ -170,7 +170,7 @@ CARELESS: dict[str, tuple[str, str, str]] = {
         "x.stride(0),",
         "N if x.stride(1) == 1 else x.stride(0),",
     ),
-    "there are at most 64 programs, and no loop": ("softmax", "kernel[(rows,)]", "kernel[(min(rows, 64),)]"),
+    "there are at most 24 programs, and no loop": ("softmax", "kernel[(rows,)]", "kernel[(min(rows, 24),)]"),
     "a row ends at 1024": ("softmax", "range(0, N, BLOCK)", "range(0, min(N, 1024), BLOCK)"),
     "one length has a path of its own": ("softmax", "kernel[(rows,)]", "kernel[(rows - 1 if N == 96 else rows,)]"),
     "blocks of rows are taken for dense": (
