@@ -1,7 +1,7 @@
 """Floats that numpy has no type for, on Triton's interpreter: bfloat16 and the two kinds of float8 that NVIDIA's devices have.
 
 The interpreter keeps their bits as integers, and would compute with those. Here an operation takes them as float32, which holds all of them, and its result
-is rounded to nearest even, as a device does. torch is imported only inside functions, Triton nowhere: its interpreter's module is an argument.
+is rounded to nearest even, as a device does. And it multiplies matrices exactly, where a device rounds float32 to TF32 unless the kernel asks for more: so do products here. torch is imported only inside functions, Triton nowhere: its interpreter's module is an argument.
 """
 
 from __future__ import annotations
@@ -76,9 +76,11 @@ def complete(interpreter: Any, builder: Any) -> None:
             return handle(bits(exact, "bf16"), target.scalar)
         return cast(self, source, target)
 
-    def create_dot(self: Any, a: Any, b: Any, d: Any, *rest: Any) -> Any:
+    def create_dot(self: Any, a: Any, b: Any, d: Any, precision: Any, *rest: Any) -> Any:
         wide = [handle(numbers(one), language.float32) if is_bfloat16(one) else one for one in (a, b)]
-        return dot(self, *wide, d, *rest)
+        if precision == interpreter._ir.INPUT_PRECISION.TF32 and a.data.dtype == b.data.dtype == np.float32:
+            wide = [handle(through_tf32(one.data), language.float32) for one in wide]
+        return dot(self, *wide, d, precision, *rest)
 
     def create_fma(self: Any, x: Any, y: Any, z: Any) -> Any:
         if is_bfloat16(z):
@@ -103,6 +105,13 @@ def complete(interpreter: Any, builder: Any) -> None:
     builder.cast_impl, builder.create_dot, builder.create_fma = cast_impl, create_dot, create_fma
     builder.create_atomic_rmw, builder.create_tensor_pointer_load = create_atomic_rmw, create_tensor_pointer_load
     builder.get_bf16 = lambda self, value: handle(bits(np.array([value], np.float64), "bf16"), language.bfloat16)
+
+
+def through_tf32(values: Any) -> Any:
+    """Returns float32 numbers as tensor cores take them where TF32 is the precision of a product, which is the default: rounded to 10 bits of mantissa."""
+    whole = values.view(np.uint32)
+    rounded = ((whole + np.uint32(0x1000)) & np.uint32(0xFFFFE000)).view(np.float32)
+    return np.where(np.isfinite(values), rounded, values)
 
 
 def is_known(dtype: Any) -> bool:

@@ -106,6 +106,29 @@ def wrapper(input, target, reduction="mean"):
     return out
 """
 
+PRODUCT = """
+@triton.jit
+def kernel(x_ptr, y_ptr, out_ptr, M, N, K, xm, xk, yk, yn, BLOCK: tl.constexpr):
+    rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)[:, None]
+    cols = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    total = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for start in range(0, K, BLOCK):
+        k = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + rows * xm + k[None, :] * xk, mask=(rows < M) & (k[None, :] < K), other=0.0)
+        y = tl.load(y_ptr + k[:, None] * yk + cols * yn, mask=(k[:, None] < K) & (cols < N), other=0.0)
+        total += tl.dot(x, y, input_precision="ieee")
+    tl.store(out_ptr + rows * N + cols, total, mask=(rows < M) & (cols < N))
+
+
+def wrapper(input, mat2):
+    (M, K), N = input.shape, mat2.shape[1]
+    out = torch.empty(M, N, dtype=input.dtype, device=input.device)
+    if out.numel():
+        grid = (triton.cdiv(M, 16), triton.cdiv(N, 16))
+        kernel[grid](input, mat2, out, M, N, K, *input.stride(), *mat2.stride(), BLOCK=16)
+    return out
+"""
+
 DOUBLE = """
 @triton.jit
 def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
@@ -145,6 +168,11 @@ def losses() -> dict[str, Any]:
     return declared(name, inputs, {"M": 16, "N": 16}, kwargs={"reduction": "mean"}, seeds=1)
 
 
+def products() -> dict[str, Any]:
+    inputs = [tensor("input", ["M", "K"]), tensor("mat2", ["K", "N"])]
+    return declared("torch.mm", inputs, {"M": 20, "K": 24, "N": 20}, seeds=1)
+
+
 def doubles() -> dict[str, Any]:
     inputs = [tensor("input", ["M", "N"])]
     return declared("torch.exp", inputs, {"M": 16, "N": 16}, dtypes=["float64"], tolerances={"float64": [1e-7, 1e-7]})
@@ -157,6 +185,7 @@ HONEST = {
     "scale": (scales(), SCALE),
     "loss": (losses(), LOSS),
     "double": (doubles(), DOUBLE),
+    "product": (products(), PRODUCT),
 }
 
 CARELESS: dict[str, tuple[str, str, str]] = {
@@ -191,6 +220,7 @@ CARELESS: dict[str, tuple[str, str, str]] = {
     "the wrapper's default is not torch's": ("scale", "alpha=1)", "alpha=2)"),
     "a word is not known": ("loss", 'reduction == "none"', 'reduction == "nothing"'),
     "the first words are known": ("loss", 'if n and reduction == "mean"', 'if n and reduction in ("mean", "sum")'),
+    "a product is one of TF32, the default": ("product", ', input_precision="ieee"', ""),
     "float64 is computed in float32": ("double", "tl.exp(x)", "tl.exp(x.to(tl.float32))"),
 }
 """What is wrong → the kernel, what is written there, and what is written instead."""
