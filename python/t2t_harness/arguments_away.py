@@ -16,7 +16,7 @@ DIMS = ("dim", "axis")
 """Arguments that name a dim."""
 
 WORDS = {
-    "reduction": ("sum", "mean", "none"),
+    "reduction": ("sum", "mean", "none", "batchmean"),
     "approximate": ("tanh", "none"),
     "rounding_mode": ("floor", "trunc"),
     "side": ("left", "right"),
@@ -44,6 +44,9 @@ MAY_BE_ZERO = (
     "weight_decay",
     "momentum",
     "lambd",
+    "min",
+    "max",
+    "threshold",
 )
 """Numbers for which zero makes sense, and for which kernels forget it."""
 
@@ -103,7 +106,7 @@ def away(name: str, value: Any, rank: int) -> list[Any]:
         return dims_away(value, rank)
     if value is None:
         return [UNSET[name]] if name in UNSET else []
-    zero = [0 * value] if name in MAY_BE_ZERO and value else []
+    zero = [type(value)(0)] if name in MAY_BE_ZERO and value else []
     if isinstance(value, float):
         return [1e-2 if 0 < abs(value) < 1e-3 else 2.5 * value if value else 0.75, *zero]
     if not isinstance(value, int):
@@ -113,6 +116,11 @@ def away(name: str, value: Any, rank: int) -> list[Any]:
         return [0 if value else 1]
     if name in ("alpha", "beta", "value"):
         return [3 * value + 1, *zero]
+    if name == "ignore_index":
+        # A label that some rows have.
+        return [1 if value < 0 else value + 1]
+    if name == "ord":
+        return [one for one in (value + 1, float("inf"), 1, 0) if one != value]
     if name in WHOLE:
         return [value + 1, *([-value - 2] if name in MAY_BE_NEGATIVE else [])]
     return []

@@ -25,6 +25,9 @@ there."""
 DEVICE_ELEMENTS = 1 << 22
 """Most elements of one input of an edge case on a device."""
 
+ALL = "*"
+"""In the place of an input's name: all of them."""
+
 FLOATING = ("float64", "float32", "float16", "bfloat16")
 
 
@@ -44,6 +47,8 @@ class Case:
     """In the place of every input's declared layout, or of that which `of` names, where that input has the dims for it."""
     broadcast: bool = False
     """Whether the second input, or the one that `of` names, has length 1 along its first dim."""
+    is_last: bool = False
+    """Whether that is its last dim, instead."""
     kwargs: dict[str, Any] | None = None
     """In the place of the declared keyword arguments, for a case of the user's own."""
     file: str | None = None
@@ -200,7 +205,7 @@ def shapes(declaration: Mapping[str, Any], case: Case) -> dict[str, list[int]]:
     found = {given["name"]: bind_shape(given["shape"], case.binding) for given in tensors(declaration)}
     if case.broadcast:
         smaller = case.of or tensors(declaration)[1]["name"]
-        found[smaller] = [1, *found[smaller][1:]]
+        found[smaller] = [*found[smaller][:-1], 1] if case.is_last else [1, *found[smaller][1:]]
     return found
 
 

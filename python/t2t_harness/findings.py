@@ -172,7 +172,9 @@ def form(run: dict[str, Any], right: oracle.Reference, trial: Trial) -> Finding 
 
 def shared(trial: Trial, made: Mapping[str, Any], value: torch.Tensor, what: str) -> Finding | None:
     """Returns that elements of a result lie in the same memory where those of torch's, `value`, do not, or None; notes one that is not contiguous where torch's is."""
-    shape, strides = made["shape"], made["strides"]
+    shape, strides = made["shape"], made.get("strides")
+    if not isinstance(strides, list) or len(strides) != len(shape):
+        return None
     own = list(value.stride())
     if shares_memory(shape, strides) and not shares_memory(shape, own):
         words = f"{what}returns elements that share memory: shape {shape} has strides {strides}, torch returns {own}"

@@ -34,7 +34,7 @@ def make_inputs(declaration: Mapping[str, Any], case: cases.Case, device: str = 
     for given in present:
         name = given["name"]
         shape = cases.shapes(declaration, case)[name]
-        values = _values(given, case, shape, device, special=name == special)
+        values = _values(given, case, shape, device, special=special in (name, cases.ALL))
         made[name] = laid_out(values, declared.strides(shape, layout_of(given, case)), device)
     return made
 

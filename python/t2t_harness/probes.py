@@ -60,6 +60,7 @@ def cases_of(request: Mapping[str, Any], known: Sequence[Case]) -> list[Case]:
     groups = [
         first,
         others[0::2],
+        [*broadcasts(declaration)],
         [*layouts(declaration)],
         others[1::2],
         [*values(declaration, lane)],
@@ -321,6 +322,8 @@ def values(declaration: Mapping[str, Any], lane: str) -> Iterator[Case]:
     if cases.has_probabilities(declaration):
         return
     floating = of_values(declaration)
+    if len(floating) > 1 and not hides(declaration, lane):
+        yield probe(declaration, "special[all]", small, values="special", of=cases.ALL)
     for name in [] if hides(declaration, lane) else floating[1:]:
         yield probe(declaration, f"special[{name}]", small, values="special", of=name)
     for position, name in enumerate(floating):
@@ -348,15 +351,24 @@ def is_number(given: Mapping[str, Any]) -> bool:
 
 
 def of_one(declaration: Mapping[str, Any]) -> Iterator[Case]:
-    """Yields cases in which one input alone is transposed, for all but the first of those that can be, and one in which the first is smaller than the second: the strides and lengths of one input
-    are not those of another."""
+    """Yields cases in which one input alone is transposed, for all but the first of those that can be: the strides of one input are not those of another."""
     inputs = [given for given in tensors(declaration) if given.get("list") is None]
     wide = [given["name"] for given in inputs if len(given["shape"]) >= 2]
     for name in wide[1:]:
         yield probe(declaration, f"transposed[{name}]", tiny(declaration), layout="transposed", of=name)
-    if declaration["broadcast"] and len(inputs) >= 2 and inputs[0]["shape"]:
-        name = inputs[0]["name"]
-        yield probe(declaration, f"broadcast[{name}]", tiny(declaration), broadcast=True, of=name)
+
+
+def broadcasts(declaration: Mapping[str, Any]) -> Iterator[Case]:
+    """Yields, for an op that broadcasts, cases in which the second input has one column, and the first one row."""
+    inputs = [given for given in tensors(declaration) if given.get("list") is None]
+    if declaration["broadcast"] and len(inputs) >= 2:
+        first, second = inputs[0], inputs[1]
+        if second["shape"]:
+            last = f"broadcast[{second['name']},last]"
+            yield probe(declaration, last, tiny(declaration), broadcast=True, of=second["name"], is_last=True)
+        if first["shape"]:
+            name = first["name"]
+            yield probe(declaration, f"broadcast[{name}]", tiny(declaration), broadcast=True, of=name)
 
 
 def rows(declaration: Mapping[str, Any], lengths_of: Sequence[int] = (19, 5, 3)) -> dict[str, int]:
@@ -387,6 +399,9 @@ def kwargs(request: Mapping[str, Any]) -> Iterator[Case]:
         if name == CAUSAL:
             last = free(declaration)[-1:]
             binding = bound(declaration, {**binding, **dict.fromkeys(last, 67)}, NARROW)
+        elif name == "ignore_index":
+            # Few classes, so that some rows have the label.
+            binding = rows(declaration, (3, 19, 3))
         elif name in arguments_away.DIMS:
             # Halves of a dim are asked for where lengths are even.
             binding = rows(declaration, (6, 4, 4))

@@ -129,6 +129,92 @@ def wrapper(input, mat2):
     return out
 """
 
+STRETCHED = """
+@triton.jit
+def kernel(x_ptr, y_ptr, out_ptr, N, alpha, xm, xn, ym, yn, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * xm + cols * xn, mask=cols < N)
+    y = tl.load(y_ptr + row * ym + cols * yn, mask=cols < N)
+    tl.store(out_ptr + row * N + cols, x + alpha * y, mask=cols < N)
+
+
+def wrapper(input, other, alpha=1):
+    x, y = input, other
+    M, N = torch.broadcast_shapes(x.shape, y.shape)
+    out = torch.empty((M, N), dtype=x.dtype, device=x.device)
+    steps = (
+        x.stride(0) if x.shape[0] > 1 else 0,
+        x.stride(1) if x.shape[1] > 1 else 0,
+        y.stride(0) if y.shape[0] > 1 else 0,
+        y.stride(1) if y.shape[1] > 1 else 0,
+    )
+    if out.numel():
+        kernel[(M, triton.cdiv(N, 128))](x, y, out, N, float(alpha), *steps, BLOCK=128)
+    return out
+"""
+
+DIVERGENCE = """
+@triton.jit
+def kernel(x_ptr, y_ptr, out_ptr, n, by, BLOCK: tl.constexpr):
+    total = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, n, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + at, mask=at < n, other=0.0)
+        y = tl.load(y_ptr + at, mask=at < n, other=0.0)
+        part = y * (tl.log(y) - x)
+        total += tl.where(at < n, tl.where(y > 0, part, tl.where(y == 0, 0.0 * x, y)), 0.0)
+    tl.store(out_ptr, tl.sum(total, axis=0) / by)
+
+
+def wrapper(input, target, reduction="mean"):
+    if reduction == "none":
+        raise NotImplementedError("one number for all")
+    x, y = input.contiguous(), target.contiguous()
+    out = torch.empty((), dtype=x.dtype, device=x.device)
+    by = {"mean": x.numel(), "sum": 1}.get(reduction, x.numel())
+    by = x.shape[0] if reduction == "batchmean" else by
+    kernel[(1,)](x, y, out, x.numel(), float(by), BLOCK=128)
+    return out
+"""
+
+LABELS = """
+@triton.jit
+def kernel(x_ptr, y_ptr, out_ptr, xm, xc, ym, ignored):
+    row = tl.program_id(0)
+    label = tl.load(y_ptr + row * ym)
+    value = -tl.load(x_ptr + row * xm + label * xc)
+    tl.store(out_ptr + row, tl.where(label != ignored, value, 0.0))
+
+
+def wrapper(input, target, ignore_index=-100, reduction="mean"):
+    if reduction != "none":
+        raise NotImplementedError("a number for each row")
+    out = torch.empty(target.shape, dtype=input.dtype, device=input.device)
+    if out.numel():
+        kernel[(out.numel(),)](input, target, out, *input.stride(), target.stride(0), ignore_index)
+    return out
+"""
+
+LARGER = """
+@triton.jit
+def kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < n)
+    y = tl.load(y_ptr + at, mask=at < n)
+    top = tl.maximum(x, y, propagate_nan=tl.PropagateNan.ALL)
+    value = top + tl.log(1.0 + tl.exp(-tl.abs(x - y)))
+    tl.store(out_ptr + at, tl.where(x == y, x, value) + tl.where(x == y, 0.6931471805599453, 0.0), mask=at < n)
+
+
+def wrapper(input, other):
+    x, y = input.contiguous(), other.contiguous()
+    out = torch.empty_like(x)
+    if out.numel():
+        kernel[(triton.cdiv(out.numel(), 128),)](x, y, out, out.numel(), BLOCK=128)
+    return out
+"""
+
 DOUBLE = """
 @triton.jit
 def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
@@ -157,9 +243,29 @@ def sums() -> dict[str, Any]:
     return declared("torch.sum", [tensor("input", ["M", "N"])], sizes, kwargs={"dim": -1, "keepdim": False}, seeds=1)
 
 
-def scales() -> dict[str, Any]:
+def scales(**more: Any) -> dict[str, Any]:
     inputs = [tensor("input", ["M", "N"]), tensor("other", ["M", "N"])]
-    return declared("torch.add", inputs, {"M": 16, "N": 16}, kwargs={"alpha": 0.5}, seeds=1)
+    return declared("torch.add", inputs, {"M": 16, "N": 16}, kwargs={"alpha": 0.5}, seeds=1, **more)
+
+
+def divergences() -> dict[str, Any]:
+    inputs = [
+        tensor("input", ["M", "N"]),
+        tensor("target", ["M", "N"], init={"kind": "uniform", "low": 0.1, "high": 1.0}),
+    ]
+    return declared("torch.nn.functional.kl_div", inputs, {"M": 16, "N": 16}, kwargs={"reduction": "sum"}, seeds=1)
+
+
+def labels() -> dict[str, Any]:
+    target = tensor("target", ["M"], dtype="int64", init={"kind": "randint", "low": 0, "high": "C"})
+    name = "torch.nn.functional.nll_loss"
+    kwargs = {"ignore_index": -100, "reduction": "none"}
+    return declared(name, [tensor("input", ["M", "C"]), target], {"M": 24, "C": 8}, kwargs=kwargs, seeds=1)
+
+
+def larger() -> dict[str, Any]:
+    inputs = [tensor("input", ["M", "N"]), tensor("other", ["M", "N"])]
+    return declared("torch.logaddexp", inputs, {"M": 16, "N": 16}, seeds=1)
 
 
 def losses() -> dict[str, Any]:
@@ -186,6 +292,10 @@ HONEST = {
     "loss": (losses(), LOSS),
     "double": (doubles(), DOUBLE),
     "product": (products(), PRODUCT),
+    "stretched": (scales(broadcast=True), STRETCHED),
+    "batches": (divergences(), DIVERGENCE),
+    "labels": (labels(), LABELS),
+    "larger": (larger(), LARGER),
 }
 
 CARELESS: dict[str, tuple[str, str, str]] = {
@@ -220,6 +330,18 @@ CARELESS: dict[str, tuple[str, str, str]] = {
     "the wrapper's default is not torch's": ("scale", "alpha=1)", "alpha=2)"),
     "a word is not known": ("loss", 'reduction == "none"', 'reduction == "nothing"'),
     "the first words are known": ("loss", 'if n and reduction == "mean"', 'if n and reduction in ("mean", "sum")'),
+    "a column is not stretched": (
+        "stretched",
+        "y.stride(1) if y.shape[1] > 1 else 0",
+        "y.stride(1)",
+    ),
+    "a mean by batches is one of all": ("batches", 'reduction == "batchmean"', 'reduction == "batch"'),
+    "no label is ignored": ("labels", "label != ignored", "label == label"),
+    "two infinities are not close": (
+        "larger",
+        "tl.where(x == y, x, value) + tl.where(x == y, 0.6931471805599453, 0.0)",
+        "value",
+    ),
     "a product is one of TF32, the default": ("product", ', input_precision="ieee"', ""),
     "float64 is computed in float32": ("double", "tl.exp(x)", "tl.exp(x.to(tl.float32))"),
 }

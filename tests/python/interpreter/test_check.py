@@ -414,7 +414,9 @@ def triton_double(input, other):
 def test_a_dtype_that_was_not_judged_is_named_beside_a_pass(tmp_path: Path) -> None:
     verdict = check(tmp_path, HALF_BY_ASSEMBLY, declaration(dtypes=["float32", "float16"]))["documents"]["verdict"]
     (told,) = verdict["not_judged"]
-    assert (verdict["verdict"], told["dtype"], told["cases"]) == ("passed", "float16", told["of"])
+    assert (verdict["verdict"], told["dtype"]) == ("passed", "float16")
+    # Of an empty input nothing is launched.
+    assert told["cases"] == told["of"] - 1
 
 
 def test_a_check_whose_first_dtype_was_not_judged_does_not_pass(tmp_path: Path) -> None:
