@@ -44,8 +44,6 @@ MAY_BE_ZERO = (
     "weight_decay",
     "momentum",
     "lambd",
-    "min",
-    "max",
     "threshold",
 )
 """Numbers for which zero makes sense, and for which kernels forget it."""

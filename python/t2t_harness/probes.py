@@ -322,12 +322,14 @@ def values(declaration: Mapping[str, Any], lane: str) -> Iterator[Case]:
     if cases.has_probabilities(declaration):
         return
     floating = of_values(declaration)
+    for name in floating[:1]:
+        yield probe(declaration, f"offset[{name}]", small, values="offset", of=name)
     if len(floating) > 1 and not hides(declaration, lane):
         yield probe(declaration, "special[all]", small, values="special", of=cases.ALL)
     for name in [] if hides(declaration, lane) else floating[1:]:
         yield probe(declaration, f"special[{name}]", small, values="special", of=name)
     for position, name in enumerate(floating):
-        kinds = ("offset", "infinite-rows", "zeros", "cancelling", "denormal")
+        kinds = ("infinite-rows", "zeros", "cancelling", "denormal")
         for kind in kinds if position == 0 else ("infinite-rows", "zeros"):
             if kind != "denormal" or lane != "cuda":
                 yield probe(declaration, f"{kind}[{name}]", small, values=kind, of=name)
