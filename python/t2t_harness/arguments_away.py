@@ -23,7 +23,7 @@ WORDS = {
 }
 """Arguments with a few values."""
 
-WHOLE = ("correction", "diagonal", "shifts", "k", "ignore_index", "offset", "n", "ord", "p", "dilation", "stride")
+WHOLE = ("diagonal", "shifts", "k", "offset", "n", "p", "dilation", "stride")
 """Arguments that are integers, and mean no length that another argument must agree with."""
 
 
@@ -117,8 +117,10 @@ def away(name: str, value: Any, rank: int) -> list[Any]:
     if name == "ignore_index":
         # A label that some rows have.
         return [1 if value < 0 else value + 1]
+    if name == "correction":
+        return [one for one in (0, value + 1) if one != value]
     if name == "ord":
-        return [one for one in (value + 1, float("inf"), 1, 0) if one != value]
+        return [one for one in (value + 1, float("inf"), 1, 0, -float("inf")) if one != value]
     if name in WHOLE:
         return [value + 1, *([-value - 2] if name in MAY_BE_NEGATIVE else [])]
     return []

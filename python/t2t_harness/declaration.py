@@ -63,6 +63,9 @@ WORDS = ("kind", "side", "path", "name")
 """What of an init is no number."""
 
 
+LEAST_DIMS = {"transposed": 2, "strided": 1, "padded": 2, "swapped": 3}
+"""Layouts that a case may have in the place of the declared ones, with the fewest dims of a tensor that can have each."""
+
 PADDING = 3
 """How many elements lie between the rows of a padded tensor: an odd number, so that rows are not aligned."""
 

@@ -97,8 +97,11 @@ def laid_out(values: torch.Tensor, strides: Sequence[int], device: str) -> torch
 def layout_of(given: Mapping[str, Any], case: cases.Case) -> str:
     """Returns the layout of the declared input `given` in `case`: the case's own where the input has the dims for
     it, else the declared one. Of several, declared cases take one after the other."""
-    least = {"transposed": 2, "strided": 1, "padded": 2, "swapped": 3}
-    if case.layout is not None and case.of in (None, given["name"]) and len(given["shape"]) >= least[case.layout]:
+    if (
+        case.layout is not None
+        and case.of in (None, given["name"])
+        and len(given["shape"]) >= declared.LEAST_DIMS[case.layout]
+    ):
         return case.layout
     layout = given["layout"]
     return str(layout if isinstance(layout, str) else layout[case.turn % len(layout)])

@@ -236,7 +236,7 @@ def upstream_gradients(outputs: list[torch.Tensor], case: Case) -> dict[int, tor
 
 def upstream_layout(case: Case, rank: int) -> str:
     """Returns the layout of an upstream gradient of so many dims: that of the case's inputs, where that is one for all of them."""
-    if case.layout is None or case.of is not None or rank < {"transposed": 2, "strided": 1}[case.layout]:
+    if case.layout is None or case.of is not None or rank < declared.LEAST_DIMS[case.layout]:
         return "contiguous"
     return case.layout
 

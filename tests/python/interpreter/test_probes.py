@@ -433,9 +433,9 @@ def test_an_upstream_gradient_lies_as_the_inputs_do() -> None:
     dense = cases.Case("edge/a/float32", "edge", "float32", {})
     made = {
         layout: oracle.upstream_gradients([out], replace(dense, layout=layout))[0]
-        for layout in (None, "transposed", "strided")
+        for layout in (None, "transposed", "strided", "padded", "swapped")
     }
-    assert [value.stride() for value in made.values()] == [(5, 1), (1, 3), (10, 2)]
+    assert [value.stride() for value in made.values()] == [(5, 1), (1, 3), (10, 2), (8, 1), (5, 1)]
     assert made[None].equal(made["transposed"]) and made[None].equal(made["strided"])
     assert oracle.upstream_gradients([out], replace(dense, layout="transposed", of="x"))[0].stride() == (5, 1)
 
