@@ -37,7 +37,6 @@ UNSET = {"scale": 0.3, "dtype": "torch.float16"}
 MAY_BE_ZERO = (
     "alpha",
     "beta",
-    "eps",
     "value",
     "label_smoothing",
     "negative_slope",
