@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from t2t_harness import signatures
+from t2t_harness.declaration import tensors
 
 DIMS = ("dim", "axis")
 """Arguments that name a dim."""
@@ -30,7 +31,16 @@ WHOLE = ("diagonal", "shifts", "k", "offset", "n", "p", "dilation", "stride")
 BY_CHANCE = ("dropout_p",)
 """Arguments away from whose value torch's result is drawn, so that no other can be held against it."""
 
-UNSET = {"scale": 0.3, "dtype": "torch.float16"}
+UNSET = {
+    "scale": 0.3,
+    "dtype": "torch.float16",
+    "divisor_override": 3,
+    "posinf": 2.5,
+    "neginf": -2.5,
+    "min": -1,
+    "max": 1,
+    "padding_idx": 1,
+}
 """A value for arguments that have none by default."""
 
 
@@ -44,8 +54,14 @@ MAY_BE_ZERO = (
     "momentum",
     "lambd",
     "threshold",
+    "min",
+    "max",
+    "padding_idx",
 )
 """Numbers for which zero makes sense, and for which kernels forget it."""
+
+PAIRS = ("stride", "padding", "dilation", "kernel_size", "output_padding", "scale_factor")
+"""Arguments of which a tensor with two or more dims of places takes one for each, where they are written as one number."""
 
 MAY_BE_NEGATIVE = ("diagonal", "shifts", "k")
 """Integers that count from either side."""
@@ -65,7 +81,7 @@ def of_request(request: Mapping[str, Any], rank: int) -> Iterator[tuple[str, dic
     # How results are compared may name the dim that they are along.
     kept = DIMS if any(how.get("dim") is not None for how in declaration.get("outputs") or ()) else ()
     loose = [name for name in own if name not in kept and (written is None or name in str(written))]
-    asked = [(name, away(name, own[name], rank)) for name in loose]
+    asked = [(name, [*away(name, own[name], rank), *longer(declaration, name)]) for name in loose]
     if written is None:
         taken = {*own, *(given["name"] for given in declaration["inputs"])}
         beside = [one.name for one in of_wrapper(request) if one.has_default and one.name in known]
@@ -101,16 +117,21 @@ def away(name: str, value: Any, rank: int) -> list[Any]:
         return [word for word in WORDS.get(name, ()) if word != value]
     if name in DIMS:
         return dims_away(value, rank)
+    if name in PAIRS and isinstance(value, list) and value and all(isinstance(one, int) for one in value):
+        return [[value[0] + 1, *value[1:]]]
     if value is None:
-        return [UNSET[name]] if name in UNSET else []
+        return [UNSET[name], *([0] if name in MAY_BE_ZERO else [])] if name in UNSET else []
     zero = [type(value)(0)] if name in MAY_BE_ZERO and value else []
     if isinstance(value, float):
         return [1e-2 if 0 < abs(value) < 1e-3 else 2.5 * value if value else 0.75, *zero]
     if not isinstance(value, int):
         return []
+    pairs = [[value + 1, *[value] * (rank - 3)]] if name in PAIRS and rank > 3 else []
     if name == "padding":
         # More than half a window is too much for torch.
-        return [0 if value else 1]
+        return [0 if value else 1, *pairs]
+    if name in ("min", "max"):
+        return [value - 1 if name == "min" else value + 1, *zero]
     if name in ("alpha", "beta", "value"):
         return [3 * value + 1, *zero]
     if name == "ignore_index":
@@ -121,8 +142,23 @@ def away(name: str, value: Any, rank: int) -> list[Any]:
     if name == "ord":
         return [one for one in (value + 1, float("inf"), 1, 0, -float("inf")) if one != value]
     if name in WHOLE:
-        return [value + 1, *([-value - 2] if name in MAY_BE_NEGATIVE else [])]
-    return []
+        return [value + 1, *pairs, *([-value - 2] if name in MAY_BE_NEGATIVE else [])]
+    return pairs
+
+
+def longer(declaration: Mapping[str, Any], name: str) -> list[Any]:
+    """Returns the value of an argument that names the last dims of the only tensor, as `normalized_shape` does, with one dim more."""
+    value, shaped = declaration["kwargs"][name], tensors(declaration)
+    if not isinstance(value, list) or len(shaped) != 1 or name in DIMS or not value:
+        return []
+    shape = shaped[0]["shape"]
+    return [shape[-len(value) - 1 :]] if len(shape) > len(value) and shape[-len(value) :] == value else []
+
+
+def is_of_another_kind(declaration: Mapping[str, Any], changed: Mapping[str, Any]) -> bool:
+    """Tells whether one of the arguments is a list where ops.yaml has a number."""
+    own = declaration["kwargs"]
+    return any(isinstance(value, list) and not isinstance(own.get(name), list) for name, value in changed.items())
 
 
 def dims_away(value: Any, rank: int) -> list[Any]:

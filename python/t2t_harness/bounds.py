@@ -37,6 +37,8 @@ class Bounds:
     """The storage that the last access lay in, by its first address and the one behind it; None where it was in several, or in none."""
     kernel: str = ""
     """The kernel that is running."""
+    has_other: bool = False
+    """Whether the load that is under way says what masked lanes hold."""
     writes: list[str] = field(default_factory=list)
     """What was written outside, in words; nothing where all is well."""
     reads: list[str] = field(default_factory=list)
@@ -168,9 +170,22 @@ def install(interpreter: Any) -> None:
     def bytes_of(pointers: Any) -> int:
         return max(1, int(pointers.get_element_ty().primitive_bitwidth) // 8)
 
+    semantic = type(interpreter.interpreter_semantic)
+    load_by = semantic._load_legacy
+
+    def load_with(self: Any, ptr: Any, mask: Any, other: Any, *rest: Any, **more: Any) -> Any:
+        # Triton takes a single `other` of zero for none, since it asks whether it is true.
+        PRESENT.has_other = other is not None
+        try:
+            return load_by(self, ptr, mask, other, *rest, **more)
+        finally:
+            PRESENT.has_other = False
+
+    semantic._load_legacy = load_with
+
     def load(self: Any, ptrs: Any, mask: Any, other: Any, *rest: Any, **more: Any) -> Any:
         found = load_or_zero(self, ptrs, mask, other, *rest, **more)
-        if other is None and PRESENT.is_on and not mask.data.all():
+        if other is None and PRESENT.is_on and not PRESENT.has_other and not mask.data.all():
             # Triton leaves these lanes undefined.
             lanes = ~np.asarray(mask.data)
             found.data[lanes] = unwritten(found.data.dtype, ptrs.get_element_ty().name, PRESENT.run)

@@ -12,10 +12,10 @@ from t2t_harness import cases, effort
 SHARE = 0.5
 """What all probes may do, as a part of what all other cases did."""
 
-LEAST = 9000.0
-"""What they may do however little the others did, in operations: some 200 ms of a slow core."""
+LEAST = 20000.0
+"""What they may do however little the others did, in operations: some 250 ms of a slow core."""
 
-OWN = 9000.0
+OWN = 12000.0
 """What each of those may do that have a budget of their own: a long dim is worth most, and small blocks make it dear."""
 
 CALL = 250.0
@@ -26,6 +26,9 @@ PART = 0.8
 
 KEPT = 0.2
 """The part that is for drawn shapes alone."""
+
+FAIR = 0.12
+"""The part of what is left that a probe takes if it can be made smaller: so that those behind it have their turn."""
 
 LIKELY = 0.9
 """A probe is not begun where it would do more than this part of that, by what others did for an element."""
@@ -78,6 +81,10 @@ class Budget:
         left = self.kept if is_drawn(case) else self.left
         most = max(PART * (left - CALL), 0.0)
         return most if self.rate * max(elements, FEW) <= LIKELY * most else 0.0
+
+    def is_fair(self, elements: int) -> bool:
+        """Tells whether a probe of so many `elements` would take no more of what is left than its part; one of the fewest elements never takes more."""
+        return elements <= FEW or not self.is_limited or self.rate * elements + CALL <= FAIR * self.left
 
 
 def is_drawn(case: cases.Case) -> bool:

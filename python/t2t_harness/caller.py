@@ -39,6 +39,17 @@ def left_alone(given: Mapping[str, torch.Tensor], *, draws: bool) -> Iterator[li
         del changed[MOST_TOLD:]
 
 
+def held(upstream: Mapping[int, torch.Tensor]) -> dict[int, torch.Tensor]:
+    """Returns copies of the gradients that come in, by the position of their output."""
+    return {position: value.clone() for position, value in upstream.items()}
+
+
+def written(before: Mapping[int, torch.Tensor], upstream: Mapping[int, torch.Tensor]) -> list[str]:
+    """Returns in words which gradient that came in has other values than `before`: autograd may give it to others, too."""
+    changed = [position for position, value in before.items() if not value.equal(upstream[position])]
+    return [f"the backward pass writes to the gradient of output {position}, which comes in" for position in changed]
+
+
 def form(value: torch.Tensor) -> dict[str, Any]:
     """Returns what a tensor is beside its values, by what it is called."""
     return {

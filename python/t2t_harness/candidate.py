@@ -59,6 +59,9 @@ SHORTER = 2
 TUNED_CASES = 2
 """Declared cases that run with every configuration of an autotuned kernel."""
 
+UPSTREAM = "upstream"
+"""What turns off the question whether a backward pass leaves the gradient that comes in as it was."""
+
 
 @dataclass
 class Bench:
@@ -181,6 +184,7 @@ def run_cases(bench: Bench, state: dict[str, Any]) -> None:
     drawn = salt(bench.request)
     listed = cases.salted(prepared_cases(bench.request, bench.request["inputs"]), drawn)
     tuned = tuned_cases(listed)
+    wanted = bench.request["op"]["dtypes"][0]
     position, edges_added, reach_added, probes_added = 0, False, False, False
     while position < len(listed):
         case = listed[position]
@@ -194,6 +198,8 @@ def run_cases(bench: Bench, state: dict[str, Any]) -> None:
             limit = cases.limit_of(bench.lane)
             edges = cases.length_edges(bench.request["op"], bench.constants, limit)
             listed = list(cases.unique([*listed, *cases.salted(edges, drawn)]))
+            # A length that no block of theirs divides, in the fewest blocks.
+            tuned |= {case.name for case in edges if case.name.startswith("edge/above-") and case.dtype == wanted}
         if position == len(listed) and edges_added and not reach_added:
             reach_added = True
             state["reach"] = reached(bench)
@@ -259,7 +265,7 @@ def run_in_budget(
 ) -> dict[str, Any]:
     """Returns the facts of one case as it is, or of a smaller one where there is no time for it; that it was left out, where it is a probe that would do more than it may."""
     asked = case
-    case, late = in_time(bench, asked)
+    case, late = in_time(bench, fair(bench, asked))
     if late is not None:
         return {"name": case.name, "status": "left-out" if case.is_probe else "not-judged", "reason": late}
     size = cases.elements(bench.request["op"], case) if case.file is None else 0
@@ -325,6 +331,21 @@ def ending(bench: Bench, label: str, allowed_effort: float | None, before: float
             yield
     except effort.Spent:
         raise order.Endless("the call does not end where programs run in another order, last ones first") from None
+
+
+def fair(bench: Bench, case: cases.Case) -> cases.Case:
+    """Returns `case`, or where it is a probe that would take more than its part of the interpreter's budget, and whose lengths say nothing, the largest of its smaller ones that would not."""
+    if not case.is_probe or case.has_own_budget or probes.is_of_length(case):
+        return case
+    declaration = bench.request["op"]
+    found = case
+    for one in (case, *cases.fewer(declaration, case)):
+        if cases.elements(declaration, one) == 0:
+            break
+        found = one
+        if bench.budget.is_fair(cases.elements(declaration, one)):
+            break
+    return found
 
 
 def in_time(bench: Bench, case: cases.Case) -> tuple[cases.Case, str | None]:
@@ -401,6 +422,7 @@ def run_once(
         described = {name: describe(value, recorder, seen) for name, value in made.items()}
         if backward:
             upstream = oracle.upstream_gradients(results, case)
+            before = caller.held(upstream)
             with (
                 spans.work(device, waits=False),
                 stage.pretending(bench.lane),
@@ -410,6 +432,8 @@ def run_once(
                 made |= oracle.gradients_for(results, given, upstream)
                 bench.finish()
             unaccounted += counted_back.unaccounted
+            if UPSTREAM not in cases.edges_off(declaration):
+                changed += caller.written(before, upstream)
             seen.computed |= _but_accumulation(seen_back.computed)
             seen.declared |= seen_back.declared
     if label == "a":

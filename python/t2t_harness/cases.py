@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 from t2t_harness import expression
@@ -24,6 +24,9 @@ there."""
 
 DEVICE_ELEMENTS = 1 << 22
 """Most elements of one input of an edge case on a device."""
+
+TIES = "ties"
+"""Values of an input of which each second one is a value of another input."""
 
 ALL = "*"
 """In the place of an input's name: all of them."""
@@ -305,11 +308,24 @@ def smaller(declaration: Mapping[str, Any], case: Case) -> Iterator[Case]:
         yield at(case, bound)
 
 
+def fewer(declaration: Mapping[str, Any], case: Case) -> Iterator[Case]:
+    """Yields `case` with one of its outer dims after the other of length 1, which leaves the last two as they are, and then as `smaller` has it; nothing for a case of the user's own."""
+    free = [dim for dim in dims(declaration) if dim in _free(declaration)]
+    one = case
+    for dim in free[:-2] if case.file is None else ():
+        bound = {**one.binding, dim: 1}
+        if one.binding[dim] > 1 and is_possible(declaration, bound):
+            one = at(one, bound)
+            yield one
+    yield from smaller(declaration, one)
+
+
 def as_told(declaration: Mapping[str, Any], case: Case, binding: Any) -> Case:
-    """Returns `case` with the lengths that it was run with, `binding`, where those are of one of its `smaller` ones and a pass does not need it as it is; else the case."""
+    """Returns `case` with the lengths that it was run with, `binding`, where those are of one of its `smaller` or `fewer` ones and a pass does not need it as it is; else the case."""
     if is_needed(declaration, case):
         return case
-    return next((one for one in smaller(declaration, case) if one.binding == binding), case)
+    known = chain(smaller(declaration, case), fewer(declaration, case) if case.is_probe else ())
+    return next((one for one in known if one.binding == binding), case)
 
 
 def is_needed(declaration: Mapping[str, Any], case: Case) -> bool:
@@ -347,6 +363,12 @@ def _fixed(declaration: Mapping[str, Any], dtype: str, limit: int) -> list[Case]
 def edges_off(declaration: Mapping[str, Any]) -> Mapping[str, str | None]:
     """Returns the kinds of edges that are not asked for, with the reason that is given; `blocks` are those around a variant's blocks."""
     return declaration.get("edges") or {}
+
+
+def comparable(declaration: Mapping[str, Any], dtype: str) -> list[str]:
+    """Returns the names of the floating inputs with dims that are always there and are of the case's dtype."""
+    inputs = [given for given in tensors(declaration) if given.get("list") is None and not given.get("optional")]
+    return [given["name"] for given in inputs if given["shape"] and (given["dtype"] or dtype) == dtype in FLOATING]
 
 
 def has_probabilities(declaration: Mapping[str, Any]) -> bool:

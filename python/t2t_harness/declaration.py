@@ -87,7 +87,7 @@ def strides(shape: Sequence[int], layout: str) -> list[int]:
     if layout == "padded" and rank >= 2:
         # As a slice of a larger tensor has it: rows are dense, and there is memory between them, and between blocks of them.
         row = shape[-1] + PADDING
-        outer = _dense_strides([*shape[:-2], max(shape[-2], 1) + 1], list(range(rank - 1)))
+        outer = _dense_strides([shape[0], *(max(length, 1) + 1 for length in shape[1:-1])], list(range(rank - 1)))
         return [*(row * stride for stride in outer), 1]
     if layout == "swapped" and rank >= 3:
         return _dense_strides(shape, [1, 0, *dense[2:]])

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness import cases, comparing, failure, oracle, probes, random_ops, random_trial, spans, tolerance
+from t2t_harness import (
+    arguments_away,
+    cases,
+    comparing,
+    failure,
+    oracle,
+    probes,
+    random_ops,
+    random_trial,
+    spans,
+    tolerance,
+)
 from t2t_harness.trial import Finding, Trial, figures, first_of, result_name, run_to_run
 
 if TYPE_CHECKING:
@@ -47,8 +59,11 @@ def is_refusal(declaration: Mapping[str, Any], case: cases.Case, record: Mapping
     """Tells whether a wrapper says that it does not take what nobody declared: it may, if it says so. That is an argument at another value, or a length beyond all that are measured."""
     if record["class"] == "exception" and probes.is_beyond(declaration, case):
         return True
-    kind = str(record["message"]).partition(":")[0]
-    return probes.has_other_kwargs(case) and kind in REFUSALS
+    if not probes.has_other_kwargs(case):
+        return False
+    if record["class"] == "exception" and arguments_away.is_of_another_kind(declaration, case.kwargs or {}):
+        return True
+    return str(record["message"]).partition(":")[0] in REFUSALS
 
 
 REFUSALS = ("NotImplementedError", "ValueError", "TypeError", "AssertionError")
@@ -391,24 +406,29 @@ def narrowed(trial: Trial, tensors: Mapping[str, torch.Tensor], right: oracle.Re
 
 
 def is_asked_elsewhere(trial: Trial, case: cases.Case, name: str) -> bool:
-    """Tells whether torch's CPU has a say in where NaN and infinities stand: on a device, for values that nobody declared. Gradients are drawn on the device and have no other."""
+    """Tells whether torch has another say in where NaN and infinities stand: for values that nobody declared. Gradients of a device are drawn there and have no other."""
     is_unusual = case.kind == "edge" and case.values != "declared"
-    return trial.device == "cuda" and is_unusual and name.isdecimal()
+    return is_unusual and (name.isdecimal() or trial.device == "cpu")
 
 
 def right_elsewhere(trial: Trial, case: cases.Case, name: str, judged: comparing.Judged) -> tolerance.Comparison | None:
-    """Returns the comparison with torch's result on the CPU, if the result is right by that; None where it is not, or torch raises there.
+    """Returns the comparison with torch's result on the CPU, as it comes or by the formula of attention, if the result is right by one of them; None where it is not, or torch raises there.
 
     How far a NaN spreads depends on how torch computes, which differs between the CPU and a device, and between shapes.
     """
-    try:
-        given = {key: value.cpu() for key, value in judged.given.items()}
-        right = oracle.reference(trial.declaration, case, given)
-        made = {key: value.cpu() for key, value in judged.made.items()}
-        found = compared(trial, case, name, comparing.Judged(given, right.plain, made), right)
-    except (oracle.Refused, RuntimeError, KeyError, ValueError):
-        return None
-    return found if found.passed else None
+    given = {key: value.cpu() for key, value in judged.given.items()}
+    made = {key: value.cpu() for key, value in judged.made.items()}
+    ways = (oracle.by_formula,) if trial.device == "cpu" else (contextlib.nullcontext, oracle.by_formula)
+    for way in ways:
+        try:
+            with way():
+                right = oracle.reference(trial.declaration, case, given)
+            found = compared(trial, case, name, comparing.Judged(given, right.plain, made), right)
+        except (oracle.Refused, RuntimeError, KeyError, ValueError):
+            continue
+        if found.passed:
+            return found
+    return None
 
 
 def is_of_output(trial: Trial, name: str) -> bool:

@@ -27,7 +27,10 @@ def reduction(interpreter: Any) -> Any:
         axis, keep_dims = wrapped_axis(interpreter, axis, input), blocks.constant(keep_dims)
         counts = combine_fn in first_of and is_plain(input[0]) and is_counting(input, axis)
         if counts or (combine_fn in known and is_plain(input)):
-            return interpreter.ReduceOps(axis, combine_fn, keep_dims).apply(input)
+            made = interpreter.ReduceOps(axis, combine_fn, keep_dims)
+            if combine_fn is standard._sum_combine:
+                made.sum = lambda one: made.to_tensor(wrapped_sum(one.handle.data, axis, keep_dims), one.dtype)
+            return made.apply(input)
         whole = input if isinstance(input, tuple) else (input,)
         arrays = [one.handle.data for one in whole]
         rank, along = arrays[0].ndim, axis
@@ -41,6 +44,11 @@ def reduction(interpreter: Any) -> Any:
         return tuple(made) if isinstance(input, tuple) else made[0]
 
     return reduce
+
+
+def wrapped_sum(values: Any, axis: Any, keep_dims: Any) -> Any:
+    """Returns the sum of `values` in their own type, in which integers wrap around: numpy's is of 64 bits."""
+    return np.asarray(np.sum(values, axis=axis, keepdims=bool(keep_dims))).astype(values.dtype)[()]
 
 
 def scan(interpreter: Any) -> Any:

@@ -30,13 +30,19 @@ def make_inputs(declaration: Mapping[str, Any], case: cases.Case, device: str = 
     """
     present = [given for given in declared.tensors(declaration) if given["name"] not in case.absent]
     special = case.of or next((given["name"] for given in present if cases.random_floats(given, case.dtype)), None)
-    made = {}
+    shapes, dense = cases.shapes(declaration, case), {}
     for given in present:
         name = given["name"]
-        shape = cases.shapes(declaration, case)[name]
-        values = _values(given, case, shape, device, special=special in (name, cases.ALL))
-        made[name] = laid_out(values, declared.strides(shape, layout_of(given, case)), device)
-    return made
+        dense[name] = _values(given, case, shapes[name], device, special=special in (name, cases.ALL))
+    if case.values == cases.TIES and special in dense:
+        other = next(name for name in cases.comparable(declaration, case.dtype) if name != special)
+        dense[special] = unusual.ties(dense[special], dense[other])
+    return {
+        given["name"]: laid_out(
+            dense[given["name"]], declared.strides(shapes[given["name"]], layout_of(given, case)), device
+        )
+        for given in present
+    }
 
 
 def inputs_of(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 INSIDES = (
@@ -24,6 +25,7 @@ INSIDES = (
     "_patch_builtin",
     "_patch_lang",
     "_patch_lang_core",
+    "interpreter_builder",
     "interpreter_semantic",
 )
 """What of Triton's module is relied on."""
@@ -42,6 +44,8 @@ def install() -> None:
         remember_builtins(interpreter)
         patch_once(interpreter)
         remember_dtypes(interpreter)
+        remember_shapes(interpreter)
+        leave_overflows(interpreter)
         complete_language(interpreter)
         complete_operations(interpreter)
         effort.install(interpreter)
@@ -153,6 +157,51 @@ def remember_dtypes(interpreter: Any) -> None:
         return found
 
     interpreter._get_np_dtype = remembered
+
+
+def remember_shapes(interpreter: Any) -> None:
+    """Has a block's type, and what a value takes from it, made once for an element type and a shape, and not for each value."""
+    core = interpreter.tl.core
+    block, constant = core.block_type, core.constexpr
+    plain = (block, core.dtype, core.pointer_type)
+    make_type: Callable[[Any, Any, Any], None] = block.__init__
+    make_value: Callable[[Any, Any, Any], None] = core.tensor.__init__
+    # Elements are told apart by what they are: each is held, so that no other one takes its place.
+    known: dict[tuple[int, tuple[Any, ...]], tuple[Any, dict[str, Any]]] = {}
+    shapes: dict[tuple[Any, ...], tuple[Any, Any]] = {}
+
+    def typed(self: Any, element: Any, shape: Any) -> None:
+        lengths = tuple([one.value if type(one) is constant else one for one in shape])
+        found = known.get((id(element), lengths))
+        if found is None:
+            make_type(self, element, shape)
+            if type(self) is block:
+                known[id(element), lengths] = element, dict(vars(self))
+            return
+        self.__dict__.update(found[1])
+
+    def valued(self: Any, handle: Any, kind: Any) -> None:
+        if type(kind) not in plain:
+            make_value(self, handle, kind)
+            return
+        lengths = kind.shape if type(kind) is block else ()
+        found = shapes.get(lengths)
+        if found is None:
+            make_value(self, handle, kind)
+            shapes[lengths] = self.shape, self.numel
+            return
+        self.handle, self.type, self.dtype = handle, kind, kind.scalar
+        self.shape, self.numel = found
+
+    block.__init__ = typed
+    core.tensor.__init__ = valued
+
+
+def leave_overflows(interpreter: Any) -> None:
+    """Has the interpreter not compute, beside each operation on integers, whether it overflows: what it finds it asserts only where kernels are debugged, as the compiler does."""
+    builder = interpreter.interpreter_builder
+    if not builder.options.debug:
+        builder.options = replace(builder.options, sanitize_overflow=False)
 
 
 def complete_language(interpreter: Any) -> None:

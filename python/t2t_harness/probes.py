@@ -40,6 +40,7 @@ KINDS = {
     "offset": "offset",
     "cancelling": "cancelling",
     "limits": "limits",
+    "ties": "zeros",
     "padded": "strided",
     "swapped": "transposed",
 }
@@ -68,6 +69,7 @@ def cases_of(request: Mapping[str, Any], known: Sequence[Case]) -> list[Case]:
         [*late(declaration, lane, limit)],
         [*at_literals(declaration, known, literals.equals(request), limit)],
         [*of_one(declaration)],
+        [*ties(declaration)],
         above[0::2],
         above[1::2],
         [case for case in own if case not in first],
@@ -181,6 +183,9 @@ def shapes(declaration: Mapping[str, Any], lane: str, limit: int) -> Iterator[Ca
 FEW_ROWS = 64
 """So many rows, or fewer, have no case of their own: one has 131, or half of them."""
 
+HALVES = ("float16", "bfloat16")
+"""Types in which a sum of many positive numbers loses what a sum in float32 keeps."""
+
 LONG = (1031, 517, 259, 131)
 """Lengths of a long dim, of which the first that fits is taken: primes, which no block divides."""
 
@@ -194,6 +199,13 @@ def sizes(declaration: Mapping[str, Any]) -> Iterator[Mapping[str, int]]:
     """Yields the sizes that are measured, on devices where the lane runs smaller ones."""
     yield from declaration["sizes"].values()
     yield from (declaration.get("measured") or {}).values()
+
+
+def is_of_length(case: Case) -> bool:
+    """Tells whether a probe is for the lengths that it has, which its name says, or which the build drew."""
+    return case.name.startswith("edge/drawn-") or any(
+        f"{dim}={length}" in case.name for dim, length in case.binding.items()
+    )
 
 
 def has_other_kwargs(case: Case) -> bool:
@@ -336,7 +348,23 @@ def values(declaration: Mapping[str, Any], lane: str) -> Iterator[Case]:
     for given in tensors(declaration):
         is_tested = given["dtype"] is None or given["dtype"] == dtype != "int64"
         if is_tested and given["shape"] and is_number(given) and dtype not in cases.FLOATING:
-            yield probe(declaration, f"limits[{given['name']}]", small, values="limits", of=given["name"])
+            few = probe(declaration, f"limits[{given['name']}]", small, values="limits", of=given["name"])
+            yield few
+            dims = [dim for dim in free(declaration) if dim not in by_chance(declaration)]
+            for case in long(declaration, dims[-1], LONG, cases.reach_limit(lane), 1) if dims else ():
+                named = f"limits[{given['name']},{dims[-1]}={case.binding[dims[-1]]}]/{dtype}"
+                yield replace(few, name=f"edge/{named}", binding=case.binding, has_own_budget=True)
+
+
+def ties(declaration: Mapping[str, Any]) -> Iterator[Case]:
+    """Yields a case in which values of one input are those of another: what compares them has more to decide."""
+    if cases.has_probabilities(declaration):
+        return
+    dtype = declaration["dtypes"][0]
+    known = cases.comparable(declaration, dtype)
+    name = next((name for name in of_values(declaration) if name in known), None)
+    if name is not None and len(known) > 1:
+        yield probe(declaration, f"ties[{name}]", rows(declaration), values=cases.TIES, of=name)
 
 
 INDICES = 1 << 16
@@ -361,19 +389,18 @@ def of_one(declaration: Mapping[str, Any]) -> Iterator[Case]:
 
 
 def broadcasts(declaration: Mapping[str, Any]) -> Iterator[Case]:
-    """Yields, for an op that broadcasts, cases in which the second input has one column, and the first one row."""
+    """Yields, for an op that broadcasts, cases in which the second input has one column, and each other one row."""
     inputs = [given for given in tensors(declaration) if given.get("list") is None]
     if declaration["broadcast"] and len(inputs) >= 2:
         first, second = inputs[0], inputs[1]
         if second["shape"]:
             last = f"broadcast[{second['name']},last]"
             yield probe(declaration, last, tiny(declaration), broadcast=True, of=second["name"], is_last=True)
-        if first["shape"]:
-            name = first["name"]
+        for name in (given["name"] for given in (first, *inputs[2:]) if given["shape"]):
             yield probe(declaration, f"broadcast[{name}]", tiny(declaration), broadcast=True, of=name)
 
 
-def rows(declaration: Mapping[str, Any], lengths_of: Sequence[int] = (19, 5, 3)) -> dict[str, int]:
+def rows(declaration: Mapping[str, Any], lengths_of: Sequence[int] = (19, 5, 2)) -> dict[str, int]:
     """Returns lengths for a case of a few rows, from the last dim on."""
     dims = free(declaration)
     lengths = dict(zip(reversed(dims), lengths_of, strict=False))
@@ -404,6 +431,8 @@ def kwargs(request: Mapping[str, Any]) -> Iterator[Case]:
         elif name == "ignore_index":
             # Few classes, so that some rows have the label.
             binding = rows(declaration, (3, 19, 3))
+        elif name == "ceil_mode":
+            binding = left_over(declaration, binding)
         elif name in arguments_away.DIMS:
             # Halves of a dim are asked for where lengths are even.
             binding = rows(declaration, (6, 4, 4))
@@ -412,6 +441,21 @@ def kwargs(request: Mapping[str, Any]) -> Iterator[Case]:
             longer = bound(declaration, {**binding, dims[0]: 134, dims[-1]: NARROW}, NARROW)
             alone = {**declaration["kwargs"], name: 0}
             yield probe(declaration, f"kwarg[{name}=0,{dims[0]}={longer[dims[0]]}]", longer, kwargs=alone)
+
+
+def left_over(declaration: Mapping[str, Any], binding: Mapping[str, int]) -> dict[str, int]:
+    """Returns the lengths of `binding`, its last dim one at which windows do not end where the input does: rounding up and down differ."""
+    own = {name: value[-1] if isinstance(value, list) else value for name, value in declaration["kwargs"].items()}
+    window = own.get("kernel_size")
+    loose = [dim for dim in free(declaration) if dim not in by_chance(declaration)]
+    if not isinstance(window, int) or not loose:
+        return dict(binding)
+    step = own.get("stride") or window
+    covered = (own.get("dilation") or 1) * (window - 1) + 1
+    lengths = range(covered + 2 * step, covered + 3 * step)
+    # Rounded up, a window must begin inside of the input, or torch leaves it out.
+    uneven = [one for one in lengths if (one + 2 * (own.get("padding") or 0) - covered) % step]
+    return bound(declaration, {**binding, loose[-1]: uneven[-1]}, NARROW) if uneven else dict(binding)
 
 
 def further_dtypes(request: Mapping[str, Any], limit: int) -> Iterator[Case]:
@@ -438,7 +482,8 @@ def of_length(declaration: Mapping[str, Any], dim: str, dtype: str, limit: int) 
     """Yields the case of `dtype` in which `dim` alone is long, if it fits."""
     binding = bound(declaration, {dim: LONG[0]}, 1)
     if fits(declaration, binding, limit):
-        yield probe(declaration, f"shape[{dim}={LONG[0]}]", binding, dtype=dtype)
+        of_sums = {"values": "positive", "of": cases.ALL} if dtype in HALVES and of_values(declaration) else {}
+        yield probe(declaration, f"shape[{dim}={LONG[0]}]", binding, dtype=dtype, **of_sums)
 
 
 def of_dtype(request: Mapping[str, Any], dtype: str, small: Mapping[str, int]) -> Iterator[Case]:

@@ -86,6 +86,11 @@ def late(values: torch.Tensor) -> torch.Tensor:
     return changed
 
 
+def positive(values: torch.Tensor) -> torch.Tensor:
+    """Returns `values` without their signs: sums of them grow, and lose bits where they are added up in few."""
+    return values.abs() if values.dtype.is_floating_point else values
+
+
 def limits(values: torch.Tensor) -> torch.Tensor:
     """Returns integers of which two in three are the largest of their type and one less; not the smallest, by which no processor divides."""
     import torch
@@ -99,6 +104,16 @@ def limits(values: torch.Tensor) -> torch.Tensor:
     return changed
 
 
+def ties(values: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """Returns `values`, of which each second one is the value of `other` at its place, or at the place that one comes to by going through `other` again and again."""
+    import torch
+
+    changed = values.clone()
+    places = torch.arange(0, values.numel(), 2, device=values.device)
+    changed.view(-1)[places] = other.reshape(-1)[places % other.numel()].to(values.dtype)
+    return changed
+
+
 KINDS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "offset": offset,
     "infinite-rows": infinite_rows,
@@ -108,5 +123,6 @@ KINDS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "denormal": denormal,
     "cancelling": cancelling,
     "limits": limits,
+    "positive": positive,
 }
 """What each kind of values makes of dense ones, of which there are some."""

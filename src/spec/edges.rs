@@ -28,6 +28,7 @@ pub const EDGES: &[&str] = &[
     "cancelling",
     "denormal",
     "limits",
+    "upstream",
 ];
 
 /// Returns the edges that are off, each with its reason if there is one, layer over layer.
