@@ -73,7 +73,7 @@ pub const CLASSES: [Class; 21] = [
     ),
     class(
         "mutated-input",
-        "an input has other bits or another form after the call, and `mutates:` in ops.yaml does not name it; or torch has other settings",
+        "an input has other bits or another form after the call, and `mutates:` in ops.yaml does not name it; a backward pass wrote to the gradient that came in; or torch has other settings",
         "write into memory of your own, reshape what is not the caller's, put settings back; or declare `mutates: [NAME]` where torch writes there, too",
     ),
     class(

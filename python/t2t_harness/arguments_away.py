@@ -129,7 +129,7 @@ def away(name: str, value: Any, rank: int) -> list[Any]:
     pairs = [[value + 1, *[value] * (rank - 3)]] if name in PAIRS and rank > 3 else []
     if name == "padding":
         # More than half a window is too much for torch.
-        return [0 if value else 1, *pairs]
+        return [*pairs, 0 if value else 1]
     if name in ("min", "max"):
         return [value - 1 if name == "min" else value + 1, *zero]
     if name in ("alpha", "beta", "value"):
@@ -142,7 +142,7 @@ def away(name: str, value: Any, rank: int) -> list[Any]:
     if name == "ord":
         return [one for one in (value + 1, float("inf"), 1, 0, -float("inf")) if one != value]
     if name in WHOLE:
-        return [value + 1, *pairs, *([-value - 2] if name in MAY_BE_NEGATIVE else [])]
+        return [*pairs, value + 1, *([-value - 2] if name in MAY_BE_NEGATIVE else [])]
     return pairs
 
 

@@ -41,6 +41,7 @@ KINDS = {
     "cancelling": "cancelling",
     "limits": "limits",
     "ties": "zeros",
+    "positive": "shapes",
     "padded": "strided",
     "swapped": "transposed",
 }
@@ -479,11 +480,13 @@ def further_dtypes(request: Mapping[str, Any], limit: int) -> Iterator[Case]:
 
 
 def of_length(declaration: Mapping[str, Any], dim: str, dtype: str, limit: int) -> Iterator[Case]:
-    """Yields the case of `dtype` in which `dim` alone is long, if it fits."""
+    """Yields the cases of `dtype` in which `dim` alone is long, if they fit: of a type of 16 bits one of positive values, too."""
     binding = bound(declaration, {dim: LONG[0]}, 1)
     if fits(declaration, binding, limit):
-        of_sums = {"values": "positive", "of": cases.ALL} if dtype in HALVES and of_values(declaration) else {}
-        yield probe(declaration, f"shape[{dim}={LONG[0]}]", binding, dtype=dtype, **of_sums)
+        named = f"{dim}={LONG[0]}"
+        yield probe(declaration, f"shape[{named}]", binding, dtype=dtype)
+        if dtype in HALVES and of_values(declaration):
+            yield probe(declaration, f"positive[{named}]", binding, dtype=dtype, values="positive", of=cases.ALL)
 
 
 def of_dtype(request: Mapping[str, Any], dtype: str, small: Mapping[str, int]) -> Iterator[Case]:

@@ -189,6 +189,8 @@ fn kind(case: &str) -> &str {
         "padded" => "strided",
         "swapped" => "transposed",
         "special-late" => "special",
+        "ties" => "zeros",
+        "positive" => "shapes",
         _ if named.ends_with("-block") => "blocks",
         _ if named.starts_with("drawn-") => "drawn",
         _ => named,

@@ -19,7 +19,7 @@ import numpy
 import safetensors.torch
 import torch
 import triton.language as tl
-from t2t_harness import candidate, judge, ready
+from t2t_harness import candidate, interpreting, judge, ready
 
 awaited_after = int(sys.argv[1])
 THINGS = (tl, tl.core, tl.math, tl.core.tensor, tl.core.tensor_descriptor_base, tl.core.dtype, torch, torch.cuda, torch.Tensor)
@@ -44,6 +44,7 @@ def counted():
 ready.rehearsed = counted
 ready.is_awaited = lambda: len(parts) >= awaited_after
 torch.set_num_threads(1)
+interpreting.install()
 before, things = seen(), [dict(vars(thing)) for thing in THINGS]
 said = io.StringIO()
 with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
