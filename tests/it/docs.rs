@@ -67,7 +67,7 @@ fn every_file_that_the_glossary_and_the_architecture_name_is_there() {
     for page in ["docs/glossary.md", "docs/architecture.md"] {
         let text = read(page);
         let names = text.split('`').skip(1).step_by(2);
-        let ours = ["src/", "python/", "docs/", "tests/", "assets/"];
+        let ours = ["src/", "crates/", "python/", "docs/", "tests/", "assets/"];
         let files = names
             .filter(|name| ours.iter().any(|folder| name.starts_with(folder)) && !name.contains(['*', '{', '<', ' ']));
         for file in files {

@@ -147,7 +147,7 @@ fn every_integration_test_is_declared() {
 fn every_file_opens_by_saying_what_it_is() {
     // The tests of a module in a file of their own go with that module.
     let opens = |file: &Path| file.ends_with("tests.rs") || read(&root().join(file)).starts_with("//! ");
-    for folder in ["src", "python/protocol/src", "python/worker/src", "tests/it"] {
+    for folder in ["src", "crates/protocol/src", "crates/worker/src", "tests/it"] {
         let bare: Vec<PathBuf> = rust_files(folder).into_iter().filter(|file| !opens(file)).collect();
         assert!(bare.is_empty(), "these do not open with `//!`: {bare:?}");
     }
@@ -156,7 +156,7 @@ fn every_file_opens_by_saying_what_it_is() {
 #[test]
 fn no_folder_of_source_has_a_file_for_everything_else() {
     let refused = ["mod.rs", "utils.rs", "helpers.rs", "common.rs", "types.rs", "prelude.rs"];
-    for file in rust_files("src").iter().chain(&rust_files("tests/it")).chain(&rust_files("python")) {
+    for file in rust_files("src").iter().chain(&rust_files("tests/it")).chain(&rust_files("crates")) {
         let name = file.file_name().unwrap().to_str().unwrap();
         assert!(!refused.contains(&name), "{} says nothing of what is in it", file.display());
     }
@@ -169,14 +169,14 @@ fn only_the_worker_is_unsafe() {
         let code = line.split("//").next().unwrap_or_default();
         code.split(|letter: char| !letter.is_alphanumeric() && letter != '_').any(|word| word == keyword)
     };
-    for folder in ["src", "python/protocol", "tests/it"] {
+    for folder in ["src", "crates/protocol", "tests/it"] {
         for file in rust_files(folder) {
             let text = read(&root().join(&file));
             assert!(!text.lines().any(is_code), "{} is {keyword}", file.display());
         }
     }
     let forbids = format!("#![forbid({keyword}_code)]");
-    for root_file in ["src/lib.rs", "python/protocol/src/lib.rs"] {
+    for root_file in ["src/lib.rs", "crates/protocol/src/lib.rs"] {
         assert!(read(&root().join(root_file)).contains(&forbids), "{root_file} does not forbid it");
     }
 }
@@ -184,7 +184,7 @@ fn only_the_worker_is_unsafe() {
 #[test]
 fn every_unsafe_block_of_the_worker_says_why_it_is_sound() {
     let opening = concat!("un", "safe {");
-    for file in rust_files("python/worker/src") {
+    for file in rust_files("crates/worker/src") {
         let text = read(&root().join(&file));
         let lines: Vec<&str> = text.lines().collect();
         for (number, line) in lines.iter().enumerate().filter(|(_, line)| line.contains(opening)) {
