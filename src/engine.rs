@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use crate::action::{Lane, Phase};
 use crate::cores;
-use crate::decide::History;
 use crate::digest::Digest;
 use crate::engine::perform::Performed;
 use crate::event::Event;
 use crate::explain;
 use crate::fs;
 use crate::graph::{Graph, Index, Wanted};
+use crate::history::History;
 use crate::interrupt::Interrupt;
 use crate::manifest::Manifest;
 use crate::publication::is_published;

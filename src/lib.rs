@@ -15,6 +15,7 @@ pub mod event;
 pub mod foreign;
 pub mod problem;
 pub mod classes;
+pub mod history;
 
 // Core: pure. No file, clock, environment, process or thread.
 pub mod figures;

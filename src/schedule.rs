@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 
 use crate::action::{Dependency, Need, Target};
-use crate::decide::{Decision, History, Tree, Why, decide};
+use crate::decide::{Decision, Tree, Why, decide};
 use crate::digest::Digest;
 use crate::graph::{Graph, Index, Wanted};
+use crate::history::History;
 use crate::manifest::{Fact, Manifest};
 use crate::record::{Blob, Outcome, Record};
 

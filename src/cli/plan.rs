@@ -5,10 +5,11 @@
 use anyhow::Context;
 
 use super::error::CliError;
-use crate::decide::{History, Why};
+use crate::decide::Why;
 use crate::digest::Digest;
 use crate::explain::{self, Reason};
 use crate::graph::{Index, Wanted};
+use crate::history::History;
 use crate::manifest::Manifest;
 use crate::schedule::{Schedule, Settled, Step};
 use crate::session::Session;

@@ -3,9 +3,9 @@
 use std::io;
 
 use super::steering::Ended;
-use crate::decide::History;
 use crate::digest::Digest;
 use crate::graph::Index;
+use crate::history::History;
 use crate::render::RenderError;
 use crate::schedule::Settled;
 

@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::decide::History;
 use crate::digest::Digest;
 use crate::fs;
+use crate::history::History;
 use crate::record::{Outcome, Record};
 
 #[cfg(test)]

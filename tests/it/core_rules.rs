@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use t2t::action::DeviceClass;
-use t2t::decide::History;
 use t2t::graph::{Graph, Unsealed, Wanted};
+use t2t::history::History;
 use t2t::record::{Outcome, Record, Seen};
 use t2t::schedule::{Schedule, Settled, Step};
 

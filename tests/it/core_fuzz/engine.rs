@@ -5,9 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use t2t::action::{Action, Dependency, Identity, Lane, Phase, Source, Target};
-use t2t::decide::{History, Why};
+use t2t::decide::Why;
 use t2t::digest::Digest;
 use t2t::graph::{Graph, Index, Wanted};
+use t2t::history::History;
 use t2t::manifest::Fact;
 use t2t::path::RepoPath;
 use t2t::record::{Blob, Outcome, Record, Seen};

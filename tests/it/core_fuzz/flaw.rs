@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use t2t::action::{Action, Need};
-use t2t::decide::History;
+use t2t::history::History;
 use t2t::manifest::Fact;
 use t2t::record::{Outcome, Record, Seen};
 

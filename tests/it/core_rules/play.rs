@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use t2t::action::{Action, Dependency, DeviceClass, Identity, Lane, Need, Phase, Source, Target};
-use t2t::decide::{FileChange, History, Why};
+use t2t::decide::{FileChange, Why};
 use t2t::digest::Digest;
 use t2t::graph::{Graph, Index, Wanted};
+use t2t::history::History;
 use t2t::manifest::Fact;
 use t2t::path::RepoPath;
 use t2t::record::{Blob, Outcome, Record, Seen};
