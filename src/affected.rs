@@ -6,13 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
-use crate::action::{Action, Phase, Target};
+use t2t_model::action::{Action, Phase, Target};
+use t2t_model::manifest::Manifest;
+use t2t_model::path::RepoPath;
+use t2t_model::record::Record;
+
 use crate::decide::Tree;
 use crate::explain::{Reason, differences};
 use crate::graph::{Graph, Index};
-use crate::manifest::Manifest;
-use crate::path::RepoPath;
-use crate::record::Record;
 
 /// How many files or actions one cause names in words.
 const NAMED: usize = 3;

@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use t2t_model::action::Phase;
 
-use crate::action::Phase;
 use crate::graph::pick::phase_hint;
 use crate::secrets;
 use crate::session::DeviceChoice;

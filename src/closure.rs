@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::path::RepoPath;
+use t2t_model::path::RepoPath;
+
 use crate::python::{Import, Python};
 
 /// Where imports lead.

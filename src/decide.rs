@@ -6,11 +6,11 @@ use std::borrow::Borrow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::action::Action;
-use crate::digest::Digest;
-use crate::history::History;
-use crate::path::RepoPath;
-use crate::record::{Outcome, Record, Seen};
+use t2t_model::action::Action;
+use t2t_model::digest::Digest;
+use t2t_model::history::History;
+use t2t_model::path::RepoPath;
+use t2t_model::record::{Outcome, Record, Seen};
 
 /// Answers what a file is now, in the terms in which it was seen.
 pub type Tree<'a> = dyn Fn(&RepoPath, Seen) -> Seen + 'a;

@@ -5,8 +5,8 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
+use t2t_model::action::Need;
 
-use crate::action::Need;
 use crate::graph::{Graph, Index};
 
 /// How the graph is written.

@@ -6,10 +6,11 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
+use t2t_model::manifest::{Fact, Manifest};
+use t2t_model::path::RepoPath;
+use t2t_model::record::Seen;
+
 use crate::decide::{FileChange, Why};
-use crate::manifest::{Fact, Manifest};
-use crate::path::RepoPath;
-use crate::record::Seen;
 use crate::schedule::PLANNED;
 
 /// How many actions one reason names.

@@ -8,8 +8,7 @@ use petgraph::Direction;
 use petgraph::algo::toposort;
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::EdgeRef;
-
-use crate::action::{Action, Dependency, Target};
+use t2t_model::action::{Action, Dependency, Target};
 
 pub mod expand;
 pub mod pattern;

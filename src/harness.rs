@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::action::Phase;
+use t2t_model::action::Phase;
+use t2t_model::digest::Digest;
+use t2t_model::path::RepoPath;
+
 use crate::closure::{Tree, closure};
-use crate::digest::Digest;
 use crate::fs;
 use crate::kept;
-use crate::path::RepoPath;
 use crate::python::{self, Python};
 
 /// The package's name.

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use t2t_model::path::RepoPath;
 
 use crate::fs;
-use crate::path::RepoPath;
 
 /// What the name of a module begins with, where files have their folder.
 pub const MARK: &str = "module:";

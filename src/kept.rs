@@ -7,8 +7,8 @@ use std::path::Path;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use t2t_model::digest::Digest;
 
-use crate::digest::Digest;
 use crate::fs;
 
 /// Returns what the file at `path` keeps, or None where there is no such file, or one of another version, or one that is not what was written.

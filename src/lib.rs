@@ -5,25 +5,12 @@
 #![warn(missing_docs)]
 
 // Words: data only.
-pub mod digest;
-pub mod path;
-pub mod manifest;
-pub mod action;
-pub mod record;
-pub mod spans;
-pub mod event;
-pub mod foreign;
-pub mod problem;
-pub mod classes;
-pub mod history;
 
 // Core: pure. No file, clock, environment, process or thread.
 pub mod figures;
-pub mod signature;
 pub mod python;
 pub mod spec;
 pub mod closure;
-pub mod publication;
 pub mod rank;
 pub mod compare;
 pub mod render;

@@ -9,8 +9,7 @@ use ruff_python_ast::comparable::ComparableMod;
 use ruff_python_ast::{Expr, Mod, ModModule, Stmt, Suite};
 use ruff_python_parser::parse_module;
 use serde::{Deserialize, Serialize};
-
-use crate::digest::{Digest, Running};
+use t2t_model::digest::{Digest, Running};
 
 pub mod bounds;
 

@@ -6,8 +6,8 @@ use std::ffi::OsString;
 use std::io::Write;
 
 use console::Term;
+use t2t_model::event::Event;
 
-use crate::event::Event;
 use crate::reporter::fancy::Fancy;
 use crate::reporter::lines::Lines;
 

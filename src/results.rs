@@ -7,13 +7,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use t2t_model::action::{Phase, Target};
+use t2t_model::digest::Digest;
+use t2t_model::publication::{self, Entry, PAGE};
+use t2t_model::record::Record;
+use t2t_model::signature::{Purpose, Signer, SigningKey, Trust};
 
-use crate::action::{Phase, Target};
-use crate::digest::Digest;
 use crate::fs;
-use crate::publication::{self, Entry, PAGE};
-use crate::record::Record;
-use crate::signature::{Purpose, Signer, SigningKey, Trust};
 
 /// The folder of all devices, in the workspace.
 pub const FOLDER: &str = "assets/results";

@@ -7,13 +7,14 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 
-use crate::action::{Dependency, Need, Target};
+use t2t_model::action::{Dependency, Need, Target};
+use t2t_model::digest::Digest;
+use t2t_model::history::History;
+use t2t_model::manifest::{Fact, Manifest};
+use t2t_model::record::{Blob, Outcome, Record};
+
 use crate::decide::{Decision, Tree, Why, decide};
-use crate::digest::Digest;
 use crate::graph::{Graph, Index, Wanted};
-use crate::history::History;
-use crate::manifest::{Fact, Manifest};
-use crate::record::{Blob, Outcome, Record};
 
 /// The fact that stands for an artifact of an action that would run: in a dry run nothing is known of it.
 pub const PLANNED: &str = "to be made";

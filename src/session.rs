@@ -11,7 +11,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use crate::action::{Action, DeviceClass};
+use t2t_model::action::{Action, DeviceClass};
+use t2t_model::path::RepoPath;
+use t2t_model::problem::Problem;
+use t2t_model::publication::Entry;
+
 use crate::assets;
 use crate::device;
 use crate::fs;
@@ -20,10 +24,7 @@ use crate::graph::{Graph, Unsealed};
 use crate::harness::Harness;
 use crate::installed::Installed;
 use crate::interrupt::Interrupt;
-use crate::path::RepoPath;
 use crate::pool::Pool;
-use crate::problem::Problem;
-use crate::publication::Entry;
 use crate::readable;
 use crate::results::{self, Published};
 use crate::sources::Sources;

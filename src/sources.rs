@@ -9,16 +9,16 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use t2t_model::action::Source;
+use t2t_model::digest::Digest;
+use t2t_model::path::RepoPath;
+use t2t_model::record::Seen;
 
-use crate::action::Source;
 use crate::closure::{Tree, closure};
-use crate::digest::Digest;
 use crate::fs;
 use crate::installed::{self, Found, Installed};
 use crate::kept;
-use crate::path::RepoPath;
 use crate::python::{self, FaultKind, Python};
-use crate::record::Seen;
 use crate::witness::{Known, Was, Witness};
 
 /// The format of the file below; another number is read as an empty one. 1: first. 2: behind a digest. 3: what files were before. 4: the kind of a fault; files have bounds.

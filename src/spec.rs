@@ -36,6 +36,9 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
+use t2t_model::action::Phase;
+use t2t_model::problem::{Place, Problem};
+use t2t_model::signature::Trust;
 
 pub use self::declare::{Declaration, Facts};
 use self::expression::Expression;
@@ -44,9 +47,6 @@ pub use self::random::Random;
 pub use self::reference::Reference;
 pub use self::sizes::Binding;
 pub use self::torch::{Signature, Signatures, TorchName, TorchNames};
-use crate::action::Phase;
-use crate::problem::{Place, Problem};
-use crate::signature::Trust;
 
 /// The version of ops.yaml that this t2t reads.
 ///
@@ -475,5 +475,5 @@ fn not_utf8(file: &str, bytes: &[u8], at: usize) -> Problem {
     let place = Place { line: number(before.matches('\n').count() + 1), column: number(line.chars().count() + 1) };
     let text = String::from_utf8_lossy(bytes);
     let message = format!("not UTF-8: byte 0x{:02x} at offset {at}", bytes[at]);
-    crate::problem::Listing::new(file, &text).problem(place, message).with_hint("save the file as UTF-8")
+    t2t_model::problem::Listing::new(file, &text).problem(place, message).with_hint("save the file as UTF-8")
 }

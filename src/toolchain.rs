@@ -11,8 +11,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use t2t_model::digest::Digest;
 
-use crate::digest::Digest;
 use crate::fs;
 use crate::installed::Places as Modules;
 use crate::kept;

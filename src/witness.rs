@@ -8,8 +8,8 @@ use std::path::Path;
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use t2t_model::digest::Digest;
 
-use crate::digest::Digest;
 use crate::fs::{self, Stat};
 
 /// From how many on threads save more than they cost.

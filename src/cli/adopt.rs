@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde_json::{Value, json};
+use t2t_model::action::{Identity, Phase, Target};
+use t2t_model::path::RepoPath;
 
 use super::error::CliError;
 use super::{AdoptArguments, BuildArguments, Common, Targets, build, context};
-use crate::action::{Identity, Phase, Target};
 use crate::fs;
 use crate::interrupt::Interrupt;
-use crate::path::RepoPath;
 use crate::session::{self, OPS, Probing};
 use crate::spec::names::Form;
 use crate::spec::{Spec, entry};

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde_json::{Value, json};
+use t2t_model::path::RepoPath;
+use t2t_model::record::{Record, Seen};
 
 use super::error::CliError;
 use super::plan::plans;
@@ -15,8 +17,6 @@ use crate::git::{self, NoAnswer};
 use crate::graph::pick::{Force, Selection, pick};
 use crate::graph::{Graph, Index};
 use crate::interrupt::Interrupt;
-use crate::path::RepoPath;
-use crate::record::{Record, Seen};
 use crate::session::{NoSession, OPS, Session};
 use crate::sources::PACKAGES;
 

@@ -4,14 +4,15 @@
 
 use std::collections::BTreeSet;
 
+use t2t_model::action::{Phase, Target};
+use t2t_model::event::{Event, Tally};
+
 use super::error::CliError;
 use super::outputs::Outputs;
 use super::remote::Shared;
 use super::running::Running;
 use super::{BuildArguments, Common, build, context};
-use crate::action::{Phase, Target};
 use crate::engine;
-use crate::event::{Event, Tally};
 use crate::graph::pick::{Force, pick};
 use crate::interrupt::Interrupt;
 use crate::reporter::Reporter;

@@ -8,11 +8,11 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 
 use anyhow::Context;
+use t2t_model::action::Phase;
+use t2t_model::foreign;
 
 use super::error::CliError;
 use super::{Common, Targets};
-use crate::action::Phase;
-use crate::foreign;
 use crate::graph::expand::Configurations;
 use crate::graph::files::{self, Files};
 use crate::graph::pick::{self, Selection};

@@ -2,10 +2,11 @@
 
 use std::io::{self, ErrorKind};
 
+use t2t_model::problem::{self, Problem};
+
 use super::limits;
 use crate::engine::EngineError;
 use crate::graph::pick::Unknown;
-use crate::problem::{self, Problem};
 use crate::session::NoSession;
 use crate::worker::WorkerError;
 

@@ -5,18 +5,18 @@ use std::io::Read;
 use anyhow::Context;
 use flate2::read::GzDecoder;
 use serde_json::Value;
+use t2t_model::action::{Phase, Target};
+use t2t_model::record::Record;
 
 use super::error::CliError;
 use super::plan::{history, plans};
 use super::{BuildArguments, Common, GraphFormat, Targets, context, declared};
-use crate::action::{Phase, Target};
 use crate::dot::{self, Format};
 use crate::engine::local::log_path;
 use crate::explain;
 use crate::graph::pick::{Force, Selection, pick};
 use crate::graph::{Index, Wanted};
 use crate::interrupt::Interrupt;
-use crate::record::Record;
 use crate::schedule::Settled;
 use crate::session::{Probing, Session};
 

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
+use t2t_model::action::{DeviceClass, Phase, Target};
+use t2t_model::record::Outcome;
 
 use super::build::width;
-use crate::action::{DeviceClass, Phase, Target};
 use crate::engine::Report;
 use crate::graph::Wanted;
-use crate::record::Outcome;
 use crate::render::bench_table::{Bench, Measured, text};
 use crate::schedule::Settled;
 use crate::session::Session;

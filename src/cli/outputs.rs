@@ -14,18 +14,18 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use console::Term;
 use serde_json::Value;
+use t2t_model::action::{Phase, Target};
+use t2t_model::digest::Digest;
+use t2t_model::event::Event;
+use t2t_model::foreign;
+use t2t_model::record::{Outcome, Record};
 
 use super::error::CliError;
 use super::{BuildArguments, Common, Service, context};
-use crate::action::{Phase, Target};
 use crate::cores;
-use crate::digest::Digest;
 use crate::engine::{Report, evidence};
-use crate::event::Event;
-use crate::foreign;
 use crate::fs;
 use crate::graph::{Index, Wanted};
-use crate::record::{Outcome, Record};
 use crate::reporter::{
     Annotations, Case, Events, Moment, Reporter, Screen, Trace, Verbosity, Verdict, junit, reporter,
 };

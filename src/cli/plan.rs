@@ -3,14 +3,14 @@
 //! It prints nothing.
 
 use anyhow::Context;
+use t2t_model::digest::Digest;
+use t2t_model::history::History;
+use t2t_model::manifest::Manifest;
 
 use super::error::CliError;
 use crate::decide::Why;
-use crate::digest::Digest;
 use crate::explain::{self, Reason};
 use crate::graph::{Index, Wanted};
-use crate::history::History;
-use crate::manifest::Manifest;
 use crate::schedule::{Schedule, Settled, Step};
 use crate::session::Session;
 use crate::store::cas::Cas;

@@ -4,6 +4,10 @@
 use std::env;
 
 use anyhow::Context;
+use t2t_model::manifest::Manifest;
+use t2t_model::publication::{Entry, is_published};
+use t2t_model::record::{Outcome, Record};
+use t2t_model::signature::SigningKey;
 
 use super::error::CliError;
 use super::plan::{Plan, plans};
@@ -14,13 +18,9 @@ use crate::explain;
 use crate::git;
 use crate::graph::pick::{Force, Selection, pick};
 use crate::interrupt::Interrupt;
-use crate::manifest::Manifest;
-use crate::publication::{Entry, is_published};
-use crate::record::{Outcome, Record};
 use crate::results::{self, Facts, Signed};
 use crate::schedule::Settled;
 use crate::session::Session;
-use crate::signature::SigningKey;
 use crate::store::cas::Cas;
 use crate::store::lock::Lock;
 

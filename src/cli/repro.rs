@@ -7,12 +7,13 @@ use std::process::Command;
 
 use anyhow::Context;
 use serde_json::{Map, Value, json};
+use t2t_model::action::{DeviceClass, Phase, Target};
+use t2t_model::record::Outcome;
 
 use super::error::CliError;
 use super::plan::plans;
 use super::running::stop_on_signal;
 use super::{Common, ReproArguments, context};
-use crate::action::{DeviceClass, Phase, Target};
 use crate::cores;
 use crate::engine::evidence;
 use crate::engine::perform::{self, Job, Performed};
@@ -20,7 +21,6 @@ use crate::engine::request::{Given, Requests};
 use crate::fs;
 use crate::graph::pick::{Force, Selection, pick};
 use crate::interrupt::Interrupt;
-use crate::record::Outcome;
 use crate::secrets;
 use crate::session::{Probing, Session};
 use crate::spec::names::nearest;

@@ -5,13 +5,13 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use t2t_model::path::RepoPath;
 
 use super::error::CliError;
 use super::{Common, context};
 use crate::fs;
 use crate::git;
 use crate::interrupt::Interrupt;
-use crate::path::RepoPath;
 use crate::results;
 use crate::session::{NoSession, Session};
 

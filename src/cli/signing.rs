@@ -7,10 +7,11 @@ use std::env;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use t2t_model::signature::{NoKey, SigningKey};
+
 use super::Common;
 use super::error::CliError;
 use crate::fs;
-use crate::signature::{NoKey, SigningKey};
 
 /// The variable that names the file of the key, or holds the key itself.
 const KEY: &str = "T2T_SIGN_KEY";

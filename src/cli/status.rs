@@ -1,13 +1,14 @@
 //! `t2t status`: how the ops of a workspace stand, without running anything.
 
+use t2t_model::action::Target;
+use t2t_model::record::Outcome;
+
 use super::error::CliError;
 use super::plan::{Plan, plans};
 use super::{Common, Targets, build, context};
-use crate::action::Target;
 use crate::explain::Reason;
 use crate::graph::pick::{Force, pick};
 use crate::interrupt::Interrupt;
-use crate::record::Outcome;
 use crate::render::standing::{self, Row};
 use crate::schedule::Settled;
 

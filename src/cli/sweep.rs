@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde_json::{Value, json};
+use t2t_model::action::{DeviceClass, Phase, Target};
+use t2t_model::record::Outcome;
 
 use super::error::CliError;
 use super::plan::{Plan, plans};
 use super::running::stop_on_signal;
 use super::{BenchArguments, Common, context};
-use crate::action::{DeviceClass, Phase, Target};
 use crate::cores::{self, Shares};
 use crate::device::{self, DeviceLock, Holder};
 use crate::engine::perform::{self, Job, Performed};
@@ -21,7 +22,6 @@ use crate::fs;
 use crate::graph::expand::profile;
 use crate::graph::pick::{Force, Selection, pick};
 use crate::interrupt::Interrupt;
-use crate::record::Outcome;
 use crate::render::sweep::{csv, svg, text};
 use crate::session::{Probing, Session};
 use crate::spec::doubling::doubled;

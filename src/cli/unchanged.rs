@@ -10,16 +10,16 @@ use std::path::Path;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
+use t2t_model::action::{Phase, Target};
+use t2t_model::digest::Digest;
+use t2t_model::event::{Event, Tally};
+use t2t_model::path::RepoPath;
 
 use super::outputs::Outputs;
 use super::{BuildArguments, Common, build, context};
-use crate::action::{Phase, Target};
 use crate::device;
-use crate::digest::Digest;
 use crate::engine::{Report, local};
-use crate::event::{Event, Tally};
 use crate::fs;
-use crate::path::RepoPath;
 use crate::reporter::Reporter;
 use crate::schedule::Settled;
 use crate::session::{DeviceChoice, Part, Session};

@@ -18,18 +18,18 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use console::Term;
+use t2t_model::action::{DeviceClass, Target};
+use t2t_model::event::{Event, Tally};
+use t2t_model::path::RepoPath;
 use t2t_protocol::ServerKind;
 
 use super::error::CliError;
 use super::{BuildArguments, Common, WatchArguments, build, context, remote};
-use crate::action::{DeviceClass, Target};
 use crate::engine::{self, Begins, Ended, Report, Settings, Steering, Turn, Underway, Waker};
-use crate::event::{Event, Tally};
 use crate::git;
 use crate::graph::Wanted;
 use crate::graph::pick::{Force, named, pick};
 use crate::interrupt::{Interrupt, Then};
-use crate::path::RepoPath;
 use crate::pool::Pool;
 use crate::reporter::{Bars, Screen, Verbosity, View, view};
 use crate::schedule::Settled;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use t2t_model::action::{Phase, Target};
 use t2t_protocol::ServerKind;
 
 use super::order::predicted;
@@ -17,7 +18,6 @@ use super::ready;
 use super::request::Given;
 use super::settings::Children;
 use super::{Run, Stop};
-use crate::action::{Phase, Target};
 use crate::device::{DeviceLock, Holder};
 use crate::figures;
 use crate::fs;

@@ -5,15 +5,16 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use t2t_model::digest::Digest;
+use t2t_model::event::Event;
+use t2t_model::manifest::Manifest;
+use t2t_model::record::{Blob, Record};
+
 use super::underway::Word;
 use super::{Run, Settings, Stop};
 use crate::decide::{Why, standing};
-use crate::digest::Digest;
-use crate::event::Event;
 use crate::graph::Index;
 use crate::interrupt::Interrupt;
-use crate::manifest::Manifest;
-use crate::record::{Blob, Record};
 use crate::spec::remote::Mode;
 use crate::store::cas::Cas;
 use crate::store::remote::entry::Entry;

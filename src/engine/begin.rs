@@ -3,6 +3,8 @@
 //! It does not know which action is to run.
 
 use serde_json::Value;
+use t2t_model::digest::Digest;
+use t2t_model::event::Event;
 
 use super::lanes::Slot;
 use super::perform::Job;
@@ -12,8 +14,6 @@ use super::settings::Children;
 use super::underway::{self, Start};
 use super::waiting::Waiting;
 use super::{Run, Stop};
-use crate::digest::Digest;
-use crate::event::Event;
 use crate::graph::Index;
 use crate::schedule::Settled;
 use crate::store::cas::Unavailable;

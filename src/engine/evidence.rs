@@ -3,13 +3,13 @@
 //! docs/design/harness.md has the form of the documents.
 
 use serde_json::{Value, json};
+use t2t_model::action::Target;
+use t2t_model::digest::Digest;
+use t2t_model::event::Fault;
+use t2t_model::problem::Problem;
+use t2t_model::record::Record;
 
-use crate::action::Target;
-use crate::digest::Digest;
 use crate::engine::perform::Performed;
-use crate::event::Fault;
-use crate::problem::Problem;
-use crate::record::Record;
 use crate::render;
 
 /// The class of a kernel file that cannot be used.

@@ -6,16 +6,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::json;
+use t2t_model::action::{DeviceClass, Phase, Target};
+use t2t_model::digest::Digest;
+use t2t_model::manifest::canonical_json;
+use t2t_model::record::Outcome;
 
 use super::{EngineError, Run, Stop, evidence};
-use crate::action::{DeviceClass, Phase, Target};
 use crate::assets;
-use crate::digest::Digest;
 use crate::engine::perform::Performed;
 use crate::graph::Index;
-use crate::manifest::canonical_json;
 use crate::rank::{self, Found, VariantResult};
-use crate::record::Outcome;
 use crate::render::build_page::BuildPage;
 use crate::render::op_page::{OpPage, VariantPage};
 use crate::render::{self, Template};

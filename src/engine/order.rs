@@ -6,7 +6,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::action::Phase;
+use t2t_model::action::Phase;
+
 use crate::spec::Protocol;
 
 /// An action that is queued for a device.

@@ -9,18 +9,18 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
+use t2t_model::action::{Phase, Target};
+use t2t_model::manifest::canonical_json;
+use t2t_model::record::Outcome;
+use t2t_model::spans::{ChildSpan, DeviceSpan, Doing, Span, Times};
 use t2t_protocol::{End, Fault, Finished, Request, Reserve, ServerKind};
 
 use super::inputs::Inputs;
 use super::ready::{self, CANDIDATE};
-use crate::action::{Phase, Target};
 use crate::cores;
 use crate::fs;
 use crate::imports;
-use crate::manifest::canonical_json;
 use crate::pool::{Cancel, NoCall, Pool};
-use crate::record::Outcome;
-use crate::spans::{ChildSpan, DeviceSpan, Doing, Span, Times};
 
 mod end;
 mod step;

@@ -8,11 +8,12 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use t2t_model::action::{Action, Lane, Phase, Target};
+
 use super::lanes::Slot;
 use super::order::{self, Queued, Work, measures, times};
 use super::waiting::Precedence;
 use super::{Run, Stop};
-use crate::action::{Action, Lane, Phase, Target};
 use crate::graph::Index;
 use crate::graph::expand::profile;
 use crate::schedule::Settled;

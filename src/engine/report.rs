@@ -2,10 +2,11 @@
 
 use std::io;
 
+use t2t_model::digest::Digest;
+use t2t_model::history::History;
+
 use super::steering::Ended;
-use crate::digest::Digest;
 use crate::graph::Index;
-use crate::history::History;
 use crate::render::RenderError;
 use crate::schedule::Settled;
 

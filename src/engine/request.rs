@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
+use t2t_model::action::{Action, DeviceClass, Lane, Phase};
 use t2t_protocol::ServerKind;
 
-use crate::action::{Action, DeviceClass, Lane, Phase};
 use crate::cores::Shares;
 use crate::engine::inputs::Inputs;
 use crate::engine::perform::Job;

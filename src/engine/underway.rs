@@ -11,8 +11,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use t2t_model::action::{Action, Identity};
+use t2t_model::manifest::Manifest;
+use t2t_model::path::RepoPath;
+use t2t_model::record::Record;
+
 use super::lanes::{Lanes, Slot, Ticket};
-use crate::action::{Action, Identity};
 use crate::cores::Shares;
 use crate::device::{DeviceLock, Holder};
 use crate::engine::perform::{Job, Performed, perform};
@@ -20,10 +24,7 @@ use crate::figures;
 use crate::fs;
 use crate::graph::Index;
 use crate::interrupt::Interrupt;
-use crate::manifest::Manifest;
-use crate::path::RepoPath;
 use crate::pool::{Cancel, Pool};
-use crate::record::Record;
 use crate::store::remote::Blobs;
 use crate::store::remote::entry::Entry;
 

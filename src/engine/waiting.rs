@@ -6,8 +6,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
+use t2t_model::action::{Lane, Phase};
+
 use super::order::times;
-use crate::action::{Lane, Phase};
 use crate::graph::Index;
 
 /// When an action of the CPU lane is taken: what sorts first is taken first.

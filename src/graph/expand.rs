@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use t2t_model::action::{Action, Dependency, DeviceClass, Identity, Lane, Need, Phase, Source, Target};
+use t2t_model::digest::Digest;
+use t2t_model::manifest::Fact;
+use t2t_model::path::RepoPath;
+use t2t_model::problem::Problem;
 
-use crate::action::{Action, Dependency, DeviceClass, Identity, Lane, Need, Phase, Source, Target};
-use crate::digest::Digest;
-use crate::manifest::Fact;
-use crate::path::RepoPath;
-use crate::problem::Problem;
 use crate::spec::{Declaration, Op, Profile, Spec, Variant};
 
 /// What the workspace and the machine hold, as far as results depend on it.

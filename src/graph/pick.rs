@@ -5,7 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::action::{Phase, Target};
+use t2t_model::action::{Phase, Target};
+
 use crate::graph::pattern::{fits, is_pattern};
 use crate::graph::{Graph, Index, Wanted};
 

@@ -4,8 +4,8 @@
 
 use serde::Serialize;
 use serde_json::Value;
+use t2t_model::action::Phase;
 
-use crate::action::Phase;
 use crate::render::op_page::VariantPage;
 
 /// What one action of a variant compiled on the device's time.

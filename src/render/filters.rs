@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use minijinja::value::{Kwargs, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, Value};
+use t2t_model::foreign::printable;
 
 use crate::figures;
-use crate::foreign::printable;
 
 /// How much captured text a log shows.
 const SHOWN_LINES: usize = 200;

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::Value;
+use t2t_model::action::Phase;
 
-use crate::action::Phase;
 use crate::rank::{Found, Lane, Standing, VariantResult, attempts, standing};
 use crate::render::benchmark::{self, Benchmark};
 use crate::render::defects::{self, Defect};

@@ -6,9 +6,8 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
-
-use crate::foreign::printable;
-use crate::problem;
+use t2t_model::foreign::printable;
+use t2t_model::problem;
 
 /// A place in a file, written `kernels/softmax/v2_tiling.py:12:5`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,8 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::Value;
-
-use crate::manifest::canonical_json;
+use t2t_model::manifest::canonical_json;
 
 /// A row of the table of resources.
 #[derive(Debug, PartialEq, Serialize)]

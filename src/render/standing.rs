@@ -2,9 +2,8 @@
 //!
 //! It does not know when an action is stale, nor what a reason is.
 
+use t2t_model::action::Target;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
-
-use crate::action::Target;
 
 /// How wide the names of actions may be in a line; more of them are counted.
 const NAMES: usize = 60;
@@ -88,7 +87,7 @@ fn cut(line: &str, width: Option<usize>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::action::Phase;
+    use t2t_model::action::Phase;
 
     fn row(word: &'static str, target: Target, why: &str) -> Row {
         Row { word, target, why: why.to_owned() }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use t2t_model::action::Phase;
 
 use super::*;
-use crate::action::Phase;
 use crate::rank::{Found, Lane, VariantResult, select};
 use crate::render::build_page::closing_table;
 use crate::render::op_page::VariantPage;

@@ -4,9 +4,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::event::{Event, Fault};
-use crate::foreign::printable;
-use crate::problem::Problem;
+use t2t_model::event::{Event, Fault};
+use t2t_model::foreign::printable;
+use t2t_model::problem::Problem;
 
 /// The annotations of a build so far: one for each rejection and each action that the machine failed.
 #[derive(Debug)]
@@ -91,7 +91,7 @@ fn property(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::action::{Phase, Target};
+    use t2t_model::action::{Phase, Target};
 
     fn failure(phase: Phase, file: &str, line: Option<u32>, message: &str) -> Event {
         let fault = Fault {

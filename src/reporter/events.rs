@@ -6,13 +6,13 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
+use t2t_model::action::Target;
+use t2t_model::digest::Digest;
+use t2t_model::event::{Event, Fault};
+use t2t_model::foreign::json as harmless;
+use t2t_model::record::Outcome;
 
-use crate::action::Target;
-use crate::digest::Digest;
-use crate::event::{Event, Fault};
 use crate::figures;
-use crate::foreign::json as harmless;
-use crate::record::Outcome;
 
 /// The version of the form: another one where a field goes, or means something else.
 const VERSION: u32 = 1;
@@ -186,7 +186,7 @@ fn moment(nanoseconds: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::action::Phase;
+    use t2t_model::action::Phase;
 
     fn at(milliseconds: u64) -> Moment {
         let nanoseconds = milliseconds * 1_000_000;

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use console::Style;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use t2t_model::action::Target;
+use t2t_model::event::Event;
+use t2t_model::record::Outcome;
 
-use crate::action::Target;
-use crate::event::Event;
-use crate::record::Outcome;
 use crate::reporter::lines::{Lines, named};
 use crate::reporter::{Paint, Reporter, Verbosity};
 
@@ -185,12 +185,12 @@ fn settles(event: &Event) -> bool {
 #[cfg(test)]
 mod tests {
     use indicatif::InMemoryTerm;
+    use t2t_model::action::Phase;
+    use t2t_model::digest::Digest;
+    use t2t_model::event::Tally;
+    use t2t_model::spans::Times;
 
     use super::*;
-    use crate::action::Phase;
-    use crate::digest::Digest;
-    use crate::event::Tally;
-    use crate::spans::Times;
 
     fn target(variant: &str, phase: Phase) -> Target {
         Target::of_variant("softmax", variant, phase)

@@ -7,9 +7,8 @@ use std::io;
 
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
-
-use crate::action::Target;
-use crate::foreign::xml;
+use t2t_model::action::Target;
+use t2t_model::foreign::xml;
 
 /// An action as a test case.
 #[derive(Clone, Debug, PartialEq)]
@@ -186,9 +185,9 @@ fn seconds(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use quick_xml::Reader;
+    use t2t_model::action::Phase;
 
     use super::*;
-    use crate::action::Phase;
 
     fn case(variant: &str, verdict: Verdict) -> Case {
         Case { seconds: 1.5, ..Case::of(&Target::of_variant("softmax", variant, Phase::Check), verdict) }

@@ -5,14 +5,14 @@
 use std::time::Duration;
 
 use console::Style;
+use t2t_model::action::Target;
+use t2t_model::event::{Event, Tally, Vouched};
+use t2t_model::foreign::printable;
+use t2t_model::record::Outcome;
+use t2t_model::spans::Use;
 
-use crate::action::Target;
-use crate::event::{Event, Tally, Vouched};
 use crate::figures;
-use crate::foreign::printable;
-use crate::record::Outcome;
 use crate::reporter::{Paint, Verbosity};
-use crate::spans::Use;
 
 /// How lines are written.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,8 @@
 
 use std::io::Write;
 
-use crate::event::Event;
+use t2t_model::event::Event;
+
 use crate::reporter::lines::Lines;
 use crate::reporter::{Reporter, Verbosity};
 

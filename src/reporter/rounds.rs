@@ -5,8 +5,9 @@
 use std::collections::BTreeSet;
 use std::io::Write;
 
-use crate::action::Target;
-use crate::event::Event;
+use t2t_model::action::Target;
+use t2t_model::event::Event;
+
 use crate::reporter::lines::Lines;
 use crate::reporter::{Reporter, View, said};
 

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::*;
-use crate::action::{Phase, Target};
-use crate::digest::Digest;
-use crate::event::{Fault, Tally};
-use crate::record::Outcome;
-use crate::spans::Times;
+use t2t_model::action::{Phase, Target};
+use t2t_model::digest::Digest;
+use t2t_model::event::{Fault, Tally};
+use t2t_model::record::Outcome;
+use t2t_model::spans::Times;
 
 fn check(variant: &str) -> Target {
     Target::of_variant("softmax", variant, Phase::Check)

@@ -5,12 +5,12 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use t2t_model::action::{Phase, Target};
+use t2t_model::event::Event;
+use t2t_model::record::Outcome;
+use t2t_model::spans::{Doing, Span, Times};
 
-use crate::action::{Phase, Target};
-use crate::event::Event;
-use crate::record::Outcome;
 use crate::reporter::lines::named;
-use crate::spans::{Doing, Span, Times};
 
 /// The row of what needs no child, and of what settled without running.
 const OWN: &str = "t2t";
@@ -196,8 +196,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::digest::Digest;
-    use crate::spans::{ChildSpan, DeviceSpan};
+    use t2t_model::digest::Digest;
+    use t2t_model::spans::{ChildSpan, DeviceSpan};
 
     const MS: u64 = 1_000_000;
 

@@ -6,14 +6,15 @@ use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
+use t2t_model::action::Source;
+use t2t_model::digest::Digest;
+use t2t_model::path::RepoPath;
+use t2t_model::problem::{Place, Problem};
+
 use super::{NoSession, machine};
-use crate::action::Source;
 use crate::assets;
-use crate::digest::Digest;
 use crate::fs;
 use crate::graph::expand::{Binds, KernelFile};
-use crate::path::RepoPath;
-use crate::problem::{Place, Problem};
 use crate::python::{FaultKind, Python};
 use crate::sources::Sources;
 use crate::spec::{Op, Spec, Variant};

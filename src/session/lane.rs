@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use t2t_model::action::DeviceClass;
 
 use super::{DeviceChoice, NoSession, Options};
-use crate::action::DeviceClass;
 use crate::assets;
 use crate::device::{self, Models};
 use crate::graph::expand::Device;

@@ -4,6 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use t2t_model::signature::{Trust, TrustedKey};
+
 use super::conform::conform;
 use super::fault::Fault;
 use super::layers::Layers;
@@ -13,7 +15,6 @@ use super::reader::{Reader, same_but_for_case};
 use super::remote::{Mode, Place, Remote};
 use super::torch::{TorchName, TorchNames};
 use super::{Op, Precision, Profile, Spec, VERSION, inputs, settings};
-use crate::signature::{Trust, TrustedKey};
 
 /// Returns the spec in `root`, or none where `faults` says why not. Faults are noted even beside a spec.
 pub(super) fn check(root: &Node, names: Option<&TorchNames>, faults: &mut Vec<Fault>) -> Option<Spec> {

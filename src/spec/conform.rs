@@ -4,11 +4,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use t2t_model::problem::Place;
+
 use super::fault::Fault;
 use super::fields::{Absent, Field, Kind, Section};
 use super::names::{Form, nearest, quoted, suggestion};
 use super::parse::{Entry, Node, Value};
-use crate::problem::Place;
 
 /// Notes everything in which the file's root differs from the table.
 pub(super) fn conform(root: &Node, faults: &mut Vec<Fault>) {

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::{Value, json};
+use t2t_model::action::Phase;
 
 use super::{Binding, Input, Op, Output, Precision, Profile, Protocol, Random, Reference, Variant};
-use crate::action::Phase;
 
 /// Named values that enter a manifest.
 pub type Facts = BTreeMap<String, Value>;

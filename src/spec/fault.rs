@@ -1,8 +1,8 @@
 //! A fault as the readers of ops.yaml note it: a place, a message, a remedy.
 //!
-//! It becomes a [`Problem`](crate::problem::Problem) once the file's name and lines are at hand; until then nothing is copied from the file.
+//! It becomes a [`Problem`](t2t_model::problem::Problem) once the file's name and lines are at hand; until then nothing is copied from the file.
 
-use crate::problem::{Listing, Place, Problem};
+use t2t_model::problem::{Listing, Place, Problem};
 
 /// How many problems of one file are shown.
 const PROBLEM_LIMIT: usize = 100;

@@ -5,10 +5,11 @@
 
 use std::fmt;
 
+use t2t_model::action::Phase::{self, Analyze, Baseline, Bench, Check, Compile, Log, Tune};
+
 use super::edges::EDGES;
 use super::names::{Form, quoted};
 use super::remote::MODES;
-use crate::action::Phase::{self, Analyze, Baseline, Bench, Check, Compile, Log, Tune};
 
 /// A mapping with a closed set of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

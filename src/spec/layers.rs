@@ -5,9 +5,10 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use t2t_model::problem::Place;
+
 use super::fields::{Absent, Kind, Merge, Section};
 use super::parse::{Entry, Node, Value, parse};
-use crate::problem::Place;
 
 /// The built-in values of everything an op can say, from the table of fields.
 static BUILT_IN: LazyLock<Node> = LazyLock::new(|| defaults(Section::Op));

@@ -4,9 +4,10 @@
 
 use std::time::Duration;
 
+use t2t_model::signature::TrustedKey;
+
 use super::expression::Expression;
 use super::remote::{EXAMPLES, Place};
-use crate::signature::TrustedKey;
 
 /// Names that are devices on Windows in every folder and with every extension, so that no file can have them.
 const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];

@@ -8,9 +8,9 @@
 use std::collections::BTreeMap;
 
 use serde_saphyr::granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
+use t2t_model::problem::Place;
 
 use super::fault::Fault;
-use crate::problem::Place;
 
 /// How deep lists and mappings may nest, aliases expanded. The schema itself needs 6 levels; the rest is for kwargs.
 const DEPTH_LIMIT: usize = 64;

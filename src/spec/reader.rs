@@ -4,9 +4,10 @@
 
 use std::collections::BTreeMap;
 
+use t2t_model::problem::Place;
+
 use super::fault::Fault;
 use super::parse::{Entry, Node};
-use crate::problem::Place;
 
 /// Reads one op. Its methods are in `inputs`, `variants`, `settings` and `check`, each for its part.
 pub(super) struct Reader<'tree, 'faults> {

@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use t2t_model::problem::Place;
+
 use super::Variant;
 use super::fault::Fault;
 use super::inputs::texts;
@@ -11,7 +13,6 @@ use super::layers::Layers;
 use super::names::Form;
 use super::parse::Node;
 use super::reader::{Reader, same_but_for_case};
-use crate::problem::Place;
 
 /// The keys that say where a variant's code is.
 const HOMES: [&str; 3] = ["file", "path", "module"];

@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use t2t_model::digest::Digest;
 
-use crate::digest::Digest;
 use crate::fs;
 use crate::store::journal::LinePlace;
 use crate::witness::Witness;

@@ -8,14 +8,14 @@ use std::io::{self, BufWriter, Seek, Write};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use t2t_model::digest::{Digest, Running};
+use t2t_model::publication::is_published;
+use t2t_model::record::Record;
 use tar::{Builder, EntryType, Header};
 
 use super::cas::{Cas, Unavailable};
 use super::journal::Lines;
-use crate::digest::{Digest, Running};
 use crate::fs;
-use crate::publication::is_published;
-use crate::record::Record;
 
 mod staged;
 

@@ -8,14 +8,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
+use t2t_model::digest::Digest;
+use t2t_model::manifest::Manifest;
+use t2t_model::publication::is_published;
+use t2t_model::record::Record;
 
 use super::cas::{Cas, Damaged};
 use super::journal::{Journal, Lines};
-use crate::digest::Digest;
 use crate::fs;
-use crate::manifest::Manifest;
-use crate::publication::is_published;
-use crate::record::Record;
 
 /// What t2t keeps in the store's folder, and the files by which people and tools mark one.
 const KNOWN: [&str; 12] = [

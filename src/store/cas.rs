@@ -8,9 +8,10 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::digest::{Digest, Running};
+use t2t_model::digest::{Digest, Running};
+use t2t_model::record::Blob;
+
 use crate::fs;
-use crate::record::Blob;
 
 /// How much of a long blob is in memory at once, in bytes: enough for all cores to have a part of it.
 const PART: usize = 4 << 20;

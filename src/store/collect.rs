@@ -7,11 +7,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::path::Path;
 
+use t2t_model::digest::Digest;
+use t2t_model::record::Record;
+
 use super::cas::{Cas, Listing};
 use super::journal::{Journal, Lines};
-use crate::digest::Digest;
 use crate::fs;
-use crate::record::Record;
 
 /// How much may stay.
 #[derive(Debug, Clone, Copy, Default)]

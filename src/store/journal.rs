@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use t2t_model::digest::Digest;
+use t2t_model::history::History;
+use t2t_model::record::{Outcome, Record};
 
-use crate::digest::Digest;
 use crate::fs;
-use crate::history::History;
-use crate::record::{Outcome, Record};
 
 #[cfg(test)]
 mod tests;

@@ -19,6 +19,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use t2t_model::digest::Digest;
+use t2t_model::record::Record;
+use t2t_model::signature::{Signer, SigningKey, Trust};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Notify, OnceCell, Semaphore};
 use tokio::time::timeout;
@@ -26,9 +29,6 @@ use tokio::time::timeout;
 use self::breaker::Breaker;
 use self::client::{Client, Failed};
 use self::entry::{Entry, Secret};
-use crate::digest::Digest;
-use crate::record::Record;
-use crate::signature::{Signer, SigningKey, Trust};
 use crate::spec::remote::{Mode, Place};
 use crate::store::cas::Cas;
 

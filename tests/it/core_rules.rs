@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use t2t::action::DeviceClass;
 use t2t::graph::{Graph, Unsealed, Wanted};
-use t2t::history::History;
-use t2t::record::{Outcome, Record, Seen};
 use t2t::schedule::{Schedule, Settled, Step};
+use t2t_model::action::DeviceClass;
+use t2t_model::history::History;
+use t2t_model::record::{Outcome, Record, Seen};
 
 use crate::core_rules::play::{Play, action, loses, order_only, pass, passes, reject, rejects, settle, target};
 
@@ -510,7 +510,7 @@ fn record(graph: &Graph, name: &str) -> Record {
     let action = graph.action(graph.find(&target(name)).unwrap());
     Record {
         identity: action.identity.clone(),
-        key: t2t::digest::Digest::of(name.as_bytes()),
+        key: t2t_model::digest::Digest::of(name.as_bytes()),
         outcome: Outcome::Passed,
         outputs: BTreeMap::new(),
         discovered: BTreeMap::new(),

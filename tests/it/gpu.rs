@@ -9,10 +9,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use t2t::action::DeviceClass;
 use t2t::device::{self, Device};
-use t2t::record::Outcome;
 use t2t::store::cas::Cas;
+use t2t_model::action::DeviceClass;
+use t2t_model::record::Outcome;
 
 use crate::adoption;
 use crate::environment;

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 
 use serde_json::Value;
-use t2t::digest::Digest;
 use t2t::python;
+use t2t_model::digest::Digest;
 
 use crate::project::Project;
 

@@ -9,7 +9,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use t2t::action::{Phase, Target};
 use t2t::cores::Shares;
 use t2t::engine::perform::perform;
 use t2t::engine::request::{Given, Requests};
@@ -18,6 +17,7 @@ use t2t::pool::Cancel;
 use t2t::session::{DeviceChoice, Options, Probing, Session};
 use t2t::store::cas::Cas;
 use t2t::toolchain::{Found, Python};
+use t2t_model::action::{Phase, Target};
 
 use crate::environment;
 use crate::project::{SOON, copy_program};

@@ -139,7 +139,7 @@ fn what_the_parser_accepts_the_schema_accepts() {
         // JSON is YAML.
         let text = serde_json::to_string_pretty(&declared).unwrap();
         let problems =
-            Spec::parse("ops.yaml", text.as_bytes(), None).map_err(|problems| t2t::problem::render(&problems));
+            Spec::parse("ops.yaml", text.as_bytes(), None).map_err(|problems| t2t_model::problem::render(&problems));
         assert!(problems.is_ok(), "{}", problems.unwrap_err());
     }
 }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use t2t::action::Phase;
-use t2t::problem::render;
 use t2t::spec::{Declaration, Op, Profile, Settings, Spec, TorchNames};
+use t2t_model::action::Phase;
+use t2t_model::problem::render;
 
 const PHASES: [Phase; 6] = [Phase::Analyze, Phase::Compile, Phase::Check, Phase::Tune, Phase::Bench, Phase::Baseline];
 

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
+use t2t_model::path::RepoPath;
+
 use crate::engine::Touched;
-use crate::path::RepoPath;
 use crate::reporter::View;
 use crate::watch::Batch;
 

@@ -9,14 +9,14 @@ use std::path::Path;
 use std::sync::mpsc::channel;
 
 use flate2::read::GzDecoder;
+use t2t_model::digest::{Digest, Running};
+use t2t_model::manifest::Manifest;
+use t2t_model::publication::is_published;
+use t2t_model::record::{Outcome, Record};
 use tar::{Archive, Entries, EntryType};
 
 use super::{BLOBS, JOURNAL, MAGIC, VERSION};
-use crate::digest::{Digest, Running};
 use crate::fs;
-use crate::manifest::Manifest;
-use crate::publication::is_published;
-use crate::record::{Outcome, Record};
 use crate::store::cas::Cas;
 use crate::store::journal::{Journal, Lines, sameness};
 

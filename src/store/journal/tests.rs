@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::action::{Identity, Phase, Target};
+use t2t_model::action::{Identity, Phase, Target};
 
 pub fn record(op: &str, key: u8) -> Record {
     Record {

@@ -10,10 +10,9 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-
-use crate::digest::Digest;
-use crate::record::{Blob, Outcome, Record};
-use crate::signature::{Purpose, Refused, Signer, SigningKey, Trust};
+use t2t_model::digest::Digest;
+use t2t_model::record::{Blob, Outcome, Record};
+use t2t_model::signature::{Purpose, Refused, Signer, SigningKey, Trust};
 
 /// The first words of every entry. 1: first.
 const HEADER: &str = "t2t remote 1";
@@ -200,12 +199,12 @@ fn digest_of(key: Digest, body: &[u8], secret: Option<&Secret>) -> Digest {
 mod tests {
     use ssh_key::private::{Ed25519Keypair, KeypairData};
     use ssh_key::{LineEnding, PrivateKey};
+    use t2t_model::action::{Identity, Phase, Target};
+    use t2t_model::path::RepoPath;
+    use t2t_model::record::Seen;
+    use t2t_model::signature::TrustedKey;
 
     use super::*;
-    use crate::action::{Identity, Phase, Target};
-    use crate::path::RepoPath;
-    use crate::record::Seen;
-    use crate::signature::TrustedKey;
 
     const KEY: &[u8] = b"a manifest";
 

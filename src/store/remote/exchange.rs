@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use t2t_model::digest::Digest;
+use t2t_model::record::{Blob, Record};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::client::{Client, Failed};
 use super::entry::{self, Entry};
 use super::{Blobs, ROUNDS, Shared, Wanted, for_size, locked};
-use crate::digest::Digest;
-use crate::record::{Blob, Record};
 use crate::store::cas::{Cas, Unavailable};
 
 fn entry_name(key: Digest) -> String {
