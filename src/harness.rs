@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use t2t_model::action::Phase;
 use t2t_model::digest::Digest;
 use t2t_model::path::RepoPath;
+use t2t_python::Python;
+use t2t_python::closure::{Tree, closure};
 
-use crate::closure::{Tree, closure};
 use crate::fs;
 use crate::kept;
-use crate::python::{self, Python};
 
 /// The package's name.
 pub const PACKAGE: &str = "t2t_harness";
@@ -133,7 +133,7 @@ struct Carried<'a>(&'a Harness);
 impl Tree for Carried<'_> {
     fn read(&mut self, path: &RepoPath) -> Option<Python> {
         let name = path.as_str().strip_prefix(PACKAGE)?.strip_prefix('/')?;
-        self.0.files.get(name).map(|bytes| python::read(bytes))
+        self.0.files.get(name).map(|bytes| t2t_python::read(bytes))
     }
 
     fn homes(&mut self, name: &str) -> Vec<String> {

@@ -13,12 +13,12 @@ use t2t_model::action::Source;
 use t2t_model::digest::Digest;
 use t2t_model::path::RepoPath;
 use t2t_model::record::Seen;
+use t2t_python::closure::{Tree, closure};
+use t2t_python::{FaultKind, Python};
 
-use crate::closure::{Tree, closure};
 use crate::fs;
 use crate::installed::{self, Found, Installed};
 use crate::kept;
-use crate::python::{self, FaultKind, Python};
 use crate::witness::{Known, Was, Witness};
 
 /// The format of the file below; another number is read as an empty one. 1: first. 2: behind a digest. 3: what files were before. 4: the kind of a fault; files have bounds.
@@ -217,7 +217,7 @@ impl Sources {
             return Some(python.clone());
         }
         let bytes = fs::read(&self.place(path)?).ok()?;
-        let python = python::read(&bytes);
+        let python = t2t_python::read(&bytes);
         state.kept.parsed.insert(Digest::of(&bytes), python.clone());
         state.changed = true;
         Some(python)
@@ -279,7 +279,7 @@ impl Sources {
             return Some(Source { meaning: known.bytes, bytes: known.bytes });
         }
         let parsed = state.kept.parsed.get(&known.bytes).map(|python| python.meaning);
-        let meaning = || Some(python::read(&fs::read(&path.under(&self.root)).ok()?).meaning);
+        let meaning = || Some(t2t_python::read(&fs::read(&path.under(&self.root)).ok()?).meaning);
         Some(Source { meaning: parsed.or_else(meaning)?, bytes: known.bytes })
     }
 
@@ -296,7 +296,7 @@ impl Sources {
             let known = Known::now(&file, files.get(path).copied());
             let is_new = known.is_some_and(|known| !parsed.contains_key(&known.bytes));
             let bytes = is_new.then(|| fs::read(&file).ok()).flatten();
-            (known, bytes.map(|bytes| (Digest::of(&bytes), python::read(&bytes))))
+            (known, bytes.map(|bytes| (Digest::of(&bytes), t2t_python::read(&bytes))))
         };
         let found: Vec<(Option<Known>, Option<Parsed>)> = paths.par_iter().map(look).collect();
         for (path, (known, python)) in paths.iter().zip(found) {
@@ -376,7 +376,7 @@ mod tests {
             }
             sources.look_at(&paths);
             let asked: Vec<Python> = paths.iter().map(|path| sources.python(path).unwrap()).collect();
-            let read = |path: &RepoPath| python::read(&fs::read(&path.under(folder.path())).unwrap());
+            let read = |path: &RepoPath| t2t_python::read(&fs::read(&path.under(folder.path())).unwrap());
             assert_eq!(asked, paths.iter().map(read).collect::<Vec<_>>());
             sources.save().unwrap();
             let parsed = sources.state.borrow().kept.parsed.len();

@@ -10,12 +10,12 @@ use t2t_model::action::Source;
 use t2t_model::digest::Digest;
 use t2t_model::path::RepoPath;
 use t2t_model::problem::{Place, Problem};
+use t2t_python::{FaultKind, Python};
 
 use super::{NoSession, machine};
 use crate::assets;
 use crate::fs;
 use crate::graph::expand::{Binds, KernelFile};
-use crate::python::{FaultKind, Python};
 use crate::sources::Sources;
 use crate::spec::{Op, Spec, Variant};
 

@@ -4,8 +4,7 @@
 
 use ruff_python_ast::{Expr, UnaryOp};
 use ruff_python_parser::parse_expression;
-
-use crate::python::bounds;
+use t2t_python::bounds;
 
 use super::names::{Form, suggestion};
 use super::parse::Node;

@@ -6,8 +6,6 @@
 //! Code map, in order of dependency: `frame` (bytes on the wire) · `hello` (who is there) · `request` (what t2t asks) ·
 //! `end` (how a child ended, and whose fault that is) · `message` (the two enums that travel).
 
-#![forbid(unsafe_code)]
-
 mod frame;
 mod hello;
 mod request;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use t2t_model::path::RepoPath;
 
-use crate::python::{Import, Python};
+use crate::{Import, Python};
 
 /// Where imports lead.
 pub trait Tree {
@@ -88,7 +88,7 @@ mod tests {
 
     impl Tree for Files<'_> {
         fn read(&mut self, path: &RepoPath) -> Option<Python> {
-            self.0.get(path.as_str()).map(|text| crate::python::read(text.as_bytes()))
+            self.0.get(path.as_str()).map(|text| crate::read(text.as_bytes()))
         }
 
         fn homes(&mut self, name: &str) -> Vec<String> {

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use t2t_model::digest::{Digest, Running};
 
 pub mod bounds;
+pub mod closure;
 
 /// Stands before every tree that is hashed; a new number makes all results of kernel code a miss. It also names the parser, whose types
 /// give the text.
