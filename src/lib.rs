@@ -6,7 +6,6 @@
 
 // Core: pure. No file, clock, environment, process or thread.
 pub mod figures;
-pub mod spec;
 pub mod rank;
 pub mod compare;
 pub mod render;

@@ -15,6 +15,7 @@ use t2t_model::action::{Action, DeviceClass};
 use t2t_model::path::RepoPath;
 use t2t_model::problem::Problem;
 use t2t_model::publication::Entry;
+use t2t_spec::Spec;
 
 use crate::assets;
 use crate::device;
@@ -28,7 +29,6 @@ use crate::pool::Pool;
 use crate::readable;
 use crate::results::{self, Published};
 use crate::sources::Sources;
-use crate::spec::{self, Spec};
 use crate::store::cas::Cas;
 use crate::store::journal::{Journal, LinePlace, Loaded};
 use crate::toolchain::{Python, Toolchain};
@@ -382,7 +382,7 @@ impl Part {
     fn of(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         let lines: Vec<(&str, u32)> = self.lines.iter().map(|(op, line)| (op.as_str(), *line)).collect();
         let text = std::str::from_utf8(bytes).ok()?;
-        spec::part::part(text, &lines, &|op| self.ops.contains(op)).map(String::into_bytes)
+        t2t_spec::part::part(text, &lines, &|op| self.ops.contains(op)).map(String::into_bytes)
     }
 }
 

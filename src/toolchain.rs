@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use t2t_model::digest::Digest;
+use t2t_spec::{Signatures, TorchNames};
 
 use crate::fs;
 use crate::installed::Places as Modules;
 use crate::kept;
-use crate::spec::{Signatures, TorchNames};
 use crate::witness::{Was, Witness};
 
 /// The format of what is kept; another number is read as nothing. 1: first. 2: behind a digest. 3: names of aten with `_`. 4: where modules

@@ -9,14 +9,14 @@ use anyhow::Context;
 use serde_json::{Value, json};
 use t2t_model::action::{Identity, Phase, Target};
 use t2t_model::path::RepoPath;
+use t2t_spec::names::Form;
+use t2t_spec::{Spec, entry};
 
 use super::error::CliError;
 use super::{AdoptArguments, BuildArguments, Common, Targets, build, context};
 use crate::fs;
 use crate::interrupt::Interrupt;
 use crate::session::{self, OPS, Probing};
-use crate::spec::names::Form;
-use crate::spec::{Spec, entry};
 
 /// Runs the command.
 pub fn adopt(common: &Common, arguments: &AdoptArguments) -> Result<u8, CliError> {

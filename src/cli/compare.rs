@@ -8,6 +8,7 @@ use console::Term;
 use serde_json::Value;
 use t2t_model::action::{Phase, Target};
 use t2t_model::record::Record;
+use t2t_spec::names::suggestion;
 
 use super::error::CliError;
 use super::plan::{Plan, plans};
@@ -24,7 +25,6 @@ use crate::render::comparison::{self, Shown};
 use crate::reporter::Screen;
 use crate::results::{self, Published};
 use crate::session::{OPS, Session};
-use crate::spec::names::suggestion;
 use crate::store::cas::Cas;
 use crate::store::journal::Journal;
 

@@ -9,6 +9,7 @@ use anyhow::Context;
 use serde_json::{Map, Value, json};
 use t2t_model::action::{DeviceClass, Phase, Target};
 use t2t_model::record::Outcome;
+use t2t_spec::names::nearest;
 
 use super::error::CliError;
 use super::plan::plans;
@@ -23,7 +24,6 @@ use crate::graph::pick::{Force, Selection, pick};
 use crate::interrupt::Interrupt;
 use crate::secrets;
 use crate::session::{Probing, Session};
-use crate::spec::names::nearest;
 use crate::store::lock::Lock;
 
 /// Where the files are written in a workspace.

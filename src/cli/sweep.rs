@@ -8,6 +8,8 @@ use anyhow::Context;
 use serde_json::{Value, json};
 use t2t_model::action::{DeviceClass, Phase, Target};
 use t2t_model::record::Outcome;
+use t2t_spec::doubling::doubled;
+use t2t_spec::{Op, Variant};
 
 use super::error::CliError;
 use super::plan::{Plan, plans};
@@ -24,8 +26,6 @@ use crate::graph::pick::{Force, Selection, pick};
 use crate::interrupt::Interrupt;
 use crate::render::sweep::{csv, svg, text};
 use crate::session::{Probing, Session};
-use crate::spec::doubling::doubled;
-use crate::spec::{Op, Variant};
 use crate::store::lock::Lock;
 
 /// Where sweeps are written in a workspace.

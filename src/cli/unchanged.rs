@@ -14,6 +14,7 @@ use t2t_model::action::{Phase, Target};
 use t2t_model::digest::Digest;
 use t2t_model::event::{Event, Tally};
 use t2t_model::path::RepoPath;
+use t2t_spec::Op;
 
 use super::outputs::Outputs;
 use super::{BuildArguments, Common, build, context};
@@ -23,7 +24,6 @@ use crate::fs;
 use crate::reporter::Reporter;
 use crate::schedule::Settled;
 use crate::session::{DeviceChoice, Part, Session};
-use crate::spec::Op;
 use crate::store::answer::{self, Answer, Piece, Place};
 use crate::store::journal::{Journal, LinePlace};
 use crate::witness::{self, Looked, Was, Witness};

@@ -10,6 +10,7 @@ use t2t_model::action::{DeviceClass, Phase, Target};
 use t2t_model::digest::Digest;
 use t2t_model::manifest::canonical_json;
 use t2t_model::record::Outcome;
+use t2t_spec::Op;
 
 use super::{EngineError, Run, Stop, evidence};
 use crate::assets;
@@ -20,7 +21,6 @@ use crate::render::build_page::BuildPage;
 use crate::render::op_page::{OpPage, VariantPage};
 use crate::render::{self, Template};
 use crate::schedule::Settled;
-use crate::spec::Op;
 
 /// The artifact of a log and of the summary.
 pub const PAGE: &str = "page";

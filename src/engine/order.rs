@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use t2t_model::action::Phase;
-
-use crate::spec::Protocol;
+use t2t_spec::Protocol;
 
 /// An action that is queued for a device.
 #[derive(Debug, Clone, Copy)]

@@ -11,8 +11,7 @@ use t2t_model::digest::Digest;
 use t2t_model::manifest::Fact;
 use t2t_model::path::RepoPath;
 use t2t_model::problem::Problem;
-
-use crate::spec::{Declaration, Op, Profile, Spec, Variant};
+use t2t_spec::{Declaration, Op, Profile, Spec, Variant};
 
 /// What the workspace and the machine hold, as far as results depend on it.
 #[derive(Debug, Clone)]

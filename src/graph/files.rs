@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use t2t_model::path::RepoPath;
+use t2t_spec::{Op, Spec};
 
 use crate::graph::expand::Inventory;
 use crate::graph::pattern::{fits, is_pattern};
 use crate::graph::pick::Unknown;
-use crate::spec::{Op, Spec};
 
 /// What is known of a workspace's files.
 #[derive(Debug, Clone, Copy)]

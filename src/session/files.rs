@@ -11,13 +11,13 @@ use t2t_model::digest::Digest;
 use t2t_model::path::RepoPath;
 use t2t_model::problem::{Place, Problem};
 use t2t_python::{FaultKind, Python};
+use t2t_spec::{Op, Spec, Variant};
 
 use super::{NoSession, machine};
 use crate::assets;
 use crate::fs;
 use crate::graph::expand::{Binds, KernelFile};
 use crate::sources::Sources;
-use crate::spec::{Op, Spec, Variant};
 
 /// Returns the catalogue as a file that children can read, and its digest.
 pub fn catalogue(root: &Path, cache: &Path) -> Result<(PathBuf, Digest), NoSession> {

@@ -7,13 +7,13 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use t2t_model::action::DeviceClass;
+use t2t_spec::Spec;
 
 use super::{DeviceChoice, NoSession, Options};
 use crate::assets;
 use crate::device::{self, Models};
 use crate::graph::expand::Device;
 use crate::results::{self, Published};
-use crate::spec::Spec;
 
 pub fn models(root: &Path) -> Result<Models, NoSession> {
     let bytes = assets::read(root, assets::DEVICES).unwrap_or_default();

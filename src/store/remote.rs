@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 use t2t_model::digest::Digest;
 use t2t_model::record::Record;
 use t2t_model::signature::{Signer, SigningKey, Trust};
+use t2t_spec::remote::{Mode, Place};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Notify, OnceCell, Semaphore};
 use tokio::time::timeout;
@@ -29,7 +30,6 @@ use tokio::time::timeout;
 use self::breaker::Breaker;
 use self::client::{Client, Failed};
 use self::entry::{Entry, Secret};
-use crate::spec::remote::{Mode, Place};
 use crate::store::cas::Cas;
 
 /// How many downloads there are at once. They wait for the server, not for this machine.

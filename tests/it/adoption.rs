@@ -6,9 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use t2t::spec::Spec;
 use t2t_model::action::DeviceClass;
 use t2t_model::record::Outcome;
+use t2t_spec::Spec;
 
 use crate::environment;
 use crate::workspace::Workspace;

@@ -3,8 +3,8 @@
 use t2t::graph::Graph;
 use t2t::graph::expand::expand;
 use t2t::graph::pick::{Force, Selection, Unknown, pick};
-use t2t::spec::Spec;
 use t2t_model::action::{Action, DeviceClass, Lane, Need, Phase, Target};
+use t2t_spec::Spec;
 
 use crate::inventory::inventory;
 

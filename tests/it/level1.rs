@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use t2t::spec::Spec;
+use t2t_spec::Spec;
 
 use crate::adoption;
 use crate::environment;

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use serde_json::{Value, json};
-use t2t::spec::fields::{Absent, FIELDS, Field, Merge, SECTIONS};
-use t2t::spec::schema::schema;
-use t2t::spec::{Profile, Spec};
+use t2t_spec::fields::{Absent, FIELDS, Field, Merge, SECTIONS};
+use t2t_spec::schema::schema;
+use t2t_spec::{Profile, Spec};
 
 fn read(path: &str) -> String {
     fs::read_to_string(format!("{}/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap()

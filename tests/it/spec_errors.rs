@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-use t2t::spec::{FILE_LIMIT, Signature, Signatures, Spec, TorchNames};
 use t2t_model::problem::render;
+use t2t_spec::{FILE_LIMIT, Signature, Signatures, Spec, TorchNames};
 
 fn names() -> TorchNames {
     let names = [

@@ -13,12 +13,12 @@ use opendal::layers::RetryLayer;
 use opendal::services::{Fs, Redis, S3, Webdav};
 use opendal::{Buffer, ErrorKind, HttpBody, HttpTransport, HttpTransporter, Operator};
 use opendal_http_transport_reqwest::ReqwestTransport;
+use t2t_spec::remote::{Mode, Place, Server};
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
 use super::{Credentials, Limits, for_size};
 use crate::fs;
-use crate::spec::remote::{Mode, Place, Server};
 
 /// How often an operation is tried again within its time.
 const RETRIES: usize = 2;
