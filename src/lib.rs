@@ -5,10 +5,6 @@
 // Words: data only.
 
 // Core: pure. No file, clock, environment, process or thread.
-pub mod figures;
-pub mod rank;
-pub mod compare;
-pub mod render;
 pub mod graph;
 pub mod decide;
 pub mod schedule;

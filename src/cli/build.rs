@@ -17,6 +17,8 @@ use t2t_model::event::{Event, Tally, Vouched};
 use t2t_model::publication::PAGE;
 use t2t_model::record::{Outcome, Record};
 use t2t_model::signature::Signer;
+use t2t_report::rank::Found;
+use t2t_report::render::build_page::closing_table;
 
 use super::ahead::{self, Ahead};
 use super::error::CliError;
@@ -32,8 +34,6 @@ use crate::fs;
 use crate::graph::pick::{Force, pick};
 use crate::graph::{Index, Wanted};
 use crate::interrupt::Interrupt;
-use crate::rank::Found;
-use crate::render::build_page::closing_table;
 use crate::reporter::{Reporter, Screen};
 use crate::results;
 use crate::schedule::Settled;

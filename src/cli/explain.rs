@@ -4,13 +4,13 @@ use serde_json::Value;
 use t2t_model::action::Target;
 use t2t_model::classes::{self, Class};
 use t2t_model::record::{Outcome, Record};
+use t2t_report::figures;
 
 use super::error::CliError;
 use super::plan::{Plan, plans};
 use super::{Common, Targets, context};
 use crate::engine::evidence;
 use crate::explain;
-use crate::figures;
 use crate::graph::pick::{Force, Selection, named, pick};
 use crate::interrupt::Interrupt;
 use crate::results;

@@ -5,13 +5,13 @@ use std::cell::OnceCell;
 use std::env;
 use std::sync::Arc;
 
+use t2t_report::figures;
 use t2t_spec::names::duration;
 use t2t_spec::remote::{EXAMPLES, Mode, Place};
 use t2t_spec::{Spec, remote};
 
 use super::error::CliError;
 use super::{Common, signing};
-use crate::figures;
 use crate::store::remote::entry::Secret;
 use crate::store::remote::{Credentials, Limits, Remote, Signing};
 

@@ -2,6 +2,7 @@
 
 use t2t_model::action::Target;
 use t2t_model::record::Outcome;
+use t2t_report::render::standing::{self, Row};
 
 use super::error::CliError;
 use super::plan::{Plan, plans};
@@ -9,7 +10,6 @@ use super::{Common, Targets, build, context};
 use crate::explain::Reason;
 use crate::graph::pick::{Force, pick};
 use crate::interrupt::Interrupt;
-use crate::render::standing::{self, Row};
 use crate::schedule::Settled;
 
 /// How many reasons a line has; `t2t explain` tells them all.

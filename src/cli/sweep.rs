@@ -8,6 +8,8 @@ use anyhow::Context;
 use serde_json::{Value, json};
 use t2t_model::action::{DeviceClass, Phase, Target};
 use t2t_model::record::Outcome;
+use t2t_report::figures;
+use t2t_report::render::sweep::{csv, svg, text};
 use t2t_spec::doubling::doubled;
 use t2t_spec::{Op, Variant};
 
@@ -19,12 +21,10 @@ use crate::cores::{self, Shares};
 use crate::device::{self, DeviceLock, Holder};
 use crate::engine::perform::{self, Job, Performed};
 use crate::engine::request::{Given, Requests};
-use crate::figures;
 use crate::fs;
 use crate::graph::expand::profile;
 use crate::graph::pick::{Force, Selection, pick};
 use crate::interrupt::Interrupt;
-use crate::render::sweep::{csv, svg, text};
 use crate::session::{Probing, Session};
 use crate::store::lock::Lock;
 

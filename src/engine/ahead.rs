@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use t2t_model::action::{Phase, Target};
 use t2t_protocol::ServerKind;
+use t2t_report::figures;
 
 use super::order::predicted;
 use super::perform::baseline_ahead;
@@ -19,7 +20,6 @@ use super::request::Given;
 use super::settings::Children;
 use super::{Run, Stop};
 use crate::device::{DeviceLock, Holder};
-use crate::figures;
 use crate::fs;
 use crate::graph::Index;
 

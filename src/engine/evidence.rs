@@ -8,9 +8,9 @@ use t2t_model::digest::Digest;
 use t2t_model::event::Fault;
 use t2t_model::problem::Problem;
 use t2t_model::record::Record;
+use t2t_report::render;
 
 use crate::engine::perform::Performed;
-use crate::render;
 
 /// The class of a kernel file that cannot be used.
 pub const SOURCE: &str = "source";

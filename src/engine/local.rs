@@ -10,16 +10,16 @@ use t2t_model::action::{DeviceClass, Phase, Target};
 use t2t_model::digest::Digest;
 use t2t_model::manifest::canonical_json;
 use t2t_model::record::Outcome;
+use t2t_report::rank::{self, Found, VariantResult};
+use t2t_report::render::build_page::BuildPage;
+use t2t_report::render::op_page::{OpPage, VariantPage};
+use t2t_report::render::{self, Template};
 use t2t_spec::Op;
 
 use super::{EngineError, Run, Stop, evidence};
 use crate::assets;
 use crate::engine::perform::Performed;
 use crate::graph::Index;
-use crate::rank::{self, Found, VariantResult};
-use crate::render::build_page::BuildPage;
-use crate::render::op_page::{OpPage, VariantPage};
-use crate::render::{self, Template};
 use crate::schedule::Settled;
 
 /// The artifact of a log and of the summary.

@@ -4,10 +4,10 @@ use std::io;
 
 use t2t_model::digest::Digest;
 use t2t_model::history::History;
+use t2t_report::render::RenderError;
 
 use super::steering::Ended;
 use crate::graph::Index;
-use crate::render::RenderError;
 use crate::schedule::Settled;
 
 /// What became of a build.

@@ -15,12 +15,12 @@ use t2t_model::action::{Action, Identity};
 use t2t_model::manifest::Manifest;
 use t2t_model::path::RepoPath;
 use t2t_model::record::Record;
+use t2t_report::figures;
 
 use super::lanes::{Lanes, Slot, Ticket};
 use crate::cores::Shares;
 use crate::device::{DeviceLock, Holder};
 use crate::engine::perform::{Job, Performed, perform};
-use crate::figures;
 use crate::fs;
 use crate::graph::Index;
 use crate::interrupt::Interrupt;

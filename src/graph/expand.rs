@@ -237,7 +237,7 @@ impl<'a> Expansion<'a> {
         let names: Vec<&str> = self.op.variants.iter().map(|variant| variant.name.as_str()).collect();
         let facts = BTreeMap::from([
             ("variants".to_owned(), Fact::json(&json!(names))),
-            ("rank".to_owned(), Fact::Text(crate::rank::VERSION.to_string())),
+            ("rank".to_owned(), Fact::Text(t2t_report::rank::VERSION.to_string())),
             ("device".to_owned(), Fact::Text(self.inventory.device.class.to_string())),
         ]);
         let mut action = self.action(Phase::Select, None, Lane::Cpu, facts);
@@ -256,7 +256,7 @@ impl<'a> Expansion<'a> {
             ("device".to_owned(), Fact::Text(self.inventory.device.class.to_string())),
             ("declaration.kwargs".to_owned(), Fact::json(&json!(self.op.kwargs))),
             ("declaration.precision".to_owned(), Fact::json(&json!(self.op.precision))),
-            ("render".to_owned(), Fact::Text(crate::render::VERSION.to_string())),
+            ("render".to_owned(), Fact::Text(t2t_report::render::VERSION.to_string())),
         ]);
         for variant in &self.op.variants {
             let docstring = self.inventory.files.get(&variant.file).and_then(|file| file.docstring.clone());
@@ -467,7 +467,7 @@ fn summary(spec: &Spec, inventory: &Inventory, actions: &[Action]) -> Action {
         facts: BTreeMap::from([
             ("template".to_owned(), Fact::Digest(inventory.summary_template)),
             ("order".to_owned(), Fact::json(&json!(order))),
-            ("render".to_owned(), Fact::Text(crate::render::VERSION.to_string())),
+            ("render".to_owned(), Fact::Text(t2t_report::render::VERSION.to_string())),
             ("device".to_owned(), Fact::Text(inventory.device.class.to_string())),
         ]),
         sources: BTreeMap::new(),

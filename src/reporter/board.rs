@@ -11,8 +11,8 @@ use console::{Style, measure_text_width, truncate_str};
 use t2t_model::action::{Phase, Target};
 use t2t_model::event::Event;
 use t2t_model::record::Outcome;
+use t2t_report::figures;
 
-use crate::figures;
 use crate::reporter::lines::{Lines, named};
 use crate::reporter::{Reporter, Screen, View, said};
 

@@ -11,8 +11,7 @@ use t2t_model::digest::Digest;
 use t2t_model::event::{Event, Fault};
 use t2t_model::foreign::json as harmless;
 use t2t_model::record::Outcome;
-
-use crate::figures;
+use t2t_report::figures;
 
 /// The version of the form: another one where a field goes, or means something else.
 const VERSION: u32 = 1;

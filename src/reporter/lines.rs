@@ -10,8 +10,8 @@ use t2t_model::event::{Event, Tally, Vouched};
 use t2t_model::foreign::printable;
 use t2t_model::record::Outcome;
 use t2t_model::spans::Use;
+use t2t_report::figures;
 
-use crate::figures;
 use crate::reporter::{Paint, Verbosity};
 
 /// How lines are written.

@@ -14,7 +14,7 @@ use crate::render::problem::Problem;
 
 macro_rules! sample {
     ($name:literal) => {
-        serde_json::from_str::<Value>(include_str!(concat!("../../tests/it/samples/", $name, ".json"))).unwrap()
+        serde_json::from_str::<Value>(include_str!(concat!("../../../../tests/it/samples/", $name, ".json"))).unwrap()
     };
 }
 
@@ -140,7 +140,7 @@ fn section<'a>(log: &'a str, from: &str, to: &str) -> &'a str {
 #[test]
 fn the_log_of_an_op_holds_all_that_is_known() {
     let log = log(shipped("assets/log_template.md", LOG_TEMPLATE), &Softmax::on_a_device().page()).unwrap();
-    assert_eq!(log, include_str!("../../tests/it/samples/softmax_log.md"), "{log}");
+    assert_eq!(log, include_str!("../../../../tests/it/samples/softmax_log.md"), "{log}");
 }
 
 #[test]
@@ -446,7 +446,7 @@ fn names(context: &Value, found: &mut Vec<String>) {
 
 #[test]
 fn every_name_and_filter_is_documented() {
-    let documented = include_str!("../../docs/log-templates.md");
+    let documented = include_str!("../../../../docs/log-templates.md");
     let softmax = Softmax::on_a_device();
     let page = BuildPage {
         ops: vec![("softmax", &softmax.selection)],

@@ -29,13 +29,13 @@ pub mod table;
 mod telemetry;
 
 /// The log template of a workspace that has none of its own.
-pub const LOG_TEMPLATE: &str = include_str!("../assets/log_template.md");
+pub const LOG_TEMPLATE: &str = include_str!("../../../assets/log_template.md");
 
 /// The log template with Korean headings.
-pub const LOG_TEMPLATE_KO: &str = include_str!("../assets/log_template_ko.md");
+pub const LOG_TEMPLATE_KO: &str = include_str!("../../../assets/log_template_ko.md");
 
 /// The summary template of a workspace that has none of its own.
-pub const SUMMARY_TEMPLATE: &str = include_str!("../assets/summary_template.md");
+pub const SUMMARY_TEMPLATE: &str = include_str!("../../../assets/summary_template.md");
 
 /// The version of what rendering makes of documents and templates. A new one renders every log again. 1: first. 2: ceilings, the ablation,
 /// telemetry, a table a size, what was compiled on a device's time.
