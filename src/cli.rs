@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use t2t_model::action::Phase;
+use t2t_plan::graph::pick::phase_hint;
 use t2t_spec::remote::Mode;
 
-use crate::graph::pick::phase_hint;
 use crate::secrets;
 use crate::session::DeviceChoice;
 

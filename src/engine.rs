@@ -15,14 +15,14 @@ use t2t_model::manifest::Manifest;
 use t2t_model::publication::is_published;
 use t2t_model::record::Record;
 use t2t_model::spans::{self, Span, Times};
+use t2t_plan::explain;
+use t2t_plan::graph::{Graph, Index, Wanted};
+use t2t_plan::schedule::{Schedule, Settled, Step};
 
 use crate::cores;
 use crate::engine::perform::Performed;
-use crate::explain;
 use crate::fs;
-use crate::graph::{Graph, Index, Wanted};
 use crate::interrupt::Interrupt;
-use crate::schedule::{Schedule, Settled, Step};
 use crate::session::Session;
 use crate::store::cas::Cas;
 use crate::store::journal::Journal;
@@ -382,7 +382,7 @@ impl<'a, 'b> Run<'a, 'b> {
                         continue;
                     }
                     let old = match &why {
-                        crate::decide::Why::Changed { old, .. } => self.manifest(*old),
+                        t2t_plan::decide::Why::Changed { old, .. } => self.manifest(*old),
                         _ => None,
                     };
                     let why = explain::reasons(&why, old.as_ref(), &manifest).iter().map(ToString::to_string).collect();

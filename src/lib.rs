@@ -5,12 +5,6 @@
 // Words: data only.
 
 // Core: pure. No file, clock, environment, process or thread.
-pub mod graph;
-pub mod decide;
-pub mod schedule;
-pub mod explain;
-pub mod affected;
-pub mod dot;
 pub mod imports;
 
 // Outside: each file owns one thing.

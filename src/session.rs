@@ -15,13 +15,13 @@ use t2t_model::action::{Action, DeviceClass};
 use t2t_model::path::RepoPath;
 use t2t_model::problem::Problem;
 use t2t_model::publication::Entry;
+use t2t_plan::graph::expand::{Configurations, Inventory, expand};
+use t2t_plan::graph::{Graph, Unsealed};
 use t2t_spec::Spec;
 
 use crate::assets;
 use crate::device;
 use crate::fs;
-use crate::graph::expand::{Configurations, Inventory, expand};
-use crate::graph::{Graph, Unsealed};
 use crate::harness::Harness;
 use crate::installed::Installed;
 use crate::interrupt::Interrupt;

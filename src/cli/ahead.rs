@@ -6,6 +6,8 @@ use std::collections::BTreeSet;
 
 use t2t_model::action::{Phase, Target};
 use t2t_model::event::{Event, Tally};
+use t2t_plan::graph::pick::{Force, pick};
+use t2t_plan::schedule::Settled;
 
 use super::error::CliError;
 use super::outputs::Outputs;
@@ -13,10 +15,8 @@ use super::remote::Shared;
 use super::running::Running;
 use super::{BuildArguments, Common, build, context};
 use crate::engine;
-use crate::graph::pick::{Force, pick};
 use crate::interrupt::Interrupt;
 use crate::reporter::Reporter;
-use crate::schedule::Settled;
 use crate::session::{Options, Part, Probing, Session};
 
 /// What was built ahead.

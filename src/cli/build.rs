@@ -17,6 +17,9 @@ use t2t_model::event::{Event, Tally, Vouched};
 use t2t_model::publication::PAGE;
 use t2t_model::record::{Outcome, Record};
 use t2t_model::signature::Signer;
+use t2t_plan::graph::pick::{Force, pick};
+use t2t_plan::graph::{Index, Wanted};
+use t2t_plan::schedule::Settled;
 use t2t_report::rank::Found;
 use t2t_report::render::build_page::closing_table;
 
@@ -31,12 +34,9 @@ use crate::cores;
 use crate::device;
 use crate::engine::{self, AfterRejection, Children, Report, Settings};
 use crate::fs;
-use crate::graph::pick::{Force, pick};
-use crate::graph::{Index, Wanted};
 use crate::interrupt::Interrupt;
 use crate::reporter::{Reporter, Screen};
 use crate::results;
-use crate::schedule::Settled;
 use crate::session::{self, Probing, Session};
 use crate::store::lock::Lock;
 

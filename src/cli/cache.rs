@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use t2t_model::action::Identity;
 use t2t_model::digest::Digest;
 use t2t_model::record::Record;
+use t2t_plan::graph::pick::{Force, Selection, pick};
 
 use super::error::CliError;
 use super::plan::plans;
 use super::{Common, ReportFormat, context};
 use crate::fs;
-use crate::graph::pick::{Force, Selection, pick};
 use crate::interrupt::Interrupt;
 use crate::session::Session;
 use crate::store::archive::{self, Artifacts, Refused};

@@ -10,12 +10,12 @@ use std::sync::OnceLock;
 use anyhow::Context;
 use t2t_model::action::Phase;
 use t2t_model::foreign;
+use t2t_plan::graph::expand::Configurations;
+use t2t_plan::graph::files::{self, Files};
+use t2t_plan::graph::pick::{self, Selection};
 
 use super::error::CliError;
 use super::{Common, Targets};
-use crate::graph::expand::Configurations;
-use crate::graph::files::{self, Files};
-use crate::graph::pick::{self, Selection};
 use crate::interrupt::Interrupt;
 use crate::results::Published;
 use crate::session::{self, Options, Probing, Session};

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
+use t2t_plan::graph::Wanted;
+use t2t_plan::graph::expand::profile;
 
-use crate::graph::Wanted;
-use crate::graph::expand::profile;
 use crate::session::Session;
 
 /// Returns the ops of the wanted actions as JSON: each as the harness is told it on the lane of this machine, with its variants, protocol and

@@ -3,10 +3,10 @@
 use std::io::{self, ErrorKind};
 
 use t2t_model::problem::{self, Problem};
+use t2t_plan::graph::pick::Unknown;
 
 use super::limits;
 use crate::engine::EngineError;
-use crate::graph::pick::Unknown;
 use crate::session::NoSession;
 use crate::worker::WorkerError;
 

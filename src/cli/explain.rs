@@ -4,17 +4,17 @@ use serde_json::Value;
 use t2t_model::action::Target;
 use t2t_model::classes::{self, Class};
 use t2t_model::record::{Outcome, Record};
+use t2t_plan::explain;
+use t2t_plan::graph::pick::{Force, Selection, named, pick};
+use t2t_plan::schedule::Settled;
 use t2t_report::figures;
 
 use super::error::CliError;
 use super::plan::{Plan, plans};
 use super::{Common, Targets, context};
 use crate::engine::evidence;
-use crate::explain;
-use crate::graph::pick::{Force, Selection, named, pick};
 use crate::interrupt::Interrupt;
 use crate::results;
-use crate::schedule::Settled;
 use crate::session::Session;
 
 /// Prints, for every class that is named, what it means, and for every action, whether it is stale and why, what came of it, and what its

@@ -7,17 +7,17 @@ use flate2::read::GzDecoder;
 use serde_json::Value;
 use t2t_model::action::{Phase, Target};
 use t2t_model::record::Record;
+use t2t_plan::dot::{self, Format};
+use t2t_plan::explain;
+use t2t_plan::graph::pick::{Force, Selection, pick};
+use t2t_plan::graph::{Index, Wanted};
+use t2t_plan::schedule::Settled;
 
 use super::error::CliError;
 use super::plan::{history, plans};
 use super::{BuildArguments, Common, GraphFormat, Targets, context, declared};
-use crate::dot::{self, Format};
 use crate::engine::local::log_path;
-use crate::explain;
-use crate::graph::pick::{Force, Selection, pick};
-use crate::graph::{Index, Wanted};
 use crate::interrupt::Interrupt;
-use crate::schedule::Settled;
 use crate::session::{Probing, Session};
 
 /// Prints a line for every action that would run: its target, then the reasons.

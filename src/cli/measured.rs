@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use t2t_model::action::{DeviceClass, Phase, Target};
 use t2t_model::record::Outcome;
+use t2t_plan::graph::Wanted;
+use t2t_plan::schedule::Settled;
 use t2t_report::render::bench_table::{Bench, Measured, text};
 
 use super::build::width;
 use crate::engine::Report;
-use crate::graph::Wanted;
-use crate::schedule::Settled;
 use crate::session::Session;
 
 /// Returns the tables of the ops of which a bench was wanted.

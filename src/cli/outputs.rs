@@ -19,17 +19,17 @@ use t2t_model::digest::Digest;
 use t2t_model::event::Event;
 use t2t_model::foreign;
 use t2t_model::record::{Outcome, Record};
+use t2t_plan::graph::{Index, Wanted};
+use t2t_plan::schedule::Settled;
 
 use super::error::CliError;
 use super::{BuildArguments, Common, Service, context};
 use crate::cores;
 use crate::engine::{Report, evidence};
 use crate::fs;
-use crate::graph::{Index, Wanted};
 use crate::reporter::{
     Annotations, Case, Events, Moment, Reporter, Screen, Trace, Verbosity, Verdict, junit, reporter,
 };
-use crate::schedule::Settled;
 use crate::session::{self, Session};
 use crate::store::cas::Cas;
 

@@ -6,12 +6,12 @@ use anyhow::Context;
 use t2t_model::digest::Digest;
 use t2t_model::history::History;
 use t2t_model::manifest::Manifest;
+use t2t_plan::decide::Why;
+use t2t_plan::explain::{self, Reason};
+use t2t_plan::graph::{Index, Wanted};
+use t2t_plan::schedule::{Schedule, Settled, Step};
 
 use super::error::CliError;
-use crate::decide::Why;
-use crate::explain::{self, Reason};
-use crate::graph::{Index, Wanted};
-use crate::schedule::{Schedule, Settled, Step};
 use crate::session::Session;
 use crate::store::cas::Cas;
 

@@ -9,6 +9,7 @@ use anyhow::Context;
 use serde_json::{Map, Value, json};
 use t2t_model::action::{DeviceClass, Phase, Target};
 use t2t_model::record::Outcome;
+use t2t_plan::graph::pick::{Force, Selection, pick};
 use t2t_spec::names::nearest;
 
 use super::error::CliError;
@@ -20,7 +21,6 @@ use crate::engine::evidence;
 use crate::engine::perform::{self, Job, Performed};
 use crate::engine::request::{Given, Requests};
 use crate::fs;
-use crate::graph::pick::{Force, Selection, pick};
 use crate::interrupt::Interrupt;
 use crate::secrets;
 use crate::session::{Probing, Session};

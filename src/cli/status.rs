@@ -2,15 +2,15 @@
 
 use t2t_model::action::Target;
 use t2t_model::record::Outcome;
+use t2t_plan::explain::Reason;
+use t2t_plan::graph::pick::{Force, pick};
+use t2t_plan::schedule::Settled;
 use t2t_report::render::standing::{self, Row};
 
 use super::error::CliError;
 use super::plan::{Plan, plans};
 use super::{Common, Targets, build, context};
-use crate::explain::Reason;
-use crate::graph::pick::{Force, pick};
 use crate::interrupt::Interrupt;
-use crate::schedule::Settled;
 
 /// How many reasons a line has; `t2t explain` tells them all.
 const REASONS: usize = 2;

@@ -14,6 +14,7 @@ use t2t_model::action::{Phase, Target};
 use t2t_model::digest::Digest;
 use t2t_model::event::{Event, Tally};
 use t2t_model::path::RepoPath;
+use t2t_plan::schedule::Settled;
 use t2t_spec::Op;
 
 use super::outputs::Outputs;
@@ -22,7 +23,6 @@ use crate::device;
 use crate::engine::{Report, local};
 use crate::fs;
 use crate::reporter::Reporter;
-use crate::schedule::Settled;
 use crate::session::{DeviceChoice, Part, Session};
 use crate::store::answer::{self, Answer, Piece, Place};
 use crate::store::journal::{Journal, LinePlace};

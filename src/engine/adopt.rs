@@ -7,15 +7,15 @@ use t2t_model::event::Event;
 use t2t_model::manifest::Manifest;
 use t2t_model::path::RepoPath;
 use t2t_model::record::Outcome;
+use t2t_plan::explain;
+use t2t_plan::graph::Index;
 
 use super::order::measures;
 use super::underway::{self, Running, Touched};
 use super::{Pending, Run, Stop};
 use crate::engine::lanes::Ticket;
 use crate::engine::perform::Performed;
-use crate::explain;
 use crate::fs;
-use crate::graph::Index;
 
 /// Facts that other actions make: they are known when those have settled.
 const UPSTREAM: &str = "from.";

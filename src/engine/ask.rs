@@ -9,12 +9,12 @@ use t2t_model::digest::Digest;
 use t2t_model::event::Event;
 use t2t_model::manifest::Manifest;
 use t2t_model::record::{Blob, Record};
+use t2t_plan::decide::{Why, standing};
+use t2t_plan::graph::Index;
 use t2t_spec::remote::Mode;
 
 use super::underway::Word;
 use super::{Run, Settings, Stop};
-use crate::decide::{Why, standing};
-use crate::graph::Index;
 use crate::interrupt::Interrupt;
 use crate::store::cas::Cas;
 use crate::store::remote::entry::Entry;

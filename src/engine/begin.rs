@@ -5,6 +5,8 @@
 use serde_json::Value;
 use t2t_model::digest::Digest;
 use t2t_model::event::Event;
+use t2t_plan::graph::Index;
+use t2t_plan::schedule::Settled;
 
 use super::lanes::Slot;
 use super::perform::Job;
@@ -14,8 +16,6 @@ use super::settings::Children;
 use super::underway::{self, Start};
 use super::waiting::Waiting;
 use super::{Run, Stop};
-use crate::graph::Index;
-use crate::schedule::Settled;
 use crate::store::cas::Unavailable;
 
 impl Run<'_, '_> {

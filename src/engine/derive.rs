@@ -8,11 +8,11 @@ use t2t_model::digest::Digest;
 use t2t_model::event::Event;
 use t2t_model::path::RepoPath;
 use t2t_model::record::Blob;
+use t2t_plan::graph::Index;
+use t2t_plan::schedule::Settled;
 
 use super::{EngineError, Run, Stop, local};
 use crate::fs;
-use crate::graph::Index;
-use crate::schedule::Settled;
 
 impl Run<'_, '_> {
     /// Writes every log of this build that is missing or differs from the store's. What a build shows at its end must be in the store, too.

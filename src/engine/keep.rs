@@ -13,14 +13,14 @@ use t2t_model::manifest::Manifest;
 use t2t_model::manifest::canonical_json;
 use t2t_model::path::RepoPath;
 use t2t_model::record::{Blob, Outcome, Record, Seen};
+use t2t_plan::graph::Index;
+use t2t_plan::schedule::Settled;
 use t2t_report::render;
 
 use super::{Pending, Run, Stop, evidence};
 use crate::engine::AfterRejection;
 use crate::engine::perform::Performed;
-use crate::graph::Index;
 use crate::installed;
-use crate::schedule::Settled;
 
 impl Run<'_, '_> {
     /// Keeps what came of an action, tells of it, and settles it.

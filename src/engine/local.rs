@@ -10,6 +10,8 @@ use t2t_model::action::{DeviceClass, Phase, Target};
 use t2t_model::digest::Digest;
 use t2t_model::manifest::canonical_json;
 use t2t_model::record::Outcome;
+use t2t_plan::graph::Index;
+use t2t_plan::schedule::Settled;
 use t2t_report::rank::{self, Found, VariantResult};
 use t2t_report::render::build_page::BuildPage;
 use t2t_report::render::op_page::{OpPage, VariantPage};
@@ -19,8 +21,6 @@ use t2t_spec::Op;
 use super::{EngineError, Run, Stop, evidence};
 use crate::assets;
 use crate::engine::perform::Performed;
-use crate::graph::Index;
-use crate::schedule::Settled;
 
 /// The artifact of a log and of the summary.
 pub const PAGE: &str = "page";

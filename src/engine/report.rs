@@ -4,11 +4,11 @@ use std::io;
 
 use t2t_model::digest::Digest;
 use t2t_model::history::History;
+use t2t_plan::graph::Index;
+use t2t_plan::schedule::Settled;
 use t2t_report::render::RenderError;
 
 use super::steering::Ended;
-use crate::graph::Index;
-use crate::schedule::Settled;
 
 /// What became of a build.
 #[derive(Debug, Default)]

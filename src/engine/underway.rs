@@ -15,6 +15,7 @@ use t2t_model::action::{Action, Identity};
 use t2t_model::manifest::Manifest;
 use t2t_model::path::RepoPath;
 use t2t_model::record::Record;
+use t2t_plan::graph::Index;
 use t2t_report::figures;
 
 use super::lanes::{Lanes, Slot, Ticket};
@@ -22,7 +23,6 @@ use crate::cores::Shares;
 use crate::device::{DeviceLock, Holder};
 use crate::engine::perform::{Job, Performed, perform};
 use crate::fs;
-use crate::graph::Index;
 use crate::interrupt::Interrupt;
 use crate::pool::{Cancel, Pool};
 use crate::store::remote::Blobs;

@@ -7,9 +7,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use t2t_model::action::{Lane, Phase};
+use t2t_plan::graph::Index;
 
 use super::order::times;
-use crate::graph::Index;
 
 /// When an action of the CPU lane is taken: what sorts first is taken first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -105,10 +105,25 @@ impl Waiting {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use t2t_model::action::{Action, Identity, Target};
+    use t2t_plan::graph::Graph;
+
     use super::*;
 
+    /// The places of five actions that need nothing of one another.
     fn places() -> [Index; 5] {
-        [0, 1, 2, 3, 4].map(Index::at)
+        let alone = |op: &str| Action {
+            identity: Identity { target: Target::of_op(op, Phase::Analyze), device: None },
+            lane: Lane::Cpu,
+            facts: BTreeMap::new(),
+            sources: BTreeMap::new(),
+            dependencies: Vec::new(),
+            deadline: Duration::ZERO,
+        };
+        let graph = Graph::seal(["a", "b", "c", "d", "e"].map(alone).into()).unwrap();
+        graph.indices().collect::<Vec<_>>().try_into().unwrap()
     }
 
     fn precedence(is_late: bool, seconds: u64, index: Index) -> Precedence {

@@ -10,13 +10,13 @@ use t2t_model::action::Source;
 use t2t_model::digest::Digest;
 use t2t_model::path::RepoPath;
 use t2t_model::problem::{Place, Problem};
+use t2t_plan::graph::expand::{Binds, KernelFile};
 use t2t_python::{FaultKind, Python};
 use t2t_spec::{Op, Spec, Variant};
 
 use super::{NoSession, machine};
 use crate::assets;
 use crate::fs;
-use crate::graph::expand::{Binds, KernelFile};
 use crate::sources::Sources;
 
 /// Returns the catalogue as a file that children can read, and its digest.

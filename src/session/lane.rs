@@ -7,12 +7,12 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use t2t_model::action::DeviceClass;
+use t2t_plan::graph::expand::Device;
 use t2t_spec::Spec;
 
 use super::{DeviceChoice, NoSession, Options};
 use crate::assets;
 use crate::device::{self, Models};
-use crate::graph::expand::Device;
 use crate::results::{self, Published};
 
 pub fn models(root: &Path) -> Result<Models, NoSession> {

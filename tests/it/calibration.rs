@@ -1,9 +1,9 @@
 //! The calibration in the graph: one a device model, wanted with the logs that show it, and by name.
 
-use t2t::graph::Graph;
-use t2t::graph::expand::expand;
-use t2t::graph::pick::{Force, Selection, Unknown, pick};
 use t2t_model::action::{Action, DeviceClass, Lane, Need, Phase, Target};
+use t2t_plan::graph::Graph;
+use t2t_plan::graph::expand::expand;
+use t2t_plan::graph::pick::{Force, Selection, Unknown, pick};
 use t2t_spec::Spec;
 
 use crate::inventory::inventory;

@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use t2t::graph::{Graph, Unsealed, Wanted};
-use t2t::schedule::{Schedule, Settled, Step};
 use t2t_model::action::DeviceClass;
 use t2t_model::history::History;
 use t2t_model::record::{Outcome, Record, Seen};
+use t2t_plan::graph::{Graph, Unsealed, Wanted};
+use t2t_plan::schedule::{Schedule, Settled, Step};
 
 use crate::core_rules::play::{Play, action, loses, order_only, pass, passes, reject, rejects, settle, target};
 

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use t2t::graph::expand::expand;
 use t2t_model::action::{Action, DeviceClass, Phase};
+use t2t_plan::graph::expand::expand;
 use t2t_spec::Spec;
 
 use crate::inventory::inventory;

@@ -132,7 +132,7 @@ fn nothing_is_compiled_again(workspace: &Workspace) {
     let first = workspace.document(target, "triton_cache");
     assert!(!first["misses"].as_array().unwrap().is_empty());
     let options = Options {
-        configurations: t2t::graph::expand::Configurations::First,
+        configurations: t2t_plan::graph::expand::Configurations::First,
         python: Some(Python { path: environment::python(), found: Found::Variable }),
         device: DeviceChoice::Cpu,
         as_device: None,

@@ -5,15 +5,15 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use t2t::decide::{FileChange, Why};
-use t2t::graph::{Graph, Index, Wanted};
-use t2t::schedule::{Schedule, Settled, Step};
 use t2t_model::action::{Action, Dependency, DeviceClass, Identity, Lane, Need, Phase, Source, Target};
 use t2t_model::digest::Digest;
 use t2t_model::history::History;
 use t2t_model::manifest::Fact;
 use t2t_model::path::RepoPath;
 use t2t_model::record::{Blob, Outcome, Record, Seen};
+use t2t_plan::decide::{FileChange, Why};
+use t2t_plan::graph::{Graph, Index, Wanted};
+use t2t_plan::schedule::{Schedule, Settled, Step};
 
 /// What an action finds when it runs.
 pub struct View<'a> {

@@ -25,13 +25,6 @@ impl Index {
     pub fn number(self) -> usize {
         self.0
     }
-
-    /// Returns the place with this number, of whatever graph.
-    #[cfg(test)]
-    #[must_use]
-    pub fn at(number: usize) -> Self {
-        Self(number)
-    }
 }
 
 /// The sealed graph.
