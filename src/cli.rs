@@ -11,8 +11,8 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use t2t_model::action::Phase;
 use t2t_plan::graph::pick::phase_hint;
 use t2t_spec::remote::Mode;
+use t2t_store::secrets;
 
-use crate::secrets;
 use crate::session::DeviceChoice;
 
 mod adopt;

@@ -10,8 +10,7 @@ use std::thread::available_parallelism;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
-
-use crate::fs;
+use t2t_store::fs;
 
 /// How many cores a device gets where there are enough.
 const PER_DEVICE: usize = 2;

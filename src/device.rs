@@ -12,8 +12,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-use crate::fs;
+use t2t_store::fs;
 
 /// A CUDA device of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]

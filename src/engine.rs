@@ -18,15 +18,15 @@ use t2t_model::spans::{self, Span, Times};
 use t2t_plan::explain;
 use t2t_plan::graph::{Graph, Index, Wanted};
 use t2t_plan::schedule::{Schedule, Settled, Step};
+use t2t_store::fs;
+use t2t_store::store::cas::Cas;
+use t2t_store::store::journal::Journal;
+use t2t_store::store::leftovers;
 
 use crate::cores;
 use crate::engine::perform::Performed;
-use crate::fs;
 use crate::interrupt::Interrupt;
 use crate::session::Session;
-use crate::store::cas::Cas;
-use crate::store::journal::Journal;
-use crate::store::leftovers;
 
 mod adopt;
 mod ahead;

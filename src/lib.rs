@@ -8,18 +8,6 @@
 pub mod imports;
 
 // Outside: each file owns one thing.
-pub mod fs;
-pub mod secrets;
-pub mod kept;
-pub mod assets;
-pub mod harness;
-pub mod witness;
-pub mod installed;
-pub mod readable;
-pub mod sources;
-pub mod store;
-pub mod results;
-pub mod git;
 pub mod worker;
 pub mod cores;
 pub mod device;

@@ -13,11 +13,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use t2t_model::digest::Digest;
 use t2t_spec::{Signatures, TorchNames};
-
-use crate::fs;
-use crate::installed::Places as Modules;
-use crate::kept;
-use crate::witness::{Was, Witness};
+use t2t_store::fs;
+use t2t_store::installed::Places as Modules;
+use t2t_store::kept;
+use t2t_store::witness::{Was, Witness};
 
 /// The format of what is kept; another number is read as nothing. 1: first. 2: behind a digest. 3: names of aten with `_`. 4: where modules
 /// are found, and what torch's functions take.

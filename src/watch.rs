@@ -18,8 +18,7 @@ use std::time::{Duration, Instant};
 
 use notify::event::{AccessKind, AccessMode, Event, EventKind};
 use notify::{Config, ErrorKind, PollWatcher, RecommendedWatcher, RecursiveMode, Watcher};
-
-use crate::fs;
+use t2t_store::fs;
 
 mod gathered;
 mod hold;

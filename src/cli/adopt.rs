@@ -11,10 +11,10 @@ use t2t_model::action::{Identity, Phase, Target};
 use t2t_model::path::RepoPath;
 use t2t_spec::names::Form;
 use t2t_spec::{Spec, entry};
+use t2t_store::fs;
 
 use super::error::CliError;
 use super::{AdoptArguments, BuildArguments, Common, Targets, build, context};
-use crate::fs;
 use crate::interrupt::Interrupt;
 use crate::session::{self, OPS, Probing};
 

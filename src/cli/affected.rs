@@ -9,16 +9,16 @@ use t2t_model::record::{Record, Seen};
 use t2t_plan::affected::{Cause, State, affected};
 use t2t_plan::graph::pick::{Force, Selection, pick};
 use t2t_plan::graph::{Graph, Index};
+use t2t_store::fs;
+use t2t_store::git::{self, NoAnswer};
+use t2t_store::sources::PACKAGES;
 
 use super::error::CliError;
 use super::plan::plans;
 use super::revision::Revision;
 use super::{AffectedArguments, Common, ReportFormat, context};
-use crate::fs;
-use crate::git::{self, NoAnswer};
 use crate::interrupt::Interrupt;
 use crate::session::{NoSession, OPS, Session};
-use crate::sources::PACKAGES;
 
 /// Runs the command: 0, whether something is affected or nothing.
 pub fn run(common: &Common, arguments: &AffectedArguments) -> Result<u8, CliError> {

@@ -22,6 +22,9 @@ use t2t_plan::graph::{Index, Wanted};
 use t2t_plan::schedule::Settled;
 use t2t_report::rank::Found;
 use t2t_report::render::build_page::closing_table;
+use t2t_store::fs;
+use t2t_store::results;
+use t2t_store::store::lock::Lock;
 
 use super::ahead::{self, Ahead};
 use super::error::CliError;
@@ -33,12 +36,9 @@ use super::{BuildArguments, Common, context, init, measured};
 use crate::cores;
 use crate::device;
 use crate::engine::{self, AfterRejection, Children, Report, Settings};
-use crate::fs;
 use crate::interrupt::Interrupt;
 use crate::reporter::{Reporter, Screen};
-use crate::results;
 use crate::session::{self, Probing, Session};
-use crate::store::lock::Lock;
 
 /// Runs the command.
 pub fn build(common: &Common, arguments: &BuildArguments) -> Result<u8, CliError> {

@@ -12,20 +12,20 @@ use t2t_model::action::Identity;
 use t2t_model::digest::Digest;
 use t2t_model::record::Record;
 use t2t_plan::graph::pick::{Force, Selection, pick};
+use t2t_store::fs;
+use t2t_store::store::archive::{self, Artifacts, Refused};
+use t2t_store::store::audit::{Audit, Fault, audit, repair};
+use t2t_store::store::cas::Cas;
+use t2t_store::store::collect::{self, Collected, Holdings, Limits, Share};
+use t2t_store::store::journal::Journal;
+use t2t_store::store::leftovers;
+use t2t_store::store::lock::Lock;
 
 use super::error::CliError;
 use super::plan::plans;
 use super::{Common, ReportFormat, context};
-use crate::fs;
 use crate::interrupt::Interrupt;
 use crate::session::Session;
-use crate::store::archive::{self, Artifacts, Refused};
-use crate::store::audit::{Audit, Fault, audit, repair};
-use crate::store::cas::Cas;
-use crate::store::collect::{self, Collected, Holdings, Limits, Share};
-use crate::store::journal::Journal;
-use crate::store::leftovers;
-use crate::store::lock::Lock;
 
 /// What is to be done about the store.
 #[derive(Debug, Subcommand)]

@@ -14,19 +14,19 @@ use t2t_plan::graph::pick::{Force, Selection, pick};
 use t2t_report::compare::{Measurements, Side, compare};
 use t2t_report::render::comparison::{self, Shown};
 use t2t_spec::names::suggestion;
+use t2t_store::fs;
+use t2t_store::git;
+use t2t_store::results::{self, Published};
+use t2t_store::store::cas::Cas;
+use t2t_store::store::journal::Journal;
 
 use super::error::CliError;
 use super::plan::{Plan, plans};
 use super::revision::Revision;
 use super::{Common, CompareArguments, ReportFormat, context};
-use crate::fs;
-use crate::git;
 use crate::interrupt::Interrupt;
 use crate::reporter::Screen;
-use crate::results::{self, Published};
 use crate::session::{OPS, Session};
-use crate::store::cas::Cas;
-use crate::store::journal::Journal;
 
 /// How many reasons an error names.
 const NAMED: usize = 5;

@@ -13,11 +13,11 @@ use t2t_model::foreign;
 use t2t_plan::graph::expand::Configurations;
 use t2t_plan::graph::files::{self, Files};
 use t2t_plan::graph::pick::{self, Selection};
+use t2t_store::results::Published;
 
 use super::error::CliError;
 use super::{Common, Targets};
 use crate::interrupt::Interrupt;
-use crate::results::Published;
 use crate::session::{self, Options, Probing, Session};
 use crate::toolchain::{self, Places, Python};
 

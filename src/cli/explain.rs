@@ -8,13 +8,13 @@ use t2t_plan::explain;
 use t2t_plan::graph::pick::{Force, Selection, named, pick};
 use t2t_plan::schedule::Settled;
 use t2t_report::figures;
+use t2t_store::results;
 
 use super::error::CliError;
 use super::plan::{Plan, plans};
 use super::{Common, Targets, context};
 use crate::engine::evidence;
 use crate::interrupt::Interrupt;
-use crate::results;
 use crate::session::Session;
 
 /// Prints, for every class that is named, what it means, and for every action, whether it is stale and why, what came of it, and what its

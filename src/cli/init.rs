@@ -5,11 +5,11 @@ use std::env;
 use std::path::Path;
 
 use anyhow::Context;
+use t2t_store::fs;
+use t2t_store::git;
 
 use super::context;
 use super::error::CliError;
-use crate::fs;
-use crate::git;
 use crate::session::OPS;
 
 /// What t2t makes, and no repository should hold.

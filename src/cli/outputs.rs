@@ -21,17 +21,17 @@ use t2t_model::foreign;
 use t2t_model::record::{Outcome, Record};
 use t2t_plan::graph::{Index, Wanted};
 use t2t_plan::schedule::Settled;
+use t2t_store::fs;
+use t2t_store::store::cas::Cas;
 
 use super::error::CliError;
 use super::{BuildArguments, Common, Service, context};
 use crate::cores;
 use crate::engine::{Report, evidence};
-use crate::fs;
 use crate::reporter::{
     Annotations, Case, Events, Moment, Reporter, Screen, Trace, Verbosity, Verdict, junit, reporter,
 };
 use crate::session::{self, Session};
-use crate::store::cas::Cas;
 
 /// The readers of a build's events, and the files that they go to.
 pub struct Outputs {

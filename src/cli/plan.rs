@@ -10,10 +10,10 @@ use t2t_plan::decide::Why;
 use t2t_plan::explain::{self, Reason};
 use t2t_plan::graph::{Index, Wanted};
 use t2t_plan::schedule::{Schedule, Settled, Step};
+use t2t_store::store::cas::Cas;
 
 use super::error::CliError;
 use crate::session::Session;
-use crate::store::cas::Cas;
 
 /// What would become of an action.
 pub struct Plan {

@@ -11,18 +11,18 @@ use t2t_model::signature::SigningKey;
 use t2t_plan::explain;
 use t2t_plan::graph::pick::{Force, Selection, pick};
 use t2t_plan::schedule::Settled;
+use t2t_store::assets;
+use t2t_store::git;
+use t2t_store::results::{self, Facts, Signed};
+use t2t_store::store::cas::Cas;
+use t2t_store::store::lock::Lock;
 
 use super::error::CliError;
 use super::plan::{Plan, plans};
 use super::{Common, context, signing};
-use crate::assets;
 use crate::device::Models;
-use crate::git;
 use crate::interrupt::Interrupt;
-use crate::results::{self, Facts, Signed};
 use crate::session::Session;
-use crate::store::cas::Cas;
-use crate::store::lock::Lock;
 
 /// The versions that a reader of results wants to know.
 const VERSIONS: [&str; 4] = ["python", "torch", "triton", "ptxas"];

@@ -9,11 +9,11 @@ use t2t_report::figures;
 use t2t_spec::names::duration;
 use t2t_spec::remote::{EXAMPLES, Mode, Place};
 use t2t_spec::{Spec, remote};
+use t2t_store::store::remote::entry::Secret;
+use t2t_store::store::remote::{Credentials, Limits, Remote, Signing};
 
 use super::error::CliError;
 use super::{Common, signing};
-use crate::store::remote::entry::Secret;
-use crate::store::remote::{Credentials, Limits, Remote, Signing};
 
 /// The remote cache of one command, made when it is first asked for: what several builds have of it is counted and waited for once.
 #[derive(Default)]

@@ -11,6 +11,9 @@ use t2t_model::action::{DeviceClass, Phase, Target};
 use t2t_model::record::Outcome;
 use t2t_plan::graph::pick::{Force, Selection, pick};
 use t2t_spec::names::nearest;
+use t2t_store::fs;
+use t2t_store::secrets;
+use t2t_store::store::lock::Lock;
 
 use super::error::CliError;
 use super::plan::plans;
@@ -20,11 +23,8 @@ use crate::cores;
 use crate::engine::evidence;
 use crate::engine::perform::{self, Job, Performed};
 use crate::engine::request::{Given, Requests};
-use crate::fs;
 use crate::interrupt::Interrupt;
-use crate::secrets;
 use crate::session::{Probing, Session};
-use crate::store::lock::Lock;
 
 /// Where the files are written in a workspace.
 const FOLDER: &str = "logs/repro";

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use t2t_model::path::RepoPath;
+use t2t_store::fs;
+use t2t_store::git;
+use t2t_store::results;
 
 use super::error::CliError;
 use super::{Common, context};
-use crate::fs;
-use crate::git;
 use crate::interrupt::Interrupt;
-use crate::results;
 use crate::session::{NoSession, Session};
 
 /// The files of a commit, gone when it is dropped.

@@ -8,10 +8,10 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use t2t_model::signature::{NoKey, SigningKey};
+use t2t_store::fs;
 
 use super::Common;
 use super::error::CliError;
-use crate::fs;
 
 /// The variable that names the file of the key, or holds the key itself.
 const KEY: &str = "T2T_SIGN_KEY";

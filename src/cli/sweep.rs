@@ -14,6 +14,8 @@ use t2t_report::figures;
 use t2t_report::render::sweep::{csv, svg, text};
 use t2t_spec::doubling::doubled;
 use t2t_spec::{Op, Variant};
+use t2t_store::fs;
+use t2t_store::store::lock::Lock;
 
 use super::error::CliError;
 use super::plan::{Plan, plans};
@@ -23,10 +25,8 @@ use crate::cores::{self, Shares};
 use crate::device::{self, DeviceLock, Holder};
 use crate::engine::perform::{self, Job, Performed};
 use crate::engine::request::{Given, Requests};
-use crate::fs;
 use crate::interrupt::Interrupt;
 use crate::session::{Probing, Session};
-use crate::store::lock::Lock;
 
 /// Where sweeps are written in a workspace.
 const FOLDER: &str = "logs/sweep";

@@ -5,12 +5,12 @@ use std::io::{self, BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use t2t_store::fs;
+use t2t_store::store::leftovers;
+use t2t_store::store::lock::Lock;
 
 use super::error::CliError;
 use super::{cache, context};
-use crate::fs;
-use crate::store::leftovers;
-use crate::store::lock::Lock;
 
 /// What is removed.
 #[derive(Debug, Clone, Copy)]

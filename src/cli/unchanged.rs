@@ -16,17 +16,17 @@ use t2t_model::event::{Event, Tally};
 use t2t_model::path::RepoPath;
 use t2t_plan::schedule::Settled;
 use t2t_spec::Op;
+use t2t_store::fs;
+use t2t_store::store::answer::{self, Answer, Piece, Place};
+use t2t_store::store::journal::{Journal, LinePlace};
+use t2t_store::witness::{self, Looked, Was, Witness};
 
 use super::outputs::Outputs;
 use super::{BuildArguments, Common, build, context};
 use crate::device;
 use crate::engine::{Report, local};
-use crate::fs;
 use crate::reporter::Reporter;
 use crate::session::{DeviceChoice, Part, Session};
-use crate::store::answer::{self, Answer, Piece, Place};
-use crate::store::journal::{Journal, LinePlace};
-use crate::witness::{self, Looked, Was, Witness};
 
 /// What a build that finds nothing to do tells.
 #[derive(Serialize, Deserialize)]

@@ -25,16 +25,16 @@ use t2t_plan::graph::Wanted;
 use t2t_plan::graph::pick::{Force, named, pick};
 use t2t_plan::schedule::Settled;
 use t2t_protocol::ServerKind;
+use t2t_store::git;
+use t2t_store::store::lock::Lock;
 
 use super::error::CliError;
 use super::{BuildArguments, Common, WatchArguments, build, context, remote};
 use crate::engine::{self, Begins, Ended, Report, Settings, Steering, Turn, Underway, Waker};
-use crate::git;
 use crate::interrupt::{Interrupt, Then};
 use crate::pool::Pool;
 use crate::reporter::{Bars, Screen, Verbosity, View, view};
 use crate::session::{Options, Probing, Session};
-use crate::store::lock::Lock;
 use crate::watch::{How, NoWatch, Places, Watch};
 
 mod inbox;

@@ -9,13 +9,13 @@ use t2t_model::path::RepoPath;
 use t2t_model::record::Outcome;
 use t2t_plan::explain;
 use t2t_plan::graph::Index;
+use t2t_store::fs;
 
 use super::order::measures;
 use super::underway::{self, Running, Touched};
 use super::{Pending, Run, Stop};
 use crate::engine::lanes::Ticket;
 use crate::engine::perform::Performed;
-use crate::fs;
 
 /// Facts that other actions make: they are known when those have settled.
 const UPSTREAM: &str = "from.";

@@ -13,6 +13,7 @@ use t2t_model::action::{Phase, Target};
 use t2t_plan::graph::Index;
 use t2t_protocol::ServerKind;
 use t2t_report::figures;
+use t2t_store::fs;
 
 use super::order::predicted;
 use super::perform::baseline_ahead;
@@ -21,7 +22,6 @@ use super::request::Given;
 use super::settings::Children;
 use super::{Run, Stop};
 use crate::device::{DeviceLock, Holder};
-use crate::fs;
 
 /// How much of a device's memory children may hold together that are ready for kernels, and for baselines: one part of so many. A kernel that finds too little left is called
 /// again without them.

@@ -12,13 +12,13 @@ use t2t_model::record::{Blob, Record};
 use t2t_plan::decide::{Why, standing};
 use t2t_plan::graph::Index;
 use t2t_spec::remote::Mode;
+use t2t_store::store::cas::Cas;
+use t2t_store::store::remote::entry::Entry;
+use t2t_store::store::remote::{Blobs, Remote, Wanted};
 
 use super::underway::Word;
 use super::{Run, Settings, Stop};
 use crate::interrupt::Interrupt;
-use crate::store::cas::Cas;
-use crate::store::remote::entry::Entry;
-use crate::store::remote::{Blobs, Remote, Wanted};
 
 /// What the remote cache was asked in this run.
 #[derive(Debug, Default)]

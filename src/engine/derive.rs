@@ -10,9 +10,9 @@ use t2t_model::path::RepoPath;
 use t2t_model::record::Blob;
 use t2t_plan::graph::Index;
 use t2t_plan::schedule::Settled;
+use t2t_store::fs;
 
 use super::{EngineError, Run, Stop, local};
-use crate::fs;
 
 impl Run<'_, '_> {
     /// Writes every log of this build that is missing or differs from the store's. What a build shows at its end must be in the store, too.

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::fs;
+use t2t_store::fs;
 
 /// The folder beside those of actions in which they lie. It goes with them, once nothing is underway.
 const FOLDER: &str = "prepared";

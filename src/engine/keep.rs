@@ -16,11 +16,11 @@ use t2t_model::record::{Blob, Outcome, Record, Seen};
 use t2t_plan::graph::Index;
 use t2t_plan::schedule::Settled;
 use t2t_report::render;
+use t2t_store::installed;
 
 use super::{Pending, Run, Stop, evidence};
 use crate::engine::AfterRejection;
 use crate::engine::perform::Performed;
-use crate::installed;
 
 impl Run<'_, '_> {
     /// Keeps what came of an action, tells of it, and settles it.

@@ -17,9 +17,9 @@ use t2t_report::render::build_page::BuildPage;
 use t2t_report::render::op_page::{OpPage, VariantPage};
 use t2t_report::render::{self, Template};
 use t2t_spec::Op;
+use t2t_store::assets;
 
 use super::{EngineError, Run, Stop, evidence};
-use crate::assets;
 use crate::engine::perform::Performed;
 
 /// The artifact of a log and of the summary.

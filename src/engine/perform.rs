@@ -14,11 +14,11 @@ use t2t_model::manifest::canonical_json;
 use t2t_model::record::Outcome;
 use t2t_model::spans::{ChildSpan, DeviceSpan, Doing, Span, Times};
 use t2t_protocol::{End, Fault, Finished, Request, Reserve, ServerKind};
+use t2t_store::fs;
 
 use super::inputs::Inputs;
 use super::ready::{self, CANDIDATE};
 use crate::cores;
-use crate::fs;
 use crate::imports;
 use crate::pool::{Cancel, NoCall, Pool};
 

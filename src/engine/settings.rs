@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use t2t_store::store::remote::Remote;
+
 use crate::cores::Shares;
-use crate::store::remote::Remote;
 
 /// How a build is run.
 #[derive(Debug, Clone)]

@@ -17,16 +17,16 @@ use t2t_model::path::RepoPath;
 use t2t_model::record::Record;
 use t2t_plan::graph::Index;
 use t2t_report::figures;
+use t2t_store::fs;
+use t2t_store::store::remote::Blobs;
+use t2t_store::store::remote::entry::Entry;
 
 use super::lanes::{Lanes, Slot, Ticket};
 use crate::cores::Shares;
 use crate::device::{DeviceLock, Holder};
 use crate::engine::perform::{Job, Performed, perform};
-use crate::fs;
 use crate::interrupt::Interrupt;
 use crate::pool::{Cancel, Pool};
-use crate::store::remote::Blobs;
-use crate::store::remote::entry::Entry;
 
 /// What the thread of an action tells the loop.
 pub(super) enum Word {

@@ -13,11 +13,11 @@ use t2t_model::problem::{Place, Problem};
 use t2t_plan::graph::expand::{Binds, KernelFile};
 use t2t_python::{FaultKind, Python};
 use t2t_spec::{Op, Spec, Variant};
+use t2t_store::assets;
+use t2t_store::fs;
+use t2t_store::sources::Sources;
 
 use super::{NoSession, machine};
-use crate::assets;
-use crate::fs;
-use crate::sources::Sources;
 
 /// Returns the catalogue as a file that children can read, and its digest.
 pub fn catalogue(root: &Path, cache: &Path) -> Result<(PathBuf, Digest), NoSession> {

@@ -8,17 +8,17 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use t2t_protocol::{BYTECODE, End, Limits, PRELOAD, Request, ServerKind};
+use t2t_store::fs;
+use t2t_store::harness::Harness;
+use t2t_store::installed::Places as Modules;
+use t2t_store::store::leftovers;
+use t2t_store::witness::Witness;
 
 use super::{NoSession, Options, Probing, machine};
-use crate::fs;
-use crate::harness::Harness;
 use crate::imports;
-use crate::installed::Places as Modules;
 use crate::interrupt::Interrupt;
 use crate::pool::{Cancel, NoCall, Pool};
-use crate::store::leftovers;
 use crate::toolchain::Toolchain;
-use crate::witness::Witness;
 use crate::worker::WorkerConfig;
 
 /// Modules that servers import before they serve, beside torch, Triton and the harness: what children would import one after another.

@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use t2t_model::action::DeviceClass;
 use t2t_plan::graph::expand::Device;
 use t2t_spec::Spec;
+use t2t_store::assets;
+use t2t_store::results::{self, Published};
 
 use super::{DeviceChoice, NoSession, Options};
-use crate::assets;
 use crate::device::{self, Models};
-use crate::results::{self, Published};
 
 pub fn models(root: &Path) -> Result<Models, NoSession> {
     let bytes = assets::read(root, assets::DEVICES).unwrap_or_default();

@@ -15,9 +15,9 @@ use t2t::engine::request::{Given, Requests};
 use t2t::interrupt::Interrupt;
 use t2t::pool::Cancel;
 use t2t::session::{DeviceChoice, Options, Probing, Session};
-use t2t::store::cas::Cas;
 use t2t::toolchain::{Found, Python};
 use t2t_model::action::{Phase, Target};
+use t2t_store::store::cas::Cas;
 
 use crate::environment;
 use crate::project::{SOON, copy_program};

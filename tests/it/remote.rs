@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::Duration;
 
-use t2t::store::remote::entry::{Entry, Secret};
 use t2t_model::digest::Digest;
+use t2t_store::store::remote::entry::{Entry, Secret};
 use tempfile::TempDir;
 
 use crate::project::{Project, Ran};

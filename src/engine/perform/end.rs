@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use t2t_model::manifest::canonical_json;
 use t2t_model::record::Outcome;
 use t2t_protocol::{End, Fault, FaultClass, Finished, Output};
+use t2t_store::fs;
 
 use super::Performed;
-use crate::fs;
 
 /// How much of what a child printed stands in evidence, in bytes a stream.
 const SHOWN: usize = 8 << 10;

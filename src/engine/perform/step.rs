@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use t2t_protocol::{DEVICE, End, Finished, Limits, Request, Sandbox};
+use t2t_store::fs;
 
 use super::{Calls, Job};
 use crate::engine::ready::{self, Queues};
-use crate::fs;
 use crate::imports;
 use crate::pool::NoCall;
 
