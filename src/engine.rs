@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use t2t_host::cores;
+use t2t_host::interrupt::Interrupt;
 use t2t_model::action::{Lane, Phase};
 use t2t_model::digest::Digest;
 use t2t_model::event::Event;
@@ -23,9 +25,7 @@ use t2t_store::store::cas::Cas;
 use t2t_store::store::journal::Journal;
 use t2t_store::store::leftovers;
 
-use crate::cores;
 use crate::engine::perform::Performed;
-use crate::interrupt::Interrupt;
 use crate::session::Session;
 
 mod adopt;

@@ -11,6 +11,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
+use t2t_host::device;
+use t2t_host::interrupt::Interrupt;
+use t2t_host::pool::Pool;
+use t2t_host::toolchain::{Python, Toolchain};
+use t2t_host::worker::WorkerError;
 use t2t_model::action::{Action, DeviceClass};
 use t2t_model::path::RepoPath;
 use t2t_model::problem::Problem;
@@ -28,12 +33,6 @@ use t2t_store::sources::Sources;
 use t2t_store::store::cas::Cas;
 use t2t_store::store::journal::{Journal, LinePlace, Loaded};
 use t2t_store::witness::Witness;
-
-use crate::device;
-use crate::interrupt::Interrupt;
-use crate::pool::Pool;
-use crate::toolchain::{Python, Toolchain};
-use crate::worker::WorkerError;
 
 mod files;
 mod interpreter;

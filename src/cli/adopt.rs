@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde_json::{Value, json};
+use t2t_host::interrupt::Interrupt;
 use t2t_model::action::{Identity, Phase, Target};
 use t2t_model::path::RepoPath;
 use t2t_spec::names::Form;
@@ -15,7 +16,6 @@ use t2t_store::fs;
 
 use super::error::CliError;
 use super::{AdoptArguments, BuildArguments, Common, Targets, build, context};
-use crate::interrupt::Interrupt;
 use crate::session::{self, OPS, Probing};
 
 /// Runs the command.

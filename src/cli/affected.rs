@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde_json::{Value, json};
+use t2t_host::interrupt::Interrupt;
 use t2t_model::path::RepoPath;
 use t2t_model::record::{Record, Seen};
 use t2t_plan::affected::{Cause, State, affected};
@@ -17,7 +18,6 @@ use super::error::CliError;
 use super::plan::plans;
 use super::revision::Revision;
 use super::{AffectedArguments, Common, ReportFormat, context};
-use crate::interrupt::Interrupt;
 use crate::session::{NoSession, OPS, Session};
 
 /// Runs the command: 0, whether something is affected or nothing.

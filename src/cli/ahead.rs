@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use t2t_host::interrupt::Interrupt;
 use t2t_model::action::{Phase, Target};
 use t2t_model::event::{Event, Tally};
 use t2t_plan::graph::pick::{Force, pick};
@@ -15,7 +16,6 @@ use super::remote::Shared;
 use super::running::Running;
 use super::{BuildArguments, Common, build, context};
 use crate::engine;
-use crate::interrupt::Interrupt;
 use crate::reporter::Reporter;
 use crate::session::{Options, Part, Probing, Session};
 

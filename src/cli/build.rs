@@ -11,6 +11,9 @@ use std::time::Instant;
 
 use anyhow::Context;
 use console::Term;
+use t2t_host::cores;
+use t2t_host::device;
+use t2t_host::interrupt::Interrupt;
 use t2t_model::action::{DeviceClass, Phase, Target};
 use t2t_model::digest::Digest;
 use t2t_model::event::{Event, Tally, Vouched};
@@ -33,10 +36,7 @@ use super::remote::{Evidence, Shared};
 use super::running::stop_on_signal;
 use super::unchanged::{self, Since, Told};
 use super::{BuildArguments, Common, context, init, measured};
-use crate::cores;
-use crate::device;
 use crate::engine::{self, AfterRejection, Children, Report, Settings};
-use crate::interrupt::Interrupt;
 use crate::reporter::{Reporter, Screen};
 use crate::session::{self, Probing, Session};
 

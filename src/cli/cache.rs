@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
+use t2t_host::interrupt::Interrupt;
 use t2t_model::action::Identity;
 use t2t_model::digest::Digest;
 use t2t_model::record::Record;
@@ -24,7 +25,6 @@ use t2t_store::store::lock::Lock;
 use super::error::CliError;
 use super::plan::plans;
 use super::{Common, ReportFormat, context};
-use crate::interrupt::Interrupt;
 use crate::session::Session;
 
 /// What is to be done about the store.

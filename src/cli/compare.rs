@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::Context;
 use console::Term;
 use serde_json::Value;
+use t2t_host::interrupt::Interrupt;
 use t2t_model::action::{Phase, Target};
 use t2t_model::record::Record;
 use t2t_plan::explain;
@@ -24,7 +25,6 @@ use super::error::CliError;
 use super::plan::{Plan, plans};
 use super::revision::Revision;
 use super::{Common, CompareArguments, ReportFormat, context};
-use crate::interrupt::Interrupt;
 use crate::reporter::Screen;
 use crate::session::{OPS, Session};
 

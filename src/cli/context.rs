@@ -8,6 +8,8 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 
 use anyhow::Context;
+use t2t_host::interrupt::Interrupt;
+use t2t_host::toolchain::{self, Places, Python};
 use t2t_model::action::Phase;
 use t2t_model::foreign;
 use t2t_plan::graph::expand::Configurations;
@@ -17,9 +19,7 @@ use t2t_store::results::Published;
 
 use super::error::CliError;
 use super::{Common, Targets};
-use crate::interrupt::Interrupt;
 use crate::session::{self, Options, Probing, Session};
-use crate::toolchain::{self, Places, Python};
 
 /// Prints a result, text or JSON, to standard output: nothing in it gives the terminal an order. A reader that has gone is no error.
 pub fn print(text: &str) {

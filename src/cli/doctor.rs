@@ -4,12 +4,12 @@
 use std::env;
 use std::path::PathBuf;
 
+use t2t_host::device;
+use t2t_host::interrupt::Interrupt;
 use t2t_protocol::{Landlock, ServerKind};
 
 use super::error::CliError;
 use super::{Common, context, remote};
-use crate::device;
-use crate::interrupt::Interrupt;
 use crate::session::Probing;
 
 /// Runs the command.

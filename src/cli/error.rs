@@ -2,13 +2,13 @@
 
 use std::io::{self, ErrorKind};
 
+use t2t_host::worker::WorkerError;
 use t2t_model::problem::{self, Problem};
 use t2t_plan::graph::pick::Unknown;
 
 use super::limits;
 use crate::engine::EngineError;
 use crate::session::NoSession;
-use crate::worker::WorkerError;
 
 /// Why a command ended early.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! `t2t explain`: why an action is stale, or how its result came to be; what a class of rejections means.
 
 use serde_json::Value;
+use t2t_host::interrupt::Interrupt;
 use t2t_model::action::Target;
 use t2t_model::classes::{self, Class};
 use t2t_model::record::{Outcome, Record};
@@ -14,7 +15,6 @@ use super::error::CliError;
 use super::plan::{Plan, plans};
 use super::{Common, Targets, context};
 use crate::engine::evidence;
-use crate::interrupt::Interrupt;
 use crate::session::Session;
 
 /// Prints, for every class that is named, what it means, and for every action, whether it is stale and why, what came of it, and what its

@@ -5,6 +5,7 @@ use std::io::Read;
 use anyhow::Context;
 use flate2::read::GzDecoder;
 use serde_json::Value;
+use t2t_host::interrupt::Interrupt;
 use t2t_model::action::{Phase, Target};
 use t2t_model::record::Record;
 use t2t_plan::dot::{self, Format};
@@ -17,7 +18,6 @@ use super::error::CliError;
 use super::plan::{history, plans};
 use super::{BuildArguments, Common, GraphFormat, Targets, context, declared};
 use crate::engine::local::log_path;
-use crate::interrupt::Interrupt;
 use crate::session::{Probing, Session};
 
 /// Prints a line for every action that would run: its target, then the reasons.

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use console::Term;
 use serde_json::Value;
+use t2t_host::cores;
 use t2t_model::action::{Phase, Target};
 use t2t_model::digest::Digest;
 use t2t_model::event::Event;
@@ -26,7 +27,6 @@ use t2t_store::store::cas::Cas;
 
 use super::error::CliError;
 use super::{BuildArguments, Common, Service, context};
-use crate::cores;
 use crate::engine::{Report, evidence};
 use crate::reporter::{
     Annotations, Case, Events, Moment, Reporter, Screen, Trace, Verbosity, Verdict, junit, reporter,

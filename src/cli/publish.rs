@@ -4,6 +4,8 @@
 use std::env;
 
 use anyhow::Context;
+use t2t_host::device::Models;
+use t2t_host::interrupt::Interrupt;
 use t2t_model::manifest::Manifest;
 use t2t_model::publication::{Entry, is_published};
 use t2t_model::record::{Outcome, Record};
@@ -20,8 +22,6 @@ use t2t_store::store::lock::Lock;
 use super::error::CliError;
 use super::plan::{Plan, plans};
 use super::{Common, context, signing};
-use crate::device::Models;
-use crate::interrupt::Interrupt;
 use crate::session::Session;
 
 /// The versions that a reader of results wants to know.

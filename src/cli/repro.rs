@@ -7,6 +7,8 @@ use std::process::Command;
 
 use anyhow::Context;
 use serde_json::{Map, Value, json};
+use t2t_host::cores;
+use t2t_host::interrupt::Interrupt;
 use t2t_model::action::{DeviceClass, Phase, Target};
 use t2t_model::record::Outcome;
 use t2t_plan::graph::pick::{Force, Selection, pick};
@@ -19,11 +21,9 @@ use super::error::CliError;
 use super::plan::plans;
 use super::running::stop_on_signal;
 use super::{Common, ReproArguments, context};
-use crate::cores;
 use crate::engine::evidence;
 use crate::engine::perform::{self, Job, Performed};
 use crate::engine::request::{Given, Requests};
-use crate::interrupt::Interrupt;
 use crate::session::{Probing, Session};
 
 /// Where the files are written in a workspace.

@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use t2t_host::interrupt::Interrupt;
 use t2t_model::path::RepoPath;
 use t2t_store::fs;
 use t2t_store::git;
@@ -12,7 +13,6 @@ use t2t_store::results;
 
 use super::error::CliError;
 use super::{Common, context};
-use crate::interrupt::Interrupt;
 use crate::session::{NoSession, Session};
 
 /// The files of a commit, gone when it is dropped.

@@ -6,11 +6,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Context;
+use t2t_host::interrupt::{Interrupt, Then};
+use t2t_host::pool::Pool;
 
 use super::context;
 use super::error::CliError;
-use crate::interrupt::{Interrupt, Then};
-use crate::pool::Pool;
 
 /// What is said of a signal where nothing runs.
 const INTERRUPTED: &str = "interrupted";

@@ -1,5 +1,6 @@
 //! `t2t status`: how the ops of a workspace stand, without running anything.
 
+use t2t_host::interrupt::Interrupt;
 use t2t_model::action::Target;
 use t2t_model::record::Outcome;
 use t2t_plan::explain::Reason;
@@ -10,7 +11,6 @@ use t2t_report::render::standing::{self, Row};
 use super::error::CliError;
 use super::plan::{Plan, plans};
 use super::{Common, Targets, build, context};
-use crate::interrupt::Interrupt;
 
 /// How many reasons a line has; `t2t explain` tells them all.
 const REASONS: usize = 2;

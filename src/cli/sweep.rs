@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde_json::{Value, json};
+use t2t_host::cores::{self, Shares};
+use t2t_host::device::{self, DeviceLock, Holder};
+use t2t_host::interrupt::Interrupt;
 use t2t_model::action::{DeviceClass, Phase, Target};
 use t2t_model::record::Outcome;
 use t2t_plan::graph::expand::profile;
@@ -21,11 +24,8 @@ use super::error::CliError;
 use super::plan::{Plan, plans};
 use super::running::stop_on_signal;
 use super::{BenchArguments, Common, context};
-use crate::cores::{self, Shares};
-use crate::device::{self, DeviceLock, Holder};
 use crate::engine::perform::{self, Job, Performed};
 use crate::engine::request::{Given, Requests};
-use crate::interrupt::Interrupt;
 use crate::session::{Probing, Session};
 
 /// Where sweeps are written in a workspace.

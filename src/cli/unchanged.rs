@@ -10,6 +10,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
+use t2t_host::device;
 use t2t_model::action::{Phase, Target};
 use t2t_model::digest::Digest;
 use t2t_model::event::{Event, Tally};
@@ -23,7 +24,6 @@ use t2t_store::witness::{self, Looked, Was, Witness};
 
 use super::outputs::Outputs;
 use super::{BuildArguments, Common, build, context};
-use crate::device;
 use crate::engine::{Report, local};
 use crate::reporter::Reporter;
 use crate::session::{DeviceChoice, Part, Session};

@@ -18,6 +18,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use console::Term;
+use t2t_host::interrupt::{Interrupt, Then};
+use t2t_host::pool::Pool;
+use t2t_host::watch::{How, NoWatch, Places, Watch};
 use t2t_model::action::{DeviceClass, Target};
 use t2t_model::event::{Event, Tally};
 use t2t_model::path::RepoPath;
@@ -31,11 +34,8 @@ use t2t_store::store::lock::Lock;
 use super::error::CliError;
 use super::{BuildArguments, Common, WatchArguments, build, context, remote};
 use crate::engine::{self, Begins, Ended, Report, Settings, Steering, Turn, Underway, Waker};
-use crate::interrupt::{Interrupt, Then};
-use crate::pool::Pool;
 use crate::reporter::{Bars, Screen, Verbosity, View, view};
 use crate::session::{Options, Probing, Session};
-use crate::watch::{How, NoWatch, Places, Watch};
 
 mod inbox;
 mod keys;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use t2t_host::device::{DeviceLock, Holder};
 use t2t_model::action::{Phase, Target};
 use t2t_plan::graph::Index;
 use t2t_protocol::ServerKind;
@@ -21,7 +22,6 @@ use super::ready;
 use super::request::Given;
 use super::settings::Children;
 use super::{Run, Stop};
-use crate::device::{DeviceLock, Holder};
 
 /// How much of a device's memory children may hold together that are ready for kernels, and for baselines: one part of so many. A kernel that finds too little left is called
 /// again without them.

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use t2t_host::interrupt::Interrupt;
 use t2t_model::digest::Digest;
 use t2t_model::event::Event;
 use t2t_model::manifest::Manifest;
@@ -18,7 +19,6 @@ use t2t_store::store::remote::{Blobs, Remote, Wanted};
 
 use super::underway::Word;
 use super::{Run, Settings, Stop};
-use crate::interrupt::Interrupt;
 
 /// What the remote cache was asked in this run.
 #[derive(Debug, Default)]

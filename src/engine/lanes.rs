@@ -4,9 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use t2t_host::cores::Shares;
 use t2t_model::action::Lane;
-
-use crate::cores::Shares;
 
 /// How much children of the CPU lane give way where there are devices: what analyzes and the first compiles, for which devices wait, and the others.
 const NICE: i32 = 10;

@@ -9,6 +9,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
+use t2t_host::cores;
+use t2t_host::imports;
+use t2t_host::pool::{Cancel, NoCall, Pool};
 use t2t_model::action::{Phase, Target};
 use t2t_model::manifest::canonical_json;
 use t2t_model::record::Outcome;
@@ -18,9 +21,6 @@ use t2t_store::fs;
 
 use super::inputs::Inputs;
 use super::ready::{self, CANDIDATE};
-use crate::cores;
-use crate::imports;
-use crate::pool::{Cancel, NoCall, Pool};
 
 mod end;
 mod step;

@@ -3,12 +3,12 @@
 //! What a child does before its request depends on nothing that a request says, so a call comes to the same with one that was ready and with one that was not.
 
 use serde_json::Value;
+use t2t_host::imports;
+use t2t_host::pool::{NoCall, Pool};
 use t2t_model::action::Phase;
 use t2t_protocol::{DEVICE, Reserve, ServerKind};
 
 use super::perform::Job;
-use crate::imports;
-use crate::pool::{NoCall, Pool};
 
 /// How many children for measurements wait beside one at the most.
 const WHILE_MEASURED: usize = 2;

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
+use t2t_host::cores::Shares;
 use t2t_model::action::{Action, DeviceClass, Lane, Phase};
 use t2t_plan::graph::expand::{Configurations, Inventory, profile};
 use t2t_protocol::ServerKind;
 use t2t_spec::{Declaration, Op, Profile, Spec, Variant};
 
-use crate::cores::Shares;
 use crate::engine::inputs::Inputs;
 use crate::engine::perform::Job;
 

@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use t2t_host::cores::Shares;
 use t2t_store::store::remote::Remote;
-
-use crate::cores::Shares;
 
 /// How a build is run.
 #[derive(Debug, Clone)]

@@ -11,6 +11,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use t2t_host::cores::Shares;
+use t2t_host::device::{DeviceLock, Holder};
+use t2t_host::interrupt::Interrupt;
+use t2t_host::pool::{Cancel, Pool};
 use t2t_model::action::{Action, Identity};
 use t2t_model::manifest::Manifest;
 use t2t_model::path::RepoPath;
@@ -22,11 +26,7 @@ use t2t_store::store::remote::Blobs;
 use t2t_store::store::remote::entry::Entry;
 
 use super::lanes::{Lanes, Slot, Ticket};
-use crate::cores::Shares;
-use crate::device::{DeviceLock, Holder};
 use crate::engine::perform::{Job, Performed, perform};
-use crate::interrupt::Interrupt;
-use crate::pool::{Cancel, Pool};
 
 /// What the thread of an action tells the loop.
 pub(super) enum Word {

@@ -7,6 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use t2t_host::imports;
+use t2t_host::interrupt::Interrupt;
+use t2t_host::pool::{Cancel, NoCall, Pool};
+use t2t_host::toolchain::Toolchain;
+use t2t_host::worker::WorkerConfig;
 use t2t_protocol::{BYTECODE, End, Limits, PRELOAD, Request, ServerKind};
 use t2t_store::fs;
 use t2t_store::harness::Harness;
@@ -15,11 +20,6 @@ use t2t_store::store::leftovers;
 use t2t_store::witness::Witness;
 
 use super::{NoSession, Options, Probing, machine};
-use crate::imports;
-use crate::interrupt::Interrupt;
-use crate::pool::{Cancel, NoCall, Pool};
-use crate::toolchain::Toolchain;
-use crate::worker::WorkerConfig;
 
 /// Modules that servers import before they serve, beside torch, Triton and the harness: what children would import one after another.
 const WARM: [&str; 3] = ["torch.utils._python_dispatch", "safetensors.torch", "triton.testing"];

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use t2t_host::device::{self, Models};
 use t2t_model::action::DeviceClass;
 use t2t_plan::graph::expand::Device;
 use t2t_spec::Spec;
@@ -13,7 +14,6 @@ use t2t_store::assets;
 use t2t_store::results::{self, Published};
 
 use super::{DeviceChoice, NoSession, Options};
-use crate::device::{self, Models};
 
 pub fn models(root: &Path) -> Result<Models, NoSession> {
     let bytes = assets::read(root, assets::DEVICES).unwrap_or_default();

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use t2t::device::{self, Device};
+use t2t_host::device::{self, Device};
 use t2t_model::action::DeviceClass;
 use t2t_model::record::Outcome;
 use t2t_store::store::cas::Cas;

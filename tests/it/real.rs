@@ -9,13 +9,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use t2t::cores::Shares;
 use t2t::engine::perform::perform;
 use t2t::engine::request::{Given, Requests};
-use t2t::interrupt::Interrupt;
-use t2t::pool::Cancel;
 use t2t::session::{DeviceChoice, Options, Probing, Session};
-use t2t::toolchain::{Found, Python};
+use t2t_host::cores::Shares;
+use t2t_host::interrupt::Interrupt;
+use t2t_host::pool::Cancel;
+use t2t_host::toolchain::{Found, Python};
 use t2t_model::action::{Phase, Target};
 use t2t_store::store::cas::Cas;
 

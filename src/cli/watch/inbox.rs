@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
+use t2t_host::watch::Batch;
 use t2t_model::path::RepoPath;
 
 use crate::engine::Touched;
 use crate::reporter::View;
-use crate::watch::Batch;
 
 /// What happened.
 #[derive(Debug)]

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
+use t2t_host::imports;
+use t2t_host::pool::NoCall;
 use t2t_protocol::{DEVICE, End, Finished, Limits, Request, Sandbox};
 use t2t_store::fs;
 
 use super::{Calls, Job};
 use crate::engine::ready::{self, Queues};
-use crate::imports;
-use crate::pool::NoCall;
 
 /// How many bytes of memory a child that runs kernel code on the CPU may take.
 const CPU_MEMORY: u64 = 2 << 30;
