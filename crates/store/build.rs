@@ -13,7 +13,7 @@ fn main() {
     let harness = listing(root, "python/t2t_harness", &[".py"]);
     fs::write(out.join("harness.rs"), harness).expect("the build folder is writable");
     // Not the folder itself: published results lie below it, and none of them is carried. A new asset comes with code that names it.
-    println!("cargo::rerun-if-changed=src/assets.rs");
+    println!("cargo::rerun-if-changed=crates/store/src/assets.rs");
     let assets = listing(root, "assets", &[".json", ".md", ".html"]);
     fs::write(out.join("assets.rs"), assets).expect("the build folder is writable");
 }

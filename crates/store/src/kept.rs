@@ -7,9 +7,9 @@ use std::path::Path;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use t2t_model::digest::Digest;
 
 use crate::fs;
+use crate::hashing;
 
 /// Returns what the file at `path` keeps, or None where there is no such file, or one of another version, or one that is not what was written.
 #[must_use]
@@ -32,7 +32,7 @@ pub fn write<T: Serialize>(path: &Path, version: u32, value: &T) -> io::Result<(
 /// Returns the first line: the version, the file's name, and the digest of the rest. So a file that took another's place is none.
 fn head(path: &Path, version: u32, body: &[u8]) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    format!("t2t kept {version} {name} {}", Digest::of(body))
+    format!("t2t kept {version} {name} {}", hashing::of(body))
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use t2t_model::record::Record;
 use t2t_model::signature::{Purpose, Signer, SigningKey, Trust};
 
 use crate::fs;
+use crate::hashing;
 
 /// The folder of all devices, in the workspace.
 pub const FOLDER: &str = "assets/results";
@@ -238,7 +239,7 @@ impl Published {
         let Some((statement, signer)) = statement.zip(self.signer.clone()) else { return false };
         let path = file.strip_prefix(home).ok().and_then(Path::to_str);
         match path.and_then(|path| statement.files.get(path)) {
-            Some(digest) if *digest == Digest::of(bytes) => return true,
+            Some(digest) if *digest == hashing::of(bytes) => return true,
             Some(_) => self.object(file, &format!("is not what {} signed", signer.name)),
             None => self.object(file, &format!("is not among what {} signed", signer.name)),
         }
@@ -340,7 +341,7 @@ pub fn write(folder: &Path, facts: &Facts, entries: &[Entry], key: Option<&Signi
 
 /// Returns the statement on these files.
 fn stated(device: &str, files: &BTreeMap<String, Vec<u8>>) -> String {
-    let digests = files.iter().map(|(path, bytes)| (path.clone(), Digest::of(bytes))).collect();
+    let digests = files.iter().map(|(path, bytes)| (path.clone(), hashing::of(bytes))).collect();
     let statement = Statement { version: STATEMENT_VERSION, device: device.to_owned(), files: digests };
     serde_json::to_string_pretty(&statement).expect("a statement is JSON") + "\n"
 }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use t2t_model::digest::Digest;
 
 use crate::fs::{self, Stat};
+use crate::hashing;
 
 /// From how many on threads save more than they cost.
 const WORTH_THREADS: usize = 1024;
@@ -44,7 +45,7 @@ impl Known {
             return Some(known);
         }
         let read = clock();
-        Some(Self { stat, read, bytes: Digest::of(&fs::read(file).ok()?) })
+        Some(Self { stat, read, bytes: hashing::of(&fs::read(file).ok()?) })
     }
 }
 

@@ -8,7 +8,7 @@ use std::io::{self, BufWriter, Seek, Write};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use t2t_model::digest::{Digest, Running};
+use t2t_model::digest::Digest;
 use t2t_model::publication::is_published;
 use t2t_model::record::Record;
 use tar::{Builder, EntryType, Header};
@@ -16,6 +16,7 @@ use tar::{Builder, EntryType, Header};
 use super::cas::{Cas, Unavailable};
 use super::journal::Lines;
 use crate::fs;
+use crate::hashing::Running;
 
 mod staged;
 

@@ -8,10 +8,11 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use t2t_model::digest::{Digest, Running};
+use t2t_model::digest::Digest;
 use t2t_model::record::Blob;
 
 use crate::fs;
+use crate::hashing::{self, Running};
 
 /// How much of a long blob is in memory at once, in bytes: enough for all cores to have a part of it.
 const PART: usize = 4 << 20;
@@ -80,7 +81,7 @@ impl Cas {
     /// Returns the store with these blobs lent to it.
     #[must_use]
     pub fn with<'a>(self, blobs: impl Iterator<Item = &'a Vec<u8>>) -> Self {
-        Self { lent: Arc::new(blobs.map(|bytes| (Digest::of(bytes), bytes.clone())).collect()), ..self }
+        Self { lent: Arc::new(blobs.map(|bytes| (hashing::of(bytes), bytes.clone())).collect()), ..self }
     }
 
     /// Returns the file that holds the blob, there or not.
@@ -92,7 +93,7 @@ impl Cas {
 
     /// Keeps `bytes`, and returns the blob.
     pub fn put(&self, bytes: &[u8]) -> io::Result<Blob> {
-        let blob = Blob { digest: Digest::of(bytes), size: bytes.len() as u64 };
+        let blob = Blob { digest: hashing::of(bytes), size: bytes.len() as u64 };
         if !self.holds(blob.digest, bytes) {
             let path = self.path(blob.digest);
             fs::write(&path, bytes).map_err(|error| fs::at(&path, &error))?;
@@ -185,7 +186,7 @@ impl Cas {
         let path = self.path(digest);
         let bytes = fs::read_own_if_there(&path).map_err(|error| Unavailable::Unreadable(digest, error))?;
         let bytes = bytes.ok_or(Unavailable::Missing(digest))?;
-        if Digest::of(&bytes) == digest {
+        if hashing::of(&bytes) == digest {
             return Ok(bytes);
         }
         let _ = fs::remove(&path);

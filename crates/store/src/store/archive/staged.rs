@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::mpsc::channel;
 
 use flate2::read::GzDecoder;
-use t2t_model::digest::{Digest, Running};
+use t2t_model::digest::Digest;
 use t2t_model::manifest::Manifest;
 use t2t_model::publication::is_published;
 use t2t_model::record::{Outcome, Record};
@@ -17,6 +17,7 @@ use tar::{Archive, Entries, EntryType};
 
 use super::{BLOBS, JOURNAL, MAGIC, VERSION};
 use crate::fs;
+use crate::hashing::{self, Running};
 use crate::store::cas::Cas;
 use crate::store::journal::{Journal, Lines, sameness};
 
@@ -185,7 +186,7 @@ impl Staging<'_> {
     /// Returns whether the store lacked it.
     fn one(self, digest: Digest, bytes: &[u8]) -> Result<bool, Refused> {
         let claim = &self.claims[&digest];
-        if Digest::of(bytes) != digest {
+        if hashing::of(bytes) != digest {
             return Err(content(format!("a blob that is not {digest}")));
         }
         if claim.size.is_some_and(|size| size != bytes.len() as u64) {

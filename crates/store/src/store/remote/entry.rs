@@ -14,6 +14,8 @@ use t2t_model::digest::Digest;
 use t2t_model::record::{Blob, Outcome, Record};
 use t2t_model::signature::{Purpose, Refused, Signer, SigningKey, Trust};
 
+use crate::hashing;
+
 /// The first words of every entry. 1: first.
 const HEADER: &str = "t2t remote 1";
 
@@ -175,7 +177,7 @@ fn read(body: &[u8]) -> Option<Entry> {
     let mut blobs = BTreeMap::new();
     for length in index.lengths {
         let (blob, after) = rest.split_at_checked(length)?;
-        blobs.insert(Digest::of(blob), blob.to_vec());
+        blobs.insert(hashing::of(blob), blob.to_vec());
         rest = after;
     }
     rest.is_empty().then_some(Entry { records: index.records, blobs, signatures: index.signatures })

@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use super::client::{Client, Failed};
 use super::entry::{self, Entry};
 use super::{Blobs, ROUNDS, Shared, Wanted, for_size, locked};
+use crate::hashing;
 use crate::store::cas::{Cas, Unavailable};
 
 fn entry_name(key: Digest) -> String {
@@ -136,7 +137,7 @@ impl Shared {
             self.disbelieve(&format!("the blob {}, which an entry names, is not there", digest.short()));
             return None;
         };
-        if Digest::of(&bytes) != digest || size.is_some_and(|size| size != bytes.len() as u64) {
+        if hashing::of(&bytes) != digest || size.is_some_and(|size| size != bytes.len() as u64) {
             self.disbelieve(&format!("the blob {} is not what its digest says", digest.short()));
             return None;
         }
