@@ -1,6 +1,6 @@
 //! Actions that need no child: what is chosen, rendered, or already clear from what other actions made.
 //!
-//! Documents are read from the store; what is made of them is the core's.
+//! Documents are read from the store; what is made of them is for pure crates to say.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
