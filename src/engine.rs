@@ -33,15 +33,15 @@ mod ahead;
 mod ask;
 mod begin;
 mod derive;
-pub mod evidence;
+pub(crate) mod evidence;
 mod inputs;
 mod keep;
 mod lanes;
-pub mod local;
+pub(crate) mod local;
 mod order;
 pub mod perform;
 mod queue;
-pub mod ready;
+pub(crate) mod ready;
 mod report;
 pub mod request;
 mod settings;
@@ -49,11 +49,11 @@ mod steering;
 mod underway;
 mod waiting;
 
-pub use self::ask::part;
-pub use self::report::{EngineError, Report};
-pub use self::settings::{AfterRejection, Children, Settings};
-pub use self::steering::{Begins, Ended, Steering, Turn};
-pub use self::underway::{Touched, Underway, Waker};
+pub(crate) use self::ask::part;
+pub(crate) use self::report::{EngineError, Report};
+pub(crate) use self::settings::{AfterRejection, Children, Settings};
+pub(crate) use self::steering::{Begins, Ended, Steering, Turn};
+pub(crate) use self::underway::{Touched, Underway, Waker};
 
 use self::ahead::Ahead;
 use self::ask::Asked;
@@ -69,7 +69,7 @@ const RESTARTS: usize = 4;
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Builds the wanted part of the session's graph. `emit` is told what happens, on this thread.
-pub fn build(
+pub(crate) fn build(
     session: &Session,
     wanted: &Wanted,
     settings: &Settings,
@@ -81,13 +81,13 @@ pub fn build(
 
 /// Returns the lanes of builds of `session`, with nothing in them.
 #[must_use]
-pub fn underway(session: &Session, settings: &Settings) -> Underway {
+pub(crate) fn underway(session: &Session, settings: &Settings) -> Underway {
     let devices = session.devices.iter().map(|device| device.uuid.clone()).collect();
     Underway::new(settings.jobs, devices, settings.shares.clone())
 }
 
 /// Builds the wanted part of the session's graph on top of what is underway from earlier builds of the workspace, as `steering` turns it.
-pub fn build_on(
+pub(crate) fn build_on(
     session: &Session,
     wanted: &Wanted,
     settings: &Settings,
@@ -117,7 +117,7 @@ pub fn build_on(
         let kept = Kept { history: &mut history, journal: &mut journal, cas: &cas };
         let mut run = Run::new(session, kept, settings, interrupt, wanted.clone(), underway, steering, emit);
         match run.until_all_settled() {
-            Ok(report) => return Ok(Report { damaged: loaded.damaged, history, ..report }),
+            Ok(report) => return Ok(Report { damaged: loaded.damaged, ..report }),
             Err(Stop::Error(error)) => return Err(error),
             Err(Stop::Outdated(path)) => return Err(EngineError::Changed(path)),
             Err(Stop::Lost { blob, source }) => {

@@ -8,5 +8,5 @@ pub mod session;
 pub mod engine;
 
 // The only places that print.
-pub mod reporter;
+mod reporter;
 pub mod cli;

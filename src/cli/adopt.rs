@@ -19,7 +19,7 @@ use super::{AdoptArguments, BuildArguments, Common, Targets, build, context};
 use crate::session::{self, OPS, Probing};
 
 /// Runs the command.
-pub fn adopt(common: &Common, arguments: &AdoptArguments) -> Result<u8, CliError> {
+pub(crate) fn adopt(common: &Common, arguments: &AdoptArguments) -> Result<u8, CliError> {
     let here = env::current_dir().context("cannot tell the current folder")?;
     let root = session::workspace(&here).unwrap_or_else(|| here.clone());
     if !Form::Name.fits(&arguments.name) {

@@ -21,7 +21,7 @@ use super::{AffectedArguments, Common, ReportFormat, context};
 use crate::session::{NoSession, OPS, Session};
 
 /// Runs the command: 0, whether something is affected or nothing.
-pub fn run(common: &Common, arguments: &AffectedArguments) -> Result<u8, CliError> {
+pub(crate) fn run(common: &Common, arguments: &AffectedArguments) -> Result<u8, CliError> {
     let root = context::workspace()?;
     let commit = commit(&root, &arguments.since)?;
     let changed = git::changed(&root, &commit).map_err(|error| refused(&arguments.since, &error))?;
@@ -122,7 +122,7 @@ fn since(
 /// Returns, by number of the action, the result that stands.
 fn standing(session: &Session) -> Result<Vec<Option<Record>>, CliError> {
     let wanted = pick(&session.graph, &Selection::default(), Force::Stale)?;
-    let mut standing = vec![None; session.graph.len()];
+    let mut standing = vec![None; session.graph.count()];
     for plan in plans(session, &wanted)? {
         standing[plan.index.number()] = plan.settled.record().cloned();
     }

@@ -41,7 +41,7 @@ use crate::reporter::{Reporter, Screen};
 use crate::session::{self, Probing, Session};
 
 /// Runs the command.
-pub fn build(common: &Common, arguments: &BuildArguments) -> Result<u8, CliError> {
+pub(crate) fn build(common: &Common, arguments: &BuildArguments) -> Result<u8, CliError> {
     let mut outputs = Outputs::open(common, arguments)?;
     let ended = build_and_tell(common, arguments, &mut outputs);
     if let Err(error) = &ended {

@@ -29,7 +29,7 @@ use crate::session::Session;
 
 /// What is to be done about the store.
 #[derive(Debug, Subcommand)]
-pub enum CacheCommand {
+pub(crate) enum CacheCommand {
     /// Read all that is kept and hold it against its checksums and digests; the exit code is 1 where something is damaged
     Verify {
         /// Remove what is damaged, and forget the results that need it
@@ -55,7 +55,7 @@ pub enum CacheCommand {
 
 /// How much may stay.
 #[derive(Debug, Args)]
-pub struct GcArguments {
+pub(crate) struct GcArguments {
     /// How much may stay, as in 2GiB or 500MB
     #[arg(long, value_name = "SIZE", value_parser = size)]
     max_size: Option<u64>,
@@ -69,7 +69,7 @@ pub struct GcArguments {
 
 /// What is exported.
 #[derive(Debug, Args)]
-pub struct ExportArguments {
+pub(crate) struct ExportArguments {
     /// The file; one that is there is replaced
     file: PathBuf,
     /// Only results of this device model (as in nvidia-h200, interpreter) and those of no device
@@ -84,7 +84,7 @@ pub struct ExportArguments {
 }
 
 /// Runs the command.
-pub fn cache(common: &Common, command: &CacheCommand) -> Result<u8, CliError> {
+pub(crate) fn cache(common: &Common, command: &CacheCommand) -> Result<u8, CliError> {
     match command {
         CacheCommand::Verify { repair: false } => {
             let root = context::workspace()?;

@@ -32,7 +32,7 @@ use crate::session::{OPS, Session};
 const NAMED: usize = 5;
 
 /// Runs the command: 1 where B has a regression.
-pub fn run(common: &Common, arguments: &CompareArguments) -> Result<u8, CliError> {
+pub(crate) fn run(common: &Common, arguments: &CompareArguments) -> Result<u8, CliError> {
     let mut a = side(common, &arguments.a, "A")?;
     let mut b = side(common, &arguments.b, "B")?;
     narrow([&mut a, &mut b], &arguments.ops)?;

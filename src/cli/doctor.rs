@@ -13,7 +13,7 @@ use super::{Common, context, remote};
 use crate::session::Probing;
 
 /// Runs the command.
-pub fn doctor(common: &Common) -> Result<u8, CliError> {
+pub(crate) fn doctor(common: &Common) -> Result<u8, CliError> {
     let session = context::open(common, Probing::Allowed, &Interrupt::default())?;
     let mut lines = Vec::new();
     if let Some(python) = context::python(common, session.root.clone()) {

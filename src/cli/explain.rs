@@ -19,7 +19,7 @@ use crate::session::Session;
 
 /// Prints, for every class that is named, what it means, and for every action, whether it is stale and why, what came of it, and what its
 /// result depends on.
-pub fn explain(common: &Common, named_by_user: &[String]) -> Result<u8, CliError> {
+pub(crate) fn explain(common: &Common, named_by_user: &[String]) -> Result<u8, CliError> {
     let (classes, targets): (Vec<_>, Vec<_>) =
         named_by_user.iter().map(|text| (text, classes::find(text))).partition(|(_, class)| class.is_some());
     for class in classes.into_iter().filter_map(|(_, class)| class) {

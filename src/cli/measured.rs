@@ -14,7 +14,7 @@ use crate::engine::Report;
 use crate::session::Session;
 
 /// Returns the tables of the ops of which a bench was wanted.
-pub fn figures(session: &Session, wanted: &Wanted, report: &Report) -> String {
+pub(crate) fn figures(session: &Session, wanted: &Wanted, report: &Report) -> String {
     let measured = match session.inventory.device.class {
         DeviceClass::Interpreter => Measured::Interpreted,
         DeviceClass::Cuda(_) => Measured::OnADevice,

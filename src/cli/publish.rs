@@ -28,7 +28,7 @@ use crate::session::Session;
 const VERSIONS: [&str; 4] = ["python", "torch", "triton", "ptxas"];
 
 /// Runs the command. It refuses where a result is stale or missing.
-pub fn publish(common: &Common) -> Result<u8, CliError> {
+pub(crate) fn publish(common: &Common) -> Result<u8, CliError> {
     let root = context::workspace()?;
     // A key that cannot be used is told before anything is looked at.
     let key = signing::key(common)?;

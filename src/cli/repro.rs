@@ -33,7 +33,7 @@ const FOLDER: &str = "logs/repro";
 const SCRIPT: &str = "repro.py";
 
 /// Runs the command. Its exit code is that of the case: 0 where nothing differs, 1 where something does.
-pub fn repro(common: &Common, arguments: &ReproArguments) -> Result<u8, CliError> {
+pub(crate) fn repro(common: &Common, arguments: &ReproArguments) -> Result<u8, CliError> {
     let folder = written(common, arguments)?;
     let script = folder.join(SCRIPT);
     context::say(&format!("wrote {}", script.display()));

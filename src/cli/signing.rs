@@ -29,7 +29,7 @@ const MAKE: &str = "name the private half of an ed25519 key; `ssh-keygen -t ed25
 ///
 /// # Errors
 /// Bad use, where it cannot be read or used.
-pub fn key(common: &Common) -> Result<Option<SigningKey>, CliError> {
+pub(crate) fn key(common: &Common) -> Result<Option<SigningKey>, CliError> {
     if let Some(file) = &common.sign {
         return read(file, "--sign").map(Some);
     }

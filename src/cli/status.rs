@@ -16,7 +16,7 @@ use super::{Common, Targets, build, context};
 const REASONS: usize = 2;
 
 /// Prints what is stale, rejected or skipped, and how many actions are up to date.
-pub fn status(common: &Common, targets: &Targets) -> Result<u8, CliError> {
+pub(crate) fn status(common: &Common, targets: &Targets) -> Result<u8, CliError> {
     let session = context::open_for(common, targets, context::as_built(common)?, &Interrupt::default())?;
     context::warn_of_unknown_versions(common, &session)?;
     let wanted = pick(&session.graph, &targets.selection(&session)?, Force::Stale)?;

@@ -35,7 +35,7 @@ const FOLDER: &str = "logs/sweep";
 const ARCHIVE: &str = "triton.tar.gz";
 
 /// Runs the command.
-pub fn sweep(common: &Common, arguments: &BenchArguments) -> Result<u8, CliError> {
+pub(crate) fn sweep(common: &Common, arguments: &BenchArguments) -> Result<u8, CliError> {
     let root = context::workspace()?;
     let interrupt = Interrupt::default();
     let running = stop_on_signal(&interrupt)?;

@@ -53,7 +53,7 @@ const LOOK: Duration = Duration::from_millis(500);
 const WRITTEN: Duration = Duration::from_millis(100);
 
 /// Runs the command.
-pub fn watch(common: &Common, arguments: WatchArguments) -> Result<u8, CliError> {
+pub(crate) fn watch(common: &Common, arguments: WatchArguments) -> Result<u8, CliError> {
     if common.as_device.is_some() {
         return Err(CliError::misuse("nothing runs on a device that is not here", "leave out `--as-device`"));
     }

@@ -170,8 +170,9 @@ fn differs(old: &Manifest, new: &Manifest) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use t2t_model::manifest::Fact;
+
+    use super::*;
 
     #[test]
     fn manifests_differ_by_their_first_fact_that_does() {

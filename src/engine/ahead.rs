@@ -43,11 +43,11 @@ pub(super) struct Ahead {
     /// For how many of them a server is being asked.
     preparing: Arc<AtomicUsize>,
     /// Whether an action took a device.
-    pub is_taken: Arc<AtomicBool>,
+    pub(crate) is_taken: Arc<AtomicBool>,
     /// Checks, measurements of kernels and calibrations on devices that have neither begun nor settled.
     coming: BTreeSet<Index>,
     /// Since when what measures could begin on a device; none since something last began there.
-    pub idle_since: Option<Instant>,
+    pub(crate) idle_since: Option<Instant>,
 }
 
 impl Ahead {

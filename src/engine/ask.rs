@@ -35,12 +35,12 @@ pub(super) struct Asked {
 
 impl Asked {
     /// Returns whether no answer is awaited.
-    pub fn is_answered(&self) -> bool {
+    pub(crate) fn is_answered(&self) -> bool {
         self.open == 0
     }
 
     /// Returns whether the result came from the remote cache.
-    pub fn brought(&self, record: &Record) -> bool {
+    pub(crate) fn brought(&self, record: &Record) -> bool {
         self.brought.contains(&record.key)
     }
 }
@@ -143,7 +143,7 @@ fn tell(settings: &Settings, emit: &mut dyn FnMut(Event)) {
 }
 
 /// Waits for what is on its way to the remote cache, and tells what was had of it. Who wants to stop does not wait.
-pub fn part(settings: &Settings, interrupt: &Interrupt, emit: &mut dyn FnMut(Event)) {
+pub(crate) fn part(settings: &Settings, interrupt: &Interrupt, emit: &mut dyn FnMut(Event)) {
     let Some(remote) = settings.remote.as_deref() else { return };
     let used = remote.drain(|| interrupt.is_set());
     tell(settings, emit);

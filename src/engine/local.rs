@@ -23,7 +23,7 @@ use super::{EngineError, Run, Stop, evidence};
 use crate::engine::perform::Performed;
 
 /// The artifact of a log and of the summary.
-pub const PAGE: &str = "page";
+pub(crate) const PAGE: &str = "page";
 
 impl Run<'_, '_> {
     /// Performs the action at `index` if it needs no child; None where it does.
@@ -236,20 +236,20 @@ struct Parts {
 }
 
 /// The summary's place in the workspace.
-pub const SUMMARY: &str = "logs/summary.md";
+pub(crate) const SUMMARY: &str = "logs/summary.md";
 
 /// The folder of all logs.
-pub const LOGS: &str = "logs";
+pub(crate) const LOGS: &str = "logs";
 
 /// Returns the op whose log has this name in the folder of logs, if it is a log's.
 #[must_use]
-pub fn op_of_log(name: &str) -> Option<&str> {
+pub(crate) fn op_of_log(name: &str) -> Option<&str> {
     name.strip_suffix("_log.md")
 }
 
 /// Returns the place of an op's log in the workspace.
 #[must_use]
-pub fn log_path(op: &str) -> String {
+pub(crate) fn log_path(op: &str) -> String {
     format!("logs/{op}_log.md")
 }
 

@@ -43,8 +43,6 @@ pub struct Given {
     pub warm: Vec<PathBuf>,
     /// The document `tune`.
     pub tune: Option<Value>,
-    /// The document `verdict` of the variant's check.
-    pub verdict: Option<Value>,
     /// The UUID of the device it runs on.
     pub device: Option<String>,
     /// The cores it runs on.

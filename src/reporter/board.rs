@@ -40,7 +40,7 @@ enum Stand {
 
 /// Draws the board.
 #[expect(clippy::struct_excessive_bools, reason = "each is a state of its own")]
-pub struct Board<W> {
+pub(crate) struct Board<W> {
     out: W,
     lines: Lines,
     screen: Box<dyn Fn() -> Screen>,

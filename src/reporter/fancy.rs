@@ -26,7 +26,7 @@ struct LaneBar {
 
 /// Draws bars.
 #[derive(Debug)]
-pub struct Fancy {
+pub(crate) struct Fancy {
     screen: MultiProgress,
     lines: Lines,
     /// Hidden until an action runs: a build with nothing to do draws nothing.
@@ -38,13 +38,13 @@ pub struct Fancy {
 impl Fancy {
     /// Returns the reporter that draws on standard error.
     #[must_use]
-    pub fn new(paint: Paint) -> Self {
+    pub(crate) fn new(paint: Paint) -> Self {
         Self::on(ProgressDrawTarget::stderr(), paint)
     }
 
     /// Returns the reporter that draws on `target`.
     #[must_use]
-    pub fn on(target: ProgressDrawTarget, paint: Paint) -> Self {
+    pub(crate) fn on(target: ProgressDrawTarget, paint: Paint) -> Self {
         Self {
             screen: MultiProgress::with_draw_target(target),
             lines: Lines { verbosity: Verbosity::Normal, paint },

@@ -11,7 +11,7 @@ use crate::reporter::{Reporter, Verbosity};
 
 /// Writes a line for every event that has words.
 #[derive(Debug)]
-pub struct Plain<W> {
+pub(crate) struct Plain<W> {
     out: W,
     lines: Lines,
     /// A line for each rejection and each action that the machine failed.

@@ -13,7 +13,7 @@ use crate::reporter::{Reporter, View, said};
 
 /// Writes lines.
 #[derive(Debug)]
-pub struct Rounds<W> {
+pub(crate) struct Rounds<W> {
     out: W,
     lines: Lines,
     /// Actions that settled without running in this round, whose failures were told before.

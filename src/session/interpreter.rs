@@ -31,7 +31,7 @@ const USE_BYTECODE: &str = "t2t_harness.bytecode:use";
 const ASKED: usize = 8;
 
 /// Returns the servers of a session over the store `cache` of the workspace `root`, and what is in the interpreter; None where it is not asked. Fails where it cannot be used.
-pub fn asked(
+pub(crate) fn asked(
     options: &Options,
     harness: &Harness,
     [cache, root]: [&Path; 2],
@@ -171,7 +171,7 @@ fn scratch_of(cache: &Path) -> PathBuf {
 }
 
 /// Asks a function of the harness that runs no kernel code, and returns its documents.
-pub fn ask(
+pub(crate) fn ask(
     python: &Path,
     cache: &Path,
     root: &Path,
@@ -215,6 +215,6 @@ fn unprobed(error: NoCall) -> NoSession {
 }
 
 /// Returns the witnesses of the interpreter's versions.
-pub fn witnesses_of(options: &Options, toolchain: Option<&Toolchain>) -> Option<Vec<Witness<'static>>> {
+pub(crate) fn witnesses_of(options: &Options, toolchain: Option<&Toolchain>) -> Option<Vec<Witness<'static>>> {
     toolchain?.witnesses(&options.python.as_ref()?.path, options.search.as_deref())
 }

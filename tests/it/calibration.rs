@@ -40,13 +40,13 @@ fn a_device_is_calibrated_once_and_first_whatever_ops_there_are() {
     assert_eq!((actions[0].target().to_string().as_str(), actions[0].lane), ("calibrate", Lane::Device));
     assert_eq!(actions[0].identity.to_string(), "calibrate on nvidia-h200");
     // An op has analyze, baseline, select and log; a variant compile, check, tune and bench.
-    assert_eq!(graph.len(), 1 + 2 * (4 + 2 * 4) + 1);
+    assert_eq!(graph.count(), 1 + 2 * (4 + 2 * 4) + 1);
 }
 
 #[test]
 fn an_interpreter_is_not_calibrated_and_says_so_to_who_asks() {
     let graph = graph(DeviceClass::Interpreter);
-    assert_eq!(graph.len(), 2 * (3 + 2 * 3) + 1);
+    assert_eq!(graph.count(), 2 * (3 + 2 * 3) + 1);
     let unknown = wanted(&graph, "calibrate").unwrap_err();
     assert_eq!(unknown.message, "this build has no action `calibrate`");
     assert_eq!(unknown.hint, "it measures a CUDA device; `t2t graph` lists all actions");

@@ -492,7 +492,7 @@ fn a_chain_of_ten_thousand_settles_without_recursion() {
 }
 
 fn everything(graph: &Graph) -> Wanted {
-    Wanted { wanted: vec![true; graph.len()], forced: vec![false; graph.len()] }
+    Wanted { wanted: vec![true; graph.count()], forced: vec![false; graph.count()] }
 }
 
 /// Returns the names of what is to run now, where nothing is known from before.

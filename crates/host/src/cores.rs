@@ -113,7 +113,7 @@ fn numbers(text: &str) -> Vec<i32> {
 /// A device has two cores to itself, fewer where they would be more than half of all. Without devices, or with too few cores, nothing
 /// is reserved. Where a control group rations time instead of naming cores, nobody is bound to cores, and the CPU lane has fewer slots.
 #[must_use]
-pub fn share(cores: &[usize], allowed: usize, devices: usize) -> Shares {
+pub(crate) fn share(cores: &[usize], allowed: usize, devices: usize) -> Shares {
     let allowed = allowed.min(cores.len().max(1));
     let per_device = (allowed / 2).checked_div(devices).unwrap_or(0).min(PER_DEVICE);
     if per_device == 0 {

@@ -33,7 +33,7 @@ impl Interrupt {
     }
 
     /// Asks to stop.
-    pub fn set(&self) {
+    pub(crate) fn set(&self) {
         self.0.store(true, Ordering::SeqCst);
     }
 

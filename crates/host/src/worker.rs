@@ -18,7 +18,7 @@ use std::{
 use t2t_protocol::{ClientHello, Request, Reserve, ServerHello, ServerKind, UnfitReason, VERSION};
 use thiserror::Error;
 
-pub use bytecode::Bytecode;
+pub(crate) use bytecode::Bytecode;
 pub use client::{Client, ClientError, Listener, WorkerEvent, connect};
 use process::Process;
 

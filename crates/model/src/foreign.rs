@@ -5,7 +5,7 @@
 /// Returns whether a character gives an order rather than showing something: control characters, and what turns the direction of text, which shows other words than are there. The ends of lines and
 /// tabs are none.
 #[must_use]
-pub fn is_order(letter: char) -> bool {
+pub(crate) fn is_order(letter: char) -> bool {
     let turns = matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     !matches!(letter, '\n' | '\t') && (letter.is_control() || turns)
 }
@@ -18,7 +18,7 @@ pub fn printable(text: &str) -> String {
 
 /// Returns text of as many characters, for a line below which something is pointed at: each order is replaced by U+FFFD.
 #[must_use]
-pub fn masked(line: &str) -> String {
+pub(crate) fn masked(line: &str) -> String {
     line.chars().map(|letter| if is_order(letter) { '\u{fffd}' } else { letter }).collect()
 }
 

@@ -50,7 +50,7 @@ impl Problem {
 
     /// Returns what problems are ordered by: the file, then the place in it.
     #[must_use]
-    pub fn order(&self) -> (&str, Option<u32>, Option<u32>) {
+    pub(crate) fn order(&self) -> (&str, Option<u32>, Option<u32>) {
         (&self.file, self.line, self.column)
     }
 }

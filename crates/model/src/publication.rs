@@ -12,7 +12,7 @@ use crate::manifest::{Fact, Manifest, canonical_json};
 use crate::record::Record;
 
 /// The format of the text; another number is read as damage. 1: first.
-pub const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 
 /// Artifacts whose bytes are not published, only their digests: compiled kernels.
 const LEFT_OUT: [&str; 1] = ["triton.tar.gz"];

@@ -24,7 +24,7 @@ pub enum Purpose {
 impl Purpose {
     /// Returns the namespace, as `ssh-keygen -Y sign -n` takes it.
     #[must_use]
-    pub fn namespace(self) -> &'static str {
+    pub(crate) fn namespace(self) -> &'static str {
         match self {
             Self::Results => "t2t-results",
             Self::Record => "t2t-record",

@@ -70,7 +70,7 @@ pub struct Times {
 impl Times {
     /// Returns whether nothing is known: no child ran.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.children.is_empty() && self.device.is_empty()
     }
 
@@ -131,7 +131,7 @@ pub fn used(times: &[Times], held: &[Span], wall: Duration) -> Option<Use> {
 
 /// Returns how long the spans are together, what overlaps counted once.
 #[must_use]
-pub fn union(spans: impl IntoIterator<Item = Span>) -> Duration {
+pub(crate) fn union(spans: impl IntoIterator<Item = Span>) -> Duration {
     let mut spans: Vec<Span> = spans.into_iter().collect();
     spans.sort();
     let (mut total, mut reached) = (0, 0);
@@ -143,18 +143,18 @@ pub fn union(spans: impl IntoIterator<Item = Span>) -> Duration {
 }
 
 /// Durations as whole milliseconds.
-pub mod milliseconds {
+pub(crate) mod milliseconds {
     use std::time::Duration;
 
     use serde::{Deserialize, Deserializer, Serializer};
 
     /// Writes a duration.
-    pub fn serialize<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_u64(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
     }
 
     /// Reads a duration.
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
         u64::deserialize(deserializer).map(Duration::from_millis)
     }
 }

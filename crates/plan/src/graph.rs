@@ -92,19 +92,13 @@ impl Graph {
 
     /// Returns how many actions there are.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.actions.node_count()
-    }
-
-    /// Returns whether there is no action.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Returns every place, in declared order.
     pub fn indices(&self) -> impl Iterator<Item = Index> + use<> {
-        (0..self.len()).map(Index)
+        (0..self.count()).map(Index)
     }
 
     /// Returns the action at `index`.

@@ -17,7 +17,7 @@ use crate::decide::{Decision, Tree, Why, decide};
 use crate::graph::{Graph, Index, Wanted};
 
 /// The fact that stands for an artifact of an action that would run: in a dry run nothing is known of it.
-pub const PLANNED: &str = "to be made";
+pub(crate) const PLANNED: &str = "to be made";
 
 /// What became of an action.
 #[derive(Debug, Clone, PartialEq)]
@@ -101,7 +101,7 @@ impl<'g> Schedule<'g> {
             .filter(|index| wanted.wanted[index.number()] && waiting[index.number()] == 0)
             .map(Reverse)
             .collect();
-        Self { graph, wanted, settled: vec![None; graph.len()], waiting, ready, news: Vec::new() }
+        Self { graph, wanted, settled: vec![None; graph.count()], waiting, ready, news: Vec::new() }
     }
 
     /// Decides the next action whose dependencies have settled. None when all that could be decided is: the caller performs what it was

@@ -7,7 +7,7 @@ use ruff_python_parser::Mode;
 use ruff_python_parser::lexer::lex;
 
 /// How many bytes a file may have.
-pub const LONGEST: usize = 4 << 20;
+pub(crate) const LONGEST: usize = 4 << 20;
 
 /// How deep the syntax may nest: brackets, blocks and operators within one another. Python itself gives up at 200 brackets and 100 blocks.
 pub const DEEPEST: usize = 1000;
@@ -25,7 +25,7 @@ pub fn with_stack<T>(depth: usize, walk: impl FnOnce() -> T) -> T {
 
 /// Returns how deep the module `text` nests, at most. Beyond [`DEEPEST`] nothing is counted.
 #[must_use]
-pub fn depth(text: &str) -> usize {
+pub(crate) fn depth(text: &str) -> usize {
     depth_in(text, Mode::Module)
 }
 
@@ -37,7 +37,7 @@ pub fn depth_of_expression(text: &str) -> usize {
 
 /// Returns where `text`, which nests deeper than [`DEEPEST`], does so first, as an offset in bytes.
 #[must_use]
-pub fn first_beyond(text: &str) -> usize {
+pub(crate) fn first_beyond(text: &str) -> usize {
     // The lexer keeps its places to itself. A beginning of the text is deep enough or not, and a longer one is no less deep.
     let (mut fits, mut beyond) = (0, text.len());
     while beyond - fits > 1 {

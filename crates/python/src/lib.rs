@@ -24,7 +24,7 @@ pub struct Python {
     /// The digest of the tree, or of the bytes where there is no tree.
     pub meaning: Digest,
     /// What it imports, in order.
-    pub imports: Vec<Import>,
+    pub(crate) imports: Vec<Import>,
     /// The module's docstring, as written.
     pub docstring: Option<String>,
     /// Names of the functions and classes at module level, in order.
@@ -37,13 +37,13 @@ pub struct Python {
 
 /// An import, as written.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Import {
+pub(crate) struct Import {
     /// How many dots stand before the module.
-    pub level: u32,
+    pub(crate) level: u32,
     /// The module, empty in `from . import x`.
-    pub module: String,
+    pub(crate) module: String,
     /// The name taken from it, which may be a module itself.
-    pub name: Option<String>,
+    pub(crate) name: Option<String>,
 }
 
 /// How long a line is cited, in bytes: beyond, a place has to do.

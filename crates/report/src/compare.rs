@@ -11,10 +11,10 @@ use crate::rank::bootstrap::{self, Interval, Pairing};
 use crate::rank::is_unstable_at;
 
 /// The version of the document. 1: first.
-pub const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 
 /// The mean of an op's sizes, as a row of its own.
-pub const FINAL: &str = "Final";
+pub(crate) const FINAL: &str = "Final";
 
 /// Differences below this share are `same`, whatever their interval: two processes that run equal code differ by as much.
 const NOISE: f64 = 0.01;
@@ -42,7 +42,7 @@ pub struct Measurements {
 
 /// What a ratio says of B.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// B takes less time.
     Faster,
     /// B takes more time.
@@ -68,34 +68,34 @@ impl fmt::Display for Verdict {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     /// The op.
-    pub op: String,
+    pub(crate) op: String,
     /// The variant on each side: two names where the selected one changed.
-    pub variants: [String; 2],
+    pub(crate) variants: [String; 2],
     /// Whether it is the selected variant on both sides.
-    pub selected: bool,
+    pub(crate) selected: bool,
     /// The size, or [`FINAL`].
-    pub size: String,
+    pub(crate) size: String,
     /// Its time on each side, in milliseconds.
-    pub ms: [f64; 2],
+    pub(crate) ms: [f64; 2],
     /// A's time over B's.
-    pub ratio: f64,
+    pub(crate) ratio: f64,
     /// The 95 % interval of the ratio, where there are two runs or more.
-    pub interval: Option<Interval>,
+    pub(crate) interval: Option<Interval>,
     /// The same ratio of torch's times, measured beside: what the machine itself changed.
-    pub torch: Option<f64>,
+    pub(crate) torch: Option<f64>,
     /// What it says.
-    pub verdict: Verdict,
+    pub(crate) verdict: Verdict,
     /// Whether B is slower by more than the threshold, the whole interval beyond it.
-    pub is_regression: bool,
+    pub(crate) is_regression: bool,
 }
 
 /// Two sides, compared.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Comparison {
     /// What the sides are called.
-    pub names: [String; 2],
+    pub(crate) names: [String; 2],
     /// By how much B may take longer, as a share of A's time.
-    pub threshold: f64,
+    pub(crate) threshold: f64,
     /// The figures that both have.
     pub rows: Vec<Row>,
     /// What only one side has: ops, `op/variant`, or `op/variant at size`.
@@ -113,7 +113,7 @@ impl Comparison {
 
     /// Returns how many rows have this verdict.
     #[must_use]
-    pub fn count(&self, verdict: Verdict) -> usize {
+    pub(crate) fn count(&self, verdict: Verdict) -> usize {
         self.rows.iter().filter(|row| row.verdict == verdict).count()
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Returns milliseconds with four significant digits, as in `0.01235` and `123.5`, in plain notation where that is readable.
 #[must_use]
-pub fn milliseconds(value: f64) -> String {
+pub(crate) fn milliseconds(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return format!("{value}");
     }
@@ -18,7 +18,7 @@ pub fn milliseconds(value: f64) -> String {
 
 /// Returns a ratio as in `1.23x`; two significant digits below 0.1.
 #[must_use]
-pub fn ratio(value: f64) -> String {
+pub(crate) fn ratio(value: f64) -> String {
     if value == 0.0 || !value.is_finite() || value.abs() >= 0.1 {
         return format!("{value:.2}x");
     }
@@ -30,7 +30,7 @@ pub fn ratio(value: f64) -> String {
 
 /// Returns a number with three significant digits, as in `1.19e-7` and `0.625`; whole numbers below a million whole.
 #[must_use]
-pub fn figure(value: f64) -> String {
+pub(crate) fn figure(value: f64) -> String {
     if value.fract() == 0.0 && value.abs() < 1e6 {
         return format!("{value:.0}");
     }
@@ -42,7 +42,7 @@ pub fn figure(value: f64) -> String {
 
 /// Returns a large count in steps of a thousand, as in `83.9 M`; below 10,000 in full.
 #[must_use]
-pub fn scaled(value: f64) -> String {
+pub(crate) fn scaled(value: f64) -> String {
     const STEPS: [(f64, &str); 5] = [(1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
     if value.abs() < 1e4 {
         return figure(value);

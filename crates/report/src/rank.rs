@@ -10,10 +10,10 @@ use serde_json::{Map, Value, json};
 use crate::figures;
 use crate::rank::bootstrap::Interval;
 use crate::rank::measured::{Measured, Tie};
-pub use crate::rank::stability::{STEADY, is_unstable, is_unstable_at, slowed_torch, why_unstable};
+pub(crate) use crate::rank::stability::{STEADY, is_unstable, is_unstable_at, slowed_torch, why_unstable};
 
 mod ablation;
-pub mod bootstrap;
+pub(crate) mod bootstrap;
 mod measured;
 mod stability;
 
@@ -25,7 +25,7 @@ pub const VERSION: u32 = 6;
 
 /// Returns how many attempts at a kernel were judged: the records there are of its check.
 #[must_use]
-pub fn attempts(verdict: &Found) -> usize {
+pub(crate) fn attempts(verdict: &Found) -> usize {
     usize::from(matches!(verdict, Found::Document(_) | Found::Rejected { .. }))
 }
 
@@ -60,7 +60,7 @@ impl Found {
 
     /// Returns why there is no document, None where there is one.
     #[must_use]
-    pub fn reason(&self) -> Option<String> {
+    pub(crate) fn reason(&self) -> Option<String> {
         match self {
             Self::Document(_) => None,
             Self::Rejected { class } => Some(format!("rejected: {class}")),
@@ -83,7 +83,7 @@ pub struct VariantResult {
 
 /// What the judging of a variant came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
+pub(crate) enum Status {
     /// Every case passed, and so did the outputs of timed calls.
     Passed,
     /// The kernel is wrong, or could not be run.
@@ -99,7 +99,7 @@ pub enum Status {
 impl Status {
     /// Returns the status as documents write it.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Passed => "passed",
             Self::Rejected => "rejected",
@@ -111,7 +111,7 @@ impl Status {
 
     /// Returns the mark that logs show.
     #[must_use]
-    pub fn mark(self) -> &'static str {
+    pub(crate) fn mark(self) -> &'static str {
         match self {
             Self::Passed => "✅",
             Self::Rejected => "❌",
@@ -122,18 +122,18 @@ impl Status {
 
 /// A variant's status with what is to be said of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub(crate) struct Standing {
     /// The status.
-    pub status: Status,
+    pub(crate) status: Status,
     /// The class of a rejection.
-    pub class: Option<String>,
+    pub(crate) class: Option<String>,
     /// Why, where it is neither passed nor rejected, or was rejected by its bench.
-    pub reason: Option<String>,
+    pub(crate) reason: Option<String>,
 }
 
 /// Returns how a variant stands.
 #[must_use]
-pub fn standing(variant: &VariantResult) -> Standing {
+pub(crate) fn standing(variant: &VariantResult) -> Standing {
     match (&variant.verdict, &variant.bench) {
         (Found::Document(verdict), bench) => match (judged(verdict), bench) {
             (Standing { status: Status::Passed, .. }, Found::Rejected { class }) => Standing {
@@ -339,7 +339,7 @@ pub enum Lane {
 
 /// Returns how long the interpreter took by a document `bench` of it: size → milliseconds of one call.
 #[must_use]
-pub fn interpreter_times(bench: &Value) -> Value {
+pub(crate) fn interpreter_times(bench: &Value) -> Value {
     let sizes = bench["sizes"].as_object().into_iter().flatten();
     sizes.map(|(name, size)| (name.clone(), size["interpreter_ms"].clone())).collect::<Map<_, _>>().into()
 }

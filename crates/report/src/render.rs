@@ -25,17 +25,8 @@ mod sizes;
 pub mod missed;
 pub mod standing;
 pub mod sweep;
-pub mod table;
+pub(crate) mod table;
 mod telemetry;
-
-/// The log template of a workspace that has none of its own.
-pub const LOG_TEMPLATE: &str = include_str!("../../../assets/log_template.md");
-
-/// The log template with Korean headings.
-pub const LOG_TEMPLATE_KO: &str = include_str!("../../../assets/log_template_ko.md");
-
-/// The summary template of a workspace that has none of its own.
-pub const SUMMARY_TEMPLATE: &str = include_str!("../../../assets/summary_template.md");
 
 /// The version of what rendering makes of documents and templates. A new one renders every log again. 1: first. 2: ceilings, the ablation,
 /// telemetry, a table a size, what was compiled on a device's time.
@@ -55,13 +46,13 @@ pub struct Template<'a> {
 #[error("{path}:{line}: {message}")]
 pub struct RenderError {
     /// The template's workspace path.
-    pub path: String,
+    pub(crate) path: String,
     /// The line, from 1.
-    pub line: usize,
+    pub(crate) line: usize,
     /// What is wrong there.
-    pub message: String,
+    pub(crate) message: String,
     /// The line itself.
-    pub excerpt: String,
+    pub(crate) excerpt: String,
     /// What may help.
     pub hint: Option<String>,
 }

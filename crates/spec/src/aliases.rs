@@ -34,14 +34,14 @@ const ALIASES: &[(&str, &str)] = &[
 
 /// Returns the dtype that `word` is another name of. None for a dtype's own name, and for what is none.
 #[must_use]
-pub fn dtype(word: &str) -> Option<&'static str> {
+pub(crate) fn dtype(word: &str) -> Option<&'static str> {
     let bare = word.strip_prefix("torch.").unwrap_or(word);
     let own = DTYPES.iter().copied().find(|name| *name == bare && bare != word);
     own.or_else(|| ALIASES.iter().find(|(alias, _)| *alias == bare).map(|(_, name)| *name))
 }
 
 /// Returns all other names.
-pub fn names() -> impl Iterator<Item = &'static str> {
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     ALIASES.iter().map(|(alias, _)| *alias)
 }
 

@@ -15,7 +15,7 @@ const HINT: &str = "write it as in `entry(input, dim, keepdim=True)`: inputs and
 
 impl Reader<'_, '_> {
     /// Returns the call that `node` has under `call`, checked against the op's arguments; None where it says nothing, or what cannot be.
-    pub fn call(&mut self, node: &Node) -> Option<String> {
+    pub(crate) fn call(&mut self, node: &Node) -> Option<String> {
         let written = node.get("call")?;
         let text = written.text().filter(|text| Form::Call.fits(text))?;
         if let Err((message, hint)) = check(text, &self.arguments()) {

@@ -23,43 +23,43 @@ pub struct Declaration {
     /// What stands in its place.
     pub reference: Option<Reference>,
     /// The tensors, and the scalars among them, in declared order.
-    pub inputs: Vec<Input>,
+    pub(crate) inputs: Vec<Input>,
     /// How each output is compared.
-    pub outputs: Option<Vec<Output>>,
+    pub(crate) outputs: Option<Vec<Output>>,
     /// What must hold of results that are drawn at random.
-    pub random: Option<Random>,
+    pub(crate) random: Option<Random>,
     /// The other arguments.
-    pub kwargs: BTreeMap<String, Value>,
+    pub(crate) kwargs: BTreeMap<String, Value>,
     /// The tested dtypes.
-    pub dtypes: Vec<String>,
+    pub(crate) dtypes: Vec<String>,
     /// The sizes that are measured.
     pub sizes: BTreeMap<String, Binding>,
     /// The sizes that devices measure, on the interpreter, which runs smaller ones: what is launched there is reached by smaller cases.
-    pub measured: BTreeMap<String, Binding>,
+    pub(crate) measured: BTreeMap<String, Binding>,
     /// The sizes that are checked.
-    pub check_sizes: BTreeMap<String, Binding>,
+    pub(crate) check_sizes: BTreeMap<String, Binding>,
     /// How many seeds a declared case has.
-    pub seeds: u64,
+    pub(crate) seeds: u64,
     /// The edges that are not asked for, each with the reason that is given.
-    pub edges: BTreeMap<String, Option<String>>,
+    pub(crate) edges: BTreeMap<String, Option<String>>,
     /// The dims that `dims` fixes. Others may have other lengths, whatever the sizes have in common.
-    pub fixed: Vec<String>,
+    pub(crate) fixed: Vec<String>,
     /// `[atol, rtol]` by dtype.
-    pub tolerances: BTreeMap<String, [f64; 2]>,
+    pub(crate) tolerances: BTreeMap<String, [f64; 2]>,
     /// How exact float32 products must be.
-    pub precision: Precision,
+    pub(crate) precision: Precision,
     /// The inputs that the op may change.
-    pub mutates: Vec<String>,
+    pub(crate) mutates: Vec<String>,
     /// The aten operations that torch may compute for a wrapper.
-    pub allow: Vec<String>,
+    pub(crate) allow: Vec<String>,
     /// Whether gradients are checked as well.
-    pub backward: bool,
+    pub(crate) backward: bool,
     /// Whether broadcast inputs are checked as well.
-    pub broadcast: bool,
+    pub(crate) broadcast: bool,
     /// Whether two runs must give the same bits.
-    pub deterministic: bool,
+    pub(crate) deterministic: bool,
     /// The op's `cases.py`, relative to the workspace.
-    pub cases: Option<String>,
+    pub(crate) cases: Option<String>,
     /// Requests have this beside the op.
     #[serde(skip)]
     pub protocol: Protocol,

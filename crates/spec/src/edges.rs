@@ -8,7 +8,7 @@ use super::layers::Layers;
 use super::parse::Node;
 
 /// The kinds of edges that a check has of its own.
-pub const EDGES: &[&str] = &[
+pub(crate) const EDGES: &[&str] = &[
     "empty",
     "one",
     "transposed",

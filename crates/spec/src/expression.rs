@@ -36,7 +36,7 @@ enum Operator {
 impl Expression {
     /// Reads an expression. None where the text is none, names no dim, or has more than 1000 bytes.
     #[must_use]
-    pub fn parse(text: &str) -> Option<Expression> {
+    pub(crate) fn parse(text: &str) -> Option<Expression> {
         if text.len() > LONGEST {
             return None;
         }
@@ -49,7 +49,7 @@ impl Expression {
 
     /// Returns the dims that it names, in order of appearance.
     #[must_use]
-    pub fn dims(&self) -> Vec<&str> {
+    pub(crate) fn dims(&self) -> Vec<&str> {
         let mut found = Vec::new();
         self.0.dims(&mut found);
         found
@@ -57,7 +57,7 @@ impl Expression {
 
     /// Returns what it is where dims have these lengths; None where it names another dim, divides by zero, or is too large.
     #[must_use]
-    pub fn value(&self, binding: &Binding) -> Option<i64> {
+    pub(crate) fn value(&self, binding: &Binding) -> Option<i64> {
         self.0.value(binding)
     }
 }

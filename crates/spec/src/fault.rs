@@ -10,17 +10,17 @@ const PROBLEM_LIMIT: usize = 100;
 /// Something wrong at a place of the file being read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Fault {
-    pub place: Place,
-    pub message: String,
-    pub hint: Option<String>,
+    pub(crate) place: Place,
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
 }
 
 impl Fault {
-    pub fn new(place: Place, message: impl Into<String>) -> Fault {
+    pub(crate) fn new(place: Place, message: impl Into<String>) -> Fault {
         Fault { place, message: message.into(), hint: None }
     }
 
-    pub fn hint(mut self, hint: impl Into<String>) -> Fault {
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Fault {
         self.hint = Some(hint.into());
         self
     }

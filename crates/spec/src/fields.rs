@@ -202,7 +202,7 @@ pub struct Field {
 }
 
 /// The dtypes a tensor can have here.
-pub const DTYPES: &[&str] =
+pub(crate) const DTYPES: &[&str] =
     &["float32", "float16", "bfloat16", "float64", "int8", "int16", "int32", "int64", "uint8", "bool"];
 
 const DTYPE: Kind = Kind::OneOf("dtype", DTYPES);

@@ -10,7 +10,7 @@ use super::{Init, Quantity};
 
 impl Reader<'_, '_> {
     /// Returns the init in `node` of the input `entry`; without a node the default.
-    pub fn init(&mut self, entry: &Entry, node: Option<&Node>) -> Option<Init> {
+    pub(crate) fn init(&mut self, entry: &Entry, node: Option<&Node>) -> Option<Init> {
         let Some(node) = node else { return named_init("normal") };
         if let Some(word) = node.text() {
             return named_init(word);

@@ -12,7 +12,7 @@ use super::{Dim, Input, Layout, Settings, Tensor};
 
 impl Reader<'_, '_> {
     /// Returns the inputs in declared order, or none where one of them could not be read.
-    pub fn inputs(&mut self) -> Option<Vec<Input>> {
+    pub(crate) fn inputs(&mut self) -> Option<Vec<Input>> {
         let entries = self.entry.node.get("inputs")?.entries();
         let inputs: Vec<Option<Vec<Input>>> = entries.iter().map(|entry| self.input(entry)).collect();
         inputs.into_iter().collect::<Option<Vec<_>>>().map(|inputs| inputs.into_iter().flatten().collect())
@@ -107,7 +107,7 @@ impl Reader<'_, '_> {
     }
 
     /// Checks that inputs which follow the tested dtype can be drawn in each of them.
-    pub fn drawable(&mut self, inputs: &[Input], layers: &Layers) {
+    pub(crate) fn drawable(&mut self, inputs: &[Input], layers: &Layers) {
         let dtypes = layers.get(&["dtypes"]).map(texts).unwrap_or_default();
         let Some(integers) = dtypes.iter().find(|dtype| !dtype.contains("float")) else { return };
         let is_float = |tensor: &&Tensor| tensor.dtype.is_none() && tensor.init.is_float();
@@ -123,7 +123,7 @@ impl Reader<'_, '_> {
     }
 
     /// Checks that every length is one at every size.
-    pub fn lengths_fit(&mut self, inputs: &[Input], settings: &Settings) {
+    pub(crate) fn lengths_fit(&mut self, inputs: &[Input], settings: &Settings) {
         let sizes = settings.sizes.iter().chain(&settings.check_sizes);
         for (size, tensor) in sizes.flat_map(|size| inputs.iter().map(move |input| (size, input.tensor()))) {
             let Some(tensor) = tensor else { continue };

@@ -29,9 +29,9 @@ pub(super) enum Owner {
 /// One layer, with what messages call it.
 #[derive(Clone, Copy)]
 pub(super) struct Layer<'tree> {
-    pub owner: Owner,
-    pub name: &'static str,
-    pub node: &'tree Node,
+    pub(crate) owner: Owner,
+    pub(crate) name: &'static str,
+    pub(crate) node: &'tree Node,
 }
 
 /// Layers from the top down.
@@ -40,7 +40,7 @@ pub(super) struct Layers<'tree>(Vec<Layer<'tree>>);
 
 impl<'tree> Layers<'tree> {
     /// Returns the layers of an op without a profile.
-    pub fn of(root: &'tree Node, op: &'tree Node) -> Layers<'tree> {
+    pub(crate) fn of(root: &'tree Node, op: &'tree Node) -> Layers<'tree> {
         let layers = [
             (Owner::Op, "its own settings", Some(op)),
             (Owner::All, "`defaults`", root.get("defaults")),
@@ -50,7 +50,7 @@ impl<'tree> Layers<'tree> {
     }
 
     /// Returns the layers of an op on the CPU: the profiles above everything else.
-    pub fn on_cpu(root: &'tree Node, op: &'tree Node) -> Layers<'tree> {
+    pub(crate) fn on_cpu(root: &'tree Node, op: &'tree Node) -> Layers<'tree> {
         let profiles = [
             (Owner::Op, "its CPU profile", op.at(&["profiles", "cpu"])),
             (Owner::All, "`profiles.cpu`", root.at(&["profiles", "cpu"])),
@@ -60,17 +60,17 @@ impl<'tree> Layers<'tree> {
     }
 
     /// Returns the value at `path` that counts, and the layer that has it.
-    pub fn find(&self, path: &[&str]) -> Option<(Layer<'tree>, &'tree Node)> {
+    pub(crate) fn find(&self, path: &[&str]) -> Option<(Layer<'tree>, &'tree Node)> {
         self.0.iter().find_map(|layer| Some((*layer, layer.node.at(path)?)))
     }
 
     /// Returns the value at `path` that counts.
-    pub fn get(&self, path: &[&str]) -> Option<&'tree Node> {
+    pub(crate) fn get(&self, path: &[&str]) -> Option<&'tree Node> {
         self.find(path).map(|(_, node)| node)
     }
 
     /// Returns the layers from the bottom up, for what is merged by key.
-    pub fn upward(&self) -> impl Iterator<Item = Layer<'tree>> + '_ {
+    pub(crate) fn upward(&self) -> impl Iterator<Item = Layer<'tree>> + '_ {
         self.0.iter().rev().copied()
     }
 }

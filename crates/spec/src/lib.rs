@@ -10,13 +10,13 @@ pub mod part;
 pub mod fields;
 pub mod schema;
 mod parse;
-pub mod aliases;
+mod aliases;
 mod conform;
 mod layers;
 mod torch;
 mod reference;
 mod sizes;
-pub mod expression;
+mod expression;
 pub mod doubling;
 pub mod entry;
 mod reader;
@@ -26,7 +26,7 @@ mod inits;
 mod outputs;
 mod random;
 mod variants;
-pub mod edges;
+mod edges;
 mod settings;
 mod check;
 mod declare;
@@ -42,16 +42,16 @@ use t2t_model::signature::Trust;
 
 pub use self::declare::{Declaration, Facts};
 use self::expression::Expression;
-pub use self::outputs::{Comparison, Output};
-pub use self::random::Random;
-pub use self::reference::Reference;
-pub use self::sizes::Binding;
+pub(crate) use self::outputs::Output;
+pub(crate) use self::random::Random;
+pub(crate) use self::reference::Reference;
+pub(crate) use self::sizes::Binding;
 pub use self::torch::{Signature, Signatures, TorchName, TorchNames};
 
 /// The version of ops.yaml that this t2t reads.
 ///
 /// History: 1 is the first.
-pub const VERSION: i64 = 1;
+pub(crate) const VERSION: i64 = 1;
 
 /// The largest ops.yaml that is read, in bytes. Ten thousand ops take an eighth of it.
 pub const FILE_LIMIT: usize = 16 << 20;
@@ -96,9 +96,9 @@ pub struct Op {
     /// The tensors, and the scalars among them, in declared order; each member of a list is one.
     pub inputs: Vec<Input>,
     /// How each output is compared, in torch's order; None where nothing is said.
-    pub outputs: Option<Vec<Output>>,
+    pub(crate) outputs: Option<Vec<Output>>,
     /// What must hold of results that are drawn at random; None where none are.
-    pub random: Option<Random>,
+    pub(crate) random: Option<Random>,
     /// The other arguments. A text that is the name of a dim stands for its length.
     pub kwargs: BTreeMap<String, Value>,
     /// The variants in declared order, which is the order of growing complexity.
@@ -112,11 +112,11 @@ pub struct Op {
     /// The aten operations that torch may compute for a wrapper.
     pub allow: Vec<String>,
     /// Whether gradients are checked as well.
-    pub backward: bool,
+    pub(crate) backward: bool,
     /// Whether broadcast inputs are checked as well.
-    pub broadcast: bool,
+    pub(crate) broadcast: bool,
     /// Whether two runs must give the same bits.
-    pub deterministic: bool,
+    pub(crate) deterministic: bool,
     /// The template of the op's log, relative to the workspace.
     pub template: String,
     cpu: Settings,
@@ -139,17 +139,17 @@ pub struct Settings {
     /// The edges that are not asked for, each with the reason that is given.
     pub edges: BTreeMap<String, Option<String>>,
     /// The dims that `dims` gives a length: a kernel may rely on it.
-    pub fixed: Vec<String>,
+    pub(crate) fixed: Vec<String>,
     /// How often a generator may try again.
     pub max_retries: u64,
     /// The deadline of a check.
-    pub check_timeout: Duration,
+    pub(crate) check_timeout: Duration,
     /// How a size is measured.
     pub protocol: Protocol,
     /// What torch is measured as: `torch`, `torch.compile`.
     pub baselines: Vec<String>,
     /// The deadline of a bench.
-    pub bench_timeout: Duration,
+    pub(crate) bench_timeout: Duration,
 }
 
 /// How a size is measured.
@@ -193,27 +193,27 @@ impl Input {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Tensor {
     /// The argument's name in torch; of a member of a list with its number, as in `tensors.0`.
-    pub name: String,
+    pub(crate) name: String,
     /// The name of the list that it is a member of.
-    pub list: Option<String>,
+    pub(crate) list: Option<String>,
     /// The lengths of its dims.
-    pub shape: Vec<Dim>,
+    pub(crate) shape: Vec<Dim>,
     /// None where it follows the tested dtype.
     pub dtype: Option<String>,
     /// How its values are drawn.
     pub init: Init,
     /// Whether its gradient is checked where the op is checked backward.
-    pub requires_grad: bool,
+    pub(crate) requires_grad: bool,
     /// How it lies in memory: `contiguous`, `transposed`, `strided`, `channels_last`. Of several, cases take one after the other.
-    pub layout: Layout,
+    pub(crate) layout: Layout,
     /// Whether it is absent in some cases.
-    pub optional: bool,
+    pub(crate) optional: bool,
 }
 
 /// One layout, or several.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
-pub enum Layout {
+pub(crate) enum Layout {
     /// The same in all cases.
     One(String),
     /// Taken in turns.
@@ -222,7 +222,7 @@ pub enum Layout {
 
 /// One length of a shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Dim {
+pub(crate) enum Dim {
     /// A fixed length.
     Length(u64),
     /// A dim, which a size binds, or an expression of dims.
@@ -329,11 +329,11 @@ pub struct Variant {
     /// The wrapper that the file must define, as in `softmax` or `Softmax.apply`.
     pub entry: String,
     /// How it is called, as in `entry(input, dim)`; None where names decide.
-    pub call: Option<String>,
+    pub(crate) call: Option<String>,
     /// Of `interpreter` and `cuda`, those on which it can be judged.
-    pub lanes: Vec<String>,
+    pub(crate) lanes: Vec<String>,
     /// Whether two runs must give the same bits.
-    pub deterministic: bool,
+    pub(crate) deterministic: bool,
 }
 
 /// The precision in which float32 products are meant.
@@ -430,7 +430,7 @@ impl Op {
 impl Init {
     /// Returns the file that the values are read from, if they are.
     #[must_use]
-    pub fn file(&self) -> Option<&str> {
+    pub(crate) fn file(&self) -> Option<&str> {
         match self {
             Self::File { path, .. } => Some(path),
             Self::Sorted { of } => of.file(),

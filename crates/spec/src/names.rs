@@ -51,7 +51,7 @@ pub enum Form {
 impl Form {
     /// Returns the form in words, to stand after "expected" or "is no".
     #[must_use]
-    pub fn words(self) -> &'static str {
+    pub(crate) fn words(self) -> &'static str {
         match self {
             Form::Name => "plain path component",
             Form::Identifier => "Python identifier",
@@ -99,7 +99,7 @@ impl Form {
 
     /// Returns the regular expression that JSON Schema gives to editors. It may accept more than `fits`.
     #[must_use]
-    pub fn pattern(self) -> &'static str {
+    pub(crate) fn pattern(self) -> &'static str {
         match self {
             Form::Name => "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$",
             Form::Identifier => "^[A-Za-z_][A-Za-z0-9_]*$",
@@ -141,7 +141,7 @@ impl Form {
 
 /// Reads the path of a safetensors file and the name of a tensor in it.
 #[must_use]
-pub fn stored(text: &str) -> Option<(&str, &str)> {
+pub(crate) fn stored(text: &str) -> Option<(&str, &str)> {
     let (path, name) = text.split_once("::")?;
     (is_path(path) && path.ends_with(".safetensors") && !name.is_empty()).then_some((path, name))
 }
@@ -181,7 +181,7 @@ pub fn suggestion<'known>(word: &str, known: impl IntoIterator<Item = &'known st
 }
 
 /// Returns the words in backticks with commas between them.
-pub fn quoted<'word>(words: impl IntoIterator<Item = &'word str>) -> String {
+pub(crate) fn quoted<'word>(words: impl IntoIterator<Item = &'word str>) -> String {
     let words: Vec<String> = words.into_iter().map(|word| format!("`{word}`")).collect();
     words.join(", ")
 }

@@ -14,23 +14,23 @@ use super::settings::tolerance;
 
 /// An output of torch's.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Output {
+pub(crate) struct Output {
     /// What messages call it.
-    pub name: String,
+    pub(crate) name: String,
     /// How it is compared.
-    pub compare: Comparison,
+    pub(crate) compare: Comparison,
     /// The input, or the output, that indices point into.
-    pub of: Option<String>,
+    pub(crate) of: Option<String>,
     /// The dims that indices count along, as ops.yaml has them.
-    pub dim: Option<Axes>,
+    pub(crate) dim: Option<Axes>,
     /// `[atol, rtol]` by dtype, where they are not the op's.
-    pub tolerances: BTreeMap<String, [f64; 2]>,
+    pub(crate) tolerances: BTreeMap<String, [f64; 2]>,
 }
 
 /// How an output is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Comparison {
+pub(crate) enum Comparison {
     /// Within the tolerance.
     Close,
     /// Equal.
@@ -48,7 +48,7 @@ pub enum Comparison {
 /// One dim, or several trailing ones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
-pub enum Axes {
+pub(crate) enum Axes {
     /// A dim.
     One(i64),
     /// Dims that are counted through together.
@@ -76,7 +76,7 @@ impl Comparison {
 
 impl Reader<'_, '_> {
     /// Returns the outputs in declared order, or none where nothing is said of them.
-    pub fn outputs(&mut self, inputs: &[Input]) -> Option<Vec<Output>> {
+    pub(crate) fn outputs(&mut self, inputs: &[Input]) -> Option<Vec<Output>> {
         let entries = self.entry.node.get("outputs")?.entries();
         let names: Vec<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();
         let tensors = inputs.iter().filter_map(|input| Some(input.tensor()?.name.as_str()));

@@ -21,8 +21,8 @@ const ALIAS_LIMIT: usize = 10_000;
 /// A value and where it begins.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Node {
-    pub place: Place,
-    pub value: Value,
+    pub(crate) place: Place,
+    pub(crate) value: Value,
 }
 
 /// A value as YAML 1.2's core schema resolves it: `no` is text, `1e-5` is a number.
@@ -40,24 +40,24 @@ pub(super) enum Value {
 /// One key of a mapping with its value. A key written twice is two entries.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Entry {
-    pub key: String,
-    pub place: Place,
-    pub node: Node,
+    pub(crate) key: String,
+    pub(crate) place: Place,
+    pub(crate) node: Node,
 }
 
 impl Node {
     /// Returns the value under `key`, if this is a mapping that has it.
-    pub fn get(&self, key: &str) -> Option<&Node> {
+    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
         self.entries().iter().find(|entry| entry.key == key).map(|entry| &entry.node)
     }
 
     /// Returns the value at the end of a path of keys.
-    pub fn at(&self, path: &[&str]) -> Option<&Node> {
+    pub(crate) fn at(&self, path: &[&str]) -> Option<&Node> {
         path.iter().try_fold(self, |node, key| node.get(key))
     }
 
     /// Returns the entries in the order of the file; none if this is no mapping.
-    pub fn entries(&self) -> &[Entry] {
+    pub(crate) fn entries(&self) -> &[Entry] {
         match &self.value {
             Value::Map(entries) => entries,
             _ => &[],
@@ -65,21 +65,21 @@ impl Node {
     }
 
     /// Returns the items; none if this is no list.
-    pub fn items(&self) -> &[Node] {
+    pub(crate) fn items(&self) -> &[Node] {
         match &self.value {
             Value::List(items) => items,
             _ => &[],
         }
     }
 
-    pub fn text(&self) -> Option<&str> {
+    pub(crate) fn text(&self) -> Option<&str> {
         match &self.value {
             Value::Text(text) => Some(text),
             _ => None,
         }
     }
 
-    pub fn flag(&self) -> Option<bool> {
+    pub(crate) fn flag(&self) -> Option<bool> {
         match self.value {
             Value::Flag(flag) => Some(flag),
             _ => None,
@@ -87,7 +87,7 @@ impl Node {
     }
 
     /// Returns an integer that is not negative.
-    pub fn whole(&self) -> Option<u64> {
+    pub(crate) fn whole(&self) -> Option<u64> {
         match self.value {
             Value::Whole(whole) => u64::try_from(whole).ok(),
             _ => None,
@@ -95,7 +95,7 @@ impl Node {
     }
 
     #[expect(clippy::cast_precision_loss, reason = "an integer where a number is wanted means the nearest float")]
-    pub fn number(&self) -> Option<f64> {
+    pub(crate) fn number(&self) -> Option<f64> {
         match self.value {
             Value::Whole(whole) => Some(whole as f64),
             Value::Number(number) => Some(number),

@@ -13,22 +13,22 @@ use super::{Input, Quantity};
 
 /// What is drawn.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Random {
+pub(crate) struct Random {
     /// `dropout`, `bernoulli`, `uniform`, `normal`, `multinomial`, `judged`.
-    pub kind: String,
+    pub(crate) kind: String,
     /// The parameter of the wrapper that takes the seed; None where torch's generator is seeded.
-    pub seed: Option<String>,
+    pub(crate) seed: Option<String>,
     /// The function of the op's `cases.py` that says what must hold.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub by: Option<String>,
+    pub(crate) by: Option<String>,
     /// Parameters: numbers, or arguments that have them.
     #[serde(flatten)]
-    pub parameters: BTreeMap<String, Parameter>,
+    pub(crate) parameters: BTreeMap<String, Parameter>,
 }
 
 /// A number, or the name of the argument that has it.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Parameter {
+pub(crate) enum Parameter {
     /// This number.
     Number(Quantity),
     /// What this argument has.
@@ -58,7 +58,7 @@ fn parameters_of(kind: &str) -> (&'static [&'static str], &'static [&'static str
 
 impl Reader<'_, '_> {
     /// Returns what is declared of the op's random numbers; none where nothing is.
-    pub fn random(&mut self, inputs: &[Input]) -> Option<Random> {
+    pub(crate) fn random(&mut self, inputs: &[Input]) -> Option<Random> {
         let node = self.entry.node.get("random")?;
         let kind = node.get("kind")?.text()?;
         let text = |key: &str| node.get(key).and_then(Node::text).map(str::to_owned);

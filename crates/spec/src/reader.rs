@@ -11,14 +11,14 @@ use super::parse::{Entry, Node};
 
 /// Reads one op. Its methods are in `inputs`, `variants`, `settings` and `check`, each for its part.
 pub(super) struct Reader<'tree, 'faults> {
-    pub root: &'tree Node,
-    pub entry: &'tree Entry,
-    pub faults: &'faults mut Vec<Fault>,
+    pub(crate) root: &'tree Node,
+    pub(crate) entry: &'tree Entry,
+    pub(crate) faults: &'faults mut Vec<Fault>,
 }
 
 impl Reader<'_, '_> {
     /// Notes a fault of this op at a place.
-    pub fn fault(&mut self, place: Place, message: &str, hint: impl Into<String>) {
+    pub(crate) fn fault(&mut self, place: Place, message: &str, hint: impl Into<String>) {
         self.faults.push(Fault::new(place, format!("op `{}`: {message}", self.entry.key)).hint(hint));
     }
 }

@@ -19,14 +19,14 @@ pub struct Reference {
     /// Relative to the workspace, with `/`.
     pub file: String,
     /// A function, or a class that is constructed and then called.
-    pub name: String,
+    pub(crate) name: String,
     /// The keyword arguments of the class's constructor. A text that is the name of a dim stands for its length.
-    pub init: BTreeMap<String, serde_json::Value>,
+    pub(crate) init: BTreeMap<String, serde_json::Value>,
 }
 
 impl Reader<'_, '_> {
     /// Returns what the op is: its torch function or its reference, of which it has exactly one. None where it could not be read.
-    pub fn operation(&mut self, names: Option<&TorchNames>) -> Option<(Option<TorchName>, Option<Reference>)> {
+    pub(crate) fn operation(&mut self, names: Option<&TorchNames>) -> Option<(Option<TorchName>, Option<Reference>)> {
         let node = &self.entry.node;
         match (node.get("torch"), node.get("reference")) {
             (Some(torch), None) => self.torch(torch, names).map(|name| (Some(name), None)),

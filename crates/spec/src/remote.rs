@@ -16,7 +16,7 @@ pub enum Mode {
 }
 
 /// The modes that ops.yaml can name.
-pub const MODES: &[&str] = &["read-write", "read-only"];
+pub(crate) const MODES: &[&str] = &["read-write", "read-only"];
 
 impl Mode {
     /// Returns the mode as it is written.

@@ -25,7 +25,7 @@ pub(super) struct Uses {
 }
 
 impl Uses {
-    pub fn of(inputs: &[Input], kwargs: &BTreeMap<String, Value>) -> Uses {
+    pub(crate) fn of(inputs: &[Input], kwargs: &BTreeMap<String, Value>) -> Uses {
         let tensors = || inputs.iter().filter_map(Input::tensor);
         let shapes = tensors().flat_map(|tensor| &tensor.shape).filter_map(|dim| match dim {
             Dim::Of(expression) => Some(expression),
@@ -44,7 +44,7 @@ impl Uses {
     }
 
     /// Returns these dims and those of kwargs that the op's own sizes name: only so can a size say that a string is a dim.
-    pub fn named_by(self, layers: &Layers) -> Uses {
+    pub(crate) fn named_by(self, layers: &Layers) -> Uses {
         let paths = [["bench", "sizes"], ["check", "sizes"]];
         let own = layers.upward().filter(|layer| layer.owner == Owner::Op);
         let sizes = own.flat_map(|layer| paths.iter().filter_map(move |path| layer.node.at(path)));
@@ -58,7 +58,7 @@ impl Uses {
     }
 
     /// Returns the uses with those of further arguments, in which a string is what it is in kwargs.
-    pub fn also(mut self, arguments: &BTreeMap<String, Value>) -> Uses {
+    pub(crate) fn also(mut self, arguments: &BTreeMap<String, Value>) -> Uses {
         for value in arguments.values() {
             strings(value, &mut self.possible);
         }
@@ -72,7 +72,7 @@ impl Uses {
 
 impl Reader<'_, '_> {
     /// Returns the settings that count under `profile`, whose layers these are.
-    pub fn settings(&mut self, layers: &Layers, uses: &Uses, profile: Profile) -> Option<Settings> {
+    pub(crate) fn settings(&mut self, layers: &Layers, uses: &Uses, profile: Profile) -> Option<Settings> {
         let dims = Dims::new(&uses.needed, self.fixed(layers, uses));
         let sizes = self.sizes(layers, &dims, ["bench", "sizes"])?;
         let check_sizes = match layers.get(&["check", "sizes"]) {

@@ -9,25 +9,25 @@ use super::names::quoted;
 use super::parse::{Node, Value};
 
 /// The length of every dim of an op.
-pub type Binding = BTreeMap<String, u64>;
+pub(crate) type Binding = BTreeMap<String, u64>;
 
 /// The dims of an op on one lane.
 pub(super) struct Dims {
     /// Those without a length of their own, in the order in which the shapes name them.
-    pub free: Vec<String>,
-    pub fixed: Binding,
+    pub(crate) free: Vec<String>,
+    pub(crate) fixed: Binding,
 }
 
 /// Why a size does not fit an op, as the rest of a sentence that begins with the size; and a remedy.
 #[derive(Debug, PartialEq)]
 pub(super) struct Misfit {
-    pub reason: String,
-    pub hint: String,
+    pub(crate) reason: String,
+    pub(crate) hint: String,
 }
 
 impl Dims {
     /// Sorts dims in their order of appearance into free ones and those that `fixed` gives a length.
-    pub fn new(appearing: &[String], fixed: Binding) -> Dims {
+    pub(crate) fn new(appearing: &[String], fixed: Binding) -> Dims {
         let mut seen = BTreeSet::new();
         let free = appearing.iter().filter(|dim| !fixed.contains_key(*dim) && seen.insert(*dim)).cloned().collect();
         Dims { free, fixed }
@@ -37,7 +37,7 @@ impl Dims {
     ///
     /// # Errors
     /// The first reason why the size does not fit.
-    pub fn bind(&self, size: &Node, owner: Owner) -> Result<Binding, Misfit> {
+    pub(crate) fn bind(&self, size: &Node, owner: Owner) -> Result<Binding, Misfit> {
         let given = match &size.value {
             Value::Map(_) => self.by_name(size, owner)?,
             Value::List(items) => self.in_order(items, owner)?,
@@ -71,7 +71,7 @@ impl Dims {
     }
 
     /// Returns a size that would fit, as it is written.
-    pub fn example(&self) -> String {
+    pub(crate) fn example(&self) -> String {
         let lengths: Vec<String> = self.free.iter().map(|dim| format!("{dim}: 256")).collect();
         format!("{{{}}}", lengths.join(", "))
     }

@@ -54,7 +54,7 @@ impl TorchNames {
     ///
     /// # Errors
     /// Where torch has none: the nearest one, if any is near.
-    pub fn aten(&self, name: &str) -> Result<(), Option<String>> {
+    pub(crate) fn aten(&self, name: &str) -> Result<(), Option<String>> {
         let full = format!("{ATEN}{name}");
         if !self.cover(&full) || self.names.contains(&full) {
             return Ok(());
@@ -76,13 +76,13 @@ impl TorchNames {
 
     /// Returns what a function takes, where that is known.
     #[must_use]
-    pub fn signature(&self, name: &TorchName) -> Option<&Signature> {
+    pub(crate) fn signature(&self, name: &TorchName) -> Option<&Signature> {
         self.signatures.functions.get(name.as_str())
     }
 
     /// Returns whether any function may take an argument of this name.
     #[must_use]
-    pub fn is_common(&self, parameter: &str) -> bool {
+    pub(crate) fn is_common(&self, parameter: &str) -> bool {
         self.signatures.common.contains(parameter)
     }
 }
@@ -110,7 +110,7 @@ impl TorchName {
 ///
 /// # Errors
 /// Where torch has no such function: the full name of the nearest one, if any is near.
-pub fn resolve(written: &str, names: Option<&TorchNames>) -> Result<TorchName, Option<String>> {
+pub(crate) fn resolve(written: &str, names: Option<&TorchNames>) -> Result<TorchName, Option<String>> {
     let candidates = candidates(written);
     let Some(TorchNames { names: known, .. }) = names.filter(|names| names.cover(&candidates[0])) else {
         let is_full = candidates.len() == 1;

@@ -19,7 +19,7 @@ const HOMES: [&str; 3] = ["file", "path", "module"];
 
 impl Reader<'_, '_> {
     /// Returns the variants in declared order, or none where one of them could not be read.
-    pub fn variants(&mut self, layers: &Layers) -> Option<Vec<Variant>> {
+    pub(crate) fn variants(&mut self, layers: &Layers) -> Option<Vec<Variant>> {
         let nodes = layers.get(&["variants"])?.items();
         self.declared_twice(nodes);
         let deterministic = layers.get(&["deterministic"])?.flag()?;

@@ -12,8 +12,6 @@ const CARRIED: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/assets.rs"
 pub const CATALOGUE: &str = "assets/ops_catalogue.json";
 /// The table of device models.
 pub const DEVICES: &str = "assets/devices.json";
-/// The template of an op's log.
-pub const LOG_TEMPLATE: &str = "assets/log_template.md";
 /// The template of the summary.
 pub const SUMMARY_TEMPLATE: &str = "assets/summary_template.md";
 

@@ -24,11 +24,11 @@ pub struct Stat {
     /// Length in bytes.
     pub size: u64,
     /// Time of the last write, in nanoseconds since 1970.
-    pub mtime: i64,
+    pub(crate) mtime: i64,
     /// Time of the last change of the inode, in nanoseconds since 1970.
-    pub ctime: i64,
+    pub(crate) ctime: i64,
     /// The inode's number.
-    pub inode: u64,
+    pub(crate) inode: u64,
 }
 
 /// Returns the state of the file at `path`, or None where there is no regular file.
@@ -115,7 +115,7 @@ pub fn open_if_there(path: &Path) -> io::Result<Option<File>> {
 }
 
 /// Opens a file that t2t wrote to be read bit by bit, or None where there is none. A link, a pipe or a device in its place is an error.
-pub fn open_own_if_there(path: &Path) -> io::Result<Option<File>> {
+pub(crate) fn open_own_if_there(path: &Path) -> io::Result<Option<File>> {
     if_there(opened(path, Place::Own))
 }
 
@@ -125,7 +125,7 @@ pub fn read_own(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// Returns the bytes of a file that t2t wrote, or None where there is none. The rest is as for [`read_own`].
-pub fn read_own_if_there(path: &Path) -> io::Result<Option<Vec<u8>>> {
+pub(crate) fn read_own_if_there(path: &Path) -> io::Result<Option<Vec<u8>>> {
     if_there(read_own(path))
 }
 
@@ -142,12 +142,12 @@ fn whole(file: File) -> io::Result<Vec<u8>> {
 
 /// Returns why nobody can tell what is at `path`, or None where that can be told: the rights to a folder above it, or to the file, are not there.
 #[must_use]
-pub fn denied(path: &Path) -> Option<io::Error> {
+pub(crate) fn denied(path: &Path) -> Option<io::Error> {
     opened(path, Place::Given).err().filter(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
 /// Returns the length of an open file in bytes.
-pub fn length(file: &File) -> io::Result<u64> {
+pub(crate) fn length(file: &File) -> io::Result<u64> {
     Ok(file.metadata()?.len())
 }
 
@@ -214,7 +214,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Does what [`write()`] does, and waits before it renames until the bytes are on the disk: a loss of power leaves the old ones or the new ones, too.
-pub fn write_through(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn write_through(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_by(path, |file| file.write_all(bytes).and_then(|()| file.sync_all()))
 }
 
@@ -244,7 +244,7 @@ fn write_once(path: &Path, write: impl Fn(&mut File) -> io::Result<()>) -> io::R
 }
 
 /// Writes `bytes` to `path`, a file that nobody else knows of, in a folder that is there: one that is not finished does no harm.
-pub fn write_unshared(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn write_unshared(path: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::write(path, bytes)
 }
 
@@ -265,7 +265,7 @@ impl Draft {
     }
 
     /// Starts again: what was written is forgotten.
-    pub fn start_again(&mut self) -> io::Result<()> {
+    pub(crate) fn start_again(&mut self) -> io::Result<()> {
         self.file.set_len(0)?;
         self.file.rewind()
     }
@@ -396,7 +396,7 @@ pub fn weight(path: &Path) -> (usize, u64) {
 
 /// Returns the files below `folder` that [`write()`] had not finished, but for those in its folders named `but`. Links are not followed.
 #[must_use]
-pub fn unfinished_below(folder: &Path, but: &[&str]) -> Vec<PathBuf> {
+pub(crate) fn unfinished_below(folder: &Path, but: &[&str]) -> Vec<PathBuf> {
     let is_left_out = |entry: &walkdir::DirEntry| {
         entry.depth() == 1 && entry.file_name().to_str().is_some_and(|name| but.contains(&name))
     };
@@ -416,13 +416,13 @@ pub fn at(path: &Path, error: &io::Error) -> io::Error {
 
 /// Returns whether a file of this name is one that [`write()`] had not finished.
 #[must_use]
-pub fn is_unfinished(name: &str) -> bool {
+pub(crate) fn is_unfinished(name: &str) -> bool {
     name.starts_with('.') && Path::new(name).extension().is_some_and(|ending| ending == "tmp")
 }
 
 /// Returns the process that began to write a file of this name and did not finish it; None where the name is none of [`write()`]'s.
 #[must_use]
-pub fn writer_of(name: &str) -> Option<u32> {
+pub(crate) fn writer_of(name: &str) -> Option<u32> {
     let parts = name.strip_prefix('.')?.strip_suffix(".tmp")?;
     let (rest, number) = parts.rsplit_once('.')?;
     number.parse::<u64>().ok()?;
@@ -431,7 +431,7 @@ pub fn writer_of(name: &str) -> Option<u32> {
 
 /// Returns whether there is a process of this number that is not this one. In a container, numbers come again soon.
 #[must_use]
-pub fn is_another_process(number: u32) -> bool {
+pub(crate) fn is_another_process(number: u32) -> bool {
     number != std::process::id() && Path::new("/proc").join(number.to_string()).is_dir()
 }
 

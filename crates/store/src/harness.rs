@@ -16,7 +16,7 @@ use crate::fs;
 use crate::kept;
 
 /// The package's name.
-pub const PACKAGE: &str = "t2t_harness";
+pub(crate) const PACKAGE: &str = "t2t_harness";
 
 /// The format of the file that keeps what parsing told. 1: no version. 2: behind a digest.
 const VERSION: u32 = 2;
@@ -90,7 +90,7 @@ impl Harness {
 
     /// Returns the digest of all files' bytes.
     #[must_use]
-    pub fn digest(&self) -> Digest {
+    pub(crate) fn digest(&self) -> Digest {
         let mut bytes = Vec::new();
         for (name, file) in &self.files {
             bytes.extend_from_slice(name.as_bytes());

@@ -9,7 +9,7 @@ const LONG: usize = 1 << 18;
 
 /// Returns the digest of `bytes`.
 #[must_use]
-pub fn of(bytes: &[u8]) -> Digest {
+pub(crate) fn of(bytes: &[u8]) -> Digest {
     if bytes.len() < LONG {
         return Digest::of(bytes);
     }
@@ -20,11 +20,11 @@ pub fn of(bytes: &[u8]) -> Digest {
 
 /// The digest of bytes that come one part after another.
 #[derive(Debug, Default)]
-pub struct Running(blake3::Hasher);
+pub(crate) struct Running(blake3::Hasher);
 
 impl Running {
     /// Adds the next part.
-    pub fn add(&mut self, part: &[u8]) {
+    pub(crate) fn add(&mut self, part: &[u8]) {
         if part.len() < LONG {
             self.0.update(part);
         } else {
@@ -34,7 +34,7 @@ impl Running {
 
     /// Returns the digest of all parts so far.
     #[must_use]
-    pub fn digest(&self) -> Digest {
+    pub(crate) fn digest(&self) -> Digest {
         Digest::from(*self.0.finalize().as_bytes())
     }
 }

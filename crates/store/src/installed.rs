@@ -14,7 +14,7 @@ use t2t_model::path::RepoPath;
 use crate::fs;
 
 /// What the name of a module begins with, where files have their folder.
-pub const MARK: &str = "module:";
+pub(crate) const MARK: &str = "module:";
 
 /// Endings of modules beside compiled ones, in the order in which Python tries them.
 const ENDINGS: [&str; 2] = [".py", ".pyc"];
@@ -32,7 +32,7 @@ pub struct Places {
 
 /// What a module is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
+pub(crate) enum Found {
     /// A file: of a package its `__init__`.
     File(PathBuf),
     /// A package that has folders and no file.
@@ -72,18 +72,18 @@ impl Installed {
 
     /// Returns what the module with this dotted name is.
     #[must_use]
-    pub fn find(&self, name: &str) -> Found {
+    pub(crate) fn find(&self, name: &str) -> Found {
         self.look(name).found
     }
 
     /// Returns the folders that were looked into. While none of them has another name in it, what was found is what would be found.
     #[must_use]
-    pub fn searched(&self) -> BTreeSet<PathBuf> {
+    pub(crate) fn searched(&self) -> BTreeSet<PathBuf> {
         self.searched.borrow().clone()
     }
 
     /// Forgets what was found.
-    pub fn look_again(&self) {
+    pub(crate) fn look_again(&self) {
         self.known.borrow_mut().clear();
     }
 

@@ -26,10 +26,10 @@ pub const DEVICE: &str = "device.json";
 const BUILD: &str = "build.json";
 
 /// The file with the digests of all others: what is signed.
-pub const STATEMENT: &str = "statement.json";
+pub(crate) const STATEMENT: &str = "statement.json";
 
 /// The signature of the statement, as `ssh-keygen -Y sign` calls it.
-pub const SIGNATURE: &str = "statement.json.sig";
+pub(crate) const SIGNATURE: &str = "statement.json.sig";
 
 /// The format of the statement; another number is read as damage. 1: first.
 const STATEMENT_VERSION: u32 = 1;
@@ -99,7 +99,7 @@ pub struct Published {
     /// What is signed, and is not as it was signed, or not by anybody who is trusted: a line each, with its file.
     pub objections: Vec<String>,
     /// Who signed it, of those that are trusted.
-    pub signer: Option<Signer>,
+    pub(crate) signer: Option<Signer>,
     /// The digests of the records that are as they were signed.
     vouched: BTreeSet<Digest>,
     /// Whether what is known of the device is as it was signed.

@@ -7,7 +7,7 @@ use std::process::Command;
 use nix::sys::prctl;
 
 /// The variables that t2t reads secrets from. The place of a remote cache may hold a password.
-pub const VARIABLES: [&str; 10] = [
+pub(crate) const VARIABLES: [&str; 10] = [
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
     "AWS_SESSION_TOKEN",

@@ -31,7 +31,7 @@ const BEFORE: usize = 2;
 pub const PACKAGES: [&str; 1] = ["kernels"];
 
 /// Where kernels import from beside the packages above: the workspace itself, and `src` below it. `sources:` in ops.yaml adds to them.
-pub const HOMES: [&str; 2] = ["", "src/"];
+pub(crate) const HOMES: [&str; 2] = ["", "src/"];
 
 /// What stands for the bytes of a package that has folders and no file.
 const NAMESPACE: &[u8] = b"namespace";

@@ -33,7 +33,7 @@ impl Known {
     /// Returns what is known of `file` now: what was `kept`, where the file cannot have changed since, else what a reading tells. None where there is no
     /// file that can be read.
     #[must_use]
-    pub fn now(file: &Path, kept: Option<Self>) -> Option<Self> {
+    pub(crate) fn now(file: &Path, kept: Option<Self>) -> Option<Self> {
         Self::by(fs::now, file, kept)
     }
 

@@ -201,8 +201,8 @@ impl Play {
     /// Asks what a build would run, and runs nothing.
     pub fn plan(&self) -> Vec<String> {
         let graph = self.graph();
-        let all = vec![true; graph.len()];
-        let mut schedule = Schedule::new(&graph, Wanted { wanted: all, forced: vec![false; graph.len()] });
+        let all = vec![true; graph.count()];
+        let mut schedule = Schedule::new(&graph, Wanted { wanted: all, forced: vec![false; graph.count()] });
         let mut log = Vec::new();
         while let Some(step) = schedule.next_step(&self.history, &|path, like| seen(&self.files, path, like)) {
             match step {

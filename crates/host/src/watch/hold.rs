@@ -10,7 +10,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The lock that was seen last.
 #[derive(Debug, Default)]
-pub struct Hold {
+pub(crate) struct Hold {
     /// When it was made, by the calendar, and when it was first seen.
     seen: Cell<Option<(i64, Instant)>>,
 }
@@ -18,7 +18,7 @@ pub struct Hold {
 impl Hold {
     /// Returns whether git works behind a lock that was `made` then, in nanoseconds since 1970; `calendar` is the time in the same measure. The calendar may be
     /// set back, and then the lock lies in the future for as long: what counts is also for how long it has been seen.
-    pub fn lasts(&self, made: i64, calendar: i64, now: Instant) -> bool {
+    pub(crate) fn lasts(&self, made: i64, calendar: i64, now: Instant) -> bool {
         let first = match self.seen.get() {
             Some((of, first)) if of == made => first,
             _ => now,

@@ -29,12 +29,12 @@ const LOOK: Duration = Duration::from_millis(1);
 
 /// The process, while it runs. Dropping it ends the process.
 #[derive(Debug)]
-pub struct Bytecode(Mutex<Option<Child>>);
+pub(crate) struct Bytecode(Mutex<Option<Child>>);
 
 impl Bytecode {
     /// Begins to compile what the interpreter of `config` lacks, where the configuration names a folder for it. One that cannot be started is done without.
     #[must_use]
-    pub fn begin(config: &WorkerConfig) -> Self {
+    pub(crate) fn begin(config: &WorkerConfig) -> Self {
         let harness = config.harness.as_ref().filter(|_| config.environment.contains_key(BYTECODE));
         let child = harness.and_then(|harness| {
             Command::new(&config.python)
@@ -54,7 +54,7 @@ impl Bytecode {
     }
 
     /// Ends the process, if it still runs: nothing is compiled beside what is measured.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         let Some(mut child) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
         // It is not waited for yet, so the number is still its own.
         kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM).ok();

@@ -119,7 +119,7 @@ fn send(stream: &mut UnixStream, message: &ToWorker) -> Result<(), ClientError> 
 impl Client {
     /// Returns what the worker said first.
     #[must_use]
-    pub fn hello(&self) -> &ServerHello {
+    pub(crate) fn hello(&self) -> &ServerHello {
         &self.hello
     }
 
@@ -138,27 +138,27 @@ impl Client {
     }
 
     /// Asks for a child that gets ready.
-    pub fn prepare(&self, reserve: Reserve) -> Result<(), ClientError> {
+    pub(crate) fn prepare(&self, reserve: Reserve) -> Result<(), ClientError> {
         self.send(&ToWorker::Prepare(reserve))
     }
 
     /// Asks to end the children that are ready for a device.
-    pub fn dismiss(&self, device: &str) -> Result<(), ClientError> {
+    pub(crate) fn dismiss(&self, device: &str) -> Result<(), ClientError> {
         self.send(&ToWorker::Dismiss { device: device.to_owned() })
     }
 
     /// Says that nothing is asked for soon.
-    pub fn rest(&self) -> Result<(), ClientError> {
+    pub(crate) fn rest(&self) -> Result<(), ClientError> {
         self.send(&ToWorker::Rest)
     }
 
     /// Asks to kill a child. Its end comes as always.
-    pub fn cancel(&self, id: u64) -> Result<(), ClientError> {
+    pub(crate) fn cancel(&self, id: u64) -> Result<(), ClientError> {
         self.send(&ToWorker::Cancel { id })
     }
 
     /// Asks the server to kill everything and leave.
-    pub fn ask_to_leave(&self) -> Result<(), ClientError> {
+    pub(crate) fn ask_to_leave(&self) -> Result<(), ClientError> {
         self.send(&ToWorker::Shutdown)
     }
 

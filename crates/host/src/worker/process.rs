@@ -60,14 +60,14 @@ const LOOK: Duration = Duration::from_millis(2);
 
 /// A started server.
 #[derive(Debug)]
-pub struct Process {
+pub(crate) struct Process {
     child: Mutex<Child>,
     words: Arc<Mutex<Vec<u8>>>,
     listener: JoinHandle<()>,
 }
 
 /// Starts `python` and returns the other end of its socket. `module` is a folder that holds `t2t_worker`.
-pub fn spawn(
+pub(crate) fn spawn(
     python: &Path,
     module: Option<&Path>,
     environment: &BTreeMap<String, String>,
@@ -126,7 +126,7 @@ impl Process {
 
     /// Waits for the server to leave, kills it when it does not within `grace`, and sees to what it leaves behind.
     /// Returns how it ended, for people.
-    pub fn end(&self, grace: Duration) -> String {
+    pub(crate) fn end(&self, grace: Duration) -> String {
         let status = self.wait(grace);
         kill_orphans();
         let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
@@ -154,7 +154,7 @@ impl Process {
     }
 
     /// Returns the end of what the server printed.
-    pub fn last_words(&self) -> String {
+    pub(crate) fn last_words(&self) -> String {
         // Only a server that left its output to somebody else keeps the listener from its end, and a machine that has much else to do.
         let deadline = Instant::now() + PATIENCE / 10;
         while !self.listener.is_finished() && Instant::now() < deadline {

@@ -4,7 +4,7 @@
 
 /// Returns whether `text` has a letter that stands for others.
 #[must_use]
-pub fn is_pattern(text: &str) -> bool {
+pub(crate) fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?'])
 }
 

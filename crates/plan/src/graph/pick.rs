@@ -43,7 +43,7 @@ pub enum Force {
 /// Returns the actions that `selection` names, with all that they need. Fails on a name that nothing has.
 pub fn pick(graph: &Graph, selection: &Selection, force: Force) -> Result<Wanted, Unknown> {
     let named = named(graph, selection)?;
-    let mut wanted = vec![false; graph.len()];
+    let mut wanted = vec![false; graph.count()];
     let mut open: Vec<Index> = named.iter().copied().collect();
     while let Some(index) = open.pop() {
         if !std::mem::replace(&mut wanted[index.number()], true) {

@@ -14,17 +14,17 @@ const SEED: u64 = 0x7432_7472_616e_6b31;
 
 /// The middle 95 % of the resampled ratios.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Interval {
+pub(crate) struct Interval {
     /// The 2.5th percentile.
-    pub low: f64,
+    pub(crate) low: f64,
     /// The 97.5th percentile.
-    pub high: f64,
+    pub(crate) high: f64,
 }
 
 impl Interval {
     /// Returns whether the two cannot be told apart.
     #[must_use]
-    pub fn holds_one(&self) -> bool {
+    pub(crate) fn holds_one(&self) -> bool {
         self.low <= 1.0 && 1.0 <= self.high
     }
 }
@@ -37,7 +37,7 @@ impl fmt::Display for Interval {
 
 /// How the runs of two subjects belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pairing {
+pub(crate) enum Pairing {
     /// Run by run: they took turns in one process.
     Interleaved,
     /// Not at all.
@@ -48,7 +48,7 @@ pub enum Pairing {
 ///
 /// None where a size has fewer than two runs: nothing is known of its scatter.
 #[must_use]
-pub fn ratio(above: &[&[f64]], below: &[&[f64]], pairing: Pairing) -> Option<Interval> {
+pub(crate) fn ratio(above: &[&[f64]], below: &[&[f64]], pairing: Pairing) -> Option<Interval> {
     let enough = |sizes: &[&[f64]]| !sizes.is_empty() && sizes.iter().all(|runs| runs.len() >= 2);
     if !enough(above) || !enough(below) {
         return None;

@@ -11,9 +11,9 @@ use crate::rank::stability::{is_unstable, is_unstable_at, why_unstable};
 
 /// The figures of one bench. Times in milliseconds.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
+pub(crate) struct Measured {
     /// The mean of the sizes' figures.
-    pub final_ms: f64,
+    pub(crate) final_ms: f64,
     torch_final_ms: Option<f64>,
     speedup: Option<f64>,
     geomean_speedup: Option<f64>,
@@ -25,7 +25,7 @@ pub struct Measured {
 
 /// Why two variants cannot be told apart.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Tie {
+pub(crate) enum Tie {
     /// The interval of the ratio of their Finals holds 1; none where a size has one run, and nothing is known of its scatter.
     Level(Option<Interval>),
     /// It does not, but would, or would lie below, had the slower one, which is unstable, taken as long as its fastest run each time.
@@ -45,7 +45,7 @@ struct Size {
 impl Measured {
     /// Returns the figures of a document `bench`, None where it has no Final, or at some size no output of a timed call that was judged right.
     #[must_use]
-    pub fn of(bench: &Value) -> Option<Self> {
+    pub(crate) fn of(bench: &Value) -> Option<Self> {
         if !is_judged(bench) {
             return None;
         }
@@ -66,7 +66,7 @@ impl Measured {
 
     /// Returns it, unstable for that reason too where there is one.
     #[must_use]
-    pub fn doubted(mut self, reason: Option<String>) -> Self {
+    pub(crate) fn doubted(mut self, reason: Option<String>) -> Self {
         if let Some(reason) = reason {
             self.unstable = true;
             let told: Vec<String> = self.why_unstable.take().into_iter().chain([reason]).collect();
@@ -77,13 +77,13 @@ impl Measured {
 
     /// Returns the interval of the ratio of this Final to another variant's.
     #[must_use]
-    pub fn ratio_to(&self, other: &Self) -> Option<Interval> {
+    pub(crate) fn ratio_to(&self, other: &Self) -> Option<Interval> {
         bootstrap::ratio(&self.runs(), &other.runs(), Pairing::Independent)
     }
 
     /// Returns why this one, whose Final is no lower, cannot be told from another variant; None where it can.
     #[must_use]
-    pub fn ties_with(&self, other: &Self) -> Option<Tie> {
+    pub(crate) fn ties_with(&self, other: &Self) -> Option<Tie> {
         let Some(interval) = self.ratio_to(other) else { return Some(Tie::Level(None)) };
         if interval.holds_one() {
             return Some(Tie::Level(Some(interval)));
@@ -99,18 +99,18 @@ impl Measured {
 
     /// Returns whether a figure cannot be relied on.
     #[must_use]
-    pub fn is_unstable(&self) -> bool {
+    pub(crate) fn is_unstable(&self) -> bool {
         self.unstable
     }
 
     /// Returns the names of its sizes, in the order of names.
-    pub fn sizes(&self) -> impl Iterator<Item = &String> {
+    pub(crate) fn sizes(&self) -> impl Iterator<Item = &String> {
         self.sizes.keys()
     }
 
     /// Returns how many times as long another variant takes at a size, and the interval of that ratio. None where one was not measured there.
     #[must_use]
-    pub fn gain_over(&self, other: &Self, size: &str) -> Option<(f64, Option<Interval>)> {
+    pub(crate) fn gain_over(&self, other: &Self, size: &str) -> Option<(f64, Option<Interval>)> {
         let (own, base) = (self.sizes.get(size)?, other.sizes.get(size)?);
         let interval = bootstrap::ratio(&[&base.runs], &[&own.runs], Pairing::Independent);
         Some((base.ms? / own.ms?, interval))
@@ -118,20 +118,20 @@ impl Measured {
 
     /// Returns whether the figures of a size cannot be relied on.
     #[must_use]
-    pub fn is_unstable_at(&self, size: &str) -> bool {
+    pub(crate) fn is_unstable_at(&self, size: &str) -> bool {
         self.sizes.get(size).is_some_and(|size| size.is_unstable)
     }
 
     /// Returns whether it is at least as fast as torch, as far as that can be told: the speedup or its interval reaches 1.
     #[must_use]
-    pub fn reaches_torch(&self) -> bool {
+    pub(crate) fn reaches_torch(&self) -> bool {
         let reached = self.interval.map(|interval| interval.high).into_iter().chain(self.speedup);
         reached.fold(0.0, f64::max) >= 1.0
     }
 
     /// Returns how it compares with torch: `faster`, `ties` or `slower`.
     #[must_use]
-    pub fn against_torch(&self) -> Option<&'static str> {
+    pub(crate) fn against_torch(&self) -> Option<&'static str> {
         let speedup = self.speedup?;
         let interval = self.interval.unwrap_or(Interval { low: speedup, high: speedup });
         Some(match speedup {
@@ -143,7 +143,7 @@ impl Measured {
 
     /// Returns the figures as the document `selection` holds them.
     #[must_use]
-    pub fn document(&self) -> Value {
+    pub(crate) fn document(&self) -> Value {
         json!({
             "final_ms": self.final_ms,
             "torch_final_ms": self.torch_final_ms,

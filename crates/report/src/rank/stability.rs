@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 /// The largest coefficient of variation of a figure that counts as stable, as in the harness (`statistics.STEADY`).
-pub const STEADY: f64 = 0.05;
+pub(crate) const STEADY: f64 = 0.05;
 
 /// The calls of one run take a device nearly equally long: where the 80th percentile is above this many times the 20th, the host was behind (docs/measuring.md, "Unstable
 /// figures").
@@ -19,13 +19,13 @@ const SUBJECTS: [&str; 2] = ["variant", "torch"];
 
 /// Returns whether a figure of `bench` cannot be relied on.
 #[must_use]
-pub fn is_unstable(bench: &Value) -> bool {
+pub(crate) fn is_unstable(bench: &Value) -> bool {
     bench["unstable"] == true || sizes_of(bench).any(|(_, size)| is_behind(bench, size))
 }
 
 /// Returns why figures of `bench` cannot be relied on: what it says itself, and where the host was behind the device. None where neither says anything.
 #[must_use]
-pub fn why_unstable(bench: &Value) -> Option<String> {
+pub(crate) fn why_unstable(bench: &Value) -> Option<String> {
     let own = bench["why_unstable"].as_str().map(str::to_owned);
     let behind = sizes_of(bench).filter(|(_, size)| is_behind(bench, size)).map(|(name, size)| {
         let told = SUBJECTS.map(|who| format!("{who} {:.0} %", 100.0 * (spread(&size[who]).unwrap_or(1.0) - 1.0)));
@@ -38,7 +38,7 @@ pub fn why_unstable(bench: &Value) -> Option<String> {
 /// Returns where torch took much longer beside the variant than alone, in `baseline`, a process that no kernel ran in: the variant's module may have slowed it down. None
 /// where it did not at any size.
 #[must_use]
-pub fn slowed_torch(bench: &Value, baseline: &Value) -> Option<String> {
+pub(crate) fn slowed_torch(bench: &Value, baseline: &Value) -> Option<String> {
     let times = |size: (&String, &Value)| {
         let beside = size.1["torch"]["median"].as_f64()?;
         let alone = baseline["sizes"][size.0]["torch"]["median"].as_f64()?;
@@ -51,7 +51,7 @@ pub fn slowed_torch(bench: &Value, baseline: &Value) -> Option<String> {
 
 /// Returns whether the figures of `bench` at a size cannot be relied on: they vary, the host was behind, or the bench was disturbed, which is no size's own.
 #[must_use]
-pub fn is_unstable_at(bench: &Value, size: &str) -> bool {
+pub(crate) fn is_unstable_at(bench: &Value, size: &str) -> bool {
     let varies = |size: &Value| SUBJECTS.iter().any(|of| size[of]["cv"].as_f64().is_some_and(|cv| cv > STEADY));
     let is_disturbed = || !sizes_of(bench).any(|(_, size)| varies(size));
     let size = &bench["sizes"][size];

@@ -14,24 +14,24 @@ use crate::render::telemetry::{self, TelemetryRow};
 
 /// The documents that a benchmark is told from.
 #[derive(Clone, Copy, Debug)]
-pub struct Documents<'a> {
+pub(crate) struct Documents<'a> {
     /// The variants, in declared order.
-    pub variants: &'a [VariantResult],
+    pub(crate) variants: &'a [VariantResult],
     /// The document `baseline`.
-    pub baseline: Option<&'a Value>,
+    pub(crate) baseline: Option<&'a Value>,
     /// The document `analysis`.
-    pub analysis: Option<&'a Value>,
+    pub(crate) analysis: Option<&'a Value>,
     /// The document `calibration`.
-    pub calibration: &'a Found,
+    pub(crate) calibration: &'a Found,
     /// `ieee` or `tf32`, as declared.
-    pub precision: &'a str,
+    pub(crate) precision: &'a str,
     /// The document `selection`.
-    pub selection: Option<&'a Value>,
+    pub(crate) selection: Option<&'a Value>,
 }
 
 /// What a template sees of an op's benchmark.
 #[derive(Debug, Serialize)]
-pub struct Benchmark {
+pub(crate) struct Benchmark {
     /// Sizes in reading order.
     columns: Vec<Column>,
     /// Torch, other baselines, then the variants in declared order.
@@ -134,14 +134,14 @@ impl Ablation {
 impl Benchmark {
     /// Returns whether at least one variant was measured.
     #[must_use]
-    pub fn has_variant(&self) -> bool {
+    pub(crate) fn has_variant(&self) -> bool {
         self.rows.iter().any(|row| row.kind == "variant" && row.not_measured.is_none())
     }
 }
 
 /// Returns the benchmark of an op. Rates are told where the analysis counted the very size that was measured on a device, in the dtype that was.
 #[must_use]
-pub fn of(found: Documents<'_>) -> Benchmark {
+pub(crate) fn of(found: Documents<'_>) -> Benchmark {
     let Documents { variants, baseline, calibration, .. } = found;
     let names = sizes::ordered(found.measurements().map(|document| (&document["sizes"], "binding")));
     let mut rows: Vec<Row> = baseline.map(|baseline| baseline_rows(baseline, &names)).unwrap_or_default();

@@ -29,7 +29,7 @@ pub struct BuildPage<'a> {
 
 /// What a summary template sees.
 #[derive(Debug, Serialize)]
-pub struct SummaryContext<'a> {
+pub(crate) struct SummaryContext<'a> {
     ops: Vec<OpRow<'a>>,
     interpreter: bool,
     device: Value,
@@ -88,7 +88,7 @@ struct Kernels {
 impl BuildPage<'_> {
     /// Returns what a template sees. docs/log-templates.md describes it.
     #[must_use]
-    pub fn context(&self) -> SummaryContext<'_> {
+    pub(crate) fn context(&self) -> SummaryContext<'_> {
         let ops = rows(&self.ops);
         let documents = || self.ops.iter().filter_map(|(_, found)| found.document());
         SummaryContext {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// The rates of a document `calibration`.
 #[derive(Debug, Serialize)]
-pub struct Rates {
+pub(crate) struct Rates {
     copy_gb_per_s: f64,
     products: Vec<ProductRate>,
     unstable: bool,
@@ -22,7 +22,7 @@ struct ProductRate {
 
 /// What limits an op at a size, and how long that takes at best.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Ceiling {
+pub(crate) struct Ceiling {
     /// `copy` or `product`.
     kind: &'static str,
     /// Whose product: a dtype, or `tf32`.
@@ -36,23 +36,23 @@ pub struct Ceiling {
 impl Ceiling {
     /// Returns the share of the ceiling that work of `ms` milliseconds reaches.
     #[must_use]
-    pub fn share(&self, ms: f64) -> f64 {
+    pub(crate) fn share(&self, ms: f64) -> f64 {
         self.ms / ms
     }
 }
 
 /// What an op moves and computes at a size.
 #[derive(Clone, Copy, Debug)]
-pub struct Work {
+pub(crate) struct Work {
     /// Bytes read and written.
-    pub bytes: f64,
+    pub(crate) bytes: f64,
     /// Floating-point operations, where they were counted.
-    pub flops: Option<f64>,
+    pub(crate) flops: Option<f64>,
 }
 
 /// Returns the rates of a calibration, None where it has none.
 #[must_use]
-pub fn rates(calibration: &Value) -> Option<Rates> {
+pub(crate) fn rates(calibration: &Value) -> Option<Rates> {
     let products = calibration["products"].as_object().into_iter().flatten();
     let product = |(name, figure): (&String, &Value)| ProductRate {
         name: name.clone(),
@@ -69,7 +69,7 @@ pub fn rates(calibration: &Value) -> Option<Rates> {
 /// Returns what limits `work` by the roofline: whichever takes longer at the measured rates, a copy of its bytes or, for its operations, the product
 /// named `product`. A product that was not measured limits nothing. None where the operations were not counted.
 #[must_use]
-pub fn limit(calibration: &Value, work: Work, product: &str) -> Option<Ceiling> {
+pub(crate) fn limit(calibration: &Value, work: Work, product: &str) -> Option<Ceiling> {
     let copy = calibration["copy_gb_per_s"].as_f64()?;
     let moving = Ceiling { kind: "copy", product: None, rate: copy, ms: work.bytes / copy / 1e6 };
     let (flops, rate) = (work.flops?, calibration["products"][product]["tflop_per_s"].as_f64());
@@ -81,7 +81,7 @@ pub fn limit(calibration: &Value, work: Work, product: &str) -> Option<Ceiling> 
 /// Returns how long, in milliseconds, a copy takes that moves `bytes`, read off the measured ones: between two in proportion on logarithmic scales,
 /// below the first as long as that, above the last at its rate.
 #[must_use]
-pub fn copy_ms(calibration: &Value, bytes: f64) -> Option<f64> {
+pub(crate) fn copy_ms(calibration: &Value, bytes: f64) -> Option<f64> {
     let copies = calibration["copies"].as_array().into_iter().flatten();
     let points: Vec<(f64, f64)> =
         copies.filter_map(|copy| Some((copy["bytes"].as_f64()?, copy["median"].as_f64()?))).collect();

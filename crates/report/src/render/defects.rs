@@ -10,7 +10,7 @@ use crate::render::op_page::VariantPage;
 
 /// What one action of a variant compiled on the device's time.
 #[derive(Debug, PartialEq, Serialize)]
-pub struct Defect {
+pub(crate) struct Defect {
     variant: String,
     phase: &'static str,
     /// Kernels that Triton's cache did not have.
@@ -23,7 +23,7 @@ pub struct Defect {
 
 /// Returns the defects of a variant, in the order of phases.
 #[must_use]
-pub fn of(variant: &VariantPage<'_>) -> Vec<Defect> {
+pub(crate) fn of(variant: &VariantPage<'_>) -> Vec<Defect> {
     let documents = [
         (Phase::Check, variant.evidence),
         (Phase::Tune, variant.tune),

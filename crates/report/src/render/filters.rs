@@ -15,7 +15,7 @@ use crate::figures;
 const SHOWN_LINES: usize = 200;
 
 /// Adds all filters to `environment`.
-pub fn add(environment: &mut Environment<'_>) {
+pub(crate) fn add(environment: &mut Environment<'_>) {
     environment.add_filter("ms", |value: Value| number(&value, figures::milliseconds));
     environment.add_filter("ratio", |value: Value| number(&value, figures::ratio));
     environment.add_filter("figure", |value: Value| number(&value, figures::figure));

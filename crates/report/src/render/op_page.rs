@@ -65,7 +65,7 @@ pub struct VariantPage<'a> {
 impl<'a> OpPage<'a> {
     /// Returns what a template sees. docs/log-templates.md describes it.
     #[must_use]
-    pub fn context(&self) -> LogContext<'a> {
+    pub(crate) fn context(&self) -> LogContext<'a> {
         let results: Vec<VariantResult> = self.variants.iter().map(|variant| variant.result.clone()).collect();
         let interpreter = self.lane == Lane::Interpreter;
         let analysis = self.analysis.document();
@@ -105,7 +105,7 @@ impl<'a> OpPage<'a> {
 
 /// What a log template sees.
 #[derive(Debug, Serialize)]
-pub struct LogContext<'a> {
+pub(crate) struct LogContext<'a> {
     op: &'a str,
     operation: Option<&'a str>,
     kwargs: &'a Value,

@@ -24,13 +24,13 @@ pub struct Place {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Problem {
     /// Which phase met it.
-    pub phase: String,
+    pub(crate) phase: String,
     /// As in `mismatch`.
-    pub class: Option<String>,
+    pub(crate) class: Option<String>,
     /// The case, `small/float32/0`.
     pub case: Option<String>,
     /// What the case is: its kind, shapes, strides, dtypes, keyword arguments.
-    pub given: Option<String>,
+    pub(crate) given: Option<String>,
     /// One line for people.
     pub message: String,
     /// Where, in a file of the workspace.
@@ -40,21 +40,21 @@ pub struct Problem {
     /// What may help.
     pub hint: Option<String>,
     /// The kernel's own frames, outermost first.
-    pub traceback: Vec<String>,
+    pub(crate) traceback: Vec<String>,
     /// Where the first bad element is.
-    pub index: Value,
+    pub(crate) index: Value,
     /// What was there.
-    pub got: Value,
+    pub(crate) got: Value,
     /// What should have been there.
-    pub expected: Value,
+    pub(crate) expected: Value,
     /// The largest absolute error.
-    pub max_abs: Value,
+    pub(crate) max_abs: Value,
     /// The largest relative error.
-    pub max_rel: Value,
+    pub(crate) max_rel: Value,
     /// How many elements are bad.
-    pub bad: Value,
+    pub(crate) bad: Value,
     /// Of how many.
-    pub total: Value,
+    pub(crate) total: Value,
 }
 
 impl Problem {

@@ -10,7 +10,7 @@ use t2t_model::manifest::canonical_json;
 
 /// A row of the table of resources.
 #[derive(Debug, PartialEq, Serialize)]
-pub struct KernelRow {
+pub(crate) struct KernelRow {
     target: String,
     kernel: String,
     /// Block sizes: the constants that name one, or all where none does.
@@ -26,7 +26,7 @@ pub struct KernelRow {
 
 /// Returns the rows of a document `resources`, in the order of target, kernel and configuration.
 #[must_use]
-pub fn rows(resources: &Value) -> Vec<KernelRow> {
+pub(crate) fn rows(resources: &Value) -> Vec<KernelRow> {
     let mut groups: BTreeMap<String, Vec<&Value>> = BTreeMap::new();
     for kernel in resources["kernels"].as_array().into_iter().flatten() {
         groups.entry(configuration(kernel)).or_default().push(kernel);
@@ -38,7 +38,7 @@ pub fn rows(resources: &Value) -> Vec<KernelRow> {
 
 /// Returns the devices that a document `resources` speaks of.
 #[must_use]
-pub fn targets(resources: &Value) -> BTreeSet<String> {
+pub(crate) fn targets(resources: &Value) -> BTreeSet<String> {
     let kernels = resources["kernels"].as_array().into_iter().flatten();
     kernels.filter_map(|kernel| kernel["target"].as_str()).map(str::to_owned).collect()
 }

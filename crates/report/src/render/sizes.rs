@@ -11,7 +11,7 @@ const STANDARD: [&str; 3] = ["small", "medium", "large"];
 
 /// What an op computes and moves at one size.
 #[derive(Debug, Serialize)]
-pub struct SizeRow {
+pub(crate) struct SizeRow {
     name: String,
     title: String,
     dims: Value,
@@ -24,7 +24,7 @@ pub struct SizeRow {
 
 /// Returns an analysis size by size.
 #[must_use]
-pub fn analyzed(analysis: &Value) -> Vec<SizeRow> {
+pub(crate) fn analyzed(analysis: &Value) -> Vec<SizeRow> {
     let names = ordered([(&analysis["sizes"], "dims")]);
     names.into_iter().map(|name| SizeRow::of(&name, &analysis["sizes"][&name])).collect()
 }
@@ -47,7 +47,7 @@ impl SizeRow {
 
 /// Returns the names of all sizes in `documents`, each a mapping of sizes with the field that binds the dims.
 #[must_use]
-pub fn ordered<'a>(documents: impl IntoIterator<Item = (&'a Value, &'static str)>) -> Vec<String> {
+pub(crate) fn ordered<'a>(documents: impl IntoIterator<Item = (&'a Value, &'static str)>) -> Vec<String> {
     let mut places = BTreeMap::new();
     for (sizes, binding) in documents {
         for (name, size) in sizes.as_object().into_iter().flatten() {
@@ -62,7 +62,7 @@ pub fn ordered<'a>(documents: impl IntoIterator<Item = (&'a Value, &'static str)
 
 /// Returns a size's name as a heading: the three standard ones capitalized, others as they are.
 #[must_use]
-pub fn title(name: &str) -> String {
+pub(crate) fn title(name: &str) -> String {
     let standard = STANDARD.contains(&name);
     match name.split_at_checked(1) {
         Some((first, rest)) if standard => first.to_uppercase() + rest,

@@ -86,8 +86,9 @@ fn cut(line: &str, width: Option<usize>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use t2t_model::action::Phase;
+
+    use super::*;
 
     fn row(word: &'static str, target: Target, why: &str) -> Row {
         Row { word, target, why: why.to_owned() }

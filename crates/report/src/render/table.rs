@@ -15,7 +15,7 @@ const READABLE: usize = 12;
 
 /// To which side a column leans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Align {
+pub(crate) enum Align {
     /// Text.
     Left,
     /// Numbers.
@@ -24,7 +24,7 @@ pub enum Align {
 
 /// A table: a heading and a side for each column, and rows of as many cells.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Table {
+pub(crate) struct Table {
     columns: Vec<(&'static str, Align)>,
     rows: Vec<Vec<String>>,
 }
@@ -32,7 +32,7 @@ pub struct Table {
 impl Table {
     /// Returns a table without rows.
     #[must_use]
-    pub fn new(columns: &[(&'static str, Align)]) -> Self {
+    pub(crate) fn new(columns: &[(&'static str, Align)]) -> Self {
         Self { columns: columns.to_vec(), rows: Vec::new() }
     }
 
@@ -40,7 +40,7 @@ impl Table {
     ///
     /// # Panics
     /// Where it has not one cell a column.
-    pub fn push(&mut self, cells: Vec<String>) {
+    pub(crate) fn push(&mut self, cells: Vec<String>) {
         assert_eq!(cells.len(), self.columns.len(), "a row has one cell a column");
         self.rows.push(cells);
     }
@@ -48,7 +48,7 @@ impl Table {
     /// Returns the table as lines at most `width` columns wide, as far as its columns can shrink. The columns that do not fit stand under their row, each with its
     /// heading. None: as wide as it likes.
     #[must_use]
-    pub fn text(&self, width: Option<usize>) -> String {
+    pub(crate) fn text(&self, width: Option<usize>) -> String {
         let shown = width.map_or(self.columns.len(), |width| self.fitting(width));
         let widths = self.widths(shown, width);
         let headings: Vec<String> = self.columns.iter().map(|(heading, _)| (*heading).to_owned()).collect();

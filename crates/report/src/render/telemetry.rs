@@ -10,7 +10,7 @@ use crate::rank::VariantResult;
 
 /// What the device did around one measurement, each as `before → after`, or one value where both are the same.
 #[derive(Debug, Serialize)]
-pub struct TelemetryRow {
+pub(crate) struct TelemetryRow {
     /// A variant, `baselines` or `calibration`.
     subject: String,
     sm_clock_mhz: Option<String>,
@@ -23,7 +23,11 @@ pub struct TelemetryRow {
 
 /// Returns a row for each measurement around which the device was asked: the calibration, the baselines, then the variants.
 #[must_use]
-pub fn rows(variants: &[VariantResult], baseline: Option<&Value>, calibration: Option<&Value>) -> Vec<TelemetryRow> {
+pub(crate) fn rows(
+    variants: &[VariantResult],
+    baseline: Option<&Value>,
+    calibration: Option<&Value>,
+) -> Vec<TelemetryRow> {
     let benches = variants.iter().filter_map(|variant| Some((variant.name.as_str(), variant.bench.document()?)));
     let others = [("calibration", calibration), ("baselines", baseline)];
     let others = others.into_iter().filter_map(|(name, document)| Some((name, document?)));

@@ -12,6 +12,15 @@ use crate::render::build_page::closing_table;
 use crate::render::op_page::VariantPage;
 use crate::render::problem::Problem;
 
+/// The log template of a workspace that has none of its own.
+const LOG_TEMPLATE: &str = include_str!("../../../../assets/log_template.md");
+
+/// The log template with Korean headings.
+const LOG_TEMPLATE_KO: &str = include_str!("../../../../assets/log_template_ko.md");
+
+/// The summary template of a workspace that has none of its own.
+const SUMMARY_TEMPLATE: &str = include_str!("../../../../assets/summary_template.md");
+
 macro_rules! sample {
     ($name:literal) => {
         serde_json::from_str::<Value>(include_str!(concat!("../../../../tests/it/samples/", $name, ".json"))).unwrap()

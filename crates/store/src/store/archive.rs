@@ -26,7 +26,7 @@ pub use self::staged::{Refused, Taken, unpack};
 const MAGIC: &str = "t2t export ";
 
 /// The format; another number is refused. 1: first.
-pub const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 
 /// The tar entry of the records.
 const JOURNAL: &str = "journal";

@@ -19,7 +19,7 @@ const PART: usize = 4 << 20;
 
 /// A blob's bytes are not those it is named for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Damaged;
+pub(crate) struct Damaged;
 
 /// The content-addressed part of the store.
 #[derive(Debug, Clone)]
@@ -34,9 +34,9 @@ pub struct Listing {
     /// The blobs, and what each file is, by digest. None was read.
     pub blobs: BTreeMap<Digest, fs::Stat>,
     /// Files that a killed process had not finished, and those that one may be writing now.
-    pub unfinished: Vec<PathBuf>,
+    pub(crate) unfinished: Vec<PathBuf>,
     /// What is no blob.
-    pub foreign: Vec<PathBuf>,
+    pub(crate) foreign: Vec<PathBuf>,
 }
 
 impl Listing {
@@ -103,14 +103,14 @@ impl Cas {
 
     /// Returns whether the store has `bytes`, of which `digest` is the digest. A file that is there may be damaged: only the same bytes are the blob.
     #[must_use]
-    pub fn holds(&self, digest: Digest, bytes: &[u8]) -> bool {
+    pub(crate) fn holds(&self, digest: Digest, bytes: &[u8]) -> bool {
         let path = self.path(digest);
         fs::stat(&path).is_some_and(|stat| stat.size == bytes.len() as u64)
             && fs::read_own(&path).is_ok_and(|there| there == bytes)
     }
 
     /// Moves in what lies in `folder`, which is on the same file system and has blobs only, in folders as here. Over what is there, each whole or not at all.
-    pub fn take_in(&self, folder: &Path) -> io::Result<()> {
+    pub(crate) fn take_in(&self, folder: &Path) -> io::Result<()> {
         for start in fs::names(folder) {
             let (from, to) = (folder.join(&start), self.folder.join(&start));
             let names = fs::names(&from);
@@ -131,7 +131,7 @@ impl Cas {
 
     /// Returns the length of the stored blob in bytes, [`Damaged`] where its bytes are not those it is named for, and None where there is none. Of a long one only a
     /// part is in memory. Removes nothing.
-    pub fn look_at(&self, digest: Digest) -> io::Result<Option<Result<u64, Damaged>>> {
+    pub(crate) fn look_at(&self, digest: Digest) -> io::Result<Option<Result<u64, Damaged>>> {
         let Some(mut file) = fs::open_own_if_there(&self.path(digest))? else { return Ok(None) };
         // With room for one more, a short one is read at once, its end included.
         let mut part = vec![0; usize::try_from(fs::length(&file)?).map_or(PART, |length| length.min(PART - 1) + 1)];
@@ -153,7 +153,7 @@ impl Cas {
 
     /// Returns what lies in the folder of blobs.
     #[must_use]
-    pub fn list(&self) -> Listing {
+    pub(crate) fn list(&self) -> Listing {
         let mut listing = Listing::default();
         for start in fs::names(&self.folder) {
             let folder = self.folder.join(&start);
@@ -178,7 +178,7 @@ impl Cas {
     }
 
     /// Removes the stored blob, if it is there.
-    pub fn remove(&self, digest: Digest) -> io::Result<()> {
+    pub(crate) fn remove(&self, digest: Digest) -> io::Result<()> {
         fs::remove(&self.path(digest))
     }
 

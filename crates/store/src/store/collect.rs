@@ -67,7 +67,7 @@ impl Holdings {
 }
 
 /// Returns the blobs that a record names: its manifest and its artifacts.
-pub fn blobs_of(record: &Record) -> impl Iterator<Item = Digest> + '_ {
+pub(crate) fn blobs_of(record: &Record) -> impl Iterator<Item = Digest> + '_ {
     std::iter::once(record.key).chain(record.outputs.values().map(|blob| blob.digest))
 }
 

@@ -18,7 +18,7 @@ const DRAFT: &str = "draft-";
 
 /// Removes unfinished files in the store under `cache` and in the workspace around it, and scratch folders. What a process writes that still runs stays. The caller
 /// holds the workspace's lock, so that no build runs, and has written nothing yet.
-pub fn sweep(cache: &Path) {
+pub(crate) fn sweep(cache: &Path) {
     sweep_scratch(cache);
     remove_unfinished(cache, &[SCRATCH]);
     if let Some(workspace) = cache.parent() {

@@ -83,15 +83,15 @@ pub struct Signing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// For a connection.
-    pub connect: Duration,
+    pub(crate) connect: Duration,
     /// For one operation with its retries.
-    pub operation: Duration,
+    pub(crate) operation: Duration,
     /// For all that is needed to answer for one action.
-    pub look_up: Duration,
+    pub(crate) look_up: Duration,
     /// After failures in a row, before the server is tried again.
-    pub pause: Duration,
+    pub(crate) pause: Duration,
     /// For uploads, when a build is over.
-    pub drain: Duration,
+    pub(crate) drain: Duration,
 }
 
 impl Limits {

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::*;
 use t2t_model::action::{Identity, Phase, Target};
 
-pub fn record(op: &str, key: u8) -> Record {
+use super::*;
+
+pub(crate) fn record(op: &str, key: u8) -> Record {
     Record {
         identity: Identity { target: Target { op: op.to_owned(), variant: None, phase: Phase::Analyze }, device: None },
         key: Digest::of(&[key]),

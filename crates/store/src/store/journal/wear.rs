@@ -12,13 +12,13 @@ const FEW: usize = 1024;
 
 /// Returns whether a journal with so many whole lines that a later one repeats, and so many others, is to be written anew: most of it is repeats. So of all
 /// that is ever added, each line is written again about once.
-pub fn is_worn(repeats: usize, others: usize) -> bool {
+pub(crate) fn is_worn(repeats: usize, others: usize) -> bool {
     repeats > FEW && repeats > others
 }
 
 /// Returns a journal of the lines of `bytes`, in their order, but for whole ones that a later one repeats. A damaged line is evidence, and stays as often as it is
 /// there. None where `bytes` are no journal with lines.
-pub fn without_repeats(bytes: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn without_repeats(bytes: &[u8]) -> Option<Vec<u8>> {
     let lines = bytes.strip_prefix(HEADER.as_bytes())?.strip_prefix(b"\n").filter(|lines| !lines.is_empty())?;
     let mut later = HashSet::new();
     let is_whole = |line: &[u8]| std::str::from_utf8(line).ok().and_then(whole).is_some();

@@ -24,12 +24,12 @@ struct State {
 
 impl Breaker {
     /// Returns a breaker that stays open for `pause`.
-    pub fn new(pause: Duration) -> Self {
+    pub(crate) fn new(pause: Duration) -> Self {
         Self { pause, state: Mutex::default() }
     }
 
     /// Returns whether something may be tried now. After a pause one try is let through, and decides.
-    pub fn lets_through(&self, now: Instant) -> bool {
+    pub(crate) fn lets_through(&self, now: Instant) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match state.open_until {
             Some(end) if now < end => false,
@@ -42,12 +42,12 @@ impl Breaker {
     }
 
     /// Takes that something worked.
-    pub fn worked(&self) {
+    pub(crate) fn worked(&self) {
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = State::default();
     }
 
     /// Takes that something failed, and returns whether the breaker opened by it.
-    pub fn failed(&self, now: Instant) -> bool {
+    pub(crate) fn failed(&self, now: Instant) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.failures += 1;
         let was_open = state.open_until.is_some();

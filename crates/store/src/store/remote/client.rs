@@ -61,7 +61,12 @@ pub(super) enum Failed {
 
 impl Client {
     /// Returns the client for a place. A folder is made where it is to be written to; otherwise it must be there.
-    pub async fn open(place: &Place, mode: Mode, credentials: &Credentials, limits: Limits) -> Result<Self, Failed> {
+    pub(crate) async fn open(
+        place: &Place,
+        mode: Mode,
+        credentials: &Credentials,
+        limits: Limits,
+    ) -> Result<Self, Failed> {
         let refused = Arc::new(AtomicBool::new(false));
         let operator = match &place.server {
             Server::Folder { path } => folder(path, mode).await?,
@@ -90,13 +95,13 @@ impl Client {
     }
 
     /// Returns the bytes under a name, of which there may be so many, or None where there is nothing.
-    pub async fn get(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, Failed> {
+    pub(crate) async fn get(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, Failed> {
         // The limit lies outside the retries: they have the time together, and a server that says nothing has no more.
         self.within(most, self.read(name, most)).await
     }
 
     /// Puts bytes under a name.
-    pub async fn put(&self, name: &str, bytes: Vec<u8>) -> Result<(), Failed> {
+    pub(crate) async fn put(&self, name: &str, bytes: Vec<u8>) -> Result<(), Failed> {
         let size = bytes.len() as u64;
         self.within(size, self.write(name, Buffer::from(bytes))).await
     }

@@ -88,7 +88,7 @@ struct Index {
 
 /// Returns whether others may take this result: what the machine failed is none, and a deadline missed here is not missed everywhere.
 #[must_use]
-pub fn is_shared(record: &Record) -> bool {
+pub(crate) fn is_shared(record: &Record) -> bool {
     let sizes = record.outputs.values().map(|blob| blob.size);
     !matches!(record.outcome, Outcome::Lost { .. }) && !record.outcome.is_timeout() && sizes.max() <= Some(MOST_OF_BLOB)
 }
@@ -96,7 +96,7 @@ pub fn is_shared(record: &Record) -> bool {
 impl Entry {
     /// Returns the entry with a record before those of other discovered files. One that discovered nothing stands whatever the files are: it stays alone.
     #[must_use]
-    pub fn with(mut self, record: Record, blobs: BTreeMap<Digest, Vec<u8>>, key: Option<&SigningKey>) -> Self {
+    pub(crate) fn with(mut self, record: Record, blobs: BTreeMap<Digest, Vec<u8>>, key: Option<&SigningKey>) -> Self {
         let canonical = key.map(|_| record.canonical());
         let signature = key.zip(canonical.as_ref()).and_then(|(key, text)| key.sign(Purpose::Record, text.as_bytes()));
         self.signatures.remove(&record.digest());
@@ -120,7 +120,7 @@ impl Entry {
     ///
     /// # Errors
     /// Why its signature does not count.
-    pub fn signer(&self, record: &Record, trust: &Trust) -> Result<Option<Signer>, Refused> {
+    pub(crate) fn signer(&self, record: &Record, trust: &Trust) -> Result<Option<Signer>, Refused> {
         let canonical = record.canonical();
         let signature = self.signatures.get(&Digest::of(canonical.as_bytes()));
         signature.map(|signature| trust.verify(Purpose::Record, canonical.as_bytes(), signature)).transpose()
