@@ -38,7 +38,7 @@ const LEAVES: Duration = Duration::from_millis(4);
 
 /// What is known of the machine right before a child gets its request, to compare with afterwards.
 #[derive(Clone, Copy, Debug)]
-pub struct Before {
+pub(crate) struct Before {
     memory: u64,
     oom_kills: u64,
     time: Instant,
@@ -48,20 +48,20 @@ pub struct Before {
 
 impl Before {
     /// Looks now, before a fork.
-    pub fn now(server: pid_t) -> Self {
+    pub(crate) fn now(server: pid_t) -> Self {
         let (memory, oom_kills) = (kin::memory_of(server), kin::oom_kills());
         Self { memory, oom_kills, time: Instant::now(), cpu: Duration::ZERO }
     }
 
     /// Looks now, before a child that is ready gets its request.
-    pub fn handing_over(server: pid_t, child: pid_t) -> Self {
+    pub(crate) fn handing_over(server: pid_t, child: pid_t) -> Self {
         Self { cpu: kin::cpu_of(child), ..Self::now(server) }
     }
 }
 
 /// One child and what is known of it.
 #[derive(Debug)]
-pub struct Action {
+pub(crate) struct Action {
     /// The request's number.
     pub id: u64,
     /// The child, its group and its session.
@@ -102,7 +102,7 @@ struct Place {
 
 impl Action {
     /// Looks after a child that was made ready before its request and was given it now.
-    pub fn of_ready(request: &Request, ready: Ready, before: Before) -> Self {
+    pub(crate) fn of_ready(request: &Request, ready: Ready, before: Before) -> Self {
         let Ready { key, pid, mark, orders, pipes, mut heard, .. } = ready;
         heard.expect(request.limits.reply_bytes);
         let place = request.stays.then(|| Place { key, orders });
@@ -110,7 +110,7 @@ impl Action {
     }
 
     /// Looks after a child that was just forked.
-    pub fn new(request: &Request, pid: pid_t, mark: Mark, secret: Secret, pipes: Pipes, before: Before) -> Self {
+    pub(crate) fn new(request: &Request, pid: pid_t, mark: Mark, secret: Secret, pipes: Pipes, before: Before) -> Self {
         Self::heard_by(Heard::new(secret, request.limits.reply_bytes), request, pid, mark, pipes, before)
     }
 
@@ -140,32 +140,32 @@ impl Action {
     }
 
     /// Says whether it would be disturbed by a child that gets ready so, as on the same device.
-    pub fn is_disturbed_by(&self, reserve: &Reserve) -> bool {
+    pub(crate) fn is_disturbed_by(&self, reserve: &Reserve) -> bool {
         matches!(self.quiet, Quiet::Told) && self.device == device_of(&reserve.environment)
     }
 
     /// Says whether others may use its device meanwhile.
-    pub fn is_at_ease(&self) -> bool {
+    pub(crate) fn is_at_ease(&self) -> bool {
         matches!(self.quiet, Quiet::Unasked)
     }
 
     /// Says whether it waits for the word that nothing disturbs it.
-    pub fn awaits_quiet(&self, now: Instant) -> bool {
+    pub(crate) fn awaits_quiet(&self, now: Instant) -> bool {
         self.quiet.is_due(now.duration_since(self.before.time))
     }
 
     /// Tells it that nothing disturbs it, and how many children have started its device beside it.
-    pub fn tell_quiet(&mut self, beside: usize) {
+    pub(crate) fn tell_quiet(&mut self, beside: usize) {
         self.quiet.tell(beside);
     }
 
     /// Lists what to wait for.
-    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.pipes.descriptors()
     }
 
     /// Reads what the child wrote.
-    pub fn read(&mut self) {
+    pub(crate) fn read(&mut self) {
         self.read_chunks(TURN);
     }
 
@@ -176,12 +176,12 @@ impl Action {
     }
 
     /// Says whether the child has ended, and since when that is known.
-    pub fn ended(&self) -> Option<Instant> {
+    pub(crate) fn ended(&self) -> Option<Instant> {
         self.ended
     }
 
     /// Looks whether the child has ended, else whether it must.
-    pub fn check(&mut self, now: Instant) {
+    pub(crate) fn check(&mut self, now: Instant) {
         if self.ended.is_some() {
             return;
         }
@@ -197,7 +197,7 @@ impl Action {
     }
 
     /// Kills the child for a reason.
-    pub fn stop(&mut self, end: End) {
+    pub(crate) fn stop(&mut self, end: End) {
         if self.ended.is_none() {
             self.stopped.get_or_insert(end);
             kin::kill_group(self.pid);
@@ -252,7 +252,7 @@ impl Action {
     }
 
     /// Notes and kills what outlived the child: its group, and the orphans that are its own with all their descendants.
-    pub fn sweep(&mut self, orphans: &[pid_t]) {
+    pub(crate) fn sweep(&mut self, orphans: &[pid_t]) {
         for process in orphans.iter().flat_map(|orphan| kin::family_of(*orphan)) {
             if kin::runs(process) && self.outlived(process) {
                 self.left_behind.insert(process);
@@ -272,12 +272,12 @@ impl Action {
     }
 
     /// Says whether the child has replied and waits for another request.
-    pub fn stays(&self) -> bool {
+    pub(crate) fn stays(&self) -> bool {
         self.place.is_some() && self.has_replied() && self.ended.is_none() && self.stopped.is_none()
     }
 
     /// Says whether the child has replied and is being taken apart, with nobody left who was its own.
-    pub fn leaves(&mut self, now: Instant) -> bool {
+    pub(crate) fn leaves(&mut self, now: Instant) -> bool {
         let has_replied = self.has_replied() && self.place.is_none() && self.ended.is_none() && self.stopped.is_none();
         if !has_replied {
             return false;
@@ -287,7 +287,7 @@ impl Action {
     }
 
     /// Says whether a reply was heard whose child has not ended.
-    pub fn is_ending(&self) -> bool {
+    pub(crate) fn is_ending(&self) -> bool {
         self.replied.is_some() && self.ended.is_none()
     }
 
@@ -296,7 +296,7 @@ impl Action {
     }
 
     /// Ends the action of a child that stays: says all there is to say, and returns the child.
-    pub fn give_back(mut self, now: Instant) -> (Finished, Option<Ready>) {
+    pub(crate) fn give_back(mut self, now: Instant) -> (Finished, Option<Ready>) {
         let (device, next) = (self.device.take(), self.heard.again());
         let finished = self.reply(now, true);
         let Self { pid, mark, pipes, place, .. } = self;
@@ -316,7 +316,7 @@ impl Action {
     }
 
     /// Ends the action of a child that has replied and leaves: says all there is to say.
-    pub fn part(mut self, now: Instant) -> Finished {
+    pub(crate) fn part(mut self, now: Instant) -> Finished {
         self.reply(now, false)
     }
 
@@ -344,7 +344,7 @@ impl Action {
     }
 
     /// Ends the action: waits for the child, and says all there is to say.
-    pub fn finish(mut self, now: Instant) -> Finished {
+    pub(crate) fn finish(mut self, now: Instant) -> Finished {
         // Everything that could write is dead, so this reads what the pipes still hold.
         self.read_chunks(usize::MAX);
         self.heard.finish();

@@ -27,7 +27,7 @@ const PROCESSES: &CStr = c"/proc";
 
 /// Whether the kernel lets a child have its own namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Namespaces {
+pub(crate) enum Namespaces {
     /// It does.
     Own,
     /// It does not, or would only in part.
@@ -35,7 +35,7 @@ pub enum Namespaces {
 }
 
 /// Tries it, in a process that ends at once. It takes about a millisecond. Called before the first import, while the process is small and has one thread.
-pub fn tried() -> Namespaces {
+pub(crate) fn tried() -> Namespaces {
     // SAFETY: this process has one thread, so the child may do what it likes; it ends in `_exit`.
     let child = unsafe { libc::fork() };
     if child == 0 {
@@ -57,7 +57,7 @@ pub fn tried() -> Namespaces {
 
 /// Goes into namespaces of its own, in which it is who it was. It has all power there, over what is there alone, until it drops it. What the kernel refuses now, though it
 /// allowed it before, is left out: there may be as many as there can be.
-pub fn enter() -> Result<(), String> {
+pub(crate) fn enter() -> Result<(), String> {
     let (user, group) = (geteuid(), getegid());
     if unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWIPC).is_err() {
         return Ok(());
@@ -73,7 +73,7 @@ pub fn enter() -> Result<(), String> {
 }
 
 /// Says whether this process has namespaces of its own.
-pub fn is_apart() -> bool {
+pub(crate) fn is_apart() -> bool {
     IS_APART.load(Ordering::Relaxed)
 }
 
@@ -98,7 +98,7 @@ enum Reach {
 
 /// Makes everything read-only but these folders, in a namespace of its own; nothing anywhere else. For a device, names of threads can be written, too. Says whether it did: what
 /// is being written somewhere keeps its mount as it is, and then all others stay so, too.
-pub fn keep_writing_in(folders: &[&Path], device: bool) -> Result<Namespaces, String> {
+pub(crate) fn keep_writing_in(folders: &[&Path], device: bool) -> Result<Namespaces, String> {
     let named =
         |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(|_| "a path with a zero byte".to_owned());
     let folders = folders.iter().map(|path| named(path)).collect::<Result<Vec<_>, _>>()?;

@@ -119,7 +119,7 @@ const NAMESPACES: [libc::c_int; 7] = [
 
 /// Which sockets a child may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sockets {
+pub(crate) enum Sockets {
     /// None but pairs.
     None,
     /// Those that have a path, too: the CUDA driver looks for its helpers over them.
@@ -127,7 +127,7 @@ pub enum Sockets {
 }
 
 /// Refuses the calls to this process, all its threads, and whatever it starts. It may gain no privileges from then on.
-pub fn refuse(sockets: Sockets) -> Result<(), String> {
+pub(crate) fn refuse(sockets: Sockets) -> Result<(), String> {
     let apply = |calls, number: libc::c_int| {
         let filter = filter(calls, SeccompAction::Errno(number.unsigned_abs()))?;
         apply_filter_all_threads(&filter).map_err(|error| format!("seccomp: {error}"))

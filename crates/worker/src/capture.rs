@@ -5,11 +5,11 @@
 use t2t_protocol::Output;
 
 /// The bytes that are kept at either end.
-pub const KEPT: usize = 64 << 10;
+pub(crate) const KEPT: usize = 64 << 10;
 
 /// Keeps both ends of a stream.
 #[derive(Debug, Default)]
-pub struct Capture {
+pub(crate) struct Capture {
     head: Vec<u8>,
     tail: Vec<u8>,
     total: u64,
@@ -17,7 +17,7 @@ pub struct Capture {
 
 impl Capture {
     /// Takes the next bytes.
-    pub fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
         let (first, rest) = bytes.split_at(bytes.len().min(KEPT - self.head.len()));
         self.head.extend_from_slice(first);
@@ -32,12 +32,12 @@ impl Capture {
     }
 
     /// Returns how many bytes have come.
-    pub fn total(&self) -> u64 {
+    pub(crate) fn total(&self) -> u64 {
         self.total
     }
 
     /// Ends the capture.
-    pub fn finish(mut self) -> Output {
+    pub(crate) fn finish(mut self) -> Output {
         self.shorten();
         let dropped = self.total - (self.head.len() + self.tail.len()) as u64;
         if dropped == 0 {

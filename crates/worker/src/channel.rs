@@ -26,11 +26,11 @@ const TEXT: usize = 1 << 20;
 
 /// Makes the frames of one child unforgeable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Secret([u8; SECRET]);
+pub(crate) struct Secret([u8; SECRET]);
 
 impl Secret {
     /// Draws a new one.
-    pub fn draw() -> io::Result<Self> {
+    pub(crate) fn draw() -> io::Result<Self> {
         let mut bytes = [0; SECRET];
         File::open("/dev/urandom")?.read_exact(&mut bytes)?;
         Ok(Self(bytes))
@@ -39,7 +39,7 @@ impl Secret {
 
 /// What a child has to say at its end.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Answer {
+pub(crate) enum Answer {
     /// The function returned.
     Reply(Value),
     /// The function raised.
@@ -74,7 +74,7 @@ struct Writer {
 static WRITER: OnceLock<Mutex<Writer>> = OnceLock::new();
 
 /// Opens the channel of this process; a child does it once.
-pub fn open(pipe: OwnedFd, secret: Secret) {
+pub(crate) fn open(pipe: OwnedFd, secret: Secret) {
     let file = pipe.into();
     let writer = Writer { identity: identity(&file), file, secret, owner: process::id() };
     // A second call cannot happen: the child is made by fork, from a server that never opens one.
@@ -82,28 +82,28 @@ pub fn open(pipe: OwnedFd, secret: Secret) {
 }
 
 /// Says that this process is ready for a request.
-pub fn ready() {
+pub(crate) fn ready() {
     send(Kind::Ready, &[]);
 }
 
 /// Says that the work begins now: what ends the child from here on is not the machine's fault.
-pub fn began() {
+pub(crate) fn began() {
     send(Kind::Began, &[]);
 }
 
 /// Reports a file.
-pub fn opened(path: &str) {
+pub(crate) fn opened(path: &str) {
     send(Kind::Opened, path.as_bytes());
 }
 
 /// Answers.
-pub fn answer(answer: &Answer) {
+pub(crate) fn answer(answer: &Answer) {
     let body = serde_json::to_vec(answer).unwrap_or_default();
     send(Kind::Answer, &body);
 }
 
 /// Says whether this process is the one that may speak.
-pub fn is_owner() -> bool {
+pub(crate) fn is_owner() -> bool {
     writer().is_some_and(|writer| writer.owner == process::id())
 }
 
@@ -134,7 +134,7 @@ fn send(kind: Kind, body: &[u8]) {
 
 /// The server's end: everything that one child has said.
 #[derive(Debug)]
-pub struct Heard {
+pub(crate) struct Heard {
     secret: Secret,
     limit: usize,
     bytes: Vec<u8>,
@@ -153,7 +153,7 @@ pub struct Heard {
 
 impl Heard {
     /// Listens to a child whose answer may have so many bytes.
-    pub fn new(secret: Secret, limit: u64) -> Self {
+    pub(crate) fn new(secret: Secret, limit: u64) -> Self {
         Self {
             secret,
             limit: usize::try_from(limit).unwrap_or(usize::MAX),
@@ -168,17 +168,17 @@ impl Heard {
     }
 
     /// Listens, from the next request on, to a child that has answered one.
-    pub fn again(&self) -> Self {
+    pub(crate) fn again(&self) -> Self {
         Self { is_ready: true, ..Self::new(self.secret, 0) }
     }
 
     /// Expects an answer of at most so many bytes.
-    pub fn expect(&mut self, limit: u64) {
+    pub(crate) fn expect(&mut self, limit: u64) {
         self.limit = usize::try_from(limit).unwrap_or(usize::MAX);
     }
 
     /// Takes the next bytes. Once spoiled, it drops them.
-    pub fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         if self.spoiled.is_some() {
             return;
         }
@@ -189,12 +189,12 @@ impl Heard {
     }
 
     /// Says whether all that was heard is to be believed, and is whole.
-    pub fn is_sound(&self) -> bool {
+    pub(crate) fn is_sound(&self) -> bool {
         self.spoiled.is_none() && self.bytes.is_empty()
     }
 
     /// Ends the stream: half a frame is none.
-    pub fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         if self.spoiled.is_none() && !self.bytes.is_empty() {
             self.spoil(format!("{} stray bytes at the end", self.bytes.len()));
         }

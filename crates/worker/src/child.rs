@@ -49,7 +49,7 @@ const TEXT: usize = 64 << 10;
 
 /// What a child is for.
 #[derive(Debug)]
-pub enum Order<'a> {
+pub(crate) enum Order<'a> {
     /// A request that is there.
     Now(&'a Request),
     /// One that comes through a pipe, once the child is ready for it.
@@ -58,7 +58,7 @@ pub enum Order<'a> {
 
 /// Whose child it is, and where it goes from there.
 #[derive(Clone, Copy, Debug)]
-pub struct Origin {
+pub(crate) struct Origin {
     pub server: Pid,
     /// What its descendants can be told by.
     pub mark: Mark,
@@ -68,7 +68,7 @@ pub struct Origin {
 
 /// What the server prepares for a child before the fork.
 #[derive(Debug)]
-pub struct Plan<'a> {
+pub(crate) struct Plan<'a> {
     pub order: Order<'a>,
     pub interpreter: &'a Interpreter,
     pub origin: Origin,
@@ -77,7 +77,7 @@ pub struct Plan<'a> {
 }
 
 /// Lives the child's life. Called right after the fork, attached to Python.
-pub fn live(py: Python<'_>, plan: Plan<'_>) -> ! {
+pub(crate) fn live(py: Python<'_>, plan: Plan<'_>) -> ! {
     let code = catch_unwind(AssertUnwindSafe(|| run(py, plan))).unwrap_or_else(|_| {
         channel::answer(&Answer::Refused("the worker's own code panicked in the child".to_owned()));
         1
@@ -272,7 +272,7 @@ fn get_ready(py: Python<'_>, reserve: &Reserve) -> Result<(), String> {
 static GETS_READY: AtomicBool = AtomicBool::new(false);
 
 /// Says whether this process still gets ready and its request is there, or whoever would have asked has gone: what could be left out is in the way.
-pub fn is_awaited() -> bool {
+pub(crate) fn is_awaited() -> bool {
     if !GETS_READY.load(Ordering::Relaxed) {
         return false;
     }

@@ -19,7 +19,7 @@ const CHUNK: usize = 16 << 10;
 
 /// What came of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Peer {
+pub(crate) enum Peer {
     /// t2t is there.
     Present,
     /// t2t has gone, or speaks no sense; for the server that is the same.
@@ -28,7 +28,7 @@ pub enum Peer {
 
 /// The server's end of the socket.
 #[derive(Debug)]
-pub struct Control {
+pub(crate) struct Control {
     stream: UnixStream,
     reader: FrameReader,
     outbox: VecDeque<u8>,
@@ -36,12 +36,12 @@ pub struct Control {
 
 impl Control {
     /// Speaks over a connected socket.
-    pub fn new(socket: OwnedFd) -> Self {
+    pub(crate) fn new(socket: OwnedFd) -> Self {
         Self { stream: socket.into(), reader: FrameReader::default(), outbox: VecDeque::new() }
     }
 
     /// Waits for one message.
-    pub fn wait<T: DeserializeOwned>(&mut self) -> io::Result<T> {
+    pub(crate) fn wait<T: DeserializeOwned>(&mut self) -> io::Result<T> {
         let mut chunk = [0; CHUNK];
         loop {
             if let Some(message) = self.next_message()? {
@@ -56,17 +56,17 @@ impl Control {
     }
 
     /// Returns the next message among the bytes that have come.
-    pub fn next_message<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
+    pub(crate) fn next_message<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         self.reader.next_message().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
     }
 
     /// Makes all later reads and writes return at once.
-    pub fn stop_blocking(&self) -> io::Result<()> {
+    pub(crate) fn stop_blocking(&self) -> io::Result<()> {
         self.stream.set_nonblocking(true)
     }
 
     /// Reads what is there.
-    pub fn receive(&mut self) -> Peer {
+    pub(crate) fn receive(&mut self) -> Peer {
         let mut chunk = [0; CHUNK];
         loop {
             match self.stream.read(&mut chunk) {
@@ -80,14 +80,14 @@ impl Control {
     }
 
     /// Sends a message, or keeps it until [`Control::flush`] can.
-    pub fn send(&mut self, message: &FromWorker) -> Result<(), t2t_protocol::FrameError> {
+    pub(crate) fn send(&mut self, message: &FromWorker) -> Result<(), t2t_protocol::FrameError> {
         self.outbox.extend(encode(message)?);
         self.flush();
         Ok(())
     }
 
     /// Sends what waits. That t2t has gone is seen by the next read.
-    pub fn flush(&mut self) {
+    pub(crate) fn flush(&mut self) {
         while !self.outbox.is_empty() {
             match self.stream.write(self.outbox.as_slices().0) {
                 Ok(count) => drop(self.outbox.drain(..count)),
@@ -99,7 +99,7 @@ impl Control {
     }
 
     /// Says whether something waits to be sent.
-    pub fn has_unsent(&self) -> bool {
+    pub(crate) fn has_unsent(&self) -> bool {
         !self.outbox.is_empty()
     }
 }

@@ -14,7 +14,7 @@ use serde_json::{Map, Number, Value};
 const DEPTH: usize = 100;
 
 /// Makes the Python value of a JSON one.
-pub fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     match value {
         Value::Null => py.None().into_bound_py_any(py),
         Value::Bool(truth) => truth.into_bound_py_any(py),
@@ -45,7 +45,7 @@ fn number_to_python<'py>(py: Python<'py>, number: &Number) -> PyResult<Bound<'py
 }
 
 /// Makes the JSON value of a Python one, or says what at which place has none.
-pub fn to_json(value: &Bound<'_, PyAny>) -> Result<Value, String> {
+pub(crate) fn to_json(value: &Bound<'_, PyAny>) -> Result<Value, String> {
     Walk { path: "$".to_owned(), depth: 0 }.value(value)
 }
 

@@ -36,7 +36,11 @@ const KEPT: [&str; 15] = [
 ];
 
 /// Everything that concerns Python: its environment, its streams, the watch, and the function to call.
-pub fn prepare<'py>(py: Python<'py>, request: &Request, interpreter: &Interpreter) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn prepare<'py>(
+    py: Python<'py>,
+    request: &Request,
+    interpreter: &Interpreter,
+) -> PyResult<Bound<'py, PyAny>> {
     replace(py, &request.environment, &request.scratch)?;
     set_streams(py)?;
     set_threads(py, request)?;
@@ -48,7 +52,7 @@ pub fn prepare<'py>(py: Python<'py>, request: &Request, interpreter: &Interprete
 }
 
 /// Goes through `os.environ`, which keeps a copy of its own beside that of C.
-pub fn replace(py: Python<'_>, environment: &BTreeMap<String, String>, home: &str) -> PyResult<()> {
+pub(crate) fn replace(py: Python<'_>, environment: &BTreeMap<String, String>, home: &str) -> PyResult<()> {
     let mut variables: BTreeMap<&str, String> = BTreeMap::new();
     for name in KEPT {
         variables.extend(env::var(name).ok().map(|value| (name, value)));

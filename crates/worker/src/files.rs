@@ -10,7 +10,7 @@ const BLOCK: u64 = 512;
 const ENTRY: u64 = 512;
 
 /// Returns the bytes that are held below a folder, or any number beyond `limit` once that is passed. No link is followed.
-pub fn held(folder: &Path, limit: u64) -> u64 {
+pub(crate) fn held(folder: &Path, limit: u64) -> u64 {
     let mut open = vec![folder.to_owned()];
     let mut held = 0;
     while let Some(folder) = open.pop() {

@@ -13,7 +13,7 @@ use pyo3::{
 const TRITON: &str = "triton";
 
 /// Imports all of `names`, one after the other, and returns those that failed, each with why.
-pub fn all(py: Python<'_>, names: &[String]) -> Vec<(String, PyErr)> {
+pub(crate) fn all(py: Python<'_>, names: &[String]) -> Vec<(String, PyErr)> {
     let mut failed = Vec::new();
     let mut reading = None;
     for name in names {
@@ -46,7 +46,7 @@ fn whole(py: Python<'_>, name: &str) -> PyResult<()> {
 }
 
 /// Takes what is there out of the collector's sight, so that a collection in a child does not copy its pages.
-pub fn freeze(py: Python<'_>) -> PyResult<()> {
+pub(crate) fn freeze(py: Python<'_>) -> PyResult<()> {
     let gc = py.import("gc")?;
     gc.call_method0("collect")?;
     gc.call_method0("freeze").map(drop)
@@ -54,7 +54,7 @@ pub fn freeze(py: Python<'_>) -> PyResult<()> {
 
 /// What is still to be imported, and how far that has come.
 #[derive(Debug, Default)]
-pub struct Later {
+pub(crate) struct Later {
     /// Modules, and functions as `module:function`. The first may be under way.
     names: VecDeque<String>,
     /// What the first has left to do, where it is a function that was called.
@@ -65,29 +65,29 @@ pub struct Later {
 
 impl Later {
     /// Imports nothing yet.
-    pub fn new(mut names: Vec<String>, asked: Vec<String>) -> Self {
+    pub(crate) fn new(mut names: Vec<String>, asked: Vec<String>) -> Self {
         let count = asked.len();
         names.extend(asked);
         Self { names: names.into(), parts: None, asked: count }
     }
 
     /// Says whether nothing is left to do.
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.names.is_empty()
     }
 
     /// Says whether nothing is left to do that nobody waits for.
-    pub fn is_over_unasked(&self) -> bool {
+    pub(crate) fn is_over_unasked(&self) -> bool {
         self.names.len() <= self.asked
     }
 
     /// Says whether a child can be forked that needs this entry and those before it. What is no entry is needed by nobody.
-    pub fn has(&self, needs: Option<&str>) -> bool {
+    pub(crate) fn has(&self, needs: Option<&str>) -> bool {
         needs.is_none_or(|needs| !self.names.iter().any(|name| name == needs))
     }
 
     /// Does the next part. Returns whether that was the last one of an entry.
-    pub fn advance(&mut self) -> bool {
+    pub(crate) fn advance(&mut self) -> bool {
         let Some(name) = self.names.front() else { return false };
         let parts = self.parts.take();
         // What raises has no more parts; the children meet the same exception where it matters.

@@ -13,7 +13,7 @@ const EXITING: u64 = 4;
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug)]
-pub enum Status {
+pub(crate) enum Status {
     /// It left with this code.
     Exited(i32),
     /// It was ended by this signal.
@@ -22,14 +22,14 @@ pub enum Status {
 
 /// How a process ended, and what it used until then.
 #[derive(Clone, Copy, Debug)]
-pub struct Reaped {
+pub(crate) struct Reaped {
     pub status: Status,
     pub cpu: Duration,
     pub max_rss_kib: u64,
 }
 
 /// Says whether a child has ended; it stays a zombie, so that its id and its group keep their meaning.
-pub fn has_ended(child: pid_t) -> bool {
+pub(crate) fn has_ended(child: pid_t) -> bool {
     let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
     // SAFETY: siginfo_t is plain data, for which zero is a value, and waitid only writes into it.
     unsafe {
@@ -40,7 +40,7 @@ pub fn has_ended(child: pid_t) -> bool {
 }
 
 /// Waits for a child that has ended; `None` if it has not.
-pub fn reap(child: pid_t) -> Option<Reaped> {
+pub(crate) fn reap(child: pid_t) -> Option<Reaped> {
     let mut status: c_int = 0;
     // SAFETY: rusage is plain data, for which zero is a value, and wait4 only writes into both.
     let (pid, usage) = unsafe {
@@ -65,19 +65,19 @@ fn duration(time: libc::timeval) -> Duration {
 }
 
 /// Kills one process.
-pub fn kill(process: pid_t) {
+pub(crate) fn kill(process: pid_t) {
     // SAFETY: kill takes no pointers.
     unsafe { libc::kill(process, libc::SIGKILL) };
 }
 
 /// Kills a child and the group that it leads, or is about to lead.
-pub fn kill_group(leader: pid_t) {
+pub(crate) fn kill_group(leader: pid_t) {
     kill(-leader);
     kill(leader);
 }
 
 /// Lists the children of a process, those that were handed over to it included.
-pub fn children_of(process: pid_t) -> Vec<pid_t> {
+pub(crate) fn children_of(process: pid_t) -> Vec<pid_t> {
     listed_children(process).unwrap_or_else(|| scanned_children(process))
 }
 
@@ -101,7 +101,7 @@ fn scanned_children(process: pid_t) -> Vec<pid_t> {
 }
 
 /// Lists a process and all its descendants.
-pub fn family_of(process: pid_t) -> Vec<pid_t> {
+pub(crate) fn family_of(process: pid_t) -> Vec<pid_t> {
     let mut family = vec![process];
     let mut next = 0;
     while let Some(member) = family.get(next) {
@@ -136,7 +136,7 @@ fn stat_at(path: &str) -> Option<Stat> {
 
 /// Says whether a process runs no code of its own any more: the kernel takes it apart, every thread of it. What it holds of a device takes a tenth of a second. Where
 /// the kernel does not tell, it says no.
-pub fn is_leaving(process: pid_t) -> bool {
+pub(crate) fn is_leaving(process: pid_t) -> bool {
     let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else { return false };
     let has_left = |stat: Stat| stat.flags & EXITING != 0 || matches!(stat.state, 'Z' | 'X');
     // A thread that is gone meanwhile has no line any more.
@@ -144,17 +144,17 @@ pub fn is_leaving(process: pid_t) -> bool {
 }
 
 /// Says whether a process still runs, that is, exists and is no zombie.
-pub fn runs(process: pid_t) -> bool {
+pub(crate) fn runs(process: pid_t) -> bool {
     stat(process).is_some_and(|stat| !matches!(stat.state, 'Z' | 'X'))
 }
 
 /// Returns the process group of a process.
-pub fn group_of(process: pid_t) -> Option<pid_t> {
+pub(crate) fn group_of(process: pid_t) -> Option<pid_t> {
     stat(process).map(|stat| stat.group)
 }
 
 /// Returns the CPU time of a process with that of the children it has waited for.
-pub fn cpu_of(process: pid_t) -> Duration {
+pub(crate) fn cpu_of(process: pid_t) -> Duration {
     // SAFETY: sysconf takes no pointers.
     let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
     let per_second = u64::try_from(per_second).unwrap_or(100).max(1);
@@ -162,13 +162,13 @@ pub fn cpu_of(process: pid_t) -> Duration {
 }
 
 /// Returns the bytes that belong to a process alone or by copy-on-write: anonymous, shared-anonymous and swapped pages.
-pub fn memory_of(process: pid_t) -> u64 {
+pub(crate) fn memory_of(process: pid_t) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     kibibytes(&status, &["RssAnon:", "RssShmem:", "VmSwap:"]) << 10
 }
 
 /// Returns the bytes of writable private mappings of this process: what `RLIMIT_DATA` counts.
-pub fn own_data() -> u64 {
+pub(crate) fn own_data() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     kibibytes(&status, &["VmData:"]) << 10
 }
@@ -179,44 +179,44 @@ fn kibibytes(status: &str, names: &[&str]) -> u64 {
 }
 
 /// Returns the CPU time of this process, all threads together.
-pub fn own_cpu() -> Duration {
+pub(crate) fn own_cpu() -> Duration {
     clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
 /// Counts the threads of this process.
-pub fn own_threads() -> usize {
+pub(crate) fn own_threads() -> usize {
     fs::read_dir("/proc/self/task").map_or(0, Iterator::count)
 }
 
 /// The mark that tells the descendants of one action from those of another: the value of `oom_score_adj`, which every
 /// fork and exec inherits. As a bonus the kernel, when out of memory, takes children before the server and t2t.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark(i32);
+pub(crate) struct Mark(i32);
 
 impl Mark {
     const HIGHEST: i32 = 1000;
 
     /// Returns the mark of a slot, beside that of this process.
-    pub fn of_slot(slot: usize) -> Self {
+    pub(crate) fn of_slot(slot: usize) -> Self {
         let own = Self::of(nix::unistd::getpid().as_raw()).map_or(0, |mark| mark.0);
         let slot = i32::try_from(slot).unwrap_or(i32::MAX);
         Self(own.saturating_add(1).saturating_add(slot).min(Self::HIGHEST))
     }
 
     /// Reads the mark of a process.
-    pub fn of(process: pid_t) -> Option<Self> {
+    pub(crate) fn of(process: pid_t) -> Option<Self> {
         fs::read_to_string(format!("/proc/{process}/oom_score_adj")).ok()?.trim().parse().ok().map(Self)
     }
 
     /// Marks this process. Raising the value needs no privilege; where it fails the process stays unmarked.
-    pub fn put_on(self) {
+    pub(crate) fn put_on(self) {
         // Unmarked descendants are killed with whichever action ends next, so a failure is no leak.
         fs::write("/proc/self/oom_score_adj", self.0.to_string()).ok();
     }
 }
 
 /// Counts the processes that the kernel has killed for memory in the control group of this process.
-pub fn oom_kills() -> u64 {
+pub(crate) fn oom_kills() -> u64 {
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     groups.lines().filter_map(oom_kills_of).sum()
 }

@@ -64,7 +64,7 @@ thread_local! {
 }
 
 /// Begins to count, with nothing seen. Returns whether it does: not where CUPTI is not loaded, or has another subscriber.
-pub fn begin() -> bool {
+pub(crate) fn begin() -> bool {
     let Some(cupti) = CUPTI.get_or_init(subscribe) else { return false };
     *SEEN.lock().unwrap_or_else(PoisonError::into_inner) = Seen::default();
     COUNTS.store(true, Ordering::SeqCst);
@@ -72,7 +72,7 @@ pub fn begin() -> bool {
 }
 
 /// Ends counting. Returns the names of all kernels that were launched, and of those that nothing accounts for.
-pub fn end() -> (Vec<String>, Vec<String>) {
+pub(crate) fn end() -> (Vec<String>, Vec<String>) {
     COUNTS.store(false, Ordering::SeqCst);
     if let Some(Some(cupti)) = CUPTI.get() {
         switch(cupti, false);
@@ -82,12 +82,12 @@ pub fn end() -> (Vec<String>, Vec<String>) {
 }
 
 /// Says that this thread begins work that is accounted for.
-pub fn enter() {
+pub(crate) fn enter() {
     WORK.with_borrow_mut(|work| work.push(Vec::new()));
 }
 
 /// Says that this thread has ended the work that it began last. Returns the names of what that launched by itself.
-pub fn leave() -> Vec<String> {
+pub(crate) fn leave() -> Vec<String> {
     WORK.with_borrow_mut(Vec::pop).unwrap_or_default()
 }
 

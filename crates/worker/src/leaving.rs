@@ -20,41 +20,41 @@ struct Child {
 
 /// All of them.
 #[derive(Debug, Default)]
-pub struct Leaving(Vec<Child>);
+pub(crate) struct Leaving(Vec<Child>);
 
 impl Leaving {
     /// Adds a child that has replied.
-    pub fn push(&mut self, pid: pid_t, mark: Mark, since: Instant) {
+    pub(crate) fn push(&mut self, pid: pid_t, mark: Mark, since: Instant) {
         self.0.push(Child { pid, mark, since, dismissed: None });
     }
 
     /// Adds a child that was dismissed from a device.
-    pub fn dismiss(&mut self, pid: pid_t, mark: Mark, since: Instant, device: &str) {
+    pub(crate) fn dismiss(&mut self, pid: pid_t, mark: Mark, since: Instant, device: &str) {
         self.0.push(Child { pid, mark, since, dismissed: Some(device.to_owned()) });
     }
 
     /// Says whether a child that was dismissed from a device still holds some of it.
-    pub fn hold(&self, device: Option<&str>) -> bool {
+    pub(crate) fn hold(&self, device: Option<&str>) -> bool {
         self.0.iter().any(|child| child.dismissed.is_some() && child.dismissed.as_deref() == device)
     }
 
     /// Waits for those that are gone, and no longer than `patience` for the others, which are orphans then.
-    pub fn bury(&mut self, now: Instant, patience: Duration) {
+    pub(crate) fn bury(&mut self, now: Instant, patience: Duration) {
         self.0.retain(|child| kin::reap(child.pid).is_none() && now.duration_since(child.since) < patience);
     }
 
     /// Says whether there is none.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Says whether a process is one of them.
-    pub fn has(&self, process: pid_t) -> bool {
+    pub(crate) fn has(&self, process: pid_t) -> bool {
         self.0.iter().any(|child| child.pid == process)
     }
 
     /// Lists their marks.
-    pub fn marks(&self) -> impl Iterator<Item = Mark> {
+    pub(crate) fn marks(&self) -> impl Iterator<Item = Mark> {
         self.0.iter().map(|child| child.mark)
     }
 }

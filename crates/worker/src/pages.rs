@@ -11,7 +11,7 @@ const SWITCH: &str = "/sys/kernel/mm/transparent_hugepage";
 const SIZE: usize = 2 << 20;
 
 /// Has the kernel put the heap and Python's objects, as far as they fill large pages, into such. It takes a few tenths of a second.
-pub fn enlarge() {
+pub(crate) fn enlarge() {
     if !is_allowed() {
         return;
     }

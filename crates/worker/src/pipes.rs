@@ -15,11 +15,11 @@ use nix::{
 
 const CHUNK: usize = 16 << 10;
 /// How many chunks of one pipe are read before the others get their turn.
-pub const TURN: usize = 16;
+pub(crate) const TURN: usize = 16;
 
 /// The read end of a pipe from the child; `None` once nobody can write to it.
 #[derive(Debug)]
-pub struct Pipe(Option<File>);
+pub(crate) struct Pipe(Option<File>);
 
 impl Pipe {
     /// Makes a pipe, and returns its write end beside it.
@@ -30,7 +30,7 @@ impl Pipe {
     }
 
     /// Gives what is there to `sink`, up to a number of chunks.
-    pub fn drain(&mut self, chunks: usize, mut sink: impl FnMut(&[u8])) {
+    pub(crate) fn drain(&mut self, chunks: usize, mut sink: impl FnMut(&[u8])) {
         let mut chunk = [0; CHUNK];
         for _ in 0..chunks {
             let Some(file) = &mut self.0 else { return };
@@ -47,7 +47,7 @@ impl Pipe {
 
 /// The three pipes of a child, as the server has them.
 #[derive(Debug)]
-pub struct Pipes {
+pub(crate) struct Pipes {
     pub stdout: Pipe,
     pub stderr: Pipe,
     pub reply: Pipe,
@@ -55,7 +55,7 @@ pub struct Pipes {
 
 /// The three pipes of a child, as the child has them.
 #[derive(Debug)]
-pub struct Ends {
+pub(crate) struct Ends {
     pub stdout: OwnedFd,
     pub stderr: OwnedFd,
     pub reply: OwnedFd,
@@ -63,7 +63,7 @@ pub struct Ends {
 
 impl Pipes {
     /// Makes both sides.
-    pub fn new() -> io::Result<(Self, Ends)> {
+    pub(crate) fn new() -> io::Result<(Self, Ends)> {
         let (stdout, stdout_end) = Pipe::new()?;
         let (stderr, stderr_end) = Pipe::new()?;
         let (reply, reply_end) = Pipe::new()?;
@@ -71,7 +71,7 @@ impl Pipes {
     }
 
     /// Lists those that somebody may still write to.
-    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         [&self.stdout, &self.stderr, &self.reply].into_iter().filter_map(|pipe| pipe.0.as_ref().map(AsFd::as_fd))
     }
 }

@@ -24,7 +24,7 @@ struct Word {
 }
 
 /// Drops all capabilities of this thread, and those that programs which it starts could get.
-pub fn drop_all() -> io::Result<()> {
+pub(crate) fn drop_all() -> io::Result<()> {
     empty_bounding_set();
     // SAFETY: prctl takes numbers here. A kernel without ambient capabilities has none to clear.
     unsafe { libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) };

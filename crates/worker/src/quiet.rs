@@ -16,7 +16,7 @@ const SETTLES: Duration = Duration::from_millis(10);
 
 /// Whether others must leave a device alone for an action.
 #[derive(Debug)]
-pub enum Quiet {
+pub(crate) enum Quiet {
     /// They need not.
     Unasked,
     /// It is to be told by this file once they do.
@@ -27,17 +27,17 @@ pub enum Quiet {
 
 impl Quiet {
     /// Returns what `request` asks for.
-    pub fn of(request: &Request) -> Self {
+    pub(crate) fn of(request: &Request) -> Self {
         if request.undisturbed { Self::Awaited(Path::new(&request.scratch).join(QUIET)) } else { Self::Unasked }
     }
 
     /// Says whether the word is to be given to an action that has run for so long.
-    pub fn is_due(&self, age: Duration) -> bool {
+    pub(crate) fn is_due(&self, age: Duration) -> bool {
         matches!(self, Self::Awaited(_)) && age >= SETTLES
     }
 
     /// Gives the word, and how many children have started the device beside the action.
-    pub fn tell(&mut self, beside: usize) {
+    pub(crate) fn tell(&mut self, beside: usize) {
         if let Self::Awaited(file) = std::mem::replace(self, Self::Told) {
             // Without it the action waits in vain, and measures then.
             put(&file, &beside.to_string()).ok();

@@ -20,7 +20,7 @@ use crate::{
 
 /// A child that waits, or will.
 #[derive(Debug)]
-pub struct Ready {
+pub(crate) struct Ready {
     /// What requests ask for it by.
     pub key: String,
     /// The child.
@@ -45,14 +45,14 @@ pub struct Ready {
 
 impl Ready {
     /// Awaits a child that was just forked and gets ready as `reserve` says.
-    pub fn new(reserve: Reserve, pid: pid_t, mark: Mark, secret: Secret, pipes: Pipes, orders: File) -> Self {
+    pub(crate) fn new(reserve: Reserve, pid: pid_t, mark: Mark, secret: Secret, pipes: Pipes, orders: File) -> Self {
         let (device, since, heard) = (device_of(&reserve.environment), Instant::now(), Heard::new(secret, 0));
         let go = reserve.scratch.map(|folder| Path::new(&folder).join(GO));
         Self { key: reserve.key, pid, mark, orders, device, has_folder: go.is_some(), go, since, pipes, heard }
     }
 
     /// Hears whether the child is ready, and says so.
-    pub fn is_ready(&mut self) -> bool {
+    pub(crate) fn is_ready(&mut self) -> bool {
         if !self.heard.is_ready {
             self.pipes.reply.drain(TURN, |bytes| self.heard.push(bytes));
         }
@@ -60,27 +60,27 @@ impl Ready {
     }
 
     /// Says whether the child still does something on a device to get ready, and has not for longer than that may take.
-    pub fn disturbs(&mut self, now: Instant, patience: Duration) -> bool {
+    pub(crate) fn disturbs(&mut self, now: Instant, patience: Duration) -> bool {
         self.go.is_none() && !self.is_ready() && now.duration_since(self.since) < patience
     }
 
     /// Says whether all that it does to get ready is to start a device.
-    pub fn starts_alone(&self) -> bool {
+    pub(crate) fn starts_alone(&self) -> bool {
         self.device.is_some() && !self.has_folder
     }
 
     /// Returns the device that it has started, or starts.
-    pub fn device(&self) -> Option<&str> {
+    pub(crate) fn device(&self) -> Option<&str> {
         self.device.as_deref().filter(|_| self.go.is_none())
     }
 
     /// Says whether it sees this device.
-    pub fn sees(&self, device: &str) -> bool {
+    pub(crate) fn sees(&self, device: &str) -> bool {
         self.device.as_deref() == Some(device)
     }
 
     /// Lets it use its device, if that is one of those that are to be had.
-    pub fn let_go(&mut self, now: Instant, is_to_be_had: impl Fn(&str) -> bool) {
+    pub(crate) fn let_go(&mut self, now: Instant, is_to_be_had: impl Fn(&str) -> bool) {
         if self.go.is_some() && self.device.as_deref().is_none_or(is_to_be_had) {
             // A child whose folder has gone waits for its request.
             self.go.take().map(|file| fs::write(file, []).ok());
@@ -90,6 +90,6 @@ impl Ready {
 }
 
 /// Returns the device that an environment names.
-pub fn device_of(environment: &BTreeMap<String, String>) -> Option<String> {
+pub(crate) fn device_of(environment: &BTreeMap<String, String>) -> Option<String> {
     environment.get(DEVICE).filter(|device| !device.is_empty()).cloned()
 }

@@ -25,7 +25,7 @@ const ROOM: i32 = 1 << 20;
 
 /// All of them, the eldest first.
 #[derive(Debug, Default)]
-pub struct Reserves {
+pub(crate) struct Reserves {
     all: Vec<Ready>,
     /// Those that still get ready, by process, with the key that is told once they have.
     unready: BTreeMap<pid_t, String>,
@@ -33,7 +33,7 @@ pub struct Reserves {
 
 impl Reserves {
     /// Makes the pipe for a request: the child's end, and the server's, which never blocks. Fails where the system has no such pipe.
-    pub fn pipe() -> io::Result<(OwnedFd, File)> {
+    pub(crate) fn pipe() -> io::Result<(OwnedFd, File)> {
         let (read, write) = pipe2(OFlag::O_CLOEXEC)?;
         fcntl(&write, FcntlArg::F_SETPIPE_SZ(ROOM))?;
         fcntl(&write, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
@@ -41,18 +41,18 @@ impl Reserves {
     }
 
     /// Adds a child that gets ready.
-    pub fn add(&mut self, ready: Ready) {
+    pub(crate) fn add(&mut self, ready: Ready) {
         self.unready.insert(ready.pid, ready.key.clone());
         self.all.push(ready);
     }
 
     /// Adds a child that has stayed.
-    pub fn put_back(&mut self, ready: Option<Ready>) {
+    pub(crate) fn put_back(&mut self, ready: Option<Ready>) {
         self.all.extend(ready);
     }
 
     /// Returns the key of each child that got ready since this was last asked, or that will not any more: it died, or has its request.
-    pub fn prepared(&mut self) -> Vec<String> {
+    pub(crate) fn prepared(&mut self) -> Vec<String> {
         let mut told = std::mem::take(&mut self.unready);
         for ready in &mut self.all {
             if told.contains_key(&ready.pid) && !ready.is_ready() {
@@ -63,23 +63,23 @@ impl Reserves {
     }
 
     /// Says whether a child still gets ready.
-    pub fn get_ready(&self) -> bool {
+    pub(crate) fn get_ready(&self) -> bool {
         !self.unready.is_empty()
     }
 
     /// Lets children use their devices that have waited for it, where `is_to_be_had` says so of one.
-    pub fn let_go(&mut self, now: Instant, is_to_be_had: impl Fn(&str) -> bool) {
+    pub(crate) fn let_go(&mut self, now: Instant, is_to_be_had: impl Fn(&str) -> bool) {
         self.all.iter_mut().for_each(|ready| ready.let_go(now, &is_to_be_had));
     }
 
     /// Counts those that have started a device.
-    pub fn on_device(&self, device: Option<&str>) -> usize {
+    pub(crate) fn on_device(&self, device: Option<&str>) -> usize {
         self.all.iter().filter(|ready| ready.device().is_some() && ready.device() == device).count()
     }
 
     /// Hands `request` to the eldest child that lives, has its key and is ready, or else will be, and returns it. None where there is no such child, or the request is too long
     /// for its pipe.
-    pub fn take(&mut self, request: &Request) -> Option<Ready> {
+    pub(crate) fn take(&mut self, request: &Request) -> Option<Ready> {
         let key = request.reserve.as_deref()?;
         let frame = encode(request).ok().filter(|frame| frame.len() < ROOM as usize)?;
         loop {
@@ -94,33 +94,33 @@ impl Reserves {
     }
 
     /// Says whether a child does something on a device to get ready, and has not for longer than that may take.
-    pub fn disturb(&mut self, now: Instant, patience: Duration) -> bool {
+    pub(crate) fn disturb(&mut self, now: Instant, patience: Duration) -> bool {
         self.all.iter_mut().any(|ready| ready.disturbs(now, patience))
     }
 
     /// Counts those that start this device now, and have not for longer than that may take.
-    pub fn starting(&mut self, device: &str, now: Instant, patience: Duration) -> usize {
+    pub(crate) fn starting(&mut self, device: &str, now: Instant, patience: Duration) -> usize {
         let of_device = self.all.iter_mut().filter(|ready| ready.starts_alone() && ready.sees(device));
         of_device.map(|ready| usize::from(ready.disturbs(now, patience))).sum()
     }
 
     /// Counts those that a request with this key could get.
-    pub fn count(&self, key: &str) -> usize {
+    pub(crate) fn count(&self, key: &str) -> usize {
         self.all.iter().filter(|ready| ready.key == key).count()
     }
 
     /// Lists what their descendants can be told by.
-    pub fn marks(&self) -> impl Iterator<Item = Mark> {
+    pub(crate) fn marks(&self) -> impl Iterator<Item = Mark> {
         self.all.iter().map(|ready| ready.mark)
     }
 
     /// Says whether a process is one of them.
-    pub fn has(&self, pid: pid_t) -> bool {
+    pub(crate) fn has(&self, pid: pid_t) -> bool {
         self.all.iter().any(|ready| ready.pid == pid)
     }
 
     /// Kills those that see this device, and returns them.
-    pub fn dismiss(&mut self, device: &str) -> Vec<Ready> {
+    pub(crate) fn dismiss(&mut self, device: &str) -> Vec<Ready> {
         let (dismissed, others) = std::mem::take(&mut self.all).into_iter().partition(|ready| ready.sees(device));
         self.all = others;
         for ready in &dismissed {
@@ -130,7 +130,7 @@ impl Reserves {
     }
 
     /// Forgets those that have died.
-    pub fn bury(&mut self) {
+    pub(crate) fn bury(&mut self) {
         self.all.retain(|ready| {
             let has_died = kin::has_ended(ready.pid);
             if has_died {

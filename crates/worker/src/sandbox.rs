@@ -59,7 +59,7 @@ const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random"
 const TASKS: &str = "/proc/self/task";
 
 /// Asks the kernel for its Landlock ABI.
-pub fn landlock() -> Landlock {
+pub(crate) fn landlock() -> Landlock {
     const VERSION: libc::c_ulong = 1;
     let (no_attribute, no_size): (*const libc::c_void, libc::size_t) = (std::ptr::null(), 0);
     // SAFETY: with this flag the call takes no attribute and only returns a number.
@@ -69,7 +69,7 @@ pub fn landlock() -> Landlock {
 
 /// The folders that any child needs to run Python at all. Known to the server before it forks.
 #[derive(Clone, Debug, Default)]
-pub struct Interpreter {
+pub(crate) struct Interpreter {
     /// The installation, and the virtual environment over it.
     pub prefixes: Vec<PathBuf>,
     /// The rest of `sys.path`, the folders of `LD_LIBRARY_PATH`, and that of the bytecode that is kept.
@@ -80,7 +80,7 @@ pub struct Interpreter {
 
 impl Interpreter {
     /// Asks this process's own.
-    pub fn of(py: Python<'_>, harness: Option<PathBuf>) -> PyResult<Self> {
+    pub(crate) fn of(py: Python<'_>, harness: Option<PathBuf>) -> PyResult<Self> {
         let sys = py.import("sys")?;
         let prefix = |name| sys.getattr(name)?.extract::<PathBuf>();
         let prefixes = vec![prefix("prefix")?, prefix("base_prefix")?, prefix("exec_prefix")?];
@@ -100,7 +100,7 @@ impl Interpreter {
 }
 
 /// Makes all files read-only but those that may be written, where the child has namespaces of its own.
-pub fn keep_writing_in(sandbox: &Sandbox, scratch: &Path, other: Option<&Path>) -> Result<(), String> {
+pub(crate) fn keep_writing_in(sandbox: &Sandbox, scratch: &Path, other: Option<&Path>) -> Result<(), String> {
     let mut folders: Vec<&Path> = sandbox.write.iter().map(Path::new).filter(|path| path.exists()).collect();
     for folder in [Some(scratch), other].into_iter().flatten() {
         // A mount of its own would come between what is moved from one to the other.
@@ -112,7 +112,7 @@ pub fn keep_writing_in(sandbox: &Sandbox, scratch: &Path, other: Option<&Path>) 
 }
 
 /// Shuts this process in, for good.
-pub fn enter(sandbox: &Sandbox, interpreter: &Interpreter, scratch: &Path) -> Result<(), String> {
+pub(crate) fn enter(sandbox: &Sandbox, interpreter: &Interpreter, scratch: &Path) -> Result<(), String> {
     expect_readable(sandbox)?;
     restrict_files(sandbox, interpreter, scratch).map_err(|error| format!("landlock: {error}"))?;
     calls::refuse(if sandbox.device { Sockets::Unix } else { Sockets::None })
@@ -120,7 +120,7 @@ pub fn enter(sandbox: &Sandbox, interpreter: &Interpreter, scratch: &Path) -> Re
 
 /// Takes from this process, and from what it will start, the power to signal any other: a process that was forked inside of the walls shares
 /// them with the one that forked it. Where the kernel has no such wall nothing happens.
-pub fn keep_signals_in() {
+pub(crate) fn keep_signals_in() {
     let scoped = Ruleset::default().set_compatibility(CompatLevel::BestEffort).scope(Scope::Signal);
     scoped.and_then(Ruleset::create).and_then(RulesetCreated::restrict_self).ok();
 }

@@ -56,7 +56,7 @@ enum Next {
 
 /// The fork server.
 #[derive(Debug)]
-pub struct Server {
+pub(crate) struct Server {
     control: Control,
     signals: SignalFd,
     interpreter: Interpreter,
@@ -79,7 +79,7 @@ pub struct Server {
 
 impl Server {
     /// Serves over a socket. The signals that it reads must be blocked.
-    pub fn new(
+    pub(crate) fn new(
         control: Control,
         signals: SignalFd,
         interpreter: Interpreter,
@@ -108,7 +108,7 @@ impl Server {
     }
 
     /// Serves until t2t has gone or says so. No child is left then.
-    pub fn run(mut self) {
+    pub(crate) fn run(mut self) {
         // What came together with the hello has been read already, and would not end the waiting.
         while self.turn() == Next::Serve {
             self.wait();
@@ -484,6 +484,6 @@ fn fork(py: Python<'_>, plan: Plan<'_>) -> PyResult<pid_t> {
 }
 
 /// Lists the signals that the server reads instead of being interrupted by them.
-pub fn signals() -> SigSet {
+pub(crate) fn signals() -> SigSet {
     [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGCHLD].into_iter().collect()
 }

@@ -36,7 +36,7 @@ use crate::{
 const OWN: [&str; 4] = ["faulthandler", "gc", "tempfile", "traceback"];
 
 /// Serves t2t over standard input.
-pub fn serve(py: Python<'_>) -> PyResult<Infallible> {
+pub(crate) fn serve(py: Python<'_>) -> PyResult<Infallible> {
     let socket = take_stdin()?;
     let watched = socket.try_clone()?;
     let mut control = Control::new(socket);

@@ -31,7 +31,7 @@ struct Watch {
 static WATCH: OnceLock<Watch> = OnceLock::new();
 
 /// Watches the files of this process under `root`, except those under `skipped`.
-pub fn start(py: Python<'_>, root: &Path, skipped: Vec<PathBuf>) -> PyResult<()> {
+pub(crate) fn start(py: Python<'_>, root: &Path, skipped: Vec<PathBuf>) -> PyResult<()> {
     let real = root.canonicalize().unwrap_or_else(|_| root.to_owned());
     let watch = Watch { roots: [normal(root), real], skipped, seen: Mutex::default() };
     // A child starts watching once.
@@ -64,7 +64,7 @@ fn path_of_event(args: &Bound<'_, PyTuple>) -> Option<PathBuf> {
 }
 
 /// Reports a file, once, if it is watched.
-pub fn note(path: &Path) {
+pub(crate) fn note(path: &Path) {
     let Some(watch) = WATCH.get() else { return };
     let Some(name) = watch.name(path) else { return };
     let mut seen = watch.seen.lock().unwrap_or_else(PoisonError::into_inner);
