@@ -1,35 +1,9 @@
-//! Lists the harness files and the assets, so that the binary carries them.
-#![expect(clippy::disallowed_methods, reason = "a build script reads the repository and Cargo's environment")]
+//! Tells the binary how it was built. It does not know what is in it.
+#![expect(clippy::disallowed_methods, reason = "a build script reads Cargo's environment")]
 
-use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
-use std::{env, fs};
+use std::env;
 
 fn main() {
-    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
-    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
     println!("cargo::rustc-env=T2T_PROFILE={}", env::var("PROFILE").expect("cargo sets it"));
-    println!("cargo::rerun-if-changed=python/t2t_harness");
-    let harness = listing(&root, "python/t2t_harness", &[".py"]);
-    fs::write(out.join("harness.rs"), harness).expect("the build folder is writable");
-    // Not the folder itself: published results lie below it, and none of them is carried. A new asset comes with code that names it.
-    println!("cargo::rerun-if-changed=src/assets.rs");
-    let assets = listing(&root, "assets", &[".json", ".md", ".html"]);
-    fs::write(out.join("assets.rs"), assets).expect("the build folder is writable");
-}
-
-/// Returns a Rust array of (file name, bytes) for the files in `folder` that end in one of `endings`, sorted.
-fn listing(root: &Path, folder: &str, endings: &[&str]) -> String {
-    let entries = fs::read_dir(root.join(folder)).expect("the folder is in the repository");
-    let mut names: Vec<String> = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    names.retain(|name| endings.iter().any(|ending| name.ends_with(ending)));
-    names.sort();
-    let mut text = String::from("&[\n");
-    for name in names {
-        let path = root.join(folder).join(&name);
-        println!("cargo::rerun-if-changed={}", path.display());
-        writeln!(text, "    ({name:?}, include_bytes!({:?})),", path.display().to_string()).expect("a text grows");
-    }
-    text.push(']');
-    text
+    println!("cargo::rerun-if-changed=build.rs");
 }

@@ -29,7 +29,7 @@ LARGEST, SMALLER = 0.05, 0.10
 """Shares by which two figures may differ: in the Final and at the largest size; at the others."""
 
 SPREAD = 1.2
-"""How many times as long the 80th percentile of a run's calls may take as the 20th, as in src/rank/stability.rs: where it takes longer, the host was behind the device."""
+"""How many times as long the 80th percentile of a run's calls may take as the 20th, as in crates/report/src/rank/stability.rs: where it takes longer, the host was behind the device."""
 
 
 def main() -> None:

@@ -8,12 +8,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use t2t_model::action::Phase;
+use t2t_plan::graph::pick::phase_hint;
+use t2t_spec::remote::Mode;
+use t2t_store::secrets;
 
-use crate::action::Phase;
-use crate::graph::pick::phase_hint;
-use crate::secrets;
 use crate::session::DeviceChoice;
-use crate::spec::remote::Mode;
 
 mod adopt;
 mod affected;
@@ -423,7 +423,7 @@ fn run(cli: Cli) -> Result<u8, CliError> {
         Command::Affected(arguments) => affected::run(common, &arguments),
         Command::Cache { command } => cache::cache(common, &command),
         Command::Schema => {
-            context::print(&format!("{:#}\n", crate::spec::schema::schema()));
+            context::print(&format!("{:#}\n", t2t_spec::schema::schema()));
             Ok(0)
         }
         Command::Doctor => doctor::doctor(common),

@@ -1,46 +1,47 @@
 //! The engine: the one loop in which the schedule's steps are performed on their lanes, and what comes of them is kept.
 //!
-//! It is the only place where the core and the outside meet. It formats nothing: it emits events.
+//! It is the only place where the pure crates and the outside meet. It formats nothing: it emits events.
 #![expect(clippy::disallowed_methods, reason = "the engine takes the time of actions that need no child")]
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::action::{Lane, Phase};
-use crate::cores;
-use crate::decide::History;
-use crate::digest::Digest;
+use t2t_host::cores;
+use t2t_host::interrupt::Interrupt;
+use t2t_model::action::{Lane, Phase};
+use t2t_model::digest::Digest;
+use t2t_model::event::Event;
+use t2t_model::history::History;
+use t2t_model::manifest::Manifest;
+use t2t_model::publication::is_published;
+use t2t_model::record::Record;
+use t2t_model::spans::{self, Span, Times};
+use t2t_plan::explain;
+use t2t_plan::graph::{Graph, Index, Wanted};
+use t2t_plan::schedule::{Schedule, Settled, Step};
+use t2t_store::fs;
+use t2t_store::store::cas::Cas;
+use t2t_store::store::journal::Journal;
+use t2t_store::store::leftovers;
+
 use crate::engine::perform::Performed;
-use crate::event::Event;
-use crate::explain;
-use crate::fs;
-use crate::graph::{Graph, Index, Wanted};
-use crate::interrupt::Interrupt;
-use crate::manifest::Manifest;
-use crate::publication::is_published;
-use crate::record::Record;
-use crate::schedule::{Schedule, Settled, Step};
 use crate::session::Session;
-use crate::spans::{self, Span, Times};
-use crate::store::cas::Cas;
-use crate::store::journal::Journal;
-use crate::store::leftovers;
 
 mod adopt;
 mod ahead;
 mod ask;
 mod begin;
 mod derive;
-pub mod evidence;
+pub(crate) mod evidence;
 mod inputs;
 mod keep;
 mod lanes;
-pub mod local;
+pub(crate) mod local;
 mod order;
 pub mod perform;
 mod queue;
-pub mod ready;
+pub(crate) mod ready;
 mod report;
 pub mod request;
 mod settings;
@@ -48,11 +49,11 @@ mod steering;
 mod underway;
 mod waiting;
 
-pub use self::ask::part;
-pub use self::report::{EngineError, Report};
-pub use self::settings::{AfterRejection, Children, Settings};
-pub use self::steering::{Begins, Ended, Steering, Turn};
-pub use self::underway::{Touched, Underway, Waker};
+pub(crate) use self::ask::part;
+pub(crate) use self::report::{EngineError, Report};
+pub(crate) use self::settings::{AfterRejection, Children, Settings};
+pub(crate) use self::steering::{Begins, Ended, Steering, Turn};
+pub(crate) use self::underway::{Touched, Underway, Waker};
 
 use self::ahead::Ahead;
 use self::ask::Asked;
@@ -68,7 +69,7 @@ const RESTARTS: usize = 4;
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Builds the wanted part of the session's graph. `emit` is told what happens, on this thread.
-pub fn build(
+pub(crate) fn build(
     session: &Session,
     wanted: &Wanted,
     settings: &Settings,
@@ -80,13 +81,13 @@ pub fn build(
 
 /// Returns the lanes of builds of `session`, with nothing in them.
 #[must_use]
-pub fn underway(session: &Session, settings: &Settings) -> Underway {
+pub(crate) fn underway(session: &Session, settings: &Settings) -> Underway {
     let devices = session.devices.iter().map(|device| device.uuid.clone()).collect();
     Underway::new(settings.jobs, devices, settings.shares.clone())
 }
 
 /// Builds the wanted part of the session's graph on top of what is underway from earlier builds of the workspace, as `steering` turns it.
-pub fn build_on(
+pub(crate) fn build_on(
     session: &Session,
     wanted: &Wanted,
     settings: &Settings,
@@ -116,7 +117,7 @@ pub fn build_on(
         let kept = Kept { history: &mut history, journal: &mut journal, cas: &cas };
         let mut run = Run::new(session, kept, settings, interrupt, wanted.clone(), underway, steering, emit);
         match run.until_all_settled() {
-            Ok(report) => return Ok(Report { damaged: loaded.damaged, history, ..report }),
+            Ok(report) => return Ok(Report { damaged: loaded.damaged, ..report }),
             Err(Stop::Error(error)) => return Err(error),
             Err(Stop::Outdated(path)) => return Err(EngineError::Changed(path)),
             Err(Stop::Lost { blob, source }) => {
@@ -381,7 +382,7 @@ impl<'a, 'b> Run<'a, 'b> {
                         continue;
                     }
                     let old = match &why {
-                        crate::decide::Why::Changed { old, .. } => self.manifest(*old),
+                        t2t_plan::decide::Why::Changed { old, .. } => self.manifest(*old),
                         _ => None,
                     };
                     let why = explain::reasons(&why, old.as_ref(), &manifest).iter().map(ToString::to_string).collect();

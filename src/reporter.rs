@@ -3,11 +3,10 @@
 //! It decides nothing about the build, and reads of the environment only what its caller hands it.
 
 use std::ffi::OsString;
-use std::io::Write;
 
 use console::Term;
+use t2t_model::event::Event;
 
-use crate::event::Event;
 use crate::reporter::fancy::Fancy;
 use crate::reporter::lines::Lines;
 
@@ -21,20 +20,20 @@ mod plain;
 mod rounds;
 mod trace;
 
-pub use annotations::Annotations;
-pub use events::{Events, Moment};
-pub use junit::{Case, Verdict, junit};
-pub use plain::Plain;
-pub use trace::Trace;
+pub(crate) use annotations::Annotations;
+pub(crate) use events::{Events, Moment};
+pub(crate) use junit::{Case, Verdict, junit};
+pub(crate) use plain::Plain;
+pub(crate) use trace::Trace;
 
 /// One who is told what happens.
-pub trait Reporter {
+pub(crate) trait Reporter {
     /// Takes one event. What cannot be written is lost: a closed terminal stops no build.
     fn report(&mut self, event: &Event);
 }
 
 /// One who shows how a watched workspace stands, over many builds.
-pub trait View: Reporter {
+pub(crate) trait View: Reporter {
     /// Says which files changed.
     fn change(&mut self, files: &[String]);
 
@@ -53,7 +52,7 @@ pub trait View: Reporter {
 
 /// How much is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verbosity {
+pub(crate) enum Verbosity {
     /// Failures and the final line.
     Quiet,
     /// Everything.
@@ -62,7 +61,7 @@ pub enum Verbosity {
 
 /// Whether text is colored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Paint {
+pub(crate) enum Paint {
     /// It is not.
     Plain,
     /// It is, with ANSI escapes.
@@ -71,18 +70,18 @@ pub enum Paint {
 
 /// What a stream leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Screen {
+pub(crate) struct Screen {
     /// Whether text is colored there.
-    pub paint: Paint,
+    pub(crate) paint: Paint,
     /// How many columns it has. None where it is no terminal.
-    pub width: Option<usize>,
+    pub(crate) width: Option<usize>,
     /// Whether lines can be drawn over there.
-    pub bars: Bars,
+    pub(crate) bars: Bars,
 }
 
 /// Whether a stream can show bars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bars {
+pub(crate) enum Bars {
     /// It is a file, a pipe or a dumb terminal.
     No,
     /// It is a terminal.
@@ -91,11 +90,11 @@ pub enum Bars {
 
 impl Screen {
     /// What no terminal shows: a file, a pipe.
-    pub const NONE: Self = Self { paint: Paint::Plain, width: None, bars: Bars::No };
+    pub(crate) const NONE: Self = Self { paint: Paint::Plain, width: None, bars: Bars::No };
 
     /// Returns what `term` is. `environment` answers for `NO_COLOR` and `TERM`.
     #[must_use]
-    pub fn of(term: &Term, environment: &dyn Fn(&str) -> Option<OsString>) -> Self {
+    pub(crate) fn of(term: &Term, environment: &dyn Fn(&str) -> Option<OsString>) -> Self {
         if term.is_term() { Self::of_terminal(usize::from(term.size().1), environment) } else { Self::NONE }
     }
 
@@ -113,7 +112,7 @@ impl Screen {
 /// Returns the reporter for standard error, which `screen` describes.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "reporters print")]
-pub fn reporter(verbosity: Verbosity, screen: Screen) -> Box<dyn Reporter> {
+pub(crate) fn reporter(verbosity: Verbosity, screen: Screen) -> Box<dyn Reporter> {
     match (verbosity, screen.bars) {
         (Verbosity::Normal, Bars::Yes) => Box::new(Fancy::new(screen.paint)),
         _ => Box::new(Plain::new(std::io::stderr(), Lines { verbosity, paint: screen.paint })),
@@ -123,7 +122,7 @@ pub fn reporter(verbosity: Verbosity, screen: Screen) -> Box<dyn Reporter> {
 /// Returns the view on standard output, which `screen` describes: a board on a terminal, else lines.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "reporters print")]
-pub fn view(verbosity: Verbosity, screen: Screen) -> Box<dyn View> {
+pub(crate) fn view(verbosity: Verbosity, screen: Screen) -> Box<dyn View> {
     let lines = Lines { verbosity, paint: screen.paint };
     let out = std::io::stdout();
     if screen.bars == Bars::No {
@@ -142,12 +141,6 @@ fn said(files: &[String]) -> String {
         0 => named,
         more => format!("{named} and {more} more"),
     }
-}
-
-/// Returns the reporter that writes lines to `out`.
-#[must_use]
-pub fn plain<W: Write>(out: W, verbosity: Verbosity, paint: Paint) -> Plain<W> {
-    Plain::new(out, Lines { verbosity, paint })
 }
 
 #[cfg(test)]

@@ -11,28 +11,28 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use crate::action::{Action, DeviceClass};
-use crate::assets;
-use crate::device;
-use crate::fs;
-use crate::graph::expand::{Configurations, Inventory, expand};
-use crate::graph::{Graph, Unsealed};
-use crate::harness::Harness;
-use crate::installed::Installed;
-use crate::interrupt::Interrupt;
-use crate::path::RepoPath;
-use crate::pool::Pool;
-use crate::problem::Problem;
-use crate::publication::Entry;
-use crate::readable;
-use crate::results::{self, Published};
-use crate::sources::Sources;
-use crate::spec::{self, Spec};
-use crate::store::cas::Cas;
-use crate::store::journal::{Journal, LinePlace, Loaded};
-use crate::toolchain::{Python, Toolchain};
-use crate::witness::Witness;
-use crate::worker::WorkerError;
+use t2t_host::device;
+use t2t_host::interrupt::Interrupt;
+use t2t_host::pool::Pool;
+use t2t_host::toolchain::{Python, Toolchain};
+use t2t_host::worker::WorkerError;
+use t2t_model::action::{Action, DeviceClass};
+use t2t_model::path::RepoPath;
+use t2t_model::problem::Problem;
+use t2t_model::publication::Entry;
+use t2t_plan::graph::expand::{Configurations, Inventory, expand};
+use t2t_plan::graph::{Graph, Unsealed};
+use t2t_spec::Spec;
+use t2t_store::assets;
+use t2t_store::fs;
+use t2t_store::harness::Harness;
+use t2t_store::installed::Installed;
+use t2t_store::readable;
+use t2t_store::results::{self, Published};
+use t2t_store::sources::Sources;
+use t2t_store::store::cas::Cas;
+use t2t_store::store::journal::{Journal, LinePlace, Loaded};
+use t2t_store::witness::Witness;
 
 mod files;
 mod interpreter;
@@ -43,7 +43,7 @@ use self::interpreter::{asked, witnesses_of};
 use self::lane::{device_of, devices, elsewhere, models, targets};
 
 /// The file that makes a folder a workspace.
-pub const OPS: &str = "ops.yaml";
+pub(crate) const OPS: &str = "ops.yaml";
 
 /// The folders whose files a session may come to look at without having named them before.
 const HOMES: [&str; 2] = ["kernels", "assets"];
@@ -107,13 +107,13 @@ pub enum DeviceChoice {
 
 /// A part of a workspace: some of its ops, and where what is known of them stands.
 #[derive(Debug, Clone)]
-pub struct Part {
+pub(crate) struct Part {
     /// Every op of the workspace, with the line of its key in ops.yaml.
-    pub lines: Vec<(String, u32)>,
+    pub(crate) lines: Vec<(String, u32)>,
     /// Those that the part has.
-    pub ops: BTreeSet<String>,
+    pub(crate) ops: BTreeSet<String>,
     /// Their records.
-    pub records: Vec<LinePlace>,
+    pub(crate) records: Vec<LinePlace>,
 }
 
 /// Why a session cannot be opened.
@@ -163,24 +163,24 @@ pub struct Session {
     /// All actions.
     pub graph: Graph,
     /// Its files.
-    pub sources: Sources,
+    pub(crate) sources: Sources,
     /// The interpreter and what is in it.
-    pub toolchain: Option<Toolchain>,
+    pub(crate) toolchain: Option<Toolchain>,
     /// The CUDA devices of the device lane.
-    pub devices: Vec<device::Device>,
+    pub(crate) devices: Vec<device::Device>,
     /// Whether the device lane is of a device that this machine need not have: nothing runs on it, and its results are those that are known.
-    pub is_elsewhere: bool,
+    pub(crate) is_elsewhere: bool,
     /// Published results that count before those of the store.
-    pub published: Vec<Published>,
+    pub(crate) published: Vec<Published>,
     /// Published results that count after those of the store.
-    pub spare: Vec<Published>,
+    pub(crate) spare: Vec<Published>,
     /// The fork servers, none started unless the interpreter was probed.
     pub pool: Arc<Pool>,
     /// The file of the op catalogue.
     pub catalogue: PathBuf,
     /// The files beside the sources that the session was read from, as they were before they were read. None where a later session cannot tell whether it
     /// would read the same.
-    pub witnesses: Option<Vec<Witness<'static>>>,
+    pub(crate) witnesses: Option<Vec<Witness<'static>>>,
     /// Where the records stand that count, in a part of a workspace.
     records: Option<Vec<LinePlace>>,
     /// What the store knows, where it is being read.
@@ -190,17 +190,17 @@ pub struct Session {
 }
 
 /// The reading of a store's journal, while something else is done.
-pub type Reading = JoinHandle<io::Result<Loaded>>;
+pub(crate) type Reading = JoinHandle<io::Result<Loaded>>;
 
 /// Reads the journal of the store under `cache` from now on, on another core. Nobody may write it until it is read. None where there is no thread to be had.
 #[must_use]
-pub fn read_ahead(cache: &Path) -> Option<Reading> {
+pub(crate) fn read_ahead(cache: &Path) -> Option<Reading> {
     let journal = Journal::open(cache);
     thread::Builder::new().spawn(move || journal.load()).ok()
 }
 
 /// Asks a function of the harness that runs no kernel code about the folder `root`, which need not be a workspace yet, and returns its documents.
-pub fn ask(
+pub(crate) fn ask(
     root: &Path,
     options: &Options,
     interrupt: &Interrupt,
@@ -218,7 +218,7 @@ pub fn ask(
 
 /// Returns the workspace that `from` lies in: the nearest folder above it, or it, that has an ops.yaml.
 #[must_use]
-pub fn workspace(from: &Path) -> Option<PathBuf> {
+pub(crate) fn workspace(from: &Path) -> Option<PathBuf> {
     from.ancestors().find(|folder| fs::stat(&folder.join(OPS)).is_some()).map(Path::to_owned)
 }
 
@@ -229,7 +229,12 @@ impl Session {
     }
 
     /// Opens a part of the workspace at `root`, as if ops.yaml had no other ops. Fails also where the part cannot be told from the rest.
-    pub fn open_part(root: &Path, options: &Options, interrupt: &Interrupt, part: Part) -> Result<Self, NoSession> {
+    pub(crate) fn open_part(
+        root: &Path,
+        options: &Options,
+        interrupt: &Interrupt,
+        part: Part,
+    ) -> Result<Self, NoSession> {
         Self::open_some(root, options, interrupt, Some(part))
     }
 
@@ -300,7 +305,7 @@ impl Session {
     }
 
     /// Has the first who asks for the history be told what was read ahead.
-    pub fn expect(&self, reading: Option<Reading>) {
+    pub(crate) fn expect(&self, reading: Option<Reading>) {
         self.reading.replace(reading);
     }
 
@@ -316,26 +321,26 @@ impl Session {
 
     /// Returns whether this is a part of a workspace, so that ops which it does not have may be declared all the same.
     #[must_use]
-    pub fn is_part(&self) -> bool {
+    pub(crate) fn is_part(&self) -> bool {
         self.records.is_some()
     }
 
     /// Lets go of what is large and need not be put in order at the end of a process.
-    pub fn leave(self) {
+    pub(crate) fn leave(self) {
         let Self { spec, inventory, graph, sources, .. } = self;
         mem::forget((spec, inventory, graph, sources));
     }
 
     /// Returns the blobs of the store, and those of published results.
     #[must_use]
-    pub fn cas(&self) -> Cas {
+    pub(crate) fn cas(&self) -> Cas {
         let documents = self.entries().flat_map(|entry| entry.documents.values());
         let manifests: Vec<Vec<u8>> = self.entries().map(|entry| entry.manifest.encode()).collect();
         Cas::open(&self.cache).with(documents.chain(&manifests))
     }
 
     /// Returns the results that the store knows, and those that are published.
-    pub fn history(&self) -> io::Result<Loaded> {
+    pub(crate) fn history(&self) -> io::Result<Loaded> {
         let journal = Journal::open(&self.cache);
         let ahead = self.reading.take().and_then(|reading| reading.join().ok());
         let mut loaded = match (ahead, &self.records) {
@@ -381,7 +386,7 @@ impl Part {
     fn of(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         let lines: Vec<(&str, u32)> = self.lines.iter().map(|(op, line)| (op.as_str(), *line)).collect();
         let text = std::str::from_utf8(bytes).ok()?;
-        spec::part::part(text, &lines, &|op| self.ops.contains(op)).map(String::into_bytes)
+        t2t_spec::part::part(text, &lines, &|op| self.ops.contains(op)).map(String::into_bytes)
     }
 }
 
@@ -396,7 +401,7 @@ impl Session {
     /// Returns whether what the file or folder at `path` holds can be of any account for what was decided: it was looked at, or it lies where kernels, templates and
     /// tables do.
     #[must_use]
-    pub fn minds(&self, path: &RepoPath) -> bool {
+    pub(crate) fn minds(&self, path: &RepoPath) -> bool {
         let text = path.as_str();
         let is_home = |home: &str| text.strip_prefix(home).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
         text == OPS
@@ -408,7 +413,7 @@ impl Session {
     /// Returns the Python files in the folders of the declared ops that no variant, no `cases.py` and no import of theirs names: most often a variant that
     /// somebody forgot to list.
     #[must_use]
-    pub fn unlisted(&self) -> Vec<RepoPath> {
+    pub(crate) fn unlisted(&self) -> Vec<RepoPath> {
         let known: BTreeSet<&RepoPath> = self.inventory.files.values().flat_map(|file| file.closure.keys()).collect();
         let folders = self.spec.ops.iter().map(|op| self.root.join("kernels").join(&op.name));
         let files = folders.flat_map(|folder| fs::files_below(&folder, "py"));

@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde_json::{Value, json};
+use t2t_host::interrupt::Interrupt;
+use t2t_model::action::{Identity, Phase, Target};
+use t2t_model::path::RepoPath;
+use t2t_spec::names::Form;
+use t2t_spec::{Spec, entry};
+use t2t_store::fs;
 
 use super::error::CliError;
 use super::{AdoptArguments, BuildArguments, Common, Targets, build, context};
-use crate::action::{Identity, Phase, Target};
-use crate::fs;
-use crate::interrupt::Interrupt;
-use crate::path::RepoPath;
 use crate::session::{self, OPS, Probing};
-use crate::spec::names::Form;
-use crate::spec::{Spec, entry};
 
 /// Runs the command.
-pub fn adopt(common: &Common, arguments: &AdoptArguments) -> Result<u8, CliError> {
+pub(crate) fn adopt(common: &Common, arguments: &AdoptArguments) -> Result<u8, CliError> {
     let here = env::current_dir().context("cannot tell the current folder")?;
     let root = session::workspace(&here).unwrap_or_else(|| here.clone());
     if !Form::Name.fits(&arguments.name) {

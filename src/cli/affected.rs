@@ -4,24 +4,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde_json::{Value, json};
+use t2t_host::interrupt::Interrupt;
+use t2t_model::path::RepoPath;
+use t2t_model::record::{Record, Seen};
+use t2t_plan::affected::{Cause, State, affected};
+use t2t_plan::graph::pick::{Force, Selection, pick};
+use t2t_plan::graph::{Graph, Index};
+use t2t_store::fs;
+use t2t_store::git::{self, NoAnswer};
+use t2t_store::sources::PACKAGES;
 
 use super::error::CliError;
 use super::plan::plans;
 use super::revision::Revision;
 use super::{AffectedArguments, Common, ReportFormat, context};
-use crate::affected::{Cause, State, affected};
-use crate::fs;
-use crate::git::{self, NoAnswer};
-use crate::graph::pick::{Force, Selection, pick};
-use crate::graph::{Graph, Index};
-use crate::interrupt::Interrupt;
-use crate::path::RepoPath;
-use crate::record::{Record, Seen};
 use crate::session::{NoSession, OPS, Session};
-use crate::sources::PACKAGES;
 
 /// Runs the command: 0, whether something is affected or nothing.
-pub fn run(common: &Common, arguments: &AffectedArguments) -> Result<u8, CliError> {
+pub(crate) fn run(common: &Common, arguments: &AffectedArguments) -> Result<u8, CliError> {
     let root = context::workspace()?;
     let commit = commit(&root, &arguments.since)?;
     let changed = git::changed(&root, &commit).map_err(|error| refused(&arguments.since, &error))?;
@@ -122,7 +122,7 @@ fn since(
 /// Returns, by number of the action, the result that stands.
 fn standing(session: &Session) -> Result<Vec<Option<Record>>, CliError> {
     let wanted = pick(&session.graph, &Selection::default(), Force::Stale)?;
-    let mut standing = vec![None; session.graph.len()];
+    let mut standing = vec![None; session.graph.count()];
     for plan in plans(session, &wanted)? {
         standing[plan.index.number()] = plan.settled.record().cloned();
     }

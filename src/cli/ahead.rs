@@ -4,23 +4,24 @@
 
 use std::collections::BTreeSet;
 
+use t2t_host::interrupt::Interrupt;
+use t2t_model::action::{Phase, Target};
+use t2t_model::event::{Event, Tally};
+use t2t_plan::graph::pick::{Force, pick};
+use t2t_plan::schedule::Settled;
+
 use super::error::CliError;
 use super::outputs::Outputs;
 use super::remote::Shared;
 use super::running::Running;
 use super::{BuildArguments, Common, build, context};
-use crate::action::{Phase, Target};
 use crate::engine;
-use crate::event::{Event, Tally};
-use crate::graph::pick::{Force, pick};
-use crate::interrupt::Interrupt;
 use crate::reporter::Reporter;
-use crate::schedule::Settled;
 use crate::session::{Options, Part, Probing, Session};
 
 /// What was built ahead.
 #[derive(Debug, Default)]
-pub struct Ahead {
+pub(crate) struct Ahead {
     /// The actions that settled, and were told of.
     told: BTreeSet<Target>,
     ran: BTreeSet<Target>,
@@ -31,12 +32,12 @@ pub struct Ahead {
 
 impl Ahead {
     /// Returns whether the build was introduced: what runs the kernels, and how many actions there are.
-    pub fn is_introduced(&self) -> bool {
+    pub(crate) fn is_introduced(&self) -> bool {
         self.is_introduced
     }
 
     /// Returns whether the event only says again what was told.
-    pub fn repeats(&self, event: &Event) -> bool {
+    pub(crate) fn repeats(&self, event: &Event) -> bool {
         match event {
             Event::ActionFresh { target, .. } | Event::ActionSkipped { target, .. } | Event::Failure { target, .. } => {
                 self.told.contains(target)
@@ -46,12 +47,12 @@ impl Ahead {
     }
 
     /// Returns what became of the actions that were built ahead, if nothing else is built.
-    pub fn tally(&self) -> Tally {
+    pub(crate) fn tally(&self) -> Tally {
         Tally { ran: self.ran.len(), restored: self.restored.len(), ..Tally::default() }
     }
 
     /// Counts what ran or came back ahead, and was found fresh after, as what it was.
-    pub fn correct(&self, tally: &mut Tally, fresh: &dyn Fn(&Target) -> bool) {
+    pub(crate) fn correct(&self, tally: &mut Tally, fresh: &dyn Fn(&Target) -> bool) {
         let ran = self.ran.iter().filter(|target| fresh(target)).count();
         let restored = self.restored.iter().filter(|target| fresh(target)).count();
         tally.fresh -= ran + restored;
@@ -61,7 +62,7 @@ impl Ahead {
 }
 
 /// Builds `part`, after telling `introduction`. A part that cannot be opened, or in which nothing is asked for, is left to the build of the whole.
-pub fn build_part(
+pub(crate) fn build_part(
     common: &Common,
     arguments: &BuildArguments,
     part: Part,

@@ -11,6 +11,23 @@ use std::time::Instant;
 
 use anyhow::Context;
 use console::Term;
+use t2t_host::cores;
+use t2t_host::device;
+use t2t_host::interrupt::Interrupt;
+use t2t_model::action::{DeviceClass, Phase, Target};
+use t2t_model::digest::Digest;
+use t2t_model::event::{Event, Tally, Vouched};
+use t2t_model::publication::PAGE;
+use t2t_model::record::{Outcome, Record};
+use t2t_model::signature::Signer;
+use t2t_plan::graph::pick::{Force, pick};
+use t2t_plan::graph::{Index, Wanted};
+use t2t_plan::schedule::Settled;
+use t2t_report::rank::Found;
+use t2t_report::render::build_page::closing_table;
+use t2t_store::fs;
+use t2t_store::results;
+use t2t_store::store::lock::Lock;
 
 use super::ahead::{self, Ahead};
 use super::error::CliError;
@@ -19,29 +36,12 @@ use super::remote::{Evidence, Shared};
 use super::running::stop_on_signal;
 use super::unchanged::{self, Since, Told};
 use super::{BuildArguments, Common, context, init, measured};
-use crate::action::{DeviceClass, Phase, Target};
-use crate::cores;
-use crate::device;
-use crate::digest::Digest;
 use crate::engine::{self, AfterRejection, Children, Report, Settings};
-use crate::event::{Event, Tally, Vouched};
-use crate::fs;
-use crate::graph::pick::{Force, pick};
-use crate::graph::{Index, Wanted};
-use crate::interrupt::Interrupt;
-use crate::publication::PAGE;
-use crate::rank::Found;
-use crate::record::{Outcome, Record};
-use crate::render::build_page::closing_table;
 use crate::reporter::{Reporter, Screen};
-use crate::results;
-use crate::schedule::Settled;
 use crate::session::{self, Probing, Session};
-use crate::signature::Signer;
-use crate::store::lock::Lock;
 
 /// Runs the command.
-pub fn build(common: &Common, arguments: &BuildArguments) -> Result<u8, CliError> {
+pub(crate) fn build(common: &Common, arguments: &BuildArguments) -> Result<u8, CliError> {
     let mut outputs = Outputs::open(common, arguments)?;
     let ended = build_and_tell(common, arguments, &mut outputs);
     if let Err(error) = &ended {

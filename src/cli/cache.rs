@@ -8,28 +8,28 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
+use t2t_host::interrupt::Interrupt;
+use t2t_model::action::Identity;
+use t2t_model::digest::Digest;
+use t2t_model::record::Record;
+use t2t_plan::graph::pick::{Force, Selection, pick};
+use t2t_store::fs;
+use t2t_store::store::archive::{self, Artifacts, Refused};
+use t2t_store::store::audit::{Audit, Fault, audit, repair};
+use t2t_store::store::cas::Cas;
+use t2t_store::store::collect::{self, Collected, Holdings, Limits, Share};
+use t2t_store::store::journal::Journal;
+use t2t_store::store::leftovers;
+use t2t_store::store::lock::Lock;
 
 use super::error::CliError;
 use super::plan::plans;
 use super::{Common, ReportFormat, context};
-use crate::action::Identity;
-use crate::digest::Digest;
-use crate::fs;
-use crate::graph::pick::{Force, Selection, pick};
-use crate::interrupt::Interrupt;
-use crate::record::Record;
 use crate::session::Session;
-use crate::store::archive::{self, Artifacts, Refused};
-use crate::store::audit::{Audit, Fault, audit, repair};
-use crate::store::cas::Cas;
-use crate::store::collect::{self, Collected, Holdings, Limits, Share};
-use crate::store::journal::Journal;
-use crate::store::leftovers;
-use crate::store::lock::Lock;
 
 /// What is to be done about the store.
 #[derive(Debug, Subcommand)]
-pub enum CacheCommand {
+pub(crate) enum CacheCommand {
     /// Read all that is kept and hold it against its checksums and digests; the exit code is 1 where something is damaged
     Verify {
         /// Remove what is damaged, and forget the results that need it
@@ -55,7 +55,7 @@ pub enum CacheCommand {
 
 /// How much may stay.
 #[derive(Debug, Args)]
-pub struct GcArguments {
+pub(crate) struct GcArguments {
     /// How much may stay, as in 2GiB or 500MB
     #[arg(long, value_name = "SIZE", value_parser = size)]
     max_size: Option<u64>,
@@ -69,7 +69,7 @@ pub struct GcArguments {
 
 /// What is exported.
 #[derive(Debug, Args)]
-pub struct ExportArguments {
+pub(crate) struct ExportArguments {
     /// The file; one that is there is replaced
     file: PathBuf,
     /// Only results of this device model (as in nvidia-h200, interpreter) and those of no device
@@ -84,7 +84,7 @@ pub struct ExportArguments {
 }
 
 /// Runs the command.
-pub fn cache(common: &Common, command: &CacheCommand) -> Result<u8, CliError> {
+pub(crate) fn cache(common: &Common, command: &CacheCommand) -> Result<u8, CliError> {
     match command {
         CacheCommand::Verify { repair: false } => {
             let root = context::workspace()?;

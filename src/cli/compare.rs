@@ -6,33 +6,33 @@ use std::path::Path;
 use anyhow::Context;
 use console::Term;
 use serde_json::Value;
+use t2t_host::interrupt::Interrupt;
+use t2t_model::action::{Phase, Target};
+use t2t_model::record::Record;
+use t2t_plan::explain;
+use t2t_plan::graph::pattern::fits;
+use t2t_plan::graph::pick::{Force, Selection, pick};
+use t2t_report::compare::{Measurements, Side, compare};
+use t2t_report::render::comparison::{self, Shown};
+use t2t_spec::names::suggestion;
+use t2t_store::fs;
+use t2t_store::git;
+use t2t_store::results::{self, Published};
+use t2t_store::store::cas::Cas;
+use t2t_store::store::journal::Journal;
 
 use super::error::CliError;
 use super::plan::{Plan, plans};
 use super::revision::Revision;
 use super::{Common, CompareArguments, ReportFormat, context};
-use crate::action::{Phase, Target};
-use crate::compare::{Measurements, Side, compare};
-use crate::explain;
-use crate::fs;
-use crate::git;
-use crate::graph::pattern::fits;
-use crate::graph::pick::{Force, Selection, pick};
-use crate::interrupt::Interrupt;
-use crate::record::Record;
-use crate::render::comparison::{self, Shown};
 use crate::reporter::Screen;
-use crate::results::{self, Published};
 use crate::session::{OPS, Session};
-use crate::spec::names::suggestion;
-use crate::store::cas::Cas;
-use crate::store::journal::Journal;
 
 /// How many reasons an error names.
 const NAMED: usize = 5;
 
 /// Runs the command: 1 where B has a regression.
-pub fn run(common: &Common, arguments: &CompareArguments) -> Result<u8, CliError> {
+pub(crate) fn run(common: &Common, arguments: &CompareArguments) -> Result<u8, CliError> {
     let mut a = side(common, &arguments.a, "A")?;
     let mut b = side(common, &arguments.b, "B")?;
     narrow([&mut a, &mut b], &arguments.ops)?;

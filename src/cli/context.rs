@@ -8,26 +8,26 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 
 use anyhow::Context;
+use t2t_host::interrupt::Interrupt;
+use t2t_host::toolchain::{self, Places, Python};
+use t2t_model::action::Phase;
+use t2t_model::foreign;
+use t2t_plan::graph::expand::Configurations;
+use t2t_plan::graph::files::{self, Files};
+use t2t_plan::graph::pick::{self, Selection};
+use t2t_store::results::Published;
 
 use super::error::CliError;
 use super::{Common, Targets};
-use crate::action::Phase;
-use crate::foreign;
-use crate::graph::expand::Configurations;
-use crate::graph::files::{self, Files};
-use crate::graph::pick::{self, Selection};
-use crate::interrupt::Interrupt;
-use crate::results::Published;
 use crate::session::{self, Options, Probing, Session};
-use crate::toolchain::{self, Places, Python};
 
 /// Prints a result, text or JSON, to standard output: nothing in it gives the terminal an order. A reader that has gone is no error.
-pub fn print(text: &str) {
+pub(crate) fn print(text: &str) {
     print_bytes(foreign::json(text).as_bytes());
 }
 
 /// Prints a result that is no text to standard output.
-pub fn print_bytes(bytes: &[u8]) {
+pub(crate) fn print_bytes(bytes: &[u8]) {
     let mut out = io::stdout().lock();
     let written = out.write_all(bytes).and_then(|()| out.flush());
     if let Err(error) = written
@@ -42,32 +42,32 @@ pub fn print_bytes(bytes: &[u8]) {
 static LOST: OnceLock<io::Error> = OnceLock::new();
 
 /// Returns why a result that was printed is lost, if one is.
-pub fn lost() -> Option<&'static io::Error> {
+pub(crate) fn lost() -> Option<&'static io::Error> {
     LOST.get()
 }
 
 /// Prints a line to standard error: nothing in it gives the terminal an order.
-pub fn say(line: &str) {
+pub(crate) fn say(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", foreign::printable(line));
 }
 
 /// Returns a variable of the environment.
-pub fn variable(name: &str) -> Option<OsString> {
+pub(crate) fn variable(name: &str) -> Option<OsString> {
     env::var_os(name)
 }
 
 /// Returns the number of this process.
-pub fn process() -> u32 {
+pub(crate) fn process() -> u32 {
     std::process::id()
 }
 
 /// Returns the path from the root of the file system.
-pub fn absolute(path: &Path) -> PathBuf {
+pub(crate) fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Returns the workspace around the current folder.
-pub fn workspace() -> Result<PathBuf, CliError> {
+pub(crate) fn workspace() -> Result<PathBuf, CliError> {
     let here = env::current_dir().context("cannot tell the current folder")?;
     session::workspace(&here).ok_or_else(|| {
         let message = format!("no ops.yaml in `{}` or in a folder above it", here.display());
@@ -76,7 +76,7 @@ pub fn workspace() -> Result<PathBuf, CliError> {
 }
 
 /// Returns the interpreter to use, if there is one.
-pub fn python(common: &Common, workspace: PathBuf) -> Option<Python> {
+pub(crate) fn python(common: &Common, workspace: PathBuf) -> Option<Python> {
     let named = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let absolute =
         |path: PathBuf| if path.components().count() > 1 { std::path::absolute(&path).unwrap_or(path) } else { path };
@@ -91,7 +91,7 @@ pub fn python(common: &Common, workspace: PathBuf) -> Option<Python> {
 }
 
 /// Opens the workspace around the current folder.
-pub fn open(common: &Common, probing: Probing, interrupt: &Interrupt) -> Result<Session, CliError> {
+pub(crate) fn open(common: &Common, probing: Probing, interrupt: &Interrupt) -> Result<Session, CliError> {
     opened(&options(common, &workspace()?, probing), interrupt)
 }
 
@@ -104,7 +104,7 @@ fn opened(options: &Options, interrupt: &Interrupt) -> Result<Session, CliError>
 }
 
 /// Returns what a session of the workspace at `root` is opened with.
-pub fn options(common: &Common, root: &Path, probing: Probing) -> Options {
+pub(crate) fn options(common: &Common, root: &Path, probing: Probing) -> Options {
     Options {
         python: python(common, root.to_owned()),
         device: common.device.clone(),
@@ -123,7 +123,7 @@ pub fn options(common: &Common, root: &Path, probing: Probing) -> Options {
 }
 
 /// Opens the workspace around the current folder, to look at what is asked for.
-pub fn open_for(
+pub(crate) fn open_for(
     common: &Common,
     targets: &Targets,
     probing: Probing,
@@ -135,7 +135,7 @@ pub fn open_for(
 
 /// Opens the workspace around the current folder, to take only results that are signed by somebody whom ops.yaml trusts. Its store is the folder `cache`, which is empty:
 /// whoever can write the workspace's own could make it say anything, also of sources and versions.
-pub fn open_signed(
+pub(crate) fn open_signed(
     common: &Common,
     targets: &Targets,
     probing: Probing,
@@ -148,7 +148,7 @@ pub fn open_signed(
 }
 
 /// Returns the folder for bytecode of installed packages: `$T2T_BYTECODE`, and none where that is empty, else one in the user's cache (XDG Base Directory Specification).
-pub fn bytecode() -> Option<PathBuf> {
+pub(crate) fn bytecode() -> Option<PathBuf> {
     if let Some(named) = env::var_os("T2T_BYTECODE") {
         return Some(absolute(Path::new(&named))).filter(|_| !named.is_empty());
     }
@@ -159,13 +159,13 @@ pub fn bytecode() -> Option<PathBuf> {
 }
 
 /// What is stale depends on the interpreter's versions: one that has changed is asked as a build would. Without any, a look is still a look.
-pub fn as_built(common: &Common) -> Result<Probing, CliError> {
+pub(crate) fn as_built(common: &Common) -> Result<Probing, CliError> {
     let python = python(common, workspace()?);
     Ok(if python.is_some() { Probing::WhereItCan } else { Probing::Never })
 }
 
 /// Says that a look cannot tell what an interpreter's versions make stale: asking it takes a place to write, and there is none.
-pub fn warn_of_unknown_versions(common: &Common, session: &Session) -> Result<(), CliError> {
+pub(crate) fn warn_of_unknown_versions(common: &Common, session: &Session) -> Result<(), CliError> {
     if session.toolchain.is_none() && python(common, workspace()?).is_some() {
         say(
             "warning: `cache/` cannot be written, so the interpreter was not asked for its versions: what depends on them counts as stale",
@@ -175,7 +175,7 @@ pub fn warn_of_unknown_versions(common: &Common, session: &Session) -> Result<()
 }
 
 /// Says what of published results cannot be used.
-pub fn warn_of(published: &Published, session: &Session) {
+pub(crate) fn warn_of(published: &Published, session: &Session) {
     let relative = |text: &str| text.replace(&format!("{}/", session.root.display()), "");
     for fault in &published.faults {
         say(&format!("warning: {}; it counts as missing", relative(fault)));
@@ -191,19 +191,19 @@ pub fn warn_of(published: &Published, session: &Session) {
 
 impl Targets {
     /// Returns how much of autotuned kernels is compiled: everything, where compiling is what was asked for.
-    pub fn configurations(&self) -> Configurations {
+    pub(crate) fn configurations(&self) -> Configurations {
         let is_named = |target: &String| target.ends_with(":compile");
         let is_asked = self.phase.contains(&Phase::Compile) || self.written().iter().any(is_named);
         if is_asked { Configurations::All } else { Configurations::First }
     }
 
     /// Returns what was named, as it was written.
-    pub fn written(&self) -> Vec<String> {
+    pub(crate) fn written(&self) -> Vec<String> {
         self.targets.iter().chain(&self.op).cloned().collect()
     }
 
     /// Returns what was asked for, files as the targets that are made from them.
-    pub fn selection(&self, session: &Session) -> Result<Selection, CliError> {
+    pub(crate) fn selection(&self, session: &Session) -> Result<Selection, CliError> {
         Ok(Selection {
             targets: named(session, &self.written())?,
             variants: self.variant.clone(),
@@ -213,7 +213,7 @@ impl Targets {
 }
 
 /// Returns targets, with those in place of each file that are made from it.
-pub fn named(session: &Session, written: &[String]) -> Result<Vec<String>, CliError> {
+pub(crate) fn named(session: &Session, written: &[String]) -> Result<Vec<String>, CliError> {
     let files = Files { spec: &session.spec, inventory: &session.inventory };
     let mut targets = Vec::new();
     for text in written {

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
+use t2t_plan::graph::Wanted;
+use t2t_plan::graph::expand::profile;
 
-use crate::graph::Wanted;
-use crate::graph::expand::profile;
 use crate::session::Session;
 
 /// Returns the ops of the wanted actions as JSON: each as the harness is told it on the lane of this machine, with its variants, protocol and
 /// baselines.
-pub fn ops(session: &Session, wanted: &Wanted) -> String {
+pub(crate) fn ops(session: &Session, wanted: &Wanted) -> String {
     let profile = profile(&session.inventory.device.class);
     let picked = session.graph.indices().filter(|index| wanted.wanted[index.number()]);
     let named: BTreeSet<&str> = picked.map(|index| session.graph.action(index).target().op.as_str()).collect();

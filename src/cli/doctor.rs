@@ -4,16 +4,16 @@
 use std::env;
 use std::path::PathBuf;
 
+use t2t_host::device;
+use t2t_host::interrupt::Interrupt;
 use t2t_protocol::{Landlock, ServerKind};
 
 use super::error::CliError;
 use super::{Common, context, remote};
-use crate::device;
-use crate::interrupt::Interrupt;
 use crate::session::Probing;
 
 /// Runs the command.
-pub fn doctor(common: &Common) -> Result<u8, CliError> {
+pub(crate) fn doctor(common: &Common) -> Result<u8, CliError> {
     let session = context::open(common, Probing::Allowed, &Interrupt::default())?;
     let mut lines = Vec::new();
     if let Some(python) = context::python(common, session.root.clone()) {

@@ -2,16 +2,17 @@
 
 use std::io::{self, ErrorKind};
 
+use t2t_host::worker::WorkerError;
+use t2t_model::problem::{self, Problem};
+use t2t_plan::graph::pick::Unknown;
+
 use super::limits;
 use crate::engine::EngineError;
-use crate::graph::pick::Unknown;
-use crate::problem::{self, Problem};
 use crate::session::NoSession;
-use crate::worker::WorkerError;
 
 /// Why a command ended early.
 #[derive(Debug)]
-pub enum CliError {
+pub(crate) enum CliError {
     /// Bad use: exit 2.
     Use {
         /// What is wrong.
@@ -41,7 +42,7 @@ pub enum CliError {
 
 impl CliError {
     /// Returns the exit code.
-    pub fn code(&self) -> u8 {
+    pub(crate) fn code(&self) -> u8 {
         match self {
             Self::Missing { .. } => 1,
             Self::Use { .. } | Self::Spec(_) => 2,
@@ -51,14 +52,14 @@ impl CliError {
     }
 
     /// Prints the message to standard error. That the user asked to stop was said when they did.
-    pub fn print(&self) {
+    pub(crate) fn print(&self) {
         if !matches!(self, Self::Interrupted) {
             super::context::say(&self.text());
         }
     }
 
     /// Returns the message with its hint, without a final newline.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         match self {
             Self::Use { message, hint } | Self::Machine { message, hint } => {
                 let limit = matches!(self, Self::Machine { .. }).then(|| limits::hint(message)).flatten();
@@ -73,12 +74,12 @@ impl CliError {
     }
 
     /// Returns bad use with a hint.
-    pub fn misuse(message: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub(crate) fn misuse(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Use { message: message.into(), hint: Some(hint.into()) }
     }
 
     /// Returns what a template's fault comes to.
-    pub fn of_fault(fault: &EngineError) -> Self {
+    pub(crate) fn of_fault(fault: &EngineError) -> Self {
         let hint = match fault {
             EngineError::Template(error) => error.hint.clone(),
             _ => None,
@@ -87,7 +88,7 @@ impl CliError {
     }
 
     /// Returns a failure of the machine.
-    pub fn machine(message: impl Into<String>) -> Self {
+    pub(crate) fn machine(message: impl Into<String>) -> Self {
         Self::Machine { message: message.into(), hint: None }
     }
 }

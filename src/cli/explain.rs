@@ -1,25 +1,25 @@
 //! `t2t explain`: why an action is stale, or how its result came to be; what a class of rejections means.
 
 use serde_json::Value;
+use t2t_host::interrupt::Interrupt;
+use t2t_model::action::Target;
+use t2t_model::classes::{self, Class};
+use t2t_model::record::{Outcome, Record};
+use t2t_plan::explain;
+use t2t_plan::graph::pick::{Force, Selection, named, pick};
+use t2t_plan::schedule::Settled;
+use t2t_report::figures;
+use t2t_store::results;
 
 use super::error::CliError;
 use super::plan::{Plan, plans};
 use super::{Common, Targets, context};
-use crate::action::Target;
-use crate::classes::{self, Class};
 use crate::engine::evidence;
-use crate::explain;
-use crate::figures;
-use crate::graph::pick::{Force, Selection, named, pick};
-use crate::interrupt::Interrupt;
-use crate::record::{Outcome, Record};
-use crate::results;
-use crate::schedule::Settled;
 use crate::session::Session;
 
 /// Prints, for every class that is named, what it means, and for every action, whether it is stale and why, what came of it, and what its
 /// result depends on.
-pub fn explain(common: &Common, named_by_user: &[String]) -> Result<u8, CliError> {
+pub(crate) fn explain(common: &Common, named_by_user: &[String]) -> Result<u8, CliError> {
     let (classes, targets): (Vec<_>, Vec<_>) =
         named_by_user.iter().map(|text| (text, classes::find(text))).partition(|(_, class)| class.is_some());
     for class in classes.into_iter().filter_map(|(_, class)| class) {
@@ -95,7 +95,7 @@ fn came_of(session: &Session, record: &Record, target: &Target) -> String {
 fn origin(session: &Session, record: &Record, target: &Target) -> String {
     let published = session.published.iter().chain(&session.spare);
     let is_published =
-        |entries: &[crate::publication::Entry]| entries.iter().any(|entry| entry.record.key == record.key);
+        |entries: &[t2t_model::publication::Entry]| entries.iter().any(|entry| entry.record.key == record.key);
     let place = published
         .filter(|published| is_published(&published.entries))
         .map(|published| published.place.strip_prefix(&session.root).unwrap_or(&published.place).display().to_string());

@@ -5,11 +5,11 @@ use std::env;
 use std::path::Path;
 
 use anyhow::Context;
+use t2t_store::fs;
+use t2t_store::git;
 
 use super::context;
 use super::error::CliError;
-use crate::fs;
-use crate::git;
 use crate::session::OPS;
 
 /// What t2t makes, and no repository should hold.
@@ -22,7 +22,7 @@ const FIRST: [(&str, &str); 2] = [
 ];
 
 /// Runs the command. What is there stays as it is; to .gitignore the lines are added that it lacks.
-pub fn init() -> Result<u8, CliError> {
+pub(crate) fn init() -> Result<u8, CliError> {
     let here = env::current_dir().context("cannot tell the current folder")?;
     if fs::stat(&here.join(OPS)).is_none() {
         for (path, text) in FIRST {
@@ -61,7 +61,7 @@ fn is_ignored(text: &str, folder: &str) -> bool {
 }
 
 /// Returns what to say of a workspace whose repository would take in what t2t makes. None where it would not, or is none.
-pub fn unignored(root: &Path) -> Option<String> {
+pub(crate) fn unignored(root: &Path) -> Option<String> {
     let taken: Vec<&str> =
         DERIVED.into_iter().filter(|folder| git::would_add(root, &format!("{folder}file"))).collect();
     let folders = taken.join(" and ");

@@ -5,23 +5,23 @@ use std::io::Read;
 use anyhow::Context;
 use flate2::read::GzDecoder;
 use serde_json::Value;
+use t2t_host::interrupt::Interrupt;
+use t2t_model::action::{Phase, Target};
+use t2t_model::record::Record;
+use t2t_plan::dot::{self, Format};
+use t2t_plan::explain;
+use t2t_plan::graph::pick::{Force, Selection, pick};
+use t2t_plan::graph::{Index, Wanted};
+use t2t_plan::schedule::Settled;
 
 use super::error::CliError;
 use super::plan::{history, plans};
 use super::{BuildArguments, Common, GraphFormat, Targets, context, declared};
-use crate::action::{Phase, Target};
-use crate::dot::{self, Format};
 use crate::engine::local::log_path;
-use crate::explain;
-use crate::graph::pick::{Force, Selection, pick};
-use crate::graph::{Index, Wanted};
-use crate::interrupt::Interrupt;
-use crate::record::Record;
-use crate::schedule::Settled;
 use crate::session::{Probing, Session};
 
 /// Prints a line for every action that would run: its target, then the reasons.
-pub fn dry_run(common: &Common, arguments: &BuildArguments) -> Result<u8, CliError> {
+pub(crate) fn dry_run(common: &Common, arguments: &BuildArguments) -> Result<u8, CliError> {
     let session = context::open_for(common, &arguments.targets, Probing::WhereItCan, &Interrupt::default())?;
     context::warn_of_unknown_versions(common, &session)?;
     let force = if arguments.force { Force::Named } else { Force::Stale };
@@ -38,7 +38,7 @@ pub fn dry_run(common: &Common, arguments: &BuildArguments) -> Result<u8, CliErr
 }
 
 /// Prints the graph.
-pub fn graph(common: &Common, targets: &Targets, format: GraphFormat) -> Result<u8, CliError> {
+pub(crate) fn graph(common: &Common, targets: &Targets, format: GraphFormat) -> Result<u8, CliError> {
     let session = context::open(common, Probing::Never, &Interrupt::default())?;
     let wanted = pick(&session.graph, &targets.selection(&session)?, Force::Stale)?;
     let format = match format {
@@ -55,7 +55,7 @@ pub fn graph(common: &Common, targets: &Targets, format: GraphFormat) -> Result<
 }
 
 /// Prints the log of an op, as the store has it, or of another device as it is published.
-pub fn log(common: &Common, op: &str) -> Result<u8, CliError> {
+pub(crate) fn log(common: &Common, op: &str) -> Result<u8, CliError> {
     let probing = if common.as_device.is_some() { context::as_built(common)? } else { Probing::Never };
     let session = context::open(common, probing, &Interrupt::default())?;
     let target = Target::of_op(op, Phase::Log);
@@ -88,7 +88,7 @@ fn standing(session: &Session, wanted: &Wanted, index: Index, remedy: &str) -> R
 
 /// Which of a variant's compiled kernels are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kernels {
+pub(crate) enum Kernels {
     /// The first compilation of each kernel.
     First,
     /// Every compilation.
@@ -96,7 +96,13 @@ pub enum Kernels {
 }
 
 /// Prints a stage of a variant's compiled kernels: text with a heading for each, or the bytes of one cubin.
-pub fn ir(common: &Common, target: &str, stage: &str, kernel: Option<&str>, kernels: Kernels) -> Result<u8, CliError> {
+pub(crate) fn ir(
+    common: &Common,
+    target: &str,
+    stage: &str,
+    kernel: Option<&str>,
+    kernels: Kernels,
+) -> Result<u8, CliError> {
     let session = context::open(common, Probing::Never, &Interrupt::default())?;
     let place = target.split(':').next().unwrap_or(target);
     let Some((op, variant)) = place.split_once('/') else {

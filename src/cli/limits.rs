@@ -29,7 +29,7 @@ const NAMED: [(&str, Resource, &str, u64, &str); 5] = [
 ];
 
 /// Sees to it that a limit is told by its name rather than by a signal or a panic. Fails where there is not enough of what t2t cannot do without.
-pub fn prepare() -> Result<(), CliError> {
+pub(crate) fn prepare() -> Result<(), CliError> {
     // A handler turns the signal into an error of the call that writes. It is never asked whether it was called.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
     let told = panic::take_hook();
@@ -56,7 +56,7 @@ pub fn prepare() -> Result<(), CliError> {
 }
 
 /// Returns what to do about a failure of the machine that came of a limit, by its message; None where none did.
-pub fn hint(message: &str) -> Option<String> {
+pub(crate) fn hint(message: &str) -> Option<String> {
     let (_, limit, name, unit, what) = NAMED.into_iter().find(|(error, ..)| message.contains(error))?;
     let (now, _) = getrlimit(limit).ok()?;
     (now < u64::MAX / 2).then(|| format!("the limit on {what} (`ulimit {name}`) is {}; raise it", now / unit))

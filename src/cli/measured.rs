@@ -3,18 +3,18 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
+use t2t_model::action::{DeviceClass, Phase, Target};
+use t2t_model::record::Outcome;
+use t2t_plan::graph::Wanted;
+use t2t_plan::schedule::Settled;
+use t2t_report::render::bench_table::{Bench, Measured, text};
 
 use super::build::width;
-use crate::action::{DeviceClass, Phase, Target};
 use crate::engine::Report;
-use crate::graph::Wanted;
-use crate::record::Outcome;
-use crate::render::bench_table::{Bench, Measured, text};
-use crate::schedule::Settled;
 use crate::session::Session;
 
 /// Returns the tables of the ops of which a bench was wanted.
-pub fn figures(session: &Session, wanted: &Wanted, report: &Report) -> String {
+pub(crate) fn figures(session: &Session, wanted: &Wanted, report: &Report) -> String {
     let measured = match session.inventory.device.class {
         DeviceClass::Interpreter => Measured::Interpreted,
         DeviceClass::Cuda(_) => Measured::OnADevice,

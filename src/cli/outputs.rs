@@ -14,27 +14,27 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use console::Term;
 use serde_json::Value;
+use t2t_host::cores;
+use t2t_model::action::{Phase, Target};
+use t2t_model::digest::Digest;
+use t2t_model::event::Event;
+use t2t_model::foreign;
+use t2t_model::record::{Outcome, Record};
+use t2t_plan::graph::{Index, Wanted};
+use t2t_plan::schedule::Settled;
+use t2t_store::fs;
+use t2t_store::store::cas::Cas;
 
 use super::error::CliError;
 use super::{BuildArguments, Common, Service, context};
-use crate::action::{Phase, Target};
-use crate::cores;
-use crate::digest::Digest;
 use crate::engine::{Report, evidence};
-use crate::event::Event;
-use crate::foreign;
-use crate::fs;
-use crate::graph::{Index, Wanted};
-use crate::record::{Outcome, Record};
 use crate::reporter::{
     Annotations, Case, Events, Moment, Reporter, Screen, Trace, Verbosity, Verdict, junit, reporter,
 };
-use crate::schedule::Settled;
 use crate::session::{self, Session};
-use crate::store::cas::Cas;
 
 /// The readers of a build's events, and the files that they go to.
-pub struct Outputs {
+pub(crate) struct Outputs {
     /// None once the screen was given back.
     screen: Option<Box<dyn Reporter>>,
     trace: Option<(Trace, PathBuf)>,
@@ -45,7 +45,7 @@ pub struct Outputs {
 
 impl Outputs {
     /// Returns the outputs that `arguments` ask for, their files made.
-    pub fn open(common: &Common, arguments: &BuildArguments) -> Result<Self, CliError> {
+    pub(crate) fn open(common: &Common, arguments: &BuildArguments) -> Result<Self, CliError> {
         let environment = |name: &str| env::var_os(name);
         let screen = Screen::of(&Term::stderr(), &environment);
         let verbosity = if common.quiet { Verbosity::Quiet } else { Verbosity::Normal };
@@ -59,14 +59,14 @@ impl Outputs {
     }
 
     /// Writes the trace, where one was asked for.
-    pub fn write_trace(&mut self) -> Result<(), CliError> {
+    pub(crate) fn write_trace(&mut self) -> Result<(), CliError> {
         let Some((trace, path)) = self.trace.take() else { return Ok(()) };
         let bytes = foreign::json(&trace.finish(cores::monotonic()).to_string());
         written(&path, bytes.as_bytes(), "the trace")
     }
 
     /// Writes how the selected actions stand, where that was asked for.
-    pub fn write_junit(&mut self, session: &Session, wanted: &Wanted, report: &Report) -> Result<(), CliError> {
+    pub(crate) fn write_junit(&mut self, session: &Session, wanted: &Wanted, report: &Report) -> Result<(), CliError> {
         let Some(path) = self.junit.take() else { return Ok(()) };
         let device = session.inventory.device.class.to_string();
         let text = junit(Some(&device), &cases(session, wanted, report));
@@ -74,19 +74,19 @@ impl Outputs {
     }
 
     /// Gives the screen back: bars are gone.
-    pub fn close_screen(&mut self) {
+    pub(crate) fn close_screen(&mut self) {
         self.screen = None;
     }
 
     /// Prints the annotations of what was rejected, once.
-    pub fn print_annotations(&mut self) {
+    pub(crate) fn print_annotations(&mut self) {
         if let Some(annotations) = self.annotations.take() {
             context::print(&annotations.text());
         }
     }
 
     /// Writes what is left to write of a build that `error` ended.
-    pub fn fail(&mut self, error: &CliError) {
+    pub(crate) fn fail(&mut self, error: &CliError) {
         self.close_screen();
         let text = error.text();
         if let Some((events, _)) = &mut self.events {
@@ -107,7 +107,7 @@ impl Outputs {
     }
 
     /// Returns whether all events could be written.
-    pub fn close(&mut self) -> Result<(), CliError> {
+    pub(crate) fn close(&mut self) -> Result<(), CliError> {
         let Some((mut events, path)) = self.events.take() else { return Ok(()) };
         match events.failure() {
             None => Ok(()),

@@ -3,31 +3,32 @@
 //! It prints nothing.
 
 use anyhow::Context;
+use t2t_model::digest::Digest;
+use t2t_model::history::History;
+use t2t_model::manifest::Manifest;
+use t2t_plan::decide::Why;
+use t2t_plan::explain::{self, Reason};
+use t2t_plan::graph::{Index, Wanted};
+use t2t_plan::schedule::{Schedule, Settled, Step};
+use t2t_store::store::cas::Cas;
 
 use super::error::CliError;
-use crate::decide::{History, Why};
-use crate::digest::Digest;
-use crate::explain::{self, Reason};
-use crate::graph::{Index, Wanted};
-use crate::manifest::Manifest;
-use crate::schedule::{Schedule, Settled, Step};
 use crate::session::Session;
-use crate::store::cas::Cas;
 
 /// What would become of an action.
-pub struct Plan {
+pub(crate) struct Plan {
     /// Which.
-    pub index: Index,
+    pub(crate) index: Index,
     /// What would become of it; planned where it would run.
-    pub settled: Settled,
+    pub(crate) settled: Settled,
     /// Why it would run.
-    pub why: Vec<Reason>,
+    pub(crate) why: Vec<Reason>,
     /// The manifest it has, or that of the result which stands.
-    pub manifest: Option<Manifest>,
+    pub(crate) manifest: Option<Manifest>,
 }
 
 /// Decides every wanted action as a build would, and runs none.
-pub fn plans(session: &Session, wanted: &Wanted) -> Result<Vec<Plan>, CliError> {
+pub(crate) fn plans(session: &Session, wanted: &Wanted) -> Result<Vec<Plan>, CliError> {
     let history = history(session)?;
     let cas = session.cas();
     let mut schedule = Schedule::new(&session.graph, wanted.clone());
@@ -64,6 +65,6 @@ fn stored(cas: &Cas, key: Digest) -> Option<Manifest> {
 }
 
 /// Returns what is known of earlier results.
-pub fn history(session: &Session) -> Result<History, CliError> {
+pub(crate) fn history(session: &Session) -> Result<History, CliError> {
     Ok(session.history().context("cannot read `cache/journal`")?.history)
 }

@@ -4,31 +4,31 @@
 use std::env;
 
 use anyhow::Context;
+use t2t_host::device::Models;
+use t2t_host::interrupt::Interrupt;
+use t2t_model::manifest::Manifest;
+use t2t_model::publication::{Entry, is_published};
+use t2t_model::record::{Outcome, Record};
+use t2t_model::signature::SigningKey;
+use t2t_plan::explain;
+use t2t_plan::graph::pick::{Force, Selection, pick};
+use t2t_plan::schedule::Settled;
+use t2t_store::assets;
+use t2t_store::git;
+use t2t_store::results::{self, Facts, Signed};
+use t2t_store::store::cas::Cas;
+use t2t_store::store::lock::Lock;
 
 use super::error::CliError;
 use super::plan::{Plan, plans};
 use super::{Common, context, signing};
-use crate::assets;
-use crate::device::Models;
-use crate::explain;
-use crate::git;
-use crate::graph::pick::{Force, Selection, pick};
-use crate::interrupt::Interrupt;
-use crate::manifest::Manifest;
-use crate::publication::{Entry, is_published};
-use crate::record::{Outcome, Record};
-use crate::results::{self, Facts, Signed};
-use crate::schedule::Settled;
 use crate::session::Session;
-use crate::signature::SigningKey;
-use crate::store::cas::Cas;
-use crate::store::lock::Lock;
 
 /// The versions that a reader of results wants to know.
 const VERSIONS: [&str; 4] = ["python", "torch", "triton", "ptxas"];
 
 /// Runs the command. It refuses where a result is stale or missing.
-pub fn publish(common: &Common) -> Result<u8, CliError> {
+pub(crate) fn publish(common: &Common) -> Result<u8, CliError> {
     let root = context::workspace()?;
     // A key that cannot be used is told before anything is looked at.
     let key = signing::key(common)?;

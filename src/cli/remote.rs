@@ -5,22 +5,23 @@ use std::cell::OnceCell;
 use std::env;
 use std::sync::Arc;
 
+use t2t_report::figures;
+use t2t_spec::names::duration;
+use t2t_spec::remote::{EXAMPLES, Mode, Place};
+use t2t_spec::{Spec, remote};
+use t2t_store::store::remote::entry::Secret;
+use t2t_store::store::remote::{Credentials, Limits, Remote, Signing};
+
 use super::error::CliError;
 use super::{Common, signing};
-use crate::figures;
-use crate::spec::names::duration;
-use crate::spec::remote::{EXAMPLES, Mode, Place};
-use crate::spec::{Spec, remote};
-use crate::store::remote::entry::Secret;
-use crate::store::remote::{Credentials, Limits, Remote, Signing};
 
 /// The remote cache of one command, made when it is first asked for: what several builds have of it is counted and waited for once.
 #[derive(Default)]
-pub struct Shared(OnceCell<Option<Arc<Remote>>>);
+pub(crate) struct Shared(OnceCell<Option<Arc<Remote>>>);
 
 impl Shared {
     /// Returns the remote cache that was asked for, if there is one.
-    pub fn of(&self, common: &Common, spec: &Spec, evidence: Evidence) -> Result<Option<Arc<Remote>>, CliError> {
+    pub(crate) fn of(&self, common: &Common, spec: &Spec, evidence: Evidence) -> Result<Option<Arc<Remote>>, CliError> {
         if let Some(known) = self.0.get() {
             return Ok(known.clone());
         }
@@ -39,7 +40,7 @@ impl Shared {
 
 /// Which results of others are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Evidence {
+pub(crate) enum Evidence {
     /// All that are whole.
     Whole,
     /// Those that somebody signed whom ops.yaml trusts.
@@ -61,7 +62,7 @@ fn remote(common: &Common, spec: &Spec, evidence: Evidence) -> Result<Option<Arc
 }
 
 /// Returns what `t2t doctor` says of it.
-pub fn described(common: &Common, spec: &Spec) -> Result<Vec<String>, CliError> {
+pub(crate) fn described(common: &Common, spec: &Spec) -> Result<Vec<String>, CliError> {
     let remote = remote(common, spec, Evidence::Whole)?;
     let Some(remote) = remote else { return Ok(vec!["remote cache: none".to_owned()]) };
     let tagged = if remote.is_tagged() { "entries are tagged" } else { "entries are not tagged" };
@@ -105,7 +106,7 @@ fn place(name: &str, url: &str) -> Result<Place, CliError> {
 }
 
 /// Returns the mode of that name.
-pub fn mode(text: &str) -> Result<Mode, String> {
+pub(crate) fn mode(text: &str) -> Result<Mode, String> {
     Mode::of(text).ok_or_else(|| format!("`{text}` is no mode: read-write, read-only, off"))
 }
 

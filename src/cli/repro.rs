@@ -7,24 +7,24 @@ use std::process::Command;
 
 use anyhow::Context;
 use serde_json::{Map, Value, json};
+use t2t_host::cores;
+use t2t_host::interrupt::Interrupt;
+use t2t_model::action::{DeviceClass, Phase, Target};
+use t2t_model::record::Outcome;
+use t2t_plan::graph::pick::{Force, Selection, pick};
+use t2t_spec::names::nearest;
+use t2t_store::fs;
+use t2t_store::secrets;
+use t2t_store::store::lock::Lock;
 
 use super::error::CliError;
 use super::plan::plans;
 use super::running::stop_on_signal;
 use super::{Common, ReproArguments, context};
-use crate::action::{DeviceClass, Phase, Target};
-use crate::cores;
 use crate::engine::evidence;
 use crate::engine::perform::{self, Job, Performed};
 use crate::engine::request::{Given, Requests};
-use crate::fs;
-use crate::graph::pick::{Force, Selection, pick};
-use crate::interrupt::Interrupt;
-use crate::record::Outcome;
-use crate::secrets;
 use crate::session::{Probing, Session};
-use crate::spec::names::nearest;
-use crate::store::lock::Lock;
 
 /// Where the files are written in a workspace.
 const FOLDER: &str = "logs/repro";
@@ -33,7 +33,7 @@ const FOLDER: &str = "logs/repro";
 const SCRIPT: &str = "repro.py";
 
 /// Runs the command. Its exit code is that of the case: 0 where nothing differs, 1 where something does.
-pub fn repro(common: &Common, arguments: &ReproArguments) -> Result<u8, CliError> {
+pub(crate) fn repro(common: &Common, arguments: &ReproArguments) -> Result<u8, CliError> {
     let folder = written(common, arguments)?;
     let script = folder.join(SCRIPT);
     context::say(&format!("wrote {}", script.display()));

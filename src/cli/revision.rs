@@ -5,24 +5,24 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use t2t_host::interrupt::Interrupt;
+use t2t_model::path::RepoPath;
+use t2t_store::fs;
+use t2t_store::git;
+use t2t_store::results;
 
 use super::error::CliError;
 use super::{Common, context};
-use crate::fs;
-use crate::git;
-use crate::interrupt::Interrupt;
-use crate::path::RepoPath;
-use crate::results;
 use crate::session::{NoSession, Session};
 
 /// The files of a commit, gone when it is dropped.
-pub struct Revision {
+pub(crate) struct Revision {
     tree: PathBuf,
 }
 
 impl Revision {
     /// Puts the files that the workspace at `root` had at `commit` into a folder of its store. `purpose` tells apart those of one process.
-    pub fn check_out(root: &Path, commit: &str, purpose: &str) -> Result<Self, git::NoAnswer> {
+    pub(crate) fn check_out(root: &Path, commit: &str, purpose: &str) -> Result<Self, git::NoAnswer> {
         let tree = root.join("cache/scratch").join(format!("{purpose}-{}", context::process()));
         let revision = Self { tree };
         git::check_out(root, commit, &revision.tree)?;
@@ -30,12 +30,12 @@ impl Revision {
     }
 
     /// Returns whether it had a file at `path`.
-    pub fn has(&self, path: &str) -> bool {
+    pub(crate) fn has(&self, path: &str) -> bool {
         fs::stat(&self.tree.join(path)).is_some()
     }
 
     /// Takes these files over from the workspace at `root`, where it had none.
-    pub fn adopt<'a>(&self, root: &Path, paths: impl Iterator<Item = &'a RepoPath>) -> Result<(), CliError> {
+    pub(crate) fn adopt<'a>(&self, root: &Path, paths: impl Iterator<Item = &'a RepoPath>) -> Result<(), CliError> {
         for path in paths.filter(|path| !self.has(path.as_str())) {
             let bytes = fs::read_if_there(&path.under(root)).with_context(|| format!("cannot read `{path}`"))?;
             bytes
@@ -47,7 +47,7 @@ impl Revision {
 
     /// Opens the session of these files, with the store of the workspace at `root`. With `--as-device`, a commit from before the first publication has no facts
     /// of the device: it gets those that are published now.
-    pub fn session(&self, common: &Common, root: &Path) -> Result<Result<Session, NoSession>, CliError> {
+    pub(crate) fn session(&self, common: &Common, root: &Path) -> Result<Result<Session, NoSession>, CliError> {
         if let Some(model) = &common.as_device {
             self.adopt_facts(root, model)?;
         }

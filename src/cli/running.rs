@@ -6,25 +6,26 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Context;
+use t2t_host::interrupt::{Interrupt, Then};
+use t2t_host::pool::Pool;
 
 use super::context;
 use super::error::CliError;
-use crate::interrupt::{Interrupt, Then};
-use crate::pool::Pool;
 
 /// What is said of a signal where nothing runs.
 const INTERRUPTED: &str = "interrupted";
 
 /// What is said of a signal where something runs.
-pub const STOPPING: &str = "interrupted: what runs is stopped, what was finished is kept; once more ends t2t at once";
+pub(crate) const STOPPING: &str =
+    "interrupted: what runs is stopped, what was finished is kept; once more ends t2t at once";
 
 /// The servers that a signal stops.
 #[derive(Debug, Clone, Default)]
-pub struct Running(Arc<Mutex<Vec<Arc<Pool>>>>);
+pub(crate) struct Running(Arc<Mutex<Vec<Arc<Pool>>>>);
 
 impl Running {
     /// Has a signal stop these, too.
-    pub fn hold(&self, pool: &Arc<Pool>) {
+    pub(crate) fn hold(&self, pool: &Arc<Pool>) {
         self.pools().push(Arc::clone(pool));
     }
 
@@ -42,7 +43,7 @@ impl Running {
 }
 
 /// Takes signals from here on. While the returned value holds no servers, nothing runs and a signal ends the process; then it stops them.
-pub fn stop_on_signal(interrupt: &Interrupt) -> Result<Running, CliError> {
+pub(crate) fn stop_on_signal(interrupt: &Interrupt) -> Result<Running, CliError> {
     let running = Running::default();
     let held = running.clone();
     interrupt.on_signal(move || held.stop()).context("cannot take signals")?;

@@ -7,10 +7,11 @@ use std::env;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use t2t_model::signature::{NoKey, SigningKey};
+use t2t_store::fs;
+
 use super::Common;
 use super::error::CliError;
-use crate::fs;
-use crate::signature::{NoKey, SigningKey};
 
 /// The variable that names the file of the key, or holds the key itself.
 const KEY: &str = "T2T_SIGN_KEY";
@@ -28,7 +29,7 @@ const MAKE: &str = "name the private half of an ed25519 key; `ssh-keygen -t ed25
 ///
 /// # Errors
 /// Bad use, where it cannot be read or used.
-pub fn key(common: &Common) -> Result<Option<SigningKey>, CliError> {
+pub(crate) fn key(common: &Common) -> Result<Option<SigningKey>, CliError> {
     if let Some(file) = &common.sign {
         return read(file, "--sign").map(Some);
     }

@@ -1,21 +1,22 @@
 //! `t2t status`: how the ops of a workspace stand, without running anything.
 
+use t2t_host::interrupt::Interrupt;
+use t2t_model::action::Target;
+use t2t_model::record::Outcome;
+use t2t_plan::explain::Reason;
+use t2t_plan::graph::pick::{Force, pick};
+use t2t_plan::schedule::Settled;
+use t2t_report::render::standing::{self, Row};
+
 use super::error::CliError;
 use super::plan::{Plan, plans};
 use super::{Common, Targets, build, context};
-use crate::action::Target;
-use crate::explain::Reason;
-use crate::graph::pick::{Force, pick};
-use crate::interrupt::Interrupt;
-use crate::record::Outcome;
-use crate::render::standing::{self, Row};
-use crate::schedule::Settled;
 
 /// How many reasons a line has; `t2t explain` tells them all.
 const REASONS: usize = 2;
 
 /// Prints what is stale, rejected or skipped, and how many actions are up to date.
-pub fn status(common: &Common, targets: &Targets) -> Result<u8, CliError> {
+pub(crate) fn status(common: &Common, targets: &Targets) -> Result<u8, CliError> {
     let session = context::open_for(common, targets, context::as_built(common)?, &Interrupt::default())?;
     context::warn_of_unknown_versions(common, &session)?;
     let wanted = pick(&session.graph, &targets.selection(&session)?, Force::Stale)?;

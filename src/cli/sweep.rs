@@ -6,27 +6,27 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde_json::{Value, json};
+use t2t_host::cores::{self, Shares};
+use t2t_host::device::{self, DeviceLock, Holder};
+use t2t_host::interrupt::Interrupt;
+use t2t_model::action::{DeviceClass, Phase, Target};
+use t2t_model::record::Outcome;
+use t2t_plan::graph::expand::profile;
+use t2t_plan::graph::pick::{Force, Selection, pick};
+use t2t_report::figures;
+use t2t_report::render::sweep::{csv, svg, text};
+use t2t_spec::doubling::doubled;
+use t2t_spec::{Op, Variant};
+use t2t_store::fs;
+use t2t_store::store::lock::Lock;
 
 use super::error::CliError;
 use super::plan::{Plan, plans};
 use super::running::stop_on_signal;
 use super::{BenchArguments, Common, context};
-use crate::action::{DeviceClass, Phase, Target};
-use crate::cores::{self, Shares};
-use crate::device::{self, DeviceLock, Holder};
 use crate::engine::perform::{self, Job, Performed};
 use crate::engine::request::{Given, Requests};
-use crate::figures;
-use crate::fs;
-use crate::graph::expand::profile;
-use crate::graph::pick::{Force, Selection, pick};
-use crate::interrupt::Interrupt;
-use crate::record::Outcome;
-use crate::render::sweep::{csv, svg, text};
 use crate::session::{Probing, Session};
-use crate::spec::doubling::doubled;
-use crate::spec::{Op, Variant};
-use crate::store::lock::Lock;
 
 /// Where sweeps are written in a workspace.
 const FOLDER: &str = "logs/sweep";
@@ -35,7 +35,7 @@ const FOLDER: &str = "logs/sweep";
 const ARCHIVE: &str = "triton.tar.gz";
 
 /// Runs the command.
-pub fn sweep(common: &Common, arguments: &BenchArguments) -> Result<u8, CliError> {
+pub(crate) fn sweep(common: &Common, arguments: &BenchArguments) -> Result<u8, CliError> {
     let root = context::workspace()?;
     let interrupt = Interrupt::default();
     let running = stop_on_signal(&interrupt)?;

@@ -5,16 +5,16 @@ use std::io::{self, BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use t2t_store::fs;
+use t2t_store::store::leftovers;
+use t2t_store::store::lock::Lock;
 
 use super::error::CliError;
 use super::{cache, context};
-use crate::fs;
-use crate::store::leftovers;
-use crate::store::lock::Lock;
 
 /// What is removed.
 #[derive(Debug, Clone, Copy)]
-pub enum What {
+pub(crate) enum What {
     /// The logs, which the store can give back.
     Logs,
     /// The logs and every result.
@@ -23,7 +23,7 @@ pub enum What {
 
 /// Whether a person is asked before results are lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ask {
+pub(crate) enum Ask {
     /// Where there is one to be asked: on a terminal.
     OnATerminal,
     /// Never: they have said so.
@@ -31,7 +31,7 @@ pub enum Ask {
 }
 
 /// Runs the command. The files that keep empty folders in a repository stay, and so does the lock that is held meanwhile.
-pub fn clean(what: What, ask: Ask) -> Result<u8, CliError> {
+pub(crate) fn clean(what: What, ask: Ask) -> Result<u8, CliError> {
     let root = context::workspace()?;
     let cache = root.join("cache");
     let _lock = Lock::take(&cache, "t2t clean", |holder| {

@@ -10,38 +10,38 @@ use std::path::Path;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
+use t2t_host::device;
+use t2t_model::action::{Phase, Target};
+use t2t_model::digest::Digest;
+use t2t_model::event::{Event, Tally};
+use t2t_model::path::RepoPath;
+use t2t_plan::schedule::Settled;
+use t2t_spec::Op;
+use t2t_store::fs;
+use t2t_store::store::answer::{self, Answer, Piece, Place};
+use t2t_store::store::journal::{Journal, LinePlace};
+use t2t_store::witness::{self, Looked, Was, Witness};
 
 use super::outputs::Outputs;
 use super::{BuildArguments, Common, build, context};
-use crate::action::{Phase, Target};
-use crate::device;
-use crate::digest::Digest;
 use crate::engine::{Report, local};
-use crate::event::{Event, Tally};
-use crate::fs;
-use crate::path::RepoPath;
 use crate::reporter::Reporter;
-use crate::schedule::Settled;
 use crate::session::{DeviceChoice, Part, Session};
-use crate::spec::Op;
-use crate::store::answer::{self, Answer, Piece, Place};
-use crate::store::journal::{Journal, LinePlace};
-use crate::witness::{self, Looked, Was, Witness};
 
 /// What a build that finds nothing to do tells.
 #[derive(Serialize, Deserialize)]
-pub struct Told {
+pub(crate) struct Told {
     /// Before its last line.
-    pub events: Vec<Event>,
+    pub(crate) events: Vec<Event>,
     /// After it, on standard output.
-    pub table: String,
+    pub(crate) table: String,
     /// What it ends with.
-    pub exit_code: u8,
+    pub(crate) exit_code: u8,
 }
 
 /// Returns the digest of what is asked and of who asks: the arguments, the binary, the interpreter, the devices, the screen. None for what is never answered
 /// without a look at the store.
-pub fn asked(common: &Common, arguments: &BuildArguments, root: &Path) -> Option<Digest> {
+pub(crate) fn asked(common: &Common, arguments: &BuildArguments, root: &Path) -> Option<Digest> {
     let writes = arguments.trace.is_some() || arguments.events.is_some() || arguments.junit.is_some();
     let looks = arguments.force || arguments.require_cached || common.as_device.is_some();
     let is_annotated = super::outputs::is_asked_for(arguments.annotations);
@@ -62,7 +62,7 @@ pub fn asked(common: &Common, arguments: &BuildArguments, root: &Path) -> Option
 }
 
 /// What has become of what the last answer rests on.
-pub enum Since {
+pub(crate) enum Since {
     /// It is as it was, the answer was told again, and this is the exit code.
     Nothing(u8),
     /// Files of a few ops were edited, and nothing else: the part of the workspace that has them, and what was told before anything was decided.
@@ -75,7 +75,7 @@ pub enum Since {
 const MANY: usize = 64;
 
 /// Looks at what the last answer rests on, and tells it again if all is as it was. The caller holds the workspace's lock.
-pub fn since(asked: Digest, root: &Path, outputs: &mut Outputs, start: Instant) -> Since {
+pub(crate) fn since(asked: Digest, root: &Path, outputs: &mut Outputs, start: Instant) -> Since {
     let place = Place::of(&root.join("cache"), asked);
     let bytes = place.bytes();
     let kept = answer::decode(&bytes);
@@ -132,7 +132,7 @@ fn renew(place: &Place, kept: &Answer<'_>, looked: &Looked) {
 }
 
 /// Returns whether a build that finds nothing to do tells of this, too.
-pub fn is_told_again(event: &Event) -> bool {
+pub(crate) fn is_told_again(event: &Event) -> bool {
     match event {
         Event::ActionSkipped { .. } | Event::Failure { .. } => true,
         Event::ActionFinished { outcome, .. }
@@ -143,7 +143,7 @@ pub fn is_told_again(event: &Event) -> bool {
 }
 
 /// Keeps what the next build tells if nothing changes. Only what settled everything is kept: what was lost, or never decided, is to be tried again.
-pub fn keep(asked: Digest, session: &Session, report: &Report, mut told: Told) {
+pub(crate) fn keep(asked: Digest, session: &Session, report: &Report, mut told: Told) {
     let Some(witnesses) = witnesses(session, report) else { return };
     let Some(tally) = tally(report) else { return };
     let wall = std::time::Duration::ZERO;

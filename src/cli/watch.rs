@@ -18,24 +18,24 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use console::Term;
+use t2t_host::interrupt::{Interrupt, Then};
+use t2t_host::pool::Pool;
+use t2t_host::watch::{How, NoWatch, Places, Watch};
+use t2t_model::action::{DeviceClass, Target};
+use t2t_model::event::{Event, Tally};
+use t2t_model::path::RepoPath;
+use t2t_plan::graph::Wanted;
+use t2t_plan::graph::pick::{Force, named, pick};
+use t2t_plan::schedule::Settled;
 use t2t_protocol::ServerKind;
+use t2t_store::git;
+use t2t_store::store::lock::Lock;
 
 use super::error::CliError;
 use super::{BuildArguments, Common, WatchArguments, build, context, remote};
-use crate::action::{DeviceClass, Target};
 use crate::engine::{self, Begins, Ended, Report, Settings, Steering, Turn, Underway, Waker};
-use crate::event::{Event, Tally};
-use crate::git;
-use crate::graph::Wanted;
-use crate::graph::pick::{Force, named, pick};
-use crate::interrupt::{Interrupt, Then};
-use crate::path::RepoPath;
-use crate::pool::Pool;
 use crate::reporter::{Bars, Screen, Verbosity, View, view};
-use crate::schedule::Settled;
 use crate::session::{Options, Probing, Session};
-use crate::store::lock::Lock;
-use crate::watch::{How, NoWatch, Places, Watch};
 
 mod inbox;
 mod keys;
@@ -53,7 +53,7 @@ const LOOK: Duration = Duration::from_millis(500);
 const WRITTEN: Duration = Duration::from_millis(100);
 
 /// Runs the command.
-pub fn watch(common: &Common, arguments: WatchArguments) -> Result<u8, CliError> {
+pub(crate) fn watch(common: &Common, arguments: WatchArguments) -> Result<u8, CliError> {
     if common.as_device.is_some() {
         return Err(CliError::misuse("nothing runs on a device that is not here", "leave out `--as-device`"));
     }

@@ -3,18 +3,19 @@
 //! Those whose key is still the one to have go on, and their results are kept. The others are cancelled, and exactly those. It does not know what changed:
 //! it compares manifests.
 
+use t2t_model::event::Event;
+use t2t_model::manifest::Manifest;
+use t2t_model::path::RepoPath;
+use t2t_model::record::Outcome;
+use t2t_plan::explain;
+use t2t_plan::graph::Index;
+use t2t_store::fs;
+
 use super::order::measures;
 use super::underway::{self, Running, Touched};
 use super::{Pending, Run, Stop};
 use crate::engine::lanes::Ticket;
 use crate::engine::perform::Performed;
-use crate::event::Event;
-use crate::explain;
-use crate::fs;
-use crate::graph::Index;
-use crate::manifest::Manifest;
-use crate::path::RepoPath;
-use crate::record::Outcome;
 
 /// Facts that other actions make: they are known when those have settled.
 const UPSTREAM: &str = "from.";
@@ -169,8 +170,9 @@ fn differs(old: &Manifest, new: &Manifest) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use t2t_model::manifest::Fact;
+
     use super::*;
-    use crate::manifest::Fact;
 
     #[test]
     fn manifests_differ_by_their_first_fact_that_does() {

@@ -9,7 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use t2t_host::device::{DeviceLock, Holder};
+use t2t_model::action::{Phase, Target};
+use t2t_plan::graph::Index;
 use t2t_protocol::ServerKind;
+use t2t_report::figures;
+use t2t_store::fs;
 
 use super::order::predicted;
 use super::perform::baseline_ahead;
@@ -17,11 +22,6 @@ use super::ready;
 use super::request::Given;
 use super::settings::Children;
 use super::{Run, Stop};
-use crate::action::{Phase, Target};
-use crate::device::{DeviceLock, Holder};
-use crate::figures;
-use crate::fs;
-use crate::graph::Index;
 
 /// How much of a device's memory children may hold together that are ready for kernels, and for baselines: one part of so many. A kernel that finds too little left is called
 /// again without them.
@@ -43,11 +43,11 @@ pub(super) struct Ahead {
     /// For how many of them a server is being asked.
     preparing: Arc<AtomicUsize>,
     /// Whether an action took a device.
-    pub is_taken: Arc<AtomicBool>,
+    pub(crate) is_taken: Arc<AtomicBool>,
     /// Checks, measurements of kernels and calibrations on devices that have neither begun nor settled.
     coming: BTreeSet<Index>,
     /// Since when what measures could begin on a device; none since something last began there.
-    pub idle_since: Option<Instant>,
+    pub(crate) idle_since: Option<Instant>,
 }
 
 impl Ahead {

@@ -5,19 +5,20 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use t2t_host::interrupt::Interrupt;
+use t2t_model::digest::Digest;
+use t2t_model::event::Event;
+use t2t_model::manifest::Manifest;
+use t2t_model::record::{Blob, Record};
+use t2t_plan::decide::{Why, standing};
+use t2t_plan::graph::Index;
+use t2t_spec::remote::Mode;
+use t2t_store::store::cas::Cas;
+use t2t_store::store::remote::entry::Entry;
+use t2t_store::store::remote::{Blobs, Remote, Wanted};
+
 use super::underway::Word;
 use super::{Run, Settings, Stop};
-use crate::decide::{Why, standing};
-use crate::digest::Digest;
-use crate::event::Event;
-use crate::graph::Index;
-use crate::interrupt::Interrupt;
-use crate::manifest::Manifest;
-use crate::record::{Blob, Record};
-use crate::spec::remote::Mode;
-use crate::store::cas::Cas;
-use crate::store::remote::entry::Entry;
-use crate::store::remote::{Blobs, Remote, Wanted};
 
 /// What the remote cache was asked in this run.
 #[derive(Debug, Default)]
@@ -34,12 +35,12 @@ pub(super) struct Asked {
 
 impl Asked {
     /// Returns whether no answer is awaited.
-    pub fn is_answered(&self) -> bool {
+    pub(crate) fn is_answered(&self) -> bool {
         self.open == 0
     }
 
     /// Returns whether the result came from the remote cache.
-    pub fn brought(&self, record: &Record) -> bool {
+    pub(crate) fn brought(&self, record: &Record) -> bool {
         self.brought.contains(&record.key)
     }
 }
@@ -142,7 +143,7 @@ fn tell(settings: &Settings, emit: &mut dyn FnMut(Event)) {
 }
 
 /// Waits for what is on its way to the remote cache, and tells what was had of it. Who wants to stop does not wait.
-pub fn part(settings: &Settings, interrupt: &Interrupt, emit: &mut dyn FnMut(Event)) {
+pub(crate) fn part(settings: &Settings, interrupt: &Interrupt, emit: &mut dyn FnMut(Event)) {
     let Some(remote) = settings.remote.as_deref() else { return };
     let used = remote.drain(|| interrupt.is_set());
     tell(settings, emit);

@@ -3,6 +3,11 @@
 //! It does not know which action is to run.
 
 use serde_json::Value;
+use t2t_model::digest::Digest;
+use t2t_model::event::Event;
+use t2t_plan::graph::Index;
+use t2t_plan::schedule::Settled;
+use t2t_store::store::cas::Unavailable;
 
 use super::lanes::Slot;
 use super::perform::Job;
@@ -12,11 +17,6 @@ use super::settings::Children;
 use super::underway::{self, Start};
 use super::waiting::Waiting;
 use super::{Run, Stop};
-use crate::digest::Digest;
-use crate::event::Event;
-use crate::graph::Index;
-use crate::schedule::Settled;
-use crate::store::cas::Unavailable;
 
 impl Run<'_, '_> {
     /// Performs an action that needs no child, and queues one that does.

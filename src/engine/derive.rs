@@ -3,15 +3,16 @@
 //! A file that somebody changed is put back, and the change is kept under `cache/replaced/`. A file whose bytes are in the store is nobody's edit: a build that was
 //! killed before it wrote its logs left those of an earlier one.
 
+use t2t_model::action::Phase;
+use t2t_model::digest::Digest;
+use t2t_model::event::Event;
+use t2t_model::path::RepoPath;
+use t2t_model::record::Blob;
+use t2t_plan::graph::Index;
+use t2t_plan::schedule::Settled;
+use t2t_store::fs;
+
 use super::{EngineError, Run, Stop, local};
-use crate::action::Phase;
-use crate::digest::Digest;
-use crate::event::Event;
-use crate::fs;
-use crate::graph::Index;
-use crate::path::RepoPath;
-use crate::record::Blob;
-use crate::schedule::Settled;
 
 impl Run<'_, '_> {
     /// Writes every log of this build that is missing or differs from the store's. What a build shows at its end must be in the store, too.

@@ -3,21 +3,21 @@
 //! docs/design/harness.md has the form of the documents.
 
 use serde_json::{Value, json};
+use t2t_model::action::Target;
+use t2t_model::digest::Digest;
+use t2t_model::event::Fault;
+use t2t_model::problem::Problem;
+use t2t_model::record::Record;
+use t2t_report::render;
 
-use crate::action::Target;
-use crate::digest::Digest;
 use crate::engine::perform::Performed;
-use crate::event::Fault;
-use crate::problem::Problem;
-use crate::record::Record;
-use crate::render;
 
 /// The class of a kernel file that cannot be used.
-pub const SOURCE: &str = "source";
+pub(crate) const SOURCE: &str = "source";
 
 /// Returns the end of an action whose kernel file cannot be used: no child runs.
 #[must_use]
-pub fn unusable(problem: &Problem) -> Performed {
+pub(crate) fn unusable(problem: &Problem) -> Performed {
     let failure = failure_of(problem);
     let verdict = json!({"verdict": "rejected", "class": SOURCE, "reason": problem.message, "cases": {}});
     let evidence = json!({
@@ -39,7 +39,7 @@ fn failure_of(problem: &Problem) -> Value {
 }
 
 /// Returns the document `failure` of a rejected action, read through `document`; null where it left none.
-pub fn failure<E>(record: &Record, document: impl Fn(Digest) -> Result<Value, E>) -> Result<Value, E> {
+pub(crate) fn failure<E>(record: &Record, document: impl Fn(Digest) -> Result<Value, E>) -> Result<Value, E> {
     if let Some(blob) = record.outputs.get("failure") {
         return document(blob.digest);
     }
@@ -51,13 +51,13 @@ pub fn failure<E>(record: &Record, document: impl Fn(Digest) -> Result<Value, E>
 
 /// Returns the message of a rejection for a terminal: that of the document `failure`, as `target`'s.
 #[must_use]
-pub fn text(failure: &Value, target: &Target) -> String {
+pub(crate) fn text(failure: &Value, target: &Target) -> String {
     render::problem::Problem::of(target.phase.name(), failure).text(&target.to_string())
 }
 
 /// Returns the parts of a rejection of `class`: those of the document `failure`, as `target`'s.
 #[must_use]
-pub fn fault(class: &str, failure: &Value, target: &Target) -> Fault {
+pub(crate) fn fault(class: &str, failure: &Value, target: &Target) -> Fault {
     let problem = render::problem::Problem::of(target.phase.name(), failure);
     let (line, column) = problem.place.as_ref().map_or((None, None), |place| (place.line, place.column));
     Fault {
@@ -74,7 +74,7 @@ pub fn fault(class: &str, failure: &Value, target: &Target) -> Fault {
 
 /// Returns the parts of the rejection of a kernel file that cannot be used.
 #[must_use]
-pub fn fault_of(problem: &Problem) -> Fault {
+pub(crate) fn fault_of(problem: &Problem) -> Fault {
     Fault {
         class: SOURCE.to_owned(),
         case: None,

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::fs;
+use t2t_store::fs;
 
 /// The folder beside those of actions in which they lie. It goes with them, once nothing is underway.
 const FOLDER: &str = "prepared";
@@ -14,23 +14,23 @@ const FOLDER: &str = "prepared";
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Inputs {
     /// Where it lies.
-    pub folder: PathBuf,
+    pub(crate) folder: PathBuf,
     /// Workspace files that were opened or looked for to make it.
-    pub opened: Vec<String>,
+    pub(crate) opened: Vec<String>,
 }
 
 /// Those that are shared in one build, by op.
 #[derive(Debug, Default)]
-pub struct Shared(BTreeMap<String, Inputs>);
+pub(crate) struct Shared(BTreeMap<String, Inputs>);
 
 impl Shared {
     /// Returns what was prepared for an op, if something was.
-    pub fn of(&self, op: &str) -> Option<Inputs> {
+    pub(crate) fn of(&self, op: &str) -> Option<Inputs> {
         self.0.get(op).cloned()
     }
 
     /// Takes what a check has prepared for an op out of its folder `scratch`, which comes to its end. Where that fails, the next check prepares it again.
-    pub fn keep(&mut self, op: &str, scratch: &Path, inputs: &Inputs) {
+    pub(crate) fn keep(&mut self, op: &str, scratch: &Path, inputs: &Inputs) {
         let place = scratch.file_name().map(|name| scratch.with_file_name(FOLDER).join(name));
         let Some(folder) = place.filter(|_| !self.0.contains_key(op)) else { return };
         if fs::rename(&inputs.folder, &folder).is_ok() {

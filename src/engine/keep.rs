@@ -7,20 +7,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
+use t2t_model::action::{Action, Phase};
+use t2t_model::event::Event;
+use t2t_model::manifest::Manifest;
+use t2t_model::manifest::canonical_json;
+use t2t_model::path::RepoPath;
+use t2t_model::record::{Blob, Outcome, Record, Seen};
+use t2t_plan::graph::Index;
+use t2t_plan::schedule::Settled;
+use t2t_report::render;
+use t2t_store::installed;
 
 use super::{Pending, Run, Stop, evidence};
-use crate::action::{Action, Phase};
 use crate::engine::AfterRejection;
 use crate::engine::perform::Performed;
-use crate::event::Event;
-use crate::graph::Index;
-use crate::installed;
-use crate::manifest::Manifest;
-use crate::manifest::canonical_json;
-use crate::path::RepoPath;
-use crate::record::{Blob, Outcome, Record, Seen};
-use crate::render;
-use crate::schedule::Settled;
 
 impl Run<'_, '_> {
     /// Keeps what came of an action, tells of it, and settles it.

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::action::Lane;
-use crate::cores::Shares;
+use t2t_host::cores::Shares;
+use t2t_model::action::Lane;
 
 /// How much children of the CPU lane give way where there are devices: what analyzes and the first compiles, for which devices wait, and the others.
 const NICE: i32 = 10;
@@ -15,26 +15,26 @@ const NICER: i32 = 15;
 const FIRST: usize = 2;
 
 /// The number of a slot that was taken, never given twice.
-pub type Ticket = u64;
+pub(crate) type Ticket = u64;
 
 /// A slot that was taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Slot {
+pub(crate) struct Slot {
     /// Its number, which frees it.
-    pub ticket: Ticket,
+    pub(crate) ticket: Ticket,
     /// The lane's name, for people.
-    pub name: String,
+    pub(crate) name: String,
     /// The device's UUID, for a device's slot.
-    pub device: Option<String>,
+    pub(crate) device: Option<String>,
     /// The cores that children in it run on. None where they run on whichever they get.
-    pub cores: Option<Vec<usize>>,
+    pub(crate) cores: Option<Vec<usize>>,
     /// How much they give way to others.
-    pub nice: Option<i32>,
+    pub(crate) nice: Option<i32>,
 }
 
 /// The slots of a build.
 #[derive(Debug)]
-pub struct Lanes {
+pub(crate) struct Lanes {
     cpu_slots: usize,
     devices: Vec<String>,
     shares: Shares,
@@ -52,7 +52,7 @@ enum Taken {
 impl Lanes {
     /// Returns lanes with nothing in them: `cpu_slots` slots, and one slot for each of `devices`, which are UUIDs, on their cores.
     #[must_use]
-    pub fn new(cpu_slots: usize, devices: Vec<String>, shares: Shares) -> Self {
+    pub(crate) fn new(cpu_slots: usize, devices: Vec<String>, shares: Shares) -> Self {
         Self { cpu_slots: cpu_slots.max(1), devices, shares, taken: BTreeMap::new(), next: 0 }
     }
 
@@ -60,7 +60,7 @@ impl Lanes {
     ///
     /// A measurement on the host waits until nothing else uses the CPU lane, and nothing else starts there while it runs. Where there are devices, children give way, and more so
     /// where two compiles or more that began `before` go on.
-    pub fn take(&mut self, lane: Lane, before: usize) -> Option<Slot> {
+    pub(crate) fn take(&mut self, lane: Lane, before: usize) -> Option<Slot> {
         let taken = match lane {
             Lane::Cpu if self.exclusive() == 0 && self.shared() < self.cpu_slots => Taken::Cpu,
             Lane::WholeCpu if self.exclusive() == 0 && self.shared() == 0 => Taken::WholeCpu,
@@ -73,7 +73,7 @@ impl Lanes {
     }
 
     /// Takes the slot of a device, which must be free.
-    pub fn take_device(&mut self, number: usize) -> Slot {
+    pub(crate) fn take_device(&mut self, number: usize) -> Slot {
         debug_assert!(!self.holds(&Taken::Device(number)), "a device has one slot");
         let ticket = self.give(Taken::Device(number));
         let cores = self.shares.devices.get(number).cloned();
@@ -82,18 +82,18 @@ impl Lanes {
 
     /// Returns the numbers of the devices that are free.
     #[must_use]
-    pub fn free_devices(&self) -> Vec<usize> {
+    pub(crate) fn free_devices(&self) -> Vec<usize> {
         (0..self.devices.len()).filter(|number| !self.holds(&Taken::Device(*number))).collect()
     }
 
     /// Returns the number of the device with this UUID.
     #[must_use]
-    pub fn device(&self, uuid: &str) -> Option<usize> {
+    pub(crate) fn device(&self, uuid: &str) -> Option<usize> {
         self.devices.iter().position(|device| device == uuid)
     }
 
     /// Frees a slot.
-    pub fn free(&mut self, ticket: Ticket) {
+    pub(crate) fn free(&mut self, ticket: Ticket) {
         self.taken.remove(&ticket);
     }
 
@@ -118,7 +118,7 @@ impl Lanes {
 
 /// Returns the name of a device's lane, as in `cuda:0`.
 #[must_use]
-pub fn name(number: usize) -> String {
+pub(crate) fn name(number: usize) -> String {
     format!("cuda:{number}")
 }
 

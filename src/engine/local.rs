@@ -1,29 +1,29 @@
 //! Actions that need no child: what is chosen, rendered, or already clear from what other actions made.
 //!
-//! Documents are read from the store; what is made of them is the core's.
+//! Documents are read from the store; what is made of them is for pure crates to say.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::json;
+use t2t_model::action::{DeviceClass, Phase, Target};
+use t2t_model::digest::Digest;
+use t2t_model::manifest::canonical_json;
+use t2t_model::record::Outcome;
+use t2t_plan::graph::Index;
+use t2t_plan::schedule::Settled;
+use t2t_report::rank::{self, Found, VariantResult};
+use t2t_report::render::build_page::BuildPage;
+use t2t_report::render::op_page::{OpPage, VariantPage};
+use t2t_report::render::{self, Template};
+use t2t_spec::Op;
+use t2t_store::assets;
 
 use super::{EngineError, Run, Stop, evidence};
-use crate::action::{DeviceClass, Phase, Target};
-use crate::assets;
-use crate::digest::Digest;
 use crate::engine::perform::Performed;
-use crate::graph::Index;
-use crate::manifest::canonical_json;
-use crate::rank::{self, Found, VariantResult};
-use crate::record::Outcome;
-use crate::render::build_page::BuildPage;
-use crate::render::op_page::{OpPage, VariantPage};
-use crate::render::{self, Template};
-use crate::schedule::Settled;
-use crate::spec::Op;
 
 /// The artifact of a log and of the summary.
-pub const PAGE: &str = "page";
+pub(crate) const PAGE: &str = "page";
 
 impl Run<'_, '_> {
     /// Performs the action at `index` if it needs no child; None where it does.
@@ -236,20 +236,20 @@ struct Parts {
 }
 
 /// The summary's place in the workspace.
-pub const SUMMARY: &str = "logs/summary.md";
+pub(crate) const SUMMARY: &str = "logs/summary.md";
 
 /// The folder of all logs.
-pub const LOGS: &str = "logs";
+pub(crate) const LOGS: &str = "logs";
 
 /// Returns the op whose log has this name in the folder of logs, if it is a log's.
 #[must_use]
-pub fn op_of_log(name: &str) -> Option<&str> {
+pub(crate) fn op_of_log(name: &str) -> Option<&str> {
     name.strip_suffix("_log.md")
 }
 
 /// Returns the place of an op's log in the workspace.
 #[must_use]
-pub fn log_path(op: &str) -> String {
+pub(crate) fn log_path(op: &str) -> String {
     format!("logs/{op}_log.md")
 }
 

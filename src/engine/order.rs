@@ -6,23 +6,23 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::action::Phase;
-use crate::spec::Protocol;
+use t2t_model::action::Phase;
+use t2t_spec::Protocol;
 
 /// An action that is queued for a device.
 #[derive(Debug, Clone, Copy)]
-pub struct Queued<'a> {
+pub(crate) struct Queued<'a> {
     /// Its op.
-    pub op: &'a str,
+    pub(crate) op: &'a str,
     /// Its phase.
-    pub phase: Phase,
+    pub(crate) phase: Phase,
     /// What is left to do on devices for its op, in seconds.
-    pub left: f64,
+    pub(crate) left: f64,
 }
 
 /// Which device measures which op.
 #[derive(Debug, Clone, Default)]
-pub struct Binding {
+pub(crate) struct Binding {
     /// Whether measurements of one op may run on several devices.
     any: bool,
     devices: usize,
@@ -33,44 +33,44 @@ pub struct Binding {
 
 /// Returns whether a phase measures, so that its figures are compared with others of its op.
 #[must_use]
-pub fn measures(phase: Phase) -> bool {
+pub(crate) fn measures(phase: Phase) -> bool {
     matches!(phase, Phase::Baseline | Phase::Tune | Phase::Bench)
 }
 
 /// Returns whether a phase times something, which waits for whatever else there is to do.
 #[must_use]
-pub fn times(phase: Phase) -> bool {
+pub(crate) fn times(phase: Phase) -> bool {
     measures(phase) || phase == Phase::Calibrate
 }
 
 impl Binding {
     /// Returns the binding for this many devices, no op bound. With `any`, none ever is.
     #[must_use]
-    pub fn new(devices: usize, any: bool) -> Self {
+    pub(crate) fn new(devices: usize, any: bool) -> Self {
         Self { any, devices, bound: BTreeMap::new(), expected: BTreeMap::new() }
     }
 
     /// Returns whether it matters which device measures what.
     #[must_use]
-    pub fn matters(&self) -> bool {
+    pub(crate) fn matters(&self) -> bool {
         self.devices > 1
     }
 
     /// Returns whether the op is bound to a device, or need not be.
     #[must_use]
-    pub fn knows(&self, op: &str) -> bool {
+    pub(crate) fn knows(&self, op: &str) -> bool {
         self.any || !self.matters() || self.bound.contains_key(op)
     }
 
     /// Binds an op to a device, if it is not bound yet.
-    pub fn bind(&mut self, op: &str, device: usize) {
+    pub(crate) fn bind(&mut self, op: &str, device: usize) {
         if !self.any {
             self.bound.entry(op.to_owned()).or_insert(device);
         }
     }
 
     /// Says that a device is ready for an op.
-    pub fn expect(&mut self, op: &str, device: usize) {
+    pub(crate) fn expect(&mut self, op: &str, device: usize) {
         self.expected.insert(op.to_owned(), device);
     }
 
@@ -79,7 +79,7 @@ impl Binding {
     /// With one device, the order of the queue is as good as any. With several, checks come first, since most of what is left waits for them;
     /// then measurements of the device's own ops; then the op with the most left becomes its own; then it helps with checks of others' ops.
     #[must_use]
-    pub fn choose(&self, device: usize, queued: &[Queued<'_>]) -> Option<usize> {
+    pub(crate) fn choose(&self, device: usize, queued: &[Queued<'_>]) -> Option<usize> {
         if !self.matters() {
             return (!queued.is_empty()).then_some(0);
         }
@@ -109,7 +109,7 @@ impl Binding {
 /// Returns for each op, of which `left` says how much it has to measure, the device on which it would be measured if the op with the most left always went to the device
 /// with the least to do.
 #[must_use]
-pub fn predicted(devices: usize, left: &[Duration]) -> Vec<usize> {
+pub(crate) fn predicted(devices: usize, left: &[Duration]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..left.len()).collect();
     order.sort_by_key(|op| (Reverse(left[*op]), *op));
     let (mut loads, mut homes) = (vec![Duration::ZERO; devices.max(1)], vec![0; left.len()]);
@@ -123,11 +123,11 @@ pub fn predicted(devices: usize, left: &[Duration]) -> Vec<usize> {
 
 /// What one call of the op asks of a device at one size: operations, and bytes moved.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Work {
+pub(crate) struct Work {
     /// Elementary results.
-    pub flops: f64,
+    pub(crate) flops: f64,
     /// Bytes.
-    pub bytes: f64,
+    pub(crate) bytes: f64,
 }
 
 /// Operations and bytes that a kernel of middling quality does in a second.
@@ -143,7 +143,7 @@ const AROUND: f64 = 3.0;
 ///
 /// It need not be right: it says which op has more to measure.
 #[must_use]
-pub fn guess(phase: Phase, protocol: &Protocol, sizes: &[Work]) -> f64 {
+pub(crate) fn guess(phase: Phase, protocol: &Protocol, sizes: &[Work]) -> f64 {
     let call = |work: &Work| work.flops / MIDDLING.flops + work.bytes / MIDDLING.bytes;
     let run = Duration::from_millis(protocol.warmup_ms + protocol.rep_ms).as_secs_f64();
     let runs = f64::from(u32::try_from(protocol.runs).unwrap_or(u32::MAX));
@@ -163,7 +163,7 @@ const LEAST: usize = 4;
 /// They share the slots. It may use four even where that is more than its share: a compile that other compiles outnumber at its start is
 /// often the one that is left at the end, and for a while more processes than cores cost only their own kind.
 #[must_use]
-pub fn processes(slots: usize, open: usize) -> usize {
+pub(crate) fn processes(slots: usize, open: usize) -> usize {
     (slots / open.max(1)).max(LEAST).min(slots.max(1))
 }
 

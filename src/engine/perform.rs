@@ -9,18 +9,18 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
+use t2t_host::cores;
+use t2t_host::imports;
+use t2t_host::pool::{Cancel, NoCall, Pool};
+use t2t_model::action::{Phase, Target};
+use t2t_model::manifest::canonical_json;
+use t2t_model::record::Outcome;
+use t2t_model::spans::{ChildSpan, DeviceSpan, Doing, Span, Times};
 use t2t_protocol::{End, Fault, Finished, Request, Reserve, ServerKind};
+use t2t_store::fs;
 
 use super::inputs::Inputs;
 use super::ready::{self, CANDIDATE};
-use crate::action::{Phase, Target};
-use crate::cores;
-use crate::fs;
-use crate::imports;
-use crate::manifest::canonical_json;
-use crate::pool::{Cancel, NoCall, Pool};
-use crate::record::Outcome;
-use crate::spans::{ChildSpan, DeviceSpan, Doing, Span, Times};
 
 mod end;
 mod step;
@@ -32,72 +32,72 @@ use self::step::{Step, text};
 #[derive(Debug, Clone)]
 pub struct Job {
     /// Which action.
-    pub target: Target,
+    pub(crate) target: Target,
     /// The server that its children are forked from.
-    pub kind: ServerKind,
+    pub(crate) kind: ServerKind,
     /// What every request of it holds.
-    pub arguments: Map<String, Value>,
+    pub(crate) arguments: Map<String, Value>,
     /// Files and folders that its children may read, beside what every child may.
-    pub read: Vec<PathBuf>,
+    pub(crate) read: Vec<PathBuf>,
     /// What kernel code may read of the workspace beside its kernels.
-    pub readable: Vec<PathBuf>,
+    pub(crate) readable: Vec<PathBuf>,
     /// Folders of the workspace that are imported from, beside those that are anyway.
-    pub sources: Vec<String>,
+    pub(crate) sources: Vec<String>,
     /// The workspace.
-    pub root: PathBuf,
+    pub(crate) root: PathBuf,
     /// An empty folder of its own.
-    pub scratch: PathBuf,
+    pub(crate) scratch: PathBuf,
     /// How long it may take.
-    pub deadline: Duration,
+    pub(crate) deadline: Duration,
     /// How many threads a child's arithmetic may use.
-    pub threads: usize,
+    pub(crate) threads: usize,
     /// The device that its children see.
-    pub device: Option<String>,
+    pub(crate) device: Option<String>,
     /// The cores that its children run on. None where they run on whichever they get.
-    pub cores: Option<Vec<usize>>,
+    pub(crate) cores: Option<Vec<usize>>,
     /// The cores that children get ready on meanwhile, likewise.
-    pub spare: Option<Vec<usize>>,
+    pub(crate) spare: Option<Vec<usize>>,
     /// How much they give way to others.
-    pub nice: Option<i32>,
+    pub(crate) nice: Option<i32>,
     /// How many processes a child may use to compile.
-    pub processes: usize,
+    pub(crate) processes: usize,
     /// How many children may be ready for its device: those that actions to come will take, or fewer.
-    pub ready: usize,
+    pub(crate) ready: usize,
     /// The inputs of the op's own cases, where the check of another variant prepared them.
-    pub inputs: Option<Inputs>,
+    pub(crate) inputs: Option<Inputs>,
 }
 
 /// What came of it.
 #[derive(Debug, Clone, Default)]
 pub struct Performed {
     /// How it ended; none where nothing was said, which is for the caller to avoid.
-    pub outcome: Option<Outcome>,
+    pub(crate) outcome: Option<Outcome>,
     /// Artifact name → bytes.
     pub documents: BTreeMap<String, Vec<u8>>,
     /// Artifact name → bytes of a file that a child left.
-    pub files: BTreeMap<String, Vec<u8>>,
+    pub(crate) files: BTreeMap<String, Vec<u8>>,
     /// Workspace files that children opened or looked for.
-    pub opened: BTreeSet<String>,
+    pub(crate) opened: BTreeSet<String>,
     /// Whether the documents cite source lines.
-    pub cites: bool,
+    pub(crate) cites: bool,
     /// The inputs of the op's own cases, where a check prepared them.
-    pub inputs: Option<Inputs>,
+    pub(crate) inputs: Option<Inputs>,
     /// From start to end.
-    pub wall: Duration,
+    pub(crate) wall: Duration,
     /// When its children ran and its device worked.
-    pub times: Times,
+    pub(crate) times: Times,
 }
 
 impl Performed {
     /// Returns the end of an action that the machine failed.
     #[must_use]
-    pub fn lost(reason: impl Into<String>) -> Self {
+    pub(crate) fn lost(reason: impl Into<String>) -> Self {
         Self { outcome: Some(Outcome::Lost { reason: reason.into() }), ..Self::default() }
     }
 
     /// Returns the end of an action whose kernel was rejected, with its documents.
     #[must_use]
-    pub fn rejected(class: &str, documents: &[(&str, Value)]) -> Self {
+    pub(crate) fn rejected(class: &str, documents: &[(&str, Value)]) -> Self {
         let documents = documents.iter().map(|(name, value)| ((*name).to_owned(), canonical_json(value).into_bytes()));
         let outcome = Some(Outcome::Rejected { class: class.to_owned() });
         Self { outcome, documents: documents.collect(), cites: true, ..Self::default() }
@@ -161,7 +161,7 @@ fn device_spans(reply: &Value, child: Span) -> Vec<DeviceSpan> {
 
 /// Times all variants of an op over many sizes. The job is that of a bench of the op, its request changed to what a sweep is told.
 #[must_use]
-pub fn sweep(job: &Job, pool: &Pool) -> Performed {
+pub(crate) fn sweep(job: &Job, pool: &Pool) -> Performed {
     if let Some(lost) = no_scratch(job) {
         return lost;
     }
@@ -171,7 +171,7 @@ pub fn sweep(job: &Job, pool: &Pool) -> Performed {
 
 /// Writes a case of a check as files that run without t2t. The job is that of the check, its request changed to what `repro.write` is told.
 #[must_use]
-pub fn repro(job: &Job, pool: &Pool) -> Performed {
+pub(crate) fn repro(job: &Job, pool: &Pool) -> Performed {
     if let Some(lost) = no_scratch(job) {
         return lost;
     }

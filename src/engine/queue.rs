@@ -8,14 +8,15 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use t2t_model::action::{Action, Lane, Phase, Target};
+use t2t_plan::graph::Index;
+use t2t_plan::graph::expand::profile;
+use t2t_plan::schedule::Settled;
+
 use super::lanes::Slot;
 use super::order::{self, Queued, Work, measures, times};
 use super::waiting::Precedence;
 use super::{Run, Stop};
-use crate::action::{Action, Lane, Phase, Target};
-use crate::graph::Index;
-use crate::graph::expand::profile;
-use crate::schedule::Settled;
 
 /// How long a device waits for something to check where what it could measure would have to wait itself.
 const PATIENCE: Duration = Duration::from_secs(20);

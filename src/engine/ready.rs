@@ -3,12 +3,12 @@
 //! What a child does before its request depends on nothing that a request says, so a call comes to the same with one that was ready and with one that was not.
 
 use serde_json::Value;
+use t2t_host::imports;
+use t2t_host::pool::{NoCall, Pool};
+use t2t_model::action::Phase;
 use t2t_protocol::{DEVICE, Reserve, ServerKind};
 
 use super::perform::Job;
-use crate::action::Phase;
-use crate::imports;
-use crate::pool::{NoCall, Pool};
 
 /// How many children for measurements wait beside one at the most.
 const WHILE_MEASURED: usize = 2;
@@ -55,7 +55,7 @@ impl Queues {
 }
 
 /// How many children a build leaves ready for kernels that another follows: for its first check, and for what comes after it.
-pub const AT_REST: usize = 3;
+pub(crate) const AT_REST: usize = 3;
 
 /// Functions that run none of the code that is made ready: waiting for such a child would be in vain.
 const WITHOUT: [&str; 1] = ["prepare:prepare"];
@@ -145,7 +145,7 @@ pub(super) fn for_device(device: &str, cores: Option<&Vec<usize>>, awaited: usiz
 
 /// Has children ready for the next check on the interpreter, its candidate and its judge, once its server runs. For when nothing is to be done: they take time of the
 /// cores while they get ready.
-pub fn for_a_check(pool: &Pool) -> Result<(), NoCall> {
+pub(crate) fn for_a_check(pool: &Pool) -> Result<(), NoCall> {
     for key in [CHECK.to_owned(), judges(CHECK)] {
         let reserve = Reserve {
             key,

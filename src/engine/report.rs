@@ -2,37 +2,35 @@
 
 use std::io;
 
+use t2t_model::digest::Digest;
+use t2t_plan::graph::Index;
+use t2t_plan::schedule::Settled;
+use t2t_report::render::RenderError;
+
 use super::steering::Ended;
-use crate::decide::History;
-use crate::digest::Digest;
-use crate::graph::Index;
-use crate::render::RenderError;
-use crate::schedule::Settled;
 
 /// What became of a build.
 #[derive(Debug, Default)]
-pub struct Report {
+pub(crate) struct Report {
     /// By number: what became of each wanted action that settled.
-    pub settled: Vec<Option<Settled>>,
+    pub(crate) settled: Vec<Option<Settled>>,
     /// The actions that were not to run and whose results do not stand, with the reasons; what depends on them is among them.
-    pub missing: Vec<(Index, Vec<String>)>,
+    pub(crate) missing: Vec<(Index, Vec<String>)>,
     /// Whether the user stopped it.
-    pub interrupted: bool,
+    pub(crate) interrupted: bool,
     /// Whether it stopped after a rejection.
-    pub stopped: bool,
+    pub(crate) stopped: bool,
     /// How many lines of the journal were damaged, and ignored.
-    pub damaged: usize,
-    /// All that is known now of results.
-    pub history: History,
+    pub(crate) damaged: usize,
     /// How it came to its end.
-    pub ended: Ended,
+    pub(crate) ended: Ended,
     /// What is wrong with templates: of a build that is steered, which goes on without the logs that they make.
-    pub faults: Vec<EngineError>,
+    pub(crate) faults: Vec<EngineError>,
 }
 
 /// Why a build cannot go on.
 #[derive(Debug, thiserror::Error)]
-pub enum EngineError {
+pub(crate) enum EngineError {
     /// The store cannot be read or written.
     #[error("cannot use the store `cache/`: {0}")]
     Store(#[from] io::Error),

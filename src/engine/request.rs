@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
+use t2t_host::cores::Shares;
+use t2t_model::action::{Action, DeviceClass, Lane, Phase};
+use t2t_plan::graph::expand::{Configurations, Inventory, profile};
 use t2t_protocol::ServerKind;
+use t2t_spec::{Declaration, Op, Profile, Spec, Variant};
 
-use crate::action::{Action, DeviceClass, Lane, Phase};
-use crate::cores::Shares;
 use crate::engine::inputs::Inputs;
 use crate::engine::perform::Job;
-use crate::graph::expand::{Configurations, Inventory, profile};
-use crate::spec::{Declaration, Op, Profile, Spec, Variant};
 
 /// What all requests of a build share.
 #[derive(Debug)]
@@ -43,8 +43,6 @@ pub struct Given {
     pub warm: Vec<PathBuf>,
     /// The document `tune`.
     pub tune: Option<Value>,
-    /// The document `verdict` of the variant's check.
-    pub verdict: Option<Value>,
     /// The UUID of the device it runs on.
     pub device: Option<String>,
     /// The cores it runs on.

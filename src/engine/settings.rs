@@ -3,33 +3,33 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::cores::Shares;
-use crate::store::remote::Remote;
+use t2t_host::cores::Shares;
+use t2t_store::store::remote::Remote;
 
 /// How a build is run.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// How many slots the CPU lane has.
-    pub jobs: usize,
+    pub(crate) jobs: usize,
     /// How the machine's cores are shared.
-    pub shares: Shares,
+    pub(crate) shares: Shares,
     /// Whether an op may be measured on several devices.
-    pub any_device: bool,
+    pub(crate) any_device: bool,
     /// What happens after a rejection.
-    pub after_rejection: AfterRejection,
+    pub(crate) after_rejection: AfterRejection,
     /// What may be run in children.
-    pub children: Children,
+    pub(crate) children: Children,
     /// The folder of the device locks.
-    pub locks: PathBuf,
+    pub(crate) locks: PathBuf,
     /// What was drawn for this build: values of inputs depend on it. It is in no key, and in the evidence of each check.
-    pub salt: String,
+    pub(crate) salt: String,
     /// The cache that is shared with other machines, if there is one.
-    pub remote: Option<Arc<Remote>>,
+    pub(crate) remote: Option<Arc<Remote>>,
 }
 
 /// What a build does after a kernel was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AfterRejection {
+pub(crate) enum AfterRejection {
     /// Everything that does not need it goes on.
     GoOn,
     /// Nothing new is started.
@@ -38,7 +38,7 @@ pub enum AfterRejection {
 
 /// Which actions may run in children. The others are missing where no result of theirs stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Children {
+pub(crate) enum Children {
     /// All.
     All,
     /// Those whose results depend on no device.

@@ -5,7 +5,7 @@
 use super::underway::Touched;
 
 /// Whether a build is turned while it runs.
-pub enum Steering<'a> {
+pub(crate) enum Steering<'a> {
     /// It goes its way to the end, and to it belongs all that runs.
     None,
     /// It is asked at each turn of the loop. What runs when it is left goes on, for the next build.
@@ -19,7 +19,7 @@ pub enum Steering<'a> {
 
 /// What a build that is steered may begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Begins {
+pub(crate) enum Begins {
     /// Whatever is stale.
     Anything,
     /// Nothing: what is underway is kept when it ends.
@@ -28,7 +28,7 @@ pub enum Begins {
 
 /// What a build does next.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Turn {
+pub(crate) enum Turn {
     /// It goes on.
     GoOn,
     /// It goes on, while these files changed that it has not looked at: what runs may have read them.
@@ -41,7 +41,7 @@ pub enum Turn {
 
 /// How a build came to its end.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Ended {
+pub(crate) enum Ended {
     /// Whatever could be decided was.
     #[default]
     Settled,

@@ -11,21 +11,22 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use t2t_host::cores::Shares;
+use t2t_host::device::{DeviceLock, Holder};
+use t2t_host::interrupt::Interrupt;
+use t2t_host::pool::{Cancel, Pool};
+use t2t_model::action::{Action, Identity};
+use t2t_model::manifest::Manifest;
+use t2t_model::path::RepoPath;
+use t2t_model::record::Record;
+use t2t_plan::graph::Index;
+use t2t_report::figures;
+use t2t_store::fs;
+use t2t_store::store::remote::Blobs;
+use t2t_store::store::remote::entry::Entry;
+
 use super::lanes::{Lanes, Slot, Ticket};
-use crate::action::{Action, Identity};
-use crate::cores::Shares;
-use crate::device::{DeviceLock, Holder};
 use crate::engine::perform::{Job, Performed, perform};
-use crate::figures;
-use crate::fs;
-use crate::graph::Index;
-use crate::interrupt::Interrupt;
-use crate::manifest::Manifest;
-use crate::path::RepoPath;
-use crate::pool::{Cancel, Pool};
-use crate::record::Record;
-use crate::store::remote::Blobs;
-use crate::store::remote::entry::Entry;
 
 /// What the thread of an action tells the loop.
 pub(super) enum Word {
@@ -43,7 +44,7 @@ pub(super) enum Word {
 
 /// Which files changed while actions were underway.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Touched {
+pub(crate) enum Touched {
     /// These.
     Files(BTreeSet<RepoPath>),
     /// Any may have.
@@ -53,23 +54,23 @@ pub enum Touched {
 /// An action that runs.
 pub(super) struct Running {
     /// As it was when it was started.
-    pub action: Action,
-    pub manifest: Manifest,
-    pub why: Vec<String>,
+    pub(crate) action: Action,
+    pub(crate) manifest: Manifest,
+    pub(crate) why: Vec<String>,
     /// The name of its lane.
-    pub lane: String,
-    pub device: Option<String>,
-    pub since: Instant,
+    pub(crate) lane: String,
+    pub(crate) device: Option<String>,
+    pub(crate) since: Instant,
     /// Where it is in the present graph, once it is decided there that its result is the one to have.
-    pub index: Option<Index>,
-    pub cancel: Cancel,
-    pub touched: Touched,
+    pub(crate) index: Option<Index>,
+    pub(crate) cancel: Cancel,
+    pub(crate) touched: Touched,
     pool: Arc<Pool>,
     thread: JoinHandle<()>,
 }
 
 /// The actions that run, and the slots that they have.
-pub struct Underway {
+pub(crate) struct Underway {
     pub(super) lanes: Lanes,
     running: BTreeMap<Ticket, Running>,
     words: (Sender<Word>, Receiver<Word>),
@@ -86,11 +87,11 @@ impl fmt::Debug for Underway {
 
 /// Has the loop of a build look at once, from any thread.
 #[derive(Clone)]
-pub struct Waker(Sender<Word>);
+pub(crate) struct Waker(Sender<Word>);
 
 impl Waker {
     /// Has it look.
-    pub fn wake(&self) {
+    pub(crate) fn wake(&self) {
         // Where nothing is underway any more nobody is to be woken.
         let _ = self.0.send(Word::Wake);
     }
@@ -98,20 +99,20 @@ impl Waker {
 
 /// What starting an action takes, beside the action.
 pub(super) struct Start<'a> {
-    pub job: Job,
-    pub slot: Slot,
-    pub manifest: Manifest,
-    pub why: Vec<String>,
-    pub index: Index,
-    pub pool: &'a Arc<Pool>,
-    pub locks: &'a Path,
-    pub interrupt: &'a Interrupt,
+    pub(crate) job: Job,
+    pub(crate) slot: Slot,
+    pub(crate) manifest: Manifest,
+    pub(crate) why: Vec<String>,
+    pub(crate) index: Index,
+    pub(crate) pool: &'a Arc<Pool>,
+    pub(crate) locks: &'a Path,
+    pub(crate) interrupt: &'a Interrupt,
 }
 
 impl Underway {
     /// Returns lanes with nothing in them: `jobs` slots of the CPU, and one for each of `devices`, which are UUIDs.
     #[must_use]
-    pub fn new(jobs: usize, devices: Vec<String>, shares: Shares) -> Self {
+    pub(crate) fn new(jobs: usize, devices: Vec<String>, shares: Shares) -> Self {
         Self {
             lanes: Lanes::new(jobs, devices, shares),
             running: BTreeMap::new(),
@@ -123,13 +124,13 @@ impl Underway {
 
     /// Returns whether nothing runs.
     #[must_use]
-    pub fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.running.is_empty()
     }
 
     /// Returns what wakes the loop.
     #[must_use]
-    pub fn waker(&self) -> Waker {
+    pub(crate) fn waker(&self) -> Waker {
         Waker(self.words.0.clone())
     }
 
@@ -145,7 +146,7 @@ impl Underway {
     }
 
     /// Says that files changed while all that is underway ran.
-    pub fn touch(&mut self, touched: &Touched) {
+    pub(crate) fn touch(&mut self, touched: &Touched) {
         for running in self.running.values_mut() {
             match (&mut running.touched, touched) {
                 (Touched::Files(known), Touched::Files(more)) => known.extend(more.iter().cloned()),
@@ -155,7 +156,7 @@ impl Underway {
     }
 
     /// Kills all that is underway, its servers too, and waits until it is gone.
-    pub fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         for (ticket, running) in std::mem::take(&mut self.running) {
             running.pool.stop();
             // A thread that panicked has said so.

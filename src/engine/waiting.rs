@@ -6,24 +6,25 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
+use t2t_model::action::{Lane, Phase};
+use t2t_plan::graph::Index;
+
 use super::order::times;
-use crate::action::{Lane, Phase};
-use crate::graph::Index;
 
 /// When an action of the CPU lane is taken: what sorts first is taken first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Precedence {
+pub(crate) struct Precedence {
     /// Whether it can wait: no device waits for what it makes at once.
-    pub is_late: bool,
+    pub(crate) is_late: bool,
     /// How long devices have still to do for its op: the op with the most comes first.
-    pub left: Reverse<Duration>,
+    pub(crate) left: Reverse<Duration>,
     /// What is alike is taken in the declared order.
-    pub index: Index,
+    pub(crate) index: Index,
 }
 
 /// The actions that wait.
 #[derive(Debug, Default)]
-pub struct Waiting {
+pub(crate) struct Waiting {
     cpu: BTreeSet<Precedence>,
     whole_cpu: BTreeSet<Precedence>,
     /// Checks first, since most of what is left waits for them.
@@ -41,28 +42,28 @@ struct Place {
 
 impl Waiting {
     /// Adds an action.
-    pub fn insert(&mut self, lane: Lane, precedence: Precedence, phase: Phase) {
+    pub(crate) fn insert(&mut self, lane: Lane, precedence: Precedence, phase: Phase) {
         self.remove(precedence.index);
         self.compiles += usize::from(phase == Phase::Compile);
         self.place(Place { lane, precedence, phase });
     }
 
     /// Removes an action, if it waits.
-    pub fn remove(&mut self, index: Index) {
+    pub(crate) fn remove(&mut self, index: Index) {
         if let Some(place) = self.displace(index) {
             self.compiles -= usize::from(place.phase == Phase::Compile);
         }
     }
 
     /// Says how long devices have still to do for the op of an action, if it waits.
-    pub fn reorder(&mut self, index: Index, left: Duration) {
+    pub(crate) fn reorder(&mut self, index: Index, left: Duration) {
         if let Some(place) = self.displace(index) {
             self.place(Place { precedence: Precedence { left: Reverse(left), ..place.precedence }, ..place });
         }
     }
 
     /// Returns the first of each kind of slot of the CPU lane, in the order in which they are taken, with the lane that each asks for.
-    pub fn first_on_cpu(&self) -> impl Iterator<Item = (Index, Lane)> + use<> {
+    pub(crate) fn first_on_cpu(&self) -> impl Iterator<Item = (Index, Lane)> + use<> {
         let mut firsts: Vec<(Precedence, Lane)> = [(&self.cpu, Lane::Cpu), (&self.whole_cpu, Lane::WholeCpu)]
             .into_iter()
             .filter_map(|(those, lane)| Some((*those.first()?, lane)))
@@ -72,12 +73,12 @@ impl Waiting {
     }
 
     /// Returns what waits for devices: checks, then what times something, each in the declared order.
-    pub fn on_device(&self) -> impl Iterator<Item = Index> {
+    pub(crate) fn on_device(&self) -> impl Iterator<Item = Index> {
         self.device.iter().map(|(_, index)| *index)
     }
 
     /// Returns how many of those that wait compile.
-    pub fn compiles(&self) -> usize {
+    pub(crate) fn compiles(&self) -> usize {
         self.compiles
     }
 
@@ -104,10 +105,25 @@ impl Waiting {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use t2t_model::action::{Action, Identity, Target};
+    use t2t_plan::graph::Graph;
+
     use super::*;
 
+    /// The places of five actions that need nothing of one another.
     fn places() -> [Index; 5] {
-        [0, 1, 2, 3, 4].map(Index::at)
+        let alone = |op: &str| Action {
+            identity: Identity { target: Target::of_op(op, Phase::Analyze), device: None },
+            lane: Lane::Cpu,
+            facts: BTreeMap::new(),
+            sources: BTreeMap::new(),
+            dependencies: Vec::new(),
+            deadline: Duration::ZERO,
+        };
+        let graph = Graph::seal(["a", "b", "c", "d", "e"].map(alone).into()).unwrap();
+        graph.indices().collect::<Vec<_>>().try_into().unwrap()
     }
 
     fn precedence(is_late: bool, seconds: u64, index: Index) -> Precedence {

@@ -4,13 +4,13 @@
 
 use std::collections::BTreeSet;
 
-use crate::event::{Event, Fault};
-use crate::foreign::printable;
-use crate::problem::Problem;
+use t2t_model::event::{Event, Fault};
+use t2t_model::foreign::printable;
+use t2t_model::problem::Problem;
 
 /// The annotations of a build so far: one for each rejection and each action that the machine failed.
 #[derive(Debug)]
-pub struct Annotations {
+pub(crate) struct Annotations {
     /// The workspace's folder in the repository, with a `/` at its end, or empty.
     prefix: String,
     lines: Vec<String>,
@@ -20,13 +20,13 @@ pub struct Annotations {
 impl Annotations {
     /// Returns the annotations of a build that has not begun, in a workspace at `folder` of its repository; empty where it is the whole.
     #[must_use]
-    pub fn new(folder: &str) -> Self {
+    pub(crate) fn new(folder: &str) -> Self {
         let prefix = if folder.is_empty() { String::new() } else { format!("{}/", folder.trim_end_matches('/')) };
         Self { prefix, lines: Vec::new(), known: BTreeSet::new() }
     }
 
     /// Takes an event.
-    pub fn take(&mut self, event: &Event) {
+    pub(crate) fn take(&mut self, event: &Event) {
         match event {
             Event::Failure { target, fault, .. } => self.reject(&target.to_string(), fault),
             Event::ActionLost { target, reason, .. } => {
@@ -37,7 +37,7 @@ impl Annotations {
     }
 
     /// Takes what is wrong with a file that is no kernel's.
-    pub fn fault(&mut self, problem: &Problem) {
+    pub(crate) fn fault(&mut self, problem: &Problem) {
         let mut properties = self.place(Some(&problem.file), problem.line, problem.column);
         properties.push(("title", problem.file.clone()));
         self.add(&properties, &told(&problem.message, None, problem.hint.as_ref()));
@@ -45,7 +45,7 @@ impl Annotations {
 
     /// Returns the lines, each with its end.
     #[must_use]
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         self.lines.concat()
     }
 
@@ -90,8 +90,9 @@ fn property(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use t2t_model::action::{Phase, Target};
+
     use super::*;
-    use crate::action::{Phase, Target};
 
     fn failure(phase: Phase, file: &str, line: Option<u32>, message: &str) -> Event {
         let fault = Fault {

@@ -8,11 +8,11 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use console::{Style, measure_text_width, truncate_str};
+use t2t_model::action::{Phase, Target};
+use t2t_model::event::Event;
+use t2t_model::record::Outcome;
+use t2t_report::figures;
 
-use crate::action::{Phase, Target};
-use crate::event::Event;
-use crate::figures;
-use crate::record::Outcome;
 use crate::reporter::lines::{Lines, named};
 use crate::reporter::{Reporter, Screen, View, said};
 
@@ -40,7 +40,7 @@ enum Stand {
 
 /// Draws the board.
 #[expect(clippy::struct_excessive_bools, reason = "each is a state of its own")]
-pub struct Board<W> {
+pub(crate) struct Board<W> {
     out: W,
     lines: Lines,
     screen: Box<dyn Fn() -> Screen>,
@@ -344,12 +344,12 @@ mod tests {
     use std::rc::Rc;
 
     use indicatif::{InMemoryTerm, TermLike};
+    use t2t_model::digest::Digest;
+    use t2t_model::event::{Fault, Tally};
+    use t2t_model::spans::Times;
 
     use super::*;
-    use crate::digest::Digest;
-    use crate::event::{Fault, Tally};
     use crate::reporter::{Bars, Paint, Verbosity};
-    use crate::spans::Times;
 
     /// A terminal that a board can write to.
     #[derive(Clone)]

@@ -6,29 +6,28 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-
-use crate::action::Target;
-use crate::digest::Digest;
-use crate::event::{Event, Fault};
-use crate::figures;
-use crate::foreign::json as harmless;
-use crate::record::Outcome;
+use t2t_model::action::Target;
+use t2t_model::digest::Digest;
+use t2t_model::event::{Event, Fault};
+use t2t_model::foreign::json as harmless;
+use t2t_model::record::Outcome;
+use t2t_report::figures;
 
 /// The version of the form: another one where a field goes, or means something else.
 const VERSION: u32 = 1;
 
 /// When something came.
 #[derive(Clone, Copy, Debug)]
-pub struct Moment {
+pub(crate) struct Moment {
     /// By the calendar, in nanoseconds since 1970.
-    pub calendar: i64,
+    pub(crate) calendar: i64,
     /// By the machine's monotonic clock, in nanoseconds.
-    pub monotonic: u64,
+    pub(crate) monotonic: u64,
 }
 
 /// Writes a line an event.
 #[derive(Debug)]
-pub struct Events<W> {
+pub(crate) struct Events<W> {
     out: W,
     begin: u64,
     failure: Option<io::Error>,
@@ -37,7 +36,7 @@ pub struct Events<W> {
 
 impl<W: Write> Events<W> {
     /// Returns the writer to `out` of a build that begins at `at`, after its first line. `asked` is what the user named, empty for everything.
-    pub fn start(out: W, asked: &[String], at: Moment) -> Self {
+    pub(crate) fn start(out: W, asked: &[String], at: Moment) -> Self {
         let mut events = Self { out, begin: at.monotonic, failure: None, is_finished: false };
         let started = json!({"version": VERSION, "t2t": env!("CARGO_PKG_VERSION"), "targets": asked});
         events.write("started", started, at);
@@ -45,7 +44,7 @@ impl<W: Write> Events<W> {
     }
 
     /// Takes an event that came at `at`.
-    pub fn take(&mut self, event: &Event, at: Moment) {
+    pub(crate) fn take(&mut self, event: &Event, at: Moment) {
         let (name, fields) = match event {
             Event::BuildStarted { actions, lanes } => ("planned", json!({"actions": actions, "lanes": lanes})),
             Event::ActionStarted { target, lane, why } => {
@@ -116,7 +115,7 @@ impl<W: Write> Events<W> {
     }
 
     /// Writes the last line of a build that came to no end of its own, with what stopped it; nothing where a last line is written.
-    pub fn fail(&mut self, exit_code: u8, error: &str, at: Moment) {
+    pub(crate) fn fail(&mut self, exit_code: u8, error: &str, at: Moment) {
         if !std::mem::replace(&mut self.is_finished, true) {
             let wall = Duration::from_nanos(at.monotonic.saturating_sub(self.begin));
             let ended = json!({"exit_code": exit_code, "wall_ms": milliseconds(wall), "tally": null, "error": error});
@@ -125,7 +124,7 @@ impl<W: Write> Events<W> {
     }
 
     /// Returns why a line could not be written, if one could not. Nothing is written after it.
-    pub fn failure(&mut self) -> Option<io::Error> {
+    pub(crate) fn failure(&mut self) -> Option<io::Error> {
         self.failure.take()
     }
 
@@ -185,8 +184,9 @@ fn moment(nanoseconds: i64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use t2t_model::action::Phase;
+
     use super::*;
-    use crate::action::Phase;
 
     fn at(milliseconds: u64) -> Moment {
         let nanoseconds = milliseconds * 1_000_000;

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use console::Style;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use t2t_model::action::Target;
+use t2t_model::event::Event;
+use t2t_model::record::Outcome;
 
-use crate::action::Target;
-use crate::event::Event;
-use crate::record::Outcome;
 use crate::reporter::lines::{Lines, named};
 use crate::reporter::{Paint, Reporter, Verbosity};
 
@@ -26,7 +26,7 @@ struct LaneBar {
 
 /// Draws bars.
 #[derive(Debug)]
-pub struct Fancy {
+pub(crate) struct Fancy {
     screen: MultiProgress,
     lines: Lines,
     /// Hidden until an action runs: a build with nothing to do draws nothing.
@@ -38,13 +38,13 @@ pub struct Fancy {
 impl Fancy {
     /// Returns the reporter that draws on standard error.
     #[must_use]
-    pub fn new(paint: Paint) -> Self {
+    pub(crate) fn new(paint: Paint) -> Self {
         Self::on(ProgressDrawTarget::stderr(), paint)
     }
 
     /// Returns the reporter that draws on `target`.
     #[must_use]
-    pub fn on(target: ProgressDrawTarget, paint: Paint) -> Self {
+    pub(crate) fn on(target: ProgressDrawTarget, paint: Paint) -> Self {
         Self {
             screen: MultiProgress::with_draw_target(target),
             lines: Lines { verbosity: Verbosity::Normal, paint },
@@ -185,12 +185,12 @@ fn settles(event: &Event) -> bool {
 #[cfg(test)]
 mod tests {
     use indicatif::InMemoryTerm;
+    use t2t_model::action::Phase;
+    use t2t_model::digest::Digest;
+    use t2t_model::event::Tally;
+    use t2t_model::spans::Times;
 
     use super::*;
-    use crate::action::Phase;
-    use crate::digest::Digest;
-    use crate::event::Tally;
-    use crate::spans::Times;
 
     fn target(variant: &str, phase: Phase) -> Target {
         Target::of_variant("softmax", variant, phase)

@@ -7,30 +7,29 @@ use std::io;
 
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
-
-use crate::action::Target;
-use crate::foreign::xml;
+use t2t_model::action::Target;
+use t2t_model::foreign::xml;
 
 /// An action as a test case.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Case {
+pub(crate) struct Case {
     /// The op, or `t2t`.
-    pub suite: String,
+    pub(crate) suite: String,
     /// As in `v2_tiling:check`.
-    pub name: String,
+    pub(crate) name: String,
     /// How long it took when it ran, in seconds; 0 where it never did.
-    pub seconds: f64,
+    pub(crate) seconds: f64,
     /// How it stands.
-    pub verdict: Verdict,
+    pub(crate) verdict: Verdict,
     /// What its children printed, where that was kept.
-    pub stdout: String,
+    pub(crate) stdout: String,
     /// What they printed as errors.
-    pub stderr: String,
+    pub(crate) stderr: String,
 }
 
 /// How an action stands.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// It passed.
     Passed,
     /// The kernel was rejected.
@@ -59,7 +58,7 @@ pub enum Verdict {
 impl Case {
     /// Returns the case of an action.
     #[must_use]
-    pub fn of(target: &Target, verdict: Verdict) -> Self {
+    pub(crate) fn of(target: &Target, verdict: Verdict) -> Self {
         let name = match &target.variant {
             Some(variant) => format!("{variant}:{}", target.phase),
             None => target.phase.to_string(),
@@ -69,7 +68,7 @@ impl Case {
 
     /// Returns the one case of a build that stopped before it had results.
     #[must_use]
-    pub fn of_stopped(message: &str) -> Self {
+    pub(crate) fn of_stopped(message: &str) -> Self {
         Self::of_build(BUILD, Verdict::Error { kind: "build", message: message.to_owned() })
     }
 
@@ -84,7 +83,7 @@ const BUILD: &str = "t2t";
 
 /// Returns the file for `cases` on a device of class `device`, where that is known: a suite for each op, sorted by name.
 #[must_use]
-pub fn junit(device: Option<&str>, cases: &[Case]) -> String {
+pub(crate) fn junit(device: Option<&str>, cases: &[Case]) -> String {
     let mut suites: BTreeMap<&str, Vec<&Case>> = BTreeMap::new();
     for case in cases {
         suites.entry(&case.suite).or_default().push(case);
@@ -186,9 +185,9 @@ fn seconds(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use quick_xml::Reader;
+    use t2t_model::action::Phase;
 
     use super::*;
-    use crate::action::Phase;
 
     fn case(variant: &str, verdict: Verdict) -> Case {
         Case { seconds: 1.5, ..Case::of(&Target::of_variant("softmax", variant, Phase::Check), verdict) }

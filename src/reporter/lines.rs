@@ -5,28 +5,28 @@
 use std::time::Duration;
 
 use console::Style;
+use t2t_model::action::Target;
+use t2t_model::event::{Event, Tally, Vouched};
+use t2t_model::foreign::printable;
+use t2t_model::record::Outcome;
+use t2t_model::spans::Use;
+use t2t_report::figures;
 
-use crate::action::Target;
-use crate::event::{Event, Tally, Vouched};
-use crate::figures;
-use crate::foreign::printable;
-use crate::record::Outcome;
 use crate::reporter::{Paint, Verbosity};
-use crate::spans::Use;
 
 /// How lines are written.
 #[derive(Clone, Copy, Debug)]
-pub struct Lines {
+pub(crate) struct Lines {
     /// How much is told.
-    pub verbosity: Verbosity,
+    pub(crate) verbosity: Verbosity,
     /// Whether they are colored.
-    pub paint: Paint,
+    pub(crate) paint: Paint,
 }
 
 impl Lines {
     /// Returns what is written of an event, without the last newline. None where nothing is.
     #[must_use]
-    pub fn of(self, event: &Event) -> Option<String> {
+    pub(crate) fn of(self, event: &Event) -> Option<String> {
         match self.verbosity {
             Verbosity::Quiet if !is_essential(event) => None,
             _ => self.words(event),
@@ -35,7 +35,7 @@ impl Lines {
 
     /// Returns `text` in bold red, green, … where lines are colored.
     #[must_use]
-    pub fn painted(self, style: Style, text: &str) -> String {
+    pub(crate) fn painted(self, style: Style, text: &str) -> String {
         match self.paint {
             Paint::Plain => text.to_owned(),
             Paint::Color => style.force_styling(true).apply_to(text).to_string(),
@@ -44,7 +44,7 @@ impl Lines {
 
     /// Returns the line that names a failure again at the end of a build. None where the event is none.
     #[must_use]
-    pub fn failure_again(self, event: &Event) -> Option<String> {
+    pub(crate) fn failure_again(self, event: &Event) -> Option<String> {
         let (target, text) = match event {
             Event::Failure { target, fault, .. } => (target, format!("{}: {}", fault.class, fault.message)),
             Event::ActionLost { target, reason, .. } => {
@@ -167,7 +167,7 @@ impl Lines {
 
 /// Returns an action's name as it reads in a sentence: `check softmax/v2_tiling`.
 #[must_use]
-pub fn named(target: &Target) -> String {
+pub(crate) fn named(target: &Target) -> String {
     match &target.variant {
         Some(variant) => format!("{} {}/{variant}", target.phase, target.op),
         None if target.op.is_empty() => target.phase.to_string(),

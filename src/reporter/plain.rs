@@ -4,13 +4,14 @@
 
 use std::io::Write;
 
-use crate::event::Event;
+use t2t_model::event::Event;
+
 use crate::reporter::lines::Lines;
 use crate::reporter::{Reporter, Verbosity};
 
 /// Writes a line for every event that has words.
 #[derive(Debug)]
-pub struct Plain<W> {
+pub(crate) struct Plain<W> {
     out: W,
     lines: Lines,
     /// A line for each rejection and each action that the machine failed.

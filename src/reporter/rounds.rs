@@ -5,14 +5,15 @@
 use std::collections::BTreeSet;
 use std::io::Write;
 
-use crate::action::Target;
-use crate::event::Event;
+use t2t_model::action::Target;
+use t2t_model::event::Event;
+
 use crate::reporter::lines::Lines;
 use crate::reporter::{Reporter, View, said};
 
 /// Writes lines.
 #[derive(Debug)]
-pub struct Rounds<W> {
+pub(crate) struct Rounds<W> {
     out: W,
     lines: Lines,
     /// Actions that settled without running in this round, whose failures were told before.

@@ -1,14 +1,16 @@
 //! What readers of events write, compared whole.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::time::Duration;
 
+use t2t_model::action::{Phase, Target};
+use t2t_model::digest::Digest;
+use t2t_model::event::{Fault, Tally};
+use t2t_model::record::Outcome;
+use t2t_model::spans::Times;
+
 use super::*;
-use crate::action::{Phase, Target};
-use crate::digest::Digest;
-use crate::event::{Fault, Tally};
-use crate::record::Outcome;
-use crate::spans::Times;
 
 fn check(variant: &str) -> Target {
     Target::of_variant("softmax", variant, Phase::Check)
@@ -57,6 +59,11 @@ fn build() -> Vec<Event> {
             exit_code: 3,
         },
     ]
+}
+
+/// The reporter that writes lines to `out`.
+fn plain<W: Write>(out: W, verbosity: Verbosity, paint: Paint) -> Plain<W> {
+    Plain::new(out, Lines { verbosity, paint })
 }
 
 fn told(verbosity: Verbosity, paint: Paint) -> String {

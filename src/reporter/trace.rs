@@ -5,19 +5,19 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use t2t_model::action::{Phase, Target};
+use t2t_model::event::Event;
+use t2t_model::record::Outcome;
+use t2t_model::spans::{Doing, Span, Times};
 
-use crate::action::{Phase, Target};
-use crate::event::Event;
-use crate::record::Outcome;
 use crate::reporter::lines::named;
-use crate::spans::{Doing, Span, Times};
 
 /// The row of what needs no child, and of what settled without running.
 const OWN: &str = "t2t";
 
 /// A build's timeline, as far as it has been told. Moments are those of the machine's monotonic clock, in nanoseconds.
 #[derive(Debug)]
-pub struct Trace {
+pub(crate) struct Trace {
     begin: u64,
     open: BTreeMap<Target, Running>,
     ran: Vec<Ran>,
@@ -49,12 +49,12 @@ type Row = (String, usize);
 impl Trace {
     /// Returns the trace of a build that begins at `begin`, which is its zero.
     #[must_use]
-    pub fn new(begin: u64) -> Self {
+    pub(crate) fn new(begin: u64) -> Self {
         Self { begin, open: BTreeMap::new(), ran: Vec::new(), settled: Vec::new() }
     }
 
     /// Takes an event that came at `now`.
-    pub fn take(&mut self, event: &Event, now: u64) {
+    pub(crate) fn take(&mut self, event: &Event, now: u64) {
         match event {
             Event::ActionStarted { target, lane, why } => {
                 let running = Running { lane: lane.clone(), why: why.clone(), begin: now };
@@ -89,7 +89,7 @@ impl Trace {
 
     /// Returns the trace of a build that ended at `now`; what still ran then was interrupted.
     #[must_use]
-    pub fn finish(mut self, now: u64) -> Value {
+    pub(crate) fn finish(mut self, now: u64) -> Value {
         for target in self.open.keys().cloned().collect::<Vec<_>>() {
             self.close(&target, "interrupted".to_owned(), Span { begin: now, end: now }, Times::default());
         }
@@ -195,9 +195,10 @@ fn row_name((lane, number): &Row, tid: usize, all: &[Row]) -> Value {
 mod tests {
     use std::time::Duration;
 
+    use t2t_model::digest::Digest;
+    use t2t_model::spans::{ChildSpan, DeviceSpan};
+
     use super::*;
-    use crate::digest::Digest;
-    use crate::spans::{ChildSpan, DeviceSpan};
 
     const MS: u64 = 1_000_000;
 

@@ -6,20 +6,21 @@ use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
+use t2t_model::action::Source;
+use t2t_model::digest::Digest;
+use t2t_model::path::RepoPath;
+use t2t_model::problem::{Place, Problem};
+use t2t_plan::graph::expand::{Binds, KernelFile};
+use t2t_python::{FaultKind, Python};
+use t2t_spec::{Op, Spec, Variant};
+use t2t_store::assets;
+use t2t_store::fs;
+use t2t_store::sources::Sources;
+
 use super::{NoSession, machine};
-use crate::action::Source;
-use crate::assets;
-use crate::digest::Digest;
-use crate::fs;
-use crate::graph::expand::{Binds, KernelFile};
-use crate::path::RepoPath;
-use crate::problem::{Place, Problem};
-use crate::python::{FaultKind, Python};
-use crate::sources::Sources;
-use crate::spec::{Op, Spec, Variant};
 
 /// Returns the catalogue as a file that children can read, and its digest.
-pub fn catalogue(root: &Path, cache: &Path) -> Result<(PathBuf, Digest), NoSession> {
+pub(crate) fn catalogue(root: &Path, cache: &Path) -> Result<(PathBuf, Digest), NoSession> {
     let own = root.join(assets::CATALOGUE);
     if let Ok(bytes) = fs::read(&own) {
         return Ok((own, Digest::of(&bytes)));
@@ -42,12 +43,12 @@ fn is_forbidden(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
 }
 
-pub fn asset_digest(root: &Path, path: &str) -> Digest {
+pub(crate) fn asset_digest(root: &Path, path: &str) -> Digest {
     Digest::of(&assets::read(root, path).unwrap_or_default())
 }
 
 /// Returns the digests of the log templates. Fails where one is not there: a build would find that out when everything else has run.
-pub fn templates(spec: &Spec, root: &Path) -> Result<BTreeMap<String, Digest>, NoSession> {
+pub(crate) fn templates(spec: &Spec, root: &Path) -> Result<BTreeMap<String, Digest>, NoSession> {
     let digest = |op: &Op| {
         let path = op.template.clone();
         let bytes = assets::read(root, &path).ok_or_else(|| NoSession::Use {
@@ -59,7 +60,7 @@ pub fn templates(spec: &Spec, root: &Path) -> Result<BTreeMap<String, Digest>, N
     spec.ops.iter().map(digest).collect()
 }
 
-pub fn files(spec: &Spec, sources: &Sources, root: &Path) -> Result<BTreeMap<String, KernelFile>, NoSession> {
+pub(crate) fn files(spec: &Spec, sources: &Sources, root: &Path) -> Result<BTreeMap<String, KernelFile>, NoSession> {
     let variants = || spec.ops.iter().flat_map(|op| &op.variants).filter(|variant| variant.module.is_none());
     let kernels = variants().map(|variant| &variant.file);
     let declared = kernels.chain(spec.ops.iter().flat_map(trusted));

@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use t2t_host::imports;
+use t2t_host::interrupt::Interrupt;
+use t2t_host::pool::{Cancel, NoCall, Pool};
+use t2t_host::toolchain::Toolchain;
+use t2t_host::worker::WorkerConfig;
 use t2t_protocol::{BYTECODE, End, Limits, PRELOAD, Request, ServerKind};
+use t2t_store::fs;
+use t2t_store::harness::Harness;
+use t2t_store::installed::Places as Modules;
+use t2t_store::store::leftovers;
+use t2t_store::witness::Witness;
 
 use super::{NoSession, Options, Probing, machine};
-use crate::fs;
-use crate::harness::Harness;
-use crate::imports;
-use crate::installed::Places as Modules;
-use crate::interrupt::Interrupt;
-use crate::pool::{Cancel, NoCall, Pool};
-use crate::store::leftovers;
-use crate::toolchain::Toolchain;
-use crate::witness::Witness;
-use crate::worker::WorkerConfig;
 
 /// Modules that servers import before they serve, beside torch, Triton and the harness: what children would import one after another.
 const WARM: [&str; 3] = ["torch.utils._python_dispatch", "safetensors.torch", "triton.testing"];
@@ -31,7 +31,7 @@ const USE_BYTECODE: &str = "t2t_harness.bytecode:use";
 const ASKED: usize = 8;
 
 /// Returns the servers of a session over the store `cache` of the workspace `root`, and what is in the interpreter; None where it is not asked. Fails where it cannot be used.
-pub fn asked(
+pub(crate) fn asked(
     options: &Options,
     harness: &Harness,
     [cache, root]: [&Path; 2],
@@ -171,7 +171,7 @@ fn scratch_of(cache: &Path) -> PathBuf {
 }
 
 /// Asks a function of the harness that runs no kernel code, and returns its documents.
-pub fn ask(
+pub(crate) fn ask(
     python: &Path,
     cache: &Path,
     root: &Path,
@@ -215,6 +215,6 @@ fn unprobed(error: NoCall) -> NoSession {
 }
 
 /// Returns the witnesses of the interpreter's versions.
-pub fn witnesses_of(options: &Options, toolchain: Option<&Toolchain>) -> Option<Vec<Witness<'static>>> {
+pub(crate) fn witnesses_of(options: &Options, toolchain: Option<&Toolchain>) -> Option<Vec<Witness<'static>>> {
     toolchain?.witnesses(&options.python.as_ref()?.path, options.search.as_deref())
 }

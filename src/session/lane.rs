@@ -6,16 +6,16 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use t2t_host::device::{self, Models};
+use t2t_model::action::DeviceClass;
+use t2t_plan::graph::expand::Device;
+use t2t_spec::Spec;
+use t2t_store::assets;
+use t2t_store::results::{self, Published};
 
 use super::{DeviceChoice, NoSession, Options};
-use crate::action::DeviceClass;
-use crate::assets;
-use crate::device::{self, Models};
-use crate::graph::expand::Device;
-use crate::results::{self, Published};
-use crate::spec::Spec;
 
-pub fn models(root: &Path) -> Result<Models, NoSession> {
+pub(crate) fn models(root: &Path) -> Result<Models, NoSession> {
     let bytes = assets::read(root, assets::DEVICES).unwrap_or_default();
     Models::read(&bytes).map_err(|error| NoSession::Use {
         message: format!("`{}` is no table of devices: {error}", assets::DEVICES),
@@ -23,7 +23,7 @@ pub fn models(root: &Path) -> Result<Models, NoSession> {
     })
 }
 
-pub fn devices(options: &Options) -> Result<Vec<device::Device>, NoSession> {
+pub(crate) fn devices(options: &Options) -> Result<Vec<device::Device>, NoSession> {
     if options.device == DeviceChoice::Cpu {
         return Ok(Vec::new());
     }
@@ -45,7 +45,7 @@ pub fn devices(options: &Options) -> Result<Vec<device::Device>, NoSession> {
 }
 
 /// Returns the device lane of a model that this machine need not have, with what is published of it, as `read` takes it from a folder.
-pub fn elsewhere(
+pub(crate) fn elsewhere(
     root: &Path,
     name: &str,
     models: &Models,
@@ -68,7 +68,7 @@ pub fn elsewhere(
     Ok((Device { class: DeviceClass::Cuda(id), architecture: device::architecture(&row), driver }, published))
 }
 
-pub fn device_of(devices: &[device::Device], models: &Models) -> Device {
+pub(crate) fn device_of(devices: &[device::Device], models: &Models) -> Device {
     let Some(first) = devices.first() else {
         let class = DeviceClass::Interpreter;
         return Device { architecture: class.to_string(), class, driver: None };
@@ -86,7 +86,7 @@ fn known_model(device: &device::Device, models: &Models) -> (String, Value) {
     models.find(&device.name).unwrap_or_else(|| (device::plain_id(&device.name), json!({"name": device.name})))
 }
 
-pub fn targets(
+pub(crate) fn targets(
     spec: &Spec,
     lane: &Device,
     models: &Models,

@@ -6,9 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use t2t::action::DeviceClass;
-use t2t::record::Outcome;
-use t2t::spec::Spec;
+use t2t_model::action::DeviceClass;
+use t2t_model::record::Outcome;
+use t2t_spec::Spec;
 
 use crate::environment;
 use crate::workspace::Workspace;
@@ -102,7 +102,7 @@ fn expected() -> BTreeMap<String, Value> {
 
 fn spec() -> Spec {
     let text = fs::read(folder().join("ops.yaml")).unwrap();
-    Spec::parse("ops.yaml", &text, None).unwrap_or_else(|problems| panic!("{}", t2t::problem::render(&problems)))
+    Spec::parse("ops.yaml", &text, None).unwrap_or_else(|problems| panic!("{}", t2t_model::problem::render(&problems)))
 }
 
 fn words(deserved: &Value) -> Vec<&str> {

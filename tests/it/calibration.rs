@@ -1,10 +1,10 @@
 //! The calibration in the graph: one a device model, wanted with the logs that show it, and by name.
 
-use t2t::action::{Action, DeviceClass, Lane, Need, Phase, Target};
-use t2t::graph::Graph;
-use t2t::graph::expand::expand;
-use t2t::graph::pick::{Force, Selection, Unknown, pick};
-use t2t::spec::Spec;
+use t2t_model::action::{Action, DeviceClass, Lane, Need, Phase, Target};
+use t2t_plan::graph::Graph;
+use t2t_plan::graph::expand::expand;
+use t2t_plan::graph::pick::{Force, Selection, Unknown, pick};
+use t2t_spec::Spec;
 
 use crate::inventory::inventory;
 
@@ -40,13 +40,13 @@ fn a_device_is_calibrated_once_and_first_whatever_ops_there_are() {
     assert_eq!((actions[0].target().to_string().as_str(), actions[0].lane), ("calibrate", Lane::Device));
     assert_eq!(actions[0].identity.to_string(), "calibrate on nvidia-h200");
     // An op has analyze, baseline, select and log; a variant compile, check, tune and bench.
-    assert_eq!(graph.len(), 1 + 2 * (4 + 2 * 4) + 1);
+    assert_eq!(graph.count(), 1 + 2 * (4 + 2 * 4) + 1);
 }
 
 #[test]
 fn an_interpreter_is_not_calibrated_and_says_so_to_who_asks() {
     let graph = graph(DeviceClass::Interpreter);
-    assert_eq!(graph.len(), 2 * (3 + 2 * 3) + 1);
+    assert_eq!(graph.count(), 2 * (3 + 2 * 3) + 1);
     let unknown = wanted(&graph, "calibrate").unwrap_err();
     assert_eq!(unknown.message, "this build has no action `calibrate`");
     assert_eq!(unknown.hint, "it measures a CUDA device; `t2t graph` lists all actions");

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use t2t::digest::Digest;
+use t2t_model::digest::Digest;
 
 use crate::project::{Project, Ran};
 use crate::soak::{Count, rounds};

@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use t2t::action::DeviceClass;
-use t2t::decide::History;
-use t2t::graph::{Graph, Unsealed, Wanted};
-use t2t::record::{Outcome, Record, Seen};
-use t2t::schedule::{Schedule, Settled, Step};
+use t2t_model::action::DeviceClass;
+use t2t_model::history::History;
+use t2t_model::record::{Outcome, Record, Seen};
+use t2t_plan::graph::{Graph, Unsealed, Wanted};
+use t2t_plan::schedule::{Schedule, Settled, Step};
 
 use crate::core_rules::play::{Play, action, loses, order_only, pass, passes, reject, rejects, settle, target};
 
@@ -492,7 +492,7 @@ fn a_chain_of_ten_thousand_settles_without_recursion() {
 }
 
 fn everything(graph: &Graph) -> Wanted {
-    Wanted { wanted: vec![true; graph.len()], forced: vec![false; graph.len()] }
+    Wanted { wanted: vec![true; graph.count()], forced: vec![false; graph.count()] }
 }
 
 /// Returns the names of what is to run now, where nothing is known from before.
@@ -510,7 +510,7 @@ fn record(graph: &Graph, name: &str) -> Record {
     let action = graph.action(graph.find(&target(name)).unwrap());
     Record {
         identity: action.identity.clone(),
-        key: t2t::digest::Digest::of(name.as_bytes()),
+        key: t2t_model::digest::Digest::of(name.as_bytes()),
         outcome: Outcome::Passed,
         outputs: BTreeMap::new(),
         discovered: BTreeMap::new(),

@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-use t2t::digest::Digest;
-use t2t::record::Record;
-use t2t::store::cas::{Cas, Unavailable};
-use t2t::store::journal::Lines;
+use t2t_model::digest::Digest;
+use t2t_model::record::Record;
+use t2t_store::store::cas::{Cas, Unavailable};
+use t2t_store::store::journal::Lines;
 
 use crate::project::{Project, Ran};
 use crate::soak::{Count, rounds};

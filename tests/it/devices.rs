@@ -11,7 +11,7 @@ use std::thread::available_parallelism;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
-use t2t::device::{DeviceLock, Holder};
+use t2t_host::device::{DeviceLock, Holder};
 
 use crate::project::{OPS, Project, RELU};
 use crate::watching::Watching;
@@ -195,7 +195,7 @@ fn a_device_has_cores_to_itself_and_its_children_never_meet_a_compiler() {
     };
     let (reserved, others) = (cores(&measured, "cores"), cores(&ahead, "cores"));
     // One core cannot be shared out, and a ration of time names none.
-    let all = t2t::cores::usable().len();
+    let all = t2t_host::cores::usable().len();
     if all > 1 && all == available_parallelism().unwrap().get() {
         assert!(!reserved.is_empty() && !others.is_empty() && reserved.is_disjoint(&others), "{reserved:?} {others:?}");
         assert!(measured.iter().all(|child| text(child, "threads") == reserved.len().to_string()));

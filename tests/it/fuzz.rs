@@ -6,14 +6,14 @@ use std::fs;
 
 use proptest::prelude::{Strategy, any, prop};
 use serde::de::DeserializeOwned;
-use t2t::action::{Phase, Target};
-use t2t::manifest::Manifest;
-use t2t::publication;
-use t2t::record::Record;
-use t2t::signature::{Purpose, SigningKey, Trust, TrustedKey};
-use t2t::spec::Spec;
-use t2t::store::journal::Lines;
+use t2t_model::action::{Phase, Target};
+use t2t_model::manifest::Manifest;
+use t2t_model::publication;
+use t2t_model::record::Record;
+use t2t_model::signature::{Purpose, SigningKey, Trust, TrustedKey};
 use t2t_protocol::{FrameError, FrameReader, FromWorker, ToWorker, encode};
+use t2t_spec::Spec;
+use t2t_store::store::journal::Lines;
 
 use crate::environment;
 use crate::soak;

@@ -9,10 +9,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use t2t::action::DeviceClass;
-use t2t::device::{self, Device};
-use t2t::record::Outcome;
-use t2t::store::cas::Cas;
+use t2t_host::device::{self, Device};
+use t2t_model::action::DeviceClass;
+use t2t_model::record::Outcome;
+use t2t_store::store::cas::Cas;
 
 use crate::adoption;
 use crate::environment;
@@ -33,7 +33,7 @@ fn visible_devices() -> Vec<Device> {
 /// The class of this machine's devices: the model that the table has for the first one's name.
 fn class() -> DeviceClass {
     let name = &visible_devices()[0].name;
-    let table = device::Models::read(t2t::assets::carried(t2t::assets::DEVICES).unwrap()).unwrap();
+    let table = device::Models::read(t2t_store::assets::carried(t2t_store::assets::DEVICES).unwrap()).unwrap();
     DeviceClass::Cuda(table.find(name).map_or_else(|| device::plain_id(name), |(id, _)| id))
 }
 

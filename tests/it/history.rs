@@ -8,8 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 
 use serde_json::Value;
-use t2t::digest::Digest;
-use t2t::python;
+use t2t_model::digest::Digest;
 
 use crate::project::Project;
 
@@ -187,7 +186,7 @@ impl State {
         if let Some(variant) = variant {
             set("triton version".to_owned(), format!("3.{}.0", self.triton));
             for file in Self::sources(op, variant) {
-                set(format!("code of `{file}`"), python::read(self.text(&file).as_bytes()).meaning.short());
+                set(format!("code of `{file}`"), t2t_python::read(self.text(&file).as_bytes()).meaning.short());
             }
             if variant == "v2_tiling" {
                 let table =

@@ -6,9 +6,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use t2t::action::DeviceClass;
-use t2t::record::Outcome;
-use t2t::spec::Spec;
+use t2t_model::action::DeviceClass;
+use t2t_model::record::Outcome;
+use t2t_spec::Spec;
 
 use crate::adoption;
 use crate::environment;
@@ -37,9 +37,9 @@ fn every_trick_is_caught_and_every_honest_kernel_passes() {
 #[test]
 fn every_kernel_has_what_it_deserves_written_down() {
     let text = fs::read(folder().join("ops.yaml")).unwrap();
-    let spec =
-        Spec::parse("ops.yaml", &text, None).unwrap_or_else(|problems| panic!("{}", t2t::problem::render(&problems)));
-    let of = |op: &t2t::spec::Op| {
+    let spec = Spec::parse("ops.yaml", &text, None)
+        .unwrap_or_else(|problems| panic!("{}", t2t_model::problem::render(&problems)));
+    let of = |op: &t2t_spec::Op| {
         op.variants.iter().map(|variant| format!("{}/{}", op.name, variant.name)).collect::<Vec<_>>()
     };
     let mut declared: Vec<String> = spec.ops.iter().flat_map(of).collect();

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use t2t::action::{DeviceClass, Source};
-use t2t::digest::Digest;
-use t2t::graph::expand::{Configurations, Device, Inventory, KernelFile};
-use t2t::path::RepoPath;
-use t2t::problem::Problem;
-use t2t::spec::Spec;
+use t2t_model::action::{DeviceClass, Source};
+use t2t_model::digest::Digest;
+use t2t_model::path::RepoPath;
+use t2t_model::problem::Problem;
+use t2t_plan::graph::expand::{Configurations, Device, Inventory, KernelFile};
+use t2t_spec::Spec;
 
 /// Returns what a machine with a device of `class` and usable kernel files would hold; the file named `broken` is not usable.
 pub fn inventory(spec: &Spec, class: DeviceClass, broken: &str) -> Inventory {

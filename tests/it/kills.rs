@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
-use t2t::digest::Digest;
+use t2t_model::digest::Digest;
 
 use crate::lite;
 use crate::project::{Project, until};

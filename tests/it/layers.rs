@@ -1,10 +1,14 @@
-//! The rules that no single file can hold: which module may use which, what every file opens with, where the boundaries lie.
+//! The rules that no single file can hold: which crate and which module may use which, what every file opens with, where the boundaries lie.
 //!
-//! It reads the source text, and knows nothing of what the modules do.
+//! It asks cargo and reads the source text, and knows nothing of what the modules do.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -32,29 +36,151 @@ fn rust_files(folder: &str) -> Vec<PathBuf> {
     found
 }
 
-/// A top-level module of the library, and the layer whose heading stands above it.
-struct Module {
-    name: String,
-    layer: String,
+/// The crates whose code is pure, and what of others each may use itself: nothing that touches files, processes, threads, networks, clocks or the environment.
+const PURE: &[(&str, &[&str])] = &[
+    ("t2t-model", &["blake3", "serde", "serde_json", "ssh-key", "thiserror"]),
+    // `stacker` takes memory for a deep tree's stack.
+    ("t2t-python", &["ruff_python_ast", "ruff_python_parser", "serde", "stacker"]),
+    ("t2t-spec", &["ruff_python_ast", "ruff_python_parser", "serde", "serde-saphyr", "serde_json", "strsim"]),
+    ("t2t-report", &["minijinja", "plotters", "serde", "serde_json", "thiserror", "unicode-width"]),
+    ("t2t-plan", &["petgraph", "serde_json", "strsim", "thiserror"]),
+    ("t2t-protocol", &["serde", "serde_json"]),
+];
+
+/// What no pure crate may reach, through others or not: whatever such a crate uses in the end stands on one of these.
+const OUTSIDE: &[&str] = &[
+    "crossbeam-deque",
+    "crossbeam-utils",
+    "dirs",
+    "filetime",
+    "getrandom",
+    "inotify",
+    "memmap2",
+    "mio",
+    "nix",
+    "notify",
+    "opendal",
+    "parking_lot",
+    "rayon",
+    "rayon-core",
+    "reqwest",
+    "rustix",
+    "rustls",
+    "signal-hook",
+    "socket2",
+    "t2t-host",
+    "t2t-store",
+    "tar",
+    "tempfile",
+    "tokio",
+    "walkdir",
+];
+
+/// The crates of t2t, and which of them each may use.
+const CRATES: &[(&str, &[&str])] = &[
+    ("t2t-model", &[]),
+    ("t2t-python", &["t2t-model"]),
+    ("t2t-spec", &["t2t-model", "t2t-python"]),
+    ("t2t-report", &["t2t-model"]),
+    ("t2t-plan", &["t2t-model", "t2t-report", "t2t-spec"]),
+    ("t2t-protocol", &[]),
+    ("t2t-store", &["t2t-model", "t2t-python", "t2t-spec"]),
+    ("t2t-host", &["t2t-model", "t2t-protocol", "t2t-spec", "t2t-store"]),
+    (
+        "t2t",
+        &["t2t-host", "t2t-model", "t2t-plan", "t2t-protocol", "t2t-python", "t2t-report", "t2t-spec", "t2t-store"],
+    ),
+    ("t2t-worker", &["t2t-protocol"]),
+];
+
+/// Runs cargo in the repository, offline, and returns what it prints.
+fn cargo(arguments: &[&str]) -> String {
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let ran = Command::new(cargo).args(arguments).args(["--offline", "--locked"]).current_dir(root()).output().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    String::from_utf8(ran.stdout).unwrap()
 }
 
-/// Reads the modules that `src/lib.rs` declares, in order. A layer's heading is a comment line, as in `// Core: pure.`.
-fn declared() -> Vec<Module> {
-    let mut layer = String::new();
-    let mut modules = Vec::new();
-    for line in read(&root().join("src/lib.rs")).lines() {
-        if let Some(heading) = line.strip_prefix("// ") {
-            heading.split([':', ' ']).next().unwrap_or_default().clone_into(&mut layer);
-        }
-        let declared = line.trim_start_matches("pub ").strip_prefix("mod ").and_then(|rest| rest.strip_suffix(';'));
-        modules.extend(declared.map(|name| Module { name: name.to_owned(), layer: layer.clone() }));
+/// Returns what each crate of t2t depends on itself, but for its tests and its build script.
+fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
+    let text = cargo(&["metadata", "--no-deps", "--format-version", "1"]);
+    let metadata: Value = serde_json::from_str(&text).unwrap();
+    let name = |value: &Value| value["name"].as_str().unwrap().to_owned();
+    let of = |package: &Value| {
+        let all = package["dependencies"].as_array().unwrap().iter();
+        all.filter(|dependency| dependency["kind"].is_null()).map(name).collect()
+    };
+    metadata["packages"].as_array().unwrap().iter().map(|package| (name(package), of(package))).collect()
+}
+
+/// Returns the folder of a crate's source, relative to the repository.
+fn source_of(package: &str) -> String {
+    package.strip_prefix("t2t-").map_or_else(|| "src".to_owned(), |name| format!("crates/{name}/src"))
+}
+
+/// Returns the folders of source of all crates, and of these tests.
+fn folders() -> Vec<String> {
+    CRATES.iter().map(|(name, _)| source_of(name)).chain(["tests/it".to_owned()]).collect()
+}
+
+#[test]
+fn a_crate_uses_only_the_crates_that_it_may() {
+    let found = dependencies();
+    assert_eq!(found.len(), CRATES.len(), "a crate of the workspace has no line in `CRATES`");
+    for (name, may) in CRATES {
+        let own = found[*name].iter().map(String::as_str).filter(|other| other.starts_with("t2t"));
+        assert_eq!(own.collect::<Vec<_>>(), *may, "{name}");
     }
-    modules
 }
 
-/// Returns the top-level module that a file of `src` belongs to; none for `lib.rs` and `main.rs`.
-fn module_of(file: &Path) -> Option<String> {
-    let part = file.strip_prefix("src").ok()?.components().next()?;
+#[test]
+fn a_pure_crate_reaches_nothing_that_touches_the_outside() {
+    let direct = dependencies();
+    for (name, may) in PURE {
+        let others = direct[*name].iter().map(String::as_str).filter(|other| !other.starts_with("t2t"));
+        let refused: Vec<&str> = others.filter(|other| !may.contains(other)).collect();
+        assert!(refused.is_empty(), "{name} uses {refused:?}, which `PURE` does not list");
+        let tree = cargo(&["tree", "--edges", "normal", "--package", name, "--prefix", "none", "--format", "{p}"]);
+        let reached: BTreeSet<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
+        assert!(reached.contains(name));
+        let outside: Vec<&&str> = OUTSIDE.iter().filter(|other| reached.contains(**other)).collect();
+        assert!(outside.is_empty(), "{name} reaches {outside:?}");
+    }
+}
+
+/// The standard library is in reach of every crate: for what of it touches the outside there is `clippy.toml`, which a pure crate does not lift.
+#[test]
+fn a_pure_crate_lifts_no_lint_that_keeps_it_pure() {
+    for (name, _) in PURE {
+        for file in rust_files(&source_of(name)) {
+            let text = read(&root().join(&file));
+            for lint in ["disallowed_methods", "disallowed_types", "print_stdout", "print_stderr"] {
+                assert!(!text.contains(lint), "{} lifts clippy::{lint}", file.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_crate_but_the_worker_has_the_lints_of_the_workspace() {
+    let workspace = read(&root().join("Cargo.toml"));
+    assert!(workspace.contains(concat!("un", "safe_code = \"forbid\"")));
+    for (name, _) in CRATES.iter().filter(|(name, _)| *name != "t2t-worker") {
+        let manifest = root().join(source_of(name)).with_file_name("Cargo.toml");
+        assert!(read(&manifest).contains("\n[lints]\nworkspace = true\n"), "{name} does not");
+    }
+}
+
+/// Reads the modules that a crate's `lib.rs` declares, in order.
+fn declared(source: &str) -> Vec<String> {
+    let lines = read(&root().join(source).join("lib.rs"));
+    let module = |line: &str| Some(line.trim_start_matches("pub ").strip_prefix("mod ")?.strip_suffix(';')?.to_owned());
+    lines.lines().filter_map(module).collect()
+}
+
+/// Returns the top-level module that a file of a crate belongs to; none for `lib.rs` and `main.rs`.
+fn module_of(source: &str, file: &Path) -> Option<String> {
+    let part = file.strip_prefix(source).ok()?.components().next()?;
     let name = Path::new(part.as_os_str()).file_stem()?.to_str()?;
     (!matches!(name, "lib" | "main")).then(|| name.to_owned())
 }
@@ -77,19 +203,24 @@ fn first_names(path: &str) -> Vec<String> {
     }
 }
 
+/// The crates whose `lib.rs` is a map of modules and has nothing else in it.
+const MAPS: &[&str] = &["t2t-model", "t2t-report", "t2t-plan", "t2t-store", "t2t-host", "t2t"];
+
 #[test]
 fn a_module_uses_only_modules_declared_above_it() {
-    let order: Vec<String> = declared().into_iter().map(|module| module.name).collect();
-    let place = |name: &str| order.iter().position(|other| other == name);
     let mut wrong = Vec::new();
-    for file in rust_files("src") {
-        let Some(own) = module_of(&file) else { continue };
-        let own_place = place(&own).unwrap_or_else(|| panic!("src/lib.rs declares no `{own}`"));
-        for name in used(&read(&root().join(&file))) {
-            match place(&name) {
-                Some(other) if other <= own_place => {}
-                Some(_) => wrong.push(format!("{} uses `{name}`, declared below `{own}`", file.display())),
-                None => wrong.push(format!("{} uses `crate::{name}`, no module of the library", file.display())),
+    for source in MAPS.iter().map(|name| source_of(name)) {
+        let order = declared(&source);
+        let place = |name: &str| order.iter().position(|other| other == name);
+        for file in rust_files(&source) {
+            let Some(own) = module_of(&source, &file) else { continue };
+            let own_place = place(&own).unwrap_or_else(|| panic!("{source}/lib.rs declares no `{own}`"));
+            for name in used(&read(&root().join(&file))) {
+                match place(&name) {
+                    Some(other) if other <= own_place => {}
+                    Some(_) => wrong.push(format!("{} uses `{name}`, declared below `{own}`", file.display())),
+                    None => wrong.push(format!("{} uses `crate::{name}`, no module of its crate", file.display())),
+                }
             }
         }
     }
@@ -101,30 +232,6 @@ fn the_reader_of_paths_sees_uses_groups_and_calls_and_no_comments() {
     let text = "//! crate::prose\nuse crate::alpha::{A, B};\nuse crate::{beta::C, gamma};\n    let x = crate::delta::make();\n\
                 #[cfg(test)]\nmod tests {\n    use crate::omega;\n}\n";
     assert_eq!(used(text), ["alpha", "beta", "delta", "gamma"].map(str::to_owned).into());
-}
-
-/// Clippy forbids files, clocks, environment, processes and threads everywhere; only layers that own some may lift it.
-#[test]
-fn words_and_core_lift_no_lint_that_keeps_them_pure() {
-    let pure: BTreeSet<String> = declared()
-        .into_iter()
-        .filter(|module| matches!(module.layer.as_str(), "Words" | "Core"))
-        .map(|m| m.name)
-        .collect();
-    assert!(pure.contains("digest") && pure.contains("decide") && !pure.contains("fs"));
-    for file in rust_files("src").iter().filter(|file| module_of(file).is_some_and(|name| pure.contains(&name))) {
-        let text = read(&root().join(file));
-        for lint in ["disallowed_methods", "disallowed_types", "print_stdout", "print_stderr"] {
-            assert!(!text.contains(lint), "{} lifts clippy::{lint}", file.display());
-        }
-    }
-}
-
-#[test]
-fn every_layer_has_its_heading() {
-    let mut layers: Vec<String> = declared().into_iter().map(|module| module.layer).collect();
-    layers.dedup();
-    assert_eq!(layers, ["Words", "Core", "Outside", "Engine", "Views"]);
 }
 
 #[test]
@@ -147,8 +254,8 @@ fn every_integration_test_is_declared() {
 fn every_file_opens_by_saying_what_it_is() {
     // The tests of a module in a file of their own go with that module.
     let opens = |file: &Path| file.ends_with("tests.rs") || read(&root().join(file)).starts_with("//! ");
-    for folder in ["src", "python/protocol/src", "python/worker/src", "tests/it"] {
-        let bare: Vec<PathBuf> = rust_files(folder).into_iter().filter(|file| !opens(file)).collect();
+    for folder in folders() {
+        let bare: Vec<PathBuf> = rust_files(&folder).into_iter().filter(|file| !opens(file)).collect();
         assert!(bare.is_empty(), "these do not open with `//!`: {bare:?}");
     }
 }
@@ -156,35 +263,16 @@ fn every_file_opens_by_saying_what_it_is() {
 #[test]
 fn no_folder_of_source_has_a_file_for_everything_else() {
     let refused = ["mod.rs", "utils.rs", "helpers.rs", "common.rs", "types.rs", "prelude.rs"];
-    for file in rust_files("src").iter().chain(&rust_files("tests/it")).chain(&rust_files("python")) {
+    for file in folders().iter().flat_map(|folder| rust_files(folder)) {
         let name = file.file_name().unwrap().to_str().unwrap();
         assert!(!refused.contains(&name), "{} says nothing of what is in it", file.display());
     }
 }
 
 #[test]
-fn only_the_worker_is_unsafe() {
-    let keyword = concat!("un", "safe");
-    let is_code = |line: &str| {
-        let code = line.split("//").next().unwrap_or_default();
-        code.split(|letter: char| !letter.is_alphanumeric() && letter != '_').any(|word| word == keyword)
-    };
-    for folder in ["src", "python/protocol", "tests/it"] {
-        for file in rust_files(folder) {
-            let text = read(&root().join(&file));
-            assert!(!text.lines().any(is_code), "{} is {keyword}", file.display());
-        }
-    }
-    let forbids = format!("#![forbid({keyword}_code)]");
-    for root_file in ["src/lib.rs", "python/protocol/src/lib.rs"] {
-        assert!(read(&root().join(root_file)).contains(&forbids), "{root_file} does not forbid it");
-    }
-}
-
-#[test]
 fn every_unsafe_block_of_the_worker_says_why_it_is_sound() {
     let opening = concat!("un", "safe {");
-    for file in rust_files("python/worker/src") {
+    for file in rust_files("crates/worker/src") {
         let text = read(&root().join(&file));
         let lines: Vec<&str> = text.lines().collect();
         for (number, line) in lines.iter().enumerate().filter(|(_, line)| line.contains(opening)) {

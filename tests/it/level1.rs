@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use t2t::spec::Spec;
+use t2t_spec::Spec;
 
 use crate::adoption;
 use crate::environment;
@@ -72,5 +72,5 @@ fn workspace() -> Workspace {
 
 fn spec() -> Spec {
     let text = fs::read(environment::root().join("tests/level1/ops.yaml")).unwrap();
-    Spec::parse("ops.yaml", &text, None).unwrap_or_else(|problems| panic!("{}", t2t::problem::render(&problems)))
+    Spec::parse("ops.yaml", &text, None).unwrap_or_else(|problems| panic!("{}", t2t_model::problem::render(&problems)))
 }

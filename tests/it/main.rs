@@ -6,6 +6,10 @@
     clippy::print_stderr,
     reason = "tests stand outside the boundary that they test"
 )]
+#![allow(
+    unreachable_pub,
+    reason = "what a file of tests offers to the others is marked so; nothing of the binary is reached from outside"
+)]
 
 mod environment;
 mod soak;

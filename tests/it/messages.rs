@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use t2t::classes::CLASSES;
+use t2t_model::classes::CLASSES;
 
 use crate::damage::bound_by_modes;
 use crate::project::{OPS, Project};

@@ -9,15 +9,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use t2t::action::{Phase, Target};
-use t2t::cores::Shares;
 use t2t::engine::perform::perform;
 use t2t::engine::request::{Given, Requests};
-use t2t::interrupt::Interrupt;
-use t2t::pool::Cancel;
 use t2t::session::{DeviceChoice, Options, Probing, Session};
-use t2t::store::cas::Cas;
-use t2t::toolchain::{Found, Python};
+use t2t_host::cores::Shares;
+use t2t_host::interrupt::Interrupt;
+use t2t_host::pool::Cancel;
+use t2t_host::toolchain::{Found, Python};
+use t2t_model::action::{Phase, Target};
+use t2t_store::store::cas::Cas;
 
 use crate::environment;
 use crate::project::{SOON, copy_program};
@@ -132,7 +132,7 @@ fn nothing_is_compiled_again(workspace: &Workspace) {
     let first = workspace.document(target, "triton_cache");
     assert!(!first["misses"].as_array().unwrap().is_empty());
     let options = Options {
-        configurations: t2t::graph::expand::Configurations::First,
+        configurations: t2t_plan::graph::expand::Configurations::First,
         python: Some(Python { path: environment::python(), found: Found::Variable }),
         device: DeviceChoice::Cpu,
         as_device: None,

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::Duration;
 
-use t2t::digest::Digest;
-use t2t::store::remote::entry::{Entry, Secret};
+use t2t_model::digest::Digest;
+use t2t_store::store::remote::entry::{Entry, Secret};
 use tempfile::TempDir;
 
 use crate::project::{Project, Ran};
@@ -429,7 +429,7 @@ fn a_forged_entry_is_not_taken_where_there_is_a_secret() {
     for (name, bytes) in forged.iter_mut().filter(|(name, _)| name.starts_with("/ac/")) {
         let key: Digest = name["/ac/".len()..].parse().unwrap();
         let mut entry = Entry::decode(key, bytes, Some(&Secret::of(b"ours"))).unwrap();
-        let rejected = t2t::record::Outcome::Rejected { class: "mismatch".to_owned() };
+        let rejected = t2t_model::record::Outcome::Rejected { class: "mismatch".to_owned() };
         entry.records.iter_mut().for_each(|record| record.outcome = rejected.clone());
         *bytes = entry.encode(key, Some(&Secret::of(b"guessed")));
     }

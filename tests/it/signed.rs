@@ -8,9 +8,9 @@ use std::process::Command;
 use serde_json::{Value, json};
 use ssh_key::private::{Ed25519Keypair, KeypairData};
 use ssh_key::{Cipher, Kdf, LineEnding, PrivateKey};
-use t2t::digest::Digest;
-use t2t::manifest::{Fact, Manifest, canonical_json};
-use t2t::store::remote::entry::Entry;
+use t2t_model::digest::Digest;
+use t2t_model::manifest::{Fact, Manifest, canonical_json};
+use t2t_store::store::remote::entry::Entry;
 
 use crate::project::{Project, Ran};
 use crate::remote_servers::{Files, Server};

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use serde_json::{Value, json};
-use t2t::spec::fields::{Absent, FIELDS, Field, Merge, SECTIONS};
-use t2t::spec::schema::schema;
-use t2t::spec::{Profile, Spec};
+use t2t_spec::fields::{Absent, FIELDS, Field, Merge, SECTIONS};
+use t2t_spec::schema::schema;
+use t2t_spec::{Profile, Spec};
 
 fn read(path: &str) -> String {
     fs::read_to_string(format!("{}/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap()
@@ -139,7 +139,7 @@ fn what_the_parser_accepts_the_schema_accepts() {
         // JSON is YAML.
         let text = serde_json::to_string_pretty(&declared).unwrap();
         let problems =
-            Spec::parse("ops.yaml", text.as_bytes(), None).map_err(|problems| t2t::problem::render(&problems));
+            Spec::parse("ops.yaml", text.as_bytes(), None).map_err(|problems| t2t_model::problem::render(&problems));
         assert!(problems.is_ok(), "{}", problems.unwrap_err());
     }
 }

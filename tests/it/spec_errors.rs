@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-use t2t::problem::render;
-use t2t::spec::{FILE_LIMIT, Signature, Signatures, Spec, TorchNames};
+use t2t_model::problem::render;
+use t2t_spec::{FILE_LIMIT, Signature, Signatures, Spec, TorchNames};
 
 fn names() -> TorchNames {
     let names = [
@@ -66,7 +66,7 @@ error: ops.yaml:9:7: op `softmax`: torch.nn.functional.softmax takes no argument
   |       ^
 hint: it is softmax(input, dim=None, dtype=None)
 ";
-    assert_eq!(t2t::problem::render(&problems), expected);
+    assert_eq!(t2t_model::problem::render(&problems), expected);
     let right = text.replace("      dims: -1\n", "      dim: -1\n").replace("      temperature: 2.0\n", "");
     assert!(Spec::parse("ops.yaml", right.as_bytes(), Some(&names)).is_ok());
 }
@@ -111,7 +111,7 @@ ops:
 "
     );
     let problems = Spec::parse("ops.yaml", text.as_bytes(), None).unwrap_err();
-    let told = t2t::problem::render(&problems);
+    let told = t2t_model::problem::render(&problems);
     for said in [
         "error: ops.yaml:3:5: `trust[0]`: `ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAABgQC7 ada@example.org` is no public ssh key with a name\n",
         "hint: only keys of `ssh-ed25519` are taken: `ssh-keygen -t ed25519` makes one\n",
@@ -137,7 +137,7 @@ ops:
 fn an_empty_list_of_trusted_keys_is_a_mistake() {
     let text = "version: 1\ntrust: []\nops: {softmax: {torch: F.softmax, inputs: {input: [M, N]}}}\n";
     let problems = Spec::parse("ops.yaml", text.as_bytes(), None).unwrap_err();
-    let told = t2t::problem::render(&problems);
+    let told = t2t_model::problem::render(&problems);
     assert!(told.starts_with("error: ops.yaml:2:1: `trust` is empty\n"), "{told}");
 }
 

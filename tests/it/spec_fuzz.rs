@@ -1,8 +1,8 @@
 //! Whatever the bytes of ops.yaml are, reading them ends in a spec or in problems that can be shown.
 
 use proptest::prelude::{Strategy, any, prop};
-use t2t::problem::render;
-use t2t::spec::{Profile, Spec};
+use t2t_model::problem::render;
+use t2t_spec::{Profile, Spec};
 
 use crate::soak;
 

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use t2t::action::Phase;
-use t2t::problem::render;
-use t2t::spec::{Declaration, Op, Profile, Settings, Spec, TorchNames};
+use t2t_model::action::Phase;
+use t2t_model::problem::render;
+use t2t_spec::{Declaration, Op, Profile, Settings, Spec, TorchNames};
 
 const PHASES: [Phase; 6] = [Phase::Analyze, Phase::Compile, Phase::Check, Phase::Tune, Phase::Bench, Phase::Baseline];
 
@@ -367,7 +367,7 @@ fn a_changed_setting_changes_the_facts_of_the_phases_that_the_table_names() {
     for (section, key, edit) in edits {
         let after = op("", &format!("{lines}{edit}")).declaration(Profile::Cuda);
         let field =
-            t2t::spec::fields::FIELDS.iter().find(|field| field.section.name() == section && field.key == key).unwrap();
+            t2t_spec::fields::FIELDS.iter().find(|field| field.section.name() == section && field.key == key).unwrap();
         // An entry is a fact of the variants, a template one of the log.
         let of_the_op = !matches!(key, "entry" | "log");
         let expected: Vec<Phase> =
@@ -397,7 +397,7 @@ fn a_variants_facts_are_those_that_the_table_names() {
         ("deterministic", "{name: v, deterministic: false}"),
         ("file", "{name: v, file: w.py}"),
     ] {
-        let field = t2t::spec::fields::FIELDS
+        let field = t2t_spec::fields::FIELDS
             .iter()
             .find(|field| field.section.name() == "variant" && field.key == key)
             .unwrap();

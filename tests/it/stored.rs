@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::Value;
-use t2t::digest::Digest;
+use t2t_model::digest::Digest;
 use tar::{Builder, EntryType, Header};
 
 use crate::project::{Project, Ran};

@@ -11,7 +11,7 @@ use std::{
 };
 
 use serde_json::json;
-use t2t::worker::{Client, ClientError, WorkerEvent, connect};
+use t2t_host::worker::{Client, ClientError, WorkerEvent, connect};
 use t2t_protocol::{
     ClientHello, End, Finished, FromWorker, Landlock, Limits, Request, ServerHello, ServerKind, VERSION, encode,
 };

@@ -9,7 +9,7 @@ use std::{
 };
 
 use serde_json::json;
-use t2t::worker::{ClientError, Worker, WorkerConfig, WorkerError, connect};
+use t2t_host::worker::{ClientError, Worker, WorkerConfig, WorkerError, connect};
 use t2t_protocol::{ClientHello, End, ServerKind, UnfitReason};
 
 use crate::project::program;

@@ -13,7 +13,7 @@ use std::{
 
 use nix::{sys::signal::Signal, unistd::Pid};
 use serde_json::{Value, json};
-use t2t::worker::WorkerConfig;
+use t2t_host::worker::WorkerConfig;
 use t2t_protocol::{
     ClientHello, DEVICE, End, Finished, FrameReader, FromWorker, Request, Reserve, ServerHello, ServerKind, ToWorker,
     VERSION, encode,

@@ -13,7 +13,7 @@ use nix::{
     unistd::Pid,
 };
 use serde_json::json;
-use t2t::worker::WorkerEvent;
+use t2t_host::worker::WorkerEvent;
 use t2t_protocol::{End, Request};
 
 use crate::worker_setup::{Bench, SOON, Server, reply, text};

@@ -8,7 +8,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use t2t::worker::{Worker, WorkerConfig, WorkerEvent};
+use t2t_host::worker::{Worker, WorkerConfig, WorkerEvent};
 use t2t_protocol::{End, Finished, Limits, Request, Sandbox, ServerKind};
 use tempfile::TempDir;
 

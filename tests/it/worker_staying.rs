@@ -3,8 +3,8 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use t2t::interrupt::Interrupt;
-use t2t::pool::{Cancel, Pool};
+use t2t_host::interrupt::Interrupt;
+use t2t_host::pool::{Cancel, Pool};
 use t2t_protocol::{End, Finished, Request, Reserve, Sandbox, ServerKind};
 
 use crate::worker_setup::{Bench, Server, reply, text};

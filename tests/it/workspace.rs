@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use t2t::action::{DeviceClass, Identity, Phase, Target};
-use t2t::record::{Outcome, Record};
-use t2t::store::cas::Cas;
-use t2t::store::journal::Journal;
+use t2t_model::action::{DeviceClass, Identity, Phase, Target};
+use t2t_model::record::{Outcome, Record};
+use t2t_store::store::cas::Cas;
+use t2t_store::store::journal::Journal;
 use tempfile::TempDir;
 
 use crate::environment;

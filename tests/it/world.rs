@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
-use t2t::action::Need;
+use t2t_model::action::Need;
 
 pub mod random;
 

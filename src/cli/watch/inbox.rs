@@ -7,14 +7,15 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
+use t2t_host::watch::Batch;
+use t2t_model::path::RepoPath;
+
 use crate::engine::Touched;
-use crate::path::RepoPath;
 use crate::reporter::View;
-use crate::watch::Batch;
 
 /// What happened.
 #[derive(Debug)]
-pub enum Input {
+pub(crate) enum Input {
     /// A batch of changes.
     Batch(Batch),
     /// A key.
@@ -25,7 +26,7 @@ pub enum Input {
 
 /// What runs although a result of it stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Again {
+pub(crate) enum Again {
     /// What ran last.
     Last,
     /// What failed.
@@ -34,61 +35,61 @@ pub enum Again {
 
 /// What is to be done next.
 #[derive(Debug, Default)]
-pub struct Due {
+pub(crate) struct Due {
     /// Whether there is anything to do.
-    pub is_any: bool,
+    pub(crate) is_any: bool,
     /// What changed.
-    pub batch: Batch,
+    pub(crate) batch: Batch,
     /// What is asked for.
-    pub again: Option<Again>,
+    pub(crate) again: Option<Again>,
 }
 
 impl Due {
     /// Returns a first look.
-    pub fn at_first() -> Self {
+    pub(crate) fn at_first() -> Self {
         Self { is_any: true, ..Self::default() }
     }
 
     /// Returns the changed files of the workspace at `root`.
-    pub fn files(&self, root: &Path) -> BTreeSet<RepoPath> {
+    pub(crate) fn files(&self, root: &Path) -> BTreeSet<RepoPath> {
         self.batch.paths.iter().filter_map(|path| RepoPath::below(root, path).ok()).collect()
     }
 
     /// Returns what was touched meanwhile in the workspace at `root`.
-    pub fn touched(&self, root: &Path) -> Touched {
+    pub(crate) fn touched(&self, root: &Path) -> Touched {
         if self.batch.is_partial { Touched::Anything } else { Touched::Files(self.files(root)) }
     }
 }
 
 /// What came, and what is due for it.
-pub struct Inbox {
+pub(crate) struct Inbox {
     inputs: Receiver<Input>,
     /// What is due.
-    pub due: Due,
+    pub(crate) due: Due,
     /// What changed that nothing was made of.
     passed: BTreeSet<RepoPath>,
     /// Whether the user asked to leave.
-    pub is_quit: bool,
+    pub(crate) is_quit: bool,
 }
 
 /// Whether a change of what lies at a path, in a folder or not, is one of the workspace that is built.
-pub type Minds<'a> = dyn Fn(&Path) -> bool + 'a;
+pub(crate) type Minds<'a> = dyn Fn(&Path) -> bool + 'a;
 
 impl Inbox {
     /// Returns the inbox of `inputs`.
-    pub fn new(inputs: Receiver<Input>, due: Due) -> Self {
+    pub(crate) fn new(inputs: Receiver<Input>, due: Due) -> Self {
         Self { inputs, due, passed: BTreeSet::new(), is_quit: false }
     }
 
     /// Takes all that has come. Of changes those count that `minds` says count.
-    pub fn take(&mut self, view: &mut dyn View, root: &Path, minds: &Minds<'_>) {
+    pub(crate) fn take(&mut self, view: &mut dyn View, root: &Path, minds: &Minds<'_>) {
         while let Ok(input) = self.inputs.try_recv() {
             self.take_one(input, view, root, minds);
         }
     }
 
     /// Waits until something comes, or for a time.
-    pub fn wait(&mut self, patience: Duration, view: &mut dyn View, root: &Path, minds: &Minds<'_>) {
+    pub(crate) fn wait(&mut self, patience: Duration, view: &mut dyn View, root: &Path, minds: &Minds<'_>) {
         match self.inputs.recv_timeout(patience) {
             Ok(input) => self.take_one(input, view, root, minds),
             Err(RecvTimeoutError::Timeout) => {}
@@ -98,7 +99,7 @@ impl Inbox {
     }
 
     /// Returns the files that were passed over since it was asked last.
-    pub fn take_passed(&mut self) -> Option<Touched> {
+    pub(crate) fn take_passed(&mut self) -> Option<Touched> {
         (!self.passed.is_empty()).then(|| Touched::Files(std::mem::take(&mut self.passed)))
     }
 

@@ -10,13 +10,13 @@ use nix::unistd::{getpgrp, tcgetpgrp};
 
 /// The terminal as it was, which it is again when this is dropped.
 #[derive(Debug, Clone)]
-pub struct Keys {
+pub(crate) struct Keys {
     before: Termios,
 }
 
 impl Keys {
     /// Hands each letter that is typed to `sink`, on a thread of its own. None where standard input is no terminal, or that of another process.
-    pub fn open(sink: impl Fn(char) + Send + 'static) -> Option<Self> {
+    pub(crate) fn open(sink: impl Fn(char) + Send + 'static) -> Option<Self> {
         // A process in the background that changes the terminal is stopped.
         if !stdin().is_terminal() || tcgetpgrp(stdin()).ok()? != getpgrp() {
             return None;
@@ -35,7 +35,7 @@ impl Keys {
     }
 
     /// Makes the terminal what it was.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         // A terminal that has gone needs it no more.
         let _ = tcsetattr(stdin(), SetArg::TCSANOW, &self.before);
     }

@@ -7,12 +7,12 @@ use std::io;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use t2t_model::manifest::canonical_json;
+use t2t_model::record::Outcome;
 use t2t_protocol::{End, Fault, FaultClass, Finished, Output};
+use t2t_store::fs;
 
 use super::Performed;
-use crate::fs;
-use crate::manifest::canonical_json;
-use crate::record::Outcome;
 
 /// How much of what a child printed stands in evidence, in bytes a stream.
 const SHOWN: usize = 8 << 10;

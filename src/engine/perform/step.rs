@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
+use t2t_host::imports;
+use t2t_host::pool::NoCall;
 use t2t_protocol::{DEVICE, End, Finished, Limits, Request, Sandbox};
+use t2t_store::fs;
 
 use super::{Calls, Job};
 use crate::engine::ready::{self, Queues};
-use crate::fs;
-use crate::imports;
-use crate::pool::NoCall;
 
 /// How many bytes of memory a child that runs kernel code on the CPU may take.
 const CPU_MEMORY: u64 = 2 << 30;
@@ -42,25 +42,25 @@ const SOURCES: &str = "T2T_SOURCES";
 
 /// One child of an action.
 pub(super) struct Step<'a> {
-    pub job: &'a Job,
-    pub name: &'a str,
+    pub(crate) job: &'a Job,
+    pub(crate) name: &'a str,
     /// As `module:function` of the harness.
-    pub function: &'a str,
+    pub(crate) function: &'a str,
     /// What its request holds beside what all of the action hold.
-    pub more: Map<String, Value>,
+    pub(crate) more: Map<String, Value>,
     /// What it may read beside what all of the action may.
-    pub read: Vec<PathBuf>,
+    pub(crate) read: Vec<PathBuf>,
     /// Whether it runs no kernel code.
-    pub trusted: bool,
+    pub(crate) trusted: bool,
 }
 
 impl Step<'_> {
-    pub fn folder(&self) -> PathBuf {
+    pub(crate) fn folder(&self) -> PathBuf {
         self.job.scratch.join(self.name)
     }
 
     /// Calls the function, and once more in a child with all queues of its device where it asks for them.
-    pub fn run(&self, calls: &Calls) -> Result<Finished, NoCall> {
+    pub(crate) fn run(&self, calls: &Calls) -> Result<Finished, NoCall> {
         let queues = ready::queues(self.function);
         let finished = self.call(calls, queues)?;
         if queues == Queues::All || !asks_again(&finished) {
@@ -89,7 +89,7 @@ impl Step<'_> {
         finished
     }
 
-    pub fn request(&self, folder: &Path, queues: Queues) -> Request {
+    pub(crate) fn request(&self, folder: &Path, queues: Queues) -> Request {
         let mut arguments = self.job.arguments.clone();
         arguments.insert("root".to_owned(), text(&self.job.root).into());
         arguments.insert("scratch".to_owned(), text(folder).into());

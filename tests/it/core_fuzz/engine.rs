@@ -4,14 +4,15 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use t2t::action::{Action, Dependency, Identity, Lane, Phase, Source, Target};
-use t2t::decide::{History, Why};
-use t2t::digest::Digest;
-use t2t::graph::{Graph, Index, Wanted};
-use t2t::manifest::Fact;
-use t2t::path::RepoPath;
-use t2t::record::{Blob, Outcome, Record, Seen};
-use t2t::schedule::{Schedule, Settled, Step};
+use t2t_model::action::{Action, Dependency, Identity, Lane, Phase, Source, Target};
+use t2t_model::digest::Digest;
+use t2t_model::history::History;
+use t2t_model::manifest::Fact;
+use t2t_model::path::RepoPath;
+use t2t_model::record::{Blob, Outcome, Record, Seen};
+use t2t_plan::decide::Why;
+use t2t_plan::graph::{Graph, Index, Wanted};
+use t2t_plan::schedule::{Schedule, Settled, Step};
 
 use crate::core_fuzz::flaw::{Flaw, seconds};
 use crate::world::random::Dice;

@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
-use t2t::action::{Action, Need};
-use t2t::decide::History;
-use t2t::manifest::Fact;
-use t2t::record::{Outcome, Record, Seen};
+use t2t_model::action::{Action, Need};
+use t2t_model::history::History;
+use t2t_model::manifest::Fact;
+use t2t_model::record::{Outcome, Record, Seen};
 
 use crate::world::is_python;
 
@@ -45,7 +45,7 @@ impl Flaw {
                 action.facts.insert("deadline".to_owned(), Fact::Text(format!("{:?}", action.deadline)));
             }
             Self::CommentsInKey => {
-                let bytes = |source: &t2t::action::Source| Fact::Digest(source.bytes);
+                let bytes = |source: &t2t_model::action::Source| Fact::Digest(source.bytes);
                 let facts = action.sources.iter().map(|(path, source)| (format!("source.{path}"), bytes(source)));
                 action.facts.extend(facts);
             }

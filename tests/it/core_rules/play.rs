@@ -5,14 +5,15 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use t2t::action::{Action, Dependency, DeviceClass, Identity, Lane, Need, Phase, Source, Target};
-use t2t::decide::{FileChange, History, Why};
-use t2t::digest::Digest;
-use t2t::graph::{Graph, Index, Wanted};
-use t2t::manifest::Fact;
-use t2t::path::RepoPath;
-use t2t::record::{Blob, Outcome, Record, Seen};
-use t2t::schedule::{Schedule, Settled, Step};
+use t2t_model::action::{Action, Dependency, DeviceClass, Identity, Lane, Need, Phase, Source, Target};
+use t2t_model::digest::Digest;
+use t2t_model::history::History;
+use t2t_model::manifest::Fact;
+use t2t_model::path::RepoPath;
+use t2t_model::record::{Blob, Outcome, Record, Seen};
+use t2t_plan::decide::{FileChange, Why};
+use t2t_plan::graph::{Graph, Index, Wanted};
+use t2t_plan::schedule::{Schedule, Settled, Step};
 
 /// What an action finds when it runs.
 pub struct View<'a> {
@@ -200,8 +201,8 @@ impl Play {
     /// Asks what a build would run, and runs nothing.
     pub fn plan(&self) -> Vec<String> {
         let graph = self.graph();
-        let all = vec![true; graph.len()];
-        let mut schedule = Schedule::new(&graph, Wanted { wanted: all, forced: vec![false; graph.len()] });
+        let all = vec![true; graph.count()];
+        let mut schedule = Schedule::new(&graph, Wanted { wanted: all, forced: vec![false; graph.count()] });
         let mut log = Vec::new();
         while let Some(step) = schedule.next_step(&self.history, &|path, like| seen(&self.files, path, like)) {
             match step {

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use t2t::action::Need;
+use t2t_model::action::Need;
 
 use crate::world::{ARTIFACTS, Edge, File, Files, Find, Recipe, Step, Temper, World, is_python};
 

@@ -1,0 +1,12 @@
+//! The machine: its cores, devices and interpreters, the processes that t2t starts on it, what tells t2t to stop or to look again.
+//!
+//! The code map. A module uses only modules declared above it; `tests/it/layers.rs` holds it to that. It does not know actions, the graph, or what is kept of results.
+
+pub mod imports;
+pub mod worker;
+pub mod cores;
+pub mod device;
+pub mod toolchain;
+pub mod interrupt;
+pub mod watch;
+pub mod pool;

@@ -1,0 +1,173 @@
+//! The toolchain: which Python runs the worker, and which torch and Triton are in it.
+//!
+//! Python is started once for an environment; what it told is kept under facts of the environment's files, so a build in
+//! which nothing is stale never starts it. It does not know what the versions are used for.
+#![expect(clippy::disallowed_methods, reason = "interpreters are looked for where they may lie")]
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use t2t_model::digest::Digest;
+use t2t_spec::{Signatures, TorchNames};
+use t2t_store::fs;
+use t2t_store::installed::Places as Modules;
+use t2t_store::kept;
+use t2t_store::witness::{Was, Witness};
+
+/// The format of what is kept; another number is read as nothing. 1: first. 2: behind a digest. 3: names of aten with `_`. 4: where modules
+/// are found, and what torch's functions take.
+const VERSION: u32 = 4;
+
+/// An interpreter, and why it was taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Python {
+    /// The executable.
+    pub path: PathBuf,
+    /// Where t2t found it.
+    pub found: Found,
+}
+
+/// Where an interpreter was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// `--python`.
+    Option,
+    /// `$T2T_PYTHON`.
+    Variable,
+    /// `$VIRTUAL_ENV`.
+    Environment,
+    /// `.venv` in the workspace.
+    Workspace,
+    /// The folder of the t2t binary.
+    Beside,
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Option => "--python",
+            Self::Variable => "$T2T_PYTHON",
+            Self::Environment => "$VIRTUAL_ENV",
+            Self::Workspace => "the workspace's .venv",
+            Self::Beside => "beside t2t",
+        })
+    }
+}
+
+/// Where to look, in the order of the fields.
+#[derive(Debug, Clone, Default)]
+pub struct Places {
+    /// `--python`.
+    pub option: Option<PathBuf>,
+    /// `$T2T_PYTHON`.
+    pub variable: Option<PathBuf>,
+    /// `$VIRTUAL_ENV`.
+    pub environment: Option<PathBuf>,
+    /// The workspace.
+    pub workspace: PathBuf,
+    /// The folder of the t2t binary.
+    pub beside: Option<PathBuf>,
+}
+
+/// Returns the interpreter to use. The first place that is named decides, even when what it names is not there; None where no place has one.
+#[must_use]
+pub fn find(places: &Places) -> Option<Python> {
+    let named = |path: &Option<PathBuf>, found| path.clone().map(|path| Python { path, found });
+    let environment = places.environment.as_ref().map(|folder| folder.join("bin/python"));
+    let workspace = places.workspace.join(".venv/bin/python");
+    let beside = places.beside.as_ref().map(|folder| folder.join("python"));
+    named(&places.option, Found::Option)
+        .or_else(|| named(&places.variable, Found::Variable))
+        .or_else(|| named(&environment, Found::Environment).filter(|python| python.path.exists()))
+        .or_else(|| workspace.exists().then_some(Python { path: workspace, found: Found::Workspace }))
+        .or_else(|| named(&beside, Found::Beside).filter(|python| python.path.exists()))
+}
+
+/// What a probe of an interpreter told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Toolchain {
+    /// What told the environment's state apart from others.
+    state: Digest,
+    /// Where modules are found. The times of the folders of `sys.path` are part of the state.
+    pub modules: Modules,
+    /// Versions by name: `python`, `torch`, `triton`, `numpy`, `ptxas`, and others.
+    pub versions: BTreeMap<String, String>,
+    /// The functions that torch has.
+    names: Vec<String>,
+    /// What they take, where torch says so for certain.
+    signatures: Signatures,
+}
+
+impl Toolchain {
+    /// Returns what a probe of `python` told, with the state that its environment has now. `search` is `$PYTHONPATH`.
+    #[must_use]
+    pub fn new(
+        python: &Path,
+        search: Option<&OsStr>,
+        modules: Modules,
+        versions: BTreeMap<String, String>,
+        names: Vec<String>,
+        signatures: Signatures,
+    ) -> Self {
+        Self { state: state(python, search, &modules.path), modules, versions, names, signatures }
+    }
+
+    /// Returns what an earlier probe of `python` told, if it is kept under `cache` and the environment has not changed since.
+    #[must_use]
+    pub fn kept(cache: &Path, python: &Path, search: Option<&OsStr>) -> Option<Self> {
+        let kept: Self = kept::read(&file(cache, python), VERSION)?;
+        (kept.state == state(python, search, &kept.modules.path)).then_some(kept)
+    }
+
+    /// Keeps what the probe told. A store that cannot be written costs the next build a probe, nothing else.
+    pub fn keep(&self, cache: &Path, python: &Path) {
+        let _ = kept::write(&file(cache, python), VERSION, self);
+    }
+
+    /// Returns what the versions rest on: the interpreter at `python`, its `pyvenv.cfg` and the folders of `sys.path`. None where they are not what they
+    /// were when the versions were asked, or have a name that is no text.
+    #[must_use]
+    pub fn witnesses(&self, python: &Path, search: Option<&OsStr>) -> Option<Vec<Witness<'static>>> {
+        let named = |path: &Path| Some(Cow::Owned(path.to_str()?.to_owned()));
+        let state = |path: PathBuf| Some(Witness { path: named(&path)?, was: Was::State(fs::stat(&path)) });
+        let time = |folder: &String| {
+            Some(Witness { path: Cow::Owned(folder.clone()), was: Was::Time(fs::folder_time(Path::new(folder))) })
+        };
+        let files = [Some(python.to_owned()), settings(python)].into_iter().flatten().map(state);
+        let all: Option<Vec<_>> = files.chain(self.modules.path.iter().map(time)).collect();
+        all.filter(|_| self.state == self::state(python, search, &self.modules.path))
+    }
+
+    /// Returns the functions that torch has, or None where there is no torch.
+    #[must_use]
+    pub fn names(&self) -> Option<TorchNames> {
+        (!self.names.is_empty())
+            .then(|| self.names.iter().cloned().collect::<TorchNames>().with(self.signatures.clone()))
+    }
+}
+
+fn file(cache: &Path, python: &Path) -> PathBuf {
+    let name = Digest::of(python.to_string_lossy().as_bytes()).short();
+    cache.join("toolchain").join(format!("{name}.json"))
+}
+
+/// Returns a digest of what changes when a package is installed: the interpreter's file, `pyvenv.cfg`, the folders of `sys.path`, `$PYTHONPATH`.
+fn state(python: &Path, search: Option<&OsStr>, path: &[String]) -> Digest {
+    let real = python.canonicalize().unwrap_or_else(|_| python.to_owned());
+    let mut text = format!("{}\n{:?}\n", real.display(), fs::stat(&real));
+    text += &format!("{:?}\n", settings(python).and_then(|file| fs::stat(&file)));
+    text += &format!("{search:?}\n");
+    for folder in path {
+        text += &format!("{folder} {:?}\n", fs::folder_time(Path::new(folder)));
+    }
+    Digest::of(text.as_bytes())
+}
+
+/// Returns where the environment of `python` describes itself.
+fn settings(python: &Path) -> Option<PathBuf> {
+    python.parent().and_then(Path::parent).map(|folder| folder.join("pyvenv.cfg"))
+}

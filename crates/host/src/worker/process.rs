@@ -1,0 +1,211 @@
+//! The server's process: started with a socket for its standard input, its last words kept, its remains seen to.
+//!
+//! It does not know the protocol. Everything that the server forks is in a session of its own, and t2t and the server
+//! are both subreapers; so when the server dies, what is left of it becomes children of t2t in other sessions than its
+//! own, and those are killed. t2t starts nothing else in a session of its own.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "this file owns the server's process: its environment, its threads, its end"
+)]
+
+use std::{
+    collections::BTreeMap,
+    env,
+    ffi::{OsStr, OsString},
+    fs,
+    io::{self, PipeReader, Read},
+    os::unix::{net::UnixStream, process::CommandExt},
+    path::Path,
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use nix::{
+    sys::{
+        prctl::set_child_subreaper,
+        signal::{Signal, kill, killpg},
+        wait::{WaitPidFlag, waitpid},
+    },
+    unistd::{Pid, getsid},
+};
+
+const BOOTSTRAP: &str = include_str!("bootstrap.py");
+/// The variables that the server gets from t2t. Kernel code can read the server's environment, so secrets must not be
+/// in it.
+const PASSED: [&str; 15] = [
+    "CC",
+    "CUDA_HOME",
+    "CUDA_PATH",
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LD_LIBRARY_PATH",
+    "PATH",
+    "PYTHONHOME",
+    "PYTHONNOUSERSITE",
+    "PYTHONPATH",
+    "TZ",
+    "USER",
+    "VIRTUAL_ENV",
+];
+/// How much of what the server prints is kept: the end of it.
+const LAST_WORDS: usize = 8 << 10;
+/// How long processes that were killed may take to go.
+const PATIENCE: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_millis(2);
+
+/// A started server.
+#[derive(Debug)]
+pub(crate) struct Process {
+    child: Mutex<Child>,
+    words: Arc<Mutex<Vec<u8>>>,
+    listener: JoinHandle<()>,
+}
+
+/// Starts `python` and returns the other end of its socket. `module` is a folder that holds `t2t_worker`.
+pub(crate) fn spawn(
+    python: &Path,
+    module: Option<&Path>,
+    environment: &BTreeMap<String, String>,
+) -> io::Result<(Process, UnixStream)> {
+    set_child_subreaper(true)?;
+    let (ours, theirs) = UnixStream::pair()?;
+    let (words, output) = io::pipe()?;
+    let child = Command::new(python)
+        .arg("-c")
+        .arg(BOOTSTRAP)
+        .arg(module.map(absolute).unwrap_or_default())
+        .env_clear()
+        .envs(variables(environment))
+        .current_dir("/")
+        .stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)))
+        .stdout(output.try_clone()?)
+        .stderr(output)
+        // Ctrl-C at the terminal is for t2t, which ends its servers in order.
+        .process_group(0)
+        .spawn()?;
+    Ok((Process::new(child, words), ours))
+}
+
+/// The server starts in another folder, so paths that it gets must not depend on this one.
+fn absolute(path: &Path) -> OsString {
+    std::path::absolute(path).map_or_else(|_| path.into(), Into::into)
+}
+
+/// Lists the server's environment: what is passed on, and over it what was asked for.
+pub(super) fn variables(environment: &BTreeMap<String, String>) -> BTreeMap<&str, OsString> {
+    let mut variables: BTreeMap<&str, OsString> = BTreeMap::new();
+    variables.insert("PYTHONHASHSEED", "0".into());
+    // Python believes bytecode by its file's time and size alone. What is imported from the store is read as text, which t2t verifies.
+    variables.insert("PYTHONDONTWRITEBYTECODE", "1".into());
+    variables.extend(PASSED.iter().filter_map(|name| Some((*name, env::var_os(name)?))));
+    variables.extend(environment.iter().map(|(name, value)| (name.as_str(), value.into())));
+    if let Some(paths) = variables.get_mut("PYTHONPATH") {
+        *paths = absolute_list(paths);
+    }
+    variables
+}
+
+fn absolute_list(paths: &OsStr) -> OsString {
+    let paths = env::split_paths(paths).filter(|path| !path.as_os_str().is_empty());
+    // It was one list before, so it can be joined to one.
+    env::join_paths(paths.map(|path| absolute(&path))).unwrap_or_default()
+}
+
+impl Process {
+    fn new(child: Child, output: PipeReader) -> Self {
+        let words = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&words);
+        let listener = thread::spawn(move || keep_last_words(output, &kept));
+        Self { child: Mutex::new(child), words, listener }
+    }
+
+    /// Waits for the server to leave, kills it when it does not within `grace`, and sees to what it leaves behind.
+    /// Returns how it ended, for people.
+    pub(crate) fn end(&self, grace: Duration) -> String {
+        let status = self.wait(grace);
+        kill_orphans();
+        let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
+        match self.last_words() {
+            words if words.is_empty() => status,
+            words => format!("{status}\n{words}"),
+        }
+    }
+
+    fn wait(&self, grace: Duration) -> io::Result<ExitStatus> {
+        let mut child = lock(&self.child);
+        let deadline = Instant::now() + grace;
+        loop {
+            if let Some(status) = child.try_wait()? {
+                return Ok(status);
+            }
+            if Instant::now() >= deadline {
+                break;
+            }
+            thread::sleep(LOOK);
+        }
+        // Not waited for yet, so the number is still its own.
+        killpg(pid(child.id()), Signal::SIGKILL).ok();
+        child.wait()
+    }
+
+    /// Returns the end of what the server printed.
+    pub(crate) fn last_words(&self) -> String {
+        // Only a server that left its output to somebody else keeps the listener from its end, and a machine that has much else to do.
+        let deadline = Instant::now() + PATIENCE / 10;
+        while !self.listener.is_finished() && Instant::now() < deadline {
+            thread::sleep(LOOK);
+        }
+        String::from_utf8_lossy(&lock(&self.words)).trim().to_owned()
+    }
+}
+
+fn keep_last_words(mut output: PipeReader, words: &Mutex<Vec<u8>>) {
+    let mut chunk = [0; 4096];
+    while let Ok(count @ 1..) = output.read(&mut chunk) {
+        let mut words = lock(words);
+        words.extend_from_slice(&chunk[..count]);
+        let surplus = words.len().saturating_sub(LAST_WORDS);
+        words.drain(..surplus);
+    }
+}
+
+/// Kills the children of t2t that it did not start, until there are none: killing one hands over its own.
+fn kill_orphans() {
+    let deadline = Instant::now() + PATIENCE;
+    while Instant::now() < deadline {
+        let orphans = orphans();
+        if orphans.is_empty() {
+            return;
+        }
+        for orphan in orphans {
+            kill(orphan, Signal::SIGKILL).ok();
+            waitpid(orphan, Some(WaitPidFlag::WNOHANG)).ok();
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+fn orphans() -> Vec<Pid> {
+    let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    let children: Vec<Pid> = lists.flat_map(|list| parse(&list)).collect();
+    let own = getsid(None).ok();
+    children.into_iter().filter(|child| getsid(Some(*child)).ok() != own).collect()
+}
+
+fn parse(list: &str) -> Vec<Pid> {
+    list.split_whitespace().filter_map(|pid| pid.parse().ok()).map(Pid::from_raw).collect()
+}
+
+fn pid(id: u32) -> Pid {
+    Pid::from_raw(id.cast_signed())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

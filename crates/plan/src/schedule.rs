@@ -1,0 +1,236 @@
+//! The schedule: which actions may be decided now, and what was decided.
+//!
+//! Readiness is apart from freshness: an action is decided at the moment its dependencies have settled, so early cutoff, restoring and
+//! skipping all fall out of one loop. It performs nothing and reads nothing.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
+
+use t2t_model::action::{Dependency, Need, Target};
+use t2t_model::digest::Digest;
+use t2t_model::history::History;
+use t2t_model::manifest::{Fact, Manifest};
+use t2t_model::record::{Blob, Outcome, Record};
+
+use crate::decide::{Decision, Tree, Why, decide};
+use crate::graph::{Graph, Index, Wanted};
+
+/// The fact that stands for an artifact of an action that would run: in a dry run nothing is known of it.
+pub(crate) const PLANNED: &str = "to be made";
+
+/// What became of an action.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Settled {
+    /// Its last result stands.
+    Fresh(Arc<Record>),
+    /// An earlier result came back.
+    Restored(Arc<Record>),
+    /// It ran.
+    Ran(Arc<Record>),
+    /// It did not run, since this one did not end as needed.
+    Skipped(Target),
+    /// The machine failed.
+    Lost(String),
+    /// It would run: in a dry run, nothing is known of what it would make.
+    Planned,
+}
+
+impl Settled {
+    /// Returns the record behind it, where there is one.
+    #[must_use]
+    pub fn record(&self) -> Option<&Record> {
+        match self {
+            Self::Fresh(record) | Self::Restored(record) | Self::Ran(record) => Some(record),
+            Self::Skipped(_) | Self::Lost(_) | Self::Planned => None,
+        }
+    }
+
+    fn meets(&self, need: Need) -> bool {
+        if *self == Self::Planned {
+            return need != Need::Reject;
+        }
+        let outcome = self.record().map(|record| &record.outcome);
+        match need {
+            Need::Pass => outcome.is_some_and(Outcome::is_pass),
+            Need::Reject => outcome.is_some_and(Outcome::is_rejection),
+            Need::Settle => true,
+        }
+    }
+
+    fn artifact(&self, name: &str) -> Option<Blob> {
+        self.record().and_then(|record| record.outputs.get(name)).copied()
+    }
+}
+
+/// What the caller is to do.
+#[derive(Debug)]
+pub enum Step {
+    /// Nothing: this action settled without running. For those who watch.
+    Settled(Index),
+    /// Perform this action, then call `finish`.
+    Run {
+        /// Which.
+        index: Index,
+        /// Its manifest, whole.
+        manifest: Manifest,
+        /// Why it runs.
+        why: Why,
+    },
+}
+
+/// The loop's state.
+#[derive(Debug)]
+pub struct Schedule<'g> {
+    graph: &'g Graph,
+    wanted: Wanted,
+    settled: Vec<Option<Settled>>,
+    waiting: Vec<usize>,
+    ready: BinaryHeap<Reverse<Index>>,
+    /// What settled since it was asked last.
+    news: Vec<Index>,
+}
+
+impl<'g> Schedule<'g> {
+    /// Returns the schedule of the wanted part of `graph`, nothing settled.
+    #[must_use]
+    pub fn new(graph: &'g Graph, wanted: Wanted) -> Self {
+        let waiting: Vec<usize> = graph.indices().map(|index| graph.dependencies(index).len()).collect();
+        let ready = graph
+            .indices()
+            .filter(|index| wanted.wanted[index.number()] && waiting[index.number()] == 0)
+            .map(Reverse)
+            .collect();
+        Self { graph, wanted, settled: vec![None; graph.count()], waiting, ready, news: Vec::new() }
+    }
+
+    /// Decides the next action whose dependencies have settled. None when all that could be decided is: the caller performs what it was
+    /// given, finishes it, and asks again.
+    pub fn next_step(&mut self, history: &History, tree: &Tree<'_>) -> Option<Step> {
+        let Reverse(index) = self.ready.pop()?;
+        if let Some(unmet) = self.unmet(index) {
+            return Some(self.settle(index, Settled::Skipped(unmet)));
+        }
+        let upstream = self.upstream(index);
+        let action = self.graph.action(index);
+        let decision = if self.wanted.forced[index.number()] {
+            Decision::Stale(Why::Forced)
+        } else {
+            decide(action, Manifest::key_with(&action.facts, &upstream), history, tree)
+        };
+        Some(match decision {
+            Decision::Fresh(record) => self.settle(index, Settled::Fresh(Arc::clone(record))),
+            Decision::Restore(record) if record.identity == action.identity => {
+                self.settle(index, Settled::Restored(Arc::clone(record)))
+            }
+            Decision::Restore(record) => {
+                let adopted = Record { identity: action.identity.clone(), ..(**record).clone() };
+                self.settle(index, Settled::Restored(Arc::new(adopted)))
+            }
+            Decision::Stale(why) => {
+                let facts = action.facts.clone().into_iter().chain(upstream).collect();
+                Step::Run { index, manifest: Manifest { facts }, why }
+            }
+        })
+    }
+
+    /// Puts an action that was to run back: it is decided again, for more may be known by now.
+    pub fn again(&mut self, index: Index) {
+        debug_assert!(self.settled(index).is_none(), "what has settled is not decided again");
+        self.ready.push(Reverse(index));
+    }
+
+    /// Takes what became of an action that was to run.
+    pub fn finish(&mut self, index: Index, settled: Settled) {
+        self.settle(index, settled);
+    }
+
+    /// Returns what became of the action at `index`, if it settled.
+    #[must_use]
+    pub fn settled(&self, index: Index) -> Option<&Settled> {
+        self.settled[index.number()].as_ref()
+    }
+
+    /// Returns the actions that settled since it was asked last.
+    pub fn take_news(&mut self) -> Vec<Index> {
+        std::mem::take(&mut self.news)
+    }
+
+    /// Returns the artifacts that the action at `index` reads: fact name → blob.
+    #[must_use]
+    pub fn inputs(&self, index: Index) -> BTreeMap<String, Blob> {
+        let mut inputs = BTreeMap::new();
+        for (source, dependency) in self.graph.dependencies(index) {
+            let Some(settled) = self.settled(source) else { continue };
+            for name in dependency.reads {
+                if let Some(blob) = settled.artifact(name) {
+                    inputs.insert(fact_name(dependency, name), blob);
+                }
+            }
+        }
+        inputs
+    }
+
+    /// Returns the key under which the result of the source of the artifact `digest` is known.
+    #[must_use]
+    pub fn source_of(&self, digest: Digest) -> Option<Digest> {
+        let records = self.settled.iter().flatten().filter_map(Settled::record);
+        records
+            .into_iter()
+            .find(|record| record.outputs.values().any(|blob| blob.digest == digest))
+            .map(|record| record.key)
+    }
+
+    fn settle(&mut self, index: Index, settled: Settled) -> Step {
+        debug_assert!(self.settled[index.number()].is_none(), "an action settles once");
+        self.settled[index.number()] = Some(settled);
+        self.news.push(index);
+        for dependent in self.graph.dependents(index) {
+            self.waiting[dependent.number()] -= 1;
+            if self.waiting[dependent.number()] == 0 && self.wanted.wanted[dependent.number()] {
+                self.ready.push(Reverse(dependent));
+            }
+        }
+        Step::Settled(index)
+    }
+
+    fn unmet(&self, index: Index) -> Option<Target> {
+        let dependencies = self.graph.dependencies(index);
+        let unmet = dependencies.into_iter().find(|(source, dependency)| {
+            let settled = self.settled(*source).expect("an action is decided after its dependencies");
+            !settled.meets(dependency.need)
+        });
+        unmet.map(|(_, dependency)| dependency.on.clone())
+    }
+
+    /// Returns the facts of an action's manifest that are known when its dependencies have settled.
+    fn upstream(&self, index: Index) -> BTreeMap<String, Fact> {
+        let mut facts = BTreeMap::new();
+        for (source, dependency) in self.graph.dependencies(index) {
+            let settled = self.settled(source).expect("an action is decided after its dependencies");
+            for name in dependency.reads {
+                facts.insert(fact_name(dependency, name), upstream(settled, name));
+            }
+        }
+        facts
+    }
+}
+
+fn fact_name(dependency: &Dependency, artifact: &str) -> String {
+    format!("from.{}.{artifact}", dependency.on)
+}
+
+fn upstream(settled: &Settled, name: &str) -> Fact {
+    match settled {
+        Settled::Skipped(_) => Fact::Text("skipped".to_owned()),
+        Settled::Lost(_) => Fact::Text("lost".to_owned()),
+        Settled::Planned => Fact::Text(PLANNED.to_owned()),
+        Settled::Fresh(record) | Settled::Restored(record) | Settled::Ran(record) => {
+            match (record.outputs.get(name), &record.outcome) {
+                (Some(blob), _) => Fact::Digest(blob.digest),
+                (None, Outcome::Rejected { class }) => Fact::Text(format!("rejected: {class}")),
+                (None, _) => Fact::Text("none".to_owned()),
+            }
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! The words that t2t and its Python worker exchange, and the frames that carry them.
+//!
+//! It does not know sockets, processes, Python or torch: two programs that were built apart agree on it, so it is
+//! data, and the few pure rules that both sides must read alike.
+//!
+//! Code map, in order of dependency: `frame` (bytes on the wire) · `hello` (who is there) · `request` (what t2t asks) ·
+//! `end` (how a child ended, and whose fault that is) · `message` (the two enums that travel).
+
+mod frame;
+mod hello;
+mod request;
+mod end;
+mod message;
+
+pub use end::{End, Fault, FaultClass, Output, Usage};
+pub use frame::{FrameError, FrameReader, MAX_FRAME, encode};
+pub use hello::{BYTECODE, ClientHello, Landlock, Missing, PRELOAD, ServerHello, ServerKind};
+pub use message::{Finished, FromWorker, ToWorker, Unfit, UnfitReason};
+pub use request::{DEVICE, GO, Limits, QUIET, Request, Reserve, Sandbox};
+
+/// The version of the protocol. Both sides refuse another one.
+///
+/// History:
+/// - 1: hello, run, cancel, shutdown; started, finished, unfit.
+/// - 2: limits name the cores of a child and its niceness.
+/// - 3: children that are made ready before their request.
+/// - 4: a server is told that it may rest.
+/// - 5: children that stay for more than one request, and say when they are ready; requests that wait for that; a server serves before it has imported everything, and requests say
+///   what they need of the rest.
+/// - 6: servers of the children on CUDA devices; a server tells when it has imported everything.
+/// - 7: children get ready with arguments and a folder of their own, and the server tells when they are; what measures is told when nothing disturbs it; what is imported only once it is
+///   asked for, of which nothing is told any more; children that are ready can be dismissed; a child that has replied is done, though its process takes time to end.
+/// - 8: a server tells whether its children get namespaces of their own; limits say what a scratch folder may hold.
+pub const VERSION: u32 = 8;

@@ -1,0 +1,265 @@
+//! The page of a build: the selections of all ops, and what a summary template and a terminal see of them.
+//!
+//! It chooses nothing and measures nothing. Times are sums that it is given.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::figures;
+use crate::rank::Found;
+use crate::render::ceilings::{self, Rates};
+use crate::render::table::{Align, Table};
+
+/// All that the summary of a build is made from.
+#[derive(Clone, Debug)]
+pub struct BuildPage<'a> {
+    /// Op → document `selection`, in the order of names.
+    pub ops: Vec<(&'a str, &'a Found)>,
+    /// Workspace paths of the files that the build made for people, in the order of names.
+    pub files: Vec<String>,
+    /// The document `calibration`.
+    pub calibration: &'a Found,
+    /// The sum over the records it stands on: how long actions ran.
+    pub wall: Duration,
+    /// The sum over the records it stands on: how long actions held a device.
+    pub device: Duration,
+}
+
+/// What a summary template sees.
+#[derive(Debug, Serialize)]
+pub(crate) struct SummaryContext<'a> {
+    ops: Vec<OpRow<'a>>,
+    interpreter: bool,
+    device: Value,
+    ceilings: Option<Rates>,
+    speedups: Speedups,
+    kernels: Kernels,
+    files: &'a [String],
+    wall_ms: u64,
+    device_ms: u64,
+}
+
+/// One op in the summary.
+#[derive(Debug, Serialize)]
+struct OpRow<'a> {
+    op: &'a str,
+    chosen: Option<&'a str>,
+    /// How long the interpreter took for one call at each size, in all; none on a device.
+    interpreter_ms: Option<f64>,
+    final_ms: Option<f64>,
+    torch_final_ms: Option<f64>,
+    speedup: Option<f64>,
+    geomean_speedup: Option<f64>,
+    against_torch: Option<&'a str>,
+    comparable: bool,
+    success: bool,
+    unstable: bool,
+    ties: Vec<&'a str>,
+    passed: u64,
+    rejected: u64,
+    not_judged: u64,
+    skipped: u64,
+    why: String,
+    note: String,
+}
+
+/// Speedups over the ops whose figures say something about a GPU.
+#[derive(Debug, Serialize)]
+struct Speedups {
+    compared: usize,
+    successes: usize,
+    mean: Option<f64>,
+    geomean: Option<f64>,
+    success_rate: Option<f64>,
+}
+
+/// Variants over all ops. What was not judged counts in no rate.
+#[derive(Debug, Serialize)]
+struct Kernels {
+    passed: u64,
+    rejected: u64,
+    not_judged: u64,
+    skipped: u64,
+    pass_rate: Option<f64>,
+}
+
+impl BuildPage<'_> {
+    /// Returns what a template sees. docs/log-templates.md describes it.
+    #[must_use]
+    pub(crate) fn context(&self) -> SummaryContext<'_> {
+        let ops = rows(&self.ops);
+        let documents = || self.ops.iter().filter_map(|(_, found)| found.document());
+        SummaryContext {
+            interpreter: is_interpreted(&self.ops),
+            device: documents()
+                .map(|found| found["device"].clone())
+                .find(|device| !device.is_null())
+                .unwrap_or_default(),
+            ceilings: self.calibration.document().and_then(ceilings::rates),
+            speedups: Speedups::of(&ops),
+            kernels: Kernels::of(&ops),
+            ops,
+            files: &self.files,
+            wall_ms: milliseconds(self.wall),
+            device_ms: milliseconds(self.device),
+        }
+    }
+}
+
+/// Returns the table that ends a build on a terminal: a row an op, then what its figures do not say.
+#[must_use]
+pub fn closing_table(ops: &[(&str, &Found)], width: Option<usize>) -> String {
+    let is_interpreted = is_interpreted(ops);
+    let (name, figures) = if is_interpreted { ("First right kernel", INTERPRETED) } else { ("Best kernel", MEASURED) };
+    let mut head = vec![("Op", Align::Left), (name, Align::Left)];
+    head.extend(figures.iter().map(|name| (*name, Align::Right)));
+    head.extend([("Correct", Align::Right), ("Note", Align::Left)]);
+    let mut table = Table::new(&head);
+    for row in rows(ops) {
+        table.push(row.cells(is_interpreted));
+    }
+    table.text(width)
+}
+
+/// The columns of figures of what a device ran, and of what Triton's interpreter ran: its times compare nothing.
+const MEASURED: &[&str] = &["Final (ms)", "Speedup", "Geomean"];
+const INTERPRETED: &[&str] = &["Interpreter took"];
+
+impl OpRow<'_> {
+    fn cells(&self, is_interpreted: bool) -> Vec<String> {
+        let told = |value: Option<f64>, written: fn(f64) -> String| value.map_or_else(|| "–".to_owned(), written);
+        let figures = if is_interpreted {
+            vec![told(self.interpreter_ms, time)]
+        } else {
+            vec![
+                told(self.final_ms, figures::milliseconds),
+                told(self.speedup, figures::ratio),
+                told(self.geomean_speedup, figures::ratio),
+            ]
+        };
+        let correct = format!("{}/{}", self.passed, self.passed + self.rejected);
+        let names = [self.op.to_owned(), self.chosen.unwrap_or("none").to_owned()];
+        names.into_iter().chain(figures).chain([correct, self.note.clone()]).collect()
+    }
+}
+
+fn rows<'a>(ops: &[(&'a str, &'a Found)]) -> Vec<OpRow<'a>> {
+    ops.iter().map(|(op, found)| row(op, found)).collect()
+}
+
+fn row<'a>(op: &'a str, found: &'a Found) -> OpRow<'a> {
+    let selection = found.document().unwrap_or(&Value::Null);
+    let chosen = &selection["figures"];
+    let count = |name: &str| selection["counts"][name].as_u64().unwrap_or(0);
+    let ties: Vec<&str> = selection["ties"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    OpRow {
+        op,
+        chosen: selection["chosen"].as_str(),
+        interpreter_ms: interpreter_ms(&selection["interpreter_ms"]),
+        final_ms: chosen["final_ms"].as_f64(),
+        torch_final_ms: chosen["torch_final_ms"].as_f64(),
+        speedup: chosen["speedup"].as_f64(),
+        geomean_speedup: chosen["geomean_speedup"].as_f64(),
+        against_torch: selection["against_torch"].as_str(),
+        comparable: selection["comparable"] == true,
+        success: selection["success"] == true,
+        unstable: chosen["unstable"] == true,
+        passed: count("passed"),
+        rejected: count("rejected"),
+        not_judged: count("not_judged"),
+        skipped: count("skipped") + count("lost"),
+        why: selection["why"].as_str().map_or_else(|| missing(found), str::to_owned),
+        note: note(selection, found, &ties),
+        ties,
+    }
+}
+
+/// Returns what a reader must know beside the figures.
+fn note(selection: &Value, found: &Found, ties: &[&str]) -> String {
+    let mut notes = Vec::new();
+    if selection["chosen"].is_null() {
+        notes.push(selection["why"].as_str().map_or_else(|| missing(found), str::to_owned));
+    }
+    notes.extend(selection["note"].as_str().filter(|_| selection["interpreter"] != true).map(str::to_owned));
+    match selection["against_torch"].as_str() {
+        Some("ties") => notes.push("ties with torch".to_owned()),
+        Some("slower") => notes.push("slower than torch".to_owned()),
+        _ => {}
+    }
+    if !ties.is_empty() {
+        notes.push(format!("ties with {}", ties.join(", ")));
+    }
+    let chosen = selection["variants"].as_array().into_iter().flatten().find(|one| one["name"] == selection["chosen"]);
+    let allowed = chosen.and_then(|chosen| chosen["allowed"].as_array()).into_iter().flatten();
+    let allowed: Vec<&str> = allowed.filter_map(Value::as_str).collect();
+    if !allowed.is_empty() {
+        notes.push(format!("torch computes {} for it", allowed.join(", ")));
+    }
+    if selection["figures"]["unstable"] == true {
+        notes.push("unstable".to_owned());
+    }
+    notes.join("; ")
+}
+
+/// Returns the sum of the times of all sizes, none where there is no time.
+fn interpreter_ms(sizes: &Value) -> Option<f64> {
+    let times: Vec<f64> = sizes.as_object()?.values().filter_map(Value::as_f64).collect();
+    (!times.is_empty()).then(|| times.iter().sum())
+}
+
+fn time(ms: f64) -> String {
+    figures::time(Duration::try_from_secs_f64(ms / 1e3).unwrap_or_default())
+}
+
+fn missing(found: &Found) -> String {
+    found.reason().unwrap_or_else(|| "no reason is recorded".to_owned())
+}
+
+fn is_interpreted(ops: &[(&str, &Found)]) -> bool {
+    ops.iter().filter_map(|(_, found)| found.document()).any(|selection| selection["interpreter"] == true)
+}
+
+impl Speedups {
+    fn of(ops: &[OpRow<'_>]) -> Self {
+        let compared: Vec<f64> = ops.iter().filter(|row| row.comparable).filter_map(|row| row.speedup).collect();
+        let successes = ops.iter().filter(|row| row.success).count();
+        let logarithms: Vec<f64> = compared.iter().map(|speedup| speedup.ln()).collect();
+        Self {
+            successes,
+            mean: mean(&compared),
+            geomean: mean(&logarithms).map(f64::exp),
+            success_rate: mean(&compared).map(|_| share(successes as u64, compared.len() as u64)),
+            compared: compared.len(),
+        }
+    }
+}
+
+impl Kernels {
+    fn of(ops: &[OpRow<'_>]) -> Self {
+        let sum = |count: fn(&OpRow<'_>) -> u64| ops.iter().map(count).sum::<u64>();
+        let (passed, rejected) = (sum(|row| row.passed), sum(|row| row.rejected));
+        Self {
+            passed,
+            rejected,
+            not_judged: sum(|row| row.not_judged),
+            skipped: sum(|row| row.skipped),
+            pass_rate: (passed + rejected > 0).then(|| share(passed, passed + rejected)),
+        }
+    }
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    let count = u32::try_from(values.len()).ok().filter(|count| *count > 0)?;
+    Some(values.iter().sum::<f64>() / f64::from(count))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "there are fewer kernels than 2^52")]
+fn share(part: u64, whole: u64) -> f64 {
+    part as f64 / whole as f64
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

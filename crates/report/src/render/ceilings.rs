@@ -1,0 +1,144 @@
+//! Ceilings: what the device was measured to do at most, and what that comes to for the work of one size.
+//!
+//! It does not know whose figures are held against them.
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// The rates of a document `calibration`.
+#[derive(Debug, Serialize)]
+pub(crate) struct Rates {
+    copy_gb_per_s: f64,
+    products: Vec<ProductRate>,
+    unstable: bool,
+    why_unstable: Value,
+}
+
+#[derive(Debug, Serialize)]
+struct ProductRate {
+    name: String,
+    tflop_per_s: Option<f64>,
+}
+
+/// What limits an op at a size, and how long that takes at best.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Ceiling {
+    /// `copy` or `product`.
+    kind: &'static str,
+    /// Whose product: a dtype, or `tf32`.
+    product: Option<String>,
+    /// GB/s of a copy, or TFLOP/s of a product.
+    rate: f64,
+    /// How long the op takes at this rate.
+    ms: f64,
+}
+
+impl Ceiling {
+    /// Returns the share of the ceiling that work of `ms` milliseconds reaches.
+    #[must_use]
+    pub(crate) fn share(&self, ms: f64) -> f64 {
+        self.ms / ms
+    }
+}
+
+/// What an op moves and computes at a size.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Work {
+    /// Bytes read and written.
+    pub(crate) bytes: f64,
+    /// Floating-point operations, where they were counted.
+    pub(crate) flops: Option<f64>,
+}
+
+/// Returns the rates of a calibration, None where it has none.
+#[must_use]
+pub(crate) fn rates(calibration: &Value) -> Option<Rates> {
+    let products = calibration["products"].as_object().into_iter().flatten();
+    let product = |(name, figure): (&String, &Value)| ProductRate {
+        name: name.clone(),
+        tflop_per_s: figure["tflop_per_s"].as_f64(),
+    };
+    Some(Rates {
+        copy_gb_per_s: calibration["copy_gb_per_s"].as_f64()?,
+        products: products.map(product).collect(),
+        unstable: calibration["unstable"] == true,
+        why_unstable: calibration["why_unstable"].clone(),
+    })
+}
+
+/// Returns what limits `work` by the roofline: whichever takes longer at the measured rates, a copy of its bytes or, for its operations, the product
+/// named `product`. A product that was not measured limits nothing. None where the operations were not counted.
+#[must_use]
+pub(crate) fn limit(calibration: &Value, work: Work, product: &str) -> Option<Ceiling> {
+    let copy = calibration["copy_gb_per_s"].as_f64()?;
+    let moving = Ceiling { kind: "copy", product: None, rate: copy, ms: work.bytes / copy / 1e6 };
+    let (flops, rate) = (work.flops?, calibration["products"][product]["tflop_per_s"].as_f64());
+    let computing =
+        rate.map(|rate| Ceiling { kind: "product", product: Some(product.to_owned()), rate, ms: flops / rate / 1e9 });
+    Some(computing.filter(|computing| computing.ms > moving.ms).unwrap_or(moving))
+}
+
+/// Returns how long, in milliseconds, a copy takes that moves `bytes`, read off the measured ones: between two in proportion on logarithmic scales,
+/// below the first as long as that, above the last at its rate.
+#[must_use]
+pub(crate) fn copy_ms(calibration: &Value, bytes: f64) -> Option<f64> {
+    let copies = calibration["copies"].as_array().into_iter().flatten();
+    let points: Vec<(f64, f64)> =
+        copies.filter_map(|copy| Some((copy["bytes"].as_f64()?, copy["median"].as_f64()?))).collect();
+    let (&(first, shortest), &(last, longest)) = (points.first()?, points.last()?);
+    if bytes <= first {
+        return Some(shortest);
+    }
+    if bytes >= last {
+        return Some(longest * bytes / last);
+    }
+    let pair = points.windows(2).find(|pair| bytes <= pair[1].0)?;
+    let ((low, below), (high, above)) = (pair[0], pair[1]);
+    let part = (bytes / low).ln() / (high / low).ln();
+    Some(below * (above / below).powf(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn calibration() -> Value {
+        json!({
+            "copy_gb_per_s": 4000.0,
+            "copies": [{"bytes": 100, "median": 1.0}, {"bytes": 400, "median": 2.0}, {"bytes": 1600, "median": 8.0}],
+            "products": {"float32": {"tflop_per_s": 50.0}, "float64": null},
+        })
+    }
+
+    fn kind(flops: Option<f64>, product: &str) -> Option<(&'static str, f64)> {
+        let work = Work { bytes: 4e9, flops };
+        limit(&calibration(), work, product).map(|ceiling| (ceiling.kind, ceiling.ms))
+    }
+
+    #[test]
+    fn what_takes_longer_limits() {
+        assert_eq!(kind(Some(40e9), "float32"), Some(("copy", 1.0)));
+        assert_eq!(kind(Some(100e9), "float32"), Some(("product", 2.0)));
+    }
+
+    #[test]
+    fn a_product_that_was_not_measured_limits_nothing_and_work_that_was_not_counted_has_no_limit() {
+        assert_eq!(kind(Some(1e15), "float64"), Some(("copy", 1.0)));
+        assert_eq!(kind(Some(1e15), "int8"), Some(("copy", 1.0)));
+        assert_eq!(kind(None, "float32"), None);
+        assert_eq!(limit(&Value::Null, Work { bytes: 1.0, flops: Some(1.0) }, "float32"), None);
+    }
+
+    #[test]
+    fn a_copy_of_as_many_bytes_is_read_off_the_measured_ones() {
+        let ms = |bytes: f64| copy_ms(&calibration(), bytes).unwrap();
+        for (bytes, wanted) in [(1.0, 1.0), (100.0, 1.0), (400.0, 2.0), (1600.0, 8.0), (3200.0, 16.0)] {
+            assert!((ms(bytes) - wanted).abs() < 1e-12, "{bytes}: {}", ms(bytes));
+        }
+        // Halfway on logarithmic scales.
+        assert!((ms(200.0) - 2.0_f64.sqrt()).abs() < 1e-12 && (ms(800.0) - 4.0).abs() < 1e-12);
+        assert_eq!(copy_ms(&json!({"copies": []}), 1.0), None);
+    }
+}

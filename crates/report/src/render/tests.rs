@@ -1,0 +1,488 @@
+//! Pages of small documents, compared whole.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use t2t_model::action::Phase;
+
+use super::*;
+use crate::rank::{Found, Lane, VariantResult, select};
+use crate::render::build_page::closing_table;
+use crate::render::op_page::VariantPage;
+use crate::render::problem::Problem;
+
+/// The log template of a workspace that has none of its own.
+const LOG_TEMPLATE: &str = include_str!("../../../../assets/log_template.md");
+
+/// The log template with Korean headings.
+const LOG_TEMPLATE_KO: &str = include_str!("../../../../assets/log_template_ko.md");
+
+/// The summary template of a workspace that has none of its own.
+const SUMMARY_TEMPLATE: &str = include_str!("../../../../assets/summary_template.md");
+
+macro_rules! sample {
+    ($name:literal) => {
+        serde_json::from_str::<Value>(include_str!(concat!("../../../../tests/it/samples/", $name, ".json"))).unwrap()
+    };
+}
+
+fn result(name: &str, verdict: Value, bench: Found) -> VariantResult {
+    VariantResult { name: name.to_owned(), verdict: Found::Document(verdict), bench }
+}
+
+fn skipped(reason: &str) -> Found {
+    Found::Skipped { reason: reason.to_owned() }
+}
+
+/// The documents of an op with a variant of each kind.
+struct Softmax {
+    results: Vec<VariantResult>,
+    calibration: Found,
+    analysis: Found,
+    baseline: Found,
+    selection: Found,
+    evidence: [Value; 2],
+    launches: Value,
+    resources: Found,
+    uncompiled: Found,
+    tune: Value,
+    failure: Value,
+    kwargs: Value,
+    lane: Lane,
+}
+
+impl Softmax {
+    fn on_a_device() -> Self {
+        let results = vec![
+            result("v1_baseline", sample!("verdict_passed"), Found::Document(sample!("bench_v1"))),
+            result("v2_tiling", sample!("verdict_rejected"), skipped("its check was rejected")),
+            result("v3_inline", sample!("verdict_not_judged"), skipped("its check judged nothing")),
+            result("v4_optimized", sample!("verdict_passed"), Found::Document(sample!("bench_v4"))),
+        ];
+        Self::of(results, Found::Document(sample!("baseline")), Lane::Device)
+    }
+
+    fn on_the_interpreter() -> Self {
+        let results =
+            vec![result("v1_baseline", sample!("verdict_passed"), Found::Document(sample!("bench_interpreter")))];
+        Self {
+            calibration: skipped("it is no part of this build"),
+            ..Self::of(results, Found::Lost, Lane::Interpreter)
+        }
+    }
+
+    fn of(results: Vec<VariantResult>, baseline: Found, lane: Lane) -> Self {
+        let selection = Found::Document(select(&results, baseline.document(), lane));
+        Self {
+            results,
+            calibration: Found::Document(sample!("calibration")),
+            analysis: Found::Document(sample!("analysis")),
+            baseline,
+            selection,
+            evidence: [sample!("evidence_passed"), sample!("evidence_rejected")],
+            launches: sample!("launches"),
+            resources: Found::Document(sample!("resources")),
+            uncompiled: Found::Rejected { class: "compile-error".to_owned() },
+            tune: sample!("tune"),
+            failure: json!({"class": "compile-error", "message": "`y` is not defined", "place": {"file": "kernels/softmax/v3_inline.py", "line": 7, "column": null}}),
+            kwargs: json!({"dim": -1}),
+            lane,
+        }
+    }
+
+    fn page(&self) -> OpPage<'_> {
+        OpPage {
+            op: "softmax",
+            kwargs: &self.kwargs,
+            precision: "ieee",
+            calibration: &self.calibration,
+            analysis: &self.analysis,
+            analysis_failure: None,
+            baseline: &self.baseline,
+            lane: self.lane,
+            selection: &self.selection,
+            variants: self.results.iter().map(|result| self.variant(result)).collect(),
+        }
+    }
+
+    fn variant<'a>(&'a self, result: &'a VariantResult) -> VariantPage<'a> {
+        let page = VariantPage {
+            result,
+            file: "kernels/softmax/v1_baseline.py",
+            docstring: Some(
+                "Softmax, a row per program.\n\nMath. softmax(x)[i] = exp(x[i] - m) / s\n\n    s = sum_j exp(x[j] - m)",
+            ),
+            evidence: Some(&self.evidence[0]),
+            launches: None,
+            resources: &self.resources,
+            tune: None,
+            failures: BTreeMap::new(),
+        };
+        match result.name.as_str() {
+            "v2_tiling" => {
+                VariantPage { evidence: Some(&self.evidence[1]), file: "kernels/softmax/v2_tiling.py", ..page }
+            }
+            "v3_inline" => VariantPage {
+                evidence: None,
+                docstring: None,
+                resources: &self.uncompiled,
+                failures: BTreeMap::from([(Phase::Compile, &self.failure)]),
+                ..page
+            },
+            "v4_optimized" => VariantPage { launches: Some(&self.launches), tune: Some(&self.tune), ..page },
+            _ => page,
+        }
+    }
+}
+
+fn shipped(path: &'static str, text: &'static str) -> Template<'static> {
+    Template { path, text }
+}
+
+fn section<'a>(log: &'a str, from: &str, to: &str) -> &'a str {
+    let start = log.find(from).unwrap_or_else(|| panic!("no {from} in {log}"));
+    let length = log[start..].find(to).unwrap_or(log.len() - start);
+    &log[start..start + length]
+}
+
+#[test]
+fn the_log_of_an_op_holds_all_that_is_known() {
+    let log = log(shipped("assets/log_template.md", LOG_TEMPLATE), &Softmax::on_a_device().page()).unwrap();
+    assert_eq!(log, include_str!("../../../../tests/it/samples/softmax_log.md"), "{log}");
+}
+
+#[test]
+fn the_korean_template_has_the_published_headings() {
+    let softmax = Softmax::on_a_device();
+    let log = log(shipped("assets/log_template_ko.md", LOG_TEMPLATE_KO), &softmax.page()).unwrap();
+    let headings: Vec<&str> = log.lines().filter(|line| line.starts_with("# ") || line.starts_with("## ")).collect();
+    assert_eq!(
+        headings,
+        [
+            "# softmax 개발 로그",
+            "## Phase 1: 자료 조사 및 분석",
+            "## Phase 2: 커널 작성",
+            "## Phase 3: 정확도 검증",
+            "## Phase 3: 벤치마크 결과",
+            "## Phase 4: 최적 커널",
+            "## 체크리스트"
+        ]
+    );
+    assert!(log.contains("| Kernel | Small (ms) | Medium (ms) | Large (ms) | Final (ms) | Speedup vs Torch |"));
+}
+
+#[test]
+fn interpreter_times_stand_alone_under_their_name() {
+    let softmax = Softmax::on_the_interpreter();
+    let log = log(shipped("assets/log_template.md", LOG_TEMPLATE), &softmax.page()).unwrap();
+    assert_eq!(
+        section(&log, "## Phase 3: Benchmark", "## Phase 4"),
+        "## Phase 3: Benchmark\n\n\
+         Kernels ran in Triton's interpreter. How long it took for one call says nothing about a GPU and compares nothing.\n\n\
+         | Kernel | Small, interpreter took (ms) | Medium, interpreter took (ms) | Large, interpreter took (ms) |\n\
+         | --- | --- | --- | --- |\n\
+         | v1_baseline | 12.50 | 44.00 | 180.0 |\n\n"
+    );
+    let chosen = section(&log, "## Phase 4", "## Checklist");
+    assert!(chosen.contains("- First right kernel: **v1_baseline**\n"), "{chosen}");
+    assert!(chosen.contains("- Note: not comparable: interpreter\n"), "{chosen}");
+    let korean = super::log(shipped("assets/log_template_ko.md", LOG_TEMPLATE_KO), &softmax.page()).unwrap();
+    assert!(korean.contains("| v1_baseline | 12.50 | 44.00 | 180.0 |\n"), "{korean}");
+    for (text, words) in [(&log, ["peedup", "Final", "interval"]), (&korean, ["속도 향상", "Final", "구간"])] {
+        for word in words {
+            assert!(!text.contains(word), "{word}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_log_of_nothing_says_that_nothing_is_known() {
+    let (lost, kwargs) = (Found::Lost, json!({}));
+    let failure = json!({"class": "TypeError", "message": "softmax() got an unexpected keyword", "size": "small"});
+    let source = Found::Rejected { class: "source".into() };
+    let results = [VariantResult { name: "v1".into(), verdict: source, bench: Found::Lost }];
+    let variant = VariantPage {
+        result: &results[0],
+        file: "kernels/softmax/v1.py",
+        docstring: None,
+        evidence: None,
+        launches: None,
+        resources: &lost,
+        tune: None,
+        failures: BTreeMap::new(),
+    };
+    let page = OpPage {
+        op: "softmax",
+        kwargs: &kwargs,
+        precision: "ieee",
+        lane: Lane::Device,
+        calibration: &lost,
+        analysis: &lost,
+        analysis_failure: Some(&failure),
+        baseline: &lost,
+        selection: &lost,
+        variants: vec![variant],
+    };
+    for (path, text) in [("log_template.md", LOG_TEMPLATE), ("log_template_ko.md", LOG_TEMPLATE_KO)] {
+        let log = log(shipped(path, text), &page).unwrap();
+        assert!(log.contains("error: softmax() got an unexpected keyword"), "{log}");
+        assert!(log.contains("| v1 | ❌ rejected | 1 | 0/0 | – | – | – | – |"), "{log}");
+        assert!(log.contains("### ❌ v1: source"), "{log}");
+        assert_eq!(log.matches("- [x]").count(), 1, "{log}");
+    }
+    let empty = OpPage { variants: Vec::new(), analysis_failure: None, ..page };
+    assert!(log(shipped("log_template.md", LOG_TEMPLATE), &empty).unwrap().contains("The analysis is not known."));
+}
+
+#[test]
+fn where_the_device_was_not_calibrated_shares_are_not_known_and_the_reason_is_told() {
+    let softmax = Softmax { calibration: Found::Lost, ..Softmax::on_a_device() };
+    let log = log(shipped("assets/log_template.md", LOG_TEMPLATE), &softmax.page()).unwrap();
+    assert!(log.contains("| 1 % | 1.57x | 3339 | 2.09 | – | – | softmax_kernel: BLOCK_N=1024, num_warps=4 |"), "{log}");
+    assert!(log.contains("What it does at most is not known: the machine failed.\n"), "{log}");
+    assert!(!log.contains("The ceiling is"), "{log}");
+}
+
+#[test]
+fn arithmetic_is_the_ceiling_where_it_takes_longer_in_the_declared_precision() {
+    let mut softmax = Softmax::on_a_device();
+    let Found::Document(analysis) = &mut softmax.analysis else { unreachable!() };
+    analysis["sizes"]["large"]["flops"] = json!(2.06e12);
+    let told = |page: &OpPage<'_>| {
+        let log = log(shipped("assets/log_template.md", LOG_TEMPLATE), page).unwrap();
+        log.lines().find(|line| line.starts_with("The ceiling is arithmetic")).map(str::to_owned)
+    };
+    let ieee = told(&softmax.page()).unwrap();
+    assert!(ieee.contains("2.06 T FLOPs take 40.16 ms at the 51.3 TFLOP/s of a float32 matrix product"), "{ieee}");
+    let tf32 = told(&OpPage { precision: "tf32", ..softmax.page() }).unwrap();
+    assert!(tf32.contains("at the 360 TFLOP/s of a tf32 matrix product"), "{tf32}");
+}
+
+#[test]
+fn figures_of_a_dtype_that_the_analysis_did_not_count_have_no_rates() {
+    let mut softmax = Softmax::on_a_device();
+    let Found::Document(analysis) = &mut softmax.analysis else { unreachable!() };
+    analysis["dtype"] = json!("float16");
+    let log = log(shipped("assets/log_template.md", LOG_TEMPLATE), &softmax.page()).unwrap();
+    assert!(log.contains("| 1 % | 1.57x | – | – | – | – | softmax_kernel: BLOCK_N=1024, num_warps=4 |"), "{log}");
+}
+
+#[test]
+fn sizes_of_other_names_stand_by_their_names_after_the_standard_ones() {
+    let mut softmax = Softmax::on_a_device();
+    let mut bench = sample!("bench_v4");
+    let large = bench["sizes"]["large"].clone();
+    bench["sizes"] =
+        json!({"wide": large, "large": large, "a tall one": {"binding": {"M": 2, "N": 3}, "variant": {"mean": 1.5}}});
+    softmax.results = vec![result("v4", sample!("verdict_passed"), Found::Document(bench))];
+    softmax.baseline = Found::Lost;
+    let log = log(shipped("log_template.md", LOG_TEMPLATE), &softmax.page()).unwrap();
+    assert!(
+        log.contains("| Kernel | Large (ms) | a tall one (ms) | wide (ms) | Final (ms) | Speedup vs Torch |\n"),
+        "{log}"
+    );
+    assert!(log.contains("| v4 | 0.04020 | 1.500 | 0.04020 | 0.01773 | 1.49x |\n"), "{log}");
+}
+
+#[test]
+fn the_summary_counts_what_was_judged_and_compares_what_can_be() {
+    let (softmax, unjudged) = (Softmax::on_a_device(), Found::Document(select(&[], None, Lane::Device)));
+    let lost = Found::Lost;
+    let page = BuildPage {
+        ops: vec![("add", &unjudged), ("gelu", &lost), ("softmax", &softmax.selection)],
+        files: vec!["logs/softmax_log.md".to_owned()],
+        calibration: &softmax.calibration,
+        wall: Duration::from_secs(200),
+        device: Duration::from_millis(1_500),
+    };
+    assert_eq!(
+        summary(shipped("assets/summary_template.md", SUMMARY_TEMPLATE), &page).unwrap(),
+        "# Summary\n\n\
+         | Operation | Best kernel | Final (ms) | Torch (ms) | Speedup vs Torch | Geomean | Correct | Note |\n\
+         | --- | --- | --- | --- | --- | --- | --- | --- |\n\
+         | [add](add_log.md) | none | – | – | – | – | 0/0 | no variant was judged |\n\
+         | [gelu](gelu_log.md) | none | – | – | – | – | 0/0 | the machine failed |\n\
+         | [softmax](softmax_log.md) | v4_optimized | 0.01773 | 0.02650 | 1.49x | 1.37x | 2/3 |  |\n\n\
+         | | |\n\
+         | --- | --- |\n\
+         | Mean speedup | 1.49x |\n\
+         | Geometric-mean speedup | 1.49x |\n\
+         | Success rate, operations at least as fast as torch | 100 % (1 of 1) |\n\
+         | Success rate, kernels correct | 66.7 % (2 of 3) |\n\
+         | Not judged, counted in no rate | 1 |\n\
+         | Skipped | 0 |\n\
+         | Files made | 1 |\n\
+         | Time of all actions | 3 min 20 s |\n\
+         | Time on a device | 1.5 s |\n\
+         | The device's copy of 1 GiB, read and written | 4247 GB/s |\n\
+         | The device's matrix product, bfloat16 | 701 TFLOP/s |\n\
+         | The device's matrix product, float16 | 670 TFLOP/s |\n\
+         | The device's matrix product, float32 | 51.3 TFLOP/s |\n\
+         | The device's matrix product, float64 | – TFLOP/s |\n\
+         | The device's matrix product, tf32 | 360 TFLOP/s |\n\n\
+         ## Files made\n\n\
+         - `logs/softmax_log.md`\n"
+    );
+}
+
+#[test]
+fn a_summary_of_the_interpreter_compares_nothing() {
+    let softmax = Softmax::on_the_interpreter();
+    let page = BuildPage {
+        ops: vec![("softmax", &softmax.selection)],
+        files: vec![],
+        calibration: &Found::Lost,
+        wall: Duration::ZERO,
+        device: Duration::ZERO,
+    };
+    let summary = summary(shipped("assets/summary_template.md", SUMMARY_TEMPLATE), &page).unwrap();
+    assert!(summary.contains("How long it took says nothing about a GPU and compares nothing.\n"), "{summary}");
+    assert!(summary.contains("| [softmax](softmax_log.md) | v1_baseline | 1/1 | 236 ms |"), "{summary}");
+    assert!(!summary.contains("peedup") && !summary.contains("orch"), "{summary}");
+    assert!(summary.contains("| Success rate, kernels correct | 100 % (1 of 1) |"), "{summary}");
+}
+
+#[test]
+fn the_closing_table_fits_sixty_columns() {
+    let device = Softmax::on_a_device();
+    let told = closing_table(&[("softmax", &device.selection)], Some(60));
+    assert!(told.lines().all(|line| unicode_width::UnicodeWidthStr::width(line) <= 60), "{told}");
+    assert!(told.contains("v4_optimized     0.01773    1.49x    1.37x      2/3\n"), "{told}");
+    let narrow = closing_table(&[("softmax", &device.selection)], Some(52));
+    assert!(narrow.contains("v4_optimized     0.01773    1.49x    1.37x\n  Correct 2/3\n"), "{narrow}");
+}
+
+#[test]
+fn the_closing_table_is_the_summary_for_a_terminal() {
+    let (device, interpreter) = (Softmax::on_a_device(), Softmax::on_the_interpreter());
+    assert_eq!(
+        closing_table(&[("softmax", &device.selection)], None),
+        "Op       Best kernel   Final (ms)  Speedup  Geomean  Correct  Note\n\
+         ───────  ────────────  ──────────  ───────  ───────  ───────  ────\n\
+         softmax  v4_optimized     0.01773    1.49x    1.37x      2/3\n"
+    );
+    assert_eq!(
+        closing_table(&[("softmax", &interpreter.selection)], Some(80)),
+        "Op       First right kernel  Interpreter took  Correct  Note\n\
+         ───────  ──────────────────  ────────────────  ───────  ────\n\
+         softmax  v1_baseline                   236 ms      1/1\n"
+    );
+}
+
+#[test]
+fn the_closing_table_says_what_torch_computed() {
+    let selection = json!({"chosen": "v1", "variants": [{"name": "v1", "allowed": ["sum", "mul"]}]});
+    let table = closing_table(&[("loss", &Found::Document(selection))], None);
+    assert!(table.contains("torch computes sum, mul for it"), "{table}");
+}
+
+fn error_of(text: &str) -> RenderError {
+    let softmax = Softmax::on_the_interpreter();
+    log(Template { path: "assets/mine.md", text }, &softmax.page()).unwrap_err()
+}
+
+#[test]
+fn a_template_that_names_what_there_is_not_is_told_where() {
+    let error = error_of("# {{ op }}\n\n{{ operatoin }}\n");
+    assert_eq!(error.to_string(), "assets/mine.md:3: `operatoin` is not defined");
+    assert_eq!(error.excerpt, "{{ operatoin }}");
+    assert_eq!(error.hint.as_deref(), Some("docs/log-templates.md lists what a template may name"));
+    assert_eq!(error_of("{% if no %}{% endif %}").to_string(), "assets/mine.md:1: `no` is not defined");
+    assert_eq!(error_of("\n{{ nothing.of.it }}").line, 2);
+}
+
+#[test]
+fn a_template_that_does_not_parse_is_told_where() {
+    let error = error_of("ok\n{% for x in variants %}\n{{ x }\n{% endfor %}\n");
+    assert_eq!((error.path.as_str(), error.line, error.excerpt.as_str()), ("assets/mine.md", 3, "{{ x }"));
+    let error = error_of("{{ op | shout }}");
+    assert_eq!(error.to_string(), "assets/mine.md:1: filter shout is unknown");
+    let error = error_of("a\n{{ kwargs | ms }}");
+    assert_eq!(error.to_string(), "assets/mine.md:2: `{'dim': -1}` is no number");
+}
+
+#[test]
+fn nothing_is_escaped_and_no_text_breaks_out_of_its_block() {
+    let softmax = Softmax::on_a_device();
+    let page = OpPage { op: "a < b & c | d", ..softmax.page() };
+    let rendered = |text| log(Template { path: "t", text }, &page).unwrap();
+    assert_eq!(rendered("{{ op }} {{ op | cell }}"), "a < b & c | d a < b & c \\| d\n");
+    assert_eq!(rendered("{{ 'x ``` \u{1b}[2J y' | fence }}"), "````text\nx ``` \\u{1b}[2J y\n````\n");
+    assert_eq!(rendered("{{ 'one\n\n  # two' | quote }}"), "> one\n>\n>   # two\n");
+    assert_eq!(rendered("a  \n\n\n\n{{ 'x\n\n\ny' | fence }}\n\n"), "a\n\n```text\nx\n\n\ny\n```\n");
+}
+
+#[test]
+fn a_problem_reads_like_every_message() {
+    let problem = Problem::of("check", &sample!("evidence_rejected")["failure"]);
+    assert_eq!(
+        problem.text("softmax/v2_tiling:check"),
+        "error: kernels/softmax/v2_tiling.py:12:5: 16 of 256 elements differ (mismatch)\n   \
+            |\n\
+         12 |     tl.store(out_ptr + columns, x)\n   \
+            |     ^\n  \
+           case small/float32/0 of softmax/v2_tiling:check\n  \
+           got 0.5, expected 0.25 at [0,3]\n  \
+           at kernels/softmax/v2_tiling.py:40 in triton_softmax\n  \
+           at kernels/softmax/v2_tiling.py:12 in softmax_kernel\n\
+         hint: is the last tile masked?\n\
+         alone: t2t repro softmax/v2_tiling small/float32/0"
+    );
+    let mut odd = problem.clone();
+    odd.case = Some("edge/at-block[N=128]/float32".to_owned());
+    odd.given = Some("edge case: input float32[2, 128]".to_owned());
+    let told = odd.text("softmax/v2_tiling:check");
+    assert!(told.contains(":check\n  edge case: input float32[2, 128]\n  got 0.5"), "{told}");
+    assert!(told.ends_with("\nalone: t2t repro softmax/v2_tiling 'edge/at-block[N=128]/float32'"), "{told}");
+    let bare = Problem::of("check", &json!({"class": "timeout", "message": "no end after 120 s"}));
+    assert_eq!(bare.text("mha/v1:check"), "error: mha/v1:check: no end after 120 s (timeout)");
+}
+
+/// Adds all names of a context, of its mappings and of the first of each list, but not those of documents shown as they are.
+fn names(context: &Value, found: &mut Vec<String>) {
+    const DATA: [&str; 11] = [
+        "analysis", "kwargs", "dims", "outputs", "blocks", "binding", "config", "dropped", "choices", "device",
+        "protocol",
+    ];
+    for (name, value) in context.as_object().into_iter().flatten() {
+        found.push(name.clone());
+        if !DATA.contains(&name.as_str()) {
+            value.as_array().into_iter().flatten().chain([value]).for_each(|value| names(value, found));
+        }
+    }
+}
+
+#[test]
+fn every_name_and_filter_is_documented() {
+    let documented = include_str!("../../../../docs/log-templates.md");
+    let softmax = Softmax::on_a_device();
+    let page = BuildPage {
+        ops: vec![("softmax", &softmax.selection)],
+        files: vec![],
+        calibration: &Found::Lost,
+        wall: Duration::ZERO,
+        device: Duration::ZERO,
+    };
+    let mut found = Vec::new();
+    names(&json!(softmax.page().context()), &mut found);
+    names(&json!(page.context()), &mut found);
+    found.retain(|name| !["small", "medium", "large"].contains(&name.as_str()));
+    let missing: Vec<&String> = found.iter().filter(|name| !documented.contains(&format!("`{name}`"))).collect();
+    assert_eq!(missing, Vec::<&String>::new());
+    assert!(found.len() > 150, "{found:?}");
+    for filter in include_str!("filters.rs").split("add_filter(\"").skip(1).filter_map(|text| text.split('"').next()) {
+        assert!(documented.contains(&format!("| `{filter}` |")), "{filter}");
+    }
+}
+
+#[test]
+fn foreign_text_gives_a_terminal_no_command_and_a_page_no_tag() {
+    let hostile = "\u{1b}[31mred\u{0}\u{202e} <script>alert(1)</script> `<tag>` | a < b\r\u{9b}2J";
+    let template = "{{ text }}\n{{ text | prose }}\n{{ text | cell }}\n{{ text | fence }}\n{{ text | quote }}\n";
+    let told = render(shipped("odd", template), &serde_json::json!({"text": hostile})).unwrap();
+    assert!(told.chars().all(|letter| letter == '\n' || !letter.is_control() && letter != '\u{202e}'), "{told:?}");
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!(lines[1], r"\u{1b}[31mred\u{0}\u{202e} \<script>alert(1)\</script> `<tag>` | a < b\r\u{9b}2J");
+    assert_eq!(lines[2], r"\u{1b}[31mred\u{0}\u{202e} \<script>alert(1)\</script> `<tag>` \| a < b\r\u{9b}2J");
+}

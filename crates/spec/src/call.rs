@@ -1,0 +1,93 @@
+//! `call:`, how a wrapper is called, as in `entry(input, dim, keep=True)`: a Python call whose names are inputs and kwargs of the op.
+//!
+//! It is read here so that a mistake is told at its line; the harness reads it again to make the call.
+
+use ruff_python_ast::{Expr, UnaryOp};
+use ruff_python_parser::parse_expression;
+use t2t_python::bounds;
+
+use super::names::{Form, suggestion};
+use super::parse::Node;
+use super::reader::Reader;
+
+/// How to write one.
+const HINT: &str = "write it as in `entry(input, dim, keepdim=True)`: inputs and kwargs of the op, and literals";
+
+impl Reader<'_, '_> {
+    /// Returns the call that `node` has under `call`, checked against the op's arguments; None where it says nothing, or what cannot be.
+    pub(crate) fn call(&mut self, node: &Node) -> Option<String> {
+        let written = node.get("call")?;
+        let text = written.text().filter(|text| Form::Call.fits(text))?;
+        if let Err((message, hint)) = check(text, &self.arguments()) {
+            self.fault(written.place, &message, hint);
+        }
+        Some(text.to_owned())
+    }
+
+    fn arguments(&self) -> Vec<&str> {
+        let entries = ["inputs", "kwargs"].into_iter().filter_map(|key| self.entry.node.get(key));
+        let seed = self.entry.node.at(&["random", "seed"]).and_then(Node::text);
+        entries.flat_map(Node::entries).map(|entry| entry.key.as_str()).chain(seed).collect()
+    }
+}
+
+/// How many bytes one may have.
+const LONGEST: usize = 10_000;
+
+/// Says what is wrong with `text`, and what to do about it.
+fn check(text: &str, known: &[&str]) -> Result<(), (String, String)> {
+    let depth = bounds::depth_of_expression(text);
+    if text.len() > LONGEST || depth > bounds::DEEPEST {
+        return Err((format!("`call` has more than {LONGEST} bytes, or nests too deep"), HINT.to_owned()));
+    }
+    bounds::with_stack(depth, || check_parsed(text, known))
+}
+
+fn check_parsed(text: &str, known: &[&str]) -> Result<(), (String, String)> {
+    let other = |what: &str| (format!("`call: {text}` {what}"), HINT.to_owned());
+    let parsed = parse_expression(text).map_err(|_| other("is no Python expression"))?;
+    let Expr::Call(call) = *parsed.into_syntax().body else { return Err(other("is no call of `entry`")) };
+    if !matches!(&*call.func, Expr::Name(name) if name.id.as_str() == "entry") {
+        return Err(other("is no call of `entry`"));
+    }
+    let mut named = Vec::new();
+    for keyword in &*call.arguments.keywords {
+        let name = keyword.arg.as_ref().ok_or_else(|| other("has `**`"))?.as_str();
+        if named.contains(&name) {
+            return Err(other(&format!("gives `{name}` twice")));
+        }
+        named.push(name);
+    }
+    let values = call.arguments.args.iter().chain(call.arguments.keywords.iter().map(|keyword| &keyword.value));
+    values.into_iter().try_for_each(|value| match misfit(value, known) {
+        None => Ok(()),
+        Some(Misfit::Unknown(name)) => {
+            let message = format!("`call` names `{name}`, which is no input and no kwarg of the op");
+            Err((message, suggestion(&name, known.iter().copied())))
+        }
+        Some(Misfit::Form) => Err(other("has an argument that is neither a name nor a literal")),
+    })
+}
+
+/// Why an argument cannot be.
+enum Misfit {
+    /// A name that the op does not have.
+    Unknown(String),
+    /// It would have to be computed.
+    Form,
+}
+
+fn misfit(value: &Expr, known: &[&str]) -> Option<Misfit> {
+    match value {
+        Expr::Name(name) if known.contains(&name.id.as_str()) => None,
+        Expr::Name(name) => Some(Misfit::Unknown(name.id.to_string())),
+        Expr::List(list) => list.elts.iter().find_map(|item| misfit(item, known)),
+        Expr::Tuple(tuple) => tuple.elts.iter().find_map(|item| misfit(item, known)),
+        Expr::UnaryOp(sign) if matches!(sign.op, UnaryOp::USub) => match &*sign.operand {
+            Expr::NumberLiteral(_) => None,
+            _ => Some(Misfit::Form),
+        },
+        Expr::NumberLiteral(_) | Expr::StringLiteral(_) | Expr::BooleanLiteral(_) | Expr::NoneLiteral(_) => None,
+        _ => Some(Misfit::Form),
+    }
+}

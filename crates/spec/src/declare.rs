@@ -1,0 +1,194 @@
+//! What the harness is told about an op, and which part of it each phase's result depends on.
+//!
+//! The form is fixed by docs/design/harness.md. It does not know the other ops, nor in which order they stand.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use t2t_model::action::Phase;
+
+use super::{Binding, Input, Op, Output, Precision, Profile, Protocol, Random, Reference, Variant};
+
+/// Named values that enter a manifest.
+pub type Facts = BTreeMap<String, Value>;
+
+/// An op under one profile, with nothing left to default. Serialized, it is the request's `op`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Declaration {
+    /// The op's name.
+    pub name: String,
+    /// The torch function, in full; None where there is a reference.
+    pub torch: Option<String>,
+    /// What stands in its place.
+    pub reference: Option<Reference>,
+    /// The tensors, and the scalars among them, in declared order.
+    pub(crate) inputs: Vec<Input>,
+    /// How each output is compared.
+    pub(crate) outputs: Option<Vec<Output>>,
+    /// What must hold of results that are drawn at random.
+    pub(crate) random: Option<Random>,
+    /// The other arguments.
+    pub(crate) kwargs: BTreeMap<String, Value>,
+    /// The tested dtypes.
+    pub(crate) dtypes: Vec<String>,
+    /// The sizes that are measured.
+    pub sizes: BTreeMap<String, Binding>,
+    /// The sizes that devices measure, on the interpreter, which runs smaller ones: what is launched there is reached by smaller cases.
+    pub(crate) measured: BTreeMap<String, Binding>,
+    /// The sizes that are checked.
+    pub(crate) check_sizes: BTreeMap<String, Binding>,
+    /// How many seeds a declared case has.
+    pub(crate) seeds: u64,
+    /// The edges that are not asked for, each with the reason that is given.
+    pub(crate) edges: BTreeMap<String, Option<String>>,
+    /// The dims that `dims` fixes. Others may have other lengths, whatever the sizes have in common.
+    pub(crate) fixed: Vec<String>,
+    /// `[atol, rtol]` by dtype.
+    pub(crate) tolerances: BTreeMap<String, [f64; 2]>,
+    /// How exact float32 products must be.
+    pub(crate) precision: Precision,
+    /// The inputs that the op may change.
+    pub(crate) mutates: Vec<String>,
+    /// The aten operations that torch may compute for a wrapper.
+    pub(crate) allow: Vec<String>,
+    /// Whether gradients are checked as well.
+    pub(crate) backward: bool,
+    /// Whether broadcast inputs are checked as well.
+    pub(crate) broadcast: bool,
+    /// Whether two runs must give the same bits.
+    pub(crate) deterministic: bool,
+    /// The op's `cases.py`, relative to the workspace.
+    pub(crate) cases: Option<String>,
+    /// Requests have this beside the op.
+    #[serde(skip)]
+    pub protocol: Protocol,
+    /// Requests have this beside the op.
+    #[serde(skip)]
+    pub baselines: Vec<String>,
+}
+
+impl Op {
+    /// Returns the op as the harness is told of it on a lane.
+    #[must_use]
+    pub fn declaration(&self, profile: Profile) -> Declaration {
+        let settings = self.settings(profile).clone();
+        Declaration {
+            name: self.name.clone(),
+            torch: self.torch.as_ref().map(|name| name.as_str().to_owned()),
+            reference: self.reference.clone(),
+            inputs: self.inputs.clone(),
+            outputs: self.outputs.clone(),
+            random: self.random.clone(),
+            kwargs: self.kwargs.clone(),
+            dtypes: settings.dtypes,
+            measured: match profile {
+                Profile::Cpu => self.settings(Profile::Cuda).sizes.clone(),
+                Profile::Cuda => BTreeMap::new(),
+            },
+            sizes: settings.sizes,
+            check_sizes: settings.check_sizes,
+            seeds: settings.seeds,
+            edges: settings.edges,
+            fixed: settings.fixed,
+            tolerances: settings.tolerances,
+            precision: self.precision,
+            mutates: self.mutates.clone(),
+            allow: self.allow.clone(),
+            backward: self.backward,
+            broadcast: self.broadcast,
+            deterministic: self.deterministic,
+            cases: self.cases.clone(),
+            protocol: settings.protocol,
+            baselines: settings.baselines,
+        }
+    }
+}
+
+impl Declaration {
+    /// Returns what a phase reads of the declaration: a change to anything else leaves its results fresh.
+    ///
+    /// Deadlines and retries are in no declaration. A bench does not read tolerances, although a sampled output of it is judged by
+    /// them: it depends on the verdict of the check, so a new tolerance reruns it only where the verdict changed.
+    #[must_use]
+    pub fn facts(&self, phase: Phase) -> Facts {
+        let fields = self.fields();
+        match Self::read_by(phase) {
+            Some(names) => select(&fields, names),
+            None => fields,
+        }
+    }
+
+    /// Returns all its fields.
+    #[must_use]
+    pub fn fields(&self) -> Facts {
+        let mut fields = whole(self);
+        fields.insert("protocol".to_owned(), json!(self.protocol));
+        fields.insert("baselines".to_owned(), json!(self.baselines));
+        fields
+    }
+
+    /// Returns the names of the fields that a phase reads, as [`Self::facts`] has them; None where it reads all.
+    #[must_use]
+    pub fn read_by(phase: Phase) -> Option<&'static [&'static str]> {
+        (phase != Phase::Generate).then(|| read_by(phase))
+    }
+}
+
+impl Variant {
+    /// Returns what a phase reads of the variant's declaration. Its file enters a key by its contents, and not here.
+    #[must_use]
+    pub fn facts(&self, phase: Phase) -> Facts {
+        let read: &[&str] = match phase {
+            Phase::Compile => &["module", "entry", "call", "lanes"],
+            Phase::Check => &["module", "entry", "call", "lanes", "deterministic"],
+            Phase::Tune | Phase::Bench => &["module", "entry", "call"],
+            Phase::Generate => &["name", "file", "module", "entry", "call", "lanes", "deterministic"],
+            _ => &[],
+        };
+        select(&whole(self), read)
+    }
+}
+
+fn whole(declared: &impl Serialize) -> Facts {
+    match serde_json::to_value(declared) {
+        Ok(Value::Object(fields)) => fields.into_iter().collect(),
+        _ => unreachable!("a declaration is a mapping with text keys and finite numbers"),
+    }
+}
+
+fn select(whole: &Facts, names: &[&str]) -> Facts {
+    names
+        .iter()
+        .filter_map(|name| whole.get_key_value(*name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
+
+#[rustfmt::skip]
+fn read_by(phase: Phase) -> &'static [&'static str] {
+    match phase {
+        // The arithmetic bound of an op depends on the precision of its products.
+        Phase::Analyze => &["torch", "reference", "inputs", "outputs", "random", "kwargs", "dtypes", "sizes", "precision"],
+        // Its second round compiles the edge cases of the check, among them broadcast ones and backward passes.
+        Phase::Compile => &[
+            "reference", "inputs", "random", "kwargs", "dtypes", "sizes", "check_sizes", "seeds", "edges", "fixed",
+            "backward", "broadcast",
+        ],
+        Phase::Check => &[
+            "torch", "reference", "inputs", "outputs", "random", "kwargs", "dtypes", "measured", "check_sizes", "seeds",
+            "edges", "fixed", "tolerances",
+            "precision", "mutates", "allow", "backward", "broadcast", "deterministic", "cases",
+        ],
+        // A class is constructed as the reference is.
+        Phase::Tune => &["reference", "inputs", "random", "kwargs", "dtypes", "sizes"],
+        // Torch runs beside the variant, in the declared precision.
+        Phase::Bench => &[
+            "torch", "reference", "inputs", "random", "kwargs", "dtypes", "sizes", "precision", "protocol", "cases",
+        ],
+        Phase::Baseline => &[
+            "torch", "reference", "inputs", "kwargs", "dtypes", "sizes", "precision", "protocol", "baselines",
+        ],
+        Phase::Calibrate | Phase::Generate | Phase::Select | Phase::Log | Phase::Summary => &[],
+    }
+}

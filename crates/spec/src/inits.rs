@@ -1,0 +1,174 @@
+//! How the values of an input are drawn.
+//!
+//! It does not know which lengths the dims have, nor whether files are there.
+
+use super::expression::Expression;
+use super::names;
+use super::parse::{Entry, Node, Value};
+use super::reader::Reader;
+use super::{Init, Quantity};
+
+impl Reader<'_, '_> {
+    /// Returns the init in `node` of the input `entry`; without a node the default.
+    pub(crate) fn init(&mut self, entry: &Entry, node: Option<&Node>) -> Option<Init> {
+        let Some(node) = node else { return named_init("normal") };
+        if let Some(word) = node.text() {
+            return named_init(word);
+        }
+        match node.entries() {
+            [only] => self.distribution(entry, only),
+            several => {
+                let message = format!("the init of input `{}` has {} keys", entry.key, several.len());
+                self.fault(node.place, &message, "name one distribution, as in `init: {uniform: [0.0, 1.0]}`");
+                None
+            }
+        }
+    }
+
+    fn distribution(&mut self, entry: &Entry, only: &Entry) -> Option<Init> {
+        let pair = || match only.node.items() {
+            [first, second] => Some((quantity(first)?, quantity(second)?)),
+            _ => None,
+        };
+        match only.key.as_str() {
+            "normal" => pair().map(|(mean, std)| Init::Normal { mean: mean.float(), std: std.float() }),
+            "uniform" => pair().map(|(low, high)| Init::Uniform { low: low.float(), high: high.float() }),
+            "randint" => {
+                let (low, high) = pair()?;
+                self.randint_fits(entry, only, &low, &high);
+                Some(Init::Randint { low, high })
+            }
+            "constant" => quantity(&only.node).map(|value| Init::Constant { value }),
+            "sorted" => {
+                let of = self.init(entry, Some(only.node.get("of")?))?;
+                Some(Init::Sorted { of: Box::new(of) })
+            }
+            "mask" => self.share(entry, only, &only.node).map(|p| Init::Mask { p }),
+            "triangular" => only.node.text().map(|side| Init::Triangular { side: side.to_owned() }),
+            "block_sparse" => self.block_sparse(entry, only),
+            "low_rank" => self.at_least_one(entry, only, &only.node).map(|rank| Init::LowRank { rank }),
+            "ill_conditioned" => {
+                self.at_least_one(entry, only, &only.node).map(|condition| Init::IllConditioned { condition })
+            }
+            "file" => {
+                let (path, name) = names::stored(only.node.text()?)?;
+                Some(Init::File { path: path.to_owned(), name: name.to_owned() })
+            }
+            _ => None,
+        }
+    }
+
+    fn block_sparse(&mut self, entry: &Entry, only: &Entry) -> Option<Init> {
+        let block = match only.node.get("block") {
+            Some(node) => self.at_least_one(entry, only, node)?,
+            None => Quantity::Whole(16),
+        };
+        let density = match only.node.get("density") {
+            Some(node) => self.share(entry, only, node)?,
+            None => Quantity::Number(0.25),
+        };
+        Some(Init::BlockSparse { block, density })
+    }
+
+    /// Reads a number from 0 to 1.
+    fn share(&mut self, entry: &Entry, only: &Entry, node: &Node) -> Option<Quantity> {
+        let found = quantity(node)?.float();
+        if let Quantity::Number(number) = found
+            && !(0.0..=1.0).contains(&number)
+        {
+            let message = format!("the {} of input `{}` is no share: `{number}`", only.key, entry.key);
+            self.fault(node.place, &message, "write a number from 0 to 1");
+        }
+        Some(found)
+    }
+
+    fn at_least_one(&mut self, entry: &Entry, only: &Entry, node: &Node) -> Option<Quantity> {
+        let found = quantity(node)?;
+        if node.number().is_some_and(|number| number < 1.0) {
+            let message = format!("the {} of input `{}` is below 1", only.key, entry.key);
+            self.fault(node.place, &message, "write a number of at least 1");
+        }
+        Some(found)
+    }
+
+    fn randint_fits(&mut self, entry: &Entry, only: &Entry, low: &Quantity, high: &Quantity) {
+        let empty = matches!((low, high), (Quantity::Whole(low), Quantity::Whole(high)) if low >= high);
+        let float = [low, high].iter().any(|bound| matches!(bound, Quantity::Number(_)));
+        if empty || float {
+            let what = if float { "takes integers" } else { "draws from an empty range" };
+            let message = format!("the randint of input `{}` {what}", entry.key);
+            self.fault(only.node.place, &message, "write `[low, high]`; high itself is never drawn");
+        }
+    }
+}
+
+fn named_init(word: &str) -> Option<Init> {
+    let (zero, one) = (Quantity::Number(0.0), Quantity::Number(1.0));
+    match word {
+        "normal" => Some(Init::Normal { mean: zero, std: one }),
+        "uniform" => Some(Init::Uniform { low: zero, high: one }),
+        "ones" => Some(Init::Ones),
+        "permutation" => Some(Init::Permutation),
+        "unique" => Some(Init::Unique),
+        _ => None,
+    }
+}
+
+fn quantity(node: &Node) -> Option<Quantity> {
+    match &node.value {
+        Value::Whole(whole) => Some(Quantity::Whole(*whole)),
+        Value::Number(number) => Some(Quantity::Number(*number)),
+        Value::Text(text) => Expression::parse(text).map(Quantity::Of),
+        _ => None,
+    }
+}
+
+impl Init {
+    /// Returns whether it draws floats alone.
+    pub(super) fn is_float(&self) -> bool {
+        match self {
+            Init::Normal { .. } | Init::Uniform { .. } | Init::LowRank { .. } | Init::IllConditioned { .. } => true,
+            Init::Sorted { of } => of.is_float(),
+            _ => false,
+        }
+    }
+
+    /// Returns how many dims it needs.
+    pub(super) fn rank(&self) -> usize {
+        match self {
+            Init::Triangular { .. } | Init::BlockSparse { .. } | Init::LowRank { .. } | Init::IllConditioned { .. } => {
+                2
+            }
+            Init::Permutation => 1,
+            Init::Sorted { of } => of.rank().max(1),
+            _ => 0,
+        }
+    }
+
+    /// Returns its numbers.
+    pub(super) fn quantities(&self) -> Vec<&Quantity> {
+        match self {
+            Init::Normal { mean: first, std: second }
+            | Init::Uniform { low: first, high: second }
+            | Init::Randint { low: first, high: second }
+            | Init::BlockSparse { block: first, density: second } => vec![first, second],
+            Init::Constant { value: one }
+            | Init::Mask { p: one }
+            | Init::LowRank { rank: one }
+            | Init::IllConditioned { condition: one } => vec![one],
+            Init::Sorted { of } => of.quantities(),
+            Init::Ones | Init::Permutation | Init::Unique | Init::Triangular { .. } | Init::File { .. } => vec![],
+        }
+    }
+}
+
+impl Quantity {
+    /// `[0, 1]` and `[0.0, 1.0]` are the same distribution and must be the same key.
+    #[expect(clippy::cast_precision_loss, reason = "an integer where a number is wanted means the nearest float")]
+    fn float(self) -> Quantity {
+        match self {
+            Quantity::Whole(whole) => Quantity::Number(whole as f64),
+            other => other,
+        }
+    }
+}

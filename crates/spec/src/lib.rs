@@ -1,0 +1,479 @@
+//! What ops.yaml declares: the ops, their kernels, and how they are judged and measured.
+//!
+//! A [`Spec`] is a value in which everything is resolved: defaults, profiles, dims, names. It does not know whether kernel files
+//! exist, which devices there are, or what has been built.
+
+mod fault;
+pub mod remote;
+pub mod names;
+pub mod part;
+pub mod fields;
+pub mod schema;
+mod parse;
+mod aliases;
+mod conform;
+mod layers;
+mod torch;
+mod reference;
+mod sizes;
+mod expression;
+pub mod doubling;
+pub mod entry;
+mod reader;
+mod inputs;
+mod call;
+mod inits;
+mod outputs;
+mod random;
+mod variants;
+mod edges;
+mod settings;
+mod check;
+mod declare;
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use t2t_model::action::Phase;
+use t2t_model::problem::{Place, Problem};
+use t2t_model::signature::Trust;
+
+pub use self::declare::{Declaration, Facts};
+use self::expression::Expression;
+pub(crate) use self::outputs::Output;
+pub(crate) use self::random::Random;
+pub(crate) use self::reference::Reference;
+pub(crate) use self::sizes::Binding;
+pub use self::torch::{Signature, Signatures, TorchName, TorchNames};
+
+/// The version of ops.yaml that this t2t reads.
+///
+/// History: 1 is the first.
+pub(crate) const VERSION: i64 = 1;
+
+/// The largest ops.yaml that is read, in bytes. Ten thousand ops take an eighth of it.
+pub const FILE_LIMIT: usize = 16 << 20;
+
+/// Which of an op's settings count: those with the CPU profile applied (the interpreter), or those without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Profile {
+    /// The interpreter.
+    Cpu,
+    /// A CUDA device; also what analyses and compiles speak of.
+    Cuda,
+}
+
+/// A whole ops.yaml.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spec {
+    /// Device models or architectures to compile for; empty for the present device's.
+    pub targets: Vec<String>,
+    /// The remote cache, if one is declared.
+    pub remote: Option<remote::Remote>,
+    /// The keys whose signatures count.
+    pub trust: Trust,
+    /// Folders that kernels import from and read beside those that they do anyway, relative to the workspace.
+    pub sources: Vec<String>,
+    /// The ops in the order of the file.
+    pub ops: Vec<Op>,
+    /// Where each op is in `ops`.
+    places: HashMap<String, usize>,
+}
+
+/// A torch operation and the kernels meant to replace it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Op {
+    /// The name under `ops`.
+    pub name: String,
+    /// Where ops.yaml declares it.
+    pub place: Place,
+    /// The torch function; None where there is a reference.
+    pub torch: Option<TorchName>,
+    /// What stands in its place.
+    pub reference: Option<Reference>,
+    /// The tensors, and the scalars among them, in declared order; each member of a list is one.
+    pub inputs: Vec<Input>,
+    /// How each output is compared, in torch's order; None where nothing is said.
+    pub(crate) outputs: Option<Vec<Output>>,
+    /// What must hold of results that are drawn at random; None where none are.
+    pub(crate) random: Option<Random>,
+    /// The other arguments. A text that is the name of a dim stands for its length.
+    pub kwargs: BTreeMap<String, Value>,
+    /// The variants in declared order, which is the order of growing complexity.
+    pub variants: Vec<Variant>,
+    /// The op's `cases.py`, relative to the workspace.
+    pub cases: Option<String>,
+    /// How exact float32 products must be.
+    pub precision: Precision,
+    /// The inputs that the op may change.
+    pub mutates: Vec<String>,
+    /// The aten operations that torch may compute for a wrapper.
+    pub allow: Vec<String>,
+    /// Whether gradients are checked as well.
+    pub(crate) backward: bool,
+    /// Whether broadcast inputs are checked as well.
+    pub(crate) broadcast: bool,
+    /// Whether two runs must give the same bits.
+    pub(crate) deterministic: bool,
+    /// The template of the op's log, relative to the workspace.
+    pub template: String,
+    cpu: Settings,
+    cuda: Settings,
+}
+
+/// What a profile can change.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// The tested dtypes; the first is measured.
+    pub dtypes: Vec<String>,
+    /// The lengths of all dims by size.
+    pub sizes: BTreeMap<String, Binding>,
+    /// The lengths of all dims by size, of the sizes that are checked.
+    pub check_sizes: BTreeMap<String, Binding>,
+    /// How many seeds a declared case has.
+    pub seeds: u64,
+    /// `[atol, rtol]` by dtype.
+    pub tolerances: BTreeMap<String, [f64; 2]>,
+    /// The edges that are not asked for, each with the reason that is given.
+    pub edges: BTreeMap<String, Option<String>>,
+    /// The dims that `dims` gives a length: a kernel may rely on it.
+    pub(crate) fixed: Vec<String>,
+    /// How often a generator may try again.
+    pub max_retries: u64,
+    /// The deadline of a check.
+    pub(crate) check_timeout: Duration,
+    /// How a size is measured.
+    pub protocol: Protocol,
+    /// What torch is measured as: `torch`, `torch.compile`.
+    pub baselines: Vec<String>,
+    /// The deadline of a bench.
+    pub(crate) bench_timeout: Duration,
+}
+
+/// How a size is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Protocol {
+    /// How many runs a figure has.
+    pub runs: u64,
+    /// How long a run warms up, in milliseconds.
+    pub warmup_ms: u64,
+    /// How long a run samples, in milliseconds.
+    pub rep_ms: u64,
+}
+
+/// What stands in an input's place.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Input {
+    /// A tensor, or a member of a list of them.
+    Tensor(Tensor),
+    /// A value that is no tensor.
+    Scalar {
+        /// The argument's name in torch.
+        name: String,
+        /// The value.
+        scalar: Value,
+    },
+}
+
+impl Input {
+    /// Returns the tensor, if it is one.
+    #[must_use]
+    pub fn tensor(&self) -> Option<&Tensor> {
+        match self {
+            Self::Tensor(tensor) => Some(tensor),
+            Self::Scalar { .. } => None,
+        }
+    }
+}
+
+/// A tensor argument.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Tensor {
+    /// The argument's name in torch; of a member of a list with its number, as in `tensors.0`.
+    pub(crate) name: String,
+    /// The name of the list that it is a member of.
+    pub(crate) list: Option<String>,
+    /// The lengths of its dims.
+    pub(crate) shape: Vec<Dim>,
+    /// None where it follows the tested dtype.
+    pub dtype: Option<String>,
+    /// How its values are drawn.
+    pub init: Init,
+    /// Whether its gradient is checked where the op is checked backward.
+    pub(crate) requires_grad: bool,
+    /// How it lies in memory: `contiguous`, `transposed`, `strided`, `channels_last`. Of several, cases take one after the other.
+    pub(crate) layout: Layout,
+    /// Whether it is absent in some cases.
+    pub(crate) optional: bool,
+}
+
+/// One layout, or several.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Layout {
+    /// The same in all cases.
+    One(String),
+    /// Taken in turns.
+    Several(Vec<String>),
+}
+
+/// One length of a shape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Dim {
+    /// A fixed length.
+    Length(u64),
+    /// A dim, which a size binds, or an expression of dims.
+    Of(Expression),
+}
+
+/// How the values of an input are drawn.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Init {
+    /// Normally distributed.
+    Normal {
+        /// Its mean.
+        mean: Quantity,
+        /// Its standard deviation.
+        std: Quantity,
+    },
+    /// Evenly distributed floats.
+    Uniform {
+        /// The least.
+        low: Quantity,
+        /// Above the greatest.
+        high: Quantity,
+    },
+    /// Evenly distributed integers.
+    Randint {
+        /// The least.
+        low: Quantity,
+        /// One above the greatest.
+        high: Quantity,
+    },
+    /// The same everywhere.
+    Constant {
+        /// The value.
+        value: Quantity,
+    },
+    /// One everywhere.
+    Ones,
+    /// In each row the integers below its length, in random order.
+    Permutation,
+    /// No two equal, as far as the dtype has so many.
+    Unique,
+    /// What another init draws, each row in ascending order.
+    Sorted {
+        /// What is sorted.
+        of: Box<Init>,
+    },
+    /// True with this probability.
+    Mask {
+        /// The probability.
+        p: Quantity,
+    },
+    /// Normal values on one side of the diagonal and on it, zeros on the other.
+    Triangular {
+        /// `lower` or `upper`.
+        side: String,
+    },
+    /// Normal values in some square blocks, zeros in the others.
+    BlockSparse {
+        /// The side of a block.
+        block: Quantity,
+        /// The share of blocks that are not zero.
+        density: Quantity,
+    },
+    /// A sum of so many outer products.
+    LowRank {
+        /// How many.
+        rank: Quantity,
+    },
+    /// Matrices of this condition.
+    IllConditioned {
+        /// The largest singular value over the smallest.
+        condition: Quantity,
+    },
+    /// A tensor of a safetensors file.
+    File {
+        /// The file, relative to the workspace.
+        path: String,
+        /// The tensor's name in it.
+        name: String,
+    },
+}
+
+/// A number, or an expression of dims.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Quantity {
+    /// An integer.
+    Whole(i64),
+    /// A finite float.
+    Number(f64),
+    /// What this is at a size.
+    Of(Expression),
+}
+
+/// A kernel of an op: a wrapper in a file of the workspace, or in an installed module.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Variant {
+    /// The name under `variants`.
+    pub name: String,
+    /// Relative to the workspace, with `/`; of an installed module its name.
+    pub file: String,
+    /// The installed module that defines the wrapper, where no file of the workspace does.
+    pub module: Option<String>,
+    /// The wrapper that the file must define, as in `softmax` or `Softmax.apply`.
+    pub entry: String,
+    /// How it is called, as in `entry(input, dim)`; None where names decide.
+    pub(crate) call: Option<String>,
+    /// Of `interpreter` and `cuda`, those on which it can be judged.
+    pub(crate) lanes: Vec<String>,
+    /// Whether two runs must give the same bits.
+    pub(crate) deterministic: bool,
+}
+
+/// The precision in which float32 products are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// As float32 says.
+    Ieee,
+    /// TensorFloat-32 will do.
+    Tf32,
+}
+
+impl Precision {
+    /// Returns the precision as ops.yaml writes it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ieee => "ieee",
+            Self::Tf32 => "tf32",
+        }
+    }
+}
+
+impl Spec {
+    /// Returns the spec of these ops, in the order of the file.
+    fn new(
+        targets: Vec<String>,
+        remote: Option<remote::Remote>,
+        trust: Trust,
+        sources: Vec<String>,
+        ops: Vec<Op>,
+    ) -> Self {
+        let places = ops.iter().enumerate().map(|(place, op)| (op.name.clone(), place)).collect();
+        Self { targets, remote, trust, sources, ops, places }
+    }
+
+    /// Reads `bytes`, the contents of `file`. `names` are the functions that torch has; without them torch names are not checked.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the file, ordered by place.
+    pub fn parse(file: &str, bytes: &[u8], names: Option<&TorchNames>) -> Result<Spec, Vec<Problem>> {
+        let text = text_of(file, bytes).map_err(|problem| vec![problem])?;
+        let mut faults = Vec::new();
+        let spec = parse::parse(text, &mut faults).map_err(|fault| faults.push(fault)).ok().and_then(|mut root| {
+            aliases::resolve(&mut root);
+            check::check(&root, names, &mut faults)
+        });
+        match spec {
+            Some(spec) if faults.is_empty() => Ok(spec),
+            _ => Err(fault::problems(file, text, faults)),
+        }
+    }
+
+    /// Returns the op of that name.
+    #[must_use]
+    pub fn op(&self, name: &str) -> Option<&Op> {
+        self.places.get(name).map(|place| &self.ops[*place])
+    }
+}
+
+impl Op {
+    /// Returns the settings that count under a profile.
+    #[must_use]
+    pub fn settings(&self, profile: Profile) -> &Settings {
+        match profile {
+            Profile::Cpu => &self.cpu,
+            Profile::Cuda => &self.cuda,
+        }
+    }
+
+    /// Returns the files that hold values of inputs, relative to the workspace.
+    pub fn values(&self) -> impl Iterator<Item = &str> {
+        self.inputs.iter().filter_map(|input| input.tensor()?.init.file())
+    }
+
+    /// Returns the variant of that name.
+    #[must_use]
+    pub fn variant(&self, name: &str) -> Option<&Variant> {
+        self.variants.iter().find(|variant| variant.name == name)
+    }
+
+    /// Returns the longest that an action of this op may take. Phases that run no child have no deadline.
+    #[must_use]
+    pub fn timeout(&self, phase: Phase, profile: Profile) -> Option<Duration> {
+        let settings = self.settings(profile);
+        match phase {
+            Phase::Analyze | Phase::Generate | Phase::Check => Some(settings.check_timeout),
+            Phase::Compile | Phase::Tune | Phase::Bench | Phase::Baseline => Some(settings.bench_timeout),
+            Phase::Calibrate | Phase::Select | Phase::Log | Phase::Summary => None,
+        }
+    }
+}
+
+impl Init {
+    /// Returns the file that the values are read from, if they are.
+    #[must_use]
+    pub(crate) fn file(&self) -> Option<&str> {
+        match self {
+            Self::File { path, .. } => Some(path),
+            Self::Sorted { of } => of.file(),
+            _ => None,
+        }
+    }
+}
+
+impl Serialize for Dim {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Dim::Length(length) => to.serialize_u64(*length),
+            Dim::Of(expression) => to.collect_str(expression),
+        }
+    }
+}
+
+impl Serialize for Quantity {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Quantity::Whole(whole) => to.serialize_i64(*whole),
+            Quantity::Number(number) => to.serialize_f64(*number),
+            Quantity::Of(expression) => to.collect_str(expression),
+        }
+    }
+}
+
+fn text_of<'bytes>(file: &str, bytes: &'bytes [u8]) -> Result<&'bytes str, Problem> {
+    if bytes.len() > FILE_LIMIT {
+        let message = format!("the file has {} bytes, more than the {FILE_LIMIT} that are read", bytes.len());
+        let hint = "split the repository, or move cases into `cases.py` files";
+        return Err(Problem::of_file(file, message).with_hint(hint));
+    }
+    std::str::from_utf8(bytes).map_err(|error| not_utf8(file, bytes, error.valid_up_to()))
+}
+
+/// Says where the first wrong byte is; the line is shown with `�` in its place.
+fn not_utf8(file: &str, bytes: &[u8], at: usize) -> Problem {
+    let before = String::from_utf8_lossy(&bytes[..at]);
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let place = Place { line: number(before.matches('\n').count() + 1), column: number(line.chars().count() + 1) };
+    let text = String::from_utf8_lossy(bytes);
+    let message = format!("not UTF-8: byte 0x{:02x} at offset {at}", bytes[at]);
+    t2t_model::problem::Listing::new(file, &text).problem(place, message).with_hint("save the file as UTF-8")
+}

@@ -1,0 +1,115 @@
+//! The variants of an op: names, files, entries.
+//!
+//! It does not know whether the files exist.
+
+use std::collections::BTreeMap;
+
+use t2t_model::problem::Place;
+
+use super::Variant;
+use super::fault::Fault;
+use super::inputs::texts;
+use super::layers::Layers;
+use super::names::Form;
+use super::parse::Node;
+use super::reader::{Reader, same_but_for_case};
+
+/// The keys that say where a variant's code is.
+const HOMES: [&str; 3] = ["file", "path", "module"];
+
+impl Reader<'_, '_> {
+    /// Returns the variants in declared order, or none where one of them could not be read.
+    pub(crate) fn variants(&mut self, layers: &Layers) -> Option<Vec<Variant>> {
+        let nodes = layers.get(&["variants"])?.items();
+        self.declared_twice(nodes);
+        let deterministic = layers.get(&["deterministic"])?.flag()?;
+        _ = self.call(&self.entry.node);
+        let variants: Vec<Option<Variant>> = nodes.iter().map(|node| self.variant(node, deterministic)).collect();
+        if nodes.iter().any(|node| node.get("entry").is_none()) {
+            self.entry_is_callable();
+        }
+        variants.into_iter().collect()
+    }
+
+    fn variant(&mut self, node: &Node, deterministic: bool) -> Option<Variant> {
+        self.refuse_what_comes_later(node);
+        self.has_one_home(node);
+        let call = self.call(node).or_else(|| self.entry.node.get("call")?.text().map(str::to_owned));
+        let name = name(node)?;
+        let text = |key: &str| node.get(key).and_then(Node::text).map(str::to_owned);
+        let below = |file: String| format!("kernels/{}/{file}", self.entry.key);
+        let module = text("module");
+        let file = module.clone().or_else(|| text("path")).or_else(|| text("file").map(below));
+        Some(Variant {
+            name: name.to_owned(),
+            file: file.unwrap_or_else(|| below(format!("{name}.py"))),
+            module,
+            call,
+            entry: text("entry").unwrap_or_else(|| self.entry_name()),
+            lanes: lanes(node),
+            deterministic: node.get("deterministic").and_then(Node::flag).unwrap_or(deterministic),
+        })
+    }
+
+    fn has_one_home(&mut self, node: &Node) {
+        let homes: Vec<_> = node.entries().iter().filter(|entry| HOMES.contains(&entry.key.as_str())).collect();
+        if let [first, second, ..] = homes.as_slice() {
+            let message = format!("a variant has `{}` and `{}`", first.key, second.key);
+            let hint =
+                "keep one: `file` lies in `kernels/<op>/`, `path` anywhere in the workspace, `module` is installed";
+            self.fault(second.place, &message, hint);
+        }
+    }
+
+    fn entry_name(&self) -> String {
+        let own = self.entry.node.get("entry").and_then(Node::text);
+        own.map_or_else(|| format!("triton_{}", self.entry.key), str::to_owned)
+    }
+
+    fn entry_is_callable(&mut self) {
+        let name = self.entry_name();
+        let stated = self.entry.node.get("entry").is_some() || !Form::Name.fits(&self.entry.key);
+        if !stated && !Form::Identifier.fits(&name) {
+            let hint = format!("add `entry: {}`", name.replace('-', "_"));
+            self.fault(self.entry.place, &format!("its entry `{name}` would be no Python identifier"), hint);
+        }
+    }
+
+    fn declared_twice(&mut self, nodes: &[Node]) {
+        let names = || nodes.iter().filter_map(|node| Some((name(node)?, node.place)));
+        let mut first: BTreeMap<&str, Place> = BTreeMap::new();
+        for (name, place) in names() {
+            match first.get(name) {
+                Some(earlier) => {
+                    let fault = Fault::new(place, format!("variant `{name}` is declared twice"));
+                    self.faults.push(fault.hint(format!("the first is in line {}", earlier.line)));
+                }
+                None => _ = first.insert(name, place),
+            }
+        }
+        same_but_for_case(names(), "variant", self.faults);
+    }
+
+    /// The schema has words for what this version cannot do yet; to pass over them would build something else than was declared.
+    fn refuse_what_comes_later(&mut self, node: &Node) {
+        if let Some(lang) = node.get("lang").filter(|lang| lang.text() == Some("cuda")) {
+            let fault = Fault::new(lang.place, "this version of t2t does not build CUDA C++ variants");
+            self.faults.push(fault.hint("remove the variant, or write it in Triton"));
+        }
+        if let Some(entry) = node.entries().iter().find(|entry| entry.key == "generator") {
+            let fault = Fault::new(entry.place, "this version of t2t does not run generators");
+            self.faults.push(fault.hint("write the kernel file by hand and remove `generator`"));
+        }
+    }
+}
+
+fn name(node: &Node) -> Option<&str> {
+    node.text().or_else(|| node.get("name")?.text())
+}
+
+/// Returns the lanes in one order, whatever order they were written in.
+fn lanes(node: &Node) -> Vec<String> {
+    let given = node.get("lanes").map(texts);
+    let is_given = |lane: &&str| given.as_ref().is_none_or(|given| given.iter().any(|one| one == lane));
+    ["interpreter", "cuda"].into_iter().filter(is_given).map(str::to_owned).collect()
+}

@@ -1,0 +1,492 @@
+//! Files: the few calls that t2t makes of the file system, each of which either happens whole or not at all.
+//!
+//! It does not know what the files mean.
+#![expect(clippy::disallowed_methods, reason = "this file is where files are touched")]
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, OpenHow, ResolveFlag, open, openat, openat2};
+use nix::sys::stat::Mode;
+use nix::sys::statvfs::statvfs;
+use serde::{Deserialize, Serialize};
+use walkdir::WalkDir;
+
+/// What tells two states of a file apart without reading it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Stat {
+    /// Length in bytes.
+    pub size: u64,
+    /// Time of the last write, in nanoseconds since 1970.
+    pub(crate) mtime: i64,
+    /// Time of the last change of the inode, in nanoseconds since 1970.
+    pub(crate) ctime: i64,
+    /// The inode's number.
+    pub(crate) inode: u64,
+}
+
+/// Returns the state of the file at `path`, or None where there is no regular file.
+#[must_use]
+pub fn stat(path: &Path) -> Option<Stat> {
+    let facts = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+    let nanoseconds = |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
+    Some(Stat {
+        size: facts.size(),
+        mtime: nanoseconds(facts.mtime(), facts.mtime_nsec()),
+        ctime: nanoseconds(facts.ctime(), facts.ctime_nsec()),
+        inode: facts.ino(),
+    })
+}
+
+/// Returns whether `path`, which is relative, is or goes through a link below `root`.
+#[must_use]
+pub fn is_linked(root: &Path, path: &Path) -> bool {
+    let is_link = |part: &Path| fs::symlink_metadata(root.join(part)).is_ok_and(|facts| facts.is_symlink());
+    path.ancestors().filter(|part| !part.as_os_str().is_empty()).any(is_link)
+}
+
+/// Returns when the folder (or file) at `path` last changed, in nanoseconds since 1970, or None where there is nothing.
+#[must_use]
+pub fn folder_time(path: &Path) -> Option<i64> {
+    let facts = fs::metadata(path).ok()?;
+    Some(facts.mtime().saturating_mul(1_000_000_000).saturating_add(facts.mtime_nsec()))
+}
+
+/// Returns the time in nanoseconds since 1970.
+#[must_use]
+pub fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// Opens the file at `path` to be written from its beginning on, bit by bit: for what somebody reads while it grows. A pipe or a device will do.
+pub fn open_to_write(path: &Path) -> io::Result<File> {
+    File::create(path)
+}
+
+/// How long a file of t2t's own may be, in bytes: far longer than any gets.
+const LONGEST: u64 = 4 << 30;
+
+/// What may lie in the place of a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Of somebody else: a link may lead to it.
+    Given,
+    /// Of t2t, which makes no links.
+    Own,
+}
+
+/// Opens a file to be read. Nothing is waited for, as a pipe would have it: what is no file is an error.
+fn opened(path: &Path, place: Place) -> io::Result<File> {
+    let mut flags = OFlag::O_NONBLOCK;
+    flags.set(OFlag::O_NOFOLLOW, place == Place::Own);
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits()).open(path);
+    let no_file = |what: &str| io::Error::new(io::ErrorKind::Unsupported, format!("{what}, and no file"));
+    let file = file.map_err(|error| match error.raw_os_error().map(Errno::from_raw) {
+        Some(Errno::ELOOP) if place == Place::Own => no_file("it is a link"),
+        Some(Errno::ENXIO) => no_file("it is a socket or a device"),
+        _ => error,
+    })?;
+    let facts = file.metadata()?;
+    if facts.is_dir() {
+        return Err(Errno::EISDIR.into());
+    }
+    if facts.is_file() { Ok(file) } else { Err(no_file("it is a pipe or a device")) }
+}
+
+/// Returns what was found, or None where there is nothing.
+fn if_there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Opens the file at `path` to be read bit by bit, or None where there is none. A pipe will do, whoever fills it.
+pub fn open_if_there(path: &Path) -> io::Result<Option<File>> {
+    if_there(File::open(path))
+}
+
+/// Opens a file that t2t wrote to be read bit by bit, or None where there is none. A link, a pipe or a device in its place is an error.
+pub(crate) fn open_own_if_there(path: &Path) -> io::Result<Option<File>> {
+    if_there(opened(path, Place::Own))
+}
+
+/// Returns the bytes of a file that t2t wrote. What is no file, or far longer than any that it writes, is an error.
+pub fn read_own(path: &Path) -> io::Result<Vec<u8>> {
+    whole(opened(path, Place::Own)?)
+}
+
+/// Returns the bytes of a file that t2t wrote, or None where there is none. The rest is as for [`read_own`].
+pub(crate) fn read_own_if_there(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    if_there(read_own(path))
+}
+
+fn whole(file: File) -> io::Result<Vec<u8>> {
+    let length = file.metadata()?.len();
+    if length > LONGEST {
+        return Err(io::Error::new(io::ErrorKind::Unsupported, format!("it is longer than {LONGEST} bytes")));
+    }
+    // What the system itself tells in files has no length.
+    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
+    file.take(LONGEST).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Returns why nobody can tell what is at `path`, or None where that can be told: the rights to a folder above it, or to the file, are not there.
+#[must_use]
+pub(crate) fn denied(path: &Path) -> Option<io::Error> {
+    opened(path, Place::Given).err().filter(|error| error.kind() == io::ErrorKind::PermissionDenied)
+}
+
+/// Returns the length of an open file in bytes.
+pub(crate) fn length(file: &File) -> io::Result<u64> {
+    Ok(file.metadata()?.len())
+}
+
+/// Returns the bytes of the file at `path`. What is no file is an error.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    whole(opened(path, Place::Given)?)
+}
+
+/// Returns the bytes of the file at `path`, or None where there is none.
+pub fn read_if_there(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    if_there(read(path))
+}
+
+/// Returns the bytes of the file `name` below `folder`, where somebody else may have put anything: it is a file of at most `most` bytes, and no link leads to it. Nothing is waited
+/// for, as a pipe would have it. What is none of this is [`io::ErrorKind::InvalidData`].
+pub fn read_below(folder: &Path, name: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let refused = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why);
+    if name.as_os_str().is_empty() || !name.components().all(|part| matches!(part, Component::Normal(_))) {
+        return Err(refused("it does not lie in the folder"));
+    }
+    let opened = open_below(folder, name).map_err(|error| match error {
+        Errno::ELOOP => refused("a link leads there"),
+        Errno::EXDEV => refused("it does not lie in the folder"),
+        Errno::ENXIO | Errno::ENOTDIR => refused("it is no file"),
+        other => other.into(),
+    });
+    let file = File::from(opened?);
+    if !file.metadata()?.is_file() {
+        return Err(refused("it is no file"));
+    }
+    let mut bytes = Vec::new();
+    // It may grow meanwhile.
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(refused(&format!("it is longer than {most} bytes")));
+    }
+    Ok(bytes)
+}
+
+/// Opens a file below a folder without following a link, in one step where the kernel can.
+fn open_below(folder: &Path, name: &Path) -> nix::Result<OwnedFd> {
+    let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW;
+    let way = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    let start = open(folder, way, Mode::empty())?;
+    let how = OpenHow::new().flags(flags).resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS);
+    match openat2(&start, name, how) {
+        // The kernel lacks the call, or a container refuses it.
+        Err(Errno::ENOSYS | Errno::EPERM) => walk_below(start, name, way | OFlag::O_NOFOLLOW, flags),
+        opened => opened,
+    }
+}
+
+fn walk_below(start: OwnedFd, name: &Path, way: OFlag, flags: OFlag) -> nix::Result<OwnedFd> {
+    let mut here = start;
+    for part in name.parent().into_iter().flat_map(Path::components) {
+        here = openat(&here, part.as_os_str(), way, Mode::empty())?;
+    }
+    openat(&here, name.file_name().unwrap_or_default(), flags, Mode::empty())
+}
+
+/// Writes `bytes` to `path`, which holds the old bytes or the new ones at every moment. Makes the folders above it.
+pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_by(path, |file| file.write_all(bytes))
+}
+
+/// Does what [`write()`] does, and waits before it renames until the bytes are on the disk: a loss of power leaves the old ones or the new ones, too.
+pub(crate) fn write_through(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_by(path, |file| file.write_all(bytes).and_then(|()| file.sync_all()))
+}
+
+/// How often a file is written whose folder somebody removes meanwhile.
+const WRITES: usize = 100;
+
+fn write_by(path: &Path, write: impl Fn(&mut File) -> io::Result<()>) -> io::Result<()> {
+    let mut written = write_once(path, &write);
+    for _ in 1..WRITES {
+        match &written {
+            // `t2t clean` has moved the folder away.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => written = write_once(path, &write),
+            _ => break,
+        }
+    }
+    written
+}
+
+fn write_once(path: &Path, write: impl Fn(&mut File) -> io::Result<()>) -> io::Result<()> {
+    let temporary = temporary_name(path);
+    let written = created(&temporary).and_then(|mut file| write(&mut file));
+    let moved = written.and_then(|()| fs::rename(&temporary, path));
+    if moved.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    moved
+}
+
+/// Writes `bytes` to `path`, a file that nobody else knows of, in a folder that is there: one that is not finished does no harm.
+pub(crate) fn write_unshared(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    fs::write(path, bytes)
+}
+
+/// A file that is written bit by bit and appears whole: until it is finished it lies under another name beside its place. One that is dropped before is removed.
+#[derive(Debug)]
+pub struct Draft {
+    file: File,
+    temporary: PathBuf,
+    place: PathBuf,
+}
+
+impl Draft {
+    /// Starts a file that is to be at `place`. Makes the folders above it. Before anything is there, `note` is told where it will lie until it is finished; what that returns is returned, too.
+    pub fn start<T>(place: &Path, note: impl FnOnce(&Path) -> T) -> io::Result<(Self, T)> {
+        let temporary = temporary_name(place);
+        let noted = note(&temporary);
+        Ok((Self { file: created(&temporary)?, temporary, place: place.to_owned() }, noted))
+    }
+
+    /// Starts again: what was written is forgotten.
+    pub(crate) fn start_again(&mut self) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.rewind()
+    }
+
+    /// Puts the file in its place, over what is there.
+    pub fn finish(self) -> io::Result<()> {
+        fs::rename(&self.temporary, &self.place)
+    }
+}
+
+impl Write for Draft {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Seek for Draft {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        // It is not there any more where the draft was finished.
+        let _ = fs::remove_file(&self.temporary);
+    }
+}
+
+/// Moves the file or folder at `from` to `to`, over what is there: a file, or an empty folder. Makes the folders above it. Both lie on one file system.
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::rename(from, to) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            make_folder(above(to))?;
+            fs::rename(from, to)
+        }
+        moved => moved,
+    }
+}
+
+/// Makes a file, and where need be the folders above it: they are there most often, and to look costs more than to try.
+fn created(path: &Path) -> io::Result<File> {
+    match File::create(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            make_folder(above(path))?;
+            File::create(path)
+        }
+        made => made,
+    }
+}
+
+fn above(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new("."))
+}
+
+/// Returns how many bytes are free where `path` lies, for this user; None where nobody can tell.
+#[must_use]
+pub fn free(path: &Path) -> Option<u64> {
+    let found = statvfs(path).ok()?;
+    Some(found.blocks_available().saturating_mul(found.fragment_size()))
+}
+
+/// Makes the folder at `path` and those above it.
+pub fn make_folder(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path)
+}
+
+/// How often a folder is removed into which somebody writes meanwhile.
+const REMOVALS: usize = 100;
+
+/// Removes the file or folder at `path`, if it is there. A folder that is being filled is tried again and again, but not for ever.
+pub fn remove(path: &Path) -> io::Result<()> {
+    let mut removed = remove_once(path);
+    for _ in 1..REMOVALS {
+        match &removed {
+            // In a folder somebody else may have removed what was to be removed next.
+            Err(error) if matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotFound) => {
+                removed = remove_once(path);
+            }
+            _ => break,
+        }
+    }
+    removed
+}
+
+fn remove_once(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(facts) if facts.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Removes an empty folder; one that is not empty stays.
+pub fn remove_if_empty(path: &Path) {
+    let _ = fs::remove_dir(path);
+}
+
+/// Returns the names in the folder at `path`, sorted. Empty where there is no folder.
+#[must_use]
+pub fn names(path: &Path) -> Vec<String> {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    names
+}
+
+/// Returns the files below `folder` with this ending, sorted. Links are not followed; what cannot be read is left out.
+#[must_use]
+pub fn files_below(folder: &Path, ending: &str) -> Vec<PathBuf> {
+    let entries = WalkDir::new(folder).sort_by_file_name().into_iter().flatten();
+    let files = entries.filter(|entry| entry.file_type().is_file()).map(walkdir::DirEntry::into_path);
+    files.filter(|path| path.extension().is_some_and(|found| found == ending)).collect()
+}
+
+/// Returns how many files lie below `path`, itself if it is one, and how many bytes they have. What cannot be read is left out.
+#[must_use]
+pub fn weight(path: &Path) -> (usize, u64) {
+    let entries = WalkDir::new(path).into_iter().flatten().filter(|entry| entry.file_type().is_file());
+    let sizes: Vec<u64> = entries.filter_map(|entry| entry.metadata().ok()).map(|data| data.len()).collect();
+    (sizes.len(), sizes.iter().sum())
+}
+
+/// Returns the files below `folder` that [`write()`] had not finished, but for those in its folders named `but`. Links are not followed.
+#[must_use]
+pub(crate) fn unfinished_below(folder: &Path, but: &[&str]) -> Vec<PathBuf> {
+    let is_left_out = |entry: &walkdir::DirEntry| {
+        entry.depth() == 1 && entry.file_name().to_str().is_some_and(|name| but.contains(&name))
+    };
+    let entries = WalkDir::new(folder).into_iter().filter_entry(|entry| !is_left_out(entry)).flatten();
+    let files = entries.filter(|entry| entry.file_type().is_file());
+    files
+        .filter(|entry| entry.file_name().to_str().is_some_and(is_unfinished))
+        .map(walkdir::DirEntry::into_path)
+        .collect()
+}
+
+/// Returns the error with the place where it happened, which the system does not tell.
+#[must_use]
+pub fn at(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("`{}`: {error}", path.display()))
+}
+
+/// Returns whether a file of this name is one that [`write()`] had not finished.
+#[must_use]
+pub(crate) fn is_unfinished(name: &str) -> bool {
+    name.starts_with('.') && Path::new(name).extension().is_some_and(|ending| ending == "tmp")
+}
+
+/// Returns the process that began to write a file of this name and did not finish it; None where the name is none of [`write()`]'s.
+#[must_use]
+pub(crate) fn writer_of(name: &str) -> Option<u32> {
+    let parts = name.strip_prefix('.')?.strip_suffix(".tmp")?;
+    let (rest, number) = parts.rsplit_once('.')?;
+    number.parse::<u64>().ok()?;
+    rest.rsplit_once('.')?.1.parse().ok()
+}
+
+/// Returns whether there is a process of this number that is not this one. In a container, numbers come again soon.
+#[must_use]
+pub(crate) fn is_another_process(number: u32) -> bool {
+    number != std::process::id() && Path::new("/proc").join(number.to_string()).is_dir()
+}
+
+fn temporary_name(path: &Path) -> PathBuf {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("file");
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    path.with_file_name(format!(".{name}.{}.{number}.tmp", std::process::id()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use nix::unistd::mkfifo;
+
+    use super::*;
+
+    /// What each way to open finds of a name.
+    fn found(folder: &Path, name: &str) -> [Result<Vec<u8>, String>; 2] {
+        let way = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW;
+        let walked = open(folder, way, Mode::empty())
+            .and_then(|start| walk_below(start, Path::new(name), way | OFlag::O_NOFOLLOW, flags))
+            .map(File::from);
+        let walked = walked.map_err(|error| error.to_string()).and_then(|file| {
+            if !file.metadata().unwrap().is_file() {
+                return Err("it is no file".to_owned());
+            }
+            let descriptor = std::os::fd::AsRawFd::as_raw_fd(&file).to_string();
+            Ok(fs::read(Path::new("/proc/self/fd").join(descriptor)).unwrap())
+        });
+        [read_below(folder, Path::new(name), 4).map_err(|error| error.to_string()), walked]
+    }
+
+    #[test]
+    fn a_file_is_read_below_a_folder_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let inside = folder.path().join("inside");
+        fs::create_dir_all(inside.join("deep")).unwrap();
+        fs::write(inside.join("deep/file"), "four").unwrap();
+        fs::write(inside.join("long"), "five!").unwrap();
+        fs::write(folder.path().join("outside"), "out").unwrap();
+        symlink("../outside", inside.join("link")).unwrap();
+        symlink("deep", inside.join("way")).unwrap();
+        symlink("/dev/zero", inside.join("endless")).unwrap();
+        mkfifo(&inside.join("pipe"), Mode::S_IRWXU).unwrap();
+        assert_eq!(found(&inside, "deep/file"), [Ok(b"four".to_vec()), Ok(b"four".to_vec())]);
+        for name in ["link", "way/file", "endless", "pipe", "deep", "deep/file/more"] {
+            assert!(found(&inside, name).iter().all(Result::is_err), "{name}");
+        }
+        let kind = |name: &str| read_below(&inside, Path::new(name), 4).unwrap_err().kind();
+        for name in ["link", "way/file", "endless", "pipe", "deep", "long", "../outside", "/dev/zero", ""] {
+            assert_eq!(kind(name), io::ErrorKind::InvalidData, "{name}");
+        }
+        assert_eq!(kind("absent"), io::ErrorKind::NotFound);
+    }
+}

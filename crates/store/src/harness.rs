@@ -1,0 +1,175 @@
+//! The harness: the Python files that the binary carries, what of them each phase imports, and where the worker finds them.
+//!
+//! It does not know what they do.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use t2t_model::action::Phase;
+use t2t_model::digest::Digest;
+use t2t_model::path::RepoPath;
+use t2t_python::Python;
+use t2t_python::closure::{Tree, closure};
+
+use crate::fs;
+use crate::kept;
+
+/// The package's name.
+pub(crate) const PACKAGE: &str = "t2t_harness";
+
+/// The format of the file that keeps what parsing told. 1: no version. 2: behind a digest.
+const VERSION: u32 = 2;
+
+const CARRIED: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/harness.rs"));
+
+/// The modules whose functions a phase calls.
+fn modules(phase: Phase) -> &'static [&'static str] {
+    match phase {
+        Phase::Calibrate => &["calibrate"],
+        Phase::Analyze => &["analyze"],
+        Phase::Compile => &["compile"],
+        Phase::Check => &["prepare", "candidate", "judge"],
+        Phase::Tune => &["tune"],
+        Phase::Bench => &["bench", "sample"],
+        Phase::Baseline => &["baseline"],
+        Phase::Generate | Phase::Select | Phase::Log | Phase::Summary => &[],
+    }
+}
+
+/// The harness files: those carried, or those of a folder that a developer names.
+#[derive(Debug, Clone)]
+pub struct Harness {
+    files: BTreeMap<String, Vec<u8>>,
+    folder: Option<PathBuf>,
+}
+
+impl Harness {
+    /// Returns the harness of `folder` (`$T2T_HARNESS`), or the one that the binary carries. Fails where the folder cannot be read.
+    pub fn open(folder: Option<&Path>) -> io::Result<Self> {
+        let Some(folder) = folder else {
+            let files = CARRIED.iter().map(|(name, bytes)| ((*name).to_owned(), bytes.to_vec())).collect();
+            return Ok(Self { files, folder: None });
+        };
+        let package = folder.join(PACKAGE);
+        let names = fs::names(&package).into_iter().filter(|name| name.strip_suffix(".py").is_some());
+        let files = names.map(|name| fs::read(&package.join(&name)).map(|bytes| (name, bytes)));
+        Ok(Self { files: files.collect::<io::Result<_>>()?, folder: Some(folder.to_owned()) })
+    }
+
+    /// Returns the folder that holds the package, for the worker's path. Carried files are put under `cache` first, by digest; bytecode beside them, which nothing
+    /// verifies, goes.
+    pub fn place(&self, cache: &Path) -> io::Result<PathBuf> {
+        if let Some(folder) = &self.folder {
+            return Ok(folder.clone());
+        }
+        let folder = cache.join("harness").join(self.digest().short());
+        for (name, bytes) in &self.files {
+            let path = folder.join(PACKAGE).join(name);
+            if fs::read_own(&path).ok().as_ref() != Some(bytes) {
+                fs::write(&path, bytes).map_err(|error| fs::at(&path, &error))?;
+            }
+        }
+        let compiled = folder.join(PACKAGE).join("__pycache__");
+        fs::remove(&compiled).map_err(|error| fs::at(&compiled, &error))?;
+        Ok(folder)
+    }
+
+    /// Returns when the folder that [`Self::place`] fills was last changed, in nanoseconds since 1970; None where it is not there. One that somebody removed and made anew has another time.
+    #[must_use]
+    pub fn trace(&self, cache: &Path) -> Option<i64> {
+        let carried = || cache.join("harness").join(self.digest().short());
+        fs::folder_time(&self.folder.clone().unwrap_or_else(carried).join(PACKAGE))
+    }
+
+    /// Returns the modules that phases call, for servers to import before they fork.
+    #[must_use]
+    pub fn entries() -> Vec<String> {
+        Phase::ALL.into_iter().flat_map(modules).map(|module| format!("{PACKAGE}.{module}")).collect()
+    }
+
+    /// Returns the digest of all files' bytes.
+    #[must_use]
+    pub(crate) fn digest(&self) -> Digest {
+        let mut bytes = Vec::new();
+        for (name, file) in &self.files {
+            bytes.extend_from_slice(name.as_bytes());
+            bytes.extend_from_slice(Digest::of(file).as_bytes());
+        }
+        Digest::of(&bytes)
+    }
+
+    /// Returns, by phase, the digest of the meaning of the files that the phase imports. `known` keeps what parsing told, by the digest of
+    /// all bytes.
+    #[must_use]
+    pub fn meanings(&self, known: &Path) -> BTreeMap<Phase, Digest> {
+        let file = known.join(format!("harness-{}.json", self.digest()));
+        kept::read(&file, VERSION).unwrap_or_else(|| {
+            let meanings: BTreeMap<Phase, Digest> =
+                Phase::ALL.into_iter().filter_map(|phase| self.meaning(phase)).collect();
+            let _ = kept::write(&file, VERSION, &meanings);
+            meanings
+        })
+    }
+
+    fn meaning(&self, phase: Phase) -> Option<(Phase, Digest)> {
+        let mut found: BTreeMap<RepoPath, Python> = BTreeMap::new();
+        for module in modules(phase) {
+            let path = RepoPath::new(&format!("{PACKAGE}/{module}.py")).expect("module names are plain");
+            found.extend(closure(&path, &mut Carried(self)));
+        }
+        let mut bytes = Vec::new();
+        for (path, python) in &found {
+            bytes.extend_from_slice(path.as_str().as_bytes());
+            bytes.extend_from_slice(python.meaning.as_bytes());
+        }
+        (!found.is_empty()).then(|| (phase, Digest::of(&bytes)))
+    }
+}
+
+/// The harness's files, for who follows imports.
+struct Carried<'a>(&'a Harness);
+
+impl Tree for Carried<'_> {
+    fn read(&mut self, path: &RepoPath) -> Option<Python> {
+        let name = path.as_str().strip_prefix(PACKAGE)?.strip_prefix('/')?;
+        self.0.files.get(name).map(|bytes| t2t_python::read(bytes))
+    }
+
+    fn homes(&mut self, name: &str) -> Vec<String> {
+        Some(String::new()).filter(|_| name == PACKAGE).into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_module_that_a_phase_calls_is_carried() {
+        let harness = Harness::open(None).unwrap();
+        for phase in Phase::ALL {
+            for module in modules(phase) {
+                assert!(harness.files.contains_key(&format!("{module}.py")), "{phase} calls {module}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_comment_in_the_harness_changes_no_phase_and_code_changes_those_that_import_it() {
+        let harness = Harness::open(None).unwrap();
+        let edited = |suffix: &str| {
+            let mut other = harness.clone();
+            other.files.get_mut("flops.py").unwrap().extend_from_slice(suffix.as_bytes());
+            other
+        };
+        let meanings = |harness: &Harness| {
+            Phase::ALL.into_iter().filter_map(|phase| harness.meaning(phase)).collect::<BTreeMap<_, _>>()
+        };
+        assert_eq!(meanings(&harness), meanings(&edited("\n# a comment\n")));
+        let changed = meanings(&edited("\nEXTRA = 1\n"));
+        let before = meanings(&harness);
+        let stale: Vec<Phase> = before.keys().copied().filter(|phase| before[phase] != changed[phase]).collect();
+        assert_eq!(stale, [Phase::Analyze]);
+    }
+}

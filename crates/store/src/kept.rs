@@ -1,0 +1,64 @@
+//! Kept files: what would only cost time to find out again, as JSON behind a version and a digest. One that is damaged, or of another version, is none.
+//!
+//! It does not know what is kept in them.
+
+use std::io;
+use std::path::Path;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::fs;
+use crate::hashing;
+
+/// Returns what the file at `path` keeps, or None where there is no such file, or one of another version, or one that is not what was written.
+#[must_use]
+pub fn read<T: DeserializeOwned>(path: &Path, version: u32) -> Option<T> {
+    let bytes = fs::read_own(path).ok()?;
+    let end = bytes.iter().position(|byte| *byte == b'\n')?;
+    let (head, body) = (&bytes[..end], &bytes[end + 1..]);
+    (head == self::head(path, version, body).as_bytes()).then(|| serde_json::from_slice(body).ok()).flatten()
+}
+
+/// Writes `value` to `path`, over what is there.
+pub fn write<T: Serialize>(path: &Path, version: u32, value: &T) -> io::Result<()> {
+    let body = serde_json::to_vec(value).map_err(io::Error::other)?;
+    let mut bytes = head(path, version, &body).into_bytes();
+    bytes.push(b'\n');
+    bytes.extend(body);
+    fs::write(path, &bytes)
+}
+
+/// Returns the first line: the version, the file's name, and the digest of the rest. So a file that took another's place is none.
+fn head(path: &Path, version: u32, body: &[u8]) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    format!("t2t kept {version} {name} {}", hashing::of(body))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_flip_and_any_cut_of_a_kept_file_is_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kept");
+        let value = vec!["one".to_owned(), "two".to_owned()];
+        write(&path, 3, &value).unwrap();
+        assert_eq!(read(&path, 3), Some(value));
+        assert_eq!(read::<Vec<String>>(&path, 4), None);
+        fs::write(&folder.path().join("other"), &fs::read(&path).unwrap()).unwrap();
+        assert_eq!(read::<Vec<String>>(&folder.path().join("other"), 3), None);
+        let whole = fs::read(&path).unwrap();
+        for at in 0..whole.len() {
+            for bit in 0..8 {
+                let mut damaged = whole.clone();
+                damaged[at] ^= 1 << bit;
+                fs::write(&path, &damaged).unwrap();
+                assert_eq!(read::<Vec<String>>(&path, 3), None, "bit {bit} of byte {at}");
+            }
+            fs::write(&path, &whole[..at]).unwrap();
+            assert_eq!(read::<Vec<String>>(&path, 3), None, "cut at {at}");
+        }
+    }
+}

@@ -1,0 +1,407 @@
+//! Sources: what the workspace's files are now, by digest, read only when they changed.
+//!
+//! When a file must be read again is the business of `witness`. It does not know which files matter.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use t2t_model::action::Source;
+use t2t_model::digest::Digest;
+use t2t_model::path::RepoPath;
+use t2t_model::record::Seen;
+use t2t_python::closure::{Tree, closure};
+use t2t_python::{FaultKind, Python};
+
+use crate::fs;
+use crate::installed::{self, Found, Installed};
+use crate::kept;
+use crate::witness::{Known, Was, Witness};
+
+/// The format of the file below; another number is read as an empty one. 1: first. 2: behind a digest. 3: what files were before. 4: the kind of a fault; files have bounds.
+const VERSION: u32 = 4;
+
+/// For each file that was parsed, how many that were there before are remembered: those of two earlier revisions in which every file differs.
+const BEFORE: usize = 2;
+
+/// Top-level packages that always mean folders of the workspace.
+pub const PACKAGES: [&str; 1] = ["kernels"];
+
+/// Where kernels import from beside the packages above: the workspace itself, and `src` below it. `sources:` in ops.yaml adds to them.
+pub(crate) const HOMES: [&str; 2] = ["", "src/"];
+
+/// What stands for the bytes of a package that has folders and no file.
+const NAMESPACE: &[u8] = b"namespace";
+
+/// From how many files on threads save more than they cost.
+const WORTH_THREADS: usize = 64;
+
+/// What parsing told of these bytes.
+type Parsed = (Digest, Python);
+
+#[derive(Debug, Serialize, Deserialize, Default)]
+struct Kept {
+    files: BTreeMap<RepoPath, Known>,
+    parsed: HashMap<Digest, Python>,
+    /// Those of `parsed` that no file is any more, the last that one was first: a revision that comes back is not parsed again.
+    before: Vec<Digest>,
+}
+
+impl Kept {
+    /// Sorts what was parsed into what files are and what they were, and forgets the oldest.
+    fn age(&mut self) {
+        let live: HashSet<Digest> = self.files.values().map(|known| known.bytes).collect();
+        let earlier: HashSet<Digest> = self.before.iter().copied().collect();
+        let mut gone: Vec<Digest> =
+            self.parsed.keys().filter(|digest| !live.contains(digest) && !earlier.contains(digest)).copied().collect();
+        gone.sort();
+        gone.extend(self.before.iter().filter(|digest| !live.contains(digest)));
+        let most = BEFORE * self.parsed.len().saturating_sub(gone.len());
+        for digest in gone.drain(most.min(gone.len())..) {
+            self.parsed.remove(&digest);
+        }
+        self.before = gone;
+    }
+}
+
+/// The workspace's files.
+#[derive(Debug)]
+pub struct Sources {
+    root: PathBuf,
+    file: PathBuf,
+    /// The folders that are imported from, as in [`HOMES`].
+    homes: Vec<String>,
+    installed: Installed,
+    state: RefCell<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    kept: Kept,
+    /// What was looked at in this build. A build sees each file in one state.
+    looked: HashMap<RepoPath, Option<Digest>>,
+    /// What was known of each file when it was first looked at.
+    first: HashMap<RepoPath, Option<Known>>,
+    /// The folders that could be packages of these paths, and whether they were there at the first look.
+    packages: HashMap<String, bool>,
+    changed: bool,
+}
+
+impl Sources {
+    /// Returns the sources of the workspace at `root`, with what `cache` keeps of them. A damaged file there is an empty one.
+    #[must_use]
+    pub fn open(root: &Path, cache: &Path) -> Self {
+        let file = cache.join("sources.json");
+        let kept = kept::read(&file, VERSION).unwrap_or_default();
+        Self { file, state: RefCell::new(State { kept, ..State::default() }), ..Self::unknown(root, cache) }
+    }
+
+    /// Returns the sources of the workspace at `root`, of which nothing is known: for a look at a few. They are never written.
+    #[must_use]
+    pub fn unknown(root: &Path, cache: &Path) -> Self {
+        Self {
+            root: root.to_owned(),
+            file: cache.join("sources.json"),
+            homes: HOMES.map(str::to_owned).to_vec(),
+            installed: Installed::default(),
+            state: RefCell::default(),
+        }
+    }
+
+    /// Returns the sources with what the interpreter has installed.
+    #[must_use]
+    pub fn beside(self, installed: Installed) -> Self {
+        Self { installed, ..self }
+    }
+
+    /// Returns the sources, of which kernels import from these `folders` too.
+    #[must_use]
+    pub fn importing_from(mut self, folders: &[String]) -> Self {
+        self.homes.extend(folders.iter().map(|folder| format!("{folder}/")));
+        self
+    }
+
+    /// Writes what is known for the next build, if it changed.
+    pub fn save(&self) -> io::Result<()> {
+        let mut state = self.state.borrow_mut();
+        if !state.changed {
+            return Ok(());
+        }
+        state.kept.age();
+        kept::write(&self.file, VERSION, &state.kept)?;
+        state.changed = false;
+        Ok(())
+    }
+
+    /// Forgets what was looked at, so that the next questions see the files as they are then.
+    pub fn look_again(&self) {
+        self.installed.look_again();
+        self.state.borrow_mut().looked.clear();
+    }
+
+    /// Returns all files of the workspace that were looked at, those that were not there too, as they were at the first look: what was made of them was made of that.
+    #[must_use]
+    pub fn looked_at(&self) -> BTreeMap<RepoPath, Option<Known>> {
+        let state = self.state.borrow();
+        let own = state.first.iter().filter(|(path, _)| installed::module(path).is_none());
+        own.map(|(path, known)| (path.clone(), *known)).collect()
+    }
+
+    /// Returns the witnesses of what was looked at beside the files of the workspace: packages that it may come to have, installed modules, and the folders in which they
+    /// were looked for. None where one has a name that is no text.
+    #[must_use]
+    pub fn witnesses(&self) -> Option<Vec<Witness<'static>>> {
+        let state = self.state.borrow();
+        let absent = state.packages.iter().filter(|(_, is_there)| !**is_there);
+        let mut witnesses: Vec<Witness<'static>> =
+            absent.map(|(path, _)| Witness { path: path.clone().into(), was: Was::Time(None) }).collect();
+        for (path, known) in &state.first {
+            if let Some(Found::File(file)) = installed::module(path).map(|module| self.installed.find(module)) {
+                witnesses.push(Witness { path: file.to_str()?.to_owned().into(), was: Was::File(*known) });
+            }
+        }
+        for folder in self.installed.searched() {
+            let was = Was::Time(fs::folder_time(&folder));
+            witnesses.push(Witness { path: folder.to_str()?.to_owned().into(), was });
+        }
+        Some(witnesses)
+    }
+
+    /// Returns whether the file at `path`, or one below it, was looked at.
+    #[must_use]
+    pub fn has_looked_at(&self, path: &RepoPath) -> bool {
+        let state = self.state.borrow();
+        let below = format!("{path}/");
+        let is_looked = state.first.contains_key(path) || state.packages.contains_key(path.as_str());
+        is_looked || state.first.keys().any(|looked| looked.as_str().starts_with(&below))
+    }
+
+    /// Looks at a file anew, and returns what is known of it now.
+    pub fn now(&self, path: &RepoPath) -> Option<Known> {
+        let mut state = self.state.borrow_mut();
+        self.digest_now(path, &mut state)?;
+        state.kept.files.get(path).copied()
+    }
+
+    /// Returns the digest of the bytes of the file at `path`, or None where there is no file.
+    pub fn bytes(&self, path: &RepoPath) -> Option<Digest> {
+        let mut state = self.state.borrow_mut();
+        if let Some(&looked) = state.looked.get(path) {
+            return looked;
+        }
+        self.digest_now(path, &mut state)
+    }
+
+    /// Returns where the file at `path` lies, or that of an installed module; None where there is none.
+    fn place(&self, path: &RepoPath) -> Option<PathBuf> {
+        let Some(module) = installed::module(path) else { return Some(path.under(&self.root)) };
+        match self.installed.find(module) {
+            Found::File(file) => Some(file),
+            Found::Namespace | Found::Nothing => None,
+        }
+    }
+
+    /// Returns whether `path` names an installed package without a file of its own.
+    fn is_namespace(&self, path: &RepoPath) -> bool {
+        installed::module(path).is_some_and(|module| self.installed.find(module) == Found::Namespace)
+    }
+
+    /// Returns what the Python file at `path` says, or None where there is no file.
+    pub fn python(&self, path: &RepoPath) -> Option<Python> {
+        let digest = self.bytes(path)?;
+        let mut state = self.state.borrow_mut();
+        if let Some(python) = state.kept.parsed.get(&digest) {
+            return Some(python.clone());
+        }
+        let bytes = fs::read(&self.place(path)?).ok()?;
+        let python = t2t_python::read(&bytes);
+        state.kept.parsed.insert(Digest::of(&bytes), python.clone());
+        state.changed = true;
+        Some(python)
+    }
+
+    /// Returns the first of the workspace's files that were looked for of which nobody can tell what they are, and why: rights are lacking. What is made of them would be a
+    /// word on the rights.
+    #[must_use]
+    pub fn denied(&self) -> Option<(RepoPath, io::Error)> {
+        let state = self.state.borrow();
+        let mut absent: Vec<&RepoPath> =
+            state.looked.iter().filter(|(_, digest)| digest.is_none()).map(|(path, _)| path).collect();
+        absent.retain(|path| installed::module(path).is_none());
+        absent.sort();
+        absent.into_iter().find_map(|path| Some((path.clone(), fs::denied(&path.under(&self.root))?)))
+    }
+
+    /// Returns the closure of the kernel file at `path`: empty where there is no file.
+    pub fn closure(&self, path: &RepoPath) -> BTreeMap<RepoPath, Source> {
+        let found = closure(path, &mut Imported(self));
+        let source =
+            |path: &RepoPath, python: &Python| Some(Source { meaning: python.meaning, bytes: self.bytes(path)? });
+        found.iter().filter_map(|(path, python)| Some((path.clone(), source(path, python)?))).collect()
+    }
+
+    /// Returns the first file of the closure of `path` that is more than is read, and what is known of it: what it imports is not, and so not of what a result depends on.
+    pub fn beyond(&self, path: &RepoPath) -> Option<(RepoPath, Python)> {
+        let is_beyond = |python: &Python| python.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Beyond);
+        closure(path, &mut Imported(self)).into_iter().find(|(_, python)| is_beyond(python))
+    }
+
+    /// Returns what the file at `path` is now, in the terms of `like`.
+    pub fn seen(&self, path: &RepoPath, like: Seen) -> Seen {
+        match like {
+            _ if installed::module(path).is_some() => self.as_discovered(path),
+            Seen::Bytes(_) => self.bytes(path).map_or(Seen::Absent, Seen::Bytes),
+            Seen::Meaning(_) => self.python(path).map_or(Seen::Absent, |python| Seen::Meaning(python.meaning)),
+            Seen::Absent => self.as_discovered(path),
+        }
+    }
+
+    /// Returns what a record keeps of a file that an action turned out to look at: the meaning of Python, the bytes of anything else.
+    pub fn as_discovered(&self, path: &RepoPath) -> Seen {
+        if self.is_namespace(path) {
+            return Seen::Bytes(Digest::of(NAMESPACE));
+        }
+        if self.place(path).is_some_and(|place| place.extension().is_some_and(|ending| ending == "py")) {
+            self.python(path).map_or(Seen::Absent, |python| Seen::Meaning(python.meaning))
+        } else {
+            self.bytes(path).map_or(Seen::Absent, Seen::Bytes)
+        }
+    }
+
+    /// Returns what the file at `path` is at this moment, whatever was looked at before; None where there is no file.
+    pub fn at_this_moment(&self, path: &RepoPath) -> Option<Source> {
+        let state = self.state.borrow();
+        let known = Known::now(&path.under(&self.root), state.kept.files.get(path).copied())?;
+        if !is_python(path) {
+            return Some(Source { meaning: known.bytes, bytes: known.bytes });
+        }
+        let parsed = state.kept.parsed.get(&known.bytes).map(|python| python.meaning);
+        let meaning = || Some(t2t_python::read(&fs::read(&path.under(&self.root)).ok()?).meaning);
+        Some(Source { meaning: parsed.or_else(meaning)?, bytes: known.bytes })
+    }
+
+    /// Looks at all of `paths`, which are Python files, and parses those that are new, on all cores where they are many, so that later questions about them
+    /// find the answer.
+    pub fn look_at(&self, paths: &[RepoPath]) {
+        if paths.len() < WORTH_THREADS {
+            return;
+        }
+        let mut state = self.state.borrow_mut();
+        let (root, Kept { files, parsed, .. }) = (self.root.as_path(), &state.kept);
+        let look = |path: &RepoPath| {
+            let file = path.under(root);
+            let known = Known::now(&file, files.get(path).copied());
+            let is_new = known.is_some_and(|known| !parsed.contains_key(&known.bytes));
+            let bytes = is_new.then(|| fs::read(&file).ok()).flatten();
+            (known, bytes.map(|bytes| (Digest::of(&bytes), t2t_python::read(&bytes))))
+        };
+        let found: Vec<(Option<Known>, Option<Parsed>)> = paths.par_iter().map(look).collect();
+        for (path, (known, python)) in paths.iter().zip(found) {
+            state.take(path, known);
+            state.changed |= python.is_some();
+            state.kept.parsed.extend(python);
+        }
+    }
+
+    fn digest_now(&self, path: &RepoPath, state: &mut State) -> Option<Digest> {
+        let place = self.place(path);
+        let known = place.and_then(|place| Known::now(&place, state.kept.files.get(path).copied()));
+        state.take(path, known)
+    }
+
+    /// Returns whether the folder at `path` is there, which could be a package.
+    fn has_package(&self, path: &str) -> bool {
+        let is_there = || fs::folder_time(&self.root.join(path)).is_some();
+        *self.state.borrow_mut().packages.entry(path.to_owned()).or_insert_with(is_there)
+    }
+}
+
+/// The workspace's files, for who follows imports.
+struct Imported<'a>(&'a Sources);
+
+impl Tree for Imported<'_> {
+    fn read(&mut self, path: &RepoPath) -> Option<Python> {
+        self.0.python(path)
+    }
+
+    fn homes(&mut self, name: &str) -> Vec<String> {
+        if PACKAGES.contains(&name) {
+            return vec![String::new()];
+        }
+        let has = |home: &&String| {
+            let module = format!("{home}{name}");
+            let file = RepoPath::new(&format!("{module}.py")).ok();
+            file.is_some_and(|file| self.0.bytes(&file).is_some()) || self.0.has_package(&module)
+        };
+        self.0.homes.iter().filter(has).cloned().collect()
+    }
+}
+
+fn is_python(path: &RepoPath) -> bool {
+    Path::new(path.as_str()).extension().is_some_and(|ending| ending == "py")
+}
+
+impl State {
+    /// Keeps what is now known of a file, and returns the digest of its bytes.
+    fn take(&mut self, path: &RepoPath, known: Option<Known>) -> Option<Digest> {
+        let before = match known {
+            Some(known) => self.kept.files.insert(path.clone(), known),
+            None => self.kept.files.remove(path),
+        };
+        self.changed |= before != known;
+        let digest = known.map(|known| known.bytes);
+        self.first.entry(path.clone()).or_insert(known);
+        self.looked.insert(path.clone(), digest);
+        digest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_revision_that_comes_back_is_not_parsed_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |number: usize| RepoPath::new(&format!("kernels/f{number}.py")).unwrap();
+        let paths: Vec<RepoPath> = (0..WORTH_THREADS).map(path).collect();
+        let put = |revision: &str| {
+            let sources = Sources::open(folder.path(), folder.path());
+            let known: HashSet<Digest> = sources.state.borrow().kept.parsed.keys().copied().collect();
+            for path in &paths {
+                fs::write(&path.under(folder.path()), format!("x = '{path} {revision}'\n").as_bytes()).unwrap();
+            }
+            sources.look_at(&paths);
+            let asked: Vec<Python> = paths.iter().map(|path| sources.python(path).unwrap()).collect();
+            let read = |path: &RepoPath| t2t_python::read(&fs::read(&path.under(folder.path())).unwrap());
+            assert_eq!(asked, paths.iter().map(read).collect::<Vec<_>>());
+            sources.save().unwrap();
+            let parsed = sources.state.borrow().kept.parsed.len();
+            assert!(parsed <= paths.len() * (BEFORE + 1), "{parsed}");
+            paths.iter().filter(|path| !known.contains(&sources.bytes(path).unwrap())).count()
+        };
+        let new = ["one", "two", "one", "two", "three", "one", "four", "one", "two"].map(put);
+        let all = WORTH_THREADS;
+        assert_eq!(new, [all, all, 0, 0, all, 0, all, 0, all], "of the oldest nothing is remembered");
+    }
+
+    #[test]
+    fn looking_at_many_files_at_once_tells_what_asking_for_each_tells() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = |number: usize| RepoPath::new(&format!("kernels/f{number}.py")).unwrap();
+        let paths: Vec<RepoPath> = (0..WORTH_THREADS * 2).map(name).collect();
+        for path in paths.iter().step_by(2) {
+            fs::write(&path.under(folder.path()), path.as_str().as_bytes()).unwrap();
+        }
+        let (each, many) = (Sources::open(folder.path(), folder.path()), Sources::open(folder.path(), folder.path()));
+        many.look_at(&paths);
+        fs::remove(&folder.path().join("kernels")).unwrap();
+        let there = |path: &RepoPath| many.bytes(path);
+        assert!(paths.iter().step_by(2).all(|path| there(path) == Some(Digest::of(path.as_str().as_bytes()))));
+        assert!(paths.iter().skip(1).step_by(2).all(|path| there(path).is_none()));
+        assert_eq!(each.bytes(&paths[0]), None, "only what was looked at before is remembered");
+    }
+}

@@ -1,0 +1,280 @@
+//! The client: bytes by name, got from and put to a server of any kind, each within a time limit.
+//!
+//! It is all that touches Apache `OpenDAL`. It does not know what the bytes mean, nor what is done when they cannot be had.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_util::TryStreamExt;
+use http::{Method, Request, Response, StatusCode};
+use opendal::layers::RetryLayer;
+use opendal::services::{Fs, Redis, S3, Webdav};
+use opendal::{Buffer, ErrorKind, HttpBody, HttpTransport, HttpTransporter, Operator};
+use opendal_http_transport_reqwest::ReqwestTransport;
+use t2t_spec::remote::{Mode, Place, Server};
+use tokio::sync::OnceCell;
+use tokio::time::timeout;
+
+use super::{Credentials, Limits, for_size};
+use crate::fs;
+
+/// How often an operation is tried again within its time.
+const RETRIES: usize = 2;
+
+/// How long is waited before the first time and before the last.
+const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(500)];
+
+/// How many connections a Redis server gets.
+const CONNECTIONS: usize = 32;
+
+/// The folders of a cache.
+const FOLDERS: [&str; 2] = ["ac/", "cas/"];
+
+/// A connection to a server, made when it is first used.
+pub(super) struct Client {
+    operator: Operator,
+    limits: Limits,
+    /// Where folders must be made: the same server, and whether they were.
+    folders: Option<OnceCell<()>>,
+    /// Whether the server answered a write with 401 or 403.
+    refused: Arc<AtomicBool>,
+}
+
+/// Why an operation did not work.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Failed {
+    /// The server answers, and does not let us.
+    #[error("it refuses: {0}")]
+    Refused(String),
+    /// It took longer than it may.
+    #[error("no answer within {:.1} s", .0.as_secs_f64())]
+    Late(Duration),
+    /// The server holds more than there can be.
+    #[error("it sends more than {0} bytes")]
+    TooLong(u64),
+    /// Anything else.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl Client {
+    /// Returns the client for a place. A folder is made where it is to be written to; otherwise it must be there.
+    pub(crate) async fn open(
+        place: &Place,
+        mode: Mode,
+        credentials: &Credentials,
+        limits: Limits,
+    ) -> Result<Self, Failed> {
+        let refused = Arc::new(AtomicBool::new(false));
+        let operator = match &place.server {
+            Server::Folder { path } => folder(path, mode).await?,
+            Server::Http { endpoint, path } => {
+                let transport = transport(endpoint, limits, &refused)?;
+                http_server(endpoint, path, credentials).map(|operator| with(operator, transport))?
+            }
+            Server::S3 { bucket, path, endpoint, region } => {
+                let endpoint = endpoint.as_ref().or(credentials.aws_endpoint.as_ref());
+                let transport = transport(endpoint.map_or("https://", |endpoint| endpoint), limits, &refused)?;
+                let region = region.as_ref().or(credentials.aws_region.as_ref());
+                bucket_of(bucket, path, endpoint, region, credentials).map(|operator| with(operator, transport))?
+            }
+            Server::Redis { endpoint, address, database, path } => {
+                // A port that refuses is noticed by nobody else before the time is over.
+                let connected = timeout(limits.connect, tokio::net::TcpStream::connect(address)).await;
+                connected
+                    .map_err(|_| Failed::Late(limits.connect))?
+                    .map_err(|error| Failed::Other(error.to_string()))?;
+                redis(endpoint, *database, path, credentials)?
+            }
+        };
+        let retry = RetryLayer::new().with_max_times(RETRIES).with_min_delay(PAUSES[0]).with_max_delay(PAUSES[1]);
+        let folders = matches!(place.server, Server::Http { .. }).then(OnceCell::new);
+        Ok(Self { operator: operator.layer(retry), limits, folders, refused })
+    }
+
+    /// Returns the bytes under a name, of which there may be so many, or None where there is nothing.
+    pub(crate) async fn get(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, Failed> {
+        // The limit lies outside the retries: they have the time together, and a server that says nothing has no more.
+        self.within(most, self.read(name, most)).await
+    }
+
+    /// Puts bytes under a name.
+    pub(crate) async fn put(&self, name: &str, bytes: Vec<u8>) -> Result<(), Failed> {
+        let size = bytes.len() as u64;
+        self.within(size, self.write(name, Buffer::from(bytes))).await
+    }
+
+    async fn within<T>(&self, size: u64, work: impl Future<Output = Result<T, Failed>>) -> Result<T, Failed> {
+        let limit = for_size(self.limits.operation, size);
+        timeout(limit, work).await.unwrap_or(Err(Failed::Late(limit)))
+    }
+
+    async fn read(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, Failed> {
+        let opened = async { self.operator.reader(name).await?.into_stream(..).await };
+        let mut stream = match opened.await {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            opened => opened.map_err(failed)?,
+        };
+        let mut bytes = Vec::new();
+        loop {
+            let part = match stream.try_next().await {
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+                part => part.map_err(failed)?,
+            };
+            let Some(part) = part else { return Ok(Some(bytes)) };
+            if (bytes.len() + part.len()) as u64 > most {
+                return Err(Failed::TooLong(most));
+            }
+            part.for_each(|slice| bytes.extend_from_slice(&slice));
+        }
+    }
+
+    async fn write(&self, name: &str, bytes: Buffer) -> Result<(), Failed> {
+        let first = self.operator.write(name, bytes.clone()).await.map_err(failed);
+        let written = match (first, &self.folders) {
+            (Ok(_), _) => return Ok(()),
+            (Err(failed), Some(folders)) if !self.is_refused(&failed) => {
+                // A server that makes no folders by itself says so in ways of its own.
+                if folders.get_or_try_init(|| self.make_folders()).await.is_err() {
+                    return Err(failed);
+                }
+                self.operator.write(name, bytes).await.map(|_| ()).map_err(self::failed)
+            }
+            (Err(failed), _) => Err(failed),
+        };
+        written.map_err(|failed| match failed {
+            Failed::Other(text) if self.refused.load(Ordering::Relaxed) => Failed::Refused(text),
+            failed => failed,
+        })
+    }
+
+    fn is_refused(&self, failed: &Failed) -> bool {
+        matches!(failed, Failed::Refused(_)) || self.refused.load(Ordering::Relaxed)
+    }
+
+    async fn make_folders(&self) -> Result<(), Failed> {
+        for folder in FOLDERS {
+            self.operator.create_dir(folder).await.map_err(failed)?;
+        }
+        Ok(())
+    }
+}
+
+fn with(operator: Operator, transport: HttpTransporter) -> Operator {
+    let context = operator.base_context().with_http_transport(transport);
+    operator.with_context(context)
+}
+
+async fn folder(path: &str, mode: Mode) -> Result<Operator, Failed> {
+    let path = path.to_owned();
+    // A folder of another machine may hang.
+    let opened = tokio::task::spawn_blocking(move || {
+        if mode == Mode::ReadOnly && fs::folder_time(path.as_ref()).is_none() {
+            return Err(Failed::Other("no such folder".to_owned()));
+        }
+        let builder = Fs::default().root(&path);
+        // A file appears whole, by rename.
+        let builder = if mode == Mode::ReadOnly { builder } else { builder.atomic_write_dir(&format!("{path}/tmp")) };
+        Operator::new(builder).map_err(failed)
+    });
+    opened.await.unwrap_or_else(|error| Err(Failed::Other(error.to_string())))
+}
+
+fn http_server(endpoint: &str, path: &str, credentials: &Credentials) -> Result<Operator, Failed> {
+    let mut builder = Webdav::default().endpoint(endpoint).root(path).disable_create_dir(true);
+    if let Some(token) = &credentials.token {
+        builder = builder.token(token);
+    } else if let Some(user) = &credentials.user {
+        builder = builder.username(user).password(credentials.password.as_deref().unwrap_or_default());
+    }
+    Operator::new(builder).map_err(failed)
+}
+
+fn bucket_of(
+    bucket: &str,
+    path: &str,
+    endpoint: Option<&String>,
+    region: Option<&String>,
+    credentials: &Credentials,
+) -> Result<Operator, Failed> {
+    let region = region.map_or("us-east-1", String::as_str);
+    // Nothing is looked for in files or asked of the cloud: what is not in the environment is not there.
+    let mut builder =
+        S3::default().bucket(bucket).root(path).region(region).disable_config_load().disable_ec2_metadata();
+    if let Some(endpoint) = endpoint {
+        builder = builder.endpoint(endpoint);
+    }
+    builder = match &credentials.aws {
+        Some((id, secret)) => builder.access_key_id(id).secret_access_key(secret),
+        None => builder.skip_signature(),
+    };
+    if let Some(token) = &credentials.aws_session {
+        builder = builder.session_token(token);
+    }
+    Operator::new(builder).map_err(failed)
+}
+
+fn redis(endpoint: &str, database: i64, path: &str, credentials: &Credentials) -> Result<Operator, Failed> {
+    install_ring();
+    let mut builder = Redis::default().endpoint(endpoint).db(database).root(path).connection_pool_max_size(CONNECTIONS);
+    if let Some(user) = &credentials.user {
+        builder = builder.username(user);
+    }
+    if let Some(password) = &credentials.password {
+        builder = builder.password(password);
+    }
+    Operator::new(builder).map_err(failed)
+}
+
+/// Without this there are several makers of TLS to choose from, and none is chosen.
+fn install_ring() {
+    // Another one that was installed before will do as well.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+fn transport(endpoint: &str, limits: Limits, refused: &Arc<AtomicBool>) -> Result<HttpTransporter, Failed> {
+    install_ring();
+    let builder = reqwest::Client::builder().connect_timeout(limits.connect).user_agent("t2t");
+    // Where nothing is encrypted no certificates are needed, and a machine without any will do.
+    let builder = if endpoint.starts_with("https://") { builder } else { builder.tls_certs_only([]) };
+    let client = builder.build().map_err(|error| Failed::Other(root_of(&error)))?;
+    Ok(HttpTransporter::new(Watched { inner: ReqwestTransport::new(client), refused: Arc::clone(refused) }))
+}
+
+/// Sees how the server answers writes: each service words a refusal otherwise.
+struct Watched {
+    inner: ReqwestTransport,
+    refused: Arc<AtomicBool>,
+}
+
+impl HttpTransport for Watched {
+    async fn fetch(&self, request: Request<Buffer>) -> opendal::Result<Response<HttpBody>> {
+        let is_write = matches!(*request.method(), Method::PUT | Method::POST);
+        let response = self.inner.fetch(request).await?;
+        if is_write && matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            self.refused.store(true, Ordering::Relaxed);
+        }
+        Ok(response)
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is given to `map_err`")]
+fn failed(error: opendal::Error) -> Failed {
+    let text = root_of(&error);
+    if error.kind() == ErrorKind::PermissionDenied { Failed::Refused(text) } else { Failed::Other(text) }
+}
+
+/// Returns the innermost reason in one short line: what a server sends may be a whole page.
+fn root_of(error: &(dyn Error + 'static)) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    let text = match innermost.downcast_ref::<opendal::Error>() {
+        Some(error) => format!("{}: {}", error.kind(), error.message()),
+        None => innermost.to_string(),
+    };
+    text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(160).collect()
+}

@@ -1,0 +1,419 @@
+//! One running child, seen from outside: what it prints, what it says, what it uses, when it must end.
+//!
+//! It does not know the other actions, nor t2t. It kills, but only its own child; what that leaves behind is swept by
+//! the server, which alone sees orphans.
+
+use std::{
+    collections::BTreeSet,
+    fs::File,
+    os::fd::BorrowedFd,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use libc::pid_t;
+use t2t_protocol::{End, Finished, Limits, Request, Reserve, Usage};
+
+use crate::{
+    capture::Capture,
+    channel::{Answer, Heard, Secret},
+    files,
+    kin::{self, Mark, Reaped, Status},
+    pipes::{Pipes, TURN},
+    quiet::Quiet,
+    ready::{Ready, device_of},
+};
+
+/// How often memory and CPU time are looked at.
+const SAMPLE: Duration = Duration::from_millis(20);
+
+/// How often a scratch folder is looked at: that takes a call for each file.
+const SAMPLE_FILES: Duration = Duration::from_millis(500);
+
+/// How many processes an action may have: far more than compile beside each other, and few enough that the machine can still start others.
+const PROCESSES: usize = 1024;
+
+/// How long a child that has replied may take to end by itself until it is only looked at as it leaves: most are gone by then.
+const LEAVES: Duration = Duration::from_millis(4);
+
+/// What is known of the machine right before a child gets its request, to compare with afterwards.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Before {
+    memory: u64,
+    oom_kills: u64,
+    time: Instant,
+    /// CPU time that the child has used already.
+    cpu: Duration,
+}
+
+impl Before {
+    /// Looks now, before a fork.
+    pub(crate) fn now(server: pid_t) -> Self {
+        let (memory, oom_kills) = (kin::memory_of(server), kin::oom_kills());
+        Self { memory, oom_kills, time: Instant::now(), cpu: Duration::ZERO }
+    }
+
+    /// Looks now, before a child that is ready gets its request.
+    pub(crate) fn handing_over(server: pid_t, child: pid_t) -> Self {
+        Self { cpu: kin::cpu_of(child), ..Self::now(server) }
+    }
+}
+
+/// One child and what is known of it.
+#[derive(Debug)]
+pub(crate) struct Action {
+    /// The request's number.
+    pub id: u64,
+    /// The child, its group and its session.
+    pub pid: pid_t,
+    /// What its descendants can be told by.
+    pub mark: Mark,
+    limits: Limits,
+    /// The device that it sees.
+    pub device: Option<String>,
+    quiet: Quiet,
+    before: Before,
+    pipes: Pipes,
+    stdout: Capture,
+    stderr: Capture,
+    heard: Heard,
+    sampled: Instant,
+    scratch: PathBuf,
+    /// When the scratch folder was looked at, or later, where that took its time.
+    sampled_files: Instant,
+    grown: u64,
+    /// Why the server killed it.
+    stopped: Option<End>,
+    /// When its reply was heard.
+    replied: Option<Instant>,
+    /// When it was seen to have ended; nobody has waited for it yet.
+    ended: Option<Instant>,
+    left_behind: BTreeSet<pid_t>,
+    /// How the child gets another request, if it stays for one.
+    place: Option<Place>,
+}
+
+/// Where a child that stays is found afterwards.
+#[derive(Debug)]
+struct Place {
+    key: String,
+    orders: File,
+}
+
+impl Action {
+    /// Looks after a child that was made ready before its request and was given it now.
+    pub(crate) fn of_ready(request: &Request, ready: Ready, before: Before) -> Self {
+        let Ready { key, pid, mark, orders, pipes, mut heard, .. } = ready;
+        heard.expect(request.limits.reply_bytes);
+        let place = request.stays.then(|| Place { key, orders });
+        Self { place, ..Self::heard_by(heard, request, pid, mark, pipes, before) }
+    }
+
+    /// Looks after a child that was just forked.
+    pub(crate) fn new(request: &Request, pid: pid_t, mark: Mark, secret: Secret, pipes: Pipes, before: Before) -> Self {
+        Self::heard_by(Heard::new(secret, request.limits.reply_bytes), request, pid, mark, pipes, before)
+    }
+
+    fn heard_by(heard: Heard, request: &Request, pid: pid_t, mark: Mark, pipes: Pipes, before: Before) -> Self {
+        Self {
+            id: request.id,
+            pid,
+            mark,
+            place: None,
+            limits: request.limits.clone(),
+            device: device_of(&request.environment),
+            quiet: Quiet::of(request),
+            before,
+            pipes,
+            stdout: Capture::default(),
+            stderr: Capture::default(),
+            heard,
+            sampled: before.time,
+            scratch: PathBuf::from(&request.scratch),
+            sampled_files: before.time,
+            grown: 0,
+            stopped: None,
+            replied: None,
+            ended: None,
+            left_behind: BTreeSet::new(),
+        }
+    }
+
+    /// Says whether it would be disturbed by a child that gets ready so, as on the same device.
+    pub(crate) fn is_disturbed_by(&self, reserve: &Reserve) -> bool {
+        matches!(self.quiet, Quiet::Told) && self.device == device_of(&reserve.environment)
+    }
+
+    /// Says whether others may use its device meanwhile.
+    pub(crate) fn is_at_ease(&self) -> bool {
+        matches!(self.quiet, Quiet::Unasked)
+    }
+
+    /// Says whether it waits for the word that nothing disturbs it.
+    pub(crate) fn awaits_quiet(&self, now: Instant) -> bool {
+        self.quiet.is_due(now.duration_since(self.before.time))
+    }
+
+    /// Tells it that nothing disturbs it, and how many children have started its device beside it.
+    pub(crate) fn tell_quiet(&mut self, beside: usize) {
+        self.quiet.tell(beside);
+    }
+
+    /// Lists what to wait for.
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.pipes.descriptors()
+    }
+
+    /// Reads what the child wrote.
+    pub(crate) fn read(&mut self) {
+        self.read_chunks(TURN);
+    }
+
+    fn read_chunks(&mut self, chunks: usize) {
+        self.pipes.stdout.drain(chunks, |bytes| self.stdout.push(bytes));
+        self.pipes.stderr.drain(chunks, |bytes| self.stderr.push(bytes));
+        self.pipes.reply.drain(chunks, |bytes| self.heard.push(bytes));
+    }
+
+    /// Says whether the child has ended, and since when that is known.
+    pub(crate) fn ended(&self) -> Option<Instant> {
+        self.ended
+    }
+
+    /// Looks whether the child has ended, else whether it must.
+    pub(crate) fn check(&mut self, now: Instant) {
+        if self.ended.is_some() {
+            return;
+        }
+        if kin::has_ended(self.pid) {
+            self.ended = Some(now);
+            return;
+        }
+        if self.stopped.is_none()
+            && let Some(end) = self.overrun(now)
+        {
+            self.stop(end);
+        }
+    }
+
+    /// Kills the child for a reason.
+    pub(crate) fn stop(&mut self, end: End) {
+        if self.ended.is_none() {
+            self.stopped.get_or_insert(end);
+            kin::kill_group(self.pid);
+        }
+    }
+
+    fn overrun(&mut self, now: Instant) -> Option<End> {
+        if now.duration_since(self.before.time) >= Duration::from_millis(self.limits.wall_ms) {
+            return Some(End::Timeout);
+        }
+        if let Some(reason) = &self.heard.spoiled {
+            return Some(End::BadReply(reason.clone()));
+        }
+        if self.limits.output_bytes.is_some_and(|limit| self.stdout.total() + self.stderr.total() > limit) {
+            return Some(End::OutputLimit);
+        }
+        if now.duration_since(self.sampled) < SAMPLE {
+            return None;
+        }
+        self.sampled = now;
+        self.sample()
+    }
+
+    fn sample(&mut self) -> Option<End> {
+        let family = kin::family_of(self.pid);
+        if family.len() > PROCESSES {
+            return Some(End::Memory(format!("held {} processes", family.len())));
+        }
+        let grown = family.iter().map(|pid| kin::memory_of(*pid).saturating_sub(self.before.memory)).sum();
+        self.grown = self.grown.max(grown);
+        if self.limits.memory_bytes.is_some_and(|limit| grown > limit) {
+            return Some(End::Memory(format!("held {} MiB", grown >> 20)));
+        }
+        if let Some(held) = self.overfull() {
+            return Some(End::Memory(format!("held {} MiB of files in scratch", held >> 20)));
+        }
+        let limit = Duration::from_millis(self.limits.cpu_ms?);
+        let used: Duration = family.iter().map(|pid| kin::cpu_of(*pid)).sum();
+        (used.saturating_sub(self.before.cpu) >= limit).then_some(End::CpuLimit)
+    }
+
+    /// Returns what the scratch folder holds, where that is more than it may.
+    fn overfull(&mut self) -> Option<u64> {
+        let limit = self.limits.scratch_bytes?;
+        if self.sampled.duration_since(self.sampled_files) < SAMPLE_FILES {
+            return None;
+        }
+        let held = files::held(&self.scratch, limit);
+        // A folder of many files is looked at less often: it must not keep the server from its other children.
+        self.sampled_files = self.sampled + 10 * self.sampled.elapsed();
+        (held > limit).then_some(held)
+    }
+
+    /// Notes and kills what outlived the child: its group, and the orphans that are its own with all their descendants.
+    pub(crate) fn sweep(&mut self, orphans: &[pid_t]) {
+        for process in orphans.iter().flat_map(|orphan| kin::family_of(*orphan)) {
+            if kin::runs(process) && self.outlived(process) {
+                self.left_behind.insert(process);
+            }
+        }
+        // Nobody has waited for the child, so the group's number is still its own.
+        kin::kill_group(self.pid);
+        for orphan in orphans {
+            kin::kill(*orphan);
+            kin::reap(*orphan);
+        }
+    }
+
+    /// Says whether a process chose to go on. One of the child's group that was killed with it may only be slow to die.
+    fn outlived(&self, process: pid_t) -> bool {
+        self.stopped.is_none() || kin::group_of(process) != Some(self.pid)
+    }
+
+    /// Says whether the child has replied and waits for another request.
+    pub(crate) fn stays(&self) -> bool {
+        self.place.is_some() && self.has_replied() && self.ended.is_none() && self.stopped.is_none()
+    }
+
+    /// Says whether the child has replied and is being taken apart, with nobody left who was its own.
+    pub(crate) fn leaves(&mut self, now: Instant) -> bool {
+        let has_replied = self.has_replied() && self.place.is_none() && self.ended.is_none() && self.stopped.is_none();
+        if !has_replied {
+            return false;
+        }
+        let since = *self.replied.get_or_insert(now);
+        now.duration_since(since) >= LEAVES && kin::is_leaving(self.pid) && kin::children_of(self.pid).is_empty()
+    }
+
+    /// Says whether a reply was heard whose child has not ended.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.replied.is_some() && self.ended.is_none()
+    }
+
+    fn has_replied(&self) -> bool {
+        self.heard.is_sound() && matches!(self.heard.answer, Some(Answer::Reply(_)))
+    }
+
+    /// Ends the action of a child that stays: says all there is to say, and returns the child.
+    pub(crate) fn give_back(mut self, now: Instant) -> (Finished, Option<Ready>) {
+        let (device, next) = (self.device.take(), self.heard.again());
+        let finished = self.reply(now, true);
+        let Self { pid, mark, pipes, place, .. } = self;
+        let ready = place.map(|Place { key, orders }| Ready {
+            key,
+            pid,
+            mark,
+            orders,
+            device,
+            has_folder: false,
+            go: None,
+            since: now,
+            pipes,
+            heard: next,
+        });
+        (finished, ready)
+    }
+
+    /// Ends the action of a child that has replied and leaves: says all there is to say.
+    pub(crate) fn part(mut self, now: Instant) -> Finished {
+        self.reply(now, false)
+    }
+
+    /// Says what there is to say of a child that has replied and lives.
+    fn reply(&mut self, now: Instant, stayed: bool) -> Finished {
+        // It printed before it replied, so the pipes hold the rest.
+        self.read_chunks(usize::MAX);
+        let usage = Usage {
+            wall_ms: milliseconds(now.duration_since(self.before.time)),
+            cpu_ms: milliseconds(kin::cpu_of(self.pid).saturating_sub(self.before.cpu)),
+            // One that leaves may have given its memory back: it held what it was forked with, and what was seen.
+            max_rss_kib: kin::memory_of(self.pid).max(self.before.memory + self.grown) >> 10,
+            grown_kib: self.grown >> 10,
+        };
+        Finished {
+            id: self.id,
+            end: end_of_answer(self.heard.answer.take()),
+            stdout: std::mem::take(&mut self.stdout).finish(),
+            stderr: std::mem::take(&mut self.stderr).finish(),
+            usage,
+            opened: std::mem::take(&mut self.heard.opened).into_iter().collect(),
+            left_behind: 0,
+            stayed,
+        }
+    }
+
+    /// Ends the action: waits for the child, and says all there is to say.
+    pub(crate) fn finish(mut self, now: Instant) -> Finished {
+        // Everything that could write is dead, so this reads what the pipes still hold.
+        self.read_chunks(usize::MAX);
+        self.heard.finish();
+        let wall = self.ended.unwrap_or(now).duration_since(self.before.time);
+        let reaped = kin::reap(self.pid);
+        let usage = Usage {
+            wall_ms: milliseconds(wall),
+            cpu_ms: milliseconds(reaped.map_or(Duration::ZERO, |reaped| reaped.cpu.saturating_sub(self.before.cpu))),
+            max_rss_kib: reaped.map_or(0, |reaped| reaped.max_rss_kib),
+            grown_kib: self.grown >> 10,
+        };
+        Finished {
+            id: self.id,
+            end: end(reaped, self.stopped, &mut self.heard, self.before.oom_kills, self.limits.cpu_ms),
+            stdout: self.stdout.finish(),
+            stderr: self.stderr.finish(),
+            usage,
+            opened: self.heard.opened.into_iter().collect(),
+            left_behind: u32::try_from(self.left_behind.len()).unwrap_or(u32::MAX),
+            stayed: false,
+        }
+    }
+}
+
+/// Says how a child ended. A child that answered and left in time has done so even if it was being killed; else the
+/// reason of the kill comes before what it led to.
+fn end(
+    reaped: Option<Reaped>,
+    stopped: Option<End>,
+    heard: &mut Heard,
+    oom_kills_before: u64,
+    cpu_ms: Option<u64>,
+) -> End {
+    let Some(Reaped { status, .. }) = reaped else {
+        return End::Refused("the child cannot be waited for".to_owned());
+    };
+    let answer = heard.answer.take();
+    if matches!(answer, Some(Answer::Reply(_))) && matches!(status, Status::Exited(0)) && heard.spoiled.is_none() {
+        return end_of_answer(answer);
+    }
+    if let Some(end) = stopped {
+        return end;
+    }
+    match status {
+        Status::Signaled(libc::SIGKILL) if kin::oom_kills() > oom_kills_before => {
+            End::Memory("killed by the kernel, out of memory".to_owned())
+        }
+        Status::Signaled(libc::SIGXCPU) if cpu_ms.is_some() => End::CpuLimit,
+        Status::Signaled(signal) if heard.began => End::Signal(signal),
+        Status::Signaled(signal) => End::Refused(format!("signal {signal} before the work began")),
+        Status::Exited(_) if heard.spoiled.is_some() => End::BadReply(heard.spoiled.take().unwrap_or_default()),
+        Status::Exited(_) if answer.is_some() => end_of_answer(answer),
+        Status::Exited(code) if !heard.began => End::Refused(format!("exit code {code} before the work began")),
+        Status::Exited(0) => End::NoReply,
+        Status::Exited(code) => End::Exit(code),
+    }
+}
+
+fn end_of_answer(answer: Option<Answer>) -> End {
+    match answer {
+        Some(Answer::Reply(value)) => End::Reply(value),
+        Some(Answer::Raised { kind, message, traceback }) => End::Raised { kind, message, traceback },
+        Some(Answer::Exit(code)) => End::Exit(code),
+        Some(Answer::Bad(reason)) => End::BadReply(reason),
+        Some(Answer::Refused(reason)) => End::Refused(reason),
+        None => End::NoReply,
+    }
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,95 @@
+//! One child that waits for a request, or gets ready for it, seen from outside.
+//!
+//! It does not know what the child gets ready for, nor the others.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use libc::pid_t;
+use t2t_protocol::{DEVICE, GO, Reserve};
+
+use crate::{
+    channel::{Heard, Secret},
+    kin::Mark,
+    pipes::{Pipes, TURN},
+};
+
+/// A child that waits, or will.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    /// What requests ask for it by.
+    pub key: String,
+    /// The child.
+    pub pid: pid_t,
+    /// What its descendants can be told by.
+    pub mark: Mark,
+    /// Where its request goes.
+    pub orders: File,
+    /// The device that it sees.
+    pub device: Option<String>,
+    /// Whether it has a folder of its own, in which it is told that it may use the device.
+    pub has_folder: bool,
+    /// The file that lets it use the device, until it is there.
+    pub go: Option<PathBuf>,
+    /// Since when it may use the device.
+    pub since: Instant,
+    /// What it says, and prints.
+    pub pipes: Pipes,
+    /// What was heard of it.
+    pub heard: Heard,
+}
+
+impl Ready {
+    /// Awaits a child that was just forked and gets ready as `reserve` says.
+    pub(crate) fn new(reserve: Reserve, pid: pid_t, mark: Mark, secret: Secret, pipes: Pipes, orders: File) -> Self {
+        let (device, since, heard) = (device_of(&reserve.environment), Instant::now(), Heard::new(secret, 0));
+        let go = reserve.scratch.map(|folder| Path::new(&folder).join(GO));
+        Self { key: reserve.key, pid, mark, orders, device, has_folder: go.is_some(), go, since, pipes, heard }
+    }
+
+    /// Hears whether the child is ready, and says so.
+    pub(crate) fn is_ready(&mut self) -> bool {
+        if !self.heard.is_ready {
+            self.pipes.reply.drain(TURN, |bytes| self.heard.push(bytes));
+        }
+        self.heard.is_ready
+    }
+
+    /// Says whether the child still does something on a device to get ready, and has not for longer than that may take.
+    pub(crate) fn disturbs(&mut self, now: Instant, patience: Duration) -> bool {
+        self.go.is_none() && !self.is_ready() && now.duration_since(self.since) < patience
+    }
+
+    /// Says whether all that it does to get ready is to start a device.
+    pub(crate) fn starts_alone(&self) -> bool {
+        self.device.is_some() && !self.has_folder
+    }
+
+    /// Returns the device that it has started, or starts.
+    pub(crate) fn device(&self) -> Option<&str> {
+        self.device.as_deref().filter(|_| self.go.is_none())
+    }
+
+    /// Says whether it sees this device.
+    pub(crate) fn sees(&self, device: &str) -> bool {
+        self.device.as_deref() == Some(device)
+    }
+
+    /// Lets it use its device, if that is one of those that are to be had.
+    pub(crate) fn let_go(&mut self, now: Instant, is_to_be_had: impl Fn(&str) -> bool) {
+        if self.go.is_some() && self.device.as_deref().is_none_or(is_to_be_had) {
+            // A child whose folder has gone waits for its request.
+            self.go.take().map(|file| fs::write(file, []).ok());
+            self.since = now;
+        }
+    }
+}
+
+/// Returns the device that an environment names.
+pub(crate) fn device_of(environment: &BTreeMap<String, String>) -> Option<String> {
+    environment.get(DEVICE).filter(|device| !device.is_empty()).cloned()
+}

@@ -1,0 +1,489 @@
+//! The loop: requests in, children forked, ends reported, nothing left behind. In between, what is imported later, part by part.
+//!
+//! It does not know what the children compute. It runs detached from Python and attaches only to fork. The end of t2t is
+//! seen as the end of its socket, whatever killed it; the end of the server is survived by no child, because they asked
+//! to die with it.
+
+use std::{
+    io,
+    os::fd::AsFd,
+    time::{Duration, Instant},
+};
+
+use libc::pid_t;
+use nix::{
+    poll::{PollFd, PollFlags, PollTimeout, poll},
+    sys::{signal::SigSet, signal::Signal, signalfd::SignalFd},
+    unistd::{Pid, getpid},
+};
+use pyo3::prelude::*;
+use t2t_protocol::{End, Finished, FromWorker, Request, Reserve, ToWorker};
+
+use crate::{
+    action::{Action, Before},
+    apart::Namespaces,
+    channel::Secret,
+    child::{self, Order, Origin, Plan},
+    control::{Control, Peer},
+    imports::Later,
+    kin::{self, Mark},
+    leaving::Leaving,
+    pages,
+    pipes::Pipes,
+    ready::{Ready, device_of},
+    reserves::Reserves,
+    sandbox::Interpreter,
+};
+
+/// How long a child may run unobserved, and how long nothing must happen before something is imported that nobody waits for.
+const TICK: Duration = Duration::from_millis(20);
+/// How long to wait between two looks at what a child left behind, and for another message before something is imported that somebody waits for.
+const SWEEP: Duration = Duration::from_millis(2);
+/// How long processes that were killed may take to go. Only one that hangs in the kernel takes longer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a child that gets ready is waited for by what it would disturb. To start a device takes a second at most.
+const GETS_READY: Duration = Duration::from_secs(30);
+/// How many children start one device at once. The driver serves them in turns, so that of many none is ready before nearly all are, and whatever else a process asks it for
+/// waits its turn among them; of few each does much beside the driver's part, so that one after the other would take longer.
+const START_AT_ONCE: usize = 6;
+
+/// Whether to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Serve,
+    Leave,
+}
+
+/// The fork server.
+#[derive(Debug)]
+pub(crate) struct Server {
+    control: Control,
+    signals: SignalFd,
+    interpreter: Interpreter,
+    namespaces: Namespaces,
+    pid: Pid,
+    actions: Vec<Action>,
+    reserves: Reserves,
+    later: Later,
+    leaving: Leaving,
+    /// Requests and reserves whose modules are not there yet, requests whose device is not free yet of what was dismissed, and reserves that would disturb what runs, in the
+    /// order in which they came.
+    waiting: Vec<ToWorker>,
+    /// Whether nothing has happened for a while.
+    is_quiet: bool,
+    /// Whether this turn had messages of t2t: more may follow.
+    has_heard: bool,
+    /// Whether it was told to rest and has not done so yet.
+    is_to_rest: bool,
+}
+
+impl Server {
+    /// Serves over a socket. The signals that it reads must be blocked.
+    pub(crate) fn new(
+        control: Control,
+        signals: SignalFd,
+        interpreter: Interpreter,
+        namespaces: Namespaces,
+        later: Later,
+    ) -> io::Result<Self> {
+        control.stop_blocking()?;
+        let (actions, reserves, waiting) = (Vec::new(), Reserves::default(), Vec::new());
+        let (pid, is_quiet, has_heard, is_to_rest) = (getpid(), false, false, false);
+        let leaving = Leaving::default();
+        Ok(Self {
+            control,
+            signals,
+            interpreter,
+            namespaces,
+            pid,
+            actions,
+            reserves,
+            later,
+            leaving,
+            waiting,
+            is_quiet,
+            has_heard,
+            is_to_rest,
+        })
+    }
+
+    /// Serves until t2t has gone or says so. No child is left then.
+    pub(crate) fn run(mut self) {
+        // What came together with the hello has been read already, and would not end the waiting.
+        while self.turn() == Next::Serve {
+            self.wait();
+        }
+        self.end_everything();
+    }
+
+    fn turn(&mut self) -> Next {
+        self.control.flush();
+        if self.hear_signals() == Next::Leave || self.hear_client() == Next::Leave {
+            return Next::Leave;
+        }
+        self.look_after_actions();
+        self.import_later();
+        self.serve_waiting();
+        self.keep_the_peace();
+        Next::Serve
+    }
+
+    /// Imports a part of what is left, if somebody waits for it or there is nothing else to do. A part takes up to a second or two, in which nothing is seen.
+    fn import_later(&mut self) {
+        if self.is_to_import() {
+            self.later.advance();
+        }
+        if self.is_to_rest && self.later.is_over_unasked() {
+            self.is_to_rest = false;
+            pages::enlarge();
+        }
+    }
+
+    /// Tells t2t who got ready, what measures that nothing disturbs it, and children that wait for a device that they may use it.
+    fn keep_the_peace(&mut self) {
+        let now = Instant::now();
+        self.tell_of_prepared();
+        let is_on = |action: &Action, device: &str| action.device.as_deref() == Some(device);
+        let actions = &self.actions;
+        self.reserves.let_go(now, |device| {
+            let mut there = actions.iter().filter(|action| is_on(action, device)).peekable();
+            there.peek().is_some() && there.all(Action::is_at_ease)
+        });
+        let is_disturbed = self.reserves.disturb(now, GETS_READY) || !self.leaving.is_empty();
+        for action in self.actions.iter_mut().filter(|action| !is_disturbed && action.awaits_quiet(now)) {
+            action.tell_quiet(self.reserves.on_device(action.device.as_deref()));
+        }
+    }
+
+    /// Starts what need not wait any more.
+    fn serve_waiting(&mut self) {
+        for message in std::mem::take(&mut self.waiting) {
+            match message {
+                ToWorker::Run(request) => self.start(request),
+                ToWorker::Prepare(reserve) => self.prepare(reserve),
+                // Nothing else waits.
+                _ => {}
+            }
+        }
+    }
+
+    fn is_to_import(&self) -> bool {
+        let is_awaited = !self.has_heard && self.waiting.iter().any(|message| self.needs_more(message));
+        !self.later.is_over() && (is_awaited || (self.is_quiet && !self.later.is_over_unasked()))
+    }
+
+    /// Says whether something waits for what is still to be imported, and for nothing else first.
+    fn needs_more(&self, message: &ToWorker) -> bool {
+        match message {
+            ToWorker::Run(request) => !self.later.has(request.needs.as_deref()),
+            ToWorker::Prepare(reserve) => !self.later.has(reserve.needs.as_deref()) && !self.would_disturb(reserve),
+            _ => false,
+        }
+    }
+
+    /// Says whether somebody waits for what may come at any moment, and not for the end of an action.
+    fn is_awaited(&self) -> bool {
+        let is_held = |message: &ToWorker| matches!(message, ToWorker::Prepare(reserve) if self.would_disturb(reserve));
+        !self.waiting.iter().all(is_held)
+    }
+
+    /// Says whether an action runs that a child would disturb which gets ready so.
+    fn would_disturb(&self, reserve: &Reserve) -> bool {
+        self.actions.iter().any(|action| action.is_disturbed_by(reserve))
+    }
+
+    /// Says whether as many children start the device of such a child as may at once.
+    fn is_crowded(&mut self, reserve: &Reserve) -> bool {
+        let device = device_of(&reserve.environment).filter(|_| reserve.scratch.is_none());
+        device.is_some_and(|device| self.reserves.starting(&device, Instant::now(), GETS_READY) >= START_AT_ONCE)
+    }
+
+    /// Waits until something is to be done.
+    fn wait(&mut self) {
+        let mut events = PollFlags::POLLIN;
+        events.set(PollFlags::POLLOUT, self.control.has_unsent());
+        let mut sources =
+            vec![PollFd::new(self.control.as_fd(), events), PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
+        let outputs = self.actions.iter().flat_map(Action::descriptors);
+        sources.extend(outputs.map(|output| PollFd::new(output, PollFlags::POLLIN)));
+        // A signal is no reason to fail: the next turn looks at everything.
+        let has_timed_out = poll(&mut sources, self.timeout()) == Ok(0);
+        self.is_quiet = has_timed_out && !self.is_sweeping();
+    }
+
+    fn timeout(&self) -> PollTimeout {
+        if self.is_to_import() {
+            return PollTimeout::ZERO;
+        }
+        let nobody_comes = self.waiting.is_empty() && !self.reserves.get_ready() && self.later.is_over_unasked();
+        let has_nothing_to_do = self.actions.is_empty() && self.leaving.is_empty() && nobody_comes;
+        match (has_nothing_to_do, self.is_sweeping() || self.is_awaited()) {
+            (true, _) => PollTimeout::NONE,
+            (false, true) => PollTimeout::try_from(SWEEP).unwrap_or(PollTimeout::ZERO),
+            (false, false) => PollTimeout::try_from(TICK).unwrap_or(PollTimeout::ZERO),
+        }
+    }
+
+    /// Says whether a child has ended of which something is left, or ends, or one waits for that.
+    fn is_sweeping(&self) -> bool {
+        let (now, is_over) = (Instant::now(), |action: &Action| action.ended().is_some() || action.is_ending());
+        !self.leaving.is_empty() || self.actions.iter().any(|action| is_over(action) || action.awaits_quiet(now))
+    }
+
+    fn hear_signals(&mut self) -> Next {
+        while let Ok(Some(signal)) = self.signals.read_signal() {
+            if signal.ssi_signo != Signal::SIGCHLD as u32 {
+                return Next::Leave;
+            }
+            self.reap_orphans();
+        }
+        Next::Serve
+    }
+
+    fn hear_client(&mut self) -> Next {
+        let peer = self.control.receive();
+        self.has_heard = false;
+        loop {
+            let message = self.control.next_message();
+            self.has_heard |= matches!(message, Ok(Some(_)));
+            match message {
+                Ok(Some(ToWorker::Run(request))) => self.start(request),
+                Ok(Some(ToWorker::Prepare(reserve))) if self.has_enough(&reserve) => self.tell_prepared(reserve.key),
+                Ok(Some(ToWorker::Prepare(reserve))) => self.prepare(reserve),
+                Ok(Some(ToWorker::Cancel { id })) => self.cancel(id),
+                Ok(Some(ToWorker::Dismiss { device })) => self.dismiss(&device),
+                // What is imported later takes pages of its own, so it comes first.
+                Ok(Some(ToWorker::Rest)) => self.is_to_rest = true,
+                Ok(None) if peer == Peer::Present => return Next::Serve,
+                // A second hello is no protocol, and neither is what does not parse.
+                Ok(Some(ToWorker::Shutdown | ToWorker::Hello(_)) | None) | Err(_) => return Next::Leave,
+            }
+        }
+    }
+
+    fn cancel(&mut self, id: u64) {
+        let count = self.waiting.len();
+        self.waiting.retain(|message| !matches!(message, ToWorker::Run(request) if request.id == id));
+        if self.waiting.len() < count {
+            self.report_end(Finished::bare(id, End::Cancelled));
+        }
+        for action in self.actions.iter_mut().filter(|action| action.id == id) {
+            action.stop(End::Cancelled);
+        }
+    }
+
+    /// Ends children that are ready. What is asked for next of their device waits until they hold nothing of it.
+    fn dismiss(&mut self, device: &str) {
+        let now = Instant::now();
+        for ready in self.reserves.dismiss(device) {
+            self.leaving.dismiss(ready.pid, ready.mark, now, device);
+        }
+    }
+
+    fn start(&mut self, request: Box<Request>) {
+        if self.leaving.hold(device_of(&request.environment).as_deref()) {
+            self.waiting.push(ToWorker::Run(request));
+            return;
+        }
+        let ready = self.handed_over(&request);
+        // That a child has its request is told before its end, which may come at once.
+        self.tell_of_prepared();
+        if ready.is_none() && !self.later.has(request.needs.as_deref()) {
+            self.waiting.push(ToWorker::Run(request));
+            return;
+        }
+        if ready.is_none() {
+            self.forget_reserve(request.reserve.as_deref());
+        }
+        match ready.map_or_else(|| self.fork(&request), Ok) {
+            Ok(action) => {
+                let started = FromWorker::Started { id: action.id, pid: action.pid };
+                self.control.send(&started).expect("two numbers fit a frame");
+                self.actions.push(action);
+            }
+            Err(reason) => self.report_end(Finished::bare(request.id, End::Refused(reason))),
+        }
+    }
+
+    /// Hands the request to a child that was made ready for it, if there is one that takes it.
+    fn handed_over(&mut self, request: &Request) -> Option<Action> {
+        let ready = self.reserves.take(request)?;
+        let before = Before::handing_over(self.pid.as_raw(), ready.pid);
+        Some(Action::of_ready(request, ready, before))
+    }
+
+    /// Forgets one child that was to get ready for a request which gets one of its own.
+    fn forget_reserve(&mut self, key: Option<&str>) {
+        let Some(key) = key else { return };
+        let is_alike = |message: &ToWorker| matches!(message, ToWorker::Prepare(other) if other.key == key);
+        if let Some(index) = self.waiting.iter().position(is_alike) {
+            self.waiting.remove(index);
+            self.tell_prepared(key.to_owned());
+        }
+    }
+
+    fn fork(&self, request: &Request) -> Result<Action, String> {
+        let before = Before::now(self.pid.as_raw());
+        let (pid, mark, secret, pipes) = self.child(Order::Now(request))?;
+        Ok(Action::new(request, pid, mark, secret, pipes, before))
+    }
+
+    /// Says whether as many children as there may be wait already, or will.
+    fn has_enough(&self, reserve: &Reserve) -> bool {
+        let is_alike = |message: &&ToWorker| matches!(message, ToWorker::Prepare(other) if other.key == reserve.key);
+        self.reserves.count(&reserve.key) + self.waiting.iter().filter(is_alike).count() >= reserve.most
+    }
+
+    /// Forks a child that gets ready. That it cannot be is no news: its request will be told.
+    fn prepare(&mut self, reserve: Reserve) {
+        let is_held = reserve.scratch.is_none() && self.would_disturb(&reserve);
+        if !self.later.has(reserve.needs.as_deref()) || is_held || self.is_crowded(&reserve) {
+            self.waiting.push(ToWorker::Prepare(reserve));
+            return;
+        }
+        let forked = Reserves::pipe().ok().and_then(|(orders, sink)| {
+            let (pid, mark, secret, pipes) = self.child(Order::Later(&reserve, orders)).ok()?;
+            Some((pid, mark, secret, pipes, sink))
+        });
+        match forked {
+            Some((pid, mark, secret, pipes, sink)) => {
+                self.reserves.add(Ready::new(reserve, pid, mark, secret, pipes, sink));
+            }
+            None => self.tell_prepared(reserve.key),
+        }
+    }
+
+    fn tell_of_prepared(&mut self) {
+        for key in self.reserves.prepared() {
+            self.tell_prepared(key);
+        }
+    }
+
+    fn tell_prepared(&mut self, key: String) {
+        self.control.send(&FromWorker::Prepared { key }).expect("a key that came in a frame fits one");
+    }
+
+    fn child(&self, order: Order<'_>) -> Result<(pid_t, Mark, Secret, Pipes), String> {
+        let threads = kin::own_threads();
+        if threads != 1 {
+            return Err(format!("the server has {threads} threads, and only one of them would live in the child"));
+        }
+        let secret = Secret::draw().map_err(|error| format!("/dev/urandom: {error}"))?;
+        let (pipes, ends) = Pipes::new().map_err(|error| format!("pipes: {error}"))?;
+        let mark = Mark::of_slot(self.free_slot());
+        let origin = Origin { server: self.pid, mark, namespaces: self.namespaces };
+        let plan = Plan { order, interpreter: &self.interpreter, origin, secret, ends };
+        let pid = Python::attach(|py| fork(py, plan)).map_err(|error| format!("fork: {error}"))?;
+        Ok((pid, mark, secret, pipes))
+    }
+
+    fn free_slot(&self) -> usize {
+        let waiting = self.reserves.marks().chain(self.leaving.marks());
+        let marks: Vec<Mark> = self.actions.iter().map(|action| action.mark).chain(waiting).collect();
+        (0..marks.len()).find(|slot| !marks.contains(&Mark::of_slot(*slot))).unwrap_or(marks.len())
+    }
+
+    fn look_after_actions(&mut self) {
+        let now = Instant::now();
+        self.reserves.bury();
+        self.leaving.bury(now, PATIENCE);
+        for action in &mut self.actions {
+            action.read();
+            action.check(now);
+        }
+        let mut index = 0;
+        while index < self.actions.len() {
+            if self.actions[index].stays() {
+                let (finished, ready) = self.actions.remove(index).give_back(now);
+                self.reserves.put_back(ready);
+                self.report_end(finished);
+            } else if self.leaves(index, now) {
+                let action = self.actions.remove(index);
+                self.leaving.push(action.pid, action.mark, now);
+                self.report_end(action.part(now));
+            } else if self.has_gone(index, now) {
+                let finished = self.actions.remove(index).finish(now);
+                self.report_end(finished);
+            } else {
+                index += 1;
+            }
+        }
+    }
+
+    /// Says whether an action's child has replied and the kernel takes it apart, and nothing else of it is left.
+    fn leaves(&mut self, index: usize, now: Instant) -> bool {
+        if !self.actions[index].leaves(now) {
+            return false;
+        }
+        let mark = Some(self.actions[index].mark);
+        !self.orphans().into_iter().any(|orphan| Mark::of(orphan) == mark)
+    }
+
+    /// Says whether nothing of an action is left, or nothing that can be killed.
+    fn has_gone(&mut self, index: usize, now: Instant) -> bool {
+        let Some(ended) = self.actions[index].ended() else { return false };
+        let survivors: Vec<pid_t> = self.orphans().into_iter().filter(|pid| self.belongs(*pid, index)).collect();
+        self.actions[index].sweep(&survivors);
+        survivors.is_empty() || now.duration_since(ended) > PATIENCE
+    }
+
+    /// Lists the processes that were handed over to the server when their parents died.
+    fn orphans(&self) -> Vec<pid_t> {
+        let mut children = kin::children_of(self.pid.as_raw());
+        let is_known = |pid: pid_t| self.leaving.has(pid) || self.actions.iter().any(|action| action.pid == pid);
+        children.retain(|pid| !self.reserves.has(*pid) && !is_known(*pid));
+        children
+    }
+
+    /// Says whether an orphan is to end with this action: it is marked as its own, or as nobody's.
+    fn belongs(&self, orphan: pid_t, index: usize) -> bool {
+        let mark = Mark::of(orphan);
+        let mut others = self.actions.iter().enumerate().filter(|(other, _)| *other != index);
+        !others.any(|(_, action)| Some(action.mark) == mark && action.ended().is_none())
+    }
+
+    fn reap_orphans(&self) {
+        for orphan in self.orphans() {
+            kin::reap(orphan);
+        }
+    }
+
+    fn report_end(&mut self, finished: Finished) {
+        let id = finished.id;
+        if let Err(error) = self.control.send(&FromWorker::Finished(Box::new(finished))) {
+            let short = Finished::bare(id, End::BadReply(error.to_string()));
+            let short = FromWorker::Finished(Box::new(short));
+            self.control.send(&short).expect("an end without its output fits a frame");
+        }
+    }
+
+    /// Kills all children and whatever they left, and waits for it.
+    fn end_everything(&mut self) {
+        let started = Instant::now();
+        loop {
+            let children = kin::children_of(self.pid.as_raw());
+            if children.is_empty() || started.elapsed() > PATIENCE {
+                return;
+            }
+            for child in children {
+                kin::kill_group(child);
+                kin::reap(child);
+            }
+            std::thread::sleep(SWEEP);
+        }
+    }
+}
+
+/// Forks through Python, whose own state must follow. In the child it does not return.
+fn fork(py: Python<'_>, plan: Plan<'_>) -> PyResult<pid_t> {
+    let pid: pid_t = py.import("os")?.call_method0("fork")?.extract()?;
+    if pid == 0 {
+        child::live(py, plan);
+    }
+    Ok(pid)
+}
+
+/// Lists the signals that the server reads instead of being interrupted by them.
+pub(crate) fn signals() -> SigSet {
+    [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGCHLD].into_iter().collect()
+}
