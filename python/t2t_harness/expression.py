@@ -1,6 +1,6 @@
 """Expressions of dims, such as `2*N` or `(M+1)//G`: what stands for a length in a shape, an init or a keyword argument.
 
-The grammar is that of `src/spec/expression.rs`: integers, names, `+`, `-`, `*`, `//` and brackets. Nothing of Python is
+The grammar is that of `crates/spec/src/expression.rs`: integers, names, `+`, `-`, `*`, `//` and brackets. Nothing of Python is
 evaluated. Imports nothing of torch.
 """
 

@@ -13,7 +13,7 @@ from typing import Any
 
 QUIET, GO = "quiet", "go"
 """The files that tell what measures that nothing disturbs it, and a child that gets ready with a folder of its own that it may use the device
-(python/protocol/src/request.rs)."""
+(crates/protocol/src/request.rs)."""
 
 PATIENCE_S = 60.0
 """How long the word is waited for. A server gives it after 30 s whatever still goes on; one that cannot write the file never does."""
