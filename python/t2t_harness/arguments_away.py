@@ -90,7 +90,10 @@ def of_request(request: Mapping[str, Any], rank: int) -> Iterator[tuple[str, dic
     if both:
         yield ",".join(f"{name}={one}" for name, one in both.items()), {**own, **both}
         asked = [(name, values[1:] if name in both else values) for name, values in asked]
-    columns = [[(f"{name}={value}", {**own, name: value}) for value in values] for name, values in asked]
+    columns = [
+        [(f"{name}={value}", {**own, name: value}) for value in values if not is_empty_range({**own, name: value})]
+        for name, values in asked
+    ]
     rounds = [[one for one in turn if one is not None] for turn in zip_longest(*columns)]
     yield from rounds[0] if rounds else ()
     if written is None:
@@ -98,6 +101,12 @@ def of_request(request: Mapping[str, Any], rank: int) -> Iterator[tuple[str, dic
         if left:
             yield f"without-{','.join(left)}", {name: value for name, value in own.items() if name not in left}
     yield from chain.from_iterable(rounds[1:])
+
+
+def is_empty_range(changed: Mapping[str, Any]) -> bool:
+    """Tells whether `min` is not below `max`, which functions take for anything: the range of the input, or an order of two steps."""
+    low, high = changed.get("min"), changed.get("max")
+    return isinstance(low, (int, float)) and isinstance(high, (int, float)) and low >= high
 
 
 def dim_and_form(own: Mapping[str, Any], rank: int) -> dict[str, Any]:

@@ -341,9 +341,12 @@ def values(declaration: Mapping[str, Any], lane: str) -> Iterator[Case]:
         yield probe(declaration, "special[all]", small, values="special", of=cases.ALL)
     for name in [] if hides(declaration, lane) else floating[1:]:
         yield probe(declaration, f"special[{name}]", small, values="special", of=name)
+    ranks = {given["name"]: len(given["shape"]) for given in tensors(declaration)}
     for position, name in enumerate(floating):
         kinds = ("infinite-rows", "zeros", "cancelling", "denormal")
-        for kind in kinds if position == 0 else ("infinite-rows", "zeros"):
+        # A vector is no rows, and torch may fold a weight of infinities into another factor.
+        is_open = ranks[name] > 1 and not hides(declaration, lane)
+        for kind in kinds if position == 0 else (*kinds[: int(is_open)], "zeros"):
             if kind != "denormal" or lane != "cuda":
                 yield probe(declaration, f"{kind}[{name}]", small, values=kind, of=name)
     for given in tensors(declaration):
