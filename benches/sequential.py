@@ -257,7 +257,9 @@ def judged(op: dict[str, Any], wrapper: Callable[..., Any], workspace: Path, out
     """Returns by case whether the wrapper returns what torch does, for all cases that t2t judges but those that torch refuses."""
     from triton.runtime import jit
 
-    from t2t_harness import cases, inputs, launching, prepare
+    from t2t_harness.cases import cases, inputs
+    from t2t_harness.phases import prepare
+    from t2t_harness.triton import launching
 
     scratch, finders = Path(out).parent, list(sys.meta_path)
     (scratch / "inputs").mkdir(exist_ok=True)
@@ -291,7 +293,8 @@ def agrees(op: dict[str, Any], case: Any, wrapper: Callable[..., Any], given: di
     """Returns whether the wrapper's results are allclose to torch's, NaN where torch has NaN; None where torch refuses the case."""
     import torch
 
-    from t2t_harness import inputs, oracle
+    from t2t_harness.cases import inputs
+    from t2t_harness.judging import oracle
 
     def several(results: Any) -> list[Any]:
         return list(results) if isinstance(results, (tuple, list)) else [results]

@@ -211,7 +211,7 @@ class Work:
         }
 
     def ask(self, function: str | Callable[[dict[str, Any]], Any], request: Mapping[str, Any]) -> Any:
-        """Returns what a function of this file, or one that is named of the harness, returns. Raises RuntimeError where it raises."""
+        """Returns what a function of this file, or of the phases of the harness, returns. Raises RuntimeError where it raises."""
         receiver, sender = self.context.Pipe(duplex=False)
         process = self.context.Process(target=answer, args=(sender, function, dict(request)))
         process.start()
@@ -236,7 +236,7 @@ def answer(sender: Any, function: str | Callable[[dict[str, Any]], Any], request
     try:
         if isinstance(function, str):
             module, _, name = function.rpartition(".")
-            function = getattr(importlib.import_module(f"t2t_harness.{module}"), name)
+            function = getattr(importlib.import_module(f"t2t_harness.phases.{module}"), name)
         sender.send((True, function(request)))
     except Exception as error:
         sender.send((False, f"{type(error).__name__}: {error}"))
@@ -268,7 +268,8 @@ def compile_all(work: Work, subjects: list[Subject], into: Path) -> None:
 
 def compile_measured(request: dict[str, Any]) -> Any:
     """Compiles what is measured, and no edge case."""
-    from t2t_harness import cases, compile
+    from t2t_harness.cases import cases
+    from t2t_harness.phases import compile
 
     cases.fixed_edges = lambda *_: []  # type: ignore[assignment]
     cases.length_edges = lambda *_: []  # type: ignore[assignment]
@@ -311,8 +312,12 @@ def facts_of(request: dict[str, Any]) -> dict[str, dict[str, Any]]:
     import torch
     from torch.utils.flop_counter import FlopCounterMode
 
-    from t2t_harness import cases, inputs, launching, loading, oracle, stage, timing
-    from t2t_harness import tune as tuning
+    from t2t_harness.cases import cases, inputs
+    from t2t_harness.judging import oracle
+    from t2t_harness.measuring import timing
+    from t2t_harness.phases import tune as tuning
+    from t2t_harness.sources import loading
+    from t2t_harness.triton import launching, stage
 
     timing.set_precision(request["op"])
     found = {}

@@ -36,7 +36,7 @@ pub(crate) fn adopt(common: &Common, arguments: &AdoptArguments) -> Result<u8, C
         "what": arguments.what, "name": arguments.name, "file": wrapper.file, "module": wrapper.module, "entry": wrapper.entry,
         "torch": arguments.torch, "reference": arguments.reference.as_deref().map(|told| in_workspace(told, &root, &here)),
     });
-    let told = session::ask(&root, &options, &Interrupt::default(), "t2t_harness.adopt:adopt", asked)?;
+    let told = session::ask(&root, &options, &Interrupt::default(), "t2t_harness.phases.adopt:adopt", asked)?;
     if let Some(message) = told["unclear"]["message"].as_str() {
         return Err(CliError::misuse(message, told["unclear"]["hint"].as_str().unwrap_or_default()));
     }

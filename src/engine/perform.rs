@@ -26,7 +26,7 @@ mod end;
 mod step;
 
 use self::end::{conclude, described, has_passed, not_judged, replied, unjudged};
-use self::step::{Step, text};
+use self::step::{PHASES, Step, text};
 
 /// Everything that performing one action needs.
 #[derive(Debug, Clone)]
@@ -136,7 +136,7 @@ struct Calls<'a> {
 
 impl Calls<'_> {
     fn call(&self, kind: ServerKind, request: Request, reserves: &[Reserve]) -> Result<Finished, NoCall> {
-        let function = request.function.trim_start_matches("t2t_harness.").to_owned();
+        let function = request.function.trim_start_matches(PHASES).to_owned();
         let begin = cores::monotonic();
         let finished = self.pool.call(kind, request, reserves, self.cancel)?;
         let span = Span { begin, end: cores::monotonic() };
@@ -209,7 +209,7 @@ pub(super) fn baseline_ahead(job: &Job) -> Option<Reserve> {
     Some(Reserve {
         key: reserve?,
         most: 1,
-        function: "t2t_harness.ready:compile_ahead".to_owned(),
+        function: "t2t_harness.server.ready:compile_ahead".to_owned(),
         arguments,
         scratch: Some(text(&folder)),
         environment,

@@ -127,7 +127,7 @@ pub(super) fn for_device(device: &str, cores: Option<&Vec<usize>>, awaited: usiz
     let reserve = |key: String, most: usize| Reserve {
         key,
         most,
-        function: "t2t_harness.ready:start_device".to_owned(),
+        function: "t2t_harness.server.ready:start_device".to_owned(),
         arguments: Value::Null,
         scratch: None,
         environment: [(DEVICE, device), ("CUDA_CACHE_DISABLE", "1")]
@@ -150,7 +150,7 @@ pub(crate) fn for_a_check(pool: &Pool) -> Result<(), NoCall> {
         let reserve = Reserve {
             key,
             most: 1,
-            function: "t2t_harness.ready:rehearse".to_owned(),
+            function: "t2t_harness.server.ready:rehearse".to_owned(),
             arguments: Value::Null,
             scratch: None,
             environment: [(DEVICE.to_owned(), String::new())].into(),

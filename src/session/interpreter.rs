@@ -25,7 +25,7 @@ use super::{NoSession, Options, Probing, machine};
 const WARM: [&str; 3] = ["torch.utils._python_dispatch", "safetensors.torch", "triton.testing"];
 
 /// What has servers find the bytecode that is kept, before they import anything else.
-const USE_BYTECODE: &str = "t2t_harness.bytecode:use";
+const USE_BYTECODE: &str = "t2t_harness.server.bytecode:use";
 
 /// How often the interpreter is asked where the harness is removed meanwhile.
 const ASKED: usize = 8;
@@ -148,7 +148,7 @@ fn probe(options: &Options, python: &Path, cache: &Path, root: &Path, pool: &Poo
             });
         }
     }
-    let reply = ask(python, cache, root, pool, "t2t_harness.probe:probe", json!({}))?;
+    let reply = ask(python, cache, root, pool, "t2t_harness.phases.probe:probe", json!({}))?;
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let versions = reply["toolchain"].as_object().into_iter().flatten();
     let versions = versions.filter_map(|(name, value)| Some((name.clone(), text(value)?))).collect();

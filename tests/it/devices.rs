@@ -127,7 +127,7 @@ fn a_device_waits_for_no_child_that_gets_ready_while_there_is_something_to_check
 fn ahead(project: &Project) -> Vec<(String, String, String)> {
     let log = project.read("../python/bin/reserves.log");
     let all = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let of = all.filter(|reserve| text(reserve, "function") == "t2t_harness.ready:compile_ahead");
+    let of = all.filter(|reserve| text(reserve, "function") == "t2t_harness.server.ready:compile_ahead");
     of.map(|reserve| {
         let told = &reserve["arguments"];
         assert_eq!(told["scratch"], reserve["scratch"]);
@@ -284,7 +284,7 @@ fn a_kernel_has_one_queue_of_a_device_unless_it_asks_for_all() {
     let mut keys: BTreeMap<String, Value> = BTreeMap::new();
     for line in log.lines() {
         let reserve: Value = serde_json::from_str(line).unwrap();
-        if text(&reserve, "function") == "t2t_harness.ready:start_device" {
+        if text(&reserve, "function") == "t2t_harness.server.ready:start_device" {
             let queues = &reserve["environment"]["CUDA_DEVICE_MAX_CONNECTIONS"];
             keys.insert(text(&reserve, "key").to_owned(), queues.clone());
         }

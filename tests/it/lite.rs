@@ -11,7 +11,7 @@ use std::process::Command;
 use crate::environment;
 use crate::project::Project;
 
-/// The functions of the harness, as `module:function`.
+/// The functions of the harness's phases, as `module:function`.
 const FUNCTIONS: [&str; 9] = [
     "probe:probe",
     "analyze:analyze",
@@ -58,11 +58,12 @@ pub fn prepare(project: &Project) {
         .unwrap();
     let package = project.path("../harness/t2t_harness");
     write(&package.join("__init__.py"), "");
+    write(&package.join("phases/__init__.py"), "");
     write(&package.join("answers.py"), ANSWERS);
     for function in FUNCTIONS {
         let (module, name) = function.split_once(':').unwrap();
         let text = format!("from t2t_harness.answers import answers\n\n{name} = answers('{function}')\n");
-        write(&package.join(format!("{module}.py")), &text);
+        write(&package.join(format!("phases/{module}.py")), &text);
     }
 }
 

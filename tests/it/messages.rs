@@ -50,9 +50,8 @@ fn every_class_has_a_line_and_a_place_in_the_docs_and_the_harness_gives_no_other
     for class in CLASSES {
         assert!(judging.contains(&format!("`{}`", class.name)), "docs/judging.md does not name `{}`", class.name);
     }
-    for file in fs::read_dir(root.join("python/t2t_harness")).unwrap() {
-        let path = file.unwrap().path();
-        let Ok(text) = fs::read_to_string(&path) else { continue };
+    for path in t2t_store::fs::files_below(&root.join("python/t2t_harness"), "py") {
+        let text = fs::read_to_string(&path).unwrap();
         for call in ["Finding(", "failure.failure("] {
             for after in text.split(call).skip(1).filter_map(|after| after.trim_start().strip_prefix('"')) {
                 let name = after.split('"').next().unwrap();

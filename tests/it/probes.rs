@@ -232,7 +232,7 @@ fn a_kernel_reaches_nothing_of_t2t_nor_of_its_user() {
     let before = facts(&project.path("../home/secret"));
     let _listens = std::os::unix::net::UnixListener::bind(project.path("../home/socket")).unwrap();
     let bystander = Bystander::start();
-    project.write("../harness/t2t_harness/candidate.py", harness(&project, &bystander));
+    project.write("../harness/t2t_harness/phases/candidate.py", harness(&project, &bystander));
     let told = run("build --force softmax/v2_tiling:check").exits(3).stderr;
     let (number, rest) = told.split_once(" probes, let through: [").unwrap_or_else(|| panic!("{told}"));
     let let_through = rest.split_once("].").unwrap_or_else(|| panic!("{told}")).0;

@@ -20,9 +20,9 @@ HARNESS = str(Path(__file__).resolve().parents[2] / "python")
 def ask(
     target: str, request: dict[str, Any], interpreter: bool = False, constants: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Returns the reply of `module.function` of the harness to `request`; Triton's cache lies in the request's scratch folder.
+    """Returns the reply of `module.function` of the harness's phases to `request`; Triton's cache lies in the request's scratch folder.
 
-    `constants` are other values of the harness's own, each as `module.NAME`. Raises ChildProcessError where the child ends without a reply.
+    `constants` are other values of the harness's own, each as `package.module.NAME`. Raises ChildProcessError where the child ends without a reply.
     """
     context = multiprocessing.get_context("forkserver")
     # One server serves all: a test session is either interpreted or compiled, as the two folders of tests are run.
@@ -53,5 +53,5 @@ def answer(
         home, _, constant = name.rpartition(".")
         setattr(importlib.import_module(f"t2t_harness.{home}"), constant, value)
     module, _, function = target.rpartition(".")
-    sender.send(getattr(importlib.import_module(f"t2t_harness.{module}"), function)(request))
+    sender.send(getattr(importlib.import_module(f"t2t_harness.phases.{module}"), function)(request))
     sender.close()

@@ -5,16 +5,16 @@
 use t2t_protocol::ServerKind;
 
 /// What a child that launches or compiles a kernel would do first.
-const FOR_LAUNCHES: &str = "t2t_harness.preload:launching";
+const FOR_LAUNCHES: &str = "t2t_harness.server.preload:launching";
 
 /// What the first fake tensor imports, which takes seconds: children that analyze or compile make some. The first two are parts of the last.
 const FOR_FAKE_TENSORS: [&str; 4] = ["mpmath", "sympy", "torch._subclasses.fake_tensor", "torch._dynamo"];
 
 /// What a child on a CUDA device would do first, but for those that launch nothing of Triton's.
-pub const FOR_DEVICES: &str = "t2t_harness.preload:device";
+pub const FOR_DEVICES: &str = "t2t_harness.server.preload:device";
 
 /// What a child that has torch compile something would import, which takes seconds.
-const FOR_COMPILER: &str = "t2t_harness.preload:compiler";
+const FOR_COMPILER: &str = "t2t_harness.server.preload:compiler";
 
 /// Lists what a server of `kind` imports after its hello, in order.
 #[must_use]
@@ -37,7 +37,7 @@ pub fn asked(kind: ServerKind) -> Vec<String> {
 }
 
 /// Returns the entry of [`later`] or [`asked`] up to which a server must have come before it forks a child that calls `function`, as `module:function` of the
-/// harness; `None` where any time will do.
+/// harness's phases; `None` where any time will do.
 #[must_use]
 pub fn needed(function: &str, has_device: bool) -> Option<&'static str> {
     match function {

@@ -1,6 +1,6 @@
 //! Expressions of dims, such as `2*N` or `(M+1)//G`: what stands for a length in a shape, an init or a kwarg.
 //!
-//! The grammar is that of `python/t2t_harness/expression.py`: integers, names, `+`, `-`, `*`, `//` and brackets. It does not know
+//! The grammar is that of `python/t2t_harness/op/expression.py`: integers, names, `+`, `-`, `*`, `//` and brackets. It does not know
 //! which dims an op has.
 
 use std::fmt;

@@ -2,7 +2,7 @@
 //!
 //! It does not know what they do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -18,12 +18,15 @@ use crate::kept;
 /// The package's name.
 pub(crate) const PACKAGE: &str = "t2t_harness";
 
+/// The package in it whose functions are called: a file each.
+const PHASES: &str = "phases";
+
 /// The format of the file that keeps what parsing told. 1: no version. 2: behind a digest.
 const VERSION: u32 = 2;
 
 const CARRIED: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/harness.rs"));
 
-/// The modules whose functions a phase calls.
+/// The modules of [`PHASES`] whose functions a phase calls.
 fn modules(phase: Phase) -> &'static [&'static str] {
     match phase {
         Phase::Calibrate => &["calibrate"],
@@ -37,7 +40,7 @@ fn modules(phase: Phase) -> &'static [&'static str] {
     }
 }
 
-/// The harness files: those carried, or those of a folder that a developer names.
+/// The harness files: those carried, or those of a folder that a developer names. A name has `/` between its parts, as in `cases/inputs.py`.
 #[derive(Debug, Clone)]
 pub struct Harness {
     files: BTreeMap<String, Vec<u8>>,
@@ -52,8 +55,10 @@ impl Harness {
             return Ok(Self { files, folder: None });
         };
         let package = folder.join(PACKAGE);
-        let names = fs::names(&package).into_iter().filter(|name| name.strip_suffix(".py").is_some());
-        let files = names.map(|name| fs::read(&package.join(&name)).map(|bytes| (name, bytes)));
+        let files = fs::files_below(&package, "py").into_iter().filter_map(|path| {
+            let name = path.strip_prefix(&package).ok()?.to_str()?.to_owned();
+            Some(fs::read(&path).map(|bytes| (name, bytes)))
+        });
         Ok(Self { files: files.collect::<io::Result<_>>()?, folder: Some(folder.to_owned()) })
     }
 
@@ -70,22 +75,30 @@ impl Harness {
                 fs::write(&path, bytes).map_err(|error| fs::at(&path, &error))?;
             }
         }
-        let compiled = folder.join(PACKAGE).join("__pycache__");
-        fs::remove(&compiled).map_err(|error| fs::at(&compiled, &error))?;
+        for package in self.folders() {
+            let compiled = folder.join(PACKAGE).join(package).join("__pycache__");
+            fs::remove(&compiled).map_err(|error| fs::at(&compiled, &error))?;
+        }
         Ok(folder)
     }
 
-    /// Returns when the folder that [`Self::place`] fills was last changed, in nanoseconds since 1970; None where it is not there. One that somebody removed and made anew has another time.
+    /// Returns when a folder that [`Self::place`] fills was last changed, in nanoseconds since 1970; None where they are not there. Those that somebody removed and made anew have another time.
     #[must_use]
     pub fn trace(&self, cache: &Path) -> Option<i64> {
         let carried = || cache.join("harness").join(self.digest().short());
-        fs::folder_time(&self.folder.clone().unwrap_or_else(carried).join(PACKAGE))
+        let package = self.folder.clone().unwrap_or_else(carried).join(PACKAGE);
+        self.folders().into_iter().filter_map(|folder| fs::folder_time(&package.join(folder))).max()
+    }
+
+    /// Returns the folders of the package that hold files, itself as the empty path.
+    fn folders(&self) -> BTreeSet<&Path> {
+        self.files.keys().filter_map(|name| Path::new(name).parent()).collect()
     }
 
     /// Returns the modules that phases call, for servers to import before they fork.
     #[must_use]
     pub fn entries() -> Vec<String> {
-        Phase::ALL.into_iter().flat_map(modules).map(|module| format!("{PACKAGE}.{module}")).collect()
+        Phase::ALL.into_iter().flat_map(modules).map(|module| format!("{PACKAGE}.{PHASES}.{module}")).collect()
     }
 
     /// Returns the digest of all files' bytes.
@@ -115,7 +128,7 @@ impl Harness {
     fn meaning(&self, phase: Phase) -> Option<(Phase, Digest)> {
         let mut found: BTreeMap<RepoPath, Python> = BTreeMap::new();
         for module in modules(phase) {
-            let path = RepoPath::new(&format!("{PACKAGE}/{module}.py")).expect("module names are plain");
+            let path = RepoPath::new(&format!("{PACKAGE}/{PHASES}/{module}.py")).expect("module names are plain");
             found.extend(closure(&path, &mut Carried(self)));
         }
         let mut bytes = Vec::new();
@@ -150,7 +163,7 @@ mod tests {
         let harness = Harness::open(None).unwrap();
         for phase in Phase::ALL {
             for module in modules(phase) {
-                assert!(harness.files.contains_key(&format!("{module}.py")), "{phase} calls {module}");
+                assert!(harness.files.contains_key(&format!("{PHASES}/{module}.py")), "{phase} calls {module}");
             }
         }
     }
@@ -160,7 +173,7 @@ mod tests {
         let harness = Harness::open(None).unwrap();
         let edited = |suffix: &str| {
             let mut other = harness.clone();
-            other.files.get_mut("flops.py").unwrap().extend_from_slice(suffix.as_bytes());
+            other.files.get_mut("op/flops.py").unwrap().extend_from_slice(suffix.as_bytes());
             other
         };
         let meanings = |harness: &Harness| {

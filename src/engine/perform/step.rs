@@ -37,6 +37,9 @@ const TIMED_UNTIL: &str = "timed_until";
 /// What a child is told that will find a file in its scratch folder once nothing disturbs what it measures.
 const IS_TOLD_OF_QUIET: &str = "is_told_of_quiet";
 
+/// What the harness calls the modules of its phases, before each one's own name.
+pub(super) const PHASES: &str = "t2t_harness.phases.";
+
 /// The variable that names further folders of the workspace that are imported from, parted by colons.
 const SOURCES: &str = "T2T_SOURCES";
 
@@ -44,7 +47,7 @@ const SOURCES: &str = "T2T_SOURCES";
 pub(super) struct Step<'a> {
     pub(crate) job: &'a Job,
     pub(crate) name: &'a str,
-    /// As `module:function` of the harness.
+    /// As `module:function` of the harness's phases.
     pub(crate) function: &'a str,
     /// What its request holds beside what all of the action hold.
     pub(crate) more: Map<String, Value>,
@@ -98,7 +101,7 @@ impl Step<'_> {
         arguments.insert(IS_TOLD_OF_QUIET.to_owned(), undisturbed.into());
         Request {
             id: 0,
-            function: format!("t2t_harness.{}", self.function),
+            function: format!("{PHASES}{}", self.function),
             arguments: Value::Object(arguments),
             scratch: text(folder),
             environment: self.environment(folder, queues),

@@ -90,7 +90,7 @@ class Server:
         hello = self.receive()["hello"]
         note(f"start {hello['kind']}")
         self.has_harness = hello["harness"] is None or (Path(hello["harness"]) / "t2t_harness/__init__.py").is_file()
-        if hello["preload"][0] == "t2t_harness.bytecode:use":
+        if hello["preload"][0] == "t2t_harness.server.bytecode:use":
             note(f"finds {os.environ['T2T_BYTECODE']}")
         self.send({"hello": introduction(hello)})
         while True:
@@ -196,7 +196,7 @@ class Call:
     """One call of a function of the harness."""
 
     def __init__(self, request: Mapping[str, Any]) -> None:
-        self.function = request["function"].removeprefix("t2t_harness.")
+        self.function = request["function"].removeprefix("t2t_harness.phases.")
         self.arguments: Reply = request["arguments"]
         self.limits = request["limits"]
         self.stays: bool = request["stays"]

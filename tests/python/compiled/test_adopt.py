@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from t2t_harness.adopt import adopt
+from t2t_harness.phases.adopt import adopt
 
 SOURCE = """
 import torch, triton

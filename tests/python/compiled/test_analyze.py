@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from t2t_harness import declaration
-from t2t_harness.analyze import analyze
-from t2t_harness.flops import Operand
-from t2t_harness.probe import probe
+from t2t_harness.op import declaration
+from t2t_harness.op.flops import Operand
+from t2t_harness.phases.analyze import analyze
+from t2t_harness.phases.probe import probe
 
 CATALOGUE = Path(__file__).resolve().parents[3] / "assets" / "ops_catalogue.json"
 F = "torch.nn.functional."
@@ -770,7 +770,7 @@ def test_the_probe_tells_versions_and_names() -> None:
 
 
 def test_importing_the_harness_does_not_import_torch() -> None:
-    code = "import sys, t2t_harness.analyze, t2t_harness.probe; sys.exit('torch' in sys.modules)"
+    code = "import sys, t2t_harness.phases.analyze, t2t_harness.phases.probe; sys.exit('torch' in sys.modules)"
     path = str(CATALOGUE.parent.parent / "python")
     assert (
         subprocess.run(

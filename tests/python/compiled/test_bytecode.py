@@ -18,8 +18,8 @@ HARNESS = Path(__file__).resolve().parents[3] / "python"
 
 Call = Callable[..., str]
 
-FILL = "from t2t_harness import bytecode; bytecode.fill()"
-USE = "from t2t_harness import bytecode; bytecode.use(); import torch, torch.nn, other; print(torch.TOLD, torch.nn.TOLD, other.TOLD)"
+FILL = "from t2t_harness.server import bytecode; bytecode.fill()"
+USE = "from t2t_harness.server import bytecode; bytecode.use(); import torch, torch.nn, other; print(torch.TOLD, torch.nn.TOLD, other.TOLD)"
 
 
 @pytest.fixture
@@ -217,9 +217,9 @@ def until(ask: Callable[[], Any]) -> Any:
 def test_it_does_nothing_where_who_started_it_is_gone_before_it_looks(tmp_path: Path, site: Path, call: Call) -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    call(f"from t2t_harness import bytecode; bytecode.fill({gone.pid})")
+    call(f"from t2t_harness.server import bytecode; bytecode.fill({gone.pid})")
     assert kept(tmp_path) == {}
-    call("import os; from t2t_harness import bytecode; bytecode.fill(os.getppid())")
+    call("import os; from t2t_harness.server import bytecode; bytecode.fill(os.getppid())")
     assert set(kept(tmp_path)) == {name(one) for one in ("torch", "torch/nn", "torch/_dynamo")}
 
 
@@ -227,7 +227,7 @@ def test_who_compiles_ends_with_who_forked_it(tmp_path: Path, site: Path) -> Non
     text = (
         "import os, time\n"
         "from pathlib import Path\n"
-        "from t2t_harness import bytecode\n"
+        "from t2t_harness.server import bytecode\n"
         "def endless(*_):\n"
         "    print(os.getpid(), flush=True)\n"
         "    time.sleep(600)\n"

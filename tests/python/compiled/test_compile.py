@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests" / "python"))
 
 from children import ask
-from t2t_harness import warm
+from t2t_harness.triton import warm
 
 HEAD = '''"""A kernel."""
 import torch, triton
@@ -177,7 +177,7 @@ class Workspace:
             "targets": targets(),
             **changes,
         }
-        constants = {"ahead.PATIENCE_S": patience}
+        constants = {"triton.ahead.PATIENCE_S": patience}
         return ask("compile.compile_variant", request, constants=constants), scratch
 
     def failure(self, source: str, **changes: Any) -> dict[str, Any]:

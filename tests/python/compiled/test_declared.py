@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from t2t_harness.analyze import analyze
+from t2t_harness.phases.analyze import analyze
 
 CATALOGUE = Path(__file__).resolve().parents[3] / "assets" / "ops_catalogue.json"
 F = "torch.nn.functional."

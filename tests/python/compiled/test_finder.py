@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from t2t_harness import failure, finder, repro, signatures
+from t2t_harness.faults import failure
+from t2t_harness.phases import repro
+from t2t_harness.sources import finder, signatures
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 import torch
 
-from t2t_harness import guards, watch
+from t2t_harness.judging import guards, watch
 
 
 def made(run: int = 0) -> guards.Guards:

@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 import torch
 
-from t2t_harness import cases, findings, inputs, judge, lint, oracle, progress, ready, tolerance
-from t2t_harness.inputs import laid_out, make_inputs
-from t2t_harness.trial import Trial
+from t2t_harness.cases import cases, inputs
+from t2t_harness.cases.inputs import laid_out, make_inputs
+from t2t_harness.judging import findings, lint, oracle, progress, tolerance
+from t2t_harness.judging.trial import Trial
+from t2t_harness.phases import judge
+from t2t_harness.server import ready
 
 TIGHT = (1e-5, 1e-5)
 INF, NAN = float("inf"), float("nan")

@@ -10,7 +10,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from t2t_harness import kept
+from t2t_harness.judging import kept
 
 DTYPES = [getattr(torch, name) for name in kept.DTYPES]
 

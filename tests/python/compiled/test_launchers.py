@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from t2t_harness import launchers
+from t2t_harness.triton import launchers
 
 
 def compiled(**signature: str) -> Any:

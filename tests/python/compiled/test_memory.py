@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from t2t_harness import memory, references
+from t2t_harness.faults import memory
+from t2t_harness.judging import references
 
 TOTAL = 64 << 30
 

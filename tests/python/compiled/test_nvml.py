@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from t2t_harness import nvml, telemetry
+from t2t_harness.measuring import nvml, telemetry
 
 
 class Library:

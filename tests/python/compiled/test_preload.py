@@ -22,7 +22,7 @@ for name in ("_cuda_getDeviceCount", "_cuda_init"):
     if hasattr(torch._C, name):
         setattr(torch._C, name, refuse)
 available = torch.cuda.is_available
-from t2t_harness import preload
+from t2t_harness.server import preload
 asks = [torch.cuda.is_available is available for part in (preload.device, preload.compiler) for _ in part()]
 import torch._inductor.config
 print(len(os.listdir("/proc/self/task")), len(asked), torch._inductor.config.compile_threads)
@@ -39,7 +39,8 @@ def test_it_leaves_one_thread_no_process_and_cuda_alone() -> None:
 
 
 ASKED = """
-from t2t_harness import nvml, preload, ready, telemetry
+from t2t_harness.measuring import nvml, telemetry
+from t2t_harness.server import preload, ready
 from triton.backends.nvidia import driver
 from triton.compiler import compiler
 

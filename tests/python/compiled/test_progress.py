@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_harness import progress
+from t2t_harness.judging import progress
 
 LOAD = {"failure": {"class": "source", "message": "no such function"}}
 

@@ -11,8 +11,12 @@ from typing import Any
 import pytest
 import torch
 
-from t2t_harness import bench, candidate, launchers, launching, loading, queues, spans, stage, timing, tune
-from t2t_harness import clock as clocks
+from t2t_harness.counting import queues
+from t2t_harness.measuring import clock as clocks
+from t2t_harness.measuring import spans, timing
+from t2t_harness.phases import bench, candidate, tune
+from t2t_harness.sources import loading
+from t2t_harness.triton import launchers, launching, stage
 
 REQUEST = {"lane": "cuda"}
 PASSED: dict[str, Any] = {"outcome": "passed"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from t2t_harness import spans
+from t2t_harness.measuring import spans
 
 MS = 1_000_000
 

@@ -8,7 +8,9 @@ import pytest
 import torch
 from triton.runtime import jit
 
-from t2t_harness import failure, launching, memory, queues, streams
+from t2t_harness.counting import queues, streams
+from t2t_harness.faults import failure, memory
+from t2t_harness.triton import launching
 
 HOST_US = 100.0
 """What the host takes for a call."""

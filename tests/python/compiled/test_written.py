@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from t2t_harness import watch
+from t2t_harness.judging import watch
 
 
 def test_what_was_known_of_an_address_is_not_held_against_the_next_tensor_there() -> None:

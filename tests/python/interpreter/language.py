@@ -24,7 +24,8 @@ from triton.language.extra.libdevice import rsqrt
 from triton.runtime.autotuner import Autotuner, Heuristics
 from triton.runtime.jit import JITFunction
 
-from t2t_harness import interpreting, lacking
+from t2t_harness.faults import lacking
+from t2t_harness.triton import interpreting
 
 THREE = tl.constexpr(3)
 SIZE = 16

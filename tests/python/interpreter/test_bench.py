@@ -21,20 +21,9 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests" / "python")]
 
 from children import ask
-from t2t_harness import (
-    baseline,
-    bench,
-    clock,
-    host,
-    launching,
-    quiet,
-    sample,
-    spans,
-    statistics,
-    telemetry,
-    timing,
-    tune,
-)
+from t2t_harness.measuring import clock, host, quiet, spans, statistics, telemetry, timing
+from t2t_harness.phases import baseline, bench, sample, tune
+from t2t_harness.triton import launching
 
 KERNEL = '''"""A kernel."""
 import torch, triton
@@ -180,7 +169,7 @@ def test_work_left_to_another_stream_is_looked_for_as_long_as_the_host_needs(
         asked.append((milliseconds, host_us))
         return is_stray
 
-    monkeypatch.setattr("t2t_harness.streams.outlasts", outlasts)
+    monkeypatch.setattr("t2t_harness.counting.streams.outlasts", outlasts)
     told = clock.Clock("cuda-events", lambda *_: [], lambda: 0.0, lambda: None, lambda calls: None, lambda: 0.0, ())
     found = bench.Measurement({}, told, print, timing.Protocol(1, 0, 0))
     with pytest.raises(bench.StrayWork, match="`small`") if is_stray else nullcontext():
@@ -463,7 +452,7 @@ def test_nothing_is_tuned_on_the_interpreter(request_of: Any) -> None:
 
 @pytest.mark.parametrize("layout", ["contiguous", "transposed", "strided"])
 def test_the_inputs_of_any_call_can_be_made_again(layout: str) -> None:
-    from t2t_harness import cases
+    from t2t_harness.cases import cases
 
     op = {
         "inputs": [given("input") | {"layout": layout}, given("other")],

@@ -14,7 +14,9 @@ import torch
 ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "python")]
 
-from t2t_harness import calibrate, clock, facade, spans, telemetry
+from t2t_harness.measuring import clock, spans, telemetry
+from t2t_harness.phases import calibrate
+from t2t_harness.triton import facade
 
 REQUEST = {"lane": "cuda", "model": "nvidia-h200"}
 

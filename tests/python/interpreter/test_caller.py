@@ -135,7 +135,7 @@ def test_a_result_whose_elements_share_memory_has_another_shape(tmp_path: Path) 
 
 
 def test_what_torch_expands_may_be_expanded() -> None:
-    from t2t_harness import findings
+    from t2t_harness.judging import findings
 
     assert findings.shares_memory([3, 4], [0, 1]) and findings.shares_memory([3, 4], [1, 1])
     assert not findings.shares_memory([1, 4], [0, 1]) and not findings.shares_memory([0, 4], [0, 1])

@@ -13,7 +13,8 @@ sys.path[:0] = [str(ROOT / "python"), str(Path(__file__).resolve().parent)]
 
 from test_check import GOOD, check
 
-from t2t_harness import calling, loading
+from t2t_harness.cases import calling
+from t2t_harness.sources import loading
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ for line in sys.stdin:
         faulthandler.enable()
         code = 1
         try:
-            reply = getattr(import_module("t2t_harness." + asked["module"]), asked["function"])(asked["request"])
+            reply = getattr(import_module("t2t_harness.phases." + asked["module"]), asked["function"])(asked["request"])
             open(asked["reply"], "w").write(json.dumps(reply, allow_nan=False))
             code = 0
         except SystemExit as left:

@@ -14,7 +14,8 @@ sys.path[:0] = [str(ROOT / "python"), str(Path(__file__).resolve().parent)]
 
 from test_check import GOOD, check, declaration
 
-from t2t_harness import cases, findings, oracle, watch
+from t2t_harness.cases import cases
+from t2t_harness.judging import findings, oracle, watch
 
 DENSE = """def triton_double(input, other):
     assert input.is_contiguous() and input.numel() > 0, "dense rows are wanted"

@@ -14,7 +14,8 @@ sys.path[:0] = [str(ROOT / "python"), str(Path(__file__).resolve().parent)]
 from checks import check, declared, tensor
 from test_outputs import output
 
-from t2t_harness import cases, inputs, oracle
+from t2t_harness.cases import cases, inputs
+from t2t_harness.judging import oracle
 
 REFERENCE = '''"""What is right."""
 

@@ -14,8 +14,9 @@ from safetensors.torch import save_file
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "python"))
 
-from t2t_harness import cases, expression, inputs
-from t2t_harness import declaration as reading
+from t2t_harness.cases import cases, inputs
+from t2t_harness.op import declaration as reading
+from t2t_harness.op import expression
 
 ADD = """
 @triton.jit

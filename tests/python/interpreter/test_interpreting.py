@@ -74,7 +74,7 @@ def counted(function):
 
 interpreter._patch_lang = counted
 before, without = results(), len(calls)
-from t2t_harness import interpreting
+from t2t_harness.triton import interpreting
 
 interpreting.install()
 interpreting.install()

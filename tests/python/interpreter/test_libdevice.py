@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 import triton.language.extra.cuda.libdevice as cuda
 
-from t2t_harness import lacking, libdevice
+from t2t_harness.faults import lacking
+from t2t_harness.triton import libdevice
 
 inf, nan = math.inf, math.nan
 

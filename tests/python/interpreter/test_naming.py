@@ -9,8 +9,10 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "python"))
 
-from t2t_harness import arguments, naming, oracle  # noqa: E402
-from t2t_harness.cases import Case  # noqa: E402
+from t2t_harness.cases import naming  # noqa: E402
+from t2t_harness.cases.cases import Case  # noqa: E402
+from t2t_harness.judging import oracle  # noqa: E402
+from t2t_harness.op import arguments  # noqa: E402
 
 
 def test_a_line_tells_of_the_kind_and_of_shapes_strides_and_dtypes() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from t2t_harness import narrow
+from t2t_harness.triton import narrow
 
 TYPES = {"bf16": torch.bfloat16, "fp8e5": torch.float8_e5m2, "fp8e4nv": torch.float8_e4m3fn}
 

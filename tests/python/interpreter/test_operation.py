@@ -15,7 +15,10 @@ sys.path[:0] = [str(ROOT / "python"), str(Path(__file__).resolve().parent)]
 
 from test_check import child, declaration, given
 
-from t2t_harness import analyze, baseline, cases, inputs, operation, oracle
+from t2t_harness.cases import cases, inputs
+from t2t_harness.judging import oracle
+from t2t_harness.op import operation
+from t2t_harness.phases import analyze, baseline
 
 REFERENCE = '''"""What is right."""
 import torch

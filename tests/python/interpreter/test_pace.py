@@ -13,7 +13,8 @@ sys.path[:0] = [str(ROOT / "python"), str(Path(__file__).resolve().parent)]
 
 from test_check import GOOD, check, declaration
 
-from t2t_harness import candidate, cases, pace
+from t2t_harness.cases import cases, pace
+from t2t_harness.phases import candidate
 
 
 def test_what_would_not_be_over_before_the_deadline_is_refused_with_what_to_set() -> None:

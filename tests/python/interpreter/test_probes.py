@@ -10,21 +10,10 @@ import pytest
 import torch
 from checks import check, declared, tensor, verdict
 
-from t2t_harness import (
-    arguments_away,
-    budget,
-    cases,
-    comparing,
-    effort,
-    findings,
-    inputs,
-    literals,
-    oracle,
-    probes,
-    progress,
-    unusual,
-)
-from t2t_harness.trial import Trial
+from t2t_harness.cases import arguments_away, budget, cases, inputs, literals, probes, unusual
+from t2t_harness.judging import comparing, findings, oracle, progress
+from t2t_harness.judging.trial import Trial
+from t2t_harness.triton import effort
 
 ROWS = """
 @triton.jit

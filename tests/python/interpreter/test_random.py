@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from checks import check, declared, tensor, verdict
 
-from t2t_harness import cases
+from t2t_harness.cases import cases
 
 DROPOUT = """
 @triton.jit

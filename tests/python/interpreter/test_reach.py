@@ -15,7 +15,7 @@ from checks import check as small_check
 from checks import declared, tensor
 from test_check import check, declaration
 
-from t2t_harness import cases, reach
+from t2t_harness.cases import cases, reach
 
 
 def op(large: int = 4096, **changes: Any) -> dict[str, Any]:

@@ -19,7 +19,9 @@ import numpy
 import safetensors.torch
 import torch
 import triton.language as tl
-from t2t_harness import candidate, interpreting, judge, ready
+from t2t_harness.phases import candidate, judge
+from t2t_harness.server import ready
+from t2t_harness.triton import interpreting
 
 awaited_after = int(sys.argv[1])
 THINGS = (tl, tl.core, tl.math, tl.core.tensor, tl.core.tensor_descriptor_base, tl.core.dtype, torch, torch.cuda, torch.Tensor)

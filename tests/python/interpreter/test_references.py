@@ -11,7 +11,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "python")]
 
-from t2t_harness import cases, references
+from t2t_harness.cases import cases
+from t2t_harness.judging import references
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests" / "python")]
 
 from children import ask
-from t2t_harness import sweep
+from t2t_harness.phases import sweep
 
 KERNEL = '''"""A product of two matrices, a program an element."""
 import torch, triton

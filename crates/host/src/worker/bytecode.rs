@@ -1,4 +1,4 @@
-//! The process that compiles what an interpreter has installed without bytecode, beside the servers that import it (`t2t_harness.bytecode`).
+//! The process that compiles what an interpreter has installed without bytecode, beside the servers that import it (`t2t_harness.server.bytecode`).
 //!
 //! It does not know what is compiled, nor where to. Nothing depends on whether it ends by itself: the next build goes on where it was.
 #![expect(
@@ -20,8 +20,7 @@ use super::WorkerConfig;
 use super::process::variables;
 
 /// What the interpreter runs; its arguments are the folder of the harness and the number of this process, which may be gone when it first looks.
-const FILL: &str =
-    "import sys; sys.path.insert(0, sys.argv[1]); from t2t_harness import bytecode; bytecode.fill(int(sys.argv[2]))";
+const FILL: &str = "import sys; sys.path.insert(0, sys.argv[1]); from t2t_harness.server import bytecode; bytecode.fill(int(sys.argv[2]))";
 
 /// How long the process may take to end those that it has started.
 const PATIENCE: Duration = Duration::from_secs(1);

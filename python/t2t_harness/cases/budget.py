@@ -1,0 +1,93 @@
+"""How much probes may do on the interpreter: a share of what the other cases did, in operations and not in seconds, so that it is the same in every run.
+
+A probe that would do more than is left is stopped, and left out. It knows nothing of values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from t2t_harness.cases import cases
+from t2t_harness.triton import effort
+
+SHARE = 0.5
+"""What all probes may do, as a part of what all other cases did."""
+
+LEAST = 20000.0
+"""What they may do however little the others did, in operations: some 250 ms of a slow core."""
+
+OWN = 12000.0
+"""What each of those may do that have a budget of their own: a long dim is worth most, and small blocks make it dear."""
+
+CALL = 250.0
+"""What a case costs beside the operations of its kernel, in operations."""
+
+PART = 0.8
+"""The most that one probe may do of what is left."""
+
+KEPT = 0.2
+"""The part that is for drawn shapes alone."""
+
+FAIR = 0.12
+"""The part of what is left that a probe takes if it can be made smaller: so that those behind it have their turn."""
+
+LIKELY = 0.9
+"""A probe is not begun where it would do more than this part of that, by what others did for an element."""
+
+FEW = 64
+"""A case of fewer elements does as much as one of so many."""
+
+
+@dataclass
+class Budget:
+    """What is left for the probes of a check; everything, where nothing is interpreted."""
+
+    is_limited: bool
+    left: float = 0.0
+    kept: float = 0.0
+    """What is left for drawn shapes, apart from the others: what these come to differs from build to build, and decides nothing else."""
+    others: float = 0.0
+    """What the other cases did."""
+    rate: float = 0.0
+    """What a run did for an element of its inputs, at least: of the runs so far, the one that did least."""
+
+    def note(self, case: cases.Case, elements: int, runs: int, before: float) -> None:
+        """Takes that `case`, of so many `elements`, was run so often, since the meter stood at `before`."""
+        done = effort.METER.done - before
+        if runs and elements >= FEW:
+            rate = done / runs / elements
+            self.rate = min(self.rate or rate, rate)
+        done += CALL * max(runs, 1)
+        if is_drawn(case):
+            self.kept -= done
+        elif case.has_own_budget:
+            pass
+        elif case.is_probe:
+            self.left -= done
+        else:
+            self.others += done
+
+    def open(self, dtypes: int = 1) -> None:
+        """Begins with the probes of an op of so many `dtypes`, of which each but the first adds half as much to the least: from now on, so much is left."""
+        whole = max(SHARE * self.others, LEAST * (1 + dtypes) / 2)
+        self.kept = KEPT * whole
+        self.left = whole - self.kept
+
+    def allowance(self, case: cases.Case, elements: int) -> float | None:
+        """Returns the operations that `case`, of so many `elements`, may do, 0 where it is not begun; None where nothing limits it."""
+        if not case.is_probe or not self.is_limited:
+            return None
+        if case.has_own_budget:
+            return OWN
+        left = self.kept if is_drawn(case) else self.left
+        most = max(PART * (left - CALL), 0.0)
+        return most if self.rate * max(elements, FEW) <= LIKELY * most else 0.0
+
+    def is_fair(self, elements: int) -> bool:
+        """Tells whether a probe of so many `elements` would take no more of what is left than its part; one of the fewest elements never takes more."""
+        return elements <= FEW or not self.is_limited or self.rate * elements + CALL <= FAIR * self.left
+
+
+def is_drawn(case: cases.Case) -> bool:
+    """Tells whether a case has a shape that the build drew."""
+    return case.is_probe and case.name.startswith("edge/drawn-")

@@ -1,0 +1,428 @@
+"""The cases of an op: which inputs a kernel is run on, named, without their values.
+
+A case is data: a size, a dtype, a seed and what is special about it. Values come from inputs.py. Nothing here imports
+torch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import chain, product
+from typing import Any
+
+from t2t_harness.op import expression
+from t2t_harness.op.declaration import bind_shape, tensors
+
+EDGES = 12
+"""Most edge cases of one op, in its first dtype."""
+
+INTERPRETER_ELEMENTS = 8192
+"""Most elements of one input of an edge case where a kernel is interpreted: a million-element addition takes a second
+there."""
+
+DEVICE_ELEMENTS = 1 << 22
+"""Most elements of one input of an edge case on a device."""
+
+TIES = "ties"
+"""Values of an input of which each second one is a value of another input."""
+
+ALL = "*"
+"""In the place of an input's name: all of them."""
+
+FLOATING = ("float64", "float32", "float16", "bfloat16")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One set of inputs. Two cases with equal fields have bit-identical inputs."""
+
+    name: str
+    kind: str
+    """`declared`, `edge` or `hook`."""
+    dtype: str
+    binding: dict[str, int]
+    seed: int = 0
+    values: str = "declared"
+    """`declared`, `large`, `equal-rows`, `special`, or one of unusual.py; only floating inputs with random values heed it, but for `limits`."""
+    layout: str | None = None
+    """In the place of every input's declared layout, or of that which `of` names, where that input has the dims for it."""
+    broadcast: bool = False
+    """Whether the second input, or the one that `of` names, has length 1 along its first dim."""
+    is_last: bool = False
+    """Whether that is its last dim, instead."""
+    kwargs: dict[str, Any] | None = None
+    """In the place of the declared keyword arguments, for a case of the user's own."""
+    file: str | None = None
+    """Where the inputs of a hook case lie, relative to the folder of `cases.json`."""
+    strides: dict[str, list[int]] | None = None
+    """Strides of the inputs of a hook case."""
+    turn: int = 0
+    """Which of its layouts an input with several has."""
+    absent: tuple[str, ...] = ()
+    """The optional inputs that are left out."""
+    of: str | None = None
+    """The input that has the `values`, the `layout`, or is `broadcast`; None where that is all of them, for `special` and `ends` the first floating one, for `broadcast` the second."""
+    is_probe: bool = False
+    """Whether it is one of probes.py, for which there is a budget."""
+    has_own_budget: bool = False
+    """Whether it is a probe that does not take from what the others may do."""
+    salt: str = ""
+    """What a build draws and its evidence tells: no table of answers that was made before it knows these values."""
+
+    def facts(self) -> dict[str, Any]:
+        """Returns the case as JSON facts."""
+        return asdict(self)
+
+
+def from_facts(facts: Mapping[str, Any]) -> Case:
+    """Returns the case that `facts` were made of."""
+    return Case(**{**facts, "absent": tuple(facts.get("absent", ()))})
+
+
+def salted(listed: Sequence[Case], salt: str) -> list[Case]:
+    """Returns `listed`, of which those that are large have values that depend on `salt`."""
+    return [replace(case, salt=salt) if is_salted(case) else case for case in listed]
+
+
+def is_salted(case: Case) -> bool:
+    """Tells whether a case has other values in each build: declared ones and drawn shapes.
+
+    Other edges, which have few elements or few rows, have not: what honest kernels and torch differ in, such as the mean over no row at all, would come up in one build and not in another. Cases of the user's own
+    have the values that they were made with.
+    """
+    if case.file is not None:
+        return False
+    return case.kind == "declared" or case.name.startswith("edge/drawn-")
+
+
+def declared_cases(declaration: Mapping[str, Any]) -> list[Case]:
+    """Returns check sizes × dtypes × seeds, named `small/float32/0`, and for each size and dtype those in which optional
+    inputs are absent, as `small/float32/without-mask`. There are as many seeds as an input has layouts, at least."""
+    sizes = [
+        (size, binding) for size, binding in declaration["check_sizes"].items() if binding or not dims(declaration)
+    ]
+    seeds = max(declaration["seeds"], *(len(_layouts(given)) for given in tensors(declaration)), 1)
+    found: list[Case] = []
+    for (size, binding), dtype in product(sizes, declaration["dtypes"]):
+        name = f"{size}/{dtype}"
+        found += [Case(f"{name}/{seed}", "declared", dtype, dict(binding), seed, turn=seed) for seed in range(seeds)]
+        for absent in _absences(declaration):
+            without = f"{name}/without-{'-'.join(absent)}"
+            found.append(Case(without, "declared", dtype, dict(binding), absent=absent))
+    return found
+
+
+def _layouts(given: Mapping[str, Any]) -> Sequence[str]:
+    return [given["layout"]] if isinstance(given["layout"], str) else given["layout"]
+
+
+def _absences(declaration: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Returns the sets of optional inputs that are left out together: each alone, and all of several."""
+    optional = [str(given["name"]) for given in tensors(declaration) if given.get("optional")]
+    return [(name,) for name in optional] + ([tuple(optional)] if len(optional) > 1 else [])
+
+
+def bench_cases(declaration: Mapping[str, Any]) -> list[Case]:
+    """Returns sizes × dtypes with seed 0, named `large/float16`."""
+    sizes = [(size, binding) for size, binding in declaration["sizes"].items() if binding or not dims(declaration)]
+    return [
+        Case(f"{size}/{dtype}", "declared", dtype, dict(binding))
+        for (size, binding), dtype in product(sizes, declaration["dtypes"])
+    ]
+
+
+def fixed_edges(declaration: Mapping[str, Any], limit: int = INTERPRETER_ELEMENTS) -> list[Case]:
+    """Returns the edge cases that no block size decides; the first dtype has all, the others only `special`.
+
+    They have the first check size, made smaller until no input has more than a sixteenth of `limit` elements, and odd, but for
+    dims that the op fixes.
+    """
+    cases: list[Case] = []
+    for position, dtype in enumerate(declaration["dtypes"]):
+        edges = _fixed(declaration, dtype, limit)
+        cases += edges if position == 0 else [case for case in edges if case.values == "special"]
+    return cases
+
+
+def length_edges(
+    declaration: Mapping[str, Any], constants: Mapping[str, int], limit: int = INTERPRETER_ELEMENTS
+) -> list[Case]:
+    """Returns the edge cases around a variant's blocks: lengths below, at, above and not a multiple of its constexpr
+    integers.
+
+    `constants` are those of the variant's first launch. A dim `M` is matched with a constant such as `BLOCK_M`; where
+    no dim has one of its own, the last free dim is tried with the largest constant that keeps inputs within `limit`
+    elements. Each tested dim meets each of the four lengths once, and no two dims meet the same one in one case, so
+    that four cases cover all. Other free dims are at most 2.
+    """
+    blocks = {} if "blocks" in edges_off(declaration) else _blocks(declaration, constants, limit)
+    if not blocks:
+        return []
+    small = {dim: min(length, 2) for dim, length in _free(declaration).items()}
+    cases = []
+    for turn, kind in enumerate(LENGTHS):
+        binding = {**_fixed_dims(declaration), **small}
+        for position, (dim, block) in enumerate(blocks.items()):
+            binding[dim] = _length(LENGTHS[(turn + position) % len(LENGTHS)], block)
+        if not is_possible(declaration, binding):
+            continue
+        blocks_named = ",".join(f"{dim}={binding[dim]}" for dim in blocks)
+        cases.append(Case(f"edge/{kind}-block[{blocks_named}]", "edge", "", binding))
+    room = max(EDGES - len(_fixed(declaration, declaration["dtypes"][0], limit)), 1)
+    named = []
+    for position, dtype in enumerate(declaration["dtypes"]):
+        for case in cases[:room] if position == 0 else cases[2:3]:
+            named.append(replace(case, name=f"{case.name}/{dtype}", dtype=dtype))
+    return named
+
+
+LENGTHS = ("below", "at", "above", "off")
+
+
+def _length(kind: str, block: int) -> int:
+    """Returns a length below, at, above, or in the third of blocks that it is not a multiple of: a loop over them turns more than once."""
+    off = 2 * block + max(block // 2, 1) + 1
+    return {"below": max(block - 1, 1), "at": block, "above": block + 1, "off": off}[kind]
+
+
+def dims(declaration: Mapping[str, Any]) -> list[str]:
+    """Returns the names of the dims in the inputs' shapes, in order of appearance."""
+    named = (dim for given in tensors(declaration) for length in given["shape"] for dim in expression.names(length))
+    return list(dict.fromkeys(named))
+
+
+def reach_limit(lane: str) -> int:
+    """Returns the most elements of an input of a case that reaches what a measured size launches."""
+    return 4 * limit_of(lane)
+
+
+def limit_of(lane: str) -> int:
+    """Returns the most elements of an input of an edge case on `lane`."""
+    return DEVICE_ELEMENTS if lane == "cuda" else INTERPRETER_ELEMENTS
+
+
+def shapes(declaration: Mapping[str, Any], case: Case) -> dict[str, list[int]]:
+    """Returns the shape of each input of a declared or edge case."""
+    found = {given["name"]: bind_shape(given["shape"], case.binding) for given in tensors(declaration)}
+    if case.broadcast:
+        smaller = case.of or tensors(declaration)[1]["name"]
+        found[smaller] = [*found[smaller][:-1], 1] if case.is_last else [1, *found[smaller][1:]]
+    return found
+
+
+def elements(declaration: Mapping[str, Any], case: Case) -> int:
+    """Returns the number of elements of all inputs of a declared or edge case."""
+    return sum(map(math.prod, shapes(declaration, case).values()))
+
+
+def at(case: Case, binding: Mapping[str, int]) -> Case:
+    """Returns `case` with other lengths."""
+    return replace(case, binding=dict(binding))
+
+
+def own_lengths(declaration: Mapping[str, Any]) -> dict[str, int | None]:
+    """Returns each dim with the length that the check's sizes give it where the op fixes it, None where it is free."""
+    fixed = _fixed_dims(declaration)
+    return {dim: fixed.get(dim) for dim in _small(declaration)}
+
+
+def largest(declaration: Mapping[str, Any], binding: Mapping[str, int]) -> int:
+    """Returns the number of elements of the largest input."""
+    return _largest(declaration, binding)
+
+
+def _small(declaration: Mapping[str, Any]) -> dict[str, int]:
+    """Returns the first non-empty check size, or nothing for an op without dims."""
+    sizes = [*declaration["check_sizes"].values(), *declaration["sizes"].values()]
+    return dict(next((size for size in sizes if size), {}))
+
+
+def _fixed_dims(declaration: Mapping[str, Any]) -> dict[str, int]:
+    """Returns the dims that have one length in all of two or more sizes: a kernel may rely on it."""
+    sizes = [size for size in [*declaration["sizes"].values(), *declaration["check_sizes"].values()] if size]
+    distinct = [size for position, size in enumerate(sizes) if size not in sizes[:position]]
+    if len(distinct) < 2:
+        return {}
+    return {dim: length for dim, length in distinct[0].items() if all(size.get(dim) == length for size in distinct)}
+
+
+def _free(declaration: Mapping[str, Any]) -> dict[str, int]:
+    """Returns the dims that differ from size to size, with their lengths in the first check size."""
+    fixed = _fixed_dims(declaration)
+    return {dim: length for dim, length in _small(declaration).items() if dim not in fixed}
+
+
+def _largest(declaration: Mapping[str, Any], binding: Mapping[str, int]) -> int:
+    """Returns the number of elements of the largest input; of an op without inputs, the product of all dims."""
+    shaped = [math.prod(bind_shape(given["shape"], binding)) for given in tensors(declaration)]
+    return max(shaped, default=math.prod(binding.values()))
+
+
+def is_possible(declaration: Mapping[str, Any], binding: Mapping[str, int]) -> bool:
+    """Tells whether every length of every input is one where dims have these lengths."""
+    try:
+        return _largest(declaration, binding) >= 0
+    except expression.Impossible:
+        return False
+
+
+def small_lengths(declaration: Mapping[str, Any], limit: int = INTERPRETER_ELEMENTS) -> dict[str, int]:
+    """Returns the lengths of edges that no block decides."""
+    return _odd(declaration, _within(declaration, _small(declaration), limit // 16))
+
+
+def _within(declaration: Mapping[str, Any], binding: Mapping[str, int], limit: int) -> dict[str, int]:
+    """Returns `binding` with its longest free dims halved until no input has more than `limit` elements."""
+    bound, free = dict(binding), _free(declaration)
+    while free and _largest(declaration, bound) > limit:
+        longest = max(free, key=lambda dim: bound[dim])
+        halved = {**bound, longest: bound[longest] // 2}
+        if bound[longest] <= 4 or not is_possible(declaration, halved):
+            break
+        bound = halved
+    return bound
+
+
+def _odd(declaration: Mapping[str, Any], binding: Mapping[str, int]) -> dict[str, int]:
+    """Returns `binding` with free dims that are odd, and no two of them equal where they are long enough: what takes one for another, or for a multiple of a block, shows."""
+    bound = dict(binding)
+    for position, dim in enumerate(one for one in dims(declaration) if one in _free(declaration)):
+        length = bound[dim]
+        odd = {**bound, dim: length - 2 * position - (1 - length % 2)}
+        if odd[dim] >= 4 and is_possible(declaration, odd):
+            bound = odd
+    return bound
+
+
+def smaller(declaration: Mapping[str, Any], case: Case) -> Iterator[Case]:
+    """Yields `case` with its longest free dim halved, again and again, as long as one is longer than 2; nothing for a case of the user's own."""
+    free = _free(declaration) if case.file is None else {}
+    bound = dict(case.binding)
+    while free:
+        longest = max(free, key=lambda dim: bound[dim])
+        bound = {**bound, longest: bound[longest] // 2}
+        if bound[longest] < 2 or not is_possible(declaration, bound):
+            return
+        yield at(case, bound)
+
+
+def fewer(declaration: Mapping[str, Any], case: Case) -> Iterator[Case]:
+    """Yields `case` with one of its outer dims after the other of length 1, which leaves the last two as they are, and then as `smaller` has it; nothing for a case of the user's own."""
+    free = [dim for dim in dims(declaration) if dim in _free(declaration)]
+    one = case
+    for dim in free[:-2] if case.file is None else ():
+        bound = {**one.binding, dim: 1}
+        if one.binding[dim] > 1 and is_possible(declaration, bound):
+            one = at(one, bound)
+            yield one
+    yield from smaller(declaration, one)
+
+
+def as_told(declaration: Mapping[str, Any], case: Case, binding: Any) -> Case:
+    """Returns `case` with the lengths that it was run with, `binding`, where those are of one of its `smaller` or `fewer` ones and a pass does not need it as it is; else the case."""
+    if is_needed(declaration, case):
+        return case
+    known = chain(smaller(declaration, case), fewer(declaration, case) if case.is_probe else ())
+    return next((one for one in known if one.binding == binding), case)
+
+
+def is_needed(declaration: Mapping[str, Any], case: Case) -> bool:
+    """Tells whether a check passes only with this case as it is: it is a declared one of the first dtype, or the user's own."""
+    return case.kind == "hook" or (case.kind == "declared" and case.dtype == declaration["dtypes"][0])
+
+
+def _fixed(declaration: Mapping[str, Any], dtype: str, limit: int) -> list[Case]:
+    edges: list[Case] = []
+    free = _free(declaration)
+    small = small_lengths(declaration, limit)
+
+    def edge(name: str, binding: dict[str, int], **special: Any) -> None:
+        if is_possible(declaration, binding):
+            edges.append(Case(f"edge/{name}/{dtype}", "edge", dtype, binding, **special))
+
+    if free:
+        edge("empty", {**small, next(iter(free)): 0})
+        edge("one", {**small, **dict.fromkeys(free, 1)})
+    ranks = [len(given["shape"]) for given in tensors(declaration)]
+    if any(rank >= 2 for rank in ranks):
+        edge("transposed", small, layout="transposed")
+    if any(rank >= 1 for rank in ranks):
+        edge("strided", small, layout="strided")
+    if any(random_floats(given, dtype) for given in tensors(declaration)):
+        kinds = ("equal-rows",) if has_probabilities(declaration) else ("large", "equal-rows", "special")
+        for values in kinds:
+            edge(values, small, values=values)
+    if declaration["broadcast"] and len(ranks) >= 2 and ranks[1] >= 1:
+        edge("broadcast", small, broadcast=True)
+    off = edges_off(declaration)
+    return [case for case in edges if case.name.split("/")[1] not in off]
+
+
+def edges_off(declaration: Mapping[str, Any]) -> Mapping[str, str | None]:
+    """Returns the kinds of edges that are not asked for, with the reason that is given; `blocks` are those around a variant's blocks."""
+    return declaration.get("edges") or {}
+
+
+def comparable(declaration: Mapping[str, Any], dtype: str) -> list[str]:
+    """Returns the names of the floating inputs with dims that are always there and are of the case's dtype."""
+    inputs = [given for given in tensors(declaration) if given.get("list") is None and not given.get("optional")]
+    return [given["name"] for given in inputs if given["shape"] and (given["dtype"] or dtype) == dtype in FLOATING]
+
+
+def has_probabilities(declaration: Mapping[str, Any]) -> bool:
+    """Tells whether inputs are probabilities: those of other values torch refuses, on a device by an assertion that ends the process."""
+    return (declaration.get("random") or {}).get("kind") in ("bernoulli", "multinomial")
+
+
+def random_floats(given: Mapping[str, Any], dtype: str) -> bool:
+    """Tells whether the declared input `given` has random floating values in a case of `dtype`."""
+    return (given["dtype"] or dtype) in FLOATING and given["init"]["kind"] in ("normal", "uniform")
+
+
+def _blocks(declaration: Mapping[str, Any], constants: Mapping[str, int], limit: int) -> dict[str, int]:
+    """Returns the dims to test with the block that each is tested with."""
+    free = list(_free(declaration))
+    own = {dim: block for dim in free if (block := _own_block(dim, constants)) is not None}
+    together: dict[str, int] = {}
+    for dim, block in own.items():
+        if _fits(declaration, {**together, dim: block}, limit):
+            together[dim] = block
+    if together:
+        return together
+    taken = {name for dim in dims(declaration) for name in _names(dim)}
+    sizes = sorted((block for name, block in constants.items() if block > 1 and name not in taken), reverse=True)
+    for dim, block in product(reversed(free[-1:]), sizes):
+        if _fits(declaration, {dim: block}, limit):
+            return {dim: block}
+    return {}
+
+
+def _fits(declaration: Mapping[str, Any], blocks: Mapping[str, int], limit: int) -> bool:
+    small = {dim: min(length, 2) for dim, length in _free(declaration).items()}
+    longest = {dim: _length("off", block) for dim, block in blocks.items()}
+    fixed = _fixed_dims(declaration)
+    # What fixed dims contribute cannot be helped, and does not count. Blocks may take four times what other edges take.
+    share = max(math.prod(fixed.values()), 1)
+    binding = {**fixed, **small, **longest}
+    return is_possible(declaration, binding) and _largest(declaration, binding) <= 4 * limit * share
+
+
+def _own_block(dim: str, constants: Mapping[str, int]) -> int | None:
+    found = [constants[name] for name in _names(dim) if constants.get(name, 0) > 1]
+    return found[0] if found else None
+
+
+def _names(dim: str) -> Sequence[str]:
+    forms = ("BLOCK_{}", "BLOCK_SIZE_{}", "BLOCK{}", "{}_BLOCK", "BLOCK_{}_SIZE", "TILE_{}", "TILE_SIZE_{}", "{}")
+    return [form.format(dim) for form in forms]
+
+
+def unique(cases: Sequence[Case]) -> Iterator[Case]:
+    """Yields `cases` without those that have the name of an earlier one."""
+    seen: set[str] = set()
+    for case in cases:
+        if case.name not in seen:
+            seen.add(case.name)
+            yield case

@@ -1,0 +1,233 @@
+"""The inputs of a case: tensors made from its name and seed, the same bits in every process and on every device of one class.
+
+Values are drawn where they are used: a device draws others than the CPU does, and in no time. The device class is in the key of whatever depends on
+them. torch is imported only inside functions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from t2t_harness.cases import cases, drawing, seeds, unusual
+from t2t_harness.op import declaration as declared
+
+if TYPE_CHECKING:
+    import torch
+
+LARGE = 1e4
+"""What random values are multiplied by in a case of large values: beyond where `exp` overflows, within float16."""
+
+
+def make_inputs(declaration: Mapping[str, Any], case: cases.Case, device: str = "cpu") -> dict[str, torch.Tensor]:
+    """Returns the inputs of a declared or edge case by name, on `device`, with their declared shapes, strides and
+    dtypes. Those that the case leaves out are not among them.
+
+    Memory between the elements of a strided input holds NaN, or zero for integers.
+    """
+    present = [given for given in declared.tensors(declaration) if given["name"] not in case.absent]
+    special = case.of or next((given["name"] for given in present if cases.random_floats(given, case.dtype)), None)
+    shapes, dense = cases.shapes(declaration, case), {}
+    for given in present:
+        name = given["name"]
+        dense[name] = _values(given, case, shapes[name], device, special=special in (name, cases.ALL))
+    if case.values == cases.TIES and special in dense:
+        other = next(name for name in cases.comparable(declaration, case.dtype) if name != special)
+        dense[special] = unusual.ties(dense[special], dense[other])
+    return {
+        given["name"]: laid_out(
+            dense[given["name"]], declared.strides(shapes[given["name"]], layout_of(given, case)), device
+        )
+        for given in present
+    }
+
+
+def inputs_of(
+    declaration: Mapping[str, Any], case: cases.Case, device: str, folder: str | Path | None
+) -> dict[str, torch.Tensor]:
+    """Returns the inputs of any case; those of a hook case are read from its file below `folder`, where prepare left
+    them."""
+    if case.file is None:
+        return make_inputs(declaration, case, device)
+    if folder is None:
+        raise ValueError(f"case `{case.name}` has its inputs in a file, and no folder is known")
+    from safetensors.torch import load_file
+
+    stored = load_file(str(Path(folder) / case.file))
+    strides = case.strides or {}
+    return {name: laid_out(stored[name], strides[name], device) for name in strides}
+
+
+def unfilled(declaration: Mapping[str, Any], case: cases.Case) -> dict[str, torch.Tensor]:
+    """Returns tensors with the shapes, strides, offsets and dtypes of `make_inputs`, in memory that nobody has written.
+
+    They are on torch's default device; inside `facade.fake_cuda` they are its tensors.
+    """
+    import torch
+
+    made = {}
+    for given in declared.tensors(declaration):
+        if given["name"] in case.absent:
+            continue
+        shape = cases.shapes(declaration, case)[given["name"]]
+        strides = declared.strides(shape, layout_of(given, case))
+        made[given["name"]] = torch.empty_strided(shape, strides, dtype=dtype_of(given["dtype"] or case.dtype))
+    return made
+
+
+def rehearsed(declaration: Mapping[str, Any], case: cases.Case) -> dict[str, torch.Tensor]:
+    """Returns what `unfilled` does, with integers and booleans as `make_inputs` draws them: wrappers look at indices before they launch."""
+    made = unfilled(declaration, case)
+    for given in declared.tensors(declaration):
+        value = made.get(given["name"])
+        if value is not None and not (value.dtype.is_floating_point or value.dtype.is_complex):
+            value.copy_(_values(given, case, cases.shapes(declaration, case)[given["name"]], "cpu", special=False))
+    return made
+
+
+def laid_out(values: torch.Tensor, strides: Sequence[int], device: str) -> torch.Tensor:
+    """Returns a tensor on `device` with the values of `values` and the given `strides`, in elements, at offset 0."""
+    import torch
+
+    reach = 0
+    if values.numel() > 0:
+        reach = 1 + sum((length - 1) * stride for length, stride in zip(values.shape, strides, strict=True))
+    gap = float("nan") if values.dtype.is_floating_point or values.dtype.is_complex else 0
+    memory = torch.full((reach,), gap, dtype=values.dtype, device=device)
+    return memory.as_strided(values.shape, tuple(strides)).copy_(values)
+
+
+def layout_of(given: Mapping[str, Any], case: cases.Case) -> str:
+    """Returns the layout of the declared input `given` in `case`: the case's own where the input has the dims for
+    it, else the declared one. Of several, declared cases take one after the other."""
+    if (
+        case.layout is not None
+        and case.of in (None, given["name"])
+        and len(given["shape"]) >= declared.LEAST_DIMS[case.layout]
+    ):
+        return case.layout
+    layout = given["layout"]
+    return str(layout if isinstance(layout, str) else layout[case.turn % len(layout)])
+
+
+def dtype_of(name: str) -> torch.dtype:
+    """Returns the torch dtype called `name`. Raises ValueError where there is none."""
+    import torch
+
+    found = getattr(torch, name, None)
+    if not isinstance(found, torch.dtype):
+        raise ValueError(f"torch has no dtype `{name}`")
+    return found
+
+
+def generator_of(*names: object, device: str = "cpu") -> torch.Generator:
+    """Returns a generator of `device` whose seed is the SHA-256 of `names`."""
+    import torch
+
+    text = "\0".join(map(str, names)).encode()
+    return torch.Generator(device).manual_seed(int.from_bytes(hashlib.sha256(text).digest()[:8], "little", signed=True))
+
+
+def salt_of(case: cases.Case) -> tuple[str, ...]:
+    """Returns what a generator's names have beside those of the case: its salt, if it has one."""
+    return (case.salt,) if case.salt else ()
+
+
+def _values(
+    given: Mapping[str, Any], case: cases.Case, shape: Sequence[int], device: str, *, special: bool
+) -> torch.Tensor:
+    """Returns the dense values of one input on `device`."""
+    drawn = _drawn(given, case, shape, device)
+    if case.values in unusual.KINDS:
+        return unusual.KINDS[case.values](drawn) if special and drawn.numel() > 0 else drawn
+    if not cases.random_floats(given, case.dtype):
+        return drawn
+    if case.values == "large":
+        return (drawn.double() * LARGE).clamp(-6e4, 6e4).to(drawn.dtype)
+    if case.values == "equal-rows" and drawn.dim() > 0 and drawn.numel() > 0:
+        # Multiples of 1/8 add up without rounding, so that a row's mean is exact in whatever order it is summed.
+        return (drawn[..., :1].double() * 8).round().div(8).to(drawn.dtype).expand(drawn.shape)
+    if case.values == "special" and special:
+        return _with_special(drawn)
+    return drawn
+
+
+def _drawn(given: Mapping[str, Any], case: cases.Case, shape: Sequence[int], device: str) -> torch.Tensor:
+    """Returns the values that the input's `init` describes, before a case changes them."""
+    init = declared.bind_init(given["init"], case.binding)
+    generator = generator_of(case.name, case.seed, given["name"], *salt_of(case), device=device)
+    return drawing.drawn(init, shape, dtype_of(given["dtype"] or case.dtype), generator, device)
+
+
+def _with_special(values: torch.Tensor) -> torch.Tensor:
+    """Returns `values` with NaN at the beginning of its second row, inf at the end of its third, -inf in the middle of its fourth, NaN at the end and in the middle of the next two, and both infinities in the one after;
+    the first row stays as it is.
+
+    With fewer rows the last of these are left out, and a single row gets the NaN.
+    """
+    if values.numel() == 0:
+        return values
+    changed = values.clone()
+    rows = changed.view(-1, changed.shape[-1] if changed.dim() > 0 else 1)
+    width = rows.shape[1]
+    places = [
+        (1, 0, "nan"),
+        (2, width - 1, "inf"),
+        (3, width // 2, "-inf"),
+        (4, width - 1, "nan"),
+        (5, width // 2, "nan"),
+    ]
+    places += [(6, 0, "inf"), (6, width - 1, "-inf")]
+    if rows.shape[0] == 1:
+        places = [(0, width // 2, "nan")]
+    for row, column, value in places:
+        if row < rows.shape[0]:
+            rows[row, column] = float(value)
+    return changed
+
+
+def kwargs_of(declaration: Mapping[str, Any], case: cases.Case) -> dict[str, Any]:
+    """Returns the keyword arguments of `case` as torch takes them."""
+    return declared.bind_kwargs(declaration["kwargs"] if case.kwargs is None else case.kwargs, case.binding)
+
+
+def call_arguments(
+    callable_: Callable[..., Any],
+    declaration: Mapping[str, Any],
+    case: cases.Case,
+    inputs: Mapping[str, Any],
+    label: str = "a",
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Returns the arguments that the wrapper `callable_` is called with: positional and by keyword.
+
+    Inputs go by keyword if the wrapper's parameters have all their names, else by position in declared order; kwargs by
+    keyword. A list of tensors is one input; one that the case leaves out is None. A wrapper of a random op has the seed of
+    the run `label`.
+    """
+    arguments = declared.arguments(declaration, inputs)
+    named = named_arguments(declaration, case, inputs, label)
+    kwargs = {name: value for name, value in named.items() if name not in arguments}
+    if _takes(callable_, arguments):
+        return (), {**arguments, **kwargs}
+    return tuple(arguments.values()), kwargs
+
+
+def named_arguments(
+    declaration: Mapping[str, Any], case: cases.Case, inputs: Mapping[str, Any], label: str
+) -> dict[str, Any]:
+    """Returns all that a wrapper may be called with, by name: inputs, kwargs, and of a random op the seed of the run
+    `label`, by which torch's generators are seeded where the op has no name for it."""
+    known = {**kwargs_of(declaration, case), **declared.arguments(declaration, inputs)}
+    return seeds.seeded(declaration, known, seeds.seed_of(case, label))
+
+
+def _takes(callable_: Callable[..., Any], inputs: Mapping[str, Any]) -> bool:
+    try:
+        parameters = inspect.signature(callable_).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    named = {one.name for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)}
+    return set(inputs) <= named

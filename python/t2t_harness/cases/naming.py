@@ -1,0 +1,88 @@
+"""What a case and its results are called where people read of them: shapes, strides, dtypes in one line, outputs by
+name.
+
+Knows nothing of values and verdicts. torch is imported nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from t2t_harness.cases.cases import Case
+
+LENGTH = 600
+"""The line of a case is cut to this many characters."""
+
+SPECIAL = {
+    "large": "large values",
+    "equal-rows": "rows of equal values",
+    "special": "NaN and infinities in an input",
+    "late": "NaN and infinity late in a row",
+}
+"""What is special about the values of a case, in words."""
+
+
+def result(name: str, several: bool, names: Mapping[str, str]) -> str:
+    """Returns what the result `name` of a reference is called: nothing for the only output, `output values` where torch
+    or ops.yaml names it, else `output 1`.
+
+    `names` has the names of outputs by position, `several` tells whether there is more than one.
+    """
+    kind, _, rest = name.partition(".")
+    if kind == "grad":
+        return f"gradient of `{rest}`"
+    if kind == "after":
+        return f"`{rest}` after the call"
+    if name in names:
+        return f"output `{names[name]}`"
+    return f"output {name}" if several or name != "0" else ""
+
+
+def declared_outputs(declaration: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the declared names of outputs by position, nothing where ops.yaml names none."""
+    listed = declaration.get("outputs") or []
+    return {str(position): str(output["name"]) for position, output in enumerate(listed) if output.get("name")}
+
+
+def given(case: Case, inputs: Mapping[str, Any], kwargs: Mapping[str, Any]) -> str:
+    """Returns one line that tells of the case: its kind, each input's dtype, shape and, where it is not dense, strides,
+    and the keyword arguments."""
+    told = [f"{name} {described(value)}" for name, value in inputs.items()]
+    told += [f"{name}={value!r}" for name, value in kwargs.items()]
+    line = f"{kind(case)}: {', '.join(told)}" if told else kind(case)
+    return line if len(line) <= LENGTH else line[: LENGTH - 1] + "…"
+
+
+def kind(case: Case) -> str:
+    """Returns what kind of case it is, in words."""
+    special = [
+        "" if case.layout is None else f"{case.layout} inputs" if case.of is None else f"`{case.of}` {case.layout}",
+        SPECIAL.get(case.values, ""),
+        "a broadcast input" if case.broadcast else "",
+    ]
+    words = [word for word in special if word]
+    return f"{case.kind} case" + (f" with {' and '.join(words)}" if words else "")
+
+
+def described(value: Any) -> str:
+    """Returns a tensor as `float32[16, 512] strides (1024, 2)`, a list of them in brackets, anything else as Python
+    writes it."""
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(described(item) for item in value)}]"
+    if not hasattr(value, "stride"):
+        return repr(value)
+    shape, strides = list(value.shape), tuple(value.stride())
+    dtype = str(value.dtype).removeprefix("torch.")
+    return f"{dtype}{shape}" + ("" if is_dense(shape, strides) else f" strides {strides}")
+
+
+def is_dense(shape: list[int], strides: tuple[int, ...]) -> bool:
+    """Tells whether rows of `shape` lie one behind the other; the stride of a dim of length 1 says nothing."""
+    step = 1
+    for length, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if length > 1 and stride != step:
+            return False
+        step *= max(length, 1)
+    return True

@@ -1,0 +1,280 @@
+"""How each output of an op is compared: by value, exactly, as indices of values, as a set, as rows in any order, or not at all.
+
+What `outputs:` of ops.yaml says is read here and nowhere else. The rule for values is tolerance.py's. torch is imported only
+inside functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from t2t_harness.judging import tolerance
+
+if TYPE_CHECKING:
+    import torch
+
+CLOSE: Mapping[str, Any] = {"name": None, "compare": "close", "of": None, "dim": None, "tolerances": {}}
+"""An output of which nothing is declared."""
+
+Tensors = Mapping[str, "torch.Tensor"]
+
+
+class Misnamed(Exception):
+    """`outputs:` does not fit what torch returns. `hint` says what to write."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What outputs of one run are compared with."""
+
+    given: Tensors
+    """The op's inputs."""
+    right: Tensors
+    """torch's results, by name as in oracle.Reference."""
+    made: Tensors
+    """The run's results by those names."""
+
+
+def refuse(declaration: Mapping[str, Any], count: int) -> None:
+    """Raises Misnamed where torch returns `count` outputs and the op names another number, or compares one with what is
+    not there."""
+    outputs = declaration.get("outputs")
+    if outputs is None:
+        return
+    names = ", ".join(f"`{one['name']}`" for one in outputs)
+    if len(outputs) != count:
+        plural = "" if count == 1 else "s"
+        raise Misnamed(
+            f"torch returns {count} output{plural}, and `outputs` names {len(outputs)}: {names}",
+            "name each of them, in torch's order; one that does not matter as `NAME: ignore`",
+        )
+
+
+def output(declaration: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Returns what is declared of the result `name`, which is a position for outputs."""
+    outputs = declaration.get("outputs")
+    if outputs is None or not name.isdecimal() or int(name) >= len(outputs):
+        return CLOSE
+    found: Mapping[str, Any] = outputs[int(name)]
+    return found
+
+
+def shown(declaration: Mapping[str, Any], name: str) -> str:
+    """Returns what messages call the result `name`: its declared name, else its position."""
+    return str(output(declaration, name)["name"] or name)
+
+
+def is_ignored(declaration: Mapping[str, Any], name: str) -> bool:
+    """Tells whether nothing is asked of the result `name`."""
+    return bool(output(declaration, name)["compare"] == "ignore")
+
+
+def tolerance_of(declaration: Mapping[str, Any], dtype: str, name: str = "") -> tuple[float, float]:
+    """Returns (atol, rtol) of the result `name` in a case of `dtype`: its own, else the op's; a dtype without one is held
+    to float32's."""
+    told = {**declaration["tolerances"], **output(declaration, name)["tolerances"]}
+    atol, rtol = told.get(dtype, told.get("float32", (1e-5, 1e-5)))
+    return float(atol), float(rtol)
+
+
+def compare(
+    declaration: Mapping[str, Any],
+    dtype: str,
+    name: str,
+    judged: Judged,
+    wide: torch.Tensor | None,
+    *,
+    whole: bool,
+    slack: torch.Tensor | None = None,
+) -> tolerance.Comparison:
+    """Returns the comparison of the result `name` of a run with torch's, both of one shape, in a case of `dtype`.
+
+    `wide` is the oracle's result, or None; `slack`, element by element, what else is allowed. Raises Misnamed where the comparison that is declared does not fit what torch
+    returns.
+    """
+    how = output(declaration, name)
+    out, right = judged.made[name], judged.right[name]
+    allowed = tolerance_of(declaration, dtype, name)
+    if how["compare"] == "exact":
+        return tolerance.exact(*(_real(value) for value in (out, right)))
+    if how["compare"] == "indices":
+        return _indices(declaration, dtype, name, judged)
+    if how["compare"] in ("set", "rows"):
+        order = _as_set if how["compare"] == "set" else _as_rows
+        found = tolerance.compare(
+            order(out, name), order(right, name), None if wide is None else order(wide, name), allowed, whole=whole
+        )
+        return found if found.passed else replace(found, message=f"{found.message} (both put in order first)")
+    return tolerance.compare(out, right, wide, allowed, whole=whole, slack=slack)
+
+
+def is_equal(declaration: Mapping[str, Any], dtype: str, name: str, judged: Judged) -> bool:
+    """Tells whether a result is as right as torch's by the declared comparison, without any tolerance."""
+    out, right = judged.made[name], judged.right[name]
+    if out.equal(right):
+        return True
+    how = output(declaration, name)["compare"]
+    if how in ("set", "rows"):
+        order = _as_set if how == "set" else _as_rows
+        return order(out, name).equal(order(right, name))
+    is_of_input = how == "indices" and output(declaration, name)["of"] in judged.given
+    return is_of_input and _indices(declaration, dtype, name, judged).passed
+
+
+def in_order(declaration: Mapping[str, Any], name: str, value: torch.Tensor) -> torch.Tensor:
+    """Returns the result `name` with its elements or rows put in order, where any order of them is right, else as it is."""
+    how = output(declaration, name)["compare"]
+    if how == "set" and value.dim() == 1:
+        return _as_set(value, name)
+    return _as_rows(value, name) if how == "rows" and value.dim() > 1 else value
+
+
+def _real(value: torch.Tensor) -> torch.Tensor:
+    import torch
+
+    return torch.view_as_real(value.resolve_conj()) if value.dtype.is_complex else value
+
+
+def _as_set(value: torch.Tensor, name: str) -> torch.Tensor:
+    """Returns the elements in ascending order. Raises Misnamed where they are not one row."""
+    if value.dim() != 1:
+        raise Misnamed(f"output {name} has {value.dim()} dims and is compared as a set", "a set has one: use `rows`")
+    return value.sort().values
+
+
+def _as_rows(value: torch.Tensor, name: str) -> torch.Tensor:
+    """Returns the rows along the first dim in lexicographic order. Raises Misnamed where there are none."""
+    if value.dim() < 2:
+        raise Misnamed(f"output {name} has {value.dim()} dims and is compared by rows", "one dim is a `set`")
+    flat = value.flatten(1)
+    for column in reversed(range(flat.shape[1])):
+        flat = flat[flat[:, column].argsort(stable=True)]
+    return flat.reshape(value.shape)
+
+
+def _indices(declaration: Mapping[str, Any], dtype: str, name: str, judged: Judged) -> tolerance.Comparison:
+    """Returns the comparison of indices: the values that they point to must be torch's, and no place may be named twice
+    where torch names none twice."""
+    how, out, right = output(declaration, name), judged.made[name], judged.right[name]
+    if out.dtype.is_floating_point or out.dtype.is_complex:
+        raise Misnamed(f"output `{how['name']}` is {right.dtype} and compared as indices", "indices are integers")
+    mine, theirs, source = _sources(declaration, how["of"], judged)
+    dim = how["dim"]
+    length = mine.numel() if dim is None else _flat(mine, dim).shape[_axis(mine, dim)]
+    outside = (out < 0) | (out >= length)
+    try:
+        got, wanted = (_pick(*pair, dim) for pair in ((mine, out.where(~outside, out.new_zeros(()))), (theirs, right)))
+    except (RuntimeError, IndexError) as error:
+        reason = f"output `{how['name']}` cannot index `{how['of']}` along dim {dim}: {error}"
+        raise Misnamed(reason.splitlines()[0], "`of` is what it indexes, `dim` along which dim") from error
+    bad = outside | ~_same_values(declaration, dtype, source, got, wanted)
+    if isinstance(dim, int) and out.dim() == mine.dim():
+        bad |= _named_twice(out, dim) & ~_named_twice(right, dim).any(dim=dim, keepdim=True)
+    return _comparison(out, right, got, wanted, outside, bad)
+
+
+def _sources(declaration: Mapping[str, Any], of: str, judged: Judged) -> tuple[torch.Tensor, torch.Tensor, str | None]:
+    """Returns what the run's indices point into, what torch's do, and the result that it is, None for an input."""
+    if of in judged.given:
+        return judged.given[of], judged.given[of], None
+    names = [one["name"] for one in declaration["outputs"]]
+    if of not in names:
+        raise Misnamed(f"`{of}` is not there to be indexed", "an input that is absent in a case holds no values")
+    position = str(names.index(of))
+    return judged.made[position], judged.right[position], position
+
+
+def _same_values(
+    declaration: Mapping[str, Any], dtype: str, source: str | None, got: torch.Tensor, wanted: torch.Tensor
+) -> torch.Tensor:
+    """Returns where two values are the same: those of an input exactly, those of an output within its tolerance."""
+    same = (got == wanted) | ((got != got) & (wanted != wanted))
+    if source is None or not got.dtype.is_floating_point:
+        return same
+    atol, rtol = tolerance_of(declaration, dtype, source)
+    return same | ((got.double() - wanted.double()).abs() <= atol + rtol * wanted.double().abs())
+
+
+def _flat(value: torch.Tensor, dim: int | Sequence[int] | None) -> torch.Tensor:
+    """Returns `value` with several trailing dims, where indices count through them together, as one."""
+    return value if dim is None or isinstance(dim, int) else value.flatten(value.dim() - len(dim))
+
+
+def _axis(value: torch.Tensor, dim: int | Sequence[int]) -> int:
+    return dim % max(value.dim(), 1) if isinstance(dim, int) else value.dim() - len(dim)
+
+
+def _pick(source: torch.Tensor, index: torch.Tensor, dim: int | Sequence[int] | None) -> torch.Tensor:
+    """Returns the values of `source` at `index`, in the shape of `index`, which may lack the dim."""
+    wide = index.long()
+    if dim is None:
+        return source.reshape(-1)[wide]
+    if not isinstance(dim, int):
+        return _flat(source, dim).gather(-1, _flat(wide, dim)).reshape(index.shape)
+    if source.dim() == 0:
+        return source.expand(index.shape)
+    axis = dim % source.dim()
+    if index.dim() == source.dim() - 1:
+        return source.gather(axis, wide.unsqueeze(axis)).squeeze(axis)
+    return source.gather(axis, wide)
+
+
+def _named_twice(index: torch.Tensor, dim: int) -> torch.Tensor:
+    """Returns where an index stands that stands earlier along `dim`, too."""
+    import torch
+
+    if index.dim() == 0 or index.numel() == 0:
+        return torch.zeros_like(index, dtype=torch.bool)
+    ordered, places = index.sort(dim=dim, stable=True)
+    twice = torch.zeros_like(index, dtype=torch.bool)
+    length = index.shape[dim]
+    twice.narrow(dim, 1, length - 1).copy_(ordered.narrow(dim, 1, length - 1) == ordered.narrow(dim, 0, length - 1))
+    return torch.zeros_like(twice).scatter_(dim, places, twice)
+
+
+def _comparison(
+    out: torch.Tensor,
+    right: torch.Tensor,
+    got: torch.Tensor,
+    wanted: torch.Tensor,
+    outside: torch.Tensor,
+    bad: torch.Tensor,
+) -> tolerance.Comparison:
+    count, total = int(bad.sum()), out.numel()
+    if count == 0:
+        return tolerance.Comparison(True, None, "indices", None, 0.0, 0.0, 0.0, 0, total, None, None, None)
+    first = int(bad.reshape(-1).int().argmax())
+    index = tolerance.unravel(first, list(out.shape))
+    mine, theirs = int(out.reshape(-1)[first]), int(right.reshape(-1)[first])
+    values = float(got.reshape(-1)[first]), float(wanted.reshape(-1)[first])
+    what = f"where the value is {values[0]:.9g}"
+    if bool(outside.reshape(-1)[first]):
+        what = "which is outside"
+    elif values[0] == values[1]:
+        what = "for the second time"
+    message = (
+        f"{count} of {total} indices are wrong, first {index}: got {mine}, {what}, "
+        f"expected {theirs}, where the value is {values[1]:.9g}"
+    )
+    return tolerance.Comparison(
+        False, "mismatch", None, message, 0.0, 0.0, 0.0, count, total, index, float(mine), float(theirs)
+    )
+
+
+def fault(declaration: Mapping[str, Any], dtype: str, given: Tensors, right: Tensors) -> Misnamed | None:
+    """Returns why torch's own results cannot be compared as declared, or None."""
+    outputs = [name for name in right if name.isdecimal()]
+    try:
+        refuse(declaration, len(outputs))
+        for name in outputs:
+            if not is_ignored(declaration, name):
+                compare(declaration, dtype, name, Judged(given, right, right), None, whole=False)
+    except Misnamed as reason:
+        return reason
+    return None

@@ -1,0 +1,149 @@
+"""What a finished trial comes to: its reply, with the documents `verdict` and `evidence`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from t2t_harness.cases import cases, reach
+from t2t_harness.cases.prepared import salt
+from t2t_harness.faults import failure
+from t2t_harness.judging import verdicts
+from t2t_harness.judging.trial import Trial, figures, run_to_run
+
+MOST_STRIDES = 3
+"""So many results with other strides than torch's are told of."""
+
+
+def reply(trial: Trial) -> dict[str, Any]:
+    """Returns the reply of a finished trial."""
+    record = failure_of(trial)
+    why = None if record is not None else verdicts.not_judged(lasting(trial), trial.declaration, unloaded(trial))
+    outcome = "rejected" if record is not None else "passed" if why is None else "not-judged"
+    class_ = None if record is None else record["class"]
+    documents = {
+        "verdict": {
+            "verdict": outcome,
+            "class": class_,
+            "reason": why,
+            "cases": {row["name"]: row["verdict"] for row in lasting(trial)},
+            "not_judged": verdicts.unjudged_dtypes(lasting(trial)),
+            "missed": missed(trial),
+            "allowed": sorted(trial.computed),
+        },
+        "evidence": evidence(trial, record),
+    }
+    cited = failure.cites(record)
+    return {"outcome": outcome, "class": class_, "reason": why, "cites": cited, "documents": documents, "files": {}}
+
+
+def lasting(trial: Trial) -> list[dict[str, Any]]:
+    """Returns the rows without those of drawn shapes that were not rejected: those may be left out in one build and not in another, and later actions depend on the verdict."""
+    return [row for row in trial.rows if row["verdict"] == "rejected" or not row["name"].startswith("edge/drawn-")]
+
+
+def missed(trial: Trial) -> list[dict[str, Any]]:
+    """Returns what is launched at measured sizes and in no case that was judged: `size`, `kernel`, `constants`, `reason`."""
+    unjudged = [
+        reach.missed(row["name"].split("/")[1].split("[")[0], None, str(row["reason"]))
+        for row in trial.rows
+        if row["name"].startswith("reach/") and row["verdict"] in ("dropped", "not-judged")
+    ]
+    return [*trial.told.state["reach"]["missed"], *unjudged]
+
+
+def unloaded(trial: Trial) -> str | None:
+    """Returns why the candidate did not even load the kernel, where that is not the kernel's fault, else None."""
+    said = (trial.told.state["load"] or {}).get("not_judged")
+    return None if said is None else str(said)
+
+
+def failure_of(trial: Trial) -> dict[str, Any] | None:
+    """Returns the FAILURE document of the trial, or None."""
+    root = trial.request["root"]
+    if trial.first is None:
+        unaccepted = trial.lint.unfit()
+        if not unaccepted:
+            return None
+        message = f"the op's cases accept wrong results: {', '.join(unaccepted)}"
+        hint = "declare other sizes, a tighter tolerance or another `init`, or add a `cases.py`"
+        return failure.failure("unfit-cases", message, root=root, hint=hint)
+    name, finding = trial.first
+    if finding.record is not None:
+        return {**finding.record, "case": name or finding.record["case"], "given": trial.given}
+    shown = {} if finding.comparison is None else figures(finding.comparison)
+    shown.pop("torch_max_abs", None)
+    return failure.failure(finding.class_, finding.message, root=root, case=name, given=trial.given, **shown)
+
+
+def evidence(trial: Trial, record: dict[str, Any] | None) -> dict[str, Any]:
+    """Returns the document `evidence`."""
+    end = trial.request["end"]
+    judged = [row for row in trial.rows if isinstance(row["max_abs"], float)]
+    worst = max(
+        judged, key=lambda row: row["max_rel"] if isinstance(row["max_rel"], float) else float("inf"), default=None
+    )
+    repeat = (
+        "differs"
+        if trial.differs and not run_to_run(trial)
+        else "declared run-to-run"
+        if run_to_run(trial)
+        else "identical"
+    )
+    return {
+        "cases": trial.rows,
+        "tolerances": {
+            dtype: list(trial.declaration["tolerances"].get(dtype, [])) for dtype in trial.declaration["dtypes"]
+        },
+        "lint": trial.lint.document(),
+        "unfit": trial.lint.unfit(),
+        "repeat": repeat,
+        "random": trial.random.document,
+        "salt": salt(trial.request),
+        "left_out": trial.left_out,
+        "constants": trial.told.state["constants"],
+        "triton_cache": trial.told.state["triton_cache"],
+        "configurations": trial.told.state["configurations"],
+        "worst": None
+        if worst is None
+        else {"case": worst["name"], "max_abs": worst["max_abs"], "max_rel": worst["max_rel"]},
+        "notes": [*declared_notes(trial), *notes(end)],
+        "failure": record,
+        "output": {name: end.get(name) or "" for name in ("stdout", "stderr")}
+        | {"truncated": bool(end.get("truncated"))},
+    }
+
+
+def declared_notes(trial: Trial) -> list[str]:
+    """Returns remarks on what ops.yaml does not ask of the kernel."""
+    off = [f"{name} ({reason})" if reason else name for name, reason in cases.edges_off(trial.declaration).items()]
+    said = [f"edges not asked for: {', '.join(off)}"] if off else []
+    if trial.smaller:
+        said.append(f"made smaller, since there was no time for more: {', '.join(trial.smaller)}")
+    refused = [row["name"] for row in trial.rows if str(row["reason"]).startswith("the wrapper refuses it")]
+    if refused:
+        said.append(f"the wrapper refuses other arguments, or longer dims, than are declared: {', '.join(refused)}")
+    left = [row["name"] for row in trial.rows if str(row["reason"]).startswith("not by the kernel")]
+    if left:
+        said.append(f"torch computes for other arguments than are declared: {', '.join(left)}")
+    if trial.left_out:
+        count = len(trial.left_out)
+        said.append(f"left out by the interpreter's budget: {count} probe{'' if count == 1 else 's'}")
+    if trial.read_outside and trial.first is None:
+        said.append(f"no result depends on it, but {'; '.join(trial.read_outside)}")
+    if trial.strides and trial.first is None:
+        said.append(f"torch's results are contiguous, these are not: {'; '.join(list(trial.strides)[:MOST_STRIDES])}")
+    if trial.conflicts and trial.first is None:
+        said.append(f"no result depends on it, but {'; '.join(trial.conflicts)}")
+    allow = trial.declaration.get("allow") or []
+    if allow:
+        used = ", ".join(sorted(trial.computed)) or "none of it"
+        said.append(f"torch may compute {', '.join(allow)} for it; it computed {used}")
+    return said
+
+
+def notes(end: Mapping[str, Any]) -> list[str]:
+    """Returns remarks on how the candidate ended that do not change the verdict."""
+    left = end.get("left_behind") or 0
+    count = left if isinstance(left, int) else len(left)
+    return [f"left behind: {count} process{'es' if count > 1 else ''}, killed"] if count else []

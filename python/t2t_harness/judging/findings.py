@@ -1,0 +1,468 @@
+"""What is wrong with a case that a candidate ran, as it left it: the form of its results, who made them, their values. Nothing here imports kernel code."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from t2t_harness.cases import arguments_away, cases, probes, seeds
+from t2t_harness.faults import failure
+from t2t_harness.judging import comparing, oracle, random_trial, tolerance
+from t2t_harness.judging.trial import Finding, Trial, figures, first_of, result_name, run_to_run
+from t2t_harness.measuring import spans
+
+if TYPE_CHECKING:
+    import torch
+
+
+def find(
+    trial: Trial,
+    case: cases.Case,
+    position: int,
+    row: dict[str, Any],
+    facts: dict[str, Any],
+    given: Mapping[str, torch.Tensor],
+    right: oracle.Reference,
+) -> Finding | None:
+    """Returns what is wrong with a case that the candidate ran, or None; figures go into `row`.
+
+    The order of questions is the order in which one cause hides another: an exception, the form of the result, changed
+    inputs, who computed it, its values, and whether they repeat.
+    """
+    if facts["status"] == "exception":
+        record = facts["failure"]
+        if is_refusal(trial.declaration, case, record):
+            row |= {"verdict": "dropped", "reason": f"the wrapper refuses it: {record['message']}"}
+            return None
+        return Finding(record["class"], record["message"], record=record)
+    try:
+        tensors = load_outputs(Path(trial.request["candidate"]) / "outputs" / f"{position}.safetensors")
+        found = find_in(trial, case, row, facts["runs"], tensors, given, right)
+        return aliased(facts) if found is None else found
+    except (KeyError, IndexError, AttributeError, OSError, ValueError, TypeError, RuntimeError) as error:
+        return Finding("no-reply", f"the case left no readable result: {failure.describe(error)}")
+
+
+def is_refusal(declaration: Mapping[str, Any], case: cases.Case, record: Mapping[str, Any]) -> bool:
+    """Tells whether a wrapper says that it does not take what nobody declared: it may, if it says so. That is an argument at another value, or a length beyond all that are measured."""
+    if record["class"] == "exception" and probes.is_beyond(declaration, case):
+        return True
+    if not probes.has_other_kwargs(case):
+        return False
+    if record["class"] == "exception" and arguments_away.is_of_another_kind(declaration, case.kwargs or {}):
+        return True
+    return str(record["message"]).partition(":")[0] in REFUSALS
+
+
+REFUSALS = ("NotImplementedError", "ValueError", "TypeError", "AssertionError")
+"""What a wrapper raises where it does not take an argument."""
+
+
+def aliased(facts: Mapping[str, Any]) -> Finding | None:
+    """Returns that the second run's result lies in memory of the first run's, which was still held, or None."""
+    if not facts.get("aliased"):
+        return None
+    words = "a second call returned memory of the first call's result, which its caller still held"
+    return Finding("aliased", words)
+
+
+def find_in(
+    trial: Trial,
+    case: cases.Case,
+    row: dict[str, Any],
+    runs: Mapping[str, dict[str, Any]],
+    tensors: dict[str, torch.Tensor],
+    given: Mapping[str, torch.Tensor],
+    right: oracle.Reference,
+) -> Finding | None:
+    """Returns what is wrong with the `runs` of a case, whose results are `tensors`, or None; figures go into `row`."""
+    row |= {
+        "launches": runs["a"]["launches"],
+        "configs": len({one for run in runs.values() for one in run["configs"]}),
+    }
+    asked = [one for run in runs.values() for one in run["outputs"].values() if 0 not in (one.get("shape") or [0])]
+    trial.made |= {bool(one.get("changed", True)) for one in asked if run_launches(runs)}
+    trial.read_outside |= {str(words): None for run in runs.values() for words in run.get("read_outside") or ()}
+    trial.conflicts |= {str(one["words"]): None for run in runs.values() for one in run.get("conflicts") or ()}
+    trial.computed |= {name for run in runs.values() for name in run.get("declared") or ()}
+    launchless = needs_no_launch(given, right)
+    questions: list[Callable[[], Finding | None]] = [
+        lambda: first_of(form(run, right, trial) for run in runs.values()),
+        lambda: first_of(stored_form(tensors, label, right, trial) for label in runs),
+        lambda: first_of(left_changed(run) for run in runs.values()),
+        lambda: mutated(trial, tensors, given),
+        lambda: first_of(outside(run, label) for label, run in runs.items()),
+        lambda: first_of(origin(trial.declaration, run, launchless) for run in runs.values()),
+        lambda: all_values(trial, case, row, tensors, list(runs), given, right),
+        lambda: narrowed(trial, tensors, right),
+        lambda: repeated(trial, tensors, right),
+    ]
+    with spans.work(trial.device):
+        return in_conflict(trial, case, runs, first_of(question() for question in questions))
+
+
+OF_CONFLICTS = ("out-of-bounds", "nan", "mismatch", "nondeterministic")
+"""What a conflict between programs of a launch leads to."""
+
+
+def in_conflict(
+    trial: Trial, case: cases.Case, runs: Mapping[str, dict[str, Any]], found: Finding | None
+) -> Finding | None:
+    """Returns `found`, or in its place the conflict between programs of a launch that led to it. A first run that a second one follows is not disturbed by conflicts: what is wrong there has other causes."""
+    told = [one for run in runs.values() for one in run.get("conflicts") or ()]
+    if found is None or found.class_ not in OF_CONFLICTS:
+        return found
+    if found.label == "a" and case.kind != "edge":
+        return found
+    if not told:
+        if found.label == "b" and runs["b"].get("reversed"):
+            message = f"{found.message} (in the second run, in which the programs of a launch run in reverse order)"
+            return replace(found, message=message)
+        return found
+    root = trial.request["root"]
+    words = f"{told[0]['words']}, and results depend on it: {found.message}"
+    place = failure.place_in(told[0].get("place"), root)
+    shown = {} if found.comparison is None else figures(found.comparison)
+    shown.pop("torch_max_abs", None)
+    record = failure.failure("nondeterministic", words, root=root, place=place, **shown)
+    return replace(found, class_="nondeterministic", message=words, record=record)
+
+
+def run_launches(runs: Mapping[str, dict[str, Any]]) -> bool:
+    """Tells whether a run launched a kernel."""
+    return any(run["launches"] > 0 for run in runs.values())
+
+
+def load_outputs(path: Path) -> dict[str, torch.Tensor]:
+    """Returns the tensors that the candidate stored. Raises OSError or ValueError where it stored none."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        return load_file(str(path))
+    except SafetensorError as error:
+        raise ValueError(str(error)) from error
+
+
+def form(run: dict[str, Any], right: oracle.Reference, trial: Trial) -> Finding | None:
+    """Returns what is wrong with the type, number, shape, dtype or device of the outputs of one run, or None."""
+    expected = {name: value for name, value in right.plain.items() if name.isdecimal()}
+    outputs = run["outputs"]
+    if run["several"] != right.several or len(outputs) != len(expected):
+        got = f"a tuple of {len(outputs)}" if run["several"] else "one value"
+        wanted = f"a tuple of {len(expected)}" if right.several else "one tensor"
+        return Finding("type", f"returns {got}, torch returns {wanted}")
+    for name, value in expected.items():
+        if comparing.is_ignored(trial.declaration, name):
+            continue
+        made = outputs[name]
+        called = result_name(trial, right, name)
+        what = f"{called}: " if called else ""
+        if not made["plain"]:
+            return Finding("type", f"{what}returns `{made['type']}`, torch returns `torch.Tensor`")
+        if made["shape"] != list(value.shape):
+            return Finding("shape", f"{what}returns shape {made['shape']}, torch returns {list(value.shape)}")
+        if found := shared(trial, made, value, what):
+            return found
+        dtype = str(value.dtype).removeprefix("torch.")
+        if made["dtype"] != dtype:
+            return Finding("dtype", f"{what}returns {made['dtype']}, torch returns {dtype}")
+        if made["device"] != trial.device:
+            on = f"a tensor on `{made['device']}`, torch returns one on `{trial.device}`"
+            return Finding("type", f"{what}returns {on}")
+    return None
+
+
+def shared(trial: Trial, made: Mapping[str, Any], value: torch.Tensor, what: str) -> Finding | None:
+    """Returns that elements of a result lie in the same memory where those of torch's, `value`, do not, or None; notes one that is not contiguous where torch's is."""
+    shape, strides = made["shape"], made.get("strides")
+    if not isinstance(strides, list) or len(strides) != len(shape):
+        return None
+    own = list(value.stride())
+    if shares_memory(shape, strides) and not shares_memory(shape, own):
+        words = f"{what}returns elements that share memory: shape {shape} has strides {strides}, torch returns {own}"
+        return Finding("shape", words)
+    if value.is_contiguous() and not is_contiguous(shape, strides):
+        trial.strides[f"{what}returns strides {strides}, torch returns {own}"] = None
+    return None
+
+
+def shares_memory(shape: list[int], strides: list[int]) -> bool:
+    """Tells whether two elements must lie in the same place: along a dim with stride 0, or since there are fewer places than elements."""
+    if 0 in shape:
+        return False
+    dims = [(size, stride) for size, stride in zip(shape, strides, strict=True) if size > 1]
+    places = 1 + sum((size - 1) * stride for size, stride in dims)
+    return any(stride == 0 for _, stride in dims) or places < math.prod(shape)
+
+
+def is_contiguous(shape: list[int], strides: list[int]) -> bool:
+    """Tells whether elements lie one behind the other in row-major order."""
+    expected = 1
+    for size, stride in reversed(list(zip(shape, strides, strict=True))):
+        if size > 1 and stride != expected:
+            return 0 in shape
+        expected *= size
+    return True
+
+
+def stored_form(tensors: dict[str, torch.Tensor], label: str, right: oracle.Reference, trial: Trial) -> Finding | None:
+    """Returns what is wrong with the shapes and dtypes of what was really stored in the run `label`, or None.
+
+    Complex results are stored as pairs, and made complex here. What the candidate says of itself is not relied on.
+    """
+    import torch
+
+    for name, value in right.plain.items():
+        if (name.startswith("after.") and label != "a") or comparing.is_ignored(trial.declaration, name):
+            continue
+        stored = tensors[f"{label}.{name}"].to(trial.device)
+        if value.dtype.is_complex:
+            stored = torch.view_as_complex(stored)
+        tensors[f"{label}.{name}"] = stored
+        called = result_name(trial, right, name)
+        what = f" for {called}" if called else ""
+        if stored.shape != value.shape:
+            return Finding("shape", f"returns shape {list(stored.shape)}, torch returns {list(value.shape)}{what}")
+        if stored.dtype != value.dtype:
+            return Finding("dtype", f"returns {stored.dtype}, torch returns {value.dtype}{what}")
+    return None
+
+
+def left_changed(run: Mapping[str, Any]) -> Finding | None:
+    """Returns that a run left its inputs in another form, or torch with other settings, or None."""
+    told = run.get("changed") or []
+    return Finding("mutated-input", str(told[0])) if told else None
+
+
+def mutated(trial: Trial, tensors: dict[str, torch.Tensor], given: Mapping[str, torch.Tensor]) -> Finding | None:
+    """Returns that an input which the op does not declare as changed has other bits than before, or None."""
+    for name, before in given.items():
+        if name in trial.declaration["mutates"]:
+            continue
+        after, own = (
+            raw_bytes(tensors[f"a.after.{name}"].to(trial.device)),
+            raw_bytes(before),
+        )
+        if after.shape != own.shape:
+            return Finding("mutated-input", f"input `{name}` has another shape or dtype after the call")
+        if not after.equal(own):
+            wrong = (after != own).any(dim=-1)
+            first = int(wrong.int().argmax())
+            index = tolerance.unravel(first, list(before.shape))
+            return Finding("mutated-input", f"input `{name}` is changed in {int(wrong.sum())} elements, first {index}")
+    return None
+
+
+def outside(run: Mapping[str, Any], label: str) -> Finding | None:
+    """Returns that the run `label` wrote outside of its tensors, or None."""
+    told = run.get("outside") or []
+    return Finding("out-of-bounds", str(told[0]), label=label) if told else None
+
+
+def raw_bytes(value: torch.Tensor) -> torch.Tensor:
+    """Returns the elements of `value` in row-major order as rows of bytes, on its device."""
+    import torch
+
+    if value.dtype.is_complex:
+        value = torch.view_as_real(value.resolve_conj())
+    # A tensor of one element counts as contiguous whatever its strides are, and keeps them.
+    dense = value.detach().clone(memory_format=torch.contiguous_format).reshape(-1)
+    return (
+        dense.view(torch.uint8).reshape(dense.numel(), dense.element_size())
+        if dense.numel() > 0
+        else torch.zeros((0, 1), device=dense.device)
+    )
+
+
+def needs_no_launch(given: Mapping[str, torch.Tensor], right: oracle.Reference) -> bool:
+    """Tells whether the right results are the same everywhere and an input is empty: the mean of nothing is NaN, and its sum is 0, whatever a kernel does."""
+    outputs = [value for name, value in right.plain.items() if name.isdecimal() and value.numel() > 0]
+    return any(value.numel() == 0 for value in given.values()) and all(is_uniform(value) for value in outputs)
+
+
+def is_uniform(value: torch.Tensor) -> bool:
+    """Tells whether all elements of `value`, of which there are some, are equal; NaN is equal to NaN here."""
+    first = value.reshape(-1)[0]
+    return bool(((value == first) | ((value != value) & (first != first))).all())
+
+
+def origin(declaration: Mapping[str, Any], run: dict[str, Any], launchless: bool = False) -> Finding | None:
+    """Returns that something other than a launched kernel made a result of one run, or None. An empty result needs no
+    launch, and none does where the case is `launchless`."""
+    computed = run["computed"]
+    if computed:
+        named = ", ".join(f"aten.{name}" for name in sorted(computed))
+        return Finding("torch-fallback", f"torch computes for the wrapper: {named}")
+    if hidden := run.get("unaccounted"):
+        names = ", ".join(str(name)[:80] for name in hidden[:3])
+        return Finding("torch-fallback", f"kernels ran beside those that the wrapper was seen to launch: {names}")
+    asked = [output for name, output in run["outputs"].items() if not comparing.is_ignored(declaration, name)]
+    made = [output for output in asked if 0 not in output["shape"] and not launchless]
+    if made and run["launches"] == 0:
+        return Finding("no-kernel-launched", "no kernel was launched")
+    if any(not output["launched"] for output in made):
+        return Finding("torch-fallback", "a result lies in memory that no launched kernel was given")
+    if any(output.get("by_hand") for output in made):
+        return Finding("torch-fallback", "a result was written after its last launch, by something else than a launch")
+    return None
+
+
+def all_values(
+    trial: Trial,
+    case: cases.Case,
+    row: dict[str, Any],
+    tensors: dict[str, torch.Tensor],
+    labels: list[str],
+    given: Mapping[str, torch.Tensor],
+    right: oracle.Reference,
+) -> Finding | None:
+    """Returns which result of any run is wrong, or None."""
+    if not seeds.is_random(trial.declaration):
+        return first_of(values(trial, case, row, tensors, label, given, right) for label in labels)
+    message = random_trial.wrong(trial.random, trial.request, case, tensors, labels, given, trial.device)
+    row |= {"rule": "random", "total": right.plain["0"].numel()}
+    return None if message is None else Finding("mismatch", message)
+
+
+def values(
+    trial: Trial,
+    case: cases.Case,
+    row: dict[str, Any],
+    tensors: dict[str, torch.Tensor],
+    label: str,
+    given: Mapping[str, torch.Tensor],
+    right: oracle.Reference,
+) -> Finding | None:
+    """Returns which result of the run `label` is wrong, or None. The largest errors of all runs stay in `row`."""
+    made = {name: tensors[f"{label}.{name}"] for name in right.plain if f"{label}.{name}" in tensors}
+    judged = comparing.Judged(given, right.plain, made)
+    slack: Mapping[str, torch.Tensor] | None = None
+    for name in right.plain:
+        is_after = name.startswith("after.")
+        if comparing.is_ignored(trial.declaration, name) or (label != "a" and is_after):
+            continue
+        if label != "a" and is_first_again(tensors, label, name) and not is_of_output(trial, name):
+            continue
+        found = compared(trial, case, name, judged, right)
+        if not found.passed and case.kind == "edge" and found.class_ == "mismatch":
+            # Inputs that nobody chose may be ill-conditioned: what the last bits of them are worth is allowed.
+            if slack is None:
+                slack = oracle.slack(trial.declaration, case, given, right, trial.device) or {}
+            found = compared(trial, case, name, judged, right, slack)
+        if found.class_ == "nan" and is_asked_elsewhere(trial, case, name):
+            found = right_elsewhere(trial, case, name, judged) or found
+        if row["rule"] is None or found.max_abs > (row["max_abs"] or 0.0):
+            row |= figures(found)
+        if row["rule"] != "oracle":
+            row["rule"] = found.rule
+        if not found.passed:
+            row["rule"] = None
+            where = "" if label in ("a", "b") else f" (configuration {label.removeprefix('c')})"
+            called = result_name(trial, right, name)
+            what = f"{called}: " if called else ""
+            return Finding(str(found.class_), f"{what}{found.message}{where}", comparison=found, label=label)
+    return None
+
+
+NARROWED = 8
+"""So many elements that float32 does not hold tell that torch's result is one of float64."""
+
+
+def narrowed(trial: Trial, tensors: Mapping[str, torch.Tensor], right: oracle.Reference) -> Finding | None:
+    """Returns that a result of float64 was computed in float32, which all its elements show and no tolerance does, or None."""
+    import torch
+
+    def is_wide(value: torch.Tensor) -> torch.Tensor:
+        return value.isfinite() & (value != value.float().double())
+
+    for name, expected in right.plain.items():
+        if (
+            expected.dtype != torch.float64
+            or name.startswith("after.")
+            or comparing.is_ignored(trial.declaration, name)
+        ):
+            continue
+        if int(is_wide(expected).sum()) >= NARROWED and not is_wide(tensors[f"a.{name}"]).any():
+            called = result_name(trial, right, name)
+            what = f"{called}: " if called else ""
+            return Finding(
+                "mismatch",
+                f"{what}every element is a number of float32, torch's are of float64: it is computed in float32",
+            )
+    return None
+
+
+def is_asked_elsewhere(trial: Trial, case: cases.Case, name: str) -> bool:
+    """Tells whether torch has another say in where NaN and infinities stand: for values that nobody declared. Gradients of a device are drawn there and have no other."""
+    is_unusual = case.kind == "edge" and case.values != "declared"
+    return is_unusual and (name.isdecimal() or trial.device == "cpu")
+
+
+def right_elsewhere(trial: Trial, case: cases.Case, name: str, judged: comparing.Judged) -> tolerance.Comparison | None:
+    """Returns the comparison with torch's result on the CPU, as it comes or by the formula of attention, if the result is right by one of them; None where it is not, or torch raises there.
+
+    How far a NaN spreads depends on how torch computes, which differs between the CPU and a device, and between shapes.
+    """
+    given = {key: value.cpu() for key, value in judged.given.items()}
+    made = {key: value.cpu() for key, value in judged.made.items()}
+    ways = (oracle.by_formula,) if trial.device == "cpu" else (contextlib.nullcontext, oracle.by_formula)
+    for way in ways:
+        try:
+            with way():
+                right = oracle.reference(trial.declaration, case, given)
+            found = compared(trial, case, name, comparing.Judged(given, right.plain, made), right)
+        except (oracle.Refused, RuntimeError, KeyError, ValueError):
+            continue
+        if found.passed:
+            return found
+    return None
+
+
+def is_of_output(trial: Trial, name: str) -> bool:
+    """Tells whether a result is indices of another one, whose bits may differ where its own do not."""
+    how = comparing.output(trial.declaration, name)
+    return bool(how["compare"] == "indices")
+
+
+def is_first_again(tensors: Mapping[str, torch.Tensor], label: str, name: str) -> bool:
+    """Tells whether a result of the run `label` has the very bits of the first run's, which were compared before."""
+    return raw_bytes(tensors[f"{label}.{name}"]).equal(raw_bytes(tensors[f"a.{name}"]))
+
+
+def compared(
+    trial: Trial,
+    case: cases.Case,
+    name: str,
+    judged: comparing.Judged,
+    right: oracle.Reference,
+    slack: Mapping[str, torch.Tensor] | None = None,
+) -> tolerance.Comparison:
+    """Returns the comparison of one result, as declared, under the tolerance of the case's dtype; `slack` is what the last bits of the inputs are worth."""
+    exact = trial.declaration["precision"] == "ieee" or case.dtype != "float32"
+    wide = None if right.oracle is None else right.oracle[name]
+    whole = exact and case.values in ("declared", "ends")
+    loose = None if slack is None else slack.get(name)
+    return comparing.compare(trial.declaration, case.dtype, name, judged, wide, whole=whole, slack=loose)
+
+
+def repeated(trial: Trial, tensors: dict[str, torch.Tensor], right: oracle.Reference) -> Finding | None:
+    """Returns that two runs on the same inputs gave other bits, where that is not declared, or None."""
+    for name in right.plain:
+        if name.startswith("after.") or f"b.{name}" not in tensors or comparing.is_ignored(trial.declaration, name):
+            continue
+        pair = [comparing.in_order(trial.declaration, name, tensors[f"{label}.{name}"]) for label in "ab"]
+        one, other = map(raw_bytes, pair)
+        if one.equal(other):
+            continue
+        trial.differs = True
+        if not run_to_run(trial):
+            count = int((one != other).any(dim=-1).sum())
+            return Finding(
+                "nondeterministic", f"two runs on the same inputs differ in {count} of {one.shape[0]} elements"
+            )
+    return None

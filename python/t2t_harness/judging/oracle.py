@@ -1,0 +1,284 @@
+"""What is right: torch's result in the tested dtype, and the oracle, torch's result in float64 on the same rounded
+inputs.
+
+Only the judge computes them. torch is imported only inside functions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import traceback
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from t2t_harness.cases import inputs as making
+from t2t_harness.cases import seeds
+from t2t_harness.op import declaration as declared
+from t2t_harness.op import operation
+
+if TYPE_CHECKING:
+    import torch
+
+    from t2t_harness.cases.cases import Case
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What torch returns for one case, by name: `0`, `1` for outputs, `grad.NAME` for gradients, `after.NAME` for
+    inputs it changes."""
+
+    plain: dict[str, torch.Tensor]
+    """In the tested dtype."""
+    oracle: dict[str, torch.Tensor] | None
+    """In float64; None where torch has no float64 for the op."""
+    several: bool
+    """Whether the op returns a tuple."""
+    names: tuple[str, ...] = ()
+    """What torch calls the outputs, where it names them: `values`, `indices`."""
+    unused: frozenset[str] = frozenset()
+    """Gradients of inputs that the outputs do not depend on: they are zero in every case."""
+    rejected: dict[tuple[str, str], bool] = field(default_factory=dict)
+    """Result and mutant of it → whether the case rejects that, as far as it was asked: for whoever judges the case again."""
+
+
+class Refused(Exception):
+    """torch itself raises on this case; its exception is the cause."""
+
+
+def reference(
+    declaration: Mapping[str, Any], case: Case, inputs: Mapping[str, torch.Tensor], device: str = "cpu"
+) -> Reference:
+    """Returns both results for `inputs`, which are left as they are; those of an op without inputs are on `device`. Raises
+    Refused where torch raises in the tested dtype."""
+    import torch
+
+    kwargs = making.kwargs_of(declaration, case)
+    if seeds.is_random(declaration):
+        # One of many results: its shapes and dtypes are all that is asked of it.
+        torch.manual_seed(seeds.seed_of(case, "torch"))
+    try:
+        function = operation.ready(declaration, case.binding, case.dtype, _device_of(inputs, device))
+        plain = _call(operation.fresh(function), declaration, case, copies(inputs), kwargs, device)
+    except Exception as error:
+        if is_own(error):
+            raise
+        raise Refused(f"torch refuses: {type(error).__name__}: {error}") from error
+    if seeds.is_random(declaration):
+        return plain
+    wide_kwargs = {name: widened(value) for name, value in kwargs.items()}
+    try:
+        widened_inputs = {name: wide(value) for name, value in copies(inputs).items()}
+        oracle = _call(operation.widened(function), declaration, case, widened_inputs, wide_kwargs, device).plain
+    except Exception:
+        return plain
+    if any(oracle[name].shape != value.shape for name, value in plain.plain.items()):
+        return plain
+    return replace(plain, oracle=oracle)
+
+
+DEFECTS = (KeyError, NameError, AttributeError)
+"""What a defect of the harness raises."""
+
+
+def is_own(error: BaseException) -> bool:
+    """Tells whether an exception is a defect of the harness, raised in its own code, and no refusal of torch's or of a reference."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = Path(__file__).parents[1]
+    return isinstance(error, DEFECTS) and bool(frames) and own in Path(frames[-1].filename).parents
+
+
+@contextlib.contextmanager
+def by_formula() -> Iterator[None]:
+    """Has torch compute attention as its formula says, in matrix products: its faster ways differ in how far a NaN spreads, by length."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    with sdpa_kernel(SDPBackend.MATH):
+        yield
+
+
+MOVED = 4
+"""How often inputs are moved to learn what their last bits are worth: once may change a result by little, by chance."""
+
+
+def slack(
+    declaration: Mapping[str, Any], case: Case, inputs: Mapping[str, torch.Tensor], right: Reference, device: str
+) -> dict[str, torch.Tensor] | None:
+    """Returns by how much each result in float64 changes, element by element, where every floating input is off by a half of its last bit, or of that of a float32, up or down: the most of a few times.
+
+    It grows with the root of the longest dim. Where the inputs are so that this is much, an honest kernel may be off by as much, whatever torch's own order of operations is worth.
+    None where there is no oracle.
+    """
+    if right.oracle is None:
+        return None
+    found: dict[str, torch.Tensor] = {}
+    # A sum in order loses more bits, the longer it is.
+    growth = max(1.0, math.sqrt(max(case.binding.values(), default=1)) / 4)
+    for turn in range(MOVED):
+        try:
+            other = _moved(declaration, case, inputs, device, turn)
+        except Exception:
+            return None
+        for name, value in right.oracle.items():
+            if value.dtype.is_floating_point and name in other:
+                changed = growth * (other[name] - value).abs()
+                found[name] = changed if name not in found else changed.maximum(found[name])
+    return found
+
+
+def _moved(
+    declaration: Mapping[str, Any], case: Case, inputs: Mapping[str, torch.Tensor], device: str, turn: int
+) -> dict[str, torch.Tensor]:
+    """Returns the results in float64 of inputs that are off by a half of their last bits. Raises what torch raises."""
+    import torch
+
+    moved = {}
+    for name, value in copies(inputs).items():
+        moved[name] = wide(value)
+        if value.dtype.is_floating_point:
+            generator = making.generator_of(case.name, "slack", turn, name, device=value.device.type)
+            # What has fewer bits is computed with those of a float32.
+            half = min(torch.finfo(value.dtype).eps, torch.finfo(torch.float32).eps) / 2
+            signs = torch.randint(0, 2, value.shape, generator=generator, device=value.device) * 2 - 1
+            moved[name] = moved[name] * (1 + half * signs)
+    kwargs = {name: widened(value) for name, value in making.kwargs_of(declaration, case).items()}
+    function = operation.ready(declaration, case.binding, case.dtype, _device_of(inputs, device))
+    return _call(operation.widened(function), declaration, case, moved, kwargs, device).plain
+
+
+def _device_of(inputs: Mapping[str, torch.Tensor], device: str) -> str:
+    """Returns the device of the inputs, `device` where there are none."""
+    return next((value.device.type for value in inputs.values()), device)
+
+
+def _call(
+    function: operation.Function,
+    declaration: Mapping[str, Any],
+    case: Case,
+    inputs: dict[str, torch.Tensor],
+    kwargs: dict[str, Any],
+    device: str,
+) -> Reference:
+    """Returns what one call gives, as a reference without an oracle."""
+    import torch
+
+    backward = bool(declaration["backward"])
+    if backward:
+        inputs = with_gradients(inputs)
+    # Of an op without inputs torch is told where the result is to be.
+    home = contextlib.nullcontext() if inputs else torch.device(device)
+    with torch.set_grad_enabled(backward), home:
+        result = operation.call(function, declaration, inputs, kwargs)
+    outputs = list(result) if isinstance(result, (tuple, list)) else [result]
+    named = {str(position): value.detach() for position, value in enumerate(outputs)}
+    named |= {f"after.{name}": inputs[name].detach() for name in declaration["mutates"]}
+    unused = frozenset[str]()
+    if backward:
+        found = found_gradients(outputs, inputs, upstream_gradients(outputs, case))
+        named |= {f"grad.{name}": _or_zeros(gradient, inputs[name]) for name, gradient in found.items()}
+        unused = frozenset(f"grad.{name}" for name, gradient in found.items() if gradient is None)
+    several = isinstance(result, (tuple, list))
+    # torch's own tuples have their names here; a plain one has none.
+    names = tuple(getattr(type(result), "__match_args__", ())) if several else ()
+    return Reference(named, None, several, names, unused)
+
+
+def copies(inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Returns tensors with the values and the strides of `inputs` in memory of their own."""
+    import torch
+
+    copied = {}
+    for name, value in inputs.items():
+        copied[name] = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
+        copied[name].copy_(value)
+    return copied
+
+
+def with_gradients(inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Returns `inputs` as leaves that collect gradients, where their dtype has any."""
+    return {
+        name: value.detach().requires_grad_(value.dtype.is_floating_point or value.dtype.is_complex)
+        for name, value in inputs.items()
+    }
+
+
+def gradients(outputs: list[torch.Tensor], inputs: Mapping[str, torch.Tensor], case: Case) -> dict[str, torch.Tensor]:
+    """Returns `gradients_for` the upstream gradients that `case` draws."""
+    return gradients_for(outputs, inputs, upstream_gradients(outputs, case))
+
+
+def gradients_for(
+    outputs: list[torch.Tensor], inputs: Mapping[str, torch.Tensor], upstream: Mapping[int, torch.Tensor]
+) -> dict[str, torch.Tensor]:
+    """Returns the gradient of each differentiable input, named `grad.NAME`, for the `upstream` gradient of each output.
+
+    An input that the outputs do not depend on has zeros.
+    """
+    found = found_gradients(outputs, inputs, upstream)
+    return {f"grad.{name}": _or_zeros(gradient, inputs[name]) for name, gradient in found.items()}
+
+
+def found_gradients(
+    outputs: list[torch.Tensor], inputs: Mapping[str, torch.Tensor], upstream: Mapping[int, torch.Tensor]
+) -> dict[str, torch.Tensor | None]:
+    """Returns the gradient of each differentiable input by its name, None for one that the outputs do not depend on."""
+    import torch
+
+    leaves = {name: value for name, value in inputs.items() if value.requires_grad}
+    ends = [outputs[position] for position in upstream]
+    found = torch.autograd.grad(ends, list(leaves.values()), list(upstream.values()), allow_unused=True)
+    return dict(zip(leaves, found, strict=True))
+
+
+def _or_zeros(gradient: torch.Tensor | None, leaf: torch.Tensor) -> torch.Tensor:
+    """Returns the gradient, zeros like its input where there is none."""
+    import torch
+
+    return torch.zeros_like(leaf) if gradient is None else gradient.detach()
+
+
+def upstream_gradients(outputs: list[torch.Tensor], case: Case) -> dict[int, torch.Tensor]:
+    """Returns the gradient that flows into each differentiable output, by position: normal values from the case's name.
+
+    They are rounded to the case's dtype, whatever the output's, so that the oracle gets the same, and lie in memory as the case's inputs do. What is no tensor, as None in a tuple, has none.
+    """
+    import torch
+
+    drawn = {}
+    for position, output in enumerate(outputs):
+        if isinstance(output, torch.Tensor) and output.requires_grad:
+            device = output.device.type
+            names = (case.name, case.seed, "gradient", position, *making.salt_of(case))
+            generator = making.generator_of(*names, device=device)
+            values = torch.randn(output.shape, generator=generator, dtype=torch.float32, device=device)
+            values = values.to(making.dtype_of(case.dtype)).to(output.dtype)
+            strides = declared.strides(values.shape, upstream_layout(case, values.dim()))
+            drawn[position] = making.laid_out(values, strides, device)
+    return drawn
+
+
+def upstream_layout(case: Case, rank: int) -> str:
+    """Returns the layout of an upstream gradient of so many dims: that of the case's inputs, where that is one for all of them."""
+    if case.layout is None or case.of is not None or rank < declared.LEAST_DIMS[case.layout]:
+        return "contiguous"
+    return case.layout
+
+
+def wide(value: torch.Tensor) -> torch.Tensor:
+    """Returns a floating tensor in float64, a complex one in complex128, any other as it is; strides are kept."""
+    import torch
+
+    if value.dtype.is_floating_point:
+        return value.to(torch.float64, memory_format=torch.preserve_format)
+    return value.to(torch.complex128) if value.dtype.is_complex else value
+
+
+def widened(value: Any) -> Any:
+    """Returns a keyword argument for the oracle: a floating dtype becomes float64, a floating tensor is widened."""
+    import torch
+
+    if isinstance(value, torch.dtype):
+        return torch.float64 if value.is_floating_point else value
+    return wide(value) if isinstance(value, torch.Tensor) else value

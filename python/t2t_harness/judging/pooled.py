@@ -1,0 +1,181 @@
+"""What the results of a random op show together: a share, a distribution, and that no place or seed depends on another.
+
+All declared cases of a dtype and all their seeds are one pool. Every test has the same level, and all of a check together have
+`chance.LEVEL`. torch is imported only inside functions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from t2t_harness.judging import chance
+from t2t_harness.judging.random_ops import Seen
+
+if TYPE_CHECKING:
+    import torch
+
+CERTAIN = 1e-10
+"""Two seeds give the same result by chance less often than this, or it is no sign of anything. Of one check at most some
+hundred pairs are looked at."""
+
+
+PARTS = 4
+"""Parts into which elements are sorted by their chance."""
+
+
+@dataclass
+class Pool:
+    """The tests of one dtype."""
+
+    share: chance.Sums = field(default_factory=chance.Sums)
+    shares: dict[str, chance.Sums] = field(default_factory=dict)
+    """By how likely the elements are to come out, where they are not all as likely."""
+    draws: chance.Draws = field(default_factory=chance.Draws)
+    apart: dict[str, chance.Sums] = field(default_factory=dict)
+    """By what two elements are apart."""
+    all_hit: chance.Sums = field(default_factory=chance.Sums)
+    none_hit: chance.Sums = field(default_factory=chance.Sums)
+    """What the share would be if every element came out, and if none did."""
+
+    def add(self, seen: list[Seen]) -> None:
+        """Adds what the runs of one case with different seeds show."""
+        before = None
+        for one in seen:
+            values = centred(one)
+            if values is None:
+                continue
+            self._add_alone(one, values)
+            for name, distance in lags(values.shape):
+                self._add_pairs(name, values.flat()[distance:], values.flat()[:-distance], values)
+            if before is not None:
+                self._add_pairs("one seed and the next", values.flat(), before.flat(), values)
+            before = values
+
+    def _add_alone(self, one: Seen, values: Centred) -> None:
+        if one.draws is not None:
+            self.draws.add(one.draws)
+            return
+        assert one.chance is not None
+        variance = float(values.variance.sum())
+        self.share.add(values.centred, variance, values.bound)
+        if float(one.chance.max()) > float(one.chance.min()):
+            for part in range(PARTS):
+                inside = (one.chance > part / PARTS) & (one.chance <= (part + 1) / PARTS)
+                sums = self.shares.setdefault(
+                    f"share where it is {part / PARTS:g} to {(part + 1) / PARTS:g}", chance.Sums()
+                )
+                sums.add(values.centred[inside], float(values.variance[inside].sum()), values.bound)
+        uncertain = (one.chance > 0) & (one.chance < 1)
+        self.all_hit.add((1 - one.chance).where(uncertain, one.chance.new_zeros(())), variance, values.bound)
+        self.none_hit.add((-one.chance).where(uncertain, one.chance.new_zeros(())), variance, values.bound)
+
+    def _add_pairs(self, name: str, later: torch.Tensor, earlier: torch.Tensor, values: Centred) -> None:
+        sums = self.apart.setdefault(name, chance.Sums())
+        spread = values.variance.reshape(-1)[values.variance.numel() - later.numel() :]
+        sums.add(later * earlier, float(spread.sum()) * values.bound**2, values.bound**2)
+
+    def tests(self) -> Iterator[tuple[str, chance.Sums | chance.Draws]]:
+        """Yields the tests with their names."""
+        if self.share.count:
+            yield "share", self.share
+            yield from ((name, sums) for name, sums in self.shares.items() if sums.count)
+        if self.draws.count:
+            yield "distribution", self.draws
+        yield from self.apart.items()
+
+    def is_too_small(self, level: float) -> str | None:
+        """Returns a wrong result that the tests could not tell from right ones, or None."""
+        if self.share.count and not (self.all_hit.is_off(level) and self.none_hit.is_off(level)):
+            return "everything comes out, or nothing" if self.share.variance > 0 else None
+        if self.draws.count and self.draws.allowed(level) >= 0.5:
+            return "the same everywhere"
+        return None
+
+
+@dataclass(frozen=True)
+class Centred:
+    """Numbers that are zero in expectation, with the variance of each and the largest magnitude."""
+
+    centred: torch.Tensor
+    variance: torch.Tensor
+    bound: float
+
+    @property
+    def shape(self) -> list[int]:
+        """Returns the shape of the result."""
+        return list(self.centred.shape)
+
+    def flat(self) -> torch.Tensor:
+        """Returns the numbers in row-major order."""
+        return self.centred.reshape(-1)
+
+
+def centred(seen: Seen) -> Centred | None:
+    """Returns what a result shows as numbers that are zero in expectation; None where it shows nothing."""
+    if seen.draws is not None:
+        values = seen.draws - 0.5
+        return Centred(values, values.new_full(values.shape, 1 / 12), 0.5)
+    if seen.hits is None or seen.chance is None:
+        return None
+    variance = seen.chance * (1 - seen.chance)
+    values = (seen.hits - seen.chance).where(variance > 0, variance.new_zeros(()))
+    uncertain = seen.chance[variance > 0]
+    bound = float(uncertain.maximum(1 - uncertain).max()) if uncertain.numel() else 0.0
+    return Centred(values, variance, bound)
+
+
+def lags(shape: list[int]) -> Iterator[tuple[str, int]]:
+    """Yields the distances at which elements must not depend on each other: powers of two, and those of the dims."""
+    count = math.prod(shape)
+    distance = 1
+    while distance < count:
+        yield f"elements {distance} apart", distance
+        distance *= 2
+    for dim in range(1, len(shape)):
+        step = math.prod(shape[dim:])
+        if 0 < step < count and step & (step - 1):
+            yield f"neighbours along dim {dim - 1}", step
+
+
+def is_same(one: Seen, other: Seen) -> bool:
+    """Tells whether the results of two seeds are the same where chance would hardly make them so."""
+    if one.draws is not None and other.draws is not None:
+        return one.draws.numel() >= 4 and one.draws.equal(other.draws)
+    if one.hits is None or other.hits is None or one.chance is None:
+        return False
+    agree = one.chance**2 + (1 - one.chance) ** 2
+    return bool(one.hits.equal(other.hits)) and float(agree.log().sum()) < math.log(CERTAIN)
+
+
+def conclude(pools: dict[str, Pool]) -> tuple[str | None, list[str], dict[str, Any]]:
+    """Returns what is wrong with the pools by dtype, or None; the wrong results that they could not tell from right ones;
+    and the tests, as evidence holds them."""
+    count = sum(1 for pool in pools.values() for _ in pool.tests())
+    level = chance.LEVEL / max(count, 1)
+    rows: list[dict[str, Any]] = []
+    wrong: str | None = None
+    for dtype, pool in pools.items():
+        for name, test in pool.tests():
+            is_off = test.is_off(level)
+            rows.append({"dtype": dtype, "test": name, "samples": test.count, "verdict": "off" if is_off else "passed"})
+            if is_off and wrong is None:
+                wrong = f"{words(name, test, pool, level)} ({dtype}, {test.count} samples)"
+    unfit = [f"{found} ({dtype})" for dtype, pool in pools.items() if (found := pool.is_too_small(level)) is not None]
+    return wrong, unfit, {"level": chance.LEVEL, "tests": rows}
+
+
+def words(name: str, test: chance.Sums | chance.Draws, pool: Pool, level: float) -> str:
+    """Returns what a test found, for people."""
+    if isinstance(test, chance.Draws):
+        far, allowed = test.distance(), test.allowed(level)
+        return f"the distribution is off: its distance is {far:.3g}, at most {allowed:.3g} is chance"
+    off, allowed = test.total / max(test.count, 1), test.reach(level) / max(test.count, 1)
+    if name.startswith("share"):
+        if name != "share":
+            return f"the {name} is off by {off:+.3g}, {allowed:.2g} more or less is chance"
+        expected = -pool.none_hit.total / max(test.count, 1)
+        return f"the share is {expected + off:.3g}, {expected:.3g} is right, {allowed:.2g} more or less is chance"
+    return f"what is drawn is not independent: {name} agree by {off:.2g}, at most {allowed:.2g} is chance"

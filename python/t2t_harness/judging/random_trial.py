@@ -1,0 +1,108 @@
+"""A random op in a check: each case's runs judged by what must hold exactly, and what all of them show kept for the end.
+
+What must hold is `random_ops.py`'s and `pooled.py`'s. torch is imported only inside functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from t2t_harness.cases import inputs, seeds
+from t2t_harness.judging import comparing, oracle, pooled, random_ops
+
+if TYPE_CHECKING:
+    import torch
+
+    from t2t_harness.cases.cases import Case
+
+
+@dataclass
+class Collected:
+    """What the results of the declared cases show, by dtype."""
+
+    pools: dict[str, pooled.Pool] = field(default_factory=dict)
+    document: dict[str, Any] | None = None
+    """The tests, once `conclude` was called."""
+    function: Callable[..., Mapping[str, Any]] | None = None
+    """What of the op's own cases says what must hold, once it is loaded."""
+
+    def conclude(self) -> tuple[str | None, list[str]]:
+        """Returns what is wrong with all results together, or None, and the wrong results that could not be told from
+        right ones."""
+        wrong, unfit, self.document = pooled.conclude(self.pools)
+        return wrong, unfit
+
+
+def wrong(
+    collected: Collected,
+    request: Mapping[str, Any],
+    case: Case,
+    tensors: Mapping[str, torch.Tensor],
+    labels: list[str],
+    given: Mapping[str, torch.Tensor],
+    device: str,
+) -> str | None:
+    """Returns what does not hold of the runs `labels` of a case, whose results are `tensors`, or None. What declared cases
+    show is added to `collected`."""
+    declaration, seen = request["op"], {}
+    collected.function = collected.function or random_ops.own_function(request)
+    for label in labels:
+        seen[label] = look(declaration, case, tensors[f"{label}.0"], given, collected.function)
+        words = seen[label].wrong or gradient_wrong(declaration, case, tensors, label, given, device)
+        if words is not None:
+            return f"{words}{whose(label)}"
+    of_seeds = [seen[label] for label in labels if label == "a" or seeds.is_of_other_seed(label)]
+    for other in of_seeds[1:]:
+        if pooled.is_same(of_seeds[0], other) or pooled.is_same(of_seeds[-1], other) and other is not of_seeds[-1]:
+            return "two seeds gave the same result"
+    if case.kind == "declared":
+        collected.pools.setdefault(case.dtype, pooled.Pool()).add(of_seeds)
+    return None
+
+
+def wrong_once(
+    request: Mapping[str, Any], case: Case, out: torch.Tensor, given: Mapping[str, torch.Tensor]
+) -> str | None:
+    """Returns what does not hold exactly of one result, or None."""
+    return look(request["op"], case, out, given, random_ops.own_function(request)).wrong
+
+
+def look(
+    declaration: Mapping[str, Any],
+    case: Case,
+    out: torch.Tensor,
+    given: Mapping[str, torch.Tensor],
+    function: Callable[..., Mapping[str, Any]] | None,
+) -> random_ops.Seen:
+    """Returns what one result shows; `function` says it for the kind `judged`."""
+    allowed = comparing.tolerance_of(declaration, case.dtype, "0")
+    kwargs = inputs.kwargs_of(declaration, case)
+    return random_ops.see(declaration, case, out, given, kwargs, allowed, function)
+
+
+def gradient_wrong(
+    declaration: Mapping[str, Any],
+    case: Case,
+    tensors: Mapping[str, torch.Tensor],
+    label: str,
+    given: Mapping[str, torch.Tensor],
+    device: str,
+) -> str | None:
+    """Returns what is wrong with the gradient of the first input, or None where there is none."""
+    name = f"{label}.grad.{next(iter(given), '')}"
+    if not declaration["backward"] or name not in tensors:
+        return None
+    out = tensors[f"{label}.0"]
+    upstream = oracle.upstream_gradients([out.detach().clone().requires_grad_()], case)[0]
+    allowed = comparing.tolerance_of(declaration, case.dtype, "0")
+    kwargs = inputs.kwargs_of(declaration, case)
+    return random_ops.backward_wrong(declaration, out, tensors[name], upstream, given, kwargs, allowed)
+
+
+def whose(label: str) -> str:
+    """Returns which run it was, in words, where it is not one with the first seed."""
+    if seeds.is_of_other_seed(label):
+        return " (another seed)"
+    return "" if label in ("a", "b") else f" (configuration {label.removeprefix('c')})"

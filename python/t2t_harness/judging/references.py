@@ -1,0 +1,58 @@
+"""What is right for the cases of an op, remembered by a judge that stays on a device: the variants of an op are judged one after the other, on the same inputs.
+
+Inputs that a child prepared are read anew for each variant. Nothing is remembered where a judge does not stay.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from t2t_harness.cases import cases, inputs
+from t2t_harness.faults import memory
+from t2t_harness.judging import oracle
+
+if TYPE_CHECKING:
+    import torch
+
+REMEMBERED = 64
+"""One part of so many of the device's memory is what is remembered at most."""
+
+Known = dict[str, tuple[dict[str, "torch.Tensor"], oracle.Reference]]
+
+_known: dict[str, Known] = {}
+"""Op → case → its inputs and what is right. Of one op at most."""
+
+
+def of(request: Mapping[str, Any], case: cases.Case, device: str) -> tuple[dict[str, torch.Tensor], oracle.Reference]:
+    """Returns the inputs of `case` on `device` and what is right. They may be another judgement's, too, and must not be changed.
+
+    Raises oracle.Refused where torch refuses the case.
+    """
+    if device != "cuda" or request["prepared"] is not None:
+        return made(request, case, device)
+    op = json.dumps(request["op"], sort_keys=True)
+    if op not in _known:
+        _known.clear()
+    known = _known.setdefault(op, {})
+    name = json.dumps(case.facts(), sort_keys=True)
+    if name in known:
+        return known[name]
+    found = made(request, case, device)
+    if is_little(device):
+        known[name] = found
+    return found
+
+
+def made(request: Mapping[str, Any], case: cases.Case, device: str) -> tuple[dict[str, torch.Tensor], oracle.Reference]:
+    """Returns the inputs of `case` and what is right, made now. Raises oracle.Refused where torch refuses the case."""
+    given = inputs.inputs_of(request["op"], case, device, request["prepared"])
+    return given, oracle.reference(request["op"], case, given, device)
+
+
+def is_little(device: str) -> bool:
+    """Tells whether what this process holds of the device is little enough to be kept."""
+    import torch
+
+    return torch.cuda.memory_allocated(device) <= memory.part_of_device(REMEMBERED)

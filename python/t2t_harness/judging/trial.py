@@ -1,0 +1,101 @@
+"""A check in progress, and what is wrong with a case of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from t2t_harness.cases import naming
+from t2t_harness.faults import failure
+from t2t_harness.judging import lint, oracle, progress, random_trial, tolerance
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass
+class Finding:
+    """What is wrong with one case."""
+
+    class_: str
+    message: str
+    comparison: tolerance.Comparison | None = None
+    record: dict[str, Any] | None = None
+    """A FAILURE document that the candidate made, where its traceback is the news."""
+    label: str | None = None
+    """The run that showed it, where a single one did."""
+
+
+@dataclass
+class Trial:
+    """A check in progress."""
+
+    request: Mapping[str, Any]
+    told: progress.Progress
+    lint: lint.Lint = field(default_factory=lint.Lint)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    previous: dict[tuple[str, str, tuple[int, ...]], torch.Tensor] = field(default_factory=dict)
+    first: tuple[str | None, Finding] | None = None
+    """The first failing case, by name, and what is wrong with it."""
+    given: str | None = None
+    """What that case is, in one line: its kind, shapes, strides, dtypes, keyword arguments."""
+    smaller: list[str] = field(default_factory=list)
+    """The cases that the interpreter had no time for as they are."""
+    left_out: list[str] = field(default_factory=list)
+    """The probes for which the interpreter's budget was too small."""
+    differs: bool = False
+    made: set[bool] = field(default_factory=set)
+    """Whether launches changed what was returned, of all results of which that is known."""
+    read_outside: dict[str, None] = field(default_factory=dict)
+    """What launches read outside of their tensors, in words, in order."""
+    strides: dict[str, None] = field(default_factory=dict)
+    """Results that are not contiguous where torch's are, in words, in order."""
+    conflicts: dict[str, None] = field(default_factory=dict)
+    """What programs of a launch did to each other, in words, in order."""
+    computed: set[str] = field(default_factory=set)
+    """What torch computed for the wrapper, as the op's `allow` lets it."""
+    random: random_trial.Collected = field(default_factory=random_trial.Collected)
+    """What the results of a random op show."""
+
+    @property
+    def declaration(self) -> Mapping[str, Any]:
+        """Returns the op's declaration."""
+        op: Mapping[str, Any] = self.request["op"]
+        return op
+
+    @property
+    def device(self) -> str:
+        """Returns the device that the references are computed on: the candidate's."""
+        return "cuda" if self.request["lane"] == "cuda" else "cpu"
+
+
+def unfit(trial: Trial, message: str, hint: str) -> Finding:
+    """Returns the finding that nothing can be judged by the op's declaration."""
+    record = failure.failure("unfit-cases", message, root=trial.request["root"], hint=hint)
+    return Finding("unfit-cases", message, record=record)
+
+
+def figures(found: tolerance.Comparison) -> dict[str, Any]:
+    """Returns the figures of a comparison as JSON holds them."""
+    named = {
+        name: getattr(found, name)
+        for name in ("max_abs", "max_rel", "torch_max_abs", "bad", "total", "index", "got", "expected")
+    }
+    return {name: failure.json_number(value) for name, value in named.items()}
+
+
+def first_of(found: Any) -> Finding | None:
+    """Returns the first of `found` that is not None."""
+    return next((one for one in found if one is not None), None)
+
+
+def result_name(trial: Trial, right: oracle.Reference, name: str) -> str:
+    """Returns what a result is called: as ops.yaml or torch names it; nothing for the only output."""
+    names = {str(position): own for position, own in enumerate(right.names)}
+    return naming.result(name, right.several, names | naming.declared_outputs(trial.declaration))
+
+
+def run_to_run(trial: Trial) -> bool:
+    """Tells whether the op or the variant declares that runs may differ."""
+    return not (trial.declaration["deterministic"] and trial.request["variant"].get("deterministic", True))

@@ -1,0 +1,232 @@
+"""Watches what torch does while a wrapper runs: fresh memory is poisoned, and torch may move data but not compute.
+
+The allow-list is closed: an operation that is not on it counts as computing. docs/judging.md prints it. torch is
+imported only inside functions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from t2t_harness.counting import counting, written
+from t2t_harness.faults import bounds
+from t2t_harness.judging import custom, guards
+
+ALLOCATIONS = frozenset(
+    """
+    empty empty_like empty_strided empty_permuted new_empty new_empty_strided resize_ resize_as_ set_
+    _efficientzerotensor zeros zeros_like new_zeros zero_ ones ones_like new_ones full full_like new_full fill
+    fill_ scalar_tensor arange
+    """.split()
+)
+"""Make memory, and fill it with what no input decides."""
+
+VIEWS = frozenset(
+    """
+    alias as_strided as_strided_ broadcast_to chunk detach detach_ diagonal expand expand_as flatten
+    lift_fresh mT matrix_H movedim narrow permute real imag reshape reshape_as _reshape_alias resolve_conj
+    resolve_neg select slice split split_with_sizes squeeze squeeze_ swapaxes swapdims t t_ tensor_split
+    transpose transpose_ unbind unflatten unfold unsafe_chunk unsafe_split _unsafe_view unsqueeze unsqueeze_
+    view view_as view_as_complex view_as_real
+    """.split()
+)
+"""Look at memory in another way."""
+
+COPIES = frozenset(
+    """
+    cat clone concat contiguous constant_pad_nd copy copy_ hstack lift lift_fresh_copy _local_scalar_dense
+    item pad record_stream repeat stack _to_copy to vstack
+    """.split()
+)
+"""Put values elsewhere, in another dtype or with padding, or read one number."""
+
+ALLOWED = ALLOCATIONS | VIEWS | COPIES
+
+FRESH = frozenset("empty empty_like empty_strided empty_permuted new_empty new_empty_strided".split())
+"""Return memory that nobody has written."""
+
+FILLED = frozenset("zeros zeros_like new_zeros ones ones_like new_ones full full_like new_full".split())
+"""Return new memory with one value throughout."""
+
+RESIZING = frozenset("resize_ resize_as_ set_".split())
+"""May give a tensor more of its storage, or another one."""
+
+
+DRAWS = frozenset(("randint", "random_"))
+"""Draw integers."""
+
+SEEDS = 4
+"""The most integers that a wrapper of a random op may draw at once."""
+
+
+@dataclass
+class Watch:
+    """What torch dispatched on the wrapper's behalf."""
+
+    computed: dict[str, int] = field(default_factory=dict)
+    """Operations that are not allowed, with how often each ran."""
+    declared: dict[str, int] = field(default_factory=dict)
+    """Operations that only the op's `allow` allows, or that it names among others, with how often each ran."""
+    made: list[tuple[set[int], set[int]]] = field(default_factory=list)
+    """What those made: the addresses of the storages that each was given, and of those that it returned."""
+    memory: written.Written = field(default_factory=lambda: written.Written(lambda tensor: poison(tensor, 0)))
+    """Who wrote what."""
+
+    def derived(self, launched: set[int]) -> set[int]:
+        """Returns the storages of `launched`, and those that operations of the op's `allow` made of them, in turn."""
+        found = set(launched)
+        for given, returned in self.made:
+            if given & found:
+                found |= returned
+        return found
+
+
+def own_operations(call: Callable[[], Any], declared: frozenset[str] = frozenset()) -> frozenset[str]:
+    """Returns the allowed operations that `call`, the op itself, consists of, where it consists of nothing else. `declared` are allowed, too.
+
+    Of an op that only moves data, its own copies and fills count as computing: a wrapper that calls `clone` is no
+    kernel for `clone`. An op that computes calls something that is not allowed anyway, and its wrapper may copy.
+    """
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    seen: set[str] = set()
+
+    class Record(TorchDispatchMode):  # type: ignore[no-untyped-call]
+        @classmethod
+        def _should_skip_dynamo(cls) -> bool:
+            # Else the first call imports torch's compiler, which takes seconds (torch 2.11).
+            return False
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if func.namespace == "aten":
+                seen.add(base_name(func))
+            return func(*args, **(kwargs or {}))
+
+    with Record():  # type: ignore[no-untyped-call]
+        call()
+    if seen - ALLOWED - declared:
+        return frozenset()
+    return frozenset(seen - FRESH - VIEWS)
+
+
+def base_name(func: Any) -> str:
+    """Returns the name of an aten overload without its overload: `add` of `aten::add.Tensor`."""
+    return str(func._schema.name).partition("::")[2]
+
+
+@contextlib.contextmanager
+def watching(
+    own: frozenset[str],
+    run: int,
+    declared: frozenset[str] = frozenset(),
+    *,
+    draws: bool = False,
+    poisons: bool = True,
+    guarded: guards.Guards | None = None,
+) -> Iterator[Watch]:
+    """Watches for the length of the context; fresh memory holds NaN in an even `run`, and another pattern in an odd
+    one, unless it is not to be poisoned.
+
+    `own` are operations that are not allowed beside all those that are not on the list, `declared` some that are allowed beyond it.
+    The wrapper of a random op, which `draws`, may draw a few integers: that is how it gets a seed of torch's generator. New memory on a device lies between guards where it is `guarded`.
+    """
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils._pytree import tree_leaves
+
+    watch = Watch(memory=written.Written(lambda tensor: poison(tensor, run)))
+    allowed = (ALLOWED | declared) - own
+
+    class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
+        @classmethod
+        def _should_skip_dynamo(cls) -> bool:
+            return False
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            keys = custom.keys(func, args, kwargs or {})
+            if keys is not None:
+                # The wrapper's own operator: what it calls is watched in its stead.
+                with self:
+                    return func.redispatch(keys, *args, **(kwargs or {}))
+            with counting.accounted():
+                result = func(*args, **(kwargs or {}))
+                return noted(func, args, kwargs, result)
+
+    def noted(func: Any, args: Any, kwargs: Any, result: Any) -> Any:
+        """Takes what an operation returned, and returns what the wrapper gets of it."""
+        name = base_name(func)
+        if func.namespace not in ("aten", "prim"):
+            name = f"{func.namespace}::{name}"
+        if func.namespace != "prim" and name not in allowed and not (draws and _is_seed(name, result)):
+            watch.computed[name] = watch.computed.get(name, 0) + 1
+        elif name in declared:
+            watch.declared[name] = watch.declared.get(name, 0) + 1
+            watch.made.append((storages((args, kwargs)), storages(result)))
+        if guarded is not None and name in RESIZING:
+            guarded.forget([args[0]])
+        if guarded is not None and name in FRESH | FILLED and not _is_output(kwargs):
+            result = guarded.handed_out(result, copies=name in FILLED)
+        if bounds.PRESENT.is_on:
+            bounds.PRESENT.add(tree_leaves(result))
+        if func._schema.is_mutable:
+            watch.memory.touched(tree_leaves((args, kwargs)))
+        elif fresh := new_tensors(result, (args, kwargs)):
+            watch.memory.made(fresh)
+        if poisons and name in FRESH and not _is_output(kwargs):
+            poison(result, run)
+            watch.memory.handed_out(result)
+        return result
+
+    with Watching():  # type: ignore[no-untyped-call]
+        yield watch
+
+
+def storages(value: Any) -> set[int]:
+    """Returns the addresses of the storages of all tensors in `value`."""
+    import torch
+    from torch.utils._pytree import tree_leaves
+
+    tensors = (leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor))
+    return {tensor.untyped_storage().data_ptr() for tensor in tensors if tensor.numel() > 0}
+
+
+def new_tensors(result: Any, given: Any) -> list[Any]:
+    """Returns the tensors in `result` that lie in no memory of those in `given`."""
+    import torch
+    from torch.utils._pytree import tree_leaves
+
+    made = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor) and leaf.numel() > 0]
+    if not made:
+        return []
+    known = storages(given)
+    return [one for one in made if one.untyped_storage().data_ptr() not in known]
+
+
+def _is_seed(name: str, result: Any) -> bool:
+    """Tells whether an operation draws so few integers that they can only be a seed."""
+    import torch
+
+    is_small = isinstance(result, torch.Tensor) and result.numel() <= SEEDS and not result.dtype.is_floating_point
+    return name in DRAWS and is_small
+
+
+def _is_output(kwargs: Mapping[str, Any] | None) -> bool:
+    return bool(kwargs) and kwargs is not None and kwargs.get("out") is not None
+
+
+def poison(tensor: Any, run: int) -> None:
+    """Fills the storage of `tensor`: floating ones with NaN in an even `run`, all others with a byte pattern of the
+    run."""
+    import torch
+
+    if not isinstance(tensor, torch.Tensor) or tensor.untyped_storage().nbytes() == 0:
+        return
+    storage = tensor.untyped_storage()
+    if run % 2 == 0 and tensor.dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16):
+        values = torch.empty(0, dtype=tensor.dtype, device=tensor.device).set_(storage)
+        values.fill_(float("nan"))
+        return
+    pattern = 0x5A if run % 2 == 0 else 0x7F
+    torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage).fill_(pattern)

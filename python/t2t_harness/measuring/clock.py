@@ -1,0 +1,217 @@
+"""Two clocks with one protocol: how long a call takes, sampled again and again.
+
+`cuda-events` samples as `triton.testing.do_bench` does: it clears the L2 cache before each call and times it between two events on the device. `host` does
+the same with the host's clock, for the interpreter. What times is captured when a clock is made, before any kernel's module is imported,
+and compared afterwards. Before each timed call, outside of what is timed, something of the caller's may be done, as writing other inputs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from t2t_harness.measuring import spans
+
+Call = Callable[[], Any]
+
+ESTIMATED = 5
+"""Calls by which it is estimated how long one takes, as `triton.testing.do_bench` does."""
+
+WARM_UP_S = 0.05
+"""How long a device is kept at work before it is timed. One that was idle raises its clock within tens of milliseconds."""
+
+IDLE_S = 0.5
+"""How long a device that was timed may rest and still runs at the clock that it keeps under load: drivers lower it after seconds."""
+
+CLEARED = 15
+"""How often the cache is cleared to know how long that takes."""
+
+ESTIMATE_FLOOR_MS = 1e-4
+"""A call is taken to last at least this long where calls are counted by their estimated time."""
+
+
+def nothing() -> None:
+    """Does nothing before a call."""
+
+
+class Sampler(Protocol):
+    """What times calls."""
+
+    def __call__(self, call: Call, warmup_ms: float, rep_ms: float, before: Call = nothing) -> list[float]:
+        """Returns one time in ms for each timed call, of which there is at least one; calls `before` before each of them, untimed."""
+
+
+@dataclass(frozen=True)
+class Clock:
+    """A way to time calls, and what it stands on."""
+
+    name: str
+    """`cuda-events` or `host`."""
+    sample: Sampler
+    """Takes a call, the warm-up and repetition times in ms, and what is to be done before each timed call; returns one time in ms per timed call, at least one."""
+    counter: Callable[[], float]
+    """The host's clock in seconds."""
+    synchronize: Callable[[], None]
+    """Waits until the device has finished."""
+    warm: Callable[[Sequence[Call]], None]
+    """Makes the calls in turns, untimed and once at least, until the device runs at the clock that it keeps under load; nothing where the host is the
+    device."""
+    hidden_us: Callable[[], float]
+    """Measures how long the device takes in µs to clear its cache before a call, which hides as much of what the host does for the call; 0 where the host is the
+    device."""
+    parts: tuple[tuple[Any, str, Any], ...]
+    """What it stands on: owner, attribute, and the value when the clock was made."""
+
+    @property
+    def is_device(self) -> bool:
+        """Returns whether it is a device that is timed."""
+        return self.name != "host"
+
+    def replaced(self) -> list[str]:
+        """Returns the names of the parts that are not what they were when the clock was made."""
+        return [
+            f"{getattr(owner, '__name__', owner)}.{name}"
+            for owner, name, value in self.parts
+            if getattr(owner, name, None) is not value
+        ]
+
+
+def clock_of(request: Mapping[str, Any]) -> Clock:
+    """Returns the clock of the lane of `request`, which tells when its device was timed last (`timed_until`, nanoseconds of the monotonic clock). On `cuda` this starts
+    CUDA."""
+    return event_clock(int(request.get("timed_until") or 0)) if request["lane"] == "cuda" else host_clock()
+
+
+def captured(*parts: tuple[Any, str]) -> tuple[tuple[Any, str, Any], ...]:
+    """Returns each owner and attribute with its present value."""
+    return tuple((owner, name, getattr(owner, name)) for owner, name in parts)
+
+
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """Keeps Python's garbage collector from running: the thousands of events of one sample set it off between two of them.
+
+    What is there is taken out of its sight, so that it looks at all that was imported once, and not before every sample.
+    """
+    was_enabled = gc.isenabled()
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def event_clock(timed_until: int) -> Clock:
+    """Returns the clock of CUDA events. The device was timed last at `timed_until`, in nanoseconds of the monotonic clock."""
+    import torch
+    from triton.runtime.driver import driver
+
+    active = type(driver.active)
+    event = torch.cuda.Event
+    counter, synchronize = time.perf_counter, torch.cuda.synchronize
+    # When the device was timed last.
+    timed = counter() - (time.monotonic_ns() - timed_until) / 1e9
+
+    def sample(call: Call, warmup_ms: float, rep_ms: float, before: Call = nothing) -> list[float]:
+        nonlocal timed
+        with uncollected(), spans.timing():
+            times = timed_calls(call, warmup_ms, rep_ms, before)
+        timed = counter()
+        return times
+
+    def timed_calls(call: Call, warmup_ms: float, rep_ms: float, before: Call) -> list[float]:
+        clear, cache = driver.active.clear_cache, driver.active.get_empty_cache_for_benchmark()
+        call()
+        synchronize()
+        begin, end = event(enable_timing=True), event(enable_timing=True)  # type: ignore[no-untyped-call]
+        begin.record()
+        for _ in range(ESTIMATED):
+            clear(cache)
+            call()
+        end.record()
+        synchronize()
+        estimate = max(begin.elapsed_time(end) / ESTIMATED, ESTIMATE_FLOOR_MS)
+        for _ in range(max(1, int(warmup_ms / estimate))):
+            call()
+        repetitions = range(max(1, int(rep_ms / estimate)))
+        pairs = [(event(enable_timing=True), event(enable_timing=True)) for _ in repetitions]  # type: ignore[no-untyped-call]
+        for begin, end in pairs:
+            before()
+            clear(cache)
+            begin.record()
+            call()
+            end.record()
+        synchronize()
+        return [begin.elapsed_time(end) for begin, end in pairs]
+
+    def warm(calls: Sequence[Call]) -> None:
+        cache = driver.active.get_empty_cache_for_benchmark()
+        with spans.work("cuda"):
+            end = counter() + WARM_UP_S if counter() - timed > IDLE_S else counter()
+            while True:
+                for call in calls:
+                    driver.active.clear_cache(cache)
+                    call()
+                synchronize()
+                if counter() >= end:
+                    return
+
+    def hidden_us() -> float:
+        cache = driver.active.get_empty_cache_for_benchmark()
+        with spans.work("cuda"):
+            events = [[torch.cuda.Event(enable_timing=True) for _ in "ab"] for _ in range(CLEARED)]  # type: ignore[no-untyped-call]
+            for begin, end in events:
+                begin.record()
+                driver.active.clear_cache(cache)
+                end.record()
+        times = sorted(begin.elapsed_time(end) for begin, end in events)
+        return float(times[CLEARED // 2] * 1e3)
+
+    parts = captured(
+        (time, "perf_counter"),
+        (torch.cuda, "Event"),
+        (torch.cuda, "synchronize"),
+        (torch.cuda.Event, "record"),
+        (torch.cuda.Event, "elapsed_time"),
+        (active, "get_device_interface"),
+        (active, "get_empty_cache_for_benchmark"),
+        (active, "clear_cache"),
+    )
+    return Clock("cuda-events", sample, counter, synchronize, warm, hidden_us, parts)
+
+
+def host_clock() -> Clock:
+    """Returns the clock of the host."""
+    counter = time.perf_counter
+
+    def timed(call: Call) -> float:
+        begun = counter()
+        call()
+        return (counter() - begun) * 1e3
+
+    def sample(call: Call, warmup_ms: float, rep_ms: float, before: Call = nothing) -> list[float]:
+        before()
+        first = timed(call)
+        estimate = max(first, ESTIMATE_FLOOR_MS)
+        for _ in range(int(warmup_ms / estimate)):
+            call()
+        repetitions = max(1, int(rep_ms / estimate))
+        if repetitions == 1 and warmup_ms == 0:
+            # A call longer than the whole run, as an interpreted one often is, is not made a second time.
+            return [first]
+        times = []
+        for _ in range(repetitions):
+            before()
+            times.append(timed(call))
+        return times
+
+    return Clock(
+        "host", sample, counter, lambda: None, lambda calls: None, lambda: 0.0, captured((time, "perf_counter"))
+    )

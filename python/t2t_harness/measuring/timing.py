@@ -1,0 +1,294 @@
+"""What bench and baseline share: the protocol, the calls that are timed, and inputs that change from run to run in place.
+
+torch is imported only inside functions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from t2t_harness.cases import cases, inputs
+from t2t_harness.measuring import spans, statistics
+from t2t_harness.measuring.clock import nothing
+from t2t_harness.op import declaration as declared
+from t2t_harness.op import operation
+
+if TYPE_CHECKING:
+    import torch
+
+    from t2t_harness.measuring.clock import Call, Clock
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How often and how long each size is timed."""
+
+    runs: int
+    warmup_ms: float
+    rep_ms: float
+
+
+def protocol_of(request: Mapping[str, Any]) -> Protocol:
+    """Returns the request's protocol."""
+    told = request["protocol"]
+    return Protocol(int(told["runs"]), float(told["warmup_ms"]), float(told["rep_ms"]))
+
+
+def timed_cases(request: Mapping[str, Any]) -> dict[str, cases.Case]:
+    """Returns the case that is timed at each size: the first declared dtype. Small sizes come first.
+
+    So a wrapper that fails has cost little. The order in which sizes are declared is not known here.
+    """
+    found: dict[str, cases.Case] = {}
+    for case in cases.bench_cases(request["op"]):
+        found.setdefault(case.name.rsplit("/", 1)[0], case)
+    return dict(sorted(found.items(), key=lambda one: cases.elements(request["op"], one[1])))
+
+
+def device_of(lane: str) -> str:
+    """Returns torch's name of the device of a lane."""
+    return "cuda" if lane == "cuda" else "cpu"
+
+
+BITS = 6
+PLACES = 1 << BITS
+"""Elements that change within a run, and the values that they change to: drawn for each run."""
+
+
+@dataclass(frozen=True)
+class State:
+    """Which values the inputs of timed calls have: any process can make them again."""
+
+    run: int = 0
+    """Every value is so many places further on, the last ones first."""
+    seed: int = 0
+    """What decides which single elements change within the run, and to what."""
+    changes: int = 0
+    """How many changed before the call."""
+
+
+def changed_input(declaration: Mapping[str, Any], dtype: str) -> str | None:
+    """Returns the input of which single elements change from call to call: the first with random floating values that the op leaves alone. None where there is none."""
+    for given in declared.tensors(declaration):
+        name = str(given["name"])
+        is_left_alone = not {name, name.split(".")[0]} & set(declaration["mutates"])
+        if cases.random_floats(given, dtype) and is_left_alone:
+            return name
+    return None
+
+
+def drawn_places(seed: int, elements: int) -> tuple[list[int], list[int], random.Random]:
+    """Returns which elements of so many may change in a run, which elements' values they may get, and what draws both for each change."""
+    draws = random.Random(seed)
+    return [draws.randrange(elements) for _ in range(PLACES)], [draws.randrange(elements) for _ in range(PLACES)], draws
+
+
+def run_inputs(
+    declaration: Mapping[str, Any], case: cases.Case, state: State, device: str = "cpu"
+) -> dict[str, torch.Tensor]:
+    """Returns the inputs of `case` in `state`: the same values, each `run` places further on, but for the single elements that have changed within the run.
+
+    So every run, and every call of it, has other results, any process can make the inputs of any call, and no time goes into drawing numbers.
+    """
+    made = inputs.make_inputs(declaration, case, device)
+    originals = {name: value.clone() for name, value in made.items()}
+    for value in made.values():
+        value.copy_(value.roll(state.run))
+    name = changed_input(declaration, case.dtype)
+    if name is not None and made[name].numel() > 0:
+        targets, sources, draws = drawn_places(state.seed, made[name].numel())
+        # Two of the places may be one element: what was written to it last counts.
+        last = {targets[draws.getrandbits(BITS)]: sources[draws.getrandbits(BITS)] for _ in range(state.changes)}
+        for target, source in last.items():
+            element(made[name], target).copy_(element(originals[name], source))
+    return made
+
+
+def element(value: torch.Tensor, position: int) -> torch.Tensor:
+    """Returns the element at `position` in row-major order, as a view of one element."""
+    offset = value.storage_offset()
+    for length, stride in zip(reversed(value.shape), reversed(value.stride()), strict=True):
+        position, index = divmod(position, length)
+        offset += index * stride
+    return value.as_strided((1,), (1,), offset)
+
+
+class Buffers:
+    """The inputs of timed calls: the same tensors always, with other values in every run, and a few other ones before each call.
+
+    A result that was kept from an earlier call is wrong for a later one, whatever it was kept by.
+    """
+
+    def __init__(
+        self,
+        declaration: Mapping[str, Any],
+        case: cases.Case,
+        given: dict[str, torch.Tensor],
+        device: str,
+    ) -> None:
+        self.given, self.device = given, device
+        self.originals = {name: value.clone() for name, value in given.items()}
+        self.run, self.seed, self.changes = 0, 0, 0
+        mutates = set(declaration["mutates"])
+        self.mutated = [name for name in given if {name, name.split(".")[0]} & mutates]
+        self.current: dict[str, torch.Tensor] = {}
+        """The values that inputs which the op changes have before each call of the run."""
+        changed = changed_input(declaration, case.dtype)
+        self.changed = changed if changed is not None and given[changed].numel() > 0 else None
+        self.targets: list[torch.Tensor] = []
+        self.sources: list[torch.Tensor] = []
+        self.draws = random.Random(0)
+
+    def refill(self, run: int) -> None:
+        """Writes the values of a new run in place, as `run_inputs` has them with `self.state()`."""
+        with spans.work(self.device):
+            for name, original in self.originals.items():
+                self.given[name].copy_(original.roll(run))
+            self.current = {name: self.given[name].clone() for name in self.mutated}
+            self.run, self.seed, self.changes = run, random.SystemRandom().getrandbits(63), 0
+            if self.changed is not None:
+                value, original = self.given[self.changed], self.originals[self.changed]
+                targets, sources, self.draws = drawn_places(self.seed, value.numel())
+                self.targets = [element(value, position) for position in targets]
+                self.sources = [element(original, position) for position in sources]
+
+    def state(self) -> State:
+        """Returns what values they have now."""
+        return State(self.run, self.seed, self.changes)
+
+    def freshen(self) -> None:
+        """Changes one element in place, and undoes what a call changed: what is to be done before each timed call."""
+        for name, value in self.current.items():
+            self.given[name].copy_(value)
+        if self.targets:
+            draw = self.draws.getrandbits
+            self.targets[draw(BITS)].copy_(self.sources[draw(BITS)])
+            self.changes += 1
+
+
+def buffers_of(declaration: Mapping[str, Any], case: cases.Case, device: str) -> Buffers:
+    """Returns the buffers of `case` on `device`, with the inputs of run 0 before the first change."""
+    with spans.work(device):
+        return Buffers(declaration, case, inputs.make_inputs(declaration, case, device), device)
+
+
+def torch_call(declaration: Mapping[str, Any], case: cases.Case, given: Mapping[str, Any], device: str = "cpu") -> Call:
+    """Returns a call of the op's torch callable on `given`, with nothing between the clock and torch. Calls it once.
+
+    Raises what torch raises.
+    """
+    return call_of(function_of(declaration, case, given, device), declaration, case, given, device)
+
+
+def function_of(
+    declaration: Mapping[str, Any], case: cases.Case, given: Mapping[str, Any], device: str = "cpu"
+) -> operation.Function:
+    """Returns the op as a function, for `case` on the device of its inputs; of an op without inputs on `device`."""
+    home = next((value.device.type for value in given.values()), device)
+    return operation.ready(declaration, case.binding, case.dtype, home)
+
+
+def call_of(
+    function: Callable[..., Any],
+    declaration: Mapping[str, Any],
+    case: cases.Case,
+    given: Mapping[str, Any],
+    device: str = "cpu",
+) -> Call:
+    """Returns a call of `function`, the op's torch callable in whatever form, on `given`; a torch function without inputs is told `device`. Calls it once and raises
+    what it raises."""
+    kwargs, arguments = inputs.kwargs_of(declaration, case), declared.arguments(declaration, given)
+    if not given and device != "cpu" and declaration.get("reference") is None:
+        kwargs["device"] = device
+    if operation.is_method(declaration):
+        by_self = bound(function, tuple(arguments.values()), kwargs)
+        by_self()
+        return by_self
+    by_name = bound(function, (), {**arguments, **kwargs})
+    by_place = bound(function, tuple(arguments.values()), kwargs)
+    try:
+        by_name()
+    except TypeError as refusal:
+        try:
+            by_place()
+        except TypeError:
+            raise refusal from None
+        return by_place
+    return by_name
+
+
+def bound(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
+    """Returns a call of `function` with the arguments given."""
+    keywords = dict(kwargs)
+    return lambda: function(*args, **keywords)
+
+
+@dataclass
+class Runs:
+    """The runs of one subject at one size."""
+
+    clock: Clock
+    protocol: Protocol
+    samples: list[list[float]] = field(default_factory=list)
+    """The times in ms of the calls of each run."""
+    repeated: int = 0
+
+    def add(self, call: Call, before: Call = nothing) -> None:
+        """Times one run of `call`, with `before` done before each timed call. On a device one that the host interrupted is made again at once, as often for all runs together as there are runs.
+
+        Launches are queued ahead of the device, so a host that is stopped for milliseconds shows in a single sample, a thousand times too long.
+        """
+        samples = self.once(call, before)
+        while self.clock.is_device and is_interrupted(samples) and self.repeated < self.protocol.runs:
+            self.repeated += 1
+            samples = self.once(call, before)
+        self.samples.append(samples)
+
+    def once(self, call: Call, before: Call) -> list[float]:
+        """Returns the times in ms of the calls of one run."""
+        return self.clock.sample(call, self.protocol.warmup_ms, self.protocol.rep_ms, before)
+
+    def figure(self) -> dict[str, Any]:
+        """Returns the FIGURE of the runs."""
+        return figure_of(self.facts())
+
+    def facts(self) -> dict[str, Any]:
+        """Returns the raw times as JSON: `samples`, in ms, by run, and `repeated`."""
+        return {"samples": self.samples, "repeated": self.repeated}
+
+
+def figure_of(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the FIGURE of raw times as `Runs.facts` has them. Raises KeyError, TypeError or ValueError where they are none."""
+    return statistics.figure([statistics.run_facts(samples) for samples in raw["samples"]], int(raw["repeated"]))
+
+
+def is_interrupted(samples: list[float]) -> bool:
+    """Tells whether the host was stopped in a run of these times."""
+    return statistics.is_interrupted(statistics.run_facts(samples))
+
+
+def set_precision(declaration: Mapping[str, Any]) -> None:
+    """Makes torch compute float32 products as the op declares: in IEEE arithmetic, or through TF32."""
+    import torch
+
+    is_tf32 = declaration["precision"] == "tf32"
+    torch.set_float32_matmul_precision("high" if is_tf32 else "highest")
+    torch.backends.cudnn.allow_tf32 = is_tf32
+
+
+@contextlib.contextmanager
+def precision(declaration: Mapping[str, Any]) -> Iterator[None]:
+    """Makes torch compute as `set_precision` does, in the context."""
+    import torch
+
+    before = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+    set_precision(declaration)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before[0])
+        torch.backends.cudnn.allow_tf32 = before[1]

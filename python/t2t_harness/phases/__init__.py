@@ -1,0 +1,1 @@
+"""Phases: the functions that t2t calls, one file each."""

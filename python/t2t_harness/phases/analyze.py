@@ -1,0 +1,388 @@
+"""The analyze phase: what an operation is, how much it computes and moves at each size, and what bounds it.
+
+Everything comes from torch itself, on tensors without values, and from the operation catalogue; no kernel, device,
+network or clock. What neither of them tells is None, which a log prints as "not known". docs/analyze.md describes the
+document.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from t2t_harness.judging import comparing, random_ops
+from t2t_harness.op import aten, declaration, docstring, expression, operation
+from t2t_harness.op.flops import Operand
+
+VERSION = 1
+
+NAMESPACES = (
+    "torch",
+    "torch.Tensor",
+    "torch.fft",
+    "torch.linalg",
+    "torch.nn.functional",
+    "torch.ops.aten",
+    "torch.special",
+)
+
+ACCESS = {
+    "factorization": "a matrix is rewritten panel by panel; every element is used about n times",
+    "transform": "every result depends on all elements of its row, in log n passes",
+    "contraction": "every element is used many times: tiles are kept on the chip and reused",
+    "sort": "elements change places by their values, in several passes over each row",
+    "scan": "each result depends on all elements before it in its row",
+    "sliding window": "each result reads a small window; neighbouring windows overlap",
+    "row reduction": "all elements along the contiguous dim combine into one result per row",
+    "column reduction": "elements that lie a stride apart combine; neighbouring results read neighbouring elements",
+    "full reduction": "all elements combine into one result",
+    "gather-scatter": "addresses come from an index tensor",
+    "broadcast": "element by element; an input is smaller than the output and read again along the dims it lacks",
+    "elementwise": "each result reads the element of the same index of every input, once",
+    "data movement": "elements are written or go to other places, nothing is computed",
+    "none": "only the description of the memory changes; no element moves",
+}
+
+FAR = 1024
+
+MOST_CALLS = 1000
+"""Most calls of torch that are traced to find out how work grows: a reference that loops over a dim makes millions far out."""
+
+
+class Unfit(Exception):
+    """torch refuses the declared call, or nothing can be judged by what it does.
+
+    Holds the size at which it did, None before any size, what to do about it, and the exception as the cause.
+    """
+
+    def __init__(self, size: str | None, hint: str | None = None) -> None:
+        super().__init__(size)
+        self.size = size
+        self.hint = hint
+
+
+def analyze(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the reply with the document `analysis`; where torch refuses the call, rejected with `failure`.
+
+    `request` holds `op`, a declaration, and `catalogue`, the path of the operation catalogue. A `failure` holds the
+    class and message of torch's exception and the size at which it came.
+    """
+    catalogue = json.loads(Path(request["catalogue"]).read_text(encoding="utf-8"))
+    try:
+        return _reply("passed", {"analysis": analysis(request["op"], catalogue)})
+    except Unfit as unfit:
+        return _reply("rejected", {"failure": _failure(unfit)})
+
+
+def analysis(op: Mapping[str, Any], catalogue: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the analysis of a declared operation in its first dtype. Raises `Unfit` where torch refuses the call."""
+    try:
+        function = operation.found(op)
+    except LookupError as reason:
+        raise Unfit(None) from reason
+    except Exception as reason:
+        if op.get("reference") is None:
+            raise
+        raise Unfit(None) from reason
+    entry = {} if op["torch"] is None else _catalogue_entry(op["torch"], catalogue)
+    traces = {name: _trace(op, binding, name) for name, binding in op["sizes"].items()}
+    first = next(iter(traces.values()))
+    _judged_by(op, next(iter(traces)), first)
+    patterns = _patterns(first)
+    access = entry.get("access") or _access_class(first, patterns)
+    ridge = _ridge(op, access, catalogue["reference"])
+    return {
+        "version": VERSION,
+        "operation": operation.name_of(op),
+        "defined_in": getattr(function, "__module__", None),
+        "signature": docstring.signature(operation.described(function)),
+        "definition": entry.get("definition"),
+        "notes": entry.get("notes"),
+        "documentation": {"summary": docstring.summary(function), "math": docstring.formulas(function)}
+        if getattr(function, "__doc__", None)
+        else {"summary": None, "math": []},
+        "dtype": op["dtypes"][0],
+        "inputs": _inputs(op, docstring.arguments(function)),
+        "outputs": _outputs(op, first),
+        "aten": _aten(first),
+        "sizes": {name: _size(op["sizes"][name], found, ridge) for name, found in traces.items()},
+        "growth": _growth(op),
+        "access": {"class": access, "patterns": patterns, "description": ACCESS.get(access) if access else None},
+        "ridge": ridge,
+        "unknown": _unknown(first),
+    }
+
+
+def _reply(outcome: str, documents: Mapping[str, Any]) -> dict[str, Any]:
+    why = "exception" if outcome == "rejected" else None
+    return {"outcome": outcome, "class": why, "cites": False, "documents": dict(documents), "files": {}}
+
+
+def _failure(unfit: Unfit) -> dict[str, Any]:
+    cause = unfit.__cause__
+    message = re.sub(r"0x[0-9a-f]{6,}", "0x…", str(cause)).replace("FakeTensor", "Tensor")[:2000]
+    told = {"class": type(cause).__name__, "message": message, "size": unfit.size}
+    return told if unfit.hint is None else {**told, "hint": unfit.hint}
+
+
+def _judged_by(op: Mapping[str, Any], size: str, found: aten.Trace) -> None:
+    """Raise `Unfit` where no kernel can be judged by what torch does: it draws random numbers and the op does not say
+    what must hold of them, or the op names other outputs than torch returns."""
+    try:
+        random_ops.refuse(op, found.random, found.blocked is not None)
+        if found.outputs is not None:
+            comparing.refuse(op, len(found.outputs))
+    except (random_ops.Undeclared, comparing.Misnamed) as reason:
+        raise Unfit(size, reason.hint) from reason
+
+
+def _trace(op: Mapping[str, Any], binding: Mapping[str, int], size: str | None, most: int | None = None) -> aten.Trace:
+    """Return what the declared call dispatches at `binding`. Raises `Unfit` naming `size` where torch refuses it, or where
+    that is more than `most` calls."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode(allow_fallback_kernels=False):
+        try:
+            tensors = declaration.tensors(op)
+            inputs = {declared["name"]: _fake_input(declared, op["dtypes"][0], binding) for declared in tensors}
+            kwargs = declaration.bind_kwargs(op["kwargs"], binding)
+            try:
+                function = operation.ready(op, binding, op["dtypes"][0])
+            except Exception as refusal:
+                raise Unfit(size) from refusal
+            read = [*inputs.values(), *operation.weights(function)]
+            return aten.trace(lambda: operation.call(function, op, inputs, kwargs), read, most)
+        except aten.Refused as refused:
+            raise Unfit(size) from refused.__cause__
+        except expression.Impossible as reason:
+            raise Unfit(size) from reason
+
+
+def _fake_input(declared: Mapping[str, Any], dtype: str, binding: Mapping[str, int]) -> Any:
+    import torch
+
+    shape = declaration.bind_shape(declared["shape"], binding)
+    layout = declared["layout"]
+    steps = declaration.strides(shape, layout if isinstance(layout, str) else layout[0])
+    return torch.empty_strided(shape, steps, dtype=getattr(torch, declared["dtype"] or dtype), device="cpu")
+
+
+def _inputs(op: Mapping[str, Any], told: Mapping[str, str]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": declared["name"],
+            "shape": list(declared["shape"]),
+            "dtype": declared["dtype"] or op["dtypes"][0],
+            "layout": declared["layout"] if isinstance(declared["layout"], str) else ", ".join(declared["layout"]),
+            "description": told.get(declared.get("list") or declared["name"]),
+        }
+        for declared in declaration.tensors(op)
+    ]
+
+
+def _outputs(op: Mapping[str, Any], first: aten.Trace) -> list[dict[str, Any]] | None:
+    """Return shape and dtype of each result: a length as the dim, or the expression of dims, that it is at this size and
+    wherever one dim is larger; None where none of the declared ones is."""
+    if first.outputs is None:
+        return None
+    binding = next(iter(op["sizes"].values()))
+    seen = [(binding, first.outputs)]
+    for dim in sorted(binding):
+        for factor in (FAR, 2):
+            bound = {**binding, dim: factor * binding[dim]}
+            grown = _try_trace(op, bound)
+            if grown is not None and grown.outputs is not None:
+                seen.append((bound, grown.outputs))
+                break
+    written = [length for given in declaration.tensors(op) for length in given["shape"] if isinstance(length, str)]
+    named = list(dict.fromkeys([*sorted(binding), *written]))
+    shapes = [
+        [_symbol([(bound, outputs[place].shape[at]) for bound, outputs in seen], named) for at in range(len(one.shape))]
+        for place, one in enumerate(first.outputs)
+    ]
+    return [{"shape": shape, "dtype": one.dtype} for shape, one in zip(shapes, first.outputs, strict=True)]
+
+
+def _symbol(lengths: Sequence[tuple[Mapping[str, int], int]], named: Sequence[str]) -> int | str | None:
+    """Return what a length is: a number where it is the same under each binding, else the first of `named`, or a
+    multiple of a dim, that has all these values."""
+    binding, length = lengths[0]
+    if all(one == length for _, one in lengths):
+        return length
+    multiples = [f"{length // binding[dim]}*{dim}" for dim in sorted(binding) if length % binding[dim] == 0]
+    for symbol in [*named, *multiples]:
+        with contextlib.suppress(expression.Impossible):
+            if all(expression.length(symbol, bound) == one for bound, one in lengths):
+                return symbol
+    return None
+
+
+def _aten(found: aten.Trace) -> list[dict[str, Any]]:
+    """Return the aten operations dispatched, in order of first appearance, with calls and how they are counted."""
+    told: dict[str, dict[str, Any]] = {}
+    for one in found.dispatched:
+        entry = told.setdefault(
+            one.op, {"op": one.op, "schema": one.schema, "calls": 0, "work": one.formula, "access": _access(one)}
+        )
+        entry["calls"] += 1
+    return list(told.values())
+
+
+def _size(binding: Mapping[str, int], found: aten.Trace, ridge: Mapping[str, Any]) -> dict[str, Any]:
+    work, traffic = aten.total_work(found), found.bytes
+    intensity = None if work is None or not traffic else round(work / traffic, 4)
+    return {
+        "dims": dict(sorted(binding.items())),
+        "outputs": None if found.outputs is None else [_operand(output) for output in found.outputs],
+        "flops": work,
+        "bytes": traffic,
+        "intensity": intensity,
+        "bound": _bound(work, traffic, ridge["flops_per_byte"]),
+    }
+
+
+def _operand(operand: Operand) -> dict[str, Any]:
+    return {"shape": list(operand.shape), "dtype": operand.dtype}
+
+
+def _bound(work: int | None, traffic: int | None, ridge: float | None) -> str | None:
+    """Return what limits the operation: `memory`, `compute`, or `none` where it neither computes nor moves."""
+    if work is None or traffic is None:
+        return None
+    if work == 0:
+        return "memory" if traffic else "none"
+    if ridge is None:
+        return None
+    return "compute" if work >= ridge * traffic else "memory"
+
+
+def _ridge(op: Mapping[str, Any], access: str | None, reference: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the reference machine's rates and the intensity at which they balance.
+
+    A contraction runs at the rate of matrix products in its dtype, everything else at that of float32 arithmetic.
+    """
+    product = "tf32" if op["precision"] == "tf32" and op["dtypes"][0] == "float32" else op["dtypes"][0]
+    rate = reference["flops_per_second"].get(product if access == "contraction" else "float32")
+    bandwidth = reference["bytes_per_second"]
+    return {
+        "device": reference["device"],
+        "flops_per_second": rate,
+        "bytes_per_second": bandwidth,
+        "flops_per_byte": None if rate is None else round(rate / bandwidth, 2),
+    }
+
+
+def _growth(op: Mapping[str, Any]) -> dict[str, dict[str, float | None]]:
+    """Return, for each dim, the exponent with which work and memory grow in it: log2 of the ratio when the dim doubles.
+
+    Doubled far out, from 1024 times the first size, so that the fastest term decides; where torch refuses that, or a
+    reference loops over the dim and would call torch more than `MOST_CALLS` times, from the size itself.
+    """
+    binding = next(iter(op["sizes"].values()))
+    work: dict[str, float | None] = {}
+    memory: dict[str, float | None] = {}
+    for dim, length in sorted(binding.items()):
+        work[dim] = memory[dim] = None
+        for scale in (FAR, 1):
+            once, twice = _doubled(op, binding, dim, scale * length)
+            if once is not None and twice is not None:
+                work[dim] = _exponent(aten.total_work(once), aten.total_work(twice))
+                memory[dim] = _exponent(once.bytes, twice.bytes)
+                break
+    return {"work": work, "memory": memory}
+
+
+def _doubled(
+    op: Mapping[str, Any], binding: Mapping[str, int], dim: str, length: int
+) -> tuple[aten.Trace | None, aten.Trace | None]:
+    """Return the traces at `length` of `dim` and at twice that; the second is None where the first is."""
+    once = _try_trace(op, {**binding, dim: length})
+    return once, None if once is None else _try_trace(op, {**binding, dim: 2 * length})
+
+
+def _try_trace(op: Mapping[str, Any], binding: Mapping[str, int]) -> aten.Trace | None:
+    try:
+        return _trace(op, binding, None, MOST_CALLS)
+    except Unfit:
+        return None
+
+
+def _exponent(once: int | None, twice: int | None) -> float | None:
+    if once is None or twice is None:
+        return None
+    if once == twice:
+        return 0.0
+    return round(math.log2(twice) - math.log2(once), 1) + 0.0 if once and twice else None
+
+
+def _patterns(found: aten.Trace) -> list[str]:
+    """Return the access classes of everything that the call came down to, most demanding first."""
+    seen = {_access(one) for one in aten.leaves(found.dispatched)}
+    return [name for name in ACCESS if name in seen and name != "none"]
+
+
+def _access_class(found: aten.Trace, patterns: Sequence[str]) -> str | None:
+    """Return the most demanding pattern; None where an operation has no rule, or the result depends on values."""
+    if found.blocked is not None or any(one.access is None for one in aten.leaves(found.dispatched)):
+        return None
+    return patterns[0] if patterns else "data movement" if found.bytes else "none"
+
+
+def _access(one: aten.Dispatched) -> str | None:
+    """Return the access class of one aten call, that of its most demanding part if decomposed; None without a rule."""
+    if one.parts:
+        seen = {_access(part) for part in one.parts}
+        return None if None in seen else next(name for name in ACCESS if name in seen)
+    if one.access in ("view", "allocation"):
+        return "none"
+    if one.access == "loss":
+        return "elementwise" if one.call.arguments.get("reduction") == 0 else "full reduction"
+    if one.access == "reduction":
+        return _reduction(one)
+    if one.access == "elementwise":
+        result = one.call.outputs[0].count if one.call.outputs else 0
+        small = any(operand.shape and operand.distinct < result for operand in one.call.inputs)
+        return "broadcast" if small else "elementwise"
+    return one.access
+
+
+def _reduction(one: aten.Dispatched) -> str:
+    operand = one.call.operand("self", "input", "inp", "a")
+    rank = len(operand.shape)
+    if "layer_norm" in one.op or "rms_norm" in one.op or "group_norm" in one.op:
+        return "row reduction"
+    if "batch_norm" in one.op:
+        return "column reduction"
+    dims = one.call.argument("dim", "dims")
+    dims = [dims] if isinstance(dims, int) else dims
+    reduced = {dim % rank for dim in dims} if dims and rank else set(range(rank))
+    long = [dim for dim in range(rank) if operand.shape[dim] > 1]
+    if reduced.issuperset(long):
+        return "row reduction" if "softmax" in one.op else "full reduction"
+    contiguous = min(long, key=lambda dim: operand.stride[dim])
+    return "row reduction" if contiguous in reduced else "column reduction"
+
+
+def _unknown(found: aten.Trace) -> list[dict[str, str]]:
+    """Return the aten operations because of which something is not known, and why."""
+    missing = {one.op: "no rule counts its work" for one in aten.leaves(found.dispatched) if one.work is None}
+    if found.blocked is not None and found.why is not None:
+        missing[found.blocked] = found.why
+    return [{"op": op, "why": why} for op, why in sorted(missing.items())]
+
+
+def _catalogue_entry(torch_name: str, catalogue: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what the catalogue says of an operation, by its whole name, else its last part, with or without `_`."""
+    ops: Mapping[str, Mapping[str, Any]] = catalogue["ops"]
+    namespace, _, last = torch_name.rpartition(".")
+    if torch_name in ops:
+        return ops[torch_name]
+    if namespace not in NAMESPACES:
+        return {}
+    found = next((ops[name] for name in (last, last.removesuffix("_")) if name in ops), {})
+    return ops[found["same_as"]] if "same_as" in found else found

@@ -1,0 +1,191 @@
+"""Measures torch: eager, and compiled by torch itself, with the protocol and the clock of a bench.
+
+What torch cannot compile has no figure and a reason. The time that compiling takes is recorded apart from the figures.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from t2t_harness.cases import cases
+from t2t_harness.faults import failure
+from t2t_harness.measuring import clock as clocks
+from t2t_harness.measuring import host, spans, statistics, telemetry, timing
+
+EAGER, COMPILED = "torch", "torch.compile"
+
+MOST_AHEAD = 4
+"""The most sizes that are compiled ahead: torch keeps the code for all of them at once, and of one function for eight kinds of arguments at most."""
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """The op as torch compiled it for one size before the request."""
+
+    function: Callable[..., Any]
+    compile_ms: float
+
+
+AHEAD: dict[str, Ahead] = {}
+"""By size: what this process compiled before its request, which is of the same op."""
+
+
+@spans.told
+def baseline(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the reply with the document `baseline`.
+
+    Raises what eager torch raises: an op that torch itself refuses is no result.
+    """
+    clock, protocol = clocks.clock_of(request), timing.protocol_of(request)
+    timing.set_precision(request["op"])
+    before: list[dict[str, Any] | None] = []
+    reasons: dict[str, str] = {}
+    compile_ms: list[float] = []
+    sizes = {
+        size: measure_size(request, clock, protocol, size, case, before, reasons, compile_ms)
+        for size, case in timing.timed_cases(request).items()
+    }
+    before = before or [telemetry.snapshot(request)]
+    device = telemetry.device_facts(request, before[0])
+    after = telemetry.snapshot(request)
+    document = {
+        "clock": clock.name,
+        "protocol": dict(request["protocol"]),
+        "device": device,
+        "sizes": sizes,
+        "finals": {name: final(sizes, name) for name in request["baselines"]},
+        "compile_ms": sum(compile_ms) if compile_ms else None,
+        "reasons": reasons,
+        "unstable": bool(why := unsteady(request, sizes, [*before, after])),
+        "why_unstable": "; ".join(why) or None,
+        "telemetry": {"before": before[0], "after": after},
+    }
+    return {"outcome": "passed", "class": None, "cites": False, "documents": {"baseline": document}, "files": {}}
+
+
+def measure_size(
+    request: Mapping[str, Any],
+    clock: clocks.Clock,
+    protocol: timing.Protocol,
+    size: str,
+    case: cases.Case,
+    before: list[dict[str, Any] | None],
+    reasons: dict[str, str],
+    compile_ms: list[float],
+) -> dict[str, Any]:
+    """Returns the figures of one size, the baselines timed in turns. Adds the telemetry to `before` if there is none yet, why one has no figures to `reasons`, and
+    to `compile_ms`."""
+    declaration, device = request["op"], timing.device_of(request["lane"])
+    buffers = timing.buffers_of(declaration, case, device)
+    calls: dict[str, clocks.Call] = {EAGER: timing.torch_call(declaration, case, buffers.given, device)}
+    if COMPILED in request["baselines"]:
+        try:
+            calls[COMPILED] = compiled_call(clock, declaration, case, buffers.given, compile_ms, AHEAD.get(size))
+        except Exception as error:
+            reasons.setdefault(COMPILED, failure.describe(error)[:400])
+    runs = {name: timing.Runs(clock, protocol) for name in calls}
+    if not before:
+        before.append(telemetry.snapshot(request))
+    clock.warm(list(calls.values()))
+    for run in range(protocol.runs):
+        buffers.refill(run)
+        for name, call in calls.items():
+            runs[name].add(call)
+    figures = {name: runs[name].figure() if name in runs else None for name in request["baselines"]}
+    compiled = figures.get(COMPILED)
+    if clock.is_device and compiled is not None:
+        with spans.work(device):
+            compiled["host_us"] = host.time_us(clock, calls[COMPILED], compiled["median"])
+        compiled["hidden_us"] = clock.hidden_us()
+    return {"binding": case.binding, "dtype": case.dtype, **figures}
+
+
+def compiled_call(
+    clock: clocks.Clock,
+    declaration: Mapping[str, Any],
+    case: cases.Case,
+    given: Mapping[str, Any],
+    compile_ms: list[float],
+    ahead: Ahead | None = None,
+) -> clocks.Call:
+    """Returns a call of the op as `torch.compile` makes it for these very shapes, and adds what its first call took to `compile_ms`: the first one that was made
+    `ahead`, if there is one.
+
+    Raises what torch raises. Compiling runs in this process alone: worker processes would outlive the action.
+    """
+    if ahead is not None:
+        compile_ms.append(ahead.compile_ms)
+        return timing.call_of(ahead.function, declaration, case, given, "cuda" if clock.is_device else "cpu")
+    import torch
+    import torch._dynamo
+    import torch._inductor.config
+
+    torch._inductor.config.compile_threads = 1
+    torch._dynamo.reset()
+    function = torch.compile(timing.function_of(declaration, case, given), dynamic=False)
+    begun = clock.counter()
+    call = timing.call_of(function, declaration, case, given, "cuda" if clock.is_device else "cpu")
+    clock.synchronize()
+    compile_ms.append((clock.counter() - begun) * 1e3)
+    return call
+
+
+def compile_ahead(request: Mapping[str, Any], stops: Callable[[], bool]) -> None:
+    """Has torch compile the op for each size that is timed, before the request comes, and keeps that in `AHEAD`; ends early once `stops` says so.
+
+    What torch cannot compile is left to the request, which says why. No values stay on the device.
+    """
+    import torch
+    import torch._dynamo
+    import torch._inductor.config
+
+    sizes = timing.timed_cases(request)
+    # What a reference in Python says may be another when the request comes.
+    is_torch = request["op"].get("reference") is None
+    if COMPILED not in request["baselines"] or len(sizes) > MOST_AHEAD or not is_torch:
+        return
+    declaration, clock = request["op"], clocks.clock_of(request)
+    torch._inductor.config.compile_threads = 1
+    torch._dynamo.reset()
+    timing.set_precision(declaration)
+    for size, case in sizes.items():
+        if stops():
+            break
+        given = timing.buffers_of(declaration, case, timing.device_of(request["lane"])).given
+        function = torch.compile(timing.function_of(declaration, case, given), dynamic=False)
+        begun = clock.counter()
+        with contextlib.suppress(Exception):
+            timing.call_of(function, declaration, case, given, timing.device_of(request["lane"]))
+            clock.synchronize()
+            AHEAD[size] = Ahead(function, (clock.counter() - begun) * 1e3)
+        del given
+    torch.cuda.empty_cache()
+
+
+def final(sizes: Mapping[str, Mapping[str, Any]], name: str) -> float | None:
+    """Returns the mean over sizes of the figures of `name`; None where one is missing."""
+    figures = [size[name] for size in sizes.values()]
+    if not figures or any(figure is None for figure in figures):
+        return None
+    return statistics.mean([figure["mean"] for figure in figures])
+
+
+def unsteady(
+    request: Mapping[str, Any], sizes: Mapping[str, Mapping[str, Any]], snapshots: list[dict[str, Any] | None]
+) -> list[str]:
+    """Returns why the figures cannot be relied on, in words."""
+    why = telemetry.disturbances(snapshots)
+    for size, figures in sizes.items():
+        for name in request["baselines"]:
+            one = figures[name]
+            if one is None:
+                continue
+            if one["cv"] > statistics.STEADY:
+                why.append(f"{size}: runs of {name} vary by {100 * one['cv']:.0f} %")
+            if "host_us" in one and host.is_bound(one["host_us"], one["hidden_us"], one["median"]):
+                took = f"{one['host_us']:.0f} µs, of which the device hides {one['hidden_us']:.0f}"
+                why.append(f"{size}: the figure of {name} is the host's, which takes {took}")
+    return why

@@ -1,0 +1,274 @@
+"""Measures one variant beside torch, run by run in turns, in one process and with one clock.
+
+The clock is captured before kernel code is imported and compared at the end. Inputs change in place from call to call. An autotuned kernel runs with the
+configuration that the document `tune` names. Timed calls go through Triton alone: between the clock and the wrapper stands what keeps its last result, nothing else.
+Figures are not made here, but of the raw times by a child that no kernel ran in.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from t2t_harness.cases import calling, cases, seeds
+from t2t_harness.counting import counting, queues, streams
+from t2t_harness.faults import failure, memory
+from t2t_harness.judging import watch
+from t2t_harness.measuring import clock as clocks
+from t2t_harness.measuring import host, spans, statistics, telemetry, timing
+from t2t_harness.phases import candidate, sample
+from t2t_harness.phases import tune as tuning
+from t2t_harness.sources import loading
+from t2t_harness.triton import launching, stage
+
+
+class StrayWork(Exception):
+    """What is timed is not what the calls do."""
+
+
+@dataclass
+class Measurement:
+    """A bench in progress."""
+
+    request: Mapping[str, Any]
+    clock: clocks.Clock
+    entry: Callable[..., Any]
+    protocol: timing.Protocol
+    own: frozenset[str] = frozenset()
+    """The operations of torch that the op itself consists of."""
+    sizes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    times: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Size → subject → raw times."""
+    hits: int = 0
+    misses: list[str] = field(default_factory=list)
+    host_us: float | None = None
+    symbols: set[str] = field(default_factory=set)
+    """The names of the kernels that the watched calls at the present size launched."""
+    host_beside: float = math.inf
+    """The device's time in ms of a call at the size where `host_us` was measured."""
+    before: list[dict[str, Any] | None] = field(default_factory=list)
+    """The GPU's telemetry before the first measurement, once that has come."""
+
+    @property
+    def lane(self) -> str:
+        """Returns the lane of the bench."""
+        return str(self.request["lane"])
+
+
+@spans.told
+def bench(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the reply with the document `bench`, without figures; leaves raw times and sampled outputs in scratch for `sample.judge_sample`, which makes them.
+
+    Rejected with class `exception`, or `memory`, and a `failure` where the wrapper raises, or where it replaced what times it, or
+    left work to a stream that nothing times. In a process with one queue a wrapper that wants another stream, when it is imported or first called at a size, is not measured: the
+    reply is `queues.AGAIN`.
+    """
+    timing.set_precision(request["op"])
+    with stage.lane(request) as modules:
+        clock = clocks.clock_of(request)
+        # What the harness needs of torch is looked up before kernel code is imported.
+        own = candidate.own_operations(request["op"])
+        try:
+            with queues.kept_to_one(request["lane"]), stage.pretending(request["lane"]):
+                entry = loading.load_entry(request["root"], dict(request["variant"]))
+            found = Measurement(request, clock, entry, timing.protocol_of(request), own)
+            disturbed, is_remeasured, after = measure(found)
+            before = found.before[0] if found.before else None
+            device = telemetry.device_facts(request, before)
+        except queues.Wanted:
+            return dict(queues.AGAIN)
+        except SystemExit:
+            raise
+        except BaseException as error:
+            memory.raise_if_others_hold_it(error)
+            class_, message = failure.class_of(error), failure.describe(error)
+            return rejected(failure.failure(class_, message, root=request["root"], error=error))
+    if replaced := clock.replaced():
+        message = f"the kernel's module replaced what times it: {', '.join(replaced)}"
+        return rejected(failure.failure("exception", message, root=request["root"]))
+    document: dict[str, Any] = {
+        "clock": clock.name,
+        "protocol": dict(request["protocol"]),
+        "device": device,
+        "sizes": found.sizes,
+    }
+    sample.keep_times(Path(request["scratch"]), found.times)
+    if found.lane == "cuda":
+        document |= {
+            "host_us": found.host_us,
+            "disturbed": disturbed,
+            "remeasured": is_remeasured,
+            "telemetry": {"before": before, "after": after},
+            "triton_cache": {"hits": found.hits, "misses": sorted(found.misses), "launchers": modules.facts()},
+        }
+    return {"outcome": "passed", "class": None, "cites": False, "documents": {"bench": document}, "files": {}}
+
+
+def rejected(record: dict[str, Any]) -> dict[str, Any]:
+    """Returns the reply of a bench that `record` ends."""
+    return {
+        "outcome": "rejected",
+        "class": record["class"],
+        "cites": failure.cites(record),
+        "documents": {"failure": record},
+        "files": {},
+    }
+
+
+def snapshot(request: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Returns the GPU's telemetry, or None where there is no GPU."""
+    return telemetry.snapshot(request)
+
+
+def measure(found: Measurement) -> tuple[list[str], bool, dict[str, Any] | None]:
+    """Measures every size, and on a GPU once more what was not stable. Returns what disturbed the GPU, whether it was repeated, and the telemetry.
+
+    Raises what the wrapper raises.
+    """
+    timed = timing.timed_cases(found.request)
+    if found.lane == "interpreter":
+        for size, case in timed.items():
+            interpret_size(found, size, case)
+        return [], False, None
+    for size, case in timed.items():
+        measure_size(found, size, case)
+    after = snapshot(found.request)
+    disturbed = telemetry.disturbances([*found.before, after])
+    varied = [size for size in timed if is_varied(found.times[size])]
+    if not (disturbed or varied):
+        return [], False, after
+    for size in timed if disturbed else varied:
+        measure_size(found, size, timed[size])
+    after = snapshot(found.request)
+    return telemetry.disturbances([after]), True, after
+
+
+def is_varied(times: Mapping[str, Any]) -> bool:
+    """Tells whether a figure of one size varies from run to run by more than is stable."""
+    return any(timing.figure_of(raw)["cv"] > statistics.STEADY for raw in times.values())
+
+
+def interpret_size(found: Measurement, size: str, case: cases.Case) -> None:
+    """Times one call at one size in Triton's interpreter, run by run. Torch is not timed beside it: nothing compares with these times. Raises what the wrapper raises."""
+    declaration = found.request["op"]
+    buffers = timing.buffers_of(declaration, case, "cpu")
+    wrapper, args, kwargs = calling.arranged(found.entry, found.request, case, buffers.given)
+    timed = sample.Timed(timing.bound(wrapper, args, kwargs), buffers)
+    config, first = first_launch(found, timed)
+    runs = timing.Runs(found.clock, found.protocol)
+    for run in range(found.protocol.runs):
+        buffers.refill(run)
+        with stage.pretending(found.lane):
+            runs.add(timed, timed.before)
+        timed.settle()
+    seen = [first, last_call(found, timed)]
+    sample.keep(Path(found.request["scratch"]), case, size, seen, timed.kept, set())
+    found.times[size] = {"variant": runs.facts()}
+    found.sizes[size] = {"binding": case.binding, "dtype": case.dtype, "config": config or None}
+
+
+def measure_size(found: Measurement, size: str, case: cases.Case) -> None:
+    """Times the variant and torch in turns at one size, and puts both figures into `found.sizes`. Raises what the wrapper raises."""
+    declaration, device = found.request["op"], timing.device_of(found.lane)
+    buffers = timing.buffers_of(declaration, case, device)
+    wrapper, args, kwargs = calling.arranged(found.entry, found.request, case, buffers.given)
+    call = timing.bound(wrapper, args, kwargs)
+    timed = sample.Timed(call, buffers, found.lane)
+    found.symbols.clear()
+    config, first = first_launch(found, timed)
+    torch_call = sample.Timed(timing.torch_call(declaration, case, buffers.given, device), buffers)
+    if not found.before:
+        found.before.append(snapshot(found.request))
+    found.clock.warm([call, torch_call.call])
+    runs = {who: timing.Runs(found.clock, found.protocol) for who in ("variant", "torch")}
+    for run in range(found.protocol.runs):
+        buffers.refill(run)
+        timed.begin(run)
+        with stage.pretending(found.lane):
+            runs["variant"].add(timed, timed.before)
+        timed.settle()
+        runs["torch"].add(torch_call, torch_call.before)
+        torch_call.forget()
+    seen = [first, last_call(found, timed)]
+    sample.keep(Path(found.request["scratch"]), case, size, seen, timed.kept, timed.symbols - found.symbols)
+    milliseconds = statistics.run_facts(runs["variant"].samples[-1])["median"]
+    host_us = host_time(found, call, milliseconds)
+    refuse_stray_work(found, size, call, milliseconds, host_us)
+    found.times[size] = {who: one.facts() for who, one in runs.items()}
+    found.sizes[size] = {"binding": case.binding, "dtype": case.dtype, "config": config or None}
+
+
+def refuse_stray_work(found: Measurement, size: str, call: clocks.Call, milliseconds: float, host_us: float) -> None:
+    """Raises StrayWork where the device still works for calls when the stream that they were made on has finished. A call takes the device so many `milliseconds`, and the
+    host so many µs."""
+    with spans.work("cuda"):
+        is_stray = streams.outlasts(call, found.clock.counter, milliseconds, host_us)
+    if is_stray:
+        raise StrayWork(
+            f"at size `{size}` work of the timed calls went on after the stream that they were made on had finished"
+        )
+
+
+def first_launch(found: Measurement, call: clocks.Call) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Makes a call of the wrapper, untimed, under all rules of a check. Returns the configuration of each autotuned kernel, by its name, and what was seen, as a check's
+    run has it. Triton loads the kernels and builds their launchers here.
+    """
+    seen, recorder = watched_call(found, call)
+    found.hits += recorder.hits
+    found.misses += recorder.misses
+    return {launch.kernel: launch.config for launch in recorder.launches if launch.config is not None}, seen
+
+
+def last_call(found: Measurement, call: sample.Timed) -> dict[str, Any]:
+    """Makes one more call when all others are over, under the same rules, and returns what was seen: a wrapper that changed its ways after some calls is seen to do so."""
+    seen, _ = watched_call(found, call)
+    call.forget()
+    return seen
+
+
+def watched_call(found: Measurement, call: clocks.Call) -> tuple[dict[str, Any], launching.Recorder]:
+    """Makes a call under the rules of a check, and returns what was seen, as a check's run has it, and what was launched.
+
+    The configuration of an autotuned kernel is put where Triton's autotuner keeps the winner of such a call, so that the timed calls find it there.
+    """
+
+    def choose(tuner: Any, configs: list[Any]) -> list[Any]:
+        key = [str(part) for part in recorder.key]
+        wanted = tuning.chosen_facts(found.request.get("tune"), launching.kernel_name(tuner), key)
+        ordered = sorted(configs, key=lambda config: launching.config_facts(config) != wanted)
+        # Nothing fails to fit the interpreter, where a launch takes long.
+        chosen = ordered[:1] if found.lane == "interpreter" else launching.first_that_fits(recorder, tuner, ordered)
+        tuner.cache[recorder.key] = chosen[0]
+        return chosen
+
+    declaration = found.request["op"]
+    watched = watch.watching(found.own, 0, candidate.allowed(declaration), draws=seeds.is_random(declaration))
+    with launching.recording(found.lane, choose) as recorder, stage.pretending(found.lane):
+        with spans.work(timing.device_of(found.lane)), queues.kept_to_one(found.lane), watched as seen:
+            recorder.memory = seen.memory
+            with counting.counting(found.lane) as counted:
+                returned = call()
+            recorder.memory = None
+        found.clock.synchronize()
+    found.symbols |= counted.symbols
+    results = list(returned) if isinstance(returned, (tuple, list)) else [returned]
+    described = {str(place): candidate.describe(value, recorder, seen) for place, value in enumerate(results)}
+    return {
+        "several": isinstance(returned, (tuple, list)),
+        "outputs": described,
+        "computed": seen.computed,
+        "unaccounted": counted.unaccounted,
+        "launches": len(recorder.launches),
+    }, recorder
+
+
+def host_time(found: Measurement, call: clocks.Call, milliseconds: float) -> float:
+    """Returns the host's time of a call in µs. It is measured here unless it was at a size where the device takes about as little for one, or less."""
+    if found.host_us is None or milliseconds < found.host_beside / host.MUCH_LESS:
+        with spans.work("cuda"):
+            found.host_us = host.time_us(found.clock, call, milliseconds)
+        found.host_beside = milliseconds
+    return found.host_us

@@ -1,0 +1,411 @@
+"""Compiles everything that a GPU will launch, on a machine without one: the real wrapper runs on tensors without values.
+
+First the sizes that are checked, tuned and measured, with every configuration of an autotuned kernel; then the edge cases that the check will add,
+with the first. What a GPU then asks Triton for lies in the archive. What cannot be traced here leaves the coverage partial, and the check
+decides; what Triton itself refuses is a rejection.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Set
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from t2t_harness.cases import budget, calling, cases, inputs, probes
+from t2t_harness.faults import failure
+from t2t_harness.sources import finder, loading
+from t2t_harness.triton import ahead, facade, launchers, launching, normalize, resources, warm
+
+ARCHIVE = "triton.tar.gz"
+
+FAR = 8
+"""A probe with a dim so many times as long as any that is measured is not compiled before its check."""
+
+
+@dataclass
+class Survey:
+    """What was launched, on all targets."""
+
+    forge: launchers.Forge
+    launches: list[dict[str, Any]] = field(default_factory=list)
+    kernels: list[dict[str, Any]] = field(default_factory=list)
+    dropped: list[dict[str, Any]] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    """Why the coverage is partial."""
+    folders: set[str] = field(default_factory=set)
+    """Folders of Triton's cache that hold what was launched, and what was compiled and then dropped."""
+    hits: int = 0
+    misses: list[str] = field(default_factory=list)
+    compiled: set[str] = field(default_factory=set)
+    """Triton's hashes of what this process compiled."""
+    compiled_ahead: set[str] = field(default_factory=set)
+    """Those of what was compiled for it: by forks, or before it began anew. What it asks for is taken out."""
+
+
+class Refused(Exception):
+    """The variant is rejected; holds its FAILURE record."""
+
+    def __init__(self, record: dict[str, Any]) -> None:
+        super().__init__(record["message"])
+        self.record = record
+
+
+def compile_variant(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the reply with the documents `launches` and `resources` and the file `triton.tar.gz`, or with `failure`.
+
+    Request key `warm` may list archives of earlier compiles: what they hold is not compiled again. The document `triton_cache` counts that, and
+    is the only one that depends on it. `processes` is how many processes may compile at once, 1 where it is absent; no document depends on it.
+    """
+    forge = launchers.Forge()
+    others = frozenset(sys.modules)
+    normalize.install()
+    warm.install()
+    warm.unpack_all(request)
+    reasons: list[str] = []
+    hooks = hook_cases(request, reasons)
+
+    def walk(target: Callable[[str], Target]) -> None:
+        for index, device in enumerate(request["targets"]):
+            survey_target(request, device, index, hooks, others, target(device["id"]))
+
+    def surveyed(compiled_ahead: set[str], limit: contextlib.AbstractContextManager[None]) -> Survey:
+        found = Survey(forge, reasons=list(reasons), compiled_ahead=compiled_ahead)
+        try:
+            with limit, launching.before_compiling(forge.expect):
+                walk(lambda id_: Target(request, id_, found))
+        except ahead.Slow:
+            scouts = ahead.fill(lambda hashes: walk(lambda id_: Scout(request, id_, Survey(forge), hashes)), processes)
+            return surveyed(found.compiled | scouts, contextlib.nullcontext())
+        return found
+
+    processes = int(request.get("processes") or 1)
+    try:
+        survey = surveyed(set(), ahead.limited(ahead.PATIENCE_S) if processes > 1 else contextlib.nullcontext())
+    except Refused as refusal:
+        forge.finish()
+        record = refusal.record
+        return {
+            "outcome": "rejected",
+            "class": record["class"],
+            "cites": failure.cites(record),
+            "documents": {"failure": record},
+            "files": {},
+        }
+    forge.finish()
+    cache, archive = Path(os.environ["TRITON_CACHE_DIR"]), Path(request["scratch"]) / ARCHIVE
+    warm.pack(cache, survey.folders, forge.folders, archive)
+    documents = {
+        "launches": launches_document(request, survey),
+        "resources": {"kernels": survey.kernels},
+        "triton_cache": {
+            "hits": survey.hits,
+            "misses": sorted(survey.misses),
+            "launchers": forge.count.facts(),
+            "launchers_missing": forge.reason,
+        },
+    }
+    return {"outcome": "passed", "class": None, "cites": False, "documents": documents, "files": {ARCHIVE: ARCHIVE}}
+
+
+def launches_document(request: Mapping[str, Any], survey: Survey) -> dict[str, Any]:
+    """Returns the document `launches`: what a GPU's launches will be, and what was left out."""
+    return {
+        "targets": [device["id"] for device in request["targets"]],
+        "coverage": "partial" if survey.reasons else "full",
+        "reasons": survey.reasons,
+        "configurations": "all" if request.get("is_every", True) else "first",
+        "autotuned": any(launch["config"] is not None for launch in survey.launches),
+        "launches": survey.launches,
+        "dropped": survey.dropped,
+    }
+
+
+def hook_cases(request: Mapping[str, Any], reasons: list[str]) -> list[cases.Case]:
+    """Returns the cases of the op's own `cases.py`, their inputs stored in scratch; none, and a reason more, where the file fails, as its check will."""
+    if request["op"]["cases"] is None:
+        return []
+    from t2t_harness.phases import prepare
+
+    scratch = Path(request["scratch"])
+    (scratch / "inputs").mkdir(exist_ok=True)
+    finders = list(sys.meta_path)
+    try:
+        return prepare.hook_cases(request["op"], request["root"], scratch)
+    except Exception as error:
+        reasons.append(f"{request['op']['cases']}: {failure.describe(error)}")
+        return []
+    finally:
+        # Reading cases.py forbids the import of variants.
+        sys.meta_path[:] = finders
+
+
+def survey_target(
+    request: Mapping[str, Any],
+    device: Mapping[str, Any],
+    index: int,
+    hooks: list[cases.Case],
+    others: Set[str],
+    target: Target,
+) -> None:
+    """Runs the wrapper on every case for `device`, a row of the device table, and gives what it launches to `target`.
+
+    Raises Refused where the module cannot be imported or a kernel cannot be compiled. The workspace's modules are loaded anew: they may have
+    asked the device for its properties when they were imported. None of them is among `others`, the names of modules.
+    """
+    forget_modules(request["root"], others)
+    facade.patch_torch_cuda(dict(device))
+    facade.fake_driver(dict(device), index)
+    with facade.fake_cuda():
+        entry = target.load()
+        constants: dict[str, int] = {}
+        for case in declared(request["op"]):
+            found = target.run(entry, case, is_every=bool(request.get("is_every", True)))
+            constants = constants or found
+        limit = cases.limit_of("cuda")
+        edges = [*cases.fixed_edges(request["op"], limit), *cases.length_edges(request["op"], constants, limit)]
+        for case in cases.unique([*edges, *ahead_of_check(request, edges), *hooks]):
+            target.run(entry, case, is_every=False)
+
+
+def ahead_of_check(request: Mapping[str, Any], known: list[cases.Case]) -> list[cases.Case]:
+    """Returns the probes that are compiled before a check, whose other cases are `known`.
+
+    Drawn shapes have the same kernels as others, but for few. Lengths far beyond all that are measured make blocks that take minutes to compile, and are left to the check.
+    """
+    probed = probes.cases_of({**request, "lane": "cuda"}, known)
+    return [one for one in probed if not budget.is_drawn(one) and not probes.is_beyond(request["op"], one, FAR)]
+
+
+def forget_modules(root: str, others: Set[str]) -> None:
+    """Removes the modules of the workspace, none of which is among `others`, from Python's table."""
+    real = os.path.realpath(root)
+    for name in sys.modules.keys() - others:
+        module = sys.modules[name]
+        file = getattr(module, "__file__", None) or "/"
+        # Finding out where a file really lies takes long.
+        is_below = file.startswith((root, real)) and failure.workspace_file(file, root) is not None
+        if name.split(".")[0] in finder.PACKAGES or is_below:
+            del sys.modules[name]
+
+
+def declared(declaration: Mapping[str, Any]) -> Iterator[cases.Case]:
+    """Yields the cases of checks and of measurements, those of a check first, without those that differ in their seed alone."""
+    seen: list[tuple[str, dict[str, int]]] = []
+    for case in [*cases.declared_cases(declaration), *cases.bench_cases(declaration)]:
+        if (case.dtype, case.binding) not in seen:
+            seen.append((case.dtype, case.binding))
+            yield case
+
+
+@dataclass
+class Target:
+    """One device that a variant is compiled for."""
+
+    request: Mapping[str, Any]
+    id: str
+    survey: Survey
+
+    def load(self) -> Callable[..., Any]:
+        """Returns the wrapper. Raises Refused where its module cannot be imported or lacks it."""
+        try:
+            entry: Callable[..., Any] = loading.load_entry(self.request["root"], dict(self.request["variant"]))
+            return entry
+        except (SystemExit, ahead.Slow):
+            raise
+        except BaseException as error:
+            class_, message = failure.class_of(error), failure.describe(error)
+            raise Refused(failure.failure(class_, message, root=self.request["root"], error=error)) from error
+
+    def run(self, entry: Callable[..., Any], case: cases.Case, *, is_every: bool) -> dict[str, int]:
+        """Runs one case, with every configuration or with the first that fits, and returns the constants of its launches.
+
+        Raises Refused where Triton refuses a kernel. What else the wrapper raises is a reason for partial coverage.
+        """
+
+        def choose(tuner: Any, configs: list[Any]) -> list[Any]:
+            return configs if is_every else launching.first_that_fits(recorder, tuner, configs)
+
+        with launching.recording("compile", choose) as recorder:
+            recorder.compiled_ahead = self.survey.compiled_ahead
+            try:
+                call(self.request, entry, case)
+            except SystemExit:
+                raise
+            except ahead.Slow:
+                self.survey.compiled.update(recorder.compiled)
+                raise
+            except BaseException as error:
+                # What nobody declared may be more than a kernel can hold: the check tells.
+                if error in recorder.faults and not case.is_probe:
+                    raise Refused(compile_failure(error, self.request["root"], case.name)) from error
+                if not (probes.has_other_kwargs(case) or probes.is_beyond(self.request["op"], case)):
+                    self.note_reason(f"{case.name}: {failure.describe(error)}")
+            else:
+                for fault in recorder.faults:
+                    self.note_reason(f"{case.name}: the wrapper went on after {failure.describe(fault)}")
+        self.keep(recorder, case)
+        constants: dict[str, int] = {}
+        for launch in recorder.launches:
+            constants = {**launch.constants, **constants}
+        return constants
+
+    def note_reason(self, reason: str) -> None:
+        """Adds why the coverage is partial, on one line, once."""
+        if reason not in self.survey.reasons:
+            self.survey.reasons.append(reason)
+
+    def keep(self, recorder: launching.Recorder, case: cases.Case) -> None:
+        """Adds what the case launched, compiled and dropped to the survey."""
+        survey = self.survey
+        survey.hits += recorder.hits
+        survey.misses += recorder.misses
+        survey.compiled.update(recorder.compiled)
+        survey.folders |= {folder_name(one) for one in recorder.hashes}
+        launched: list[dict[str, Any]] = []
+        for launch in recorder.launches:
+            survey.forge.want(launch.compiled)
+            facts = launch_facts(launch, self.id, case)
+            if facts not in launched:
+                launched.append(facts)
+            if not any(one["compiled"] == facts["compiled"] and one["target"] == self.id for one in survey.kernels):
+                survey.kernels.append(kernel_facts(launch, self.id))
+        survey.launches += launched
+        for dropped in recorder.dropped:
+            if (named := {"target": self.id, **dropped}) not in survey.dropped:
+                survey.dropped.append(named)
+
+
+@dataclass
+class Scout(Target):
+    """A target whose kernels are compiled for another process: nothing is told of them but their hashes."""
+
+    hashes: list[str]
+
+    def keep(self, recorder: launching.Recorder, case: cases.Case) -> None:
+        """Adds the hashes of what the case compiled."""
+        self.hashes += recorder.compiled
+
+
+def call(request: Mapping[str, Any], entry: Callable[..., Any], case: cases.Case) -> None:
+    """Calls the wrapper, and its backward where the op declares one, on tensors without values."""
+    from t2t_harness.judging import oracle
+
+    declaration = request["op"]
+    given = fake_inputs(request, case)
+    if declaration["backward"]:
+        given = oracle.with_gradients(given)
+    wrapper, args, kwargs = calling.arranged(entry, request, case, given)
+    returned = wrapper(*args, **kwargs)
+    if declaration["backward"]:
+        oracle.gradients(list(returned) if isinstance(returned, (tuple, list)) else [returned], given, case)
+
+
+def fake_inputs(request: Mapping[str, Any], case: cases.Case) -> dict[str, Any]:
+    """Returns the inputs of any case without their values; of a hook case from what is stored in scratch."""
+    if case.file is None:
+        return inputs.unfilled(request["op"], case)
+    import torch
+    from safetensors import safe_open
+
+    made = {}
+    with safe_open(str(Path(request["scratch"]) / case.file), "np") as stored:
+        for name, strides in (case.strides or {}).items():
+            slice_ = stored.get_slice(name)
+            made[name] = torch.empty_strided(slice_.get_shape(), strides, dtype=stored_dtype(slice_.get_dtype()))
+    return made
+
+
+def stored_dtype(name: str) -> Any:
+    """Returns the torch dtype that safetensors calls `name`, as in `F32`."""
+    from safetensors.torch import _TYPES
+
+    return _TYPES[name]
+
+
+def launch_facts(launch: launching.Launch, target: str, case: cases.Case) -> dict[str, Any]:
+    """Returns one launch as the document `launches` holds it."""
+    return {
+        "target": target,
+        "case": case.name,
+        "kernel": launch.kernel,
+        "config": launch.config,
+        "constants": launch.constants,
+        "grid": launch.grid,
+        "compiled": folder_name(launch.compiled.hash),
+    }
+
+
+def kernel_facts(launch: launching.Launch, target: str) -> dict[str, Any]:
+    """Returns one compiled kernel as the document `resources` holds it. `config` and `constants` are those of its first launch."""
+    compiled, metadata = launch.compiled, launch.compiled.metadata
+    folder = folder_name(compiled.hash)
+    cubin = Path(os.environ["TRITON_CACHE_DIR"]) / folder / f"{metadata.name[:150]}.cubin"
+    return {
+        "compiled": folder,
+        "target": target,
+        "kernel": launch.kernel,
+        "config": launch.config,
+        "constants": launch.constants,
+        "num_warps": metadata.num_warps,
+        "num_stages": metadata.num_stages,
+        **resources.usage(cubin),
+        "shared": metadata.shared,
+        "stages": {file.suffix[1:]: f"{folder}/{file.name}" for file in warm.stages_of(cubin.with_suffix(".json"))},
+    }
+
+
+def folder_name(hash_: str) -> str:
+    """Returns the name of the folder in Triton's cache of the compiled kernel that Triton calls `hash_`."""
+    from triton.runtime.cache import _base32
+
+    return str(_base32(hash_))
+
+
+def compile_failure(error: BaseException, root: str, case: str) -> dict[str, Any]:
+    """Returns the FAILURE record of what Triton raised: its place is the user's own line and column where Triton names one."""
+    from triton.runtime.errors import OutOfResources, PTXASError
+
+    first = failure.chain(error)[-1]
+    place, function = kernel_place(error, root)
+    hint = None
+    if isinstance(error, OutOfResources):
+        message, hint = (
+            f"the kernel {launching.misfit_reason(error)}",
+            "smaller blocks or a lower `num_stages` need less",
+        )
+    elif isinstance(error, PTXASError):
+        message = "ptxas: " + " ".join(str(error.error_message).split())
+    elif isinstance(text := getattr(first, "error_message", None), str):
+        message = " ".join(text.split())
+    else:
+        message = failure.describe(error)
+    record = failure.failure("compile-error", message, root=root, case=case, error=error, place=place, hint=hint)
+    if place is not None:
+        record["traceback"].append(f"{place['file']}:{place['line']} in {function}")
+    return record
+
+
+def kernel_place(error: BaseException, root: str) -> tuple[dict[str, Any] | None, str | None]:
+    """Returns the place in the user's file that the innermost of Triton's compile errors names, and the kernel's name; else None twice.
+
+    The error names a place of the normalized source, by which its function is found.
+    """
+    for one in reversed(failure.chain(error)):
+        source, node = getattr(one, "src", None), getattr(one, "node", None)
+        for function in failure.jit_functions(root):
+            if node is None or not hasattr(node, "lineno") or function.src != source:
+                continue
+            file = failure.workspace_file(function.t2t_origin.file, root)
+            if file is None:
+                continue
+            known = function.t2t_origin.places.get((node.lineno, node.col_offset))
+            line, column = known or (failure.nearest(function.t2t_origin.lines, node.lineno), None)
+            return (
+                {"file": file, "line": line, "column": None if column is None else column + 1},
+                str(function.fn.__name__),
+            )
+    return None, None

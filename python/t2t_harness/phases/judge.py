@@ -1,0 +1,268 @@
+"""The last child of a check: makes the inputs again, computes what is right, and judges what the candidate left. It
+never imports kernel code.
+
+Its two documents are `verdict`, which later actions depend on, and `evidence`, which is everything else. It runs
+however the candidate ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from t2t_harness.cases import cases, inputs, naming, probes, reach, seeds
+from t2t_harness.cases.prepared import prepared_cases, salt
+from t2t_harness.faults import failure, memory
+from t2t_harness.judging import comparing, evidence, findings, lint, oracle, progress, references, tolerance
+from t2t_harness.judging.trial import Finding, Trial, figures, unfit
+from t2t_harness.measuring import spans
+
+if TYPE_CHECKING:
+    import torch
+
+
+ENDS = {
+    "exit": ("exit", "the process left by itself"),
+    "signal": ("crash", "the process died by a signal"),
+    "timeout": ("timeout", "the deadline passed"),
+    "cpu-limit": ("timeout", "the CPU seconds were used up"),
+    "memory": ("memory", "the memory limit was passed"),
+    "output-limit": ("output-flood", "more was printed than is allowed"),
+    "no-reply": ("no-reply", "the process ended and said nothing"),
+    "bad-reply": ("no-reply", "what the process said is no reply"),
+    "raised": ("exception", "the process raised"),
+}
+"""How a candidate may have ended without a reply → class and words."""
+
+
+@spans.told
+@memory.let_go
+def judge(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the reply with the documents `verdict` and `evidence`.
+
+    `prepared` (null where nothing was to prepare) and `candidate` are the scratch folders of the other two children, `end` tells how the candidate's ended.
+    """
+    try:
+        trial = Trial(request, progress.read(Path(request["candidate"]) / "outputs"))
+    except progress.Malformed as error:
+        trial = Trial(request, progress.Progress())
+        trial.first = (None, Finding("no-reply", f"what the kernel's process told of itself cannot be read: {error}"))
+        return evidence.reply(trial)
+    for position, case in enumerate(listed_cases(trial)):
+        judge_case(trial, case, position)
+    judge_end(trial)
+    return evidence.reply(trial)
+
+
+def listed_cases(trial: Trial) -> list[cases.Case]:
+    """Returns the prepared cases, and the edges around the constants that the candidate's first launch had."""
+    listed = prepared_cases(trial.request, trial.request["prepared"])
+    constants = {str(name): int(value) for name, value in trial.told.state["constants"].items()}
+    limit = cases.limit_of(trial.request["lane"])
+    edges = cases.length_edges(trial.declaration, constants, limit)
+    reaching = reach.cases_of(
+        trial.declaration, trial.told.state["reach"]["cases"], cases.reach_limit(trial.request["lane"])
+    )
+    known = list(cases.unique([*listed, *edges, *reaching]))
+    return cases.salted([*known, *probes.cases_of(trial.request, known)], salt(trial.request))
+
+
+def judge_case(trial: Trial, case: cases.Case, position: int) -> None:
+    """Adds one row to the evidence, and the case's mutants to the lint."""
+    facts = trial.told.facts.get(position)
+    if trial.request["lane"] == "interpreter" and facts is not None and "binding" in facts:
+        case = cases.as_told(trial.declaration, case, facts["binding"])
+        trial.smaller.append(case.name)
+    is_running = trial.told.state["running"] == case.name
+    if case.is_probe and (facts["status"] == "left-out" if facts is not None else not is_running):
+        trial.left_out.append(case.name)
+        return
+    row = blank_row(case)
+    trial.rows.append(row)
+    try:
+        with spans.work(trial.device):
+            given, right = references.of(trial.request, case, trial.device)
+    except oracle.Refused as refusal:
+        row |= {"verdict": "dropped", "reason": str(refusal)}
+        return
+    if (misfit := comparing.fault(trial.declaration, case.dtype, given, right.plain)) is not None:
+        settle(trial, case, row, unfit(trial, str(misfit), misfit.hint))
+        return
+    if case.values in ILL_CONDITIONED and right.oracle is None:
+        row |= {
+            "verdict": "dropped",
+            "reason": "torch has no float64 for it, which tells what the last bits of these inputs are worth",
+        }
+        return
+    if case.kind == "edge" and (ill := ill_conditioned(trial.declaration, right)) is not None:
+        row |= {"verdict": "dropped", "reason": ill}
+        return
+    if not seeds.is_random(trial.declaration) and not case.is_probe:
+        with spans.work(trial.device):
+            lint_case(trial, case, given, right)
+    if facts is None:
+        absent(trial, case, row)
+    elif facts["status"] == "not-judged":
+        row |= {"verdict": "not-judged", "reason": facts["reason"]}
+    else:
+        finding = findings.find(trial, case, position, row, facts, given, right)
+        if finding is not None and probes.has_other_kwargs(case) and finding.class_ in ELSEWHERE:
+            # What ops.yaml does not declare may be left to torch.
+            row |= {"verdict": "dropped", "reason": f"not by the kernel: {finding.message}"}
+        else:
+            settle(trial, case, row, finding)
+    tell_of(trial, case, given)
+
+
+ELSEWHERE = ("torch-fallback", "no-kernel-launched")
+"""What is no fault where an argument has another value than the declared one."""
+
+ILL_CONDITIONED = ("offset", "cancelling")
+"""Values at which results depend on the last bits of the inputs."""
+
+
+def tell_of(trial: Trial, case: cases.Case, given: Mapping[str, torch.Tensor]) -> None:
+    """Keeps what the case is, in one line, where it is the first that failed."""
+    if trial.given is None and trial.first is not None and trial.first[0] == case.name:
+        trial.given = naming.given(case, given, inputs.kwargs_of(trial.declaration, case))
+
+
+def blank_row(case: cases.Case) -> dict[str, Any]:
+    """Returns a row of evidence that says nothing yet."""
+    return {
+        "name": case.name,
+        "kind": case.kind,
+        "dtype": case.dtype,
+        "binding": case.binding,
+        "verdict": "passed",
+        **dict.fromkeys(("reason", "class", "rule", "max_abs", "max_rel")),
+        "bad": 0,
+        "total": 0,
+        **dict.fromkeys(("index", "got", "expected", "torch_max_abs")),
+        "launches": 0,
+        "configs": 0,
+    }
+
+
+def ill_conditioned(declaration: Mapping[str, Any], right: oracle.Reference) -> str | None:
+    """Returns why torch's results are no measure, or None."""
+    if right.oracle is None:
+        return None
+    asked = {name: value for name, value in right.plain.items() if not comparing.is_ignored(declaration, name)}
+    reasons = (tolerance.torch_is_ill_conditioned(value, right.oracle[name]) for name, value in asked.items())
+    return next((reason for reason in reasons if reason is not None), None)
+
+
+def absent(trial: Trial, case: cases.Case, row: dict[str, Any]) -> None:
+    """Fills the row of a case that the candidate left nothing of: it ended in it, or before it."""
+    end = trial.request["end"]
+    if trial.first is None and trial.told.state["running"] == case.name:
+        kind = str(end["kind"]).replace("_", "-")
+        settle(trial, case, row, ended(trial) if kind in ENDS else Finding("no-reply", "the case left no result"))
+        return
+    why = "the candidate ended before it" if trial.told.state["load"] is None else "the kernel was not run"
+    row |= {"verdict": "not-judged", "reason": f"not run: {why}"}
+
+
+def ended(trial: Trial) -> Finding:
+    """Returns the finding for a candidate that ended without a reply."""
+    end = trial.request["end"]
+    class_, words = ENDS[str(end["kind"]).replace("_", "-")]
+    if end.get("code") is not None:
+        words = f"{words}: exit code {end['code']}"
+    if end.get("signal") is not None:
+        words = f"{words}: {signal_name(end['signal'])}"
+    error = end.get("error") or {}
+    if error:
+        words = f"{error.get('type')}: {error.get('message')}"
+    printed = error.get("traceback") or end.get("stderr") or ""
+    hint = None
+    if class_ == "timeout":
+        words = f"{words}: {trial.request.get('deadline_s', 0):.0f} s, after {len(trial.told.facts)} cases"
+        hint = "set `check: {timeout: …}`, or smaller sizes in `check: {sizes: …}` or `profiles: {cpu: …}`"
+    record = failure.failure(class_, words, root=trial.request["root"], printed=printed, hint=hint)
+    return Finding(class_, words, record=record)
+
+
+def signal_name(signal: int | str) -> str:
+    """Returns `SIGSEGV` for 11; a name is returned as it is."""
+    import signal as signals
+
+    try:
+        return signal if isinstance(signal, str) else signals.Signals(signal).name
+    except ValueError:
+        return f"signal {signal}"
+
+
+def settle(trial: Trial, case: cases.Case, row: dict[str, Any], finding: Finding | None) -> None:
+    """Writes `finding`, or that the case passed, into its row, and keeps the first finding of all."""
+    if finding is None:
+        return
+    row |= {"verdict": "rejected", "class": finding.class_, "reason": finding.message}
+    if finding.comparison is not None:
+        row |= figures(finding.comparison)
+    if trial.first is None:
+        trial.first = (case.name, finding)
+
+
+def lint_case(trial: Trial, case: cases.Case, given: Mapping[str, torch.Tensor], right: oracle.Reference) -> None:
+    """Shows the case the mutants of its right results."""
+    for name, expected in right.plain.items():
+        if comparing.is_ignored(trial.declaration, name):
+            continue
+        is_beyond = beyond_tf32(trial, case, name)
+        left_out = (() if is_beyond else ("tf32",)) + (("zeros",) if name in right.unused else ())
+        names = tuple(mutant for mutant in lint.MUTANTS if mutant not in left_out)
+
+        def judged(wrong: torch.Tensor, name: str = name) -> comparing.Judged:
+            return comparing.Judged(given, right.plain, {**right.plain, name: wrong})
+
+        def rejects(mutant: str, wrong: torch.Tensor, name: str = name) -> bool:
+            known = right.rejected.get((name, mutant))
+            if known is None:
+                known = not findings.compared(trial, case, name, judged(wrong, name), right).passed
+                if mutant != lint.OF_OTHERS:
+                    right.rejected[name, mutant] = known
+            return known
+
+        def is_right(wrong: torch.Tensor, name: str = name) -> bool:
+            return comparing.is_equal(trial.declaration, case.dtype, name, judged(wrong, name))
+
+        key = (case.dtype, name, tuple(expected.shape))
+        first_input = next(iter(given.values()), None)
+        of = "" if name == "0" else f" of {comparing.shown(trial.declaration, name)}"
+        previous = trial.previous.get(key)
+        trial.lint.judge(case.name, case.dtype, expected, first_input, previous, rejects, names, of, is_right)
+        trial.previous[key] = expected
+
+
+def beyond_tf32(trial: Trial, case: cases.Case, name: str) -> bool:
+    """Tells whether a result rounded to TF32 must be rejected in this case."""
+    asked = case.dtype == "float32" and trial.declaration["precision"] == "ieee"
+    return asked and tolerance.asks_beyond_tf32(comparing.tolerance_of(trial.declaration, case.dtype, name))
+
+
+def judge_end(trial: Trial) -> None:
+    """Takes the way the candidate ended for the finding where no case shows one."""
+    load, kind = trial.told.state["load"] or {}, str(trial.request["end"]["kind"]).replace("_", "-")
+    if trial.first is None and "failure" in load:
+        record = load["failure"]
+        trial.first = (None, Finding(record["class"], record["message"], record=record))
+    if trial.first is None and kind in ENDS:
+        trial.first = (None, ended(trial))
+    if trial.first is None and trial.told.state["reach"]["fallbacks"]:
+        told = trial.told.state["reach"]["fallbacks"][0]
+        words = f"at the measured size `{told['size']}` torch computes for the wrapper: {told['computed']}"
+        trial.first = (None, Finding("torch-fallback", words))
+    if trial.first is None and trial.made == {False}:
+        words = "the launches changed nothing of any result, in no case: it was there before them"
+        trial.first = (None, Finding("torch-fallback", words))
+    if trial.first is None and seeds.is_random(trial.declaration):
+        wrong, accepted = trial.random.conclude()
+        hint = "check larger sizes or more seeds: the tests need more samples"
+        if wrong is not None:
+            trial.first = (None, Finding("mismatch", wrong))
+        elif accepted:
+            said = f"the op's cases accept wrong results: {', '.join(accepted)}"
+            trial.first = (None, unfit(trial, said, hint))

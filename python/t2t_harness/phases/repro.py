@@ -1,0 +1,298 @@
+"""Writes one case of a check as a Python file that runs it outside of t2t, with its inputs and what torch makes of them
+beside it.
+
+It runs no kernel code: how the wrapper is called is read from its source. Its reply is the document `repro`; the files lie
+in scratch.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from t2t_harness.cases import cases, inputs, naming, probes, reach
+from t2t_harness.cases.prepared import prepared_cases, salt
+from t2t_harness.judging import oracle
+from t2t_harness.op import declaration as declared
+from t2t_harness.op import operation
+from t2t_harness.sources import loading
+
+if TYPE_CHECKING:
+    import torch
+
+TENSORS = "case.safetensors"
+"""The file of the inputs, `NAME` or `NAME.0`, of the upstream gradients, `upstream.0`, and of `expected.NAME`."""
+
+SCRIPT = "repro.py"
+
+
+def write(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the reply with the document `repro`: the names of the files, of the case and of all cases.
+
+    `case` is the name of a case, or null for the first; `constants` are those of the kernel's first launch, around which
+    block edges lie; `reached` is what the candidate told of cases that reach what measured sizes launch; `bindings` are the lengths that cases had, by name;
+    `prepared` is the folder of the op's own cases, or null.
+    """
+    listed = listed_cases(request)
+    names = [case.name for case in listed]
+    case = next((case for case in listed if request["case"] in (None, case.name)), None)
+    document: dict[str, Any] = {"case": None if case is None else case.name, "cases": names, "refused": None}
+    files = {}
+    if case is not None:
+        try:
+            files = written(request, case)
+        except oracle.Refused as refusal:
+            document["refused"] = str(refusal)
+    return {
+        "outcome": "passed",
+        "class": None,
+        "cites": False,
+        "documents": {"repro": document},
+        "files": files,
+    }
+
+
+def listed_cases(request: Mapping[str, Any]) -> list[cases.Case]:
+    """Returns all cases of the check, in its order, with the lengths that they had in the last one."""
+    declaration, lane = request["op"], request["lane"]
+    constants = {str(name): int(value) for name, value in request["constants"].items()}
+    edges = cases.length_edges(declaration, constants, cases.limit_of(lane))
+    reaching = reach.cases_of(declaration, request["reached"], cases.reach_limit(lane))
+    known = list(cases.unique([*prepared_cases(request, request["prepared"]), *edges, *reaching]))
+    listed = cases.salted([*known, *probes.cases_of(request, known)], salt(request))
+    return [cases.as_told(declaration, case, request["bindings"].get(case.name)) for case in listed]
+
+
+def written(request: Mapping[str, Any], case: cases.Case) -> dict[str, str]:
+    """Writes the files of `case` and returns their names by what they are. Raises oracle.Refused where torch refuses it."""
+    from safetensors.torch import save_file
+
+    scratch, declaration = Path(request["scratch"]), request["op"]
+    device = "cuda" if request["lane"] == "cuda" else "cpu"
+    given = inputs.inputs_of(declaration, case, device, request["prepared"])
+    right = oracle.reference(declaration, case, given)
+    tensors = {name: tensor for name, value in given.items() for name, tensor in flat(name, value)}
+    tensors |= {f"upstream.{position}": value for position, value in upstream(declaration, case, given).items()}
+    tensors |= {f"expected.{name}": value for name, value in right.plain.items()}
+    dense = {name: stored(value) for name, value in tensors.items()}
+    save_file(dense, str(scratch / TENSORS))
+    (scratch / SCRIPT).write_text(script(request, case, given, right), encoding="utf-8")
+    return {SCRIPT: SCRIPT, TENSORS: TENSORS}
+
+
+def flat(name: str, value: Any) -> list[tuple[str, torch.Tensor]]:
+    """Returns the tensors of an input by name: one, those of a list, or none."""
+    if isinstance(value, (list, tuple)):
+        return [(f"{name}.{position}", item) for position, item in enumerate(value)]
+    return [(name, value)] if hasattr(value, "stride") else []
+
+
+def stored(value: torch.Tensor) -> torch.Tensor:
+    """Returns the values of `value` as a dense tensor of the CPU that shares no memory."""
+    import torch
+
+    if value.dtype.is_complex:
+        value = torch.view_as_real(value.resolve_conj())
+    return value.detach().cpu().clone(memory_format=torch.contiguous_format)
+
+
+def upstream(
+    declaration: Mapping[str, Any], case: cases.Case, given: Mapping[str, torch.Tensor]
+) -> dict[int, torch.Tensor]:
+    """Returns the gradients that flow into the outputs, by position; none where the op is not checked backward."""
+    import torch
+
+    if not declaration["backward"]:
+        return {}
+    leaves = oracle.with_gradients(oracle.copies(given))
+    device = next((value.device.type for value in given.values()), "cpu")
+    function = operation.ready(declaration, case.binding, case.dtype, device)
+    with torch.enable_grad():
+        made = operation.call(function, declaration, leaves, inputs.kwargs_of(declaration, case))
+    return oracle.upstream_gradients(list(made) if isinstance(made, (tuple, list)) else [made], case)
+
+
+def script(request: Mapping[str, Any], case: cases.Case, given: Mapping[str, Any], right: oracle.Reference) -> str:
+    """Returns the text of the Python file."""
+    declaration, variant = request["op"], request["variant"]
+    kwargs = inputs.kwargs_of(declaration, case)
+    arguments = [f"{name} = {rebuilt(name, value)}" for name, value in given.items()]
+    arguments += [f"{name} = {value!r}" for name, value in kwargs.items()]
+    backward = bool(declaration["backward"])
+    if backward:
+        arguments += [f"{name}.requires_grad_()" for name, value in given.items() if is_leaf(value)]
+    told = naming.given(case, given, kwargs)
+    names = {name: naming.result(name, right.several, named_outputs(declaration, right)) for name in right.plain}
+    return TEMPLATE.format(
+        target=f"{declaration['name']}/{variant['name']}",
+        case=case.name,
+        told=told.replace("\\", "/").replace('"', "'"),
+        interpret="" if request["lane"] == "cuda" else '\nos.environ["TRITON_INTERPRET"] = "1"',
+        root=json.dumps(str(request["root"])),
+        module=json.dumps(variant.get("module") or loading.module_name(variant["file"])),
+        entry=json.dumps(variant["entry"]),
+        seed=operation.SEED,
+        init=repr(declared.bind_kwargs((declaration.get("reference") or {}).get("init") or {}, case.binding)),
+        dtype=f"torch.{case.dtype}" if case.dtype in cases.FLOATING else None,
+        device=json.dumps("cuda" if request["lane"] == "cuda" else "cpu"),
+        tensors=json.dumps(TENSORS),
+        tolerance=tuple(declaration["tolerances"].get(case.dtype) or (1e-5, 1e-5)),
+        results={name: words or "the output" for name, words in names.items()},
+        arguments="\n".join(f"    {line}" for line in arguments),
+        call=call_of(request, list(given), list(kwargs)),
+        after_values=", ".join(
+            f'"{name}": {name.removeprefix("after.")}' for name in right.plain if name.startswith("after.")
+        ),
+        gradients=GRADIENTS.format(
+            leaves=", ".join(f'"{name}": {name}' for name, value in given.items() if is_leaf(value))
+        )
+        if backward
+        else "",
+    )
+
+
+def named_outputs(declaration: Mapping[str, Any], right: oracle.Reference) -> dict[str, str]:
+    """Returns the names of outputs by position: those of ops.yaml, else torch's own."""
+    own = {str(position): name for position, name in enumerate(right.names)}
+    return own | naming.declared_outputs(declaration)
+
+
+def is_leaf(value: Any) -> bool:
+    """Tells whether an input collects a gradient."""
+    return hasattr(value, "dtype") and bool(value.dtype.is_floating_point or value.dtype.is_complex)
+
+
+def rebuilt(name: str, value: Any) -> str:
+    """Returns the Python expression that makes the input `name` anew."""
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(rebuilt(f'{name}.{position}', item) for position, item in enumerate(value))}]"
+    if not hasattr(value, "stride"):
+        return repr(value)
+    return f"laid_out(stored[{json.dumps(name)}], {tuple(value.stride())})"
+
+
+def call_of(request: Mapping[str, Any], names: list[str], kwargs: list[str]) -> str:
+    """Returns the expression that calls the wrapper: the declared one, else inputs by keyword where the wrapper has all
+    their names and by position elsewhere, kwargs by keyword."""
+    variant = request["variant"]
+    if variant.get("call"):
+        return str(variant["call"])
+    is_file = variant.get("file") and not variant.get("module")
+    takes = parameters(Path(request["root"]) / variant["file"], variant["entry"]) if is_file else None
+    by_keyword = takes is not None and set(names) <= takes
+    told = [f"{name}={name}" if by_keyword else name for name in names]
+    return f"entry({', '.join([*told, *(f'{name}={name}' for name in kwargs)])})"
+
+
+def parameters(path: Path, entry: str) -> set[str] | None:
+    """Returns the names by which the function `entry` of the file takes arguments, or None where it is no plain
+    function."""
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError, MemoryError, RecursionError):
+        return None
+    found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == entry]
+    if not found:
+        return None
+    arguments = found[-1].args
+    return {argument.arg for argument in [*arguments.args, *arguments.kwonlyargs]}
+
+
+GRADIENTS = """
+    leaves = {{{leaves}}}
+    upstream = {{position: stored.get(f"upstream.{{position}}") for position in range(len(outputs))}}
+    ends = [outputs[position] for position in upstream if upstream[position] is not None]
+    flowing = [value.to(DEVICE) for value in upstream.values() if value is not None]
+    found = torch.autograd.grad(ends, list(leaves.values()), flowing, allow_unused=True)
+    for (name, leaf), gradient in zip(leaves.items(), found):
+        results[f"grad.{{name}}"] = torch.zeros_like(leaf) if gradient is None else gradient
+"""
+
+TEMPLATE = '''"""{target} on the case {case}, outside of t2t.
+
+{told}
+
+Written by `t2t repro`. Run it with the Python that has torch and triton, or under its debugger:
+python -m pdb -c continue repro.py. What t2t adds to Triton's interpreter, and all of its limits, are not there.
+"""
+
+import importlib
+import os
+import sys
+from pathlib import Path
+{interpret}
+sys.path.insert(0, {root})
+
+import torch
+from safetensors.torch import load_file
+
+DEVICE = {device}
+ATOL, RTOL = {tolerance}
+NAMES = {results}
+stored = load_file(Path(__file__).parent / {tensors})
+
+
+def laid_out(values, strides):
+    """Return `values` with `strides` on the device; memory between the elements holds NaN, or zero for integers."""
+    reach = 1 + sum((length - 1) * stride for length, stride in zip(values.shape, strides)) if values.numel() else 0
+    gap = float("nan") if values.dtype.is_floating_point else 0
+    memory = torch.full((reach,), gap, dtype=values.dtype, device=DEVICE)
+    return memory.as_strided(values.shape, strides).copy_(values)
+
+
+def load():
+    """Return the wrapper."""
+    found = importlib.import_module({module})
+    for part in {entry}.split("."):
+        found = getattr(found, part)
+    if isinstance(found, type):
+        # A class is constructed as t2t does it, so that it has the same weights.
+        torch.manual_seed({seed})
+        found = found(**{init})
+        if isinstance(found, torch.nn.Module):
+            found = found.to(device=DEVICE, dtype={dtype})
+        found = found if callable(found) else found.forward
+    return found
+
+
+def difference(got, expected):
+    """Return what is wrong with a result, or None."""
+    if not isinstance(got, torch.Tensor):
+        return f"is {{type(got).__name__}}, and no tensor"
+    got = torch.view_as_real(got) if got.dtype.is_complex else got
+    got = got.detach().cpu()
+    if (got.shape, got.dtype) != (expected.shape, expected.dtype):
+        return f"is {{got.dtype}}{{list(got.shape)}}, torch's is {{expected.dtype}}{{list(expected.shape)}}"
+    right = torch.isclose(got, expected, rtol=RTOL, atol=ATOL, equal_nan=True)
+    if bool(right.all()):
+        return None
+    first = tuple((~right).nonzero()[0].tolist())
+    wrong = int((~right).sum())
+    place = f"first {{list(first)}}: got {{got[first].item():.9g}}, torch has {{expected[first].item():.9g}}"
+    return f"differs from torch's in {{wrong}} of {{right.numel()}} elements, {{place}}"
+
+
+def main():
+    """Run the case and say what differs."""
+    entry = load()
+{arguments}
+    result = {call}
+    outputs = list(result) if isinstance(result, (tuple, list)) else [result]
+    results = {{str(position): value for position, value in enumerate(outputs)}}
+    results.update({{{after_values}}})
+{gradients}
+    expected = {{name: stored[f"expected.{{name}}"] for name in NAMES}}
+    found = {{name: difference(results.get(name), value) for name, value in expected.items()}}
+    wrong = [f"{{NAMES[name]}} {{what}}" for name, what in found.items() if what is not None]
+    for line in wrong or [f"within atol {{ATOL}}, rtol {{RTOL}} of torch's"]:
+        print(line)
+    assert not wrong, "the case differs"
+
+
+if __name__ == "__main__":
+    main()
+'''
+"""The file. Its docstring tells of the case; `stored` has the inputs and what torch made of them."""

@@ -1,0 +1,315 @@
+"""What the timed calls of each size returned, a few of them, and how long they took: kept by the bench, and judged and made into figures afterwards by a child
+that never imports kernel code.
+
+Every timed call goes through the same object. Which results are kept is decided after they were returned, so that a kernel that is right when checked and cheaper
+when timed is found. A kept result is not copied until all calls of its size are over: one that a later call overwrites is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from t2t_harness.cases import cases, seeds
+from t2t_harness.counting import counting
+from t2t_harness.faults import failure, memory
+from t2t_harness.judging import comparing, findings, kept, oracle, progress, random_trial
+from t2t_harness.judging.trial import Finding, Trial
+from t2t_harness.measuring import spans, statistics, timing
+
+if TYPE_CHECKING:
+    import torch
+
+    from t2t_harness.measuring.clock import Call
+
+FACTS = "bench_samples.json"
+TIMES = "bench_times.json"
+
+NOT_JUDGED = "not-judged"
+
+FIRST_CALLS = 12
+"""Among so many untimed calls of a run is the one whose kernels are counted, if it has as many."""
+
+KEPT = 2
+"""Results of timed calls that are kept of each size."""
+
+MOST_TIMES = 256 << 20
+"""The most bytes of times that are read."""
+
+
+@dataclass
+class Kept:
+    """The result of one timed call."""
+
+    result: Any
+    state: timing.State
+    """The inputs that it was called with."""
+    after: dict[str, torch.Tensor]
+    """What it left of the inputs that the op changes."""
+
+
+class Timed:
+    """A call that is timed, the same object in all runs of a size; keeps `KEPT` of the results, each with equal chance."""
+
+    def __init__(self, call: Call, buffers: timing.Buffers, lane: str = "interpreter") -> None:
+        self.call, self.buffers, self.lane = call, buffers, lane
+        self.last: Any = None
+        self.is_timed = False
+        self.calls = 0
+        self.kept: list[Kept] = []
+        self.below = random.SystemRandom().randrange
+        self.symbols: set[str] = set()
+        self.until_counted = -1
+
+    def __call__(self) -> Any:
+        """Returns what the call returns. In one of the untimed calls of a run the kernels that it launches are counted, with nothing around it that it could know that by."""
+        if self.until_counted >= 0 and not self.is_timed:
+            self.until_counted -= 1
+            if self.until_counted < 0:
+                return self.counted()
+        self.last = result = self.call()
+        return result
+
+    def counted(self) -> Any:
+        """Returns what the call returns, and keeps the names of the kernels that it launched."""
+        with counting.counting(self.lane) as found:
+            self.last = result = self.call()
+        self.symbols |= found.symbols
+        return result
+
+    def begin(self, run: int) -> None:
+        """To be called before a run: in the first one the first call is counted, in others any of the first few."""
+        self.until_counted = self.below(FIRST_CALLS) if run else 0
+
+    def before(self) -> None:
+        """Decides about the result of the timed call before, and makes the inputs of the next one."""
+        self.settle()
+        self.buffers.freshen()
+        self.is_timed = True
+
+    def settle(self) -> None:
+        """Keeps the result of the last timed call, if there was one and chance has it, and lets go of it otherwise."""
+        result, self.last = self.last, None
+        if not self.is_timed:
+            return
+        self.is_timed = False
+        self.calls += 1
+        place = len(self.kept) if len(self.kept) < KEPT else self.below(self.calls)
+        if place < KEPT:
+            after = {name: self.buffers.given[name].clone() for name in self.buffers.mutated}
+            self.kept[place : place + 1] = [Kept(self.own(result), self.buffers.state(), after)]
+
+    def own(self, result: Any) -> Any:
+        """Returns the result, with what lies in memory of an input, which the next call changes, copied."""
+        import torch
+
+        homes = {value.untyped_storage().data_ptr() for value in self.buffers.given.values()}
+
+        def held(value: Any) -> Any:
+            is_input = isinstance(value, torch.Tensor) and value.untyped_storage().data_ptr() in homes
+            return value.clone() if is_input else value
+
+        return tuple(map(held, result)) if isinstance(result, (tuple, list)) else held(result)
+
+    def forget(self) -> None:
+        """Lets go of the last result."""
+        self.last, self.is_timed = None, False
+
+
+def keep(
+    folder: Path, case: cases.Case, size: str, seen: Sequence[Mapping[str, Any]], found: list[Kept], beside: set[str]
+) -> None:
+    """Writes the results that were kept of a size, with the case and the inputs they belong to, below `folder`, in the place of what was kept of it before. `seen` tells of the
+    untimed calls at that size, `beside` names kernels that calls like the timed ones launched and these did not. Of what is no tensor its type is kept."""
+    import torch
+
+    told = []
+    for number, one in enumerate(found):
+        outputs = list(one.result) if isinstance(one.result, (tuple, list)) else [one.result]
+        strange = [type(value).__qualname__ for value in outputs if not isinstance(value, torch.Tensor)]
+        if not strange:
+            results = kept.Writer(folder / file_of(size, number))
+            for position, value in enumerate(outputs):
+                results.add(str(position), value)
+            for name, value in one.after.items():
+                results.add(f"after.{name}", value)
+            results.close()
+        told.append({"state": asdict(one.state), "strange": strange})
+    facts = {"case": case.facts(), "size": size, "untimed": list(seen), "samples": told, "beside": sorted(beside)}
+    others = [known for known in kept_facts(folder) if known["size"] != size]
+    (folder / FACTS).write_text(json.dumps([*others, facts]), encoding="utf-8")
+
+
+def file_of(size: str, number: int) -> str:
+    """Returns the name of the file with a sample of a size."""
+    return f"bench_sample_{size}_{number}.safetensors"
+
+
+def kept_facts(folder: Path) -> list[dict[str, Any]]:
+    """Returns what is known of the samples below `folder`, in the order in which they were kept."""
+    path = folder / FACTS
+    if not path.is_file():
+        return []
+    found: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def keep_times(folder: Path, times: Mapping[str, Mapping[str, Any]]) -> None:
+    """Writes the raw times, size → subject → as `timing.Runs.facts` has them, below `folder`."""
+    (folder / TIMES).write_text(json.dumps(times), encoding="utf-8")
+
+
+class Unusable(Exception):
+    """What the bench left is not what a bench leaves."""
+
+
+@spans.told
+@memory.let_go
+def judge_sample(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the reply with the document `bench`, its figures and `judged` filled in; rejected, with a `failure` too, where an output is wrong, or a size has none.
+
+    `sample` is the scratch folder of the bench, `bench` its document. Figures are made of the raw times that lie there.
+    """
+    folder = Path(request["sample"])
+    document = dict(request["bench"])
+    document["judged"] = {size: {"run": None, "verdict": NOT_JUDGED} for size in timing.timed_cases(request)}
+    first = None
+    try:
+        document |= figures(request, folder)
+        for facts in kept_facts(folder):
+            size, case = str(facts["size"]), cases.from_facts(facts["case"])
+            if not facts["samples"] or not facts["untimed"]:
+                raise Unusable(f"what was kept of size `{size}` holds no result")
+            found = wrong(request, case, facts)
+            run = next((one["state"]["run"] for one in facts["samples"]), None)
+            document["judged"][size] = {"run": run, "verdict": "rejected" if found else "passed"}
+            if found is not None and first is None:
+                first = failure.failure(found.class_, found.message, root=request["root"], case=case.name)
+        missing = [size for size, told in document["judged"].items() if told["verdict"] == NOT_JUDGED]
+        if missing and first is None:
+            raise Unusable(f"no timed call left a result at size `{missing[0]}`")
+    except (Unusable, KeyError, ValueError, TypeError, OSError, AttributeError, IndexError, RecursionError) as error:
+        words = f"what the timed process left cannot be judged: {failure.describe(error)}"
+        first = failure.failure("no-reply", words, root=request["root"])
+    return reply(document, first)
+
+
+def figures(request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Returns the fields of the document that are made of raw times: `sizes`, and on a device the Finals and whether anything varies. Raises Unusable, or what reading raises."""
+    sizes = {size: dict(facts) for size, facts in request["bench"]["sizes"].items()}
+    path = folder / TIMES
+    if path.stat().st_size > MOST_TIMES:
+        raise Unusable(f"{path.stat().st_size} bytes of times")
+    times = json.loads(path.read_text(encoding="utf-8"))
+    if request["lane"] != "cuda":
+        for size, facts in sizes.items():
+            facts["interpreter_ms"] = timing.figure_of(times[size]["variant"])["median"]
+        return {"sizes": sizes}
+    for size, facts in sizes.items():
+        facts |= {who: timing.figure_of(times[size][who]) for who in ("variant", "torch")}
+    disturbed = list(request["bench"]["disturbed"])
+    why = [*disturbed, *varied(sizes)]
+    means = {who: [facts[who]["mean"] for facts in sizes.values()] for who in ("variant", "torch")}
+    finals = statistics.comparison(means["variant"], means["torch"]) if sizes else {}
+    return {"sizes": sizes, **finals, "unstable": bool(why), "why_unstable": "; ".join(why) or None}
+
+
+def varied(sizes: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Returns in words which figures vary from run to run by more than is stable, a line a size."""
+    told = []
+    for size, facts in sizes.items():
+        if max(facts[who]["cv"] for who in ("variant", "torch")) > statistics.STEADY:
+            shares = ", ".join(f"{who} {100 * facts[who]['cv']:.0f} %" for who in ("variant", "torch"))
+            told.append(f"{size}: runs vary by {shares}")
+    return told
+
+
+def reply(document: dict[str, Any], record: dict[str, Any] | None) -> dict[str, Any]:
+    """Returns the reply with `document`, rejected by `record` if there is one."""
+    document.pop("disturbed", None)
+    documents = {"bench": document} if record is None else {"bench": document, "failure": record}
+    return {
+        "outcome": "passed" if record is None else "rejected",
+        "class": None if record is None else record["class"],
+        "cites": failure.cites(record),
+        "documents": documents,
+        "files": {},
+    }
+
+
+def wrong(request: Mapping[str, Any], case: cases.Case, facts: Mapping[str, Any]) -> Finding | None:
+    """Returns what is wrong with a size: with the untimed call by a check's rules, or with one of the sampled results; or None. The inputs of each call are made again here."""
+    declaration, device, size = request["op"], timing.device_of(request["lane"]), facts["size"]
+    trial = Trial(request, progress.Progress())
+    if beside := facts["beside"]:
+        names = ", ".join(str(name)[:80] for name in beside[:3])
+        words = f"calls like the timed ones launch kernels that no watched call did: {names}"
+        return told(Finding("torch-fallback", words), size)
+    for number, one in enumerate(facts["samples"]):
+        if one["strange"]:
+            names = ", ".join(map(str, one["strange"]))
+            return told(Finding("type", f"returns {names}, no tensor"), size)
+        with timing.precision(declaration), spans.work(device):
+            given = timing.run_inputs(declaration, case, timing.State(**one["state"]), device)
+            right = oracle.reference(declaration, case, given, device)
+        for seen in facts["untimed"] if number == 0 else ():
+            found = findings.form(seen, right, trial) or findings.origin(declaration, seen)
+            if found is not None:
+                return told(found, size, "an untimed call")
+        with spans.work(device):
+            message = wrong_sample(request, case, Path(request["sample"]) / file_of(size, number), given, right)
+        if message is not None:
+            return told(Finding("mismatch", f"returned something else than torch: {message}"), size)
+    return None
+
+
+def told(found: Finding, size: str, who: str = "a timed call") -> Finding:
+    """Returns the finding with the call that it is about."""
+    return Finding(found.class_, f"{who} at size `{size}`: {found.message}")
+
+
+def wrong_sample(
+    request: Mapping[str, Any], case: cases.Case, path: Path, given: dict[str, torch.Tensor], right: oracle.Reference
+) -> str | None:
+    """Returns what is wrong with the outputs in the file `path`, or None."""
+    from safetensors.torch import load_file
+
+    declaration = request["op"]
+    stored = load_file(str(path), device=timing.device_of(request["lane"]))
+    changed = {f"after.{name}" for name in given if {name, name.split(".")[0]} & set(declaration["mutates"])}
+    expected = [name for name in right.plain if not name.startswith("grad.") and (name in changed or name.isdecimal())]
+    if sorted(stored) != sorted(expected):
+        return f"{len(stored)} outputs, {len(expected)} expected"
+    if seeds.is_random(declaration):
+        return random_trial.wrong_once(request, case, stored["0"], given)
+    found = (compared(declaration, case, name, stored, given, right) for name in expected)
+    return next((message for message in found if message is not None), None)
+
+
+def compared(
+    declaration: Mapping[str, Any],
+    case: cases.Case,
+    name: str,
+    stored: dict[str, torch.Tensor],
+    given: Mapping[str, torch.Tensor],
+    right: oracle.Reference,
+) -> str | None:
+    """Returns what is wrong with output `name`, by the rules of a check, or None."""
+    import torch
+
+    plain = right.plain[name]
+    if comparing.is_ignored(declaration, name):
+        return None
+    if plain.dtype.is_complex and not stored[name].dtype.is_complex:
+        stored[name] = torch.view_as_complex(stored[name])
+    out = stored[name]
+    if (out.shape, out.dtype) != (plain.shape, plain.dtype):
+        return f"{list(out.shape)} of {out.dtype}, {list(plain.shape)} of {plain.dtype} expected"
+    is_exact = declaration["precision"] == "ieee" or case.dtype != "float32"
+    wide = None if right.oracle is None else right.oracle[name]
+    judged = comparing.Judged(given, right.plain, stored)
+    return comparing.compare(declaration, case.dtype, name, judged, wide, whole=is_exact).message

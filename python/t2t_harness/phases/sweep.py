@@ -1,0 +1,167 @@
+"""Times all variants of an op, torch and torch.compile at sizes that no build measures: how they grow with the size, not which one is chosen.
+
+One process calls them all, in turns, each once a size by the clock of a bench. What raises at a size has no figure there, and a reason.
+torch is imported only inside functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from t2t_harness.cases import calling, cases, inputs
+from t2t_harness.faults import failure
+from t2t_harness.measuring import clock as clocks
+from t2t_harness.measuring import quiet, statistics, telemetry, timing
+from t2t_harness.phases import baseline
+from t2t_harness.phases import tune as tuning
+from t2t_harness.sources import loading
+from t2t_harness.triton import launching, stage
+
+INTERPRETED = "ms in the interpreter"
+"""The unit of a sweep without a device, whose times compare nothing."""
+
+
+@dataclass
+class Sweep:
+    """A sweep in progress."""
+
+    request: Mapping[str, Any]
+    clock: clocks.Clock
+    entries: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
+    """Subject, and size, → why it has no figure."""
+    tuned: dict[str, Any] = field(default_factory=lambda: {"choices": [], "dropped": []})
+
+    @property
+    def lane(self) -> str:
+        """Returns the lane of the sweep."""
+        return str(self.request["lane"])
+
+
+def sweep(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the reply with the document `sweep`. Request keys: those of a bench, with `variants` for `variant`, and `baselines`.
+
+    Rejected with class `exception` and a `failure` where a module replaced what times it.
+    """
+    clock = clocks.clock_of(request)
+    timing.set_precision(request["op"])
+    with stage.lane(request):
+        found = Sweep(request, clock)
+        load(found)
+        timed = timing.timed_cases(request)
+        points = [point(found, timed[size]) for size in sorted(timed)]
+    if replaced := clock.replaced():
+        message = f"a kernel's module replaced what times it: {', '.join(replaced)}"
+        record = failure.failure("exception", message, root=request["root"])
+        documents = {"failure": record}
+        return {"outcome": "rejected", "class": "exception", "cites": False, "documents": documents, "files": {}}
+    is_product = any(one["flop"] for one in points)
+    is_device = clock.is_device
+    document = {
+        "op": request["op"]["name"],
+        "clock": clock.name,
+        "protocol": dict(request["protocol"]),
+        "model": request["model"],
+        "unit": INTERPRETED if not is_device else "TFLOP/s" if is_product else "GB/s",
+        "subjects": [*request["baselines"], *(variant["name"] for variant in request["variants"])],
+        "points": [rated(one, "flop" if is_product else "bytes") if is_device else unrated(one) for one in points],
+        "reasons": found.reasons,
+        "telemetry": telemetry.snapshot(request),
+    }
+    return {"outcome": "passed", "class": None, "cites": False, "documents": {"sweep": document}, "files": {}}
+
+
+def load(found: Sweep) -> None:
+    """Loads every variant that can be loaded."""
+    for variant in found.request["variants"]:
+        try:
+            with stage.pretending(found.lane):
+                found.entries[variant["name"]] = loading.load_entry(found.request["root"], dict(variant))
+        except Exception as error:
+            found.reasons[variant["name"]] = failure.describe(error)[:400]
+
+
+def point(found: Sweep, case: cases.Case) -> dict[str, Any]:
+    """Returns one size: its lengths, its work, and median, p20 and p80 of each subject in ms, null where it could not be called."""
+    declaration, device = found.request["op"], timing.device_of(found.lane)
+    given = inputs.make_inputs(declaration, case, device)
+    calls, facts = torch_calls(found, case, given)
+    for name in found.entries:
+        attempt(found, case, name, calls, partial(variant_call, found, name, case, given))
+    times: dict[str, Any] = {name: None for name in (*found.request["baselines"], *found.entries)}
+    protocol = timing.protocol_of(found.request)
+    quiet.awaited(found.request)
+    found.clock.warm(list(calls.values()))
+    for name, call in calls.items():
+        with stage.pretending(found.lane):
+            samples = found.clock.sample(call, protocol.warmup_ms, protocol.rep_ms)
+        run = statistics.run_facts(samples)
+        times[name] = {kind: run[kind] for kind in ("median", "p20", "p80")}
+    return {"binding": case.binding, "dtype": case.dtype, **facts, "ms": times}
+
+
+def torch_calls(
+    found: Sweep, case: cases.Case, given: Mapping[str, Any]
+) -> tuple[dict[str, clocks.Call], dict[str, int]]:
+    """Returns the calls of the baselines, and what torch says of the work: bytes read and written at least, and operations of its products."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    declaration, wanted = found.request["op"], found.request["baselines"]
+    eager = timing.torch_call(declaration, case, given, timing.device_of(found.lane))
+    with FlopCounterMode(display=False) as counter:
+        returned = eager()
+    results = list(returned) if isinstance(returned, (tuple, list)) else [returned]
+    size = sum(value.numel() * value.element_size() for value in (*given.values(), *results))
+    calls: dict[str, clocks.Call] = {baseline.EAGER: eager} if baseline.EAGER in wanted else {}
+    if baseline.COMPILED in wanted:
+        attempt(
+            found,
+            case,
+            baseline.COMPILED,
+            calls,
+            lambda: baseline.compiled_call(found.clock, declaration, case, given, []),
+        )
+    return calls, {"bytes": size, "flop": int(counter.get_total_flops())}
+
+
+def attempt(
+    found: Sweep, case: cases.Case, name: str, calls: dict[str, clocks.Call], make: Callable[[], clocks.Call]
+) -> None:
+    """Adds the call that `make` returns under `name`; where it raises, notes why there is none."""
+    try:
+        calls[name] = make()
+    except Exception as error:
+        lengths = ", ".join(f"{dim} {length}" for dim, length in case.binding.items())
+        found.reasons[f"{name} at {lengths}"] = failure.describe(error)[:400]
+
+
+def variant_call(found: Sweep, name: str, case: cases.Case, given: Mapping[str, Any]) -> clocks.Call:
+    """Returns a call of the wrapper, made once: what is autotuned was tuned for this size. Raises what the wrapper raises."""
+    variant = next(one for one in found.request["variants"] if one["name"] == name)
+    wrapper, args, kwargs = calling.arranged_for(found.entries[name], variant, found.request, case, dict(given))
+
+    def choose(tuner: Any, configs: list[Any]) -> list[Any]:
+        is_device = found.lane == "cuda"
+        config = tuning.choice(tuner, configs, recorder, found.clock, found.tuned) if is_device else configs[0]
+        tuner.cache[recorder.key] = config
+        return [config]
+
+    with launching.recording(found.lane, choose) as recorder, stage.pretending(found.lane):
+        wrapper(*args, **kwargs)
+        found.clock.synchronize()
+    return timing.bound(wrapper, args, kwargs)
+
+
+def rated(one: Mapping[str, Any], work: str) -> dict[str, Any]:
+    """Returns the point with the rate of each subject, at its median: GB/s of `bytes`, TFLOP/s of `flop`."""
+    scale = 1e-6 if work == "bytes" else 1e-9
+    rates = {name: times and one[work] * scale / times["median"] for name, times in one["ms"].items()}
+    return {**one, "rate": rates}
+
+
+def unrated(one: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the point of an interpreted sweep: in the place of rates, how long the interpreter took for a call, in ms."""
+    return {**one, "rate": {name: times and times["median"] for name, times in one["ms"].items()}}

@@ -1,0 +1,144 @@
+"""Chooses a configuration for each autotuned kernel, size and dtype by timing all of them on this device.
+
+The wrapper is called as it is; where it launches an autotuned kernel, every configuration is timed with the very arguments of that launch. Triton's
+own autotuner never runs, so that what it would choose, and when, is an artifact and not an accident of the process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from t2t_harness.cases import calling, cases, inputs
+from t2t_harness.counting import queues
+from t2t_harness.faults import failure
+from t2t_harness.measuring import clock as clocks
+from t2t_harness.measuring import quiet, spans, statistics
+from t2t_harness.sources import loading
+from t2t_harness.triton import launching, stage
+
+WARMUP_MS = 10.0
+REP_MS = 40.0
+"""Time given to each configuration, after one launch that loads it."""
+
+
+@spans.told
+@queues.in_one
+def tune(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the reply with the document `tune`: the choices, empty where nothing is autotuned or the lane is not `cuda`.
+
+    Rejected with class `exception`, or `memory`, where the wrapper raises. In a process with one queue a wrapper that wants another stream is not called on: the reply is
+    `queues.AGAIN`.
+    """
+    document: dict[str, Any] = {"device": request.get("model"), "choices": [], "dropped": []}
+    if request["lane"] == "cuda":
+        try:
+            with stage.lane(request) as modules:
+                tune_all(request, clocks.clock_of(request), document)
+            document["triton_cache"]["launchers"] = modules.facts()
+        except SystemExit:
+            raise
+        except BaseException as error:
+            class_, message = failure.class_of(error), failure.describe(error)
+            record = failure.failure(class_, message, root=request["root"], error=error)
+            return {
+                "outcome": "rejected",
+                "class": class_,
+                "cites": failure.cites(record),
+                "documents": {"failure": record},
+                "files": {},
+            }
+    return {"outcome": "passed", "class": None, "cites": False, "documents": {"tune": document}, "files": {}}
+
+
+def tune_all(request: Mapping[str, Any], clock: clocks.Clock, document: dict[str, Any]) -> None:
+    """Calls the wrapper once per size and dtype, and adds what is chosen to `document`. Raises what the wrapper raises."""
+    entry = loading.load_entry(request["root"], dict(request["variant"]))
+    hits = 0
+    misses: list[str] = []
+    for case in cases.bench_cases(request["op"]):
+        with spans.work("cuda"):
+            given = inputs.make_inputs(request["op"], case, "cuda")
+        wrapper, args, kwargs = calling.arranged(entry, request, case, given)
+
+        quiet.awaited(request)
+
+        def choose(tuner: Any, configs: list[Any]) -> list[Any]:
+            return [choice(tuner, configs, recorder, clock, document)]
+
+        with launching.recording("cuda", choose) as recorder:
+            wrapper(*args, **kwargs)
+            clock.synchronize()
+        hits, misses = hits + recorder.hits, misses + recorder.misses
+        document["dropped"] += [one for one in recorder.dropped if one not in document["dropped"]]
+    document["triton_cache"] = {"hits": hits, "misses": sorted(misses)}
+
+
+def choice(
+    tuner: Any, configs: list[Any], recorder: launching.Recorder, clock: clocks.Clock, document: dict[str, Any]
+) -> Any:
+    """Returns the fastest configuration for the present launch, and notes it in `document` unless its key is known.
+
+    Raises what the last configuration raised where the device can hold none.
+    """
+    kernel, key = launching.kernel_name(tuner), [str(part) for part in recorder.key]
+    known = chosen_facts(document, kernel, key)
+    if known is not None:
+        return next(config for config in configs if launching.config_facts(config) == known)
+    fitting = [config for config in configs if fits(tuner, recorder, config)]
+    if not fitting:
+        return launching.first_that_fits(recorder, tuner, configs)[0]
+    if not document["choices"]:
+        # Else the first is timed on a device that has just woken.
+        with paused(recorder) as attempt:
+            clock.warm([lambda: attempt(fitting[0])])
+    timed = [(config, statistics.quantile(samples_of(recorder, clock, config), 0.5)) for config in fitting]
+    best = min(timed, key=lambda one: one[1])[0]
+    timings = [[launching.config_facts(config), milliseconds] for config, milliseconds in timed]
+    document["choices"].append(
+        {"kernel": kernel, "key": key, "config": launching.config_facts(best), "timings": timings}
+    )
+    return best
+
+
+def fits(tuner: Any, recorder: launching.Recorder, config: Any) -> bool:
+    """Launches the present call with `config` and tells whether the device can hold it; notes it as dropped if not."""
+    try:
+        with spans.work("cuda"):
+            attempt_of(recorder)(config)
+    except launching.misfits() as error:
+        launching.note_dropped(tuner, recorder, config, error)
+        return False
+    return True
+
+
+def samples_of(recorder: launching.Recorder, clock: clocks.Clock, config: Any) -> list[float]:
+    """Returns the times, in ms, of the present launch with `config`."""
+    with paused(recorder) as attempt:
+        return clock.sample(lambda: attempt(config), WARMUP_MS, REP_MS)
+
+
+@contextlib.contextmanager
+def paused(recorder: launching.Recorder) -> Iterator[Callable[[Any], Any]]:
+    """Yields what launches the present call with a configuration; launches are not recorded for the length of the context."""
+    recorder.is_paused = True
+    try:
+        yield attempt_of(recorder)
+    finally:
+        recorder.is_paused = False
+
+
+def attempt_of(recorder: launching.Recorder) -> Callable[[Any], Any]:
+    """Returns what launches the present call. Raises RuntimeError where none is being chosen for."""
+    if recorder.attempt is None:
+        raise RuntimeError("no launch is being chosen for")
+    return recorder.attempt
+
+
+def chosen_facts(tuned: Mapping[str, Any] | None, kernel: str, key: list[str]) -> dict[str, Any] | None:
+    """Returns the configuration that the document `tune` holds for `kernel` and `key`, or None."""
+    for one in (tuned or {}).get("choices", []):
+        if one["kernel"] == kernel and one["key"] == key:
+            return dict(one["config"])
+    return None

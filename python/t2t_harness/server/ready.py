@@ -1,0 +1,206 @@
+"""What a child does before there is a request for it: what takes time and depends on nothing that a request says.
+
+No kernel code of a workspace runs here, and nothing is drawn from a random state that an action would see. torch and Triton are imported only
+inside functions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import time
+import warnings
+from collections.abc import Generator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+DECLARATION: dict[str, Any] = {
+    "name": "rehearsal",
+    "torch": "torch.softmax",
+    "inputs": [
+        {
+            "name": "input",
+            "shape": ["M", "N"],
+            "dtype": None,
+            "init": {"kind": "normal", "mean": 0.0, "std": 1.0},
+            "requires_grad": False,
+            "layout": "contiguous",
+            "optional": False,
+            "list": None,
+        }
+    ],
+    "kwargs": {"dim": -1},
+    "dtypes": ["float32"],
+    "sizes": {},
+    "check_sizes": {"small": {"M": 2, "N": 16}},
+    "seeds": 1,
+    "tolerances": {"float32": [1e-5, 1e-5]},
+    "precision": "ieee",
+    "mutates": [],
+    "backward": False,
+    "broadcast": False,
+    "deterministic": True,
+    "cases": None,
+    "outputs": None,
+    "random": None,
+}
+"""An op of nobody's."""
+
+SEGMENTS = (1 << 16, 1 << 27)
+"""Bytes of tensors for which torch's allocator takes a segment each, of those for small ones and of those for larger ones, and keeps it: to ask the driver for memory waits for
+every process that starts or ends on the device. All that a check holds at once fits the second, but for few."""
+
+LOOK_S = 0.005
+"""How often it is looked whether the device is to be had."""
+
+SMALL = 1 << 12
+"""The most elements of an input that is made to load what makes inputs."""
+
+
+def start_device() -> None:
+    """Starts CUDA on the one device that this process sees, and loads what every action launches of torch's own, as it makes inputs. Raises what torch
+    raises."""
+    import torch
+
+    from t2t_harness.cases import cases, inputs
+    from t2t_harness.judging import kept
+
+    kept.staging()
+    for size in SEGMENTS:
+        torch.empty(size, dtype=torch.uint8, device="cuda")
+    generator = torch.Generator(device="cuda")
+    values = torch.empty(1024, device="cuda").normal_(generator=generator)
+    values.copy_(values.cpu().to("cuda", torch.float64))
+    for case in cases.fixed_edges(DECLARATION, SMALL):
+        for made in inputs.make_inputs(DECLARATION, case, "cuda").values():
+            made.cpu()
+    torch.cuda.synchronize()
+    ask_device()
+
+
+def ask_device() -> None:
+    """Asks the device what Triton asks before the first launch, and starts NVML: the answers are remembered, and each takes tens of milliseconds while other processes start
+    there. What fails is left to whoever asks next."""
+    from t2t_harness.measuring import nvml, telemetry
+    from t2t_harness.server import preload
+
+    with contextlib.suppress(Exception):
+        uuid = telemetry.device_uuid()
+        if uuid is not None:
+            nvml.device(uuid)
+    # Where Triton would compile something for it, that is for a place of its own.
+    if not preload.has_utilities():
+        return
+    with contextlib.suppress(Exception):
+        from triton.compiler import compiler
+        from triton.runtime import driver
+
+        compiler.max_shared_mem(driver.active.get_current_device())
+        compiler.make_backend(driver.active.get_current_target()).hash()
+
+
+def compile_ahead(request: Mapping[str, Any]) -> None:
+    """Has torch compile the op of a baseline's `request`, which is still to come, on the device once that is to be had. Ends early where the request is there.
+
+    Raises what torch raises as it starts the device.
+    """
+    import torch
+
+    from t2t_harness.measuring import quiet
+    from t2t_harness.phases import baseline
+    from t2t_harness.server import preload
+
+    for _ in preload.compiler():
+        if is_awaited():
+            return
+    torch.set_num_threads(max(int(os.environ.get("OMP_NUM_THREADS", "1")), 1))
+    while not Path(request["scratch"], quiet.GO).exists():
+        if is_awaited():
+            return
+        time.sleep(LOOK_S)
+    start_device()
+    baseline.compile_ahead(request, is_awaited)
+    # What torch's compiler made is looked at now, and not before the first measurement.
+    gc.collect()
+    gc.freeze()
+
+
+def rehearse() -> None:
+    """Does what the children of a check on the interpreter do, with an op and a kernel of its own: what is made, looked up or copied the first time is so
+    before a request waits for it. Ends early where one does.
+
+    Nothing else stays: no file is written, no thread begun, nothing said, and neither `triton.language` nor `torch.cuda` is other than before. Raises
+    RuntimeError where there is a thread.
+    """
+    import torch
+
+    torch.set_num_threads(1)
+    with warnings.catch_warnings(), contextlib.closing(rehearsed()) as parts:
+        # A warning that is given here would not be given again.
+        warnings.simplefilter("ignore")
+        while not is_awaited() and next(parts, None) is not None:
+            pass
+    if len(os.listdir("/proc/self/task")) > 1:
+        raise RuntimeError("a thread was begun")
+    gc.collect()
+    gc.freeze()
+
+
+def is_awaited() -> bool:
+    """Tells whether there is a request for this process already."""
+    try:
+        import t2t_worker
+    except ImportError:
+        return False
+    return bool(t2t_worker.is_awaited())
+
+
+def rehearsed() -> Generator[str]:
+    """Calls a kernel as a candidate does, then judges what it returned, part by part; yields what it does next."""
+    from t2t_harness.cases import cases, inputs
+    from t2t_harness.judging import findings, kept, oracle, progress
+    from t2t_harness.judging.trial import Trial
+    from t2t_harness.phases import candidate, judge
+    from t2t_harness.server import rehearsal
+    from t2t_harness.triton import interpreting, launchers
+
+    yield "the op"
+    own = candidate.own_operations(DECLARATION)
+    variant = {"name": "rehearsal", "deterministic": True}
+    request = {"op": DECLARATION, "variant": variant, "lane": "interpreter", "inputs": None, "root": "/nonexistent"}
+    case = cases.declared_cases(DECLARATION)[0]
+    bench = candidate.Bench(
+        request=request,
+        entry=rehearsal.softmax,
+        own=own,
+        finish=_nothing,
+        synchronize=_nothing,
+        folder=Path("/nonexistent"),
+        modules=launchers.Counted(),
+    )
+    facts: dict[str, Any] = {"runs": {}}
+    tensors: dict[str, torch.Tensor] = {}
+
+    def keep(name: str, value: torch.Tensor) -> None:
+        tensors[name] = kept.dense(value)
+
+    interpreting.install()
+    with interpreting.undone():
+        for label in "ab":
+            yield f"run {label}"
+            candidate.run_once(bench, case, label, 0, facts, keep)
+    yield "what is right"
+    given = inputs.inputs_of(DECLARATION, case, "cpu", None)
+    right = oracle.reference(DECLARATION, case, given)
+    trial = Trial(request, progress.Progress())
+    yield "the verdict"
+    judge.lint_case(trial, case, given, right)
+    findings.find_in(trial, case, judge.blank_row(case), facts["runs"], tensors, given, right)
+
+
+def _nothing(*_: Any) -> None:
+    return None

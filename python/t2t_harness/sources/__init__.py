@@ -1,0 +1,1 @@
+"""Sources: kernel files and what they import, found, loaded and read."""

@@ -1,0 +1,197 @@
+"""Lets unmodified wrappers run where there is no GPU: a fake driver and a fake `torch.cuda` for the compile lane, and CPU tensors that
+answer `is_cuda` for the interpreter.
+
+The device is one of the table in `assets/devices.json`; its SM count reaches kernels as a constant.
+"""
+
+import contextlib
+import sys
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from t2t_harness.faults import lacking
+
+
+def properties(device: dict[str, Any]) -> Any:
+    """Returns what `torch.cuda.get_device_properties` answers for `device`, a row of the device table."""
+    return types.SimpleNamespace(
+        name=device["name"],
+        major=device["capability"][0],
+        minor=device["capability"][1],
+        multi_processor_count=device["multiprocessors"],
+        total_memory=device["memory"],
+        shared_memory_per_block=49152,
+        shared_memory_per_block_optin=device["shared_memory"],
+        shared_memory_per_multiprocessor=device["shared_memory_per_multiprocessor"],
+        max_threads_per_multi_processor=2048,
+        regs_per_multiprocessor=65536,
+        warp_size=32,
+        L2_cache_size=device["l2"],
+        is_integrated=0,
+    )
+
+
+def patch_torch_cuda(device: dict[str, Any]) -> None:
+    """Makes `torch.cuda` answer for `device`. Never undone: the child ends with its action."""
+    import torch
+
+    answers: dict[str, Any] = {
+        "is_available": lambda: True,
+        "device_count": lambda: 1,
+        "current_device": lambda: 0,
+        "get_device_properties": lambda device_=None: properties(device),
+        "get_device_capability": lambda device_=None: tuple(device["capability"]),
+        "get_device_name": lambda device_=None: device["name"],
+        "synchronize": lambda device_=None: None,
+        "set_device": lambda device_: None,
+        "device": lambda device_: contextlib.nullcontext(),
+        "current_stream": lambda device_=None: types.SimpleNamespace(cuda_stream=0, synchronize=lambda: None),
+    }
+    for name, answer in answers.items():
+        setattr(torch.cuda, name, answer)
+
+
+def fake_driver(device: dict[str, Any], index: int = 0) -> None:
+    """Makes `device` Triton's active driver: a target to compile for, and nothing to launch on.
+
+    Triton keeps compiled kernels by the device's `index`: several devices in one process need one each.
+    """
+    from triton.backends.compiler import GPUTarget
+    from triton.backends.driver import DriverBase
+    from triton.runtime.driver import driver
+
+    major, minor = device["capability"]
+    target = GPUTarget("cuda", major * 10 + minor, 32)
+
+    class CompileOnly(DriverBase):  # type: ignore[misc]
+        """A driver with a target and no device."""
+
+        @classmethod
+        def is_active(cls) -> bool:
+            return True
+
+        def map_python_to_cpp_type(self, ty: str) -> str:
+            return ty
+
+        def get_current_target(self) -> Any:
+            return target
+
+        def get_active_torch_device(self) -> Any:
+            import torch
+
+            return torch.device("cuda", 0)
+
+        def get_device_interface(self) -> Any:
+            import torch
+
+            return torch.cuda
+
+        def get_current_device(self) -> int:
+            return index
+
+        def get_current_stream(self, device_: int) -> int:
+            return 0
+
+        def get_benchmarker(self) -> Any:
+            return benchmarked
+
+        def get_empty_cache_for_benchmark(self) -> Any:
+            import torch
+
+            return torch.empty(0, dtype=torch.int)
+
+        def clear_cache(self, cache: Any) -> None:
+            pass
+
+        def __getattr__(self, name: str) -> Any:
+            raise lacking.LackingAttribute(f"`{name}` of Triton's driver")
+
+        @property
+        def utils(self) -> Any:
+            shared = {"max_shared_mem": device["shared_memory"], "multiprocessor_count": device["multiprocessors"]}
+            return types.SimpleNamespace(
+                get_device_properties=lambda device_: shared | {"max_num_regs": 65536, "warpSize": 32}
+            )
+
+    driver.set_active(CompileOnly())
+
+
+def patch_benchmarks() -> None:
+    """Keeps tuners of a library's own from timing where there is no device. Never undone: the child ends with its action."""
+    from triton import testing
+
+    testing.do_bench = testing.do_bench_cudagraph = benchmarked
+
+
+def benchmarked(call: Callable[[], Any], *_: Any, quantiles: Any = None, **__: Any) -> Any:
+    """Calls what a tuner of a library's own would time, once. Nothing is measured where there is no device: all takes as long."""
+    call()
+    return 1.0 if quantiles is None else [1.0 for _ in quantiles]
+
+
+def on_cpu(value: Any) -> Any:
+    """Returns `value` with every mention of a CUDA device replaced by the CPU."""
+    import torch
+
+    if isinstance(value, str) and (value == "cuda" or value.startswith("cuda:")):
+        return "cpu"
+    if isinstance(value, torch.device) and value.type == "cuda":
+        return torch.device("cpu")
+    return value
+
+
+@contextlib.contextmanager
+def cpu_as_cuda() -> Iterator[Callable[..., Any]]:
+    """Makes CPU tensors answer as CUDA tensors do, and `device="cuda"` mean the CPU, for the length of the context."""
+    import torch
+    from torch.overrides import TorchFunctionMode
+
+    is_cuda = vars(torch._C.TensorBase)["is_cuda"].__get__
+    device_of = torch.Tensor.device.__get__
+
+    class CpuAsCuda(TorchFunctionMode):
+        """Answers for the device; everything else goes through."""
+
+        def __torch_function__(self, func: Any, types_: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if func == is_cuda:
+                return True
+            if func == device_of:
+                return torch.device("cuda", 0)
+            if func is torch.device:
+                # Its place in an argument is where it becomes the CPU: as a value it is compared.
+                return func(*args, **(kwargs or {}))
+            moved = {name: on_cpu(value) for name, value in (kwargs or {}).items()}
+            if getattr(func, "__name__", "") == "cuda":
+                return args[0]
+            return func(*(on_cpu(value) for value in args), **moved)
+
+    with CpuAsCuda() as mode:
+        yield mode
+
+
+@contextlib.contextmanager
+def fake_cuda() -> Iterator[Any]:
+    """Enters fake tensors that answer as CUDA tensors, and yields the fake mode.
+
+    They are fake CPU tensors underneath: a fake tensor on a CUDA device meets device guards in C++ (in `contiguous`, in slicing) that start CUDA.
+    """
+    import torch
+    from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+    # A Python property, which no function mode sees. Torch itself must see the CPU.
+    own = FakeTensor.device
+    cuda = torch.device("cuda", 0)
+    told = property(lambda tensor: cuda if asked_by_wrapper() else own.__get__(tensor))
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode, cpu_as_cuda():
+        setattr(FakeTensor, "device", told)  # noqa: B010 - a property has another type than its value
+        try:
+            yield mode
+        finally:
+            setattr(FakeTensor, "device", own)  # noqa: B010
+
+
+def asked_by_wrapper() -> bool:
+    """Tells whether the caller's caller is neither torch nor the harness."""
+    name = str(sys._getframe(2).f_globals.get("__name__", ""))
+    return name.split(".")[0] not in ("torch", "t2t_harness")

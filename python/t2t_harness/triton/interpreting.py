@@ -1,0 +1,259 @@
+"""Gives Triton's interpreter what it lacks of the compiler's language, and keeps it from doing the same work again and again.
+
+Kernels are read by `blocks.py`, called by `interpreted.py`, reduced by `folds.py`; `libdevice.py` has the library's functions. Before each launch the interpreter goes through all of `triton.language` and replaces what a kernel may use, which takes milliseconds; and so it does
+before each call of another Triton function, `tl.sum` among them, though within one launch there is nothing left to replace. And it makes a table of
+dtypes for each value that it converts. Where a Triton has other insides than these, it is left as it is. Triton is imported only inside functions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+INSIDES = (
+    "GridExecutor",
+    "InterpretedFunction",
+    "InterpreterBuilder",
+    "ReduceOps",
+    "ScanOps",
+    "_convert_float",
+    "_get_np_dtype",
+    "_implicit_cvt",
+    "_patch_builtin",
+    "_patch_lang",
+    "_patch_lang_core",
+    "interpreter_builder",
+    "interpreter_semantic",
+)
+"""What of Triton's module is relied on."""
+
+_installed: list[Any] = []
+
+
+def install() -> None:
+    """Changes Triton's interpreter in this process, once. Never undone: the child ends with its action."""
+    from triton.runtime import interpreter
+
+    from t2t_harness.faults import bounds, order
+    from t2t_harness.triton import effort, interpreted
+
+    if interpreter not in _installed and all(hasattr(interpreter, name) for name in INSIDES):
+        _installed.append(interpreter)
+        remember_builtins(interpreter)
+        patch_once(interpreter)
+        remember_dtypes(interpreter)
+        remember_shapes(interpreter)
+        leave_overflows(interpreter)
+        complete_language(interpreter)
+        complete_operations(interpreter)
+        effort.install(interpreter)
+        bounds.install(interpreter)
+        order.install(interpreter)
+        interpreted.install(interpreter)
+
+
+@contextlib.contextmanager
+def undone() -> Iterator[None]:
+    """Leaves `triton.language` as it is now, at the end of the context: what a launch replaces for the functions that it calls, Triton leaves replaced."""
+    from triton import language
+
+    core = language.core
+    things = (language, core, language.math, core.tensor, core.tensor_descriptor_base, core.dtype)
+    before = [(thing, dict(vars(thing))) for thing in things]
+    try:
+        yield
+    finally:
+        for thing, own in before:
+            for name, value in dict(vars(thing)).items():
+                if name not in own:
+                    delattr(thing, name)
+                elif own[name] is not value:
+                    setattr(thing, name, own[name])
+
+
+def patch_once(interpreter: Any) -> None:
+    """Has `triton.language` replaced at the beginning of a launch, and for each further part of it that a called function sees, once."""
+    patch_lang: Callable[[Any], Any] = interpreter._patch_lang
+    launch: Callable[..., Any] = interpreter.GridExecutor.__call__
+    launches: list[set[int]] = []
+
+    def patch(function: Any) -> Any:
+        seen = parts(interpreter, function)
+        if not launches or not seen or not seen <= launches[-1]:
+            scope = patch_lang(function)
+            for replaced in launches[-1:]:
+                replaced |= seen
+            return scope
+        # Of a called function nobody undoes what was replaced: the launch does.
+        return None
+
+    def launched(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with afresh(launches):
+            return launch(self, *args, **kwargs)
+
+    interpreter._patch_lang = patch
+    interpreter.GridExecutor.__call__ = launched
+
+
+def remember_builtins(interpreter: Any) -> None:
+    """Has what a launch replaces of a part of `triton.language` looked up once, and not by going through all its members before each launch."""
+    patch_builtin: Callable[[Any, Any, Any], None] = interpreter._patch_builtin
+    known: dict[int, tuple[Any, Any, list[tuple[str, Any, Any]]]] = {}
+
+    def patch(part: Any, builder: Any, scope: Any) -> None:
+        of_whom, by_whom, members = known.get(id(part), (None, None, []))
+        if of_whom is part and by_whom is builder:
+            for name, own, replaced in members:
+                # What is replaced already, for another function of the same launch, stays so.
+                if getattr(part, name, None) is own:
+                    scope.set_attr(part, name, replaced)
+            return
+        had = len(scope._changes)
+        before = dict(inspect.getmembers(part))
+        patch_builtin(part, builder, scope)
+        names = [name for _, name, _ in scope._changes[had:]]
+        is_whole = not any(replaced for replaced in map(is_replaced, before.values()))
+        if is_whole:
+            known[id(part)] = (part, builder, [(name, before[name], getattr(part, name)) for name in names])
+
+    def is_replaced(member: Any) -> bool:
+        return getattr(member, "__code__", None) in codes
+
+    codes = {one for one in interpreter._patch_attr.__code__.co_consts if inspect.iscode(one)}
+    interpreter._patch_builtin = patch
+
+
+@contextlib.contextmanager
+def afresh(launches: list[set[int]]) -> Iterator[None]:
+    """Puts a launch for which nothing is replaced yet on `launches`, for the length of the context."""
+    launches.append(set())
+    try:
+        yield
+    finally:
+        launches.pop()
+
+
+def parts(interpreter: Any, function: Any) -> set[int]:
+    """Returns the ids of the modules of `triton.language` that the globals of `function` name: what is replaced for it."""
+    language = {id(interpreter.tl), id(interpreter.tl.core)}
+    return language & {id(value) for value in function.__globals__.values()}
+
+
+def remember_dtypes(interpreter: Any) -> None:
+    """Has numpy's dtype for a Triton dtype looked up by name, once it was asked for."""
+    get_np_dtype: Callable[[Any], Any] = interpreter._get_np_dtype
+    language = interpreter.tl
+    known: dict[str, Any] = {}
+
+    def remembered(dtype: Any) -> Any:
+        element = dtype.element_ty if type(dtype) is language.block_type else dtype
+        if type(element) is not language.dtype:
+            return get_np_dtype(dtype)
+        found = known.get(element.name)
+        if found is None:
+            found = known[element.name] = get_np_dtype(element)
+        return found
+
+    interpreter._get_np_dtype = remembered
+
+
+def remember_shapes(interpreter: Any) -> None:
+    """Has a block's type, and what a value takes from it, made once for an element type and a shape, and not for each value."""
+    core = interpreter.tl.core
+    block, constant = core.block_type, core.constexpr
+    plain = (block, core.dtype, core.pointer_type)
+    make_type: Callable[[Any, Any, Any], None] = block.__init__
+    make_value: Callable[[Any, Any, Any], None] = core.tensor.__init__
+    # Elements are told apart by what they are: each is held, so that no other one takes its place.
+    known: dict[tuple[int, tuple[Any, ...]], tuple[Any, dict[str, Any]]] = {}
+    shapes: dict[tuple[Any, ...], tuple[Any, Any]] = {}
+
+    def typed(self: Any, element: Any, shape: Any) -> None:
+        lengths = tuple([one.value if type(one) is constant else one for one in shape])
+        found = known.get((id(element), lengths))
+        if found is None:
+            make_type(self, element, shape)
+            if type(self) is block:
+                known[id(element), lengths] = element, dict(vars(self))
+            return
+        self.__dict__.update(found[1])
+
+    def valued(self: Any, handle: Any, kind: Any) -> None:
+        if type(kind) not in plain:
+            make_value(self, handle, kind)
+            return
+        lengths = kind.shape if type(kind) is block else ()
+        found = shapes.get(lengths)
+        if found is None:
+            make_value(self, handle, kind)
+            shapes[lengths] = self.shape, self.numel
+            return
+        self.handle, self.type, self.dtype = handle, kind, kind.scalar
+        self.shape, self.numel = found
+
+    block.__init__ = typed
+    core.tensor.__init__ = valued
+
+
+def leave_overflows(interpreter: Any) -> None:
+    """Has the interpreter not compute, beside each operation on integers, whether it overflows: what it finds it asserts only where kernels are debugged, as the compiler does."""
+    builder = interpreter.interpreter_builder
+    if not builder.options.debug:
+        builder.options = replace(builder.options, sanitize_overflow=False)
+
+
+def complete_language(interpreter: Any) -> None:
+    """Has a launch replace what Triton's own replacements get wrong."""
+    from t2t_harness.triton import blocks, folds
+
+    patch_lang_core: Callable[[Any, Any], None] = interpreter._patch_lang_core
+    reduce, scan = folds.reduction(interpreter), folds.scan(interpreter)
+
+    def patch(lang: Any, scope: Any) -> None:
+        patch_lang_core(lang, scope)
+        scope.set_attr(lang, "range", blocks.Counted)
+        scope.set_attr(lang, "static_range", blocks.static_counted)
+        scope.set_attr(lang, "static_assert", blocks.static_assert)
+        scope.set_attr(lang, "static_print", blocks.static_print)
+        for home in (interpreter.tl, interpreter.tl.core):
+            scope.set_attr(home, "reduce", reduce)
+            scope.set_attr(home, "associative_scan", scan)
+
+    interpreter._patch_lang_core = patch
+
+
+def complete_operations(interpreter: Any) -> None:
+    """Gives the interpreter's builder the operations that it lacks, and those that it has otherwise than a device."""
+    import numpy as np
+    from triton import language
+
+    from t2t_harness.faults import lacking
+    from t2t_harness.triton import libdevice, narrow
+
+    builder, handle = interpreter.InterpreterBuilder, interpreter.TensorHandle
+
+    def extern(self: Any, name: str, path: str, symbol: str, operands: list[Any], kind: Any, is_pure: bool) -> Any:
+        if name or path:
+            raise lacking.Lacking(f"the library function `{symbol}`")
+        shape = np.broadcast_shapes(*(one.data.shape for one in operands))
+        result = libdevice.call(symbol, [one.data for one in operands], interpreter._get_np_dtype(kind))
+        return handle(np.broadcast_to(result, shape), kind.scalar)
+
+    def assembly(self: Any, *_: Any) -> Any:
+        raise lacking.Lacking("inline assembly (inline_asm)")
+
+    def clamp(self: Any, value: Any, low: Any, high: Any, propagates: Any) -> Any:
+        if propagates == language.PropagateNan.ALL.value:
+            return self.ternary_op(value, low, high, np.clip)
+        return self.ternary_op(value, low, high, lambda x, least, most: np.fmin(np.fmax(x, least), most))
+
+    builder.create_extern_elementwise = extern
+    builder.create_inline_asm = assembly
+    builder.create_clampf = clamp
+    # Of a number and NaN these are the number, where the kernel does not ask for NaN.
+    builder.create_minnumf = lambda self, left, right: self.binary_op(left, right, np.fmin)
+    builder.create_maxnumf = lambda self, left, right: self.binary_op(left, right, np.fmax)
+    narrow.install(interpreter)

@@ -1,0 +1,408 @@
+"""Watches and steers what a wrapper launches: every launch is recorded, and the caller, not a clock, chooses an autotuner's configuration.
+
+One patch serves all lanes. On the compile lane a launch compiles and does not run; on the interpreter and on a GPU it runs.
+"""
+
+import contextlib
+import dataclasses
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from t2t_harness.counting import counting, queues, streams, written
+from t2t_harness.faults import bounds
+
+Choose = Callable[[Any, list[Any]], Iterable[Any]]
+"""Takes an Autotuner and its pruned configurations; returns those to run, in order. It is asked for the next after the last has run, so a
+generator may look at what was dropped."""
+
+
+@dataclasses.dataclass
+class Launch:
+    """One launch of one kernel."""
+
+    kernel: str
+    config: dict[str, Any] | None
+    constants: dict[str, int]
+    grid: list[int] | None
+    storages: list[int]
+    """Addresses of the storages of its tensor arguments, or inside of them; empty on the compile lane."""
+    compiled: Any = None
+    """Triton's CompiledKernel, on compiled lanes."""
+    path: tuple[str, str] = ("", "{}")
+    """The kernel, and its constexpr arguments but for those of its configuration, as JSON (cases/reach.py)."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Compilation:
+    """What Triton is about to compile, or to find in its cache on disk."""
+
+    function: Any
+    """Triton's JITFunction."""
+    key: Any
+    """What tells the launch from others of the function."""
+    device: Any
+    signature: dict[str, str]
+    """Parameter → type."""
+    constants: dict[Any, Any]
+
+    @property
+    def name(self) -> str:
+        """Returns what tells the launch from all others."""
+        python = self.function.fn
+        return repr((python.__module__, python.__qualname__, self.function.cache_key, self.key, self.device))
+
+
+@dataclasses.dataclass
+class Recorder:
+    """What was launched while it was installed, and what Triton's cache answered."""
+
+    launches: list[Launch] = dataclasses.field(default_factory=list)
+    hits: int = 0
+    misses: list[str] = dataclasses.field(default_factory=list)
+    """Names of the kernels that had to be compiled."""
+    hashes: list[str] = dataclasses.field(default_factory=list)
+    """Triton's hashes of the kernels that its cache on disk was asked for, those of dropped configurations among them."""
+    compiled: list[str] = dataclasses.field(default_factory=list)
+    """Those that it did not have."""
+    compiled_ahead: set[str] = dataclasses.field(default_factory=set)
+    """Hashes that another process of this action compiled for this one: the first time that one is asked for, it counts as a miss."""
+    dropped: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    """Configurations that this device cannot hold, each with its reason."""
+    faults: list[BaseException] = dataclasses.field(default_factory=list)
+    """What Triton itself raised while it compiled or launched, dropped configurations apart."""
+    config: Any = None
+    key: tuple[Any, ...] = ()
+    """What Triton would look the present call's configuration up by, while a configuration is chosen."""
+    attempt: Callable[[Any], Any] | None = None
+    """Launches an autotuned kernel's present call with one configuration."""
+    is_paused: bool = False
+    """Whether launches go through unrecorded: while something is timed."""
+    memory: written.Written | None = None
+    """Who writes the memory that launches are given, where that is watched."""
+    elsewhere: int = 0
+    """Launches on another stream than the caller's, each held up (counting/streams.py)."""
+
+
+def config_facts(config: Any) -> dict[str, Any] | None:
+    """Returns an autotuner's configuration as JSON facts, or None."""
+    if config is None:
+        return None
+    return {name: plain(value) for name, value in sorted(config.all_kwargs().items())}
+
+
+def plain(value: Any) -> Any:
+    """Returns `value` if JSON can hold it, else its text."""
+    return value if isinstance(value, (bool, int, float, str)) or value is None else str(value)
+
+
+def constants_of(constexprs: dict[str, Any]) -> dict[str, int]:
+    """Returns the integers among the constexpr arguments of a call."""
+    return {name: value for name, value in constexprs.items() if isinstance(value, int) and not isinstance(value, bool)}
+
+
+def path_of(kernel: str, constexprs: dict[str, Any], config: Any) -> tuple[str, str]:
+    """Returns what tells one way of launching from others: the kernel, and its constexpr arguments but for those of `config`."""
+    chosen = {} if config is None else config.all_kwargs()
+    told = {name: plain(value) for name, value in constexprs.items() if name not in chosen}
+    return kernel, json.dumps(told, sort_keys=True)
+
+
+def constexprs_of(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Returns the constexpr arguments of a call of the kernel `function`, by name."""
+    import inspect
+
+    python = function.fn
+    signature = inspect.signature(python)
+    known = {name: value for name, value in kwargs.items() if name in signature.parameters}
+    bound = signature.bind_partial(*args, **known)
+    bound.apply_defaults()
+    return {
+        name: getattr(bound.arguments[name], "value", bound.arguments[name])
+        for name, parameter in signature.parameters.items()
+        if "constexpr" in str(parameter.annotation) and name in bound.arguments
+    }
+
+
+def grid_of(grid: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[int] | None:
+    """Returns the launch grid as integers, or None where it cannot be told."""
+    import inspect
+
+    try:
+        if callable(grid):
+            signature = inspect.signature(function.fn)
+            known = {name: value for name, value in kwargs.items() if name in signature.parameters}
+            bound = signature.bind_partial(*args, **known)
+            bound.apply_defaults()
+            grid = grid(dict(bound.arguments))
+        return [int(axis) for axis in grid]
+    except Exception:
+        return None
+
+
+def storages_of(values: Iterator[Any]) -> list[int]:
+    """Returns the storage addresses of the tensors among `values`, and where other things point that Triton takes for tensors."""
+    import torch
+
+    found = []
+    for value in values:
+        tensor = getattr(value, "base", value)
+        if isinstance(tensor, torch.Tensor):
+            found.append(tensor.untyped_storage().data_ptr())
+        elif hasattr(value, "data_ptr"):
+            found.append(int(value.data_ptr()))
+    return found
+
+
+class FakePointer:
+    """Stands for a fake tensor in a compile: its dtype, and the alignment that its storage offset implies.
+
+    A real allocation starts at a multiple of 16 bytes, so the offset alone decides what Triton specializes on.
+    """
+
+    def __init__(self, tensor: Any) -> None:
+        self.dtype = tensor.dtype
+        self.shape = tensor.shape
+        self.strides = tensor.stride()
+        self.offset = int(tensor.storage_offset()) * tensor.element_size()
+        self.bytes = tensor.numel() * tensor.element_size()
+
+    def stride(self) -> tuple[int, ...]:
+        """Returns the strides in elements."""
+        return tuple(self.strides)
+
+    def data_ptr(self) -> int:
+        """Returns an address with the alignment that the real one will have."""
+        return int(self.offset)
+
+    def ptr_range(self) -> int:
+        """Returns the size of the storage in bytes."""
+        return int(self.bytes)
+
+
+def pointer(value: Any) -> Any:
+    """Returns what stands for `value` in a compile."""
+    import torch
+
+    return FakePointer(value) if isinstance(value, torch.Tensor) else value
+
+
+@contextlib.contextmanager
+def recording(lane: str, choose: Choose, *, runs: bool = True) -> Iterator[Recorder]:
+    """Installs the patches for `lane` (`compile`, `interpreter`, `cuda`) and yields the recorder. Removes them at the end. Unless it `runs`, launches are noted alone."""
+    from triton import knobs
+    from triton.runtime import autotuner, interpreter, jit
+
+    recorder = Recorder()
+    home = streams.current() if lane == "cuda" else None
+    kernel = interpreter.InterpretedFunction if lane == "interpreter" else jit.JITFunction
+    run_kernel = kernel.run
+    run_autotuner = autotuner.Autotuner.run
+
+    def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        if recorder.is_paused:
+            return run_kernel(self, *args, grid=grid, warmup=warmup, **kwargs)
+        constexprs = constexprs_of(self, args, kwargs)
+        launch = Launch(
+            kernel=self.fn.__name__,
+            config=config_facts(recorder.config),
+            constants=constants_of(constexprs),
+            path=path_of(self.fn.__name__, constexprs, recorder.config),
+            grid=grid_of(grid, self, args, kwargs),
+            storages=[] if lane == "compile" else storages_of(iter([*args, *kwargs.values()])),
+        )
+        if not runs:
+            recorder.launches.append(launch)
+            return None
+        try:
+            if lane == "compile":
+                mocked = [pointer(value) for value in args]
+                mocked_kwargs = {name: pointer(value) for name, value in kwargs.items()}
+                launch.compiled = run_kernel(self, *mocked, grid=grid, warmup=True, **mocked_kwargs)
+                require_fit(launch.compiled)
+            else:
+                with unwatched(), counting.accounted():
+                    if home is not None and streams.current() != home:
+                        queues.want()
+                        # Loaded before: it may take longer than a launch is held up.
+                        load(run_kernel(self, *args, grid=grid, warmup=True, **kwargs))
+                        streams.hold_up()
+                        recorder.elsewhere += 1
+                    given = [*args, *kwargs.values()]
+                    # What another stream does is not over when this one reads it.
+                    noted = recorder.memory if recorder.elsewhere == 0 else None
+                    if lane == "interpreter":
+                        bounds.launching(self.fn.__name__, self.arg_names, args, kwargs)
+                    if noted is not None:
+                        noted.launching(given)
+                    with counting.accounted() as names:
+                        launch.compiled = run_kernel(self, *args, grid=grid, warmup=warmup, **kwargs)
+                    counting.launched(names, launch.compiled)
+                    if noted is not None:
+                        noted.launched(given)
+        except Exception as error:
+            recorder.faults.append(error)
+            raise
+        recorder.launches.append(launch)
+        return launch.compiled
+
+    def run_chosen(self: Any, *args: Any, **kwargs: Any) -> Any:
+        self.nargs = dict(zip(self.arg_names, args, strict=False))
+
+        def attempt(config: Any) -> Any:
+            everything = {**self.nargs, **kwargs, **config.all_kwargs()}
+            recorder.config = self.best_config = config
+            try:
+                self.pre_hook(everything)
+                if config.pre_hook is not None:
+                    config.pre_hook(everything)
+                result = self.fn.run(*args, **kwargs, **config.all_kwargs())
+                self.post_hook(everything, exception=None)
+            finally:
+                recorder.config = None
+            return result
+
+        recorder.key, recorder.attempt = tuning_key(self, kwargs), attempt
+        results: list[Any] = []
+        misfit: Exception | None = None
+        for config in choose(self, self.prune_configs(kwargs)):
+            try:
+                results.append(attempt(config))
+            except misfits() as error:
+                misfit = error
+                note_dropped(self, recorder, config, error)
+        if misfit is not None and not results:
+            recorder.faults.append(misfit)
+            raise misfit
+        return results[-1] if results else None
+
+    def listen(*, src: Any, metadata: Any, metadata_group: Any, times: Any, cache_hit: bool) -> None:
+        hash_ = metadata["hash"]
+        recorder.hashes.append(hash_)
+        if not cache_hit:
+            recorder.compiled.append(hash_)
+        if cache_hit and hash_ not in recorder.compiled_ahead:
+            recorder.hits += 1
+        else:
+            recorder.compiled_ahead.discard(hash_)
+            recorder.misses.append(src.name)
+
+    listener = knobs.compilation.listener
+    kernel.run = run
+    autotuner.Autotuner.run = run_chosen
+    knobs.compilation.listener = listen
+    try:
+        yield recorder
+    finally:
+        kernel.run = run_kernel
+        autotuner.Autotuner.run = run_autotuner
+        knobs.compilation.listener = listener
+
+
+@contextlib.contextmanager
+def before_compiling(skips: Callable[[Compilation], bool]) -> Iterator[None]:
+    """Asks `skips`, for the length of the context, before Triton compiles what no earlier launch of this process had; a launch that is skipped returns None.
+
+    Triton's own hook for this describes each launch as JSON first, which a function among the constants is not (triton 3.6, `JITFunction._do_compile`).
+    """
+    from triton.runtime import jit
+
+    compile_ = jit.JITFunction._do_compile
+
+    def do_compile(self: Any, key: Any, signature: Any, device: Any, constexprs: Any, *rest: Any) -> Any:
+        if skips(Compilation(self, key, device, signature, constexprs)):
+            return None
+        return compile_(self, key, signature, device, constexprs, *rest)
+
+    jit.JITFunction._do_compile = do_compile
+    try:
+        yield
+    finally:
+        jit.JITFunction._do_compile = compile_
+
+
+def load(compiled: Any) -> None:
+    """Loads a compiled kernel on the present device, as its first launch would."""
+    ready = compiled.result() if hasattr(compiled, "result") else compiled
+    _ = ready.run
+
+
+def first_that_fits(recorder: Recorder, tuner: Any, configs: list[Any]) -> list[Any]:
+    """Chooses the first configuration that the device can hold, by launching the present call with one after another.
+
+    Raises the last one's error where none fits.
+    """
+    misfit: Exception | None = None
+    for config in configs:
+        try:
+            if recorder.attempt is not None:
+                recorder.attempt(config)
+            return [config]
+        except misfits() as found:
+            misfit = found
+            note_dropped(tuner, recorder, config, found)
+    error = misfit or ValueError(f"`{kernel_name(tuner)}` has no configuration")
+    recorder.faults.append(error)
+    raise error
+
+
+def misfits() -> tuple[type[Exception], ...]:
+    """Returns the errors for which Triton's autotuner passes over a configuration."""
+    from triton.compiler.errors import CompileTimeAssertionFailure
+    from triton.runtime.errors import OutOfResources, PTXASError
+
+    return OutOfResources, CompileTimeAssertionFailure, PTXASError
+
+
+def note_dropped(tuner: Any, recorder: Recorder, config: Any, error: Exception) -> None:
+    """Adds `config` to the dropped ones: its error is no fault of the kernel."""
+    recorder.dropped.append(
+        {"kernel": kernel_name(tuner), "config": config_facts(config), "reason": misfit_reason(error)}
+    )
+    recorder.faults = [fault for fault in recorder.faults if fault is not error]
+
+
+def misfit_reason(error: Exception) -> str:
+    """Returns in words why a configuration does not fit."""
+    from triton.runtime.errors import OutOfResources
+
+    if isinstance(error, OutOfResources):
+        unit = "bytes of " if error.name == "shared memory" else ""
+        return f"needs {error.required} {unit}{error.name}, has {error.limit}"
+    return " ".join(str(error).split())[:400]
+
+
+def require_fit(compiled: Any) -> None:
+    """Raises Triton's OutOfResources for a compiled kernel that needs more shared memory than the active driver's device has.
+
+    Triton asks the same when it loads a kernel on a device.
+    """
+    from triton.runtime.driver import driver
+    from triton.runtime.errors import OutOfResources
+
+    device = driver.active.get_current_device()
+    limit = driver.active.utils.get_device_properties(device)["max_shared_mem"]
+    if compiled is not None and compiled.metadata.shared > limit:
+        raise OutOfResources(compiled.metadata.shared, limit, "shared memory")
+
+
+def kernel_name(tuner: Any) -> str:
+    """Returns the name of the kernel that an Autotuner, or what it wraps, launches."""
+    return str(tuner.base_fn.__name__)
+
+
+def tuning_key(tuner: Any, kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """Returns what an Autotuner keeps the winner of this call under, in `tuner.cache` (triton 3.6, `Autotuner.run`)."""
+    given = {name: value for name, value in {**tuner.nargs, **kwargs}.items() if name in tuner.arg_names}
+    key = [given[name] for name in tuner.keys if name in given]
+    return (*key, *(str(value.dtype) for value in given.values() if hasattr(value, "dtype")))
+
+
+@contextlib.contextmanager
+def unwatched() -> Iterator[None]:
+    """Suspends torch's function and dispatch modes: what Triton does inside a launch is not the wrapper's doing."""
+    import torch
+    from torch.utils._python_dispatch import _disable_current_modes
+
+    with torch._C.DisableTorchFunction(), _disable_current_modes():
+        yield
