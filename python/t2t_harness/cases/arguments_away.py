@@ -5,12 +5,12 @@ Wrappers are read and never imported. torch is imported only inside functions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
-from t2t_harness.op.declaration import tensors
+from t2t_harness.op.declaration import resolve, tensors
 from t2t_harness.sources import signatures
 
 DIMS = ("dim", "axis")
@@ -28,8 +28,8 @@ WHOLE = ("diagonal", "shifts", "k", "offset", "n", "p", "dilation", "stride")
 """Arguments that are integers, and mean no length that another argument must agree with."""
 
 
-BY_CHANCE = ("dropout_p",)
-"""Arguments away from whose value torch's result is drawn, so that no other can be held against it."""
+LEFT_ALONE = ("dropout_p", "inplace", "sparse", "out", "generator")
+"""Arguments away from whose value torch's result is drawn, lies in the input, or is no dense tensor, so that no other can be held against it."""
 
 UNSET = {
     "scale": 0.3,
@@ -97,10 +97,35 @@ def of_request(request: Mapping[str, Any], rank: int) -> Iterator[tuple[str, dic
     rounds = [[one for one in turn if one is not None] for turn in zip_longest(*columns)]
     yield from rounds[0] if rounds else ()
     if written is None:
-        left = [name for name in loose if name in known and name not in BY_CHANCE]
+        left = [name for name in loose if name in known and name not in LEFT_ALONE]
         if left:
-            yield f"without-{','.join(left)}", {name: value for name, value in own.items() if name not in left}
+            yield f"without-{','.join(left)}", without(own, left)
     yield from chain.from_iterable(rounds[1:])
+    yield from together(own, columns)
+    if written is None:
+        for name in loose:
+            # A wrapper may have a dim of its own where torch has all of them.
+            if name not in (*LEFT_ALONE, *DIMS) and name in defaulted(declaration):
+                yield f"without-{name}", without(own, [name])
+
+
+def without(own: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Returns the arguments but for those that are called `names`."""
+    return {name: value for name, value in own.items() if name not in names}
+
+
+def together(
+    own: Mapping[str, Any], columns: Sequence[Sequence[tuple[str, dict[str, Any]]]]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields the arguments of which all that are numbers have their first other value at once, where there are several: one may be right for the other's declared value alone."""
+    changed: dict[str, Any] = {}
+    for column in columns:
+        for label, values in column[:1]:
+            name = label.partition("=")[0]
+            if name not in DIMS and type(values[name]) in (int, float):
+                changed[name] = values[name]
+    if len(changed) > 1 and not is_empty_range({**own, **changed}):
+        yield ",".join(f"{name}={value}" for name, value in changed.items()), {**own, **changed}
 
 
 def is_empty_range(changed: Mapping[str, Any]) -> bool:
@@ -118,7 +143,7 @@ def dim_and_form(own: Mapping[str, Any], rank: int) -> dict[str, Any]:
 
 def away(name: str, value: Any, rank: int) -> list[Any]:
     """Returns other values for the argument `name` than `value`, the one that tells most first; none where none is known to make sense."""
-    if name in BY_CHANCE:
+    if name in LEFT_ALONE:
         return []
     if isinstance(value, bool):
         return [not value]
@@ -129,8 +154,12 @@ def away(name: str, value: Any, rank: int) -> list[Any]:
     if name in PAIRS and isinstance(value, list) and value and all(isinstance(one, int) for one in value):
         return [[value[0] + 1, *value[1:]]]
     if value is None:
-        return [UNSET[name], *([0] if name in MAY_BE_ZERO else [])] if name in UNSET else []
+        zeros = [0] if name in MAY_BE_ZERO else []
+        return [UNSET[name], *zeros] if name in UNSET else []
     zero = [type(value)(0)] if name in MAY_BE_ZERO and value else []
+    if name == "threshold":
+        # A lower one, which more values are above.
+        return [value / 4 if value else 1.0, *zero]
     if isinstance(value, float):
         return [1e-2 if 0 < abs(value) < 1e-3 else 2.5 * value if value else 0.75, *zero]
     if not isinstance(value, int):
@@ -138,7 +167,10 @@ def away(name: str, value: Any, rank: int) -> list[Any]:
     pairs = [[value + 1, *[value] * (rank - 3)]] if name in PAIRS and rank > 3 else []
     if name == "padding":
         # More than half a window is too much for torch.
-        return [*pairs, 0 if value else 1]
+        uneven = [[value - 1 if value else 1, *[value] * (rank - 3)]] if rank > 3 else []
+        return [*uneven, 0 if value else 1]
+    if name == "padding_idx":
+        return [-1, *zero]
     if name in ("min", "max"):
         return [value - 1 if name == "min" else value + 1, *zero]
     if name in ("alpha", "beta", "value"):
@@ -184,19 +216,25 @@ def dims_away(value: Any, rank: int) -> list[Any]:
 
 def of_torch(declaration: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the arguments of the op's torch function that have a plain default, or none and a place in `UNSET`, with it; of a reference in Python none."""
-    from t2t_harness.op.declaration import resolve
+    found = [one for one in parameters(declaration) if one.has_default]
+    return {one.name: one.default for one in found if one.default is not None or one.name in UNSET}
 
+
+def defaulted(declaration: Mapping[str, Any]) -> set[str]:
+    """Returns the arguments of the op's torch function that may be left out; of a reference in Python none."""
+    return {one.name for one in parameters(declaration) if one.has_default}
+
+
+def parameters(declaration: Mapping[str, Any]) -> list[signatures.Parameter]:
+    """Returns the parameters of the op's torch function; none of a reference in Python."""
     name = declaration.get("torch")
     if not name:
-        return {}
+        return []
     meant = {given["name"] for given in declaration["inputs"]} | set(declaration["kwargs"])
     try:
-        found = signatures.of_op(resolve(name), name, lambda one: one in meant)
+        return signatures.of_op(resolve(name), name, lambda one: one in meant)
     except LookupError:
-        return {}
-    return {
-        one.name: one.default for one in found if one.has_default and (one.default is not None or one.name in UNSET)
-    }
+        return []
 
 
 def of_wrapper(request: Mapping[str, Any]) -> list[signatures.Parameter]:

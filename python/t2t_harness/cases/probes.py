@@ -17,7 +17,7 @@ from t2t_harness.cases import arguments_away, cases, literals
 from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import tensors
 
-MOST = {"interpreter": 24, "cuda": 24}
+MOST = {"interpreter": 40, "cuda": 28}
 """Most of them in a check, on each lane; half as many more for each further dtype."""
 
 DRAWN = 2
@@ -68,6 +68,7 @@ def cases_of(request: Mapping[str, Any], known: Sequence[Case]) -> list[Case]:
         [*values(declaration, lane)],
         [*further_dtypes(request, limit)],
         [*late(declaration, lane, limit)],
+        [*when_long(request, known, limit)],
         [*at_literals(declaration, known, literals.equals(request), limit)],
         [*of_one(declaration)],
         [*ties(declaration)],
@@ -164,7 +165,8 @@ def shapes(declaration: Mapping[str, Any], lane: str, limit: int) -> Iterator[Ca
     for dim in reversed(firsts):
         if dim == dims[0]:
             # A program a row is what an interpreted row costs.
-            yield from budgeted(long(declaration, dim, (257, 131) if lane == "cuda" else (131, 67), limit, 1))
+            # Three columns: where a row is made to have no mean and one variance, fewer leave nothing of a gradient.
+            yield from budgeted(long(declaration, dim, (257, 131) if lane == "cuda" else (131, 67), limit, 3))
         else:
             yield from long(declaration, dim, LONG, limit, NARROW if lane == "cuda" else 1)
     odd = dict(zip(reversed(dims), (131, 67, 5, 3) if lane == "cuda" else (131, 7, 5, 3), strict=False))
@@ -172,7 +174,7 @@ def shapes(declaration: Mapping[str, Any], lane: str, limit: int) -> Iterator[Ca
         longest = max(odd, key=lambda dim: odd[dim])
         odd[longest] = odd[longest] // 2 | 1
     yield from shape(declaration, "shape", odd, NARROW, limit, dims)
-    yield from long(declaration, last, (4099,), limit, NARROW if lane == "cuda" else 1)
+    yield from budgeted(long(declaration, last, (4099,), limit, NARROW if lane == "cuda" else 1))
     largest = max((size.get(last, 0) for size in sizes(declaration)), default=0)
     tops = [(1 << power) + 1 for power in range(16, 8, -1) if 1 << power <= max(largest, 4096)]
     yield from long(declaration, last, tops, limit, 1)
@@ -315,6 +317,37 @@ def late(declaration: Mapping[str, Any], lane: str, limit: int) -> Iterator[Case
             yield replace(found, has_own_budget=True)
 
 
+ARGUMENTS = 4
+"""So many arguments are tried at a long dim, too."""
+
+
+def when_long(request: Mapping[str, Any], known: Sequence[Case], limit: int) -> Iterator[Case]:
+    """Yields cases of the longest last dim that a block or a measured size led to: a kernel of long rows has strides, large values, means far from zero, and arguments as that of short ones has."""
+    declaration = request["op"]
+    first = declaration["dtypes"][0]
+    dims = [dim for dim in free(declaration) if dim not in by_chance(declaration)]
+    led = [case for case in known if case.dtype == first and ("-block[" in case.name or case.name.startswith("reach/"))]
+    if not dims or not led:
+        return
+    length = max(case.binding.get(dims[-1], 0) for case in led)
+    at, binding = f"{dims[-1]}={length}", bound(declaration, {dims[-1]: length}, NARROW)
+    if not fits(declaration, binding, limit):
+        return
+    ranks = [len(given["shape"]) for given in tensors(declaration)]
+    names = of_values(declaration)
+    if any(rank >= 2 for rank in ranks):
+        yield probe(declaration, f"padded[{at}]", binding, layout="padded")
+    if names:
+        yield probe(declaration, f"offset[{names[0]},{at}]", binding, values="offset", of=names[0])
+        yield probe(declaration, f"large[{at}]", binding, values="large")
+    for label, changed in list(arguments_away.of_request(request, max(ranks, default=0)))[:ARGUMENTS]:
+        own, place = binding, at
+        if any(changed.get(name) == 0 and f"{name}=0" in label for name in arguments_away.DIMS):
+            own, place = bound(declaration, {dims[0]: length, dims[-1]: NARROW}, NARROW), f"{dims[0]}={length}"
+        if fits(declaration, own, limit):
+            yield probe(declaration, f"kwarg[{label},{place}]", own, kwargs=changed)
+
+
 def of_values(declaration: Mapping[str, Any]) -> list[str]:
     """Returns the names of the inputs that other values are tried in: floating ones with dims, drawn at random, that are no probabilities."""
     if cases.has_probabilities(declaration):
@@ -350,8 +383,9 @@ def values(declaration: Mapping[str, Any], lane: str) -> Iterator[Case]:
             if kind != "denormal" or lane != "cuda":
                 yield probe(declaration, f"{kind}[{name}]", small, values=kind, of=name)
     for given in tensors(declaration):
-        is_tested = given["dtype"] is None or given["dtype"] == dtype != "int64"
-        if is_tested and given["shape"] and is_number(given) and dtype not in cases.FLOATING:
+        kind = given["dtype"] or dtype
+        is_tested = given["dtype"] is None or kind != "int64"
+        if is_tested and given["shape"] and is_number(given) and kind not in cases.FLOATING:
             few = probe(declaration, f"limits[{given['name']}]", small, values="limits", of=given["name"])
             yield few
             dims = [dim for dim in free(declaration) if dim not in by_chance(declaration)]

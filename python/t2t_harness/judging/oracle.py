@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -172,17 +172,28 @@ def _call(
     with torch.set_grad_enabled(backward), home:
         result = operation.call(function, declaration, inputs, kwargs)
     outputs = list(result) if isinstance(result, (tuple, list)) else [result]
+    require_dense(outputs)
     named = {str(position): value.detach() for position, value in enumerate(outputs)}
     named |= {f"after.{name}": inputs[name].detach() for name in declaration["mutates"]}
     unused = frozenset[str]()
     if backward:
         found = found_gradients(outputs, inputs, upstream_gradients(outputs, case))
+        require_dense(found.values())
         named |= {f"grad.{name}": _or_zeros(gradient, inputs[name]) for name, gradient in found.items()}
         unused = frozenset(f"grad.{name}" for name, gradient in found.items() if gradient is None)
     several = isinstance(result, (tuple, list))
     # torch's own tuples have their names here; a plain one has none.
     names = tuple(getattr(type(result), "__match_args__", ())) if several else ()
     return Reference(named, None, several, names, unused)
+
+
+def require_dense(results: Iterable[Any]) -> None:
+    """Raises ValueError where one of the results is a tensor that is not dense, which nothing here compares."""
+    import torch
+
+    for one in results:
+        if isinstance(one, torch.Tensor) and one.layout != torch.strided:
+            raise ValueError(f"a result is {one.layout}, which is not compared")
 
 
 def copies(inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:

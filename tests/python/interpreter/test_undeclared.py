@@ -304,3 +304,92 @@ def test_a_gradient_that_may_be_written_over_is_not_asked_for(tmp_path: Path) ->
     op = {**op, "edges": {"upstream": "saves memory"}}
     class_, _ = verdict(tmp_path, op, kernel.replace("torch.empty_like(upstream))", "upstream)"))
     assert class_ is None
+
+
+def test_a_forward_pass_may_not_keep_its_sums_where_the_next_one_writes(tmp_path: Path) -> None:
+    op, kernel = HONEST["backward"]
+    kept = kernel.replace("ctx.save_for_backward(x)", "KEPT[:] = [x]").replace(
+        "(x,) = ctx.saved_tensors", "(x,) = KEPT"
+    )
+    assert kept != kernel
+    class_, _ = verdict(tmp_path, op, kept.replace("class Square", "KEPT = []\n\n\nclass Square"))
+    assert class_ == "mismatch"
+
+
+SWISH = """
+@triton.jit
+def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < n)
+    tl.store(out_ptr + at, x * tl.minimum(tl.maximum(x + 3.0, 0.0, tl.PropagateNan.ALL), 6.0, tl.PropagateNan.ALL) / 6.0, mask=at < n)
+
+
+def wrapper(input, inplace=False):
+    x = input.contiguous()
+    out = x if inplace else torch.empty_like(x)
+    if out.numel():
+        kernel[(triton.cdiv(out.numel(), 64),)](x, out, out.numel(), BLOCK=64)
+    return input.copy_(out) if inplace else out
+"""
+
+
+def test_a_flag_by_which_a_wrapper_writes_to_its_input_is_left_alone(tmp_path: Path) -> None:
+    op = one("torch.nn.functional.hardswish", PLAIN, SIZES)
+    documents = check(tmp_path, op, SWISH)
+    assert documents["verdict"]["verdict"] == "passed", documents["evidence"]["failure"]
+    assert not any("inplace" in case["name"] for case in documents["evidence"]["cases"])
+
+
+ROWS = """
+@triton.jit
+def short(x_ptr, out_ptr, N, xm, xn, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + tl.program_id(0) * xm + cols * xn, mask=cols < N, other=0.0)
+    tl.store(out_ptr + tl.program_id(0), tl.sum(x, axis=0) / N)
+
+
+@triton.jit
+def long(x_ptr, out_ptr, N, xm, xn, BLOCK: tl.constexpr):
+    total = 0.0
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + tl.program_id(0) * xm + cols * xn, mask=cols < N, other=0.0)
+        total += tl.sum(x, axis=0)
+    tl.store(out_ptr + tl.program_id(0), total / N)
+
+
+def wrapper(input, dim=-1):
+    rows, along = input.movedim(dim, -1), input.shape[dim]
+    out = torch.empty(rows.shape[0], dtype=input.dtype, device=input.device)
+    if out.numel():
+        if along <= 256:
+            short[(out.numel(),)](rows, out, along, *rows.stride(), BLOCK=256)
+        else:
+            long[(out.numel(),)](rows, out, along, *rows.stride(), BLOCK=256)
+    return out
+"""
+
+
+@pytest.mark.parametrize(
+    ("written", "instead"),
+    [
+        (
+            "long[(out.numel(),)](rows, out, along, *rows.stride(), BLOCK",
+            "long[(out.numel(),)](rows, out, along, along, 1, BLOCK",
+        ),
+        (
+            "else:\n            long",
+            "else:\n            rows = input if dim == -1 else input.contiguous()\n            long",
+        ),
+    ],
+)
+def test_a_kernel_of_long_rows_has_the_layouts_and_arguments_of_the_short_one(
+    tmp_path: Path, written: str, instead: str
+) -> None:
+    sizes = {"M": 16, "N": 16}
+    measured = {"small": sizes, "large": {"M": 600, "N": 600}}
+    op = {**one("torch.mean", PLAIN, sizes, kwargs={"dim": -1}), "sizes": measured}
+    assert verdict(tmp_path / "honest", op, ROWS)[0] is None
+    assert written in ROWS
+    class_, _ = verdict(tmp_path / "wrong", op, ROWS.replace(written, instead))
+    assert class_ in ("mismatch", "nan", "exception", "out-of-bounds")
