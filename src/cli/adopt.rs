@@ -184,13 +184,12 @@ fn kind(case: &str) -> &str {
     let named = case.split('/').nth(1).unwrap_or_default().split('[').next().unwrap_or_default();
     match named {
         "kwarg" => "kwargs",
-        "shape" => "shapes",
+        "shape" | "positive" => "shapes",
         "literal" => "literals",
         "padded" => "strided",
         "swapped" => "transposed",
         "special-late" => "special",
         "ties" => "zeros",
-        "positive" => "shapes",
         _ if named.ends_with("-block") => "blocks",
         _ if named.starts_with("drawn-") => "drawn",
         _ => named,
