@@ -337,7 +337,8 @@ def when_long(request: Mapping[str, Any], known: Sequence[Case], limit: int) -> 
     names = of_values(declaration)
     if any(rank >= 2 for rank in ranks):
         yield probe(declaration, f"padded[{at}]", binding, layout="padded")
-    if names:
+    if names and request["lane"] != "cuda":
+        # A device has many more elements, of which a few are further off than their last bits are worth.
         yield probe(declaration, f"offset[{names[0]},{at}]", binding, values="offset", of=names[0])
         yield probe(declaration, f"large[{at}]", binding, values="large")
     for label, changed in list(arguments_away.of_request(request, max(ranks, default=0)))[:ARGUMENTS]:
