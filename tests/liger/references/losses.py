@@ -108,11 +108,11 @@ def parallel_cross_entropy(
 def rows_that_count(
     rows: torch.Tensor, labels: torch.Tensor | None, ignore_index: int
 ) -> tuple[torch.Tensor, torch.Tensor | int]:
-    """Returns `rows` with zeros where the label is ignored, and how many are not."""
+    """Returns `rows` with zeros where the label is ignored, and how many are not, at least one: the mean of no rows is 0 in Liger."""
     if labels is None:
         return rows, rows.shape[0]
     kept = labels != ignore_index
-    return torch.where(kept.view(-1, *[1] * (rows.dim() - 1)), rows, 0.0), kept.sum()
+    return torch.where(kept.view(-1, *[1] * (rows.dim() - 1)), rows, 0.0), kept.sum().clamp(min=1)
 
 
 def kl_div(log_p: torch.Tensor, target: torch.Tensor, eps: float) -> torch.Tensor:
