@@ -309,12 +309,12 @@ def smaller(declaration: Mapping[str, Any], case: Case) -> Iterator[Case]:
 
 
 def fewer(declaration: Mapping[str, Any], case: Case) -> Iterator[Case]:
-    """Yields `case` with one of its outer dims after the other of length 1, which leaves the last two as they are, and then as `smaller` has it; nothing for a case of the user's own."""
+    """Yields `case` with one of its outer dims after the other of length 1, or 2 where that edge is off, which leaves the last two as they are, and then as `smaller` has it; nothing for a case of the user's own."""
     free = [dim for dim in dims(declaration) if dim in _free(declaration)]
-    one = case
+    one, least = case, 2 if "one" in edges_off(declaration) else 1
     for dim in free[:-2] if case.file is None else ():
-        bound = {**one.binding, dim: 1}
-        if one.binding[dim] > 1 and is_possible(declaration, bound):
+        bound = {**one.binding, dim: least}
+        if one.binding[dim] > least and is_possible(declaration, bound):
             one = at(one, bound)
             yield one
     yield from smaller(declaration, one)
