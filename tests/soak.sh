@@ -2,7 +2,7 @@
 # The trial: kills, damages, losses of power, commands side by side, fuzz, limits, clocks, and probes of the sandbox as each user that there is. Each kind goes on for as
 # long as it is told; `cargo test` runs the same tests a few rounds each. At the end there is a line for each kind, of what its tests counted.
 # usage: tests/soak.sh [--minutes N]
-# N (or SOAK_MINUTES; 60) is how long the fuzz takes; kills, damages, power and commands side by side take a quarter of it each, and the rest as long as it takes.
+# N (or SOAK_MINUTES; 60) is how long the fuzz takes. Beside it kills, damages, power and commands side by side take a quarter of N each, and the rest as long as it takes.
 # `--minutes 1` tries it out. What each kind said is in target/soak. The exit code is 1 where anything was wrong, or a kind counted nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -22,35 +22,40 @@ rm -rf "$said" && mkdir -p "$said"
 left_out=()
 is_bad=0
 
-# Runs all tests of a kind at once, until its time is over: KIND SECONDS COMMAND...
+# Runs all tests of a kind at once, until its time is over, and is 1 where anything was wrong: KIND SECONDS COMMAND...
 kind() {
     local name="$1" seconds="$2" begin="$SECONDS" code=0
     shift 2
     T2T_SOAK_SECONDS="$seconds" "$@" --nocapture --test-threads=64 >"$said/$name" 2>&1 || code=$?
     echo "$name: $((SECONDS - begin)) s, $(sed -n 's/^test result: //p' "$said/$name" | cut -d';' -f1-2)"
     if [[ $code != 0 ]]; then
-        is_bad=1
         grep -a 'FAILED$\|panicked at\|^error' "$said/$name" | sed 's/^/    /' || echo "    exit code $code: see $said/$name"
+        return 1
     fi
 }
 
 quarter=$((minutes * 15))
-kind kills "$quarter" "$tests" kills:: cleaned::a_killed
-kind damages "$quarter" "$tests" damage:: --include-ignored
-kind power "$quarter" "$tests" power::
-kind together "$quarter" "$tests" together:: cleaned::who_looks
-kind fuzz $((minutes * 60)) "$tests" fuzz::
-kind limits 1 "$tests" limits::
+set -m # The fuzz in a process group of its own, so that all of it can be killed.
+kind fuzz $((minutes * 60)) "$tests" fuzz:: &
+fuzz=$!
+set +m
+trap 'kill -- "-$fuzz" 2>/dev/null || true' EXIT
+kind kills "$quarter" "$tests" kills:: cleaned::a_killed || is_bad=1
+kind damages "$quarter" "$tests" damage:: --include-ignored || is_bad=1
+kind power "$quarter" "$tests" power:: || is_bad=1
+kind together "$quarter" "$tests" together:: cleaned::who_looks || is_bad=1
+wait "$fuzz" || is_bad=1
+kind limits 1 "$tests" limits:: || is_bad=1
 if command -v cc >/dev/null; then
-    kind clocks 1 "$tests" clock:: --include-ignored
+    kind clocks 1 "$tests" clock:: --include-ignored || is_bad=1
 else
     left_out+=("clocks: there is no C compiler \`cc\`")
 fi
 
 # The sandbox, as every user that there is. What the worker's tests need, readable by another user.
 walls=(probes:: worker_ secrets::)
-kind walls-here 1 "$tests" "${walls[@]}"
-kind kernels-here 1 "$tests" bad_kernels::
+kind walls-here 1 "$tests" "${walls[@]}" || is_bad=1
+kind kernels-here 1 "$tests" bad_kernels:: || is_bad=1
 folder="$(mktemp -d)"
 trap 'rm -rf "$folder"' EXIT
 # A temporary folder of root's may lie where nobody else comes.
@@ -76,15 +81,15 @@ if [[ $EUID != 0 ]]; then
 elif ! "${as_user[@]}" "$folder/python/bin/python" -c 'import t2t_worker' 2>"$said/ordinary"; then
     left_out+=("probes as an ordinary user: \`nobody\` cannot run a copy of the interpreter: $(tail -1 "$said/ordinary")")
 else
-    kind walls-ordinary 1 "${as_user[@]}" "$copy" "${walls[@]}"
+    kind walls-ordinary 1 "${as_user[@]}" "$copy" "${walls[@]}" || is_bad=1
     if "${as_user[@]}" "$folder/python/bin/python" -c 'import torch, triton' 2>"$said/packages"; then
-        kind kernels-ordinary 1 "${as_user[@]}" "$copy" bad_kernels::
+        kind kernels-ordinary 1 "${as_user[@]}" "$copy" bad_kernels:: || is_bad=1
     else
         left_out+=("bad kernels as an ordinary user: \`nobody\` may not read the packages: $(tail -1 "$said/packages")")
     fi
 fi
 if "${as_user[@]}" "${apart[@]}" true 2>"$said/apart"; then
-    kind walls-apart 1 "${as_user[@]}" "${apart[@]}" "$copy" "${walls[@]::2}"
+    kind walls-apart 1 "${as_user[@]}" "${apart[@]}" "$copy" "${walls[@]::2}" || is_bad=1
 else
     left_out+=("probes without namespaces: $(tail -1 "$said/apart")")
 fi
