@@ -97,6 +97,8 @@ struct Checked {
     constants: Value,
     /// The cases that reach what measured sizes launch: each with `size` and `binding`.
     reached: Vec<Value>,
+    /// The smallest integers of an autotuner's configurations, or null.
+    least: Value,
     /// The lengths that cases had, by name.
     bindings: Map<String, Value>,
     /// What the values of its inputs depend on.
@@ -115,6 +117,7 @@ impl Checked {
         Self {
             salt: evidence["salt"].as_str().unwrap_or_default().to_owned(),
             constants: evidence["constants"].clone(),
+            least: evidence["configurations"]["least"].clone(),
             reached: reached.collect(),
             bindings: named.map(|(name, binding)| (name.to_owned(), binding.clone())).collect(),
         }
@@ -161,6 +164,7 @@ fn job(session: &Session, target: &Target, case: Option<&str>, checked: Checked)
     job.arguments.insert("case".to_owned(), json!(case));
     let constants = if checked.constants.is_object() { checked.constants } else { json!({}) };
     job.arguments.insert("constants".to_owned(), constants);
+    job.arguments.insert("least".to_owned(), checked.least);
     job.arguments.insert("reached".to_owned(), json!(checked.reached));
     job.arguments.insert("bindings".to_owned(), json!(checked.bindings));
     job

@@ -28,6 +28,8 @@ pub(crate) const EDGES: &[&str] = &[
     "cancelling",
     "denormal",
     "limits",
+    "small",
+    "gradients",
     "upstream",
 ];
 

@@ -31,6 +31,9 @@ TIES = "ties"
 ALL = "*"
 """In the place of an input's name: all of them."""
 
+JOINED = "+"
+"""What stands between the names of several inputs."""
+
 FLOATING = ("float64", "float32", "float16", "bfloat16")
 
 
@@ -63,9 +66,13 @@ class Case:
     absent: tuple[str, ...] = ()
     """The optional inputs that are left out."""
     of: str | None = None
-    """The input that has the `values`, the `layout`, or is `broadcast`; None where that is all of them, for `special` and `ends` the first floating one, for `broadcast` the second."""
+    """The input that has the `values`, the `layout`, or is `broadcast`, of the last also several, as `b+c`; None where that is all of them, for `special` and `ends` the first floating one, for `broadcast` the second."""
     is_probe: bool = False
     """Whether it is one of probes.py, for which there is a budget."""
+    asks: tuple[str, ...] = ()
+    """The inputs that ask for a gradient; all that have one where none is named."""
+    is_twice: bool = False
+    """Whether its backward pass runs a second time over the same graph, and that one's gradients are compared."""
     has_own_budget: bool = False
     """Whether it is a probe that does not take from what the others may do."""
     salt: str = ""
@@ -78,7 +85,7 @@ class Case:
 
 def from_facts(facts: Mapping[str, Any]) -> Case:
     """Returns the case that `facts` were made of."""
-    return Case(**{**facts, "absent": tuple(facts.get("absent", ()))})
+    return Case(**{**facts, "absent": tuple(facts.get("absent", ())), "asks": tuple(facts.get("asks", ()))})
 
 
 def salted(listed: Sequence[Case], salt: str) -> list[Case]:
@@ -147,10 +154,13 @@ def fixed_edges(declaration: Mapping[str, Any], limit: int = INTERPRETER_ELEMENT
 
 
 def length_edges(
-    declaration: Mapping[str, Any], constants: Mapping[str, int], limit: int = INTERPRETER_ELEMENTS
+    declaration: Mapping[str, Any],
+    constants: Mapping[str, int],
+    limit: int = INTERPRETER_ELEMENTS,
+    least: Mapping[str, int] | None = None,
 ) -> list[Case]:
     """Returns the edge cases around a variant's blocks: lengths below, at, above and not a multiple of its constexpr
-    integers.
+    integers; last, where an autotuner has several configurations, of which `least` are the smallest integers, an odd multiple of those.
 
     `constants` are those of the variant's first launch. A dim `M` is matched with a constant such as `BLOCK_M`; where
     no dim has one of its own, the last free dim is tried with the largest constant that keeps inputs within `limit`
@@ -175,7 +185,18 @@ def length_edges(
     for position, dtype in enumerate(declaration["dtypes"]):
         for case in cases[:room] if position == 0 else cases[2:3]:
             named.append(replace(case, name=f"{case.name}/{dtype}", dtype=dtype))
-    return named
+    return [*named, *(_multiple(declaration, {**constants, **least}, limit) if least else ())]
+
+
+def _multiple(declaration: Mapping[str, Any], constants: Mapping[str, int], limit: int) -> list[Case]:
+    """Returns the case whose tested dims are three times the smallest of an autotuner's blocks, `constants`: a kernel that has no mask where this one divides is wrong with larger ones."""
+    blocks = _blocks(declaration, constants, limit)
+    small = {dim: min(length, 2) for dim, length in _free(declaration).items()}
+    binding = {**_fixed_dims(declaration), **small, **{dim: 3 * block for dim, block in blocks.items()}}
+    if not blocks or not is_possible(declaration, binding):
+        return []
+    dtype, named = declaration["dtypes"][0], ",".join(f"{dim}={binding[dim]}" for dim in blocks)
+    return [Case(f"edge/multiple-block[{named}]/{dtype}", "edge", dtype, binding)]
 
 
 LENGTHS = ("below", "at", "above", "off")
@@ -207,8 +228,8 @@ def shapes(declaration: Mapping[str, Any], case: Case) -> dict[str, list[int]]:
     """Returns the shape of each input of a declared or edge case."""
     found = {given["name"]: bind_shape(given["shape"], case.binding) for given in tensors(declaration)}
     if case.broadcast:
-        smaller = case.of or tensors(declaration)[1]["name"]
-        found[smaller] = [*found[smaller][:-1], 1] if case.is_last else [1, *found[smaller][1:]]
+        for smaller in (case.of or tensors(declaration)[1]["name"]).split(JOINED):
+            found[smaller] = [*found[smaller][:-1], 1] if case.is_last else [1, *found[smaller][1:]]
     return found
 
 

@@ -42,10 +42,15 @@ KINDS = {
     "limits": "limits",
     "ties": "zeros",
     "positive": "shapes",
+    "small": "small",
+    "gradients": "gradients",
     "padded": "strided",
     "swapped": "transposed",
 }
 """What follows `edge/` in a case's name → what turns it off in ops.yaml."""
+
+TWICE = "gradients-twice"
+"""The case whose backward pass runs twice: what is written over in the first pass is not asked for where the gradient that comes in may be."""
 
 NOT_FINITE = ("special", "special-late", "infinite-rows")
 """Edges with values that are not finite: where one is off, all are."""
@@ -72,28 +77,22 @@ def cases_of(request: Mapping[str, Any], known: Sequence[Case]) -> list[Case]:
         [*at_literals(declaration, known, literals.equals(request), limit)],
         [*of_one(declaration)],
         [*ties(declaration)],
+        [*gradients(declaration)],
         above[0::2],
         above[1::2],
         [case for case in own if case not in first],
     ]
     turns = chain.from_iterable(zip_longest(*groups))
     names = {case.name for case in known}
-    bindings: set[tuple[Any, ...]] = set()
+    seen: set[str] = set()
     found: list[Case] = []
     for case in turns:
         if case is None or case.name in names or is_off(declaration, case):
             continue
         names.add(case.name)
-        shape = (
-            json.dumps(case.binding, sort_keys=True),
-            case.dtype,
-            case.layout,
-            case.values,
-            case.of,
-            str(case.kwargs),
-        )
-        if shape not in bindings:
-            bindings.add(shape)
+        same = json.dumps({**case.facts(), "name": None, "has_own_budget": None}, sort_keys=True)
+        if same not in seen:
+            seen.add(same)
             found.append(case)
     room = MOST[lane] if lane in MOST else MOST["cuda"]
     salted = [
@@ -109,6 +108,8 @@ def is_off(declaration: Mapping[str, Any], case: Case) -> bool:
     if word in NOT_FINITE and any(kind in off for kind in NOT_FINITE):
         return True
     if word in ("offset", "cancelling", "denormal") and "large" in off:
+        return True
+    if word == TWICE and "upstream" in off:
         return True
     return KINDS.get(word.split("-")[0], word) in off or (
         "blocks" in off and word.split("-")[0] in ("shape", "literal", "drawn")
@@ -188,6 +189,9 @@ FEW_ROWS = 64
 
 HALVES = ("float16", "bfloat16")
 """Types in which a sum of many positive numbers loses what a sum in float32 keeps."""
+
+BEYOND = 4099
+"""A length to which a type of 16 bits does not count."""
 
 LONG = (1031, 517, 259, 131)
 """Lengths of a long dim, of which the first that fits is taken: primes, which no block divides."""
@@ -371,6 +375,7 @@ def values(declaration: Mapping[str, Any], lane: str) -> Iterator[Case]:
     floating = of_values(declaration)
     for name in floating[:1]:
         yield probe(declaration, f"offset[{name}]", small, values="offset", of=name)
+        yield probe(declaration, f"small[{name}]", small, values="small", of=name)
     if len(floating) > 1 and not hides(declaration, lane):
         yield probe(declaration, "special[all]", small, values="special", of=cases.ALL)
     for name in [] if hides(declaration, lane) else floating[1:]:
@@ -406,6 +411,17 @@ def ties(declaration: Mapping[str, Any]) -> Iterator[Case]:
         yield probe(declaration, f"ties[{name}]", rows(declaration), values=cases.TIES, of=name)
 
 
+def gradients(declaration: Mapping[str, Any]) -> Iterator[Case]:
+    """Yields cases in which one input alone asks for a gradient, the first or the last of several, and one whose backward pass runs twice."""
+    if not declaration["backward"]:
+        return
+    inputs = [given for given in tensors(declaration) if given.get("list") is None]
+    names = [given["name"] for given in inputs if (given["dtype"] or declaration["dtypes"][0]) in cases.FLOATING]
+    for name in dict.fromkeys((names[0], names[-1])) if len(names) > 1 else ():
+        yield probe(declaration, f"gradients[{name}]", rows(declaration), asks=(name,))
+    yield probe(declaration, TWICE, rows(declaration), is_twice=True)
+
+
 INDICES = 1 << 16
 """Integers from 0 to fewer than so many, or to a dim, may be indices, of which others point outside of what they index."""
 
@@ -435,6 +451,13 @@ def broadcasts(declaration: Mapping[str, Any]) -> Iterator[Case]:
         if second["shape"]:
             last = f"broadcast[{second['name']},last]"
             yield probe(declaration, last, tiny(declaration), broadcast=True, of=second["name"], is_last=True)
+        shaped = [given["name"] for given in inputs[1:] if given["shape"]]
+        if len(shaped) > 1:
+            rest = cases.JOINED.join(shaped)
+            yield probe(declaration, f"broadcast[{rest}]", tiny(declaration), broadcast=True, of=rest)
+            yield probe(
+                declaration, f"broadcast[{rest},last]", tiny(declaration), broadcast=True, of=rest, is_last=True
+            )
         for name in (given["name"] for given in (first, *inputs[2:]) if given["shape"]):
             yield probe(declaration, f"broadcast[{name}]", tiny(declaration), broadcast=True, of=name)
 
@@ -476,6 +499,11 @@ def kwargs(request: Mapping[str, Any]) -> Iterator[Case]:
             # Halves of a dim are asked for where lengths are even.
             binding = rows(declaration, (6, 4, 4))
         yield probe(declaration, f"kwarg[{label}]", binding, kwargs=changed)
+        floating = of_values(declaration)
+        if label == "beta=0" and floating:
+            # By 0 torch multiplies nothing: what the input holds does not matter.
+            nowhere = f"kwarg[{label},{floating[0]}=special]"
+            yield probe(declaration, nowhere, binding, kwargs=changed, values="special", of=floating[0])
         if name in arguments_away.DIMS and changed[name] == 0 and len(dims) > 1:
             longer = bound(declaration, {**binding, dims[0]: 134, dims[-1]: NARROW}, NARROW)
             alone = {**declaration["kwargs"], name: 0}
@@ -506,6 +534,10 @@ def further_dtypes(request: Mapping[str, Any], limit: int) -> Iterator[Case]:
         ranks = [len(given["shape"]) for given in tensors(declaration)]
         for dim in dims[-1:]:
             yield from budgeted(of_length(declaration, dim, dtype, limit))
+        for dim in dims[-1:] if dtype in HALVES else ():
+            beyond = bound(declaration, {dim: BEYOND}, 1)
+            if fits(declaration, beyond, limit):
+                yield probe(declaration, f"shape[{dim}={BEYOND}]", beyond, dtype=dtype, values="ends")
         if any(rank >= 1 for rank in ranks):
             yield probe(declaration, "strided", small, dtype=dtype, layout="strided")
         if any(rank >= 2 for rank in ranks):

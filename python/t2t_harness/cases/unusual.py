@@ -92,6 +92,11 @@ def positive(values: torch.Tensor) -> torch.Tensor:
     return values.abs() if values.dtype.is_floating_point else values
 
 
+def small(values: torch.Tensor) -> torch.Tensor:
+    """Returns `values` by 2⁹ smaller: their squares are about the size of the numbers that keep a divisor from zero."""
+    return values.mul(2.0**-9) if values.dtype.is_floating_point else values
+
+
 def limits(values: torch.Tensor) -> torch.Tensor:
     """Returns integers of which two in three are the largest of their type and one less; not the smallest, by which no processor divides."""
     import torch
@@ -125,5 +130,6 @@ KINDS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "cancelling": cancelling,
     "limits": limits,
     "positive": positive,
+    "small": small,
 }
 """What each kind of values makes of dense ones, of which there are some."""

@@ -362,11 +362,18 @@ def values(
             row["rule"] = found.rule
         if not found.passed:
             row["rule"] = None
-            where = "" if label in ("a", "b") else f" (configuration {label.removeprefix('c')})"
+            where = whose(label)
             called = result_name(trial, right, name)
             what = f"{called}: " if called else ""
             return Finding(str(found.class_), f"{what}{found.message}{where}", comparison=found, label=label)
     return None
+
+
+def whose(label: str) -> str:
+    """Returns which run it is in whose result something is wrong, in words; nothing for the first two."""
+    if label == "t":
+        return " (in a first call, in which the autotuner has tried a configuration before: see `reset_to_zero` and `restore_value` of triton.autotune)"
+    return "" if label in ("a", "b") else f" (configuration {label.removeprefix('c')})"
 
 
 DECIDING = ("zeros", "ties")

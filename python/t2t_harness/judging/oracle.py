@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -166,7 +166,7 @@ def _call(
 
     backward = bool(declaration["backward"])
     if backward:
-        inputs = with_gradients(inputs)
+        inputs = with_gradients(inputs, case.asks)
     # Of an op without inputs torch is told where the result is to be.
     home = contextlib.nullcontext() if inputs else torch.device(device)
     with torch.set_grad_enabled(backward), home:
@@ -207,10 +207,12 @@ def copies(inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return copied
 
 
-def with_gradients(inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Returns `inputs` as leaves that collect gradients, where their dtype has any."""
+def with_gradients(inputs: Mapping[str, torch.Tensor], asks: Sequence[str] = ()) -> dict[str, torch.Tensor]:
+    """Returns `inputs` as leaves that collect gradients, where their dtype has any: those that are called as one of `asks`, or all where there is none."""
     return {
-        name: value.detach().requires_grad_(value.dtype.is_floating_point or value.dtype.is_complex)
+        name: value.detach().requires_grad_(
+            (value.dtype.is_floating_point or value.dtype.is_complex) and (not asks or name in asks)
+        )
         for name, value in inputs.items()
     }
 
@@ -221,25 +223,36 @@ def gradients(outputs: list[torch.Tensor], inputs: Mapping[str, torch.Tensor], c
 
 
 def gradients_for(
-    outputs: list[torch.Tensor], inputs: Mapping[str, torch.Tensor], upstream: Mapping[int, torch.Tensor]
+    outputs: list[torch.Tensor],
+    inputs: Mapping[str, torch.Tensor],
+    upstream: Mapping[int, torch.Tensor],
+    *,
+    is_twice: bool = False,
 ) -> dict[str, torch.Tensor]:
-    """Returns the gradient of each differentiable input, named `grad.NAME`, for the `upstream` gradient of each output.
+    """Returns the gradient of each differentiable input, named `grad.NAME`, for the `upstream` gradient of each output; that of the second pass over the graph where there are two.
 
     An input that the outputs do not depend on has zeros.
     """
+    if is_twice:
+        found_gradients(outputs, inputs, upstream, keeps=True)
     found = found_gradients(outputs, inputs, upstream)
     return {f"grad.{name}": _or_zeros(gradient, inputs[name]) for name, gradient in found.items()}
 
 
 def found_gradients(
-    outputs: list[torch.Tensor], inputs: Mapping[str, torch.Tensor], upstream: Mapping[int, torch.Tensor]
+    outputs: list[torch.Tensor],
+    inputs: Mapping[str, torch.Tensor],
+    upstream: Mapping[int, torch.Tensor],
+    *,
+    keeps: bool = False,
 ) -> dict[str, torch.Tensor | None]:
-    """Returns the gradient of each differentiable input by its name, None for one that the outputs do not depend on."""
+    """Returns the gradient of each differentiable input by its name, None for one that the outputs do not depend on; `keeps` the graph for another pass over it, or not."""
     import torch
 
     leaves = {name: value for name, value in inputs.items() if value.requires_grad}
     ends = [outputs[position] for position in upstream]
-    found = torch.autograd.grad(ends, list(leaves.values()), list(upstream.values()), allow_unused=True)
+    given = list(upstream.values())
+    found = torch.autograd.grad(ends, list(leaves.values()), given, allow_unused=True, retain_graph=keeps)
     return dict(zip(leaves, found, strict=True))
 
 

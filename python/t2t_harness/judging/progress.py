@@ -34,7 +34,7 @@ def blank() -> dict[str, Any]:
         "constants": {},
         "reach": {"cases": [], "missed": [], "fallbacks": []},
         "load": None,
-        "configurations": {"tried": 0, "dropped": []},
+        "configurations": {"tried": 0, "dropped": [], "least": {}},
         "triton_cache": {"hits": 0, "misses": [], "launchers": {"hits": 0, "misses": []}},
     }
 
@@ -112,6 +112,8 @@ def check(state: Mapping[str, Any]) -> None:
     require("load", load is None or (isinstance(load, dict) and is_load(load)))
     for key in ("configurations", "triton_cache"):
         require(key, isinstance(state[key], dict))
+    least = state["configurations"].get("least", {})
+    require("configurations", isinstance(least, dict) and all(is_length(value) for value in least.values()))
 
 
 def require(field_: str, is_so: bool) -> None:

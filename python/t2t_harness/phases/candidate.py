@@ -36,6 +36,12 @@ SHORTER = 2
 TUNED_CASES = 2
 """Declared cases that run with every configuration of an autotuned kernel."""
 
+EVERY = ("edge/above-", "edge/multiple-")
+"""What the edges' names begin with that run with every configuration where that takes no compiler."""
+
+TUNED = "t"
+"""The label of the run in which the autotuner tries the configuration before the call has it, as in the first call of a process."""
+
 UPSTREAM = "upstream"
 """What turns off the question whether a backward pass leaves the gradient that comes in as it was."""
 
@@ -55,6 +61,8 @@ class Bench:
     modules: launchers.Counted
     constants: dict[str, int] | None = None
     tried: int = 1
+    least: dict[str, int] = field(default_factory=dict)
+    """The smallest value of each integer that an autotuner's configurations set, in the first case that launched; nothing on a device, which would have to compile each configuration for another length."""
     dropped: list[dict[str, Any]] = field(default_factory=list)
     hits: int = 0
     misses: list[str] = field(default_factory=list)
@@ -173,11 +181,11 @@ def run_cases(bench: Bench, state: dict[str, Any]) -> None:
         if not edges_added and bench.constants is not None:
             edges_added = True
             limit = cases.limit_of(bench.lane)
-            edges = cases.length_edges(bench.request["op"], bench.constants, limit)
+            edges = cases.length_edges(bench.request["op"], bench.constants, limit, bench.least)
             listed = list(cases.unique([*listed, *cases.salted(edges, drawn)]))
             # A length that no block of theirs divides, in the fewest blocks. A device would have to compile each configuration for it.
             odd = edges if bench.lane == "interpreter" else []
-            tuned |= {case.name for case in odd if case.name.startswith("edge/above-") and case.dtype == wanted}
+            tuned |= {case.name for case in odd if case.name.startswith(EVERY) and case.dtype == wanted}
         if position == len(listed) and edges_added and not reach_added:
             reach_added = True
             state["reach"] = reached(bench)
@@ -270,6 +278,8 @@ def run_in_budget(
         elements = 0 if case.file is not None else cases.elements(bench.request["op"], case)
         for label in seeds.labels(bench.request["op"], case, elements):
             run_once(bench, case, label, 0, facts, results.add)
+        if every and bench.tried > 1:
+            run_once(bench, case, TUNED, 0, facts, results.add, tries=True)
         for index in range(1, bench.tried if every else 1):
             run_once(bench, case, f"c{index}", index, facts, results.add)
     except SystemExit:
@@ -287,7 +297,7 @@ def run_in_budget(
         results.close()
         bench.pace.note(size, (time.process_time() - began) / len(facts["runs"]))
     state["constants"] = bench.constants or {}
-    state["configurations"] = {"tried": bench.tried, "dropped": bench.dropped}
+    state["configurations"] = {"tried": bench.tried, "dropped": bench.dropped, "least": bench.least}
     state["triton_cache"] = {
         "hits": bench.hits,
         "misses": sorted(bench.misses),
@@ -346,8 +356,10 @@ def run_once(
     index: int,
     facts: dict[str, Any],
     keep: Callable[[str, torch.Tensor], None],
+    *,
+    tries: bool = False,
 ) -> list[Any]:
-    """Calls the wrapper once with configuration `index`, has its outputs kept as `LABEL.NAME`, and adds what was seen to `facts`. Returns what the wrapper returned, without
+    """Calls the wrapper once with configuration `index`, which the autotuner `tries` before or not, has its outputs kept as `LABEL.NAME`, and adds what was seen to `facts`. Returns what the wrapper returned, without
     what lies in memory of the inputs.
 
     Raises what the wrapper raises. A configuration that the device cannot hold leaves nothing.
@@ -364,12 +376,12 @@ def run_once(
         guarded = guards.Guards(partial(watch.poison, run=int(label == "b")))
         given = guarded.inputs(given)
     if backward:
-        given = oracle.with_gradients(given)
+        given = oracle.with_gradients(given, case.asks)
     wrapper, args, kwargs = calling.arranged(bench.entry, bench.request, case, given, label)
     draws = seeds.is_random(declaration)
     if label == "b" and bench.has_streams:
         streams.come_late(given)
-    chooser = Chooser(index)
+    chooser = Chooser(index, tries)
     bounded = contextlib.nullcontext() if guarded else bounds.of_call(int(label == "b"), given)
     ordered = order.of_call(order_of(bench, case, label))
     with bounded as within, ordered as programs, launching.recording(bench.lane, chooser.choose) as recorder:
@@ -407,7 +419,7 @@ def run_once(
                 watch.watching(bench.own, int(label == "b"), allowed(declaration), guarded=guarded) as seen_back,
                 counting.counting(bench.lane) as counted_back,
             ):
-                made |= oracle.gradients_for(results, given, upstream)
+                made |= oracle.gradients_for(results, given, upstream, is_twice=case.is_twice)
                 bench.finish()
             unaccounted += counted_back.unaccounted
             if UPSTREAM not in cases.edges_off(declaration):
@@ -503,18 +515,32 @@ def _but_accumulation(computed: dict[str, int]) -> dict[str, int]:
 @dataclass
 class Chooser:
     """Chooses one configuration of each autotuner: number `index`, or the first one from there on that the device can
-    hold if it is 0."""
+    hold if it is 0. Where it `tries`, the autotuner tries that one before it calls with it, as in the first call of a process."""
 
     index: int
+    tries: bool = False
     most: int = 1
+    least: dict[str, int] = field(default_factory=dict)
     recorder: launching.Recorder | None = None
 
     def choose(self, tuner: Any, configs: list[Any]) -> Iterator[Any]:
         """Yields configurations until one has run."""
         self.most = max(self.most, len(configs))
+        for config in configs:
+            for name, value in launching.constants_of(config.kwargs).items():
+                self.least[name] = min(value, self.least.get(name, value))
         start = min(self.index, len(configs) - 1)
         for config in configs[start:] if self.index == 0 else configs[start : start + 1]:
             before = self._dropped()
+            if (
+                self.tries
+                and len(tuner.configs) > 1
+                and self.recorder is not None
+                and self.recorder.attempt is not None
+            ):
+                # One that the device cannot hold is dropped by the call itself.
+                with contextlib.suppress(*launching.misfits()):
+                    self.recorder.attempt(config)
             yield config
             if self._dropped() == before:
                 return
@@ -532,6 +558,8 @@ def note_launches(bench: Bench, recorder: launching.Recorder, chooser: Chooser) 
     bench.dropped += [one for one in recorder.dropped if one not in bench.dropped]
     if bench.constants is None and recorder.launches:
         bench.constants = {}
+        if bench.lane == "interpreter" and chooser.most > 1:
+            bench.least = chooser.least
         for launch in recorder.launches:
             bench.constants = {**launch.constants, **bench.constants}
 

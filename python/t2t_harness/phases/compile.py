@@ -297,7 +297,7 @@ def call(request: Mapping[str, Any], entry: Callable[..., Any], case: cases.Case
     declaration = request["op"]
     given = fake_inputs(request, case)
     if declaration["backward"]:
-        given = oracle.with_gradients(given)
+        given = oracle.with_gradients(given, case.asks)
     wrapper, args, kwargs = calling.arranged(entry, request, case, given)
     returned = wrapper(*args, **kwargs)
     if declaration["backward"]:

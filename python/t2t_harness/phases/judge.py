@@ -60,7 +60,8 @@ def listed_cases(trial: Trial) -> list[cases.Case]:
     listed = prepared_cases(trial.request, trial.request["prepared"])
     constants = {str(name): int(value) for name, value in trial.told.state["constants"].items()}
     limit = cases.limit_of(trial.request["lane"])
-    edges = cases.length_edges(trial.declaration, constants, limit)
+    least = trial.told.state["configurations"].get("least", {})
+    edges = cases.length_edges(trial.declaration, constants, limit, least)
     reaching = reach.cases_of(
         trial.declaration, trial.told.state["reach"]["cases"], cases.reach_limit(trial.request["lane"])
     )

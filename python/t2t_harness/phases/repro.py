@@ -59,7 +59,7 @@ def listed_cases(request: Mapping[str, Any]) -> list[cases.Case]:
     """Returns all cases of the check, in its order, with the lengths that they had in the last one."""
     declaration, lane = request["op"], request["lane"]
     constants = {str(name): int(value) for name, value in request["constants"].items()}
-    edges = cases.length_edges(declaration, constants, cases.limit_of(lane))
+    edges = cases.length_edges(declaration, constants, cases.limit_of(lane), request.get("least"))
     reaching = reach.cases_of(declaration, request["reached"], cases.reach_limit(lane))
     known = list(cases.unique([*prepared_cases(request, request["prepared"]), *edges, *reaching]))
     listed = cases.salted([*known, *probes.cases_of(request, known)], salt(request))
@@ -107,7 +107,7 @@ def upstream(
 
     if not declaration["backward"]:
         return {}
-    leaves = oracle.with_gradients(oracle.copies(given))
+    leaves = oracle.with_gradients(oracle.copies(given), case.asks)
     device = next((value.device.type for value in given.values()), "cpu")
     function = operation.ready(declaration, case.binding, case.dtype, device)
     with torch.enable_grad():

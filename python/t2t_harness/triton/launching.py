@@ -75,7 +75,7 @@ class Recorder:
     key: tuple[Any, ...] = ()
     """What Triton would look the present call's configuration up by, while a configuration is chosen."""
     attempt: Callable[[Any], Any] | None = None
-    """Launches an autotuned kernel's present call with one configuration."""
+    """Launches an autotuned kernel's present call with one configuration, as a trial of the autotuner's."""
     is_paused: bool = False
     """Whether launches go through unrecorded: while something is timed."""
     memory: written.Written | None = None
@@ -215,6 +215,7 @@ def recording(lane: str, choose: Choose, *, runs: bool = True) -> Iterator[Recor
             recorder.launches.append(launch)
             return None
         try:
+            require_grid(launch.grid)
             if lane == "compile":
                 mocked = [pointer(value) for value in args]
                 mocked_kwargs = {name: pointer(value) for name, value in kwargs.items()}
@@ -247,27 +248,49 @@ def recording(lane: str, choose: Choose, *, runs: bool = True) -> Iterator[Recor
         return launch.compiled
 
     def run_chosen(self: Any, *args: Any, **kwargs: Any) -> Any:
+        # As Triton does it: hooks reset and restore arguments around each trial, and reset them once when all trials are over; the call itself, and all later ones, have none but the configuration's own.
         self.nargs = dict(zip(self.arg_names, args, strict=False))
+        was_tried = False
 
-        def attempt(config: Any) -> Any:
-            everything = {**self.nargs, **kwargs, **config.all_kwargs()}
+        def launch(config: Any) -> Any:
             recorder.config = self.best_config = config
             try:
-                self.pre_hook(everything)
-                if config.pre_hook is not None:
-                    config.pre_hook(everything)
-                result = self.fn.run(*args, **kwargs, **config.all_kwargs())
-                self.post_hook(everything, exception=None)
+                return self.fn.run(*args, **kwargs, **config.all_kwargs())
             finally:
                 recorder.config = None
+
+        def known(config: Any) -> dict[str, Any]:
+            return {**self.nargs, **kwargs, **config.all_kwargs()}
+
+        def attempt(config: Any) -> Any:
+            nonlocal was_tried
+            was_tried = True
+            if config.pre_hook is not None:
+                config.pre_hook(known(config))
+            self.pre_hook(known(config))
+            try:
+                result = launch(config)
+            except Exception as error:
+                self.post_hook(known(config), exception=error)
+                raise
+            self.post_hook(known(config), exception=None)
             return result
+
+        def call(config: Any) -> Any:
+            nonlocal was_tried
+            if was_tried:
+                self.pre_hook(known(config), reset_only=True)
+                was_tried = False
+            if config.pre_hook is not None:
+                config.pre_hook(known(config))
+            return launch(config)
 
         recorder.key, recorder.attempt = tuning_key(self, kwargs), attempt
         results: list[Any] = []
         misfit: Exception | None = None
         for config in choose(self, self.prune_configs(kwargs)):
             try:
-                results.append(attempt(config))
+                results.append(call(config))
             except misfits() as error:
                 misfit = error
                 note_dropped(self, recorder, config, error)
@@ -384,6 +407,21 @@ def require_fit(compiled: Any) -> None:
     limit = driver.active.utils.get_device_properties(device)["max_shared_mem"]
     if compiled is not None and compiled.metadata.shared > limit:
         raise OutOfResources(compiled.metadata.shared, limit, "shared memory")
+
+
+GRID = (2**31 - 1, 65535, 65535)
+"""The most programs along each axis of a launch (CUDA C++ Programming Guide, technical specifications per compute capability)."""
+
+
+class GridTooLarge(ValueError):
+    """CUDA refuses a launch of so many programs."""
+
+
+def require_grid(grid: list[int] | None) -> None:
+    """Raises GridTooLarge for a grid that CUDA does not launch, which Triton's interpreter and compiler know nothing of."""
+    for axis, (programs, most) in enumerate(zip(grid or (), GRID, strict=False)):
+        if programs > most:
+            raise GridTooLarge(f"the grid has {programs} programs along axis {axis}, and CUDA launches {most} at most")
 
 
 def kernel_name(tuner: Any) -> str:

@@ -88,3 +88,12 @@ def test_only_what_the_outputs_do_not_depend_on_is_unused(tmp_path: Path) -> Non
     right = oracle.reference(declaration, case, inputs.make_inputs(declaration, case))
     assert right.unused == {"grad.weight"}
     assert not right.plain["grad.weight"].any() and right.plain["grad.input"].any()
+
+
+def test_a_defect_of_the_harness_is_no_refusal_of_torch() -> None:
+    with pytest.raises(KeyError) as own:
+        oracle.upstream_layout(cases.Case("edge/x", "edge", "float32", {}, layout="no such layout"), 2)
+    assert oracle.is_own(own.value)
+    with pytest.raises(KeyError) as elsewhere:
+        _ = {"here": 1}["there"]
+    assert not oracle.is_own(elsewhere.value)
