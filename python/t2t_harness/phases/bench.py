@@ -19,7 +19,7 @@ from t2t_harness.faults import failure, memory
 from t2t_harness.judging import watch
 from t2t_harness.measuring import clock as clocks
 from t2t_harness.measuring import host, spans, statistics, telemetry, timing
-from t2t_harness.phases import candidate, sample
+from t2t_harness.phases import called, sample
 from t2t_harness.phases import tune as tuning
 from t2t_harness.sources import loading
 from t2t_harness.triton import launching, stage
@@ -70,7 +70,7 @@ def bench(request: Mapping[str, Any]) -> dict[str, Any]:
     with stage.lane(request) as modules:
         clock = clocks.clock_of(request)
         # What the harness needs of torch is looked up before kernel code is imported.
-        own = candidate.own_operations(request["op"])
+        own = called.own_operations(request["op"])
         try:
             with queues.kept_to_one(request["lane"]), stage.pretending(request["lane"]):
                 entry = loading.load_entry(request["root"], dict(request["variant"]))
@@ -245,7 +245,7 @@ def watched_call(found: Measurement, call: clocks.Call) -> tuple[dict[str, Any],
         return chosen
 
     declaration = found.request["op"]
-    watched = watch.watching(found.own, 0, candidate.allowed(declaration), draws=seeds.is_random(declaration))
+    watched = watch.watching(found.own, 0, called.allowed(declaration), draws=seeds.is_random(declaration))
     with launching.recording(found.lane, choose) as recorder, stage.pretending(found.lane):
         with spans.work(timing.device_of(found.lane)), queues.kept_to_one(found.lane), watched as seen:
             recorder.memory = seen.memory
@@ -255,7 +255,7 @@ def watched_call(found: Measurement, call: clocks.Call) -> tuple[dict[str, Any],
         found.clock.synchronize()
     found.symbols |= counted.symbols
     results = list(returned) if isinstance(returned, (tuple, list)) else [returned]
-    described = {str(place): candidate.describe(value, recorder, seen) for place, value in enumerate(results)}
+    described = {str(place): called.describe(value, recorder, seen) for place, value in enumerate(results)}
     return {
         "several": isinstance(returned, (tuple, list)),
         "outputs": described,

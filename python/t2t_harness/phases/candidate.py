@@ -8,78 +8,36 @@ what the kernel made; the rest is evidence from the kernel's own process.
 from __future__ import annotations
 
 import contextlib
-import json
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from t2t_harness.cases import budget, calling, cases, inputs, pace, probes, reach, seeds
 from t2t_harness.cases.prepared import prepared_cases, salt
-from t2t_harness.counting import counting, queues, streams
-from t2t_harness.faults import bounds, failure, lacking, memory, order
-from t2t_harness.judging import caller, guards, kept, oracle, progress, watch
+from t2t_harness.counting import queues
+from t2t_harness.faults import failure, lacking, memory, order
+from t2t_harness.judging import kept, progress, watch
 from t2t_harness.measuring import spans
-from t2t_harness.op import operation
+from t2t_harness.phases import called
 from t2t_harness.sources import loading
 from t2t_harness.triton import effort, launchers, launching, stage
-
-if TYPE_CHECKING:
-    import torch
 
 SHORTER = 2
 """How often a probe with a budget of its own is tried at half its length."""
 
+
 TUNED_CASES = 2
 """Declared cases that run with every configuration of an autotuned kernel."""
+
 
 EVERY = ("edge/above-", "edge/multiple-")
 """What the edges' names begin with that run with every configuration where that takes no compiler."""
 
+
 TUNED = "t"
 """The label of the run in which the autotuner tries the configuration before the call has it, as in the first call of a process."""
-
-UPSTREAM = "upstream"
-"""What turns off the question whether a backward pass leaves the gradient that comes in as it was."""
-
-
-@dataclass
-class Bench:
-    """The kernel, and what its cases run with."""
-
-    request: Mapping[str, Any]
-    entry: Callable[..., Any]
-    own: frozenset[str]
-    finish: Callable[[], None]
-    """Waits until the stream that the wrapper is called on has finished, and no other."""
-    synchronize: Callable[[], None]
-    """Waits for the whole device."""
-    folder: Path
-    modules: launchers.Counted
-    constants: dict[str, int] | None = None
-    tried: int = 1
-    least: dict[str, int] = field(default_factory=dict)
-    """The smallest value of each integer that an autotuner's configurations set, in the first case that launched; nothing on a device, which would have to compile each configuration for another length."""
-    dropped: list[dict[str, Any]] = field(default_factory=list)
-    hits: int = 0
-    misses: list[str] = field(default_factory=list)
-    """Kernels that Triton's cache had, and the names of those that had to be compiled."""
-    paths: set[reach.Path] = field(default_factory=set)
-    """What the cases that ran launched."""
-    pace: pace.Pace = field(default_factory=lambda: pace.Pace(None))
-    budget: budget.Budget = field(default_factory=lambda: budget.Budget(is_limited=False))
-    waiting: set[str] = field(default_factory=set)
-    """Kernels whose programs may wait for each other."""
-    has_streams: bool = False
-    """Whether the wrapper launched on another stream than the one that it was called on."""
-
-    @property
-    def lane(self) -> str:
-        """Returns the lane of the check."""
-        return str(self.request["lane"])
 
 
 @spans.told
@@ -105,7 +63,9 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
     return _reply(folder, state)
 
 
-def load(request: Mapping[str, Any], folder: Path, state: dict[str, Any], modules: launchers.Counted) -> Bench | None:
+def load(
+    request: Mapping[str, Any], folder: Path, state: dict[str, Any], modules: launchers.Counted
+) -> called.Bench | None:
     """Returns the loaded kernel, or None with the failure in `state`. What the harness needs of torch is looked up
     first."""
     import torch
@@ -113,7 +73,7 @@ def load(request: Mapping[str, Any], folder: Path, state: dict[str, Any], module
     is_device = request["lane"] == "cuda"
     finish = torch.cuda.current_stream().synchronize if is_device else _nothing
     synchronize = torch.cuda.synchronize if is_device else _nothing
-    own = own_operations(request["op"])
+    own = called.own_operations(request["op"])
     try:
         with stage.pretending(request["lane"]):
             entry = loading.load_entry(request["root"], request["variant"])
@@ -129,7 +89,9 @@ def load(request: Mapping[str, Any], folder: Path, state: dict[str, Any], module
         return None
     limit = None if is_device else request.get("deadline_s")
     limited = budget.Budget(is_limited=not is_device)
-    return Bench(request, entry, own, finish, synchronize, folder, modules, pace=pace.Pace(limit), budget=limited)
+    return called.Bench(
+        request, entry, own, finish, synchronize, folder, modules, pace=pace.Pace(limit), budget=limited
+    )
 
 
 def _nothing() -> None:
@@ -141,29 +103,7 @@ def _lacks_entry(error: BaseException, request: Mapping[str, Any]) -> bool:
     return isinstance(error, AttributeError) and getattr(error, "name", None) in parts
 
 
-def own_operations(declaration: Mapping[str, Any]) -> frozenset[str]:
-    """Returns what watch.own_operations says of the op, on zeros in the form of its smallest declared case; nothing where
-    torch refuses."""
-    listed = cases.declared_cases(declaration)
-    if not listed:
-        return frozenset()
-    case = min(listed, key=lambda case: cases.elements(declaration, case))
-    try:
-        # Zeros tell no expected value, and tensors without values would import torch's compiler, which takes seconds.
-        made = {name: value.zero_() for name, value in inputs.unfilled(declaration, case).items()}
-        kwargs = inputs.kwargs_of(declaration, case)
-        function = operation.ready(declaration, case.binding, case.dtype)
-        return watch.own_operations(lambda: operation.call(function, declaration, made, kwargs), allowed(declaration))
-    except Exception:
-        return frozenset()
-
-
-def allowed(declaration: Mapping[str, Any]) -> frozenset[str]:
-    """Returns the aten operations that the op allows torch to compute for a wrapper, beside those that are always allowed."""
-    return frozenset(declaration.get("allow") or ())
-
-
-def run_cases(bench: Bench, state: dict[str, Any]) -> None:
+def run_cases(bench: called.Bench, state: dict[str, Any]) -> None:
     """Runs all cases in order; an exception in one ends the run, unless it is an edge, which torch may refuse as
     well."""
     drawn = salt(bench.request)
@@ -200,14 +140,16 @@ def run_cases(bench: Bench, state: dict[str, Any]) -> None:
     progress.tell_state(bench.folder, state)
 
 
-def reached(bench: Bench) -> dict[str, Any]:
+def reached(bench: called.Bench) -> dict[str, Any]:
     """Returns what `reach.explored` finds of the measured sizes, on the interpreter; on a device an output of each of them is judged when it is measured."""
     if bench.lane != "interpreter":
         return reach.Reach().facts()
     declaration = bench.request["op"]
 
     def launched(case: cases.Case) -> list[reach.Path]:
-        watched = watch.watching(bench.own, 0, allowed(declaration), draws=seeds.is_random(declaration), poisons=False)
+        watched = watch.watching(
+            bench.own, 0, called.allowed(declaration), draws=seeds.is_random(declaration), poisons=False
+        )
         with launching.recording(bench.lane, lambda _, configs: configs[:1], runs=False) as recorder:
             wrapper, args, kwargs = calling.arranged(
                 bench.entry, bench.request, case, inputs.rehearsed(declaration, case)
@@ -232,7 +174,9 @@ def tuned_cases(listed: list[cases.Case]) -> set[str]:
     }
 
 
-def run_case(bench: Bench, case: cases.Case, position: int, state: dict[str, Any], *, every: bool) -> dict[str, Any]:
+def run_case(
+    bench: called.Bench, case: cases.Case, position: int, state: dict[str, Any], *, every: bool
+) -> dict[str, Any]:
     """Returns the facts of one case, its outputs written; `every` runs the other configurations of an autotuned kernel
     as well."""
     facts = run_in_budget(bench, case, position, state, every=every)
@@ -245,7 +189,7 @@ def run_case(bench: Bench, case: cases.Case, position: int, state: dict[str, Any
 
 
 def run_in_budget(
-    bench: Bench, case: cases.Case, position: int, state: dict[str, Any], *, every: bool
+    bench: called.Bench, case: cases.Case, position: int, state: dict[str, Any], *, every: bool
 ) -> dict[str, Any]:
     """Returns the facts of one case as it is, or of a smaller one where there is no time for it; that it was left out, where it is a probe that would do more than it may."""
     asked = case
@@ -271,17 +215,17 @@ def run_in_budget(
         with contextlib.nullcontext() if allowed_effort is None else effort.METER.at_most(allowed_effort):
             for label in labels:
                 with ending(bench, label, allowed_effort, before):
-                    returned = run_once(bench, case, label, 0, facts, results.add)
-                facts["aliased"] = overlap(held, returned)
+                    returned = called.run_once(bench, case, label, 0, facts, results.add)
+                facts["aliased"] = called.overlap(held, returned)
                 held += returned
         held.clear()
         elements = 0 if case.file is not None else cases.elements(bench.request["op"], case)
         for label in seeds.labels(bench.request["op"], case, elements):
-            run_once(bench, case, label, 0, facts, results.add)
+            called.run_once(bench, case, label, 0, facts, results.add)
         if every and bench.tried > 1:
-            run_once(bench, case, TUNED, 0, facts, results.add, tries=True)
+            called.run_once(bench, case, TUNED, 0, facts, results.add, tries=True)
         for index in range(1, bench.tried if every else 1):
-            run_once(bench, case, f"c{index}", index, facts, results.add)
+            called.run_once(bench, case, f"c{index}", index, facts, results.add)
     except SystemExit:
         raise
     except effort.Spent:
@@ -307,7 +251,7 @@ def run_in_budget(
 
 
 @contextlib.contextmanager
-def ending(bench: Bench, label: str, allowed_effort: float | None, before: float) -> Iterator[None]:
+def ending(bench: called.Bench, label: str, allowed_effort: float | None, before: float) -> Iterator[None]:
     """Raises order.Endless where the second interpreted run of a case goes on long after the first, which began at `before`, would have ended."""
     if bench.lane != "interpreter" or label != "b" or allowed_effort is not None:
         yield
@@ -319,7 +263,7 @@ def ending(bench: Bench, label: str, allowed_effort: float | None, before: float
         raise order.Endless("the call does not end where programs run in another order, last ones first") from None
 
 
-def fair(bench: Bench, case: cases.Case) -> cases.Case:
+def fair(bench: called.Bench, case: cases.Case) -> cases.Case:
     """Returns `case`, or where it is a probe that would take more than its part of the interpreter's budget, and whose lengths say nothing, the largest of its smaller ones that would not."""
     if not case.is_probe or case.has_own_budget or probes.is_of_length(case):
         return case
@@ -334,7 +278,7 @@ def fair(bench: Bench, case: cases.Case) -> cases.Case:
     return found
 
 
-def in_time(bench: Bench, case: cases.Case) -> tuple[cases.Case, str | None]:
+def in_time(bench: called.Bench, case: cases.Case) -> tuple[cases.Case, str | None]:
     """Returns `case`, or where the interpreter has no time for it the largest of its smaller ones for which it has; and why there is none, or None."""
     declaration = bench.request["op"]
     if bench.lane == "cuda" or cases.is_needed(declaration, case):
@@ -347,244 +291,6 @@ def in_time(bench: Bench, case: cases.Case) -> tuple[cases.Case, str | None]:
         if bench.pace.refusal(cases.elements(declaration, one), runs) is None:
             return one, None
     return case, late
-
-
-def run_once(
-    bench: Bench,
-    case: cases.Case,
-    label: str,
-    index: int,
-    facts: dict[str, Any],
-    keep: Callable[[str, torch.Tensor], None],
-    *,
-    tries: bool = False,
-) -> list[Any]:
-    """Calls the wrapper once with configuration `index`, which the autotuner `tries` before or not, has its outputs kept as `LABEL.NAME`, and adds what was seen to `facts`. Returns what the wrapper returned, without
-    what lies in memory of the inputs.
-
-    Raises what the wrapper raises. A configuration that the device cannot hold leaves nothing.
-    """
-    import torch
-    from triton.runtime.errors import OutOfResources
-
-    declaration, backward = bench.request["op"], bool(bench.request["op"]["backward"])
-    device = "cuda" if bench.lane == "cuda" else "cpu"
-    with spans.work(device):
-        given = inputs.inputs_of(declaration, case, device, bench.request["inputs"])
-    guarded = None
-    if bench.lane == "cuda":
-        guarded = guards.Guards(partial(watch.poison, run=int(label == "b")))
-        given = guarded.inputs(given)
-    if backward:
-        given = oracle.with_gradients(given, case.asks)
-    wrapper, args, kwargs = calling.arranged(bench.entry, bench.request, case, given, label)
-    draws = seeds.is_random(declaration)
-    if label == "b" and bench.has_streams:
-        streams.come_late(given)
-    chooser = Chooser(index, tries)
-    bounded = contextlib.nullcontext() if guarded else bounds.of_call(int(label == "b"), given)
-    ordered = order.of_call(order_of(bench, case, label))
-    with bounded as within, ordered as programs, launching.recording(bench.lane, chooser.choose) as recorder:
-        chooser.recorder = recorder
-        watched = watch.watching(bench.own, int(label == "b"), allowed(declaration), draws=draws, guarded=guarded)
-        with stage.pretending(bench.lane), watched as seen:
-            recorder.memory = seen.memory
-            try:
-                with (
-                    spans.work(device, waits=False),
-                    caller.left_alone(kept_forms(declaration, given), draws=draws) as changed,
-                    counting.counting(bench.lane) as counted,
-                ):
-                    returned = wrapper(*args, **kwargs)
-                    bench.finish()
-            except OutOfResources:
-                if index > 0:
-                    return []
-                raise
-            finally:
-                note_launches(bench, recorder, chooser)
-            results = list(returned) if isinstance(returned, (tuple, list)) else [returned]
-        recorder.memory = None
-        unaccounted = [*counted.unaccounted]
-        made = {str(position): value for position, value in enumerate(results)}
-        described = {name: describe(value, recorder, seen) for name, value in made.items()}
-        if backward:
-            if label == "b" and case.file is None:
-                call_between(bench, case, device, label)
-            upstream = oracle.upstream_gradients(results, case)
-            before = caller.held(upstream)
-            with (
-                spans.work(device, waits=False),
-                stage.pretending(bench.lane),
-                watch.watching(bench.own, int(label == "b"), allowed(declaration), guarded=guarded) as seen_back,
-                counting.counting(bench.lane) as counted_back,
-            ):
-                made |= oracle.gradients_for(results, given, upstream, is_twice=case.is_twice)
-                bench.finish()
-            unaccounted += counted_back.unaccounted
-            if UPSTREAM not in cases.edges_off(declaration):
-                changed += caller.written(before, upstream)
-            seen.computed |= _but_accumulation(seen_back.computed)
-            seen.declared |= seen_back.declared
-    if label == "a":
-        made |= {f"after.{name}": value for name, value in given.items()}
-    facts["runs"][label] = {
-        "several": isinstance(returned, (tuple, list)),
-        "outputs": described,
-        "computed": seen.computed,
-        "declared": seen.declared,
-        "changed": changed,
-        "unaccounted": unaccounted,
-        "launches": len(recorder.launches),
-        "configs": sorted({json.dumps(launch.config, sort_keys=True) for launch in recorder.launches if launch.config}),
-    }
-    for name, value in made.items():
-        # What cannot be kept is of another dtype than torch's, which its description says.
-        if isinstance(value, torch.Tensor) and kept.is_kept(value):
-            keep(f"{label}.{name}", value)
-    # What other streams still do is waited for only now: their faults are this run's.
-    bench.synchronize()
-    facts["runs"][label] |= outside(guarded, within) | {
-        "conflicts": conflicts(programs, bench.request["root"]),
-        "reversed": programs.has_reversed,
-    }
-    own = {value.untyped_storage().data_ptr() for value in given.values()}
-    return [one for one in results if isinstance(one, torch.Tensor) and one.untyped_storage().data_ptr() not in own]
-
-
-BETWEEN = 1 << 20
-"""What the seed of the inputs of a call between a forward pass and its backward pass is away from the case's own."""
-
-
-def call_between(bench: Bench, case: cases.Case, device: str, label: str) -> None:
-    """Calls the wrapper on other inputs: a forward pass that keeps what its backward pass needs where the next call writes shows by that."""
-    other = inputs.make_inputs(bench.request["op"], replace(case, seed=case.seed + BETWEEN), device)
-    wrapper, args, kwargs = calling.arranged(bench.entry, bench.request, case, oracle.with_gradients(other), label)
-    with stage.pretending(bench.lane):
-        wrapper(*args, **kwargs)
-        bench.finish()
-
-
-def kept_forms(declaration: Mapping[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """Returns the inputs whose form a call must leave as it is: all that it may not write to."""
-    return {name: value for name, value in given.items() if name not in declaration["mutates"]}
-
-
-def order_of(bench: Bench, case: cases.Case, label: str) -> order.Order:
-    """Returns how programs run in the run `label` of a case: in the second run in reverse order. In a first run that a second one follows they find what is there."""
-    is_followed = label == "a" and case.kind != "edge"
-    may_differ = not (bench.request["op"]["deterministic"] and bench.request["variant"].get("deterministic", True))
-    return order.Order(bench.waiting, is_reversed=label == "b", poisons=not is_followed, may_differ=may_differ)
-
-
-def conflicts(programs: order.Order, root: str) -> list[dict[str, Any]]:
-    """Returns what programs of a launch did to each other as JSON facts: `words`, and `place`, the line of the kernel or None."""
-    found = []
-    for one in programs.told:
-        files = ((failure.workspace_file(file, root), line) for file, line in one["frames"])
-        places = ({"file": file, "line": line, "column": None} for file, line in files if file is not None)
-        found.append({"words": one["words"], "place": next(places, None)})
-    return found
-
-
-def outside(guarded: guards.Guards | None, within: bounds.Bounds | None) -> dict[str, list[str]]:
-    """Returns what a call wrote outside of its memory, and what it read there, in words: what its guards show, or what its interpreted launches were seen to do."""
-    if guarded is not None:
-        return {"outside": guarded.broken(), "read_outside": []}
-    return {"outside": [] if within is None else within.writes, "read_outside": [] if within is None else within.reads}
-
-
-def overlap(held: list[torch.Tensor], later: list[torch.Tensor]) -> bool:
-    """Tells whether a later result lies in memory of one that is still held."""
-    spans_of = [memory_of(value) for value in held if value.untyped_storage().nbytes() > 0]
-    later_spans = [memory_of(value) for value in later if value.untyped_storage().nbytes() > 0]
-    return any(one.start < other.stop and other.start < one.stop for one in spans_of for other in later_spans)
-
-
-def memory_of(value: torch.Tensor) -> range:
-    """Returns the addresses of the storage of `value`."""
-    storage = value.untyped_storage()
-    return range(storage.data_ptr(), storage.data_ptr() + max(1, storage.nbytes()))
-
-
-def _but_accumulation(computed: dict[str, int]) -> dict[str, int]:
-    """Returns `computed` without the addition by which autograd joins gradients of one input."""
-    return {name: count for name, count in computed.items() if name not in ("add", "add_")}
-
-
-@dataclass
-class Chooser:
-    """Chooses one configuration of each autotuner: number `index`, or the first one from there on that the device can
-    hold if it is 0. Where it `tries`, the autotuner tries that one before it calls with it, as in the first call of a process."""
-
-    index: int
-    tries: bool = False
-    most: int = 1
-    least: dict[str, int] = field(default_factory=dict)
-    recorder: launching.Recorder | None = None
-
-    def choose(self, tuner: Any, configs: list[Any]) -> Iterator[Any]:
-        """Yields configurations until one has run."""
-        self.most = max(self.most, len(configs))
-        for config in configs:
-            for name, value in launching.constants_of(config.kwargs).items():
-                self.least[name] = min(value, self.least.get(name, value))
-        start = min(self.index, len(configs) - 1)
-        for config in configs[start:] if self.index == 0 else configs[start : start + 1]:
-            before = self._dropped()
-            if (
-                self.tries
-                and len(tuner.configs) > 1
-                and self.recorder is not None
-                and self.recorder.attempt is not None
-            ):
-                # One that the device cannot hold is dropped by the call itself.
-                with contextlib.suppress(*launching.misfits()):
-                    self.recorder.attempt(config)
-            yield config
-            if self._dropped() == before:
-                return
-
-    def _dropped(self) -> int:
-        return 0 if self.recorder is None else len(self.recorder.dropped)
-
-
-def note_launches(bench: Bench, recorder: launching.Recorder, chooser: Chooser) -> None:
-    """Keeps the constants of the kernel's first launches, the number of configurations, and those that were dropped."""
-    bench.tried = max(bench.tried, chooser.most)
-    bench.paths |= {launch.path for launch in recorder.launches}
-    bench.has_streams |= recorder.elsewhere > 0
-    bench.hits, bench.misses = bench.hits + recorder.hits, bench.misses + recorder.misses
-    bench.dropped += [one for one in recorder.dropped if one not in bench.dropped]
-    if bench.constants is None and recorder.launches:
-        bench.constants = {}
-        if bench.lane == "interpreter" and chooser.most > 1:
-            bench.least = chooser.least
-        for launch in recorder.launches:
-            bench.constants = {**launch.constants, **bench.constants}
-
-
-def describe(value: Any, recorder: launching.Recorder, seen: watch.Watch) -> dict[str, Any]:
-    """Returns what is known of one returned value: its type, shape, dtype, device, and whether a launch was given its
-    memory, or that of which an operation of the op's `allow` made it."""
-    import torch
-
-    name = f"{type(value).__module__}.{type(value).__qualname__}"
-    if not isinstance(value, torch.Tensor):
-        return {"type": name.removeprefix("builtins."), "plain": False}
-    launched = seen.derived({address for launch in recorder.launches for address in launch.storages})
-    own = memory_of(value)
-    return {
-        "type": name,
-        "plain": type(value) is torch.Tensor,
-        "shape": list(value.shape),
-        "strides": list(value.stride()),
-        "dtype": str(value.dtype).removeprefix("torch."),
-        "device": value.device.type,
-        "launched": any(address in own for address in launched),
-        "by_hand": recorder.elsewhere == 0 and seen.memory.is_by_hand(value),
-        "changed": recorder.elsewhere > 0 or seen.memory.is_changed(value),
-    }
 
 
 def _failure(class_: str, error: BaseException, root: str, case: str | None) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import os
 import time
 import warnings
@@ -164,16 +165,18 @@ def rehearsed() -> Generator[str]:
     from t2t_harness.cases import cases, inputs
     from t2t_harness.judging import findings, kept, oracle, progress
     from t2t_harness.judging.trial import Trial
-    from t2t_harness.phases import candidate, judge
+    from t2t_harness.phases import called, judge
     from t2t_harness.server import rehearsal
     from t2t_harness.triton import interpreting, launchers
 
     yield "the op"
-    own = candidate.own_operations(DECLARATION)
+    # A candidate's child finds it imported.
+    importlib.import_module("t2t_harness.phases.candidate")
+    own = called.own_operations(DECLARATION)
     variant = {"name": "rehearsal", "deterministic": True}
     request = {"op": DECLARATION, "variant": variant, "lane": "interpreter", "inputs": None, "root": "/nonexistent"}
     case = cases.declared_cases(DECLARATION)[0]
-    bench = candidate.Bench(
+    bench = called.Bench(
         request=request,
         entry=rehearsal.softmax,
         own=own,
@@ -192,7 +195,7 @@ def rehearsed() -> Generator[str]:
     with interpreting.undone():
         for label in "ab":
             yield f"run {label}"
-            candidate.run_once(bench, case, label, 0, facts, keep)
+            called.run_once(bench, case, label, 0, facts, keep)
     yield "what is right"
     given = inputs.inputs_of(DECLARATION, case, "cpu", None)
     right = oracle.reference(DECLARATION, case, given)

@@ -78,3 +78,22 @@ def verdict(tmp_path: Path, op: dict[str, Any], kernel: str, cases: str | None =
     found, failure = documents["verdict"], documents["evidence"]["failure"]
     assert found["verdict"] in ("passed", "rejected"), found
     return found["class"], "" if failure is None else failure["message"]
+
+
+WRONG = ("mismatch", "nan", "out-of-bounds", "shape")
+"""Classes of kernels whose results are wrong."""
+
+
+def require_passed(tmp_path: Path, op: dict[str, Any], kernel: str) -> None:
+    """Checks an honest kernel, and fails with what is said of it where it does not pass."""
+    documents = check(tmp_path, op, kernel)
+    assert documents["verdict"]["verdict"] == "passed", documents["evidence"]["failure"]
+
+
+def require_rejected(
+    tmp_path: Path, op: dict[str, Any], kernel: str, written: str, instead: str, classes: tuple[str, ...] = WRONG
+) -> None:
+    """Checks a kernel that has `instead` where the honest one has `written`, and fails where it is not rejected for one of the `classes`."""
+    assert written in kernel
+    class_, _ = verdict(tmp_path, op, kernel.replace(written, instead))
+    assert class_ in classes

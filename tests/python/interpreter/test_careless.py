@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checks import check, declared, tensor, verdict
+from checks import WRONG, declared, require_passed, require_rejected, tensor
 
 SOFTMAX = """
 @triton.jit
@@ -350,14 +350,10 @@ CARELESS: dict[str, tuple[str, str, str]] = {
 
 @pytest.mark.parametrize("name", HONEST)
 def test_the_honest_kernel_passes(tmp_path: Path, name: str) -> None:
-    documents = check(tmp_path, *HONEST[name])
-    assert documents["verdict"]["verdict"] == "passed", documents["evidence"]["failure"]
+    require_passed(tmp_path, *HONEST[name])
 
 
 @pytest.mark.parametrize("fault", CARELESS)
 def test_the_careless_one_is_rejected(tmp_path: Path, fault: str) -> None:
-    name, written, instead = CARELESS[fault]
-    op, kernel = HONEST[name]
-    assert written in kernel
-    class_, _ = verdict(tmp_path, op, kernel.replace(written, instead))
-    assert class_ in ("mismatch", "nan", "shape", "out-of-bounds", "exception", "source")
+    name, *edit = CARELESS[fault]
+    require_rejected(tmp_path, *HONEST[name], *edit, classes=(*WRONG, "exception", "source"))

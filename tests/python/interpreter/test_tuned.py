@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checks import check, declared, tensor, verdict
+from checks import check, declared, require_passed, require_rejected, tensor
 
 CONFIGS = "[triton.Config({'BLOCK': 32}), triton.Config({'BLOCK': 64})], key=['n']"
 
@@ -80,17 +80,13 @@ FAULTS = {
 
 @pytest.mark.parametrize("name", HONEST)
 def test_the_honest_kernel_passes(tmp_path: Path, name: str) -> None:
-    documents = check(tmp_path, *HONEST[name])
-    assert documents["verdict"]["verdict"] == "passed", documents["evidence"]["failure"]
+    require_passed(tmp_path, *HONEST[name])
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_wrong_one_is_rejected(tmp_path: Path, fault: str) -> None:
-    name, written, instead = FAULTS[fault]
-    declaration, kernel = HONEST[name]
-    assert written in kernel
-    class_, _ = verdict(tmp_path, declaration, kernel.replace(written, instead))
-    assert class_ in ("mismatch", "nan", "out-of-bounds")
+    name, *edit = FAULTS[fault]
+    require_rejected(tmp_path, *HONEST[name], *edit)
 
 
 def test_what_trials_left_is_told_as_such(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checks import check, declared, tensor, verdict
+from checks import WRONG, check, declared, require_passed, require_rejected, tensor, verdict
 
 POOL = """
 @triton.jit
@@ -286,17 +286,13 @@ FAULTS: dict[str, tuple[str, str, str]] = {
 
 @pytest.mark.parametrize("name", HONEST)
 def test_the_honest_kernel_passes(tmp_path: Path, name: str) -> None:
-    documents = check(tmp_path, *HONEST[name])
-    assert documents["verdict"]["verdict"] == "passed", documents["evidence"]["failure"]
+    require_passed(tmp_path, *HONEST[name])
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_wrong_one_is_rejected(tmp_path: Path, fault: str) -> None:
-    name, written, instead = FAULTS[fault]
-    op, kernel = HONEST[name]
-    assert written in kernel
-    class_, _ = verdict(tmp_path, op, kernel.replace(written, instead))
-    assert class_ in ("mismatch", "nan", "shape", "out-of-bounds", "mutated-input")
+    name, *edit = FAULTS[fault]
+    require_rejected(tmp_path, *HONEST[name], *edit, classes=(*WRONG, "mutated-input"))
 
 
 def test_a_gradient_that_may_be_written_over_is_not_asked_for(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checks import check, declared, tensor, verdict
+from checks import check, declared, require_passed, require_rejected, tensor, verdict
 
 NORM = """
 @triton.jit
@@ -200,17 +200,13 @@ FAULTS = {
 
 @pytest.mark.parametrize("name", HONEST)
 def test_the_honest_kernel_passes(tmp_path: Path, name: str) -> None:
-    documents = check(tmp_path, *HONEST[name])
-    assert documents["verdict"]["verdict"] == "passed", documents["evidence"]["failure"]
+    require_passed(tmp_path, *HONEST[name])
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_wrong_one_is_rejected(tmp_path: Path, fault: str) -> None:
-    name, written, instead = FAULTS[fault]
-    declaration, kernel = HONEST[name]
-    assert written in kernel
-    class_, _ = verdict(tmp_path, declaration, kernel.replace(written, instead))
-    assert class_ in ("mismatch", "nan", "out-of-bounds", "shape")
+    name, *edit = FAULTS[fault]
+    require_rejected(tmp_path, *HONEST[name], *edit)
 
 
 def test_what_is_kept_may_be_written_over_where_the_gradient_that_comes_in_may(tmp_path: Path) -> None:

@@ -1,0 +1,56 @@
+"""Probes of keyword arguments away from their declared values, at shapes where it matters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from t2t_harness.cases import arguments_away, probing
+from t2t_harness.cases.cases import Case
+from t2t_harness.op.declaration import tensors
+
+
+def kwargs(request: Mapping[str, Any]) -> Iterator[Case]:
+    """Yields cases for each keyword argument away from its declared value, or from torch's default; along another dim, where that is the first, in a long one as well."""
+    declaration = request["op"]
+    ranks = [len(given["shape"]) for given in tensors(declaration)]
+    dims = probing.loose(declaration)
+    for label, changed in arguments_away.of_request(request, max(ranks, default=0)):
+        name = label.partition("=")[0]
+        binding = probing.tiny(declaration)
+        if name == probing.CAUSAL:
+            last = probing.free(declaration)[-1:]
+            binding = probing.bound(declaration, {**binding, **dict.fromkeys(last, 67)}, probing.NARROW)
+        elif name == "ignore_index":
+            # Few classes, so that some rows have the label.
+            binding = probing.rows(declaration, (3, 19, 3))
+        elif name == "ceil_mode":
+            binding = left_over(declaration, binding)
+        elif name in arguments_away.DIMS:
+            # Halves of a dim are asked for where lengths are even.
+            binding = probing.rows(declaration, (6, 4, 4))
+        yield probing.probe(declaration, f"kwarg[{label}]", binding, kwargs=changed)
+        floating = probing.of_values(declaration)
+        if label == "beta=0" and floating:
+            # By 0 torch multiplies nothing: what the input holds does not matter.
+            nowhere = f"kwarg[{label},{floating[0]}=special]"
+            yield probing.probe(declaration, nowhere, binding, kwargs=changed, values="special", of=floating[0])
+        if name in arguments_away.DIMS and changed[name] == 0 and len(dims) > 1:
+            longer = probing.bound(declaration, {**binding, dims[0]: 134, dims[-1]: probing.NARROW}, probing.NARROW)
+            alone = {**declaration["kwargs"], name: 0}
+            yield probing.probe(declaration, f"kwarg[{name}=0,{dims[0]}={longer[dims[0]]}]", longer, kwargs=alone)
+
+
+def left_over(declaration: Mapping[str, Any], binding: Mapping[str, int]) -> dict[str, int]:
+    """Returns the lengths of `binding`, its last dim one at which windows do not end where the input does: rounding up and down differ."""
+    own = {name: value[-1] if isinstance(value, list) else value for name, value in declaration["kwargs"].items()}
+    window = own.get("kernel_size")
+    loose = probing.loose(declaration)
+    if not isinstance(window, int) or not loose:
+        return dict(binding)
+    step = own.get("stride") or window
+    covered = (own.get("dilation") or 1) * (window - 1) + 1
+    lengths = range(covered + 2 * step, covered + 3 * step)
+    # Rounded up, a window must begin inside of the input, or torch leaves it out.
+    uneven = [one for one in lengths if (one + 2 * (own.get("padding") or 0) - covered) % step]
+    return probing.bound(declaration, {**binding, loose[-1]: uneven[-1]}, probing.NARROW) if uneven else dict(binding)

@@ -1,0 +1,112 @@
+"""Probes of lengths: fixed in advance, drawn, and from the integers in the kernel's file."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+from t2t_harness.cases import cases, probing
+from t2t_harness.cases.cases import Case
+
+DRAWN = 2
+"""How many shapes are drawn."""
+
+
+FEW_ROWS = 64
+"""So many rows, or fewer, have no case of their own: one has 131, or half of them."""
+
+
+def shapes(declaration: Mapping[str, Any], lane: str, limit: int) -> Iterator[Case]:
+    """Yields the shapes that are fixed in advance, as far as they fit: one long dim after the other, all of them odd, the longest that there may be, and lengths about powers of two."""
+    chance = probing.by_chance(declaration)
+    dims = probing.loose(declaration)
+    for dim in chance:
+        length = cases.own_lengths(declaration)[dim] or 1
+        for other in (length + 1, 2 * length):
+            yield from probing.shape(declaration, "shape", {dim: other}, probing.NARROW, limit, (dim,))
+    if not dims:
+        return
+    *firsts, last = dims
+    yield from probing.budgeted(
+        probing.long(declaration, last, probing.LONG, limit, probing.NARROW if lane == "cuda" else 1)
+    )
+    for dim in reversed(firsts):
+        if dim == dims[0]:
+            # A program a row is what an interpreted row costs.
+            # Three columns: where a row is made to have no mean and one variance, fewer leave nothing of a gradient.
+            yield from probing.budgeted(
+                probing.long(declaration, dim, (257, 131) if lane == "cuda" else (131, 67), limit, 3)
+            )
+        else:
+            yield from probing.long(declaration, dim, probing.LONG, limit, probing.NARROW if lane == "cuda" else 1)
+    odd = dict(zip(reversed(dims), (131, 67, 5, 3) if lane == "cuda" else (131, 7, 5, 3), strict=False))
+    while (
+        not probing.fits(declaration, probing.bound(declaration, odd, probing.NARROW), limit) and max(odd.values()) > 7
+    ):
+        longest = max(odd, key=lambda dim: odd[dim])
+        odd[longest] = odd[longest] // 2 | 1
+    yield from probing.shape(declaration, "shape", odd, probing.NARROW, limit, dims)
+    yield from probing.budgeted(
+        probing.long(declaration, last, (4099,), limit, probing.NARROW if lane == "cuda" else 1)
+    )
+    largest = max((size.get(last, 0) for size in probing.sizes(declaration)), default=0)
+    tops = [(1 << power) + 1 for power in range(16, 8, -1) if 1 << power <= max(largest, 4096)]
+    yield from probing.long(declaration, last, tops, limit, 1)
+    for power in range(max(largest.bit_length(), 1), 3, -1):
+        for length in ((1 << power) - 1, (1 << power) + 1):
+            yield from probing.shape(declaration, "shape", {last: length}, 2, limit, (last,))
+
+
+def of_literals(
+    declaration: Mapping[str, Any], known: Sequence[Case], found: Sequence[int], lane: str, limit: int
+) -> Iterator[Case]:
+    """Yields, for each integer of the kernel's files, a shape with the last dim one above it, and one with the first dim so, unless another case has a length of that dim that is little longer.
+
+    Where one of `shapes` has, for whatever dim, that one is yielded: it comes the earlier for it, but for many rows on the interpreter, which are dear. They come as they are `found`.
+    """
+    dims = probing.loose(declaration)
+    if not dims:
+        return
+    had = {dim: {case.binding.get(dim, 0) for case in known} for dim in dims}
+    own = list(shapes(declaration, lane, limit))
+    for value, dim in product(found, dict.fromkeys((dims[-1], dims[0], *dims))):
+        above = range(value + 1, value + max(value // 4, 8) + 1)
+        if any(length in above for length in had[dim]):
+            continue
+        had[dim].add(value + 1)
+        if dim != dims[-1] and value <= FEW_ROWS:
+            # The case of many rows goes beyond it, even where it is run with half of them.
+            continue
+        covering = [case for case in own if case.binding[dim] in above]
+        if covering and (dim != dims[0] or lane == "cuda"):
+            yield covering[0]
+        elif not covering and dim in (dims[-1], dims[0]):
+            yield from probing.shape(declaration, "literal", {dim: value + 1}, probing.NARROW, limit, (dim,))
+
+
+def at_literals(
+    declaration: Mapping[str, Any], known: Sequence[Case], found: Sequence[int], limit: int
+) -> Iterator[Case]:
+    """Yields shapes whose last dim, and whose first, has the very length that the kernel's files hold something to be equal to, unless another case has."""
+    dims = probing.loose(declaration)
+    for value, dim in product(found, dict.fromkeys((*dims[-1:], *dims[:1]))):
+        if not any(case.binding.get(dim) == value for case in known):
+            yield from probing.shape(declaration, "literal", {dim: value}, probing.NARROW, limit, (dim,))
+
+
+def drawn(declaration: Mapping[str, Any], salt: str, limit: int) -> Iterator[Case]:
+    """Yields shapes whose lengths nobody knows before the build: odd ones, so that a device has the kernels for them."""
+    dims = probing.loose(declaration)
+    for turn in range(DRAWN if dims else 0):
+        bits = hashlib.sha256(f"{salt}\0{declaration['name']}\0{turn}".encode()).digest()
+        # A program a row is what an interpreted row costs: few, so that the budget has room for them.
+        ranges = ((17, 60), (9, 20), (5, 16), (5, 16))
+        lengths = {
+            dim: (low + bits[place] % (high - low)) | 1
+            for place, (dim, (low, high)) in enumerate(zip(reversed(dims), ranges, strict=False))
+        }
+        binding = probing.bound(declaration, lengths, probing.NARROW)
+        if probing.fits(declaration, binding, limit):
+            yield probing.probe(declaration, f"drawn-{turn}", binding)

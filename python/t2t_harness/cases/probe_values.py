@@ -1,0 +1,132 @@
+"""Probes of what inputs hold and how they lie: unusual values, layouts, broadcast inputs, and which of them ask for gradients. Nothing here makes values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from t2t_harness.cases import cases, probing
+from t2t_harness.cases.cases import Case
+from t2t_harness.op.declaration import tensors
+
+TWICE = "gradients-twice"
+"""The case whose backward pass runs twice: what is written over in the first pass is not asked for where the gradient that comes in may be."""
+
+
+INDICES = 1 << 16
+"""Integers from 0 to fewer than so many, or to a dim, may be indices, of which others point outside of what they index."""
+
+
+def layouts(declaration: Mapping[str, Any]) -> Iterator[Case]:
+    """Yields cases in which inputs lie as parts of larger tensors do: rows that are dense, with memory between them and between blocks of them; and with their first two dims swapped."""
+    ranks = [len(given["shape"]) for given in tensors(declaration)]
+    if any(rank >= 2 for rank in ranks):
+        yield probing.probe(declaration, "padded", probing.tiny(declaration), layout="padded")
+    if any(rank >= 3 for rank in ranks):
+        yield probing.probe(declaration, "swapped", probing.tiny(declaration), layout="swapped")
+
+
+def late(declaration: Mapping[str, Any], lane: str, limit: int) -> Iterator[Case]:
+    """Yields a case of long rows with NaN and infinity in them, which kernels that read a row in blocks lose between those."""
+    dims = probing.loose(declaration)
+    names = probing.of_values(declaration)
+    if names and dims and not probing.hides(declaration, lane):
+        for case in probing.long(declaration, dims[-1], probing.LONG, limit, probing.NARROW):
+            named = f"{dims[-1]}={case.binding[dims[-1]]}"
+            found = probing.probe(declaration, f"special-late[{named}]", case.binding, values="late", of=names[0])
+            yield replace(found, has_own_budget=True)
+
+
+def values(declaration: Mapping[str, Any], lane: str) -> Iterator[Case]:
+    """Yields cases of other values: in each floating input NaN and infinities, a large mean, rows that are all minus infinity, zeros of both signs and ties, denormal numbers, and
+    terms that cancel; of integers the limits of their type."""
+    dtype, small = declaration["dtypes"][0], probing.rows(declaration)
+    if cases.has_probabilities(declaration):
+        return
+    floating = probing.of_values(declaration)
+    for name in floating[:1]:
+        yield probing.probe(declaration, f"offset[{name}]", small, values="offset", of=name)
+        yield probing.probe(declaration, f"small[{name}]", small, values="small", of=name)
+    if len(floating) > 1 and not probing.hides(declaration, lane):
+        yield probing.probe(declaration, "special[all]", small, values="special", of=cases.ALL)
+    for name in [] if probing.hides(declaration, lane) else floating[1:]:
+        yield probing.probe(declaration, f"special[{name}]", small, values="special", of=name)
+    ranks = {given["name"]: len(given["shape"]) for given in tensors(declaration)}
+    for position, name in enumerate(floating):
+        kinds = ("infinite-rows", "zeros", "cancelling", "denormal")
+        # A vector is no rows, and torch may fold a weight of infinities into another factor.
+        is_open = ranks[name] > 1 and not probing.hides(declaration, lane)
+        for kind in kinds if position == 0 else (*kinds[: int(is_open)], "zeros"):
+            if kind != "denormal" or lane != "cuda":
+                yield probing.probe(declaration, f"{kind}[{name}]", small, values=kind, of=name)
+    for given in tensors(declaration):
+        kind = given["dtype"] or dtype
+        is_tested = given["dtype"] is None or kind != "int64"
+        if is_tested and given["shape"] and is_number(given) and kind not in cases.FLOATING:
+            few = probing.probe(declaration, f"limits[{given['name']}]", small, values="limits", of=given["name"])
+            yield few
+            dims = probing.loose(declaration)
+            for case in probing.long(declaration, dims[-1], probing.LONG, cases.reach_limit(lane), 1) if dims else ():
+                named = f"limits[{given['name']},{dims[-1]}={case.binding[dims[-1]]}]/{dtype}"
+                yield replace(few, name=f"edge/{named}", binding=case.binding, has_own_budget=True)
+
+
+def ties(declaration: Mapping[str, Any]) -> Iterator[Case]:
+    """Yields a case in which values of one input are those of another: what compares them has more to decide."""
+    if cases.has_probabilities(declaration):
+        return
+    dtype = declaration["dtypes"][0]
+    known = cases.comparable(declaration, dtype)
+    name = next((name for name in probing.of_values(declaration) if name in known), None)
+    if name is not None and len(known) > 1:
+        yield probing.probe(declaration, f"ties[{name}]", probing.rows(declaration), values=cases.TIES, of=name)
+
+
+def gradients(declaration: Mapping[str, Any]) -> Iterator[Case]:
+    """Yields cases in which one input alone asks for a gradient, the first or the last of several, and one whose backward pass runs twice."""
+    if not declaration["backward"]:
+        return
+    inputs = [given for given in tensors(declaration) if given.get("list") is None]
+    names = [given["name"] for given in inputs if (given["dtype"] or declaration["dtypes"][0]) in cases.FLOATING]
+    for name in dict.fromkeys((names[0], names[-1])) if len(names) > 1 else ():
+        yield probing.probe(declaration, f"gradients[{name}]", probing.rows(declaration), asks=(name,))
+    yield probing.probe(declaration, TWICE, probing.rows(declaration), is_twice=True)
+
+
+def is_number(given: Mapping[str, Any]) -> bool:
+    """Tells whether an input holds random integers that are numbers, and no indices."""
+    init = given["init"]
+    if init["kind"] != "randint":
+        return False
+    low, high = init["low"], init["high"]
+    return low != 0 or (isinstance(high, int) and high > INDICES)
+
+
+def of_one(declaration: Mapping[str, Any]) -> Iterator[Case]:
+    """Yields cases in which one input alone is transposed, for all but the first of those that can be: the strides of one input are not those of another."""
+    inputs = [given for given in tensors(declaration) if given.get("list") is None]
+    wide = [given["name"] for given in inputs if len(given["shape"]) >= 2]
+    for name in wide[1:]:
+        yield probing.probe(declaration, f"transposed[{name}]", probing.tiny(declaration), layout="transposed", of=name)
+
+
+def broadcasts(declaration: Mapping[str, Any]) -> Iterator[Case]:
+    """Yields, for an op that broadcasts, cases in which the second input has one column, and each other one row."""
+    inputs = [given for given in tensors(declaration) if given.get("list") is None]
+    if declaration["broadcast"] and len(inputs) >= 2:
+        first, second = inputs[0], inputs[1]
+        if second["shape"]:
+            last = f"broadcast[{second['name']},last]"
+            yield probing.probe(
+                declaration, last, probing.tiny(declaration), broadcast=True, of=second["name"], is_last=True
+            )
+        shaped = [given["name"] for given in inputs[1:] if given["shape"]]
+        if len(shaped) > 1:
+            rest = cases.JOINED.join(shaped)
+            yield probing.probe(declaration, f"broadcast[{rest}]", probing.tiny(declaration), broadcast=True, of=rest)
+            yield probing.probe(
+                declaration, f"broadcast[{rest},last]", probing.tiny(declaration), broadcast=True, of=rest, is_last=True
+            )
+        for name in (given["name"] for given in (first, *inputs[2:]) if given["shape"]):
+            yield probing.probe(declaration, f"broadcast[{name}]", probing.tiny(declaration), broadcast=True, of=name)
