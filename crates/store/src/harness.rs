@@ -24,6 +24,9 @@ const PHASES: &str = "phases";
 /// The format of the file that keeps what parsing told. 1: no version. 2: behind a digest.
 const VERSION: u32 = 2;
 
+/// How often the harness is put in its place where somebody removes it meanwhile.
+const PLACED: usize = 8;
+
 const CARRIED: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/harness.rs"));
 
 /// The modules of [`PHASES`] whose functions a phase calls.
@@ -63,16 +66,15 @@ impl Harness {
     }
 
     /// Returns the folder that holds the package, for the worker's path. Carried files are put under `cache` first, by digest; bytecode beside them, which nothing
-    /// verifies, goes.
+    /// verifies, goes. Whoever removes the folder meanwhile leaves no half of it: what was found there is looked for again where anything had to be written.
     pub fn place(&self, cache: &Path) -> io::Result<PathBuf> {
         if let Some(folder) = &self.folder {
             return Ok(folder.clone());
         }
         let folder = cache.join("harness").join(self.digest().short());
-        for (name, bytes) in &self.files {
-            let path = folder.join(PACKAGE).join(name);
-            if fs::read_own(&path).ok().as_ref() != Some(bytes) {
-                fs::write(&path, bytes).map_err(|error| fs::at(&path, &error))?;
+        for _ in 0..PLACED {
+            if self.complete(&folder)? == 0 {
+                break;
             }
         }
         for package in self.folders() {
@@ -80,6 +82,19 @@ impl Harness {
             fs::remove(&compiled).map_err(|error| fs::at(&compiled, &error))?;
         }
         Ok(folder)
+    }
+
+    /// Writes the files that the folder lacks or has otherwise, and returns how many they were.
+    fn complete(&self, folder: &Path) -> io::Result<usize> {
+        let mut written = 0;
+        for (name, bytes) in &self.files {
+            let path = folder.join(PACKAGE).join(name);
+            if fs::read_own(&path).ok().as_ref() != Some(bytes) {
+                fs::write(&path, bytes).map_err(|error| fs::at(&path, &error))?;
+                written += 1;
+            }
+        }
+        Ok(written)
     }
 
     /// Returns when a folder that [`Self::place`] fills was last changed, in nanoseconds since 1970; None where they are not there. Those that somebody removed and made anew have another time.

@@ -7,6 +7,7 @@ torch.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, product
@@ -176,6 +177,7 @@ def length_edges(
         binding = {**_fixed_dims(declaration), **small}
         for position, (dim, block) in enumerate(blocks.items()):
             binding[dim] = _length(LENGTHS[(turn + position) % len(LENGTHS)], block)
+        binding = stepped(declaration, binding)
         if not is_possible(declaration, binding):
             continue
         blocks_named = ",".join(f"{dim}={binding[dim]}" for dim in blocks)
@@ -193,6 +195,7 @@ def _multiple(declaration: Mapping[str, Any], constants: Mapping[str, int], limi
     blocks = _blocks(declaration, constants, limit)
     small = {dim: min(length, 2) for dim, length in _free(declaration).items()}
     binding = {**_fixed_dims(declaration), **small, **{dim: 3 * block for dim, block in blocks.items()}}
+    binding = stepped(declaration, binding)
     if not blocks or not is_possible(declaration, binding):
         return []
     dtype, named = declaration["dtypes"][0], ",".join(f"{dim}={binding[dim]}" for dim in blocks)
@@ -247,6 +250,41 @@ def own_lengths(declaration: Mapping[str, Any]) -> dict[str, int | None]:
     """Returns each dim with the length that the check's sizes give it where the op fixes it, None where it is free."""
     fixed = _fixed_dims(declaration)
     return {dim: fixed.get(dim) for dim in _small(declaration)}
+
+
+DIVISOR = re.compile(r"([A-Za-z_]\w*)\s*//\s*(\d+)")
+"""A dim in an expression that is divided by a number."""
+
+GROUPS = ("groups", "num_groups")
+"""Arguments that divide channels: the second dim of the first input, and the first one of further inputs."""
+
+
+def steps(declaration: Mapping[str, Any]) -> dict[str, int]:
+    """Returns the dims whose lengths are multiples of a number, with it: those that a shape divides, as `C // 2`, and channels in groups. Only where all declared lengths are such multiples."""
+    found: dict[str, int] = {}
+    shaped = tensors(declaration)
+    for given in shaped:
+        for length in given["shape"]:
+            for dim, divisor in DIVISOR.findall(length) if isinstance(length, str) else ():
+                found[dim] = math.lcm(found.get(dim, 1), max(int(divisor), 1))
+    for name in GROUPS:
+        groups = declaration["kwargs"].get(name)
+        if isinstance(groups, int) and groups > 1:
+            channels = [given["shape"][:2][-1:] for given in shaped[:1]] + [given["shape"][:1] for given in shaped[1:]]
+            for dim in chain.from_iterable(channels):
+                if isinstance(dim, str) and dim in own_lengths(declaration):
+                    found[dim] = math.lcm(found.get(dim, 1), groups)
+    sizes = [*declaration["check_sizes"].values(), *declaration["sizes"].values()]
+    return {dim: step for dim, step in found.items() if all(size.get(dim, 0) % step == 0 for size in sizes)}
+
+
+def stepped(declaration: Mapping[str, Any], binding: Mapping[str, int]) -> dict[str, int]:
+    """Returns `binding` with each length rounded up to a multiple of what `steps` says."""
+    lengths = dict(binding)
+    for dim, step in steps(declaration).items():
+        if dim in lengths:
+            lengths[dim] = -(-lengths[dim] // step) * step
+    return lengths
 
 
 def largest(declaration: Mapping[str, Any], binding: Mapping[str, int]) -> int:
@@ -324,9 +362,10 @@ def smaller(declaration: Mapping[str, Any], case: Case) -> Iterator[Case]:
     while free:
         longest = max(free, key=lambda dim: bound[dim])
         bound = {**bound, longest: bound[longest] // 2}
-        if bound[longest] < 2 or not is_possible(declaration, bound):
+        found = stepped(declaration, bound)
+        if bound[longest] < 2 or not is_possible(declaration, found):
             return
-        yield at(case, bound)
+        yield at(case, found)
 
 
 def fewer(declaration: Mapping[str, Any], case: Case) -> Iterator[Case]:
@@ -334,7 +373,7 @@ def fewer(declaration: Mapping[str, Any], case: Case) -> Iterator[Case]:
     free = [dim for dim in dims(declaration) if dim in _free(declaration)]
     one, least = case, 2 if "one" in edges_off(declaration) else 1
     for dim in free[:-2] if case.file is None else ():
-        bound = {**one.binding, dim: least}
+        bound = stepped(declaration, {**one.binding, dim: least})
         if one.binding[dim] > least and is_possible(declaration, bound):
             one = at(one, bound)
             yield one
@@ -360,11 +399,12 @@ def _fixed(declaration: Mapping[str, Any], dtype: str, limit: int) -> list[Case]
     small = small_lengths(declaration, limit)
 
     def edge(name: str, binding: dict[str, int], **special: Any) -> None:
+        binding = stepped(declaration, binding)
         if is_possible(declaration, binding):
             edges.append(Case(f"edge/{name}/{dtype}", "edge", dtype, binding, **special))
 
     if free:
-        edge("empty", {**small, next(iter(free)): 0})
+        edge("empty", {**small, emptied(declaration, list(free)): 0})
         edge("one", {**small, **dict.fromkeys(free, 1)})
     ranks = [len(given["shape"]) for given in tensors(declaration)]
     if any(rank >= 2 for rank in ranks):
@@ -379,6 +419,12 @@ def _fixed(declaration: Mapping[str, Any], dtype: str, limit: int) -> list[Case]
         edge("broadcast", small, broadcast=True)
     off = edges_off(declaration)
     return [case for case in edges if case.name.split("/")[1] not in off]
+
+
+def emptied(declaration: Mapping[str, Any], free: Sequence[str]) -> str:
+    """Returns the dim of `free` that is empty in the case without elements: the first one, but for channels, of which torch has none in its own ways."""
+    held = steps(declaration)
+    return next((dim for dim in free if dim not in held), free[0])
 
 
 def edges_off(declaration: Mapping[str, Any]) -> Mapping[str, str | None]:

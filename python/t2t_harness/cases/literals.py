@@ -140,6 +140,19 @@ def equal(tree: ast.AST) -> Iterator[int]:
             yield from (value for value in map(constant, asked) if value is not None)
 
 
+def divisors(request: Mapping[str, Any]) -> list[int]:
+    """Returns the integers by which something is divided for its rest in the files of `of_request`, the smaller ones first: a kernel for lengths that leave none."""
+    found = {value for tree in read(request) for value in modules(tree) if LEAST <= value <= MOST}
+    return sorted(found)
+
+
+def modules(tree: ast.AST) -> Iterator[int]:
+    """Yields the integers that stand behind a `%`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and (value := constant(node.right)) is not None:
+            yield value
+
+
 def constant(node: ast.AST, depth: int = 0) -> int | None:
     """Returns the integer that `node` is, or that an expression of integers comes to, else None."""
     if isinstance(node, ast.Constant):

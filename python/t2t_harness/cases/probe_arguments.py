@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from t2t_harness.cases import arguments_away, probing
+from t2t_harness.cases import arguments_away, cases, probing
 from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import tensors
 
@@ -17,7 +17,7 @@ def kwargs(request: Mapping[str, Any]) -> Iterator[Case]:
     dims = probing.loose(declaration)
     for label, changed in arguments_away.of_request(request, max(ranks, default=0)):
         name = label.partition("=")[0]
-        binding = probing.tiny(declaration)
+        binding, more = probing.tiny(declaration), {}
         if name == probing.CAUSAL:
             last = probing.free(declaration)[-1:]
             binding = probing.bound(declaration, {**binding, **dict.fromkeys(last, 67)}, probing.NARROW)
@@ -26,10 +26,15 @@ def kwargs(request: Mapping[str, Any]) -> Iterator[Case]:
             binding = probing.rows(declaration, (3, 19, 3))
         elif name == "ceil_mode":
             binding = left_over(declaration, binding)
+        elif name == "eps":
+            # It matters where values are small.
+            more = {"values": "small", "of": cases.ALL} if probing.of_values(declaration) else {}
         elif name in arguments_away.DIMS:
             # Halves of a dim are asked for where lengths are even.
             binding = probing.rows(declaration, (6, 4, 4))
-        yield probing.probe(declaration, f"kwarg[{label}]", binding, kwargs=changed)
+        yield probing.probe(declaration, f"kwarg[{label}]", binding, kwargs=changed, **more)
+        if label == "ceil_mode=True":
+            yield from in_padding(declaration, binding, changed)
         floating = probing.of_values(declaration)
         if label == "beta=0" and floating:
             # By 0 torch multiplies nothing: what the input holds does not matter.
@@ -39,6 +44,24 @@ def kwargs(request: Mapping[str, Any]) -> Iterator[Case]:
             longer = probing.bound(declaration, {**binding, dims[0]: 134, dims[-1]: probing.NARROW}, probing.NARROW)
             alone = {**declaration["kwargs"], name: 0}
             yield probing.probe(declaration, f"kwarg[{name}=0,{dims[0]}={longer[dims[0]]}]", longer, kwargs=alone)
+
+
+def in_padding(
+    declaration: Mapping[str, Any], binding: Mapping[str, int], changed: Mapping[str, Any]
+) -> Iterator[Case]:
+    """Yields a case in which a window of `ceil_mode` would begin in the padding, which torch leaves out: steps as long as windows, padded by half of one, at the first length where that happens."""
+    window, dims = changed.get("kernel_size"), probing.loose(declaration)
+    if not isinstance(window, int) or window < 2 or not dims or "dilation" in changed:
+        return
+    padding = window // 2
+    for length in range(window, 4 * window):
+        windows = -(-(length + 2 * padding - window) // window) + 1
+        if (windows - 1) * window >= length + padding:
+            lengths = probing.bound(declaration, {**binding, dims[-1]: length}, probing.NARROW)
+            own = {**changed, "stride": window, "padding": padding}
+            label = f"kwarg[ceil_mode=True,stride={window},padding={padding}]"
+            yield probing.probe(declaration, label, lengths, kwargs=own)
+            return
 
 
 def left_over(declaration: Mapping[str, Any], binding: Mapping[str, int]) -> dict[str, int]:

@@ -96,6 +96,18 @@ def at_literals(
             yield from probing.shape(declaration, "literal", {dim: value}, probing.NARROW, limit, (dim,))
 
 
+def at_multiples(declaration: Mapping[str, Any], found: Sequence[int], limit: int) -> Iterator[Case]:
+    """Yields shapes of three times the integers that the kernel's files divide something by, to see whether a rest is left: in all dims at once, or in the last one where that does not fit."""
+    dims = probing.loose(declaration)
+    for value in found if dims else ():
+        for shown in (dims, dims[-1:]):
+            lengths = {dim: 3 * value for dim in shown}
+            cases_found = list(probing.shape(declaration, "multiple", lengths, probing.NARROW, limit, shown))
+            yield from cases_found
+            if cases_found:
+                break
+
+
 def drawn(declaration: Mapping[str, Any], salt: str, limit: int) -> Iterator[Case]:
     """Yields shapes whose lengths nobody knows before the build: odd ones, so that a device has the kernels for them."""
     dims = probing.loose(declaration)

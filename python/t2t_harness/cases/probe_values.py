@@ -14,6 +14,18 @@ TWICE = "gradients-twice"
 """The case whose backward pass runs twice: what is written over in the first pass is not asked for where the gradient that comes in may be."""
 
 
+LATE_ROWS = 3
+"""How many rows have NaN and infinities where a row is read in blocks."""
+
+
+MASK = "mask"
+"""What is in the name of an input that is added to what is weighed."""
+
+
+MASKED = (131, 67)
+"""Lengths of a mask, of which the first that fits is taken."""
+
+
 INDICES = 1 << 16
 """Integers from 0 to fewer than so many, or to a dim, may be indices, of which others point outside of what they index."""
 
@@ -32,10 +44,18 @@ def late(declaration: Mapping[str, Any], lane: str, limit: int) -> Iterator[Case
     dims = probing.loose(declaration)
     names = probing.of_values(declaration)
     if names and dims and not probing.hides(declaration, lane):
-        for case in probing.long(declaration, dims[-1], probing.LONG, limit, probing.NARROW):
+        for case in probing.long(declaration, dims[-1], probing.LONG, limit, LATE_ROWS):
             named = f"{dims[-1]}={case.binding[dims[-1]]}"
             found = probing.probe(declaration, f"special-late[{named}]", case.binding, values="late", of=names[0])
             yield replace(found, has_own_budget=True)
+    for given in tensors(declaration):
+        # A mask is added to what is weighed, and has infinities every day.
+        along = given["shape"][-1] if given["name"] in names and len(given["shape"]) > 1 else None
+        if MASK in given["name"] and along in dims and not probing.hides(declaration, lane):
+            for case in probing.long(declaration, str(along), MASKED, limit, probing.NARROW):
+                named = f"masked[{given['name']},{along}={case.binding[str(along)]}]"
+                found = probing.probe(declaration, named, case.binding, values="masked", of=given["name"])
+                yield replace(found, has_own_budget=True)
 
 
 def values(declaration: Mapping[str, Any], lane: str) -> Iterator[Case]:

@@ -23,6 +23,7 @@ MOST = {"interpreter": 40, "cuda": 28}
 KINDS = {
     "shape": "shapes",
     "literal": "literals",
+    "multiple": "literals",
     "drawn": "drawn",
     "kwarg": "kwargs",
     "zeros": "zeros",
@@ -41,7 +42,7 @@ KINDS = {
 """What follows `edge/` in a case's name → what turns it off in ops.yaml."""
 
 
-NOT_FINITE = ("special", "special-late", "infinite-rows")
+NOT_FINITE = ("special", "special-late", "infinite-rows", "masked")
 """Edges with values that are not finite: where one is off, all are."""
 
 
@@ -75,7 +76,10 @@ def cases_of(request: Mapping[str, Any], known: Sequence[Case]) -> list[Case]:
         [*further_dtypes(request, limit)],
         [*probe_values.late(declaration, lane, limit)],
         [*when_long(request, known, limit)],
-        [*probe_lengths.at_literals(declaration, known, literals.equals(request), limit)],
+        [
+            *probe_lengths.at_literals(declaration, known, literals.equals(request), limit),
+            *probe_lengths.at_multiples(declaration, literals.divisors(request), limit),
+        ],
         [*probe_values.of_one(declaration)],
         [*probe_values.ties(declaration)],
         [*probe_values.gradients(declaration)],
@@ -115,7 +119,7 @@ def is_off(declaration: Mapping[str, Any], case: Case) -> bool:
     if word == probe_values.TWICE and "upstream" in off:
         return True
     return KINDS.get(word.split("-")[0], word) in off or (
-        "blocks" in off and word.split("-")[0] in ("shape", "literal", "drawn")
+        "blocks" in off and word.split("-")[0] in ("shape", "literal", "multiple", "drawn")
     )
 
 
@@ -216,4 +220,4 @@ def of_dtype(request: Mapping[str, Any], dtype: str, small: Mapping[str, int]) -
         yield replace(case, name=case.name.rpartition("/")[0] + f"/{dtype}", dtype=dtype)
     loose = probing.free(declaration)
     if loose:
-        yield probing.probe(declaration, "empty", {**small, loose[0]: 0}, dtype=dtype)
+        yield probing.probe(declaration, "empty", {**small, cases.emptied(declaration, loose): 0}, dtype=dtype)

@@ -55,7 +55,8 @@ def bound(declaration: Mapping[str, Any], lengths: Mapping[str, int], others: in
         others = max(others, NARROW)
     own, chance = cases.own_lengths(declaration), by_chance(declaration)
     rest = {dim: (others if length is None else length) for dim, length in own.items()}
-    return {**rest, **{dim: length for dim, length in lengths.items() if dim in own or dim in chance}}
+    found = {**rest, **{dim: length for dim, length in lengths.items() if dim in own or dim in chance}}
+    return cases.stepped(declaration, found)
 
 
 def fits(declaration: Mapping[str, Any], binding: Mapping[str, int], limit: int) -> bool:
@@ -119,6 +120,7 @@ def tiny(declaration: Mapping[str, Any]) -> dict[str, int]:
     """Returns the lengths of `rows`, or those of other edges, with two of what these have one of, where they have fewer elements."""
     few, edge = rows(declaration), cases.small_lengths(declaration)
     edge |= {dim: NARROW for dim in free(declaration) if edge.get(dim) == 1}
+    edge = cases.stepped(declaration, edge)
     is_smaller = cases.is_possible(declaration, edge) and cases.largest(declaration, edge) < cases.largest(
         declaration, few
     )

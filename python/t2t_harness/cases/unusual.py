@@ -77,13 +77,23 @@ def cancelling(values: torch.Tensor) -> torch.Tensor:
 
 
 def late(values: torch.Tensor) -> torch.Tensor:
-    """Returns `values` with NaN in the last quarter of their last row, and in the one before it infinity at its end: where a row is read in blocks, in a later one."""
+    """Returns `values` with NaN in the last quarter of their last row, in the one before it infinity at its end, and minus infinity in three quarters of the first row of three: where a row is read in blocks, in a later one, or throughout the first one."""
     changed = values.clone()
     rows = rows_of(changed)
     width = rows.shape[1]
     rows[-1, 3 * width // 4] = float("nan")
     if rows.shape[0] > 1:
         rows[-2, width - 1] = float("inf")
+    if rows.shape[0] > 2:
+        rows[0, : 3 * width // 4] = float("-inf")
+    return changed
+
+
+def masked(values: torch.Tensor) -> torch.Tensor:
+    """Returns `values` with minus infinity in three quarters of each other row, from its beginning, as padding and windows have it in a mask."""
+    changed = values.clone()
+    rows = rows_of(changed)
+    rows[0::2, : 3 * rows.shape[1] // 4] = float("-inf")
     return changed
 
 
@@ -126,6 +136,7 @@ KINDS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "zeros": zeros,
     "ends": ends,
     "late": late,
+    "masked": masked,
     "denormal": denormal,
     "cancelling": cancelling,
     "limits": limits,
