@@ -169,7 +169,8 @@ def remember_shapes(interpreter: Any) -> None:
     make_value: Callable[[Any, Any, Any], None] = core.tensor.__init__
     # Elements are told apart by what they are: each is held, so that no other one takes its place.
     known: dict[tuple[int, tuple[Any, ...]], tuple[Any, dict[str, Any]]] = {}
-    shapes: dict[tuple[Any, ...], tuple[Any, Any]] = {}
+    same: dict[tuple[Any, ...], Any] = {}
+    shapes: dict[int, tuple[Any, Any, Any]] = {}
 
     def typed(self: Any, element: Any, shape: Any) -> None:
         lengths = tuple([one.value if type(one) is constant else one for one in shape])
@@ -177,6 +178,8 @@ def remember_shapes(interpreter: Any) -> None:
         if found is None:
             make_type(self, element, shape)
             if type(self) is block:
+                # One object for all blocks of these lengths: it tells by itself that they are alike.
+                self.shape = same.setdefault(lengths, self.shape)
                 known[id(element), lengths] = element, dict(vars(self))
             return
         self.__dict__.update(found[1])
@@ -185,15 +188,25 @@ def remember_shapes(interpreter: Any) -> None:
         if type(kind) not in plain:
             make_value(self, handle, kind)
             return
-        lengths = kind.shape if type(kind) is block else ()
-        found = shapes.get(lengths)
-        if found is None:
+        lengths = kind.shape if type(kind) is block else None
+        found = shapes.get(id(lengths))
+        if found is None or found[0] is not lengths:
             make_value(self, handle, kind)
-            shapes[lengths] = self.shape, self.numel
+            shapes[id(lengths)] = lengths, self.shape, self.numel
             return
         self.handle, self.type, self.dtype = handle, kind, kind.scalar
-        self.shape, self.numel = found
+        _, self.shape, self.numel = found
 
+    semantic = type(interpreter.interpreter_semantic)
+    make_alike: Callable[[Any, Any, Any], Any] = semantic.broadcast_impl_value
+
+    def alike(self: Any, one: Any, other: Any) -> Any:
+        first, second = one.type, other.type
+        if type(first) is block and type(second) is block and first.shape is second.shape:
+            return one, other
+        return make_alike(self, one, other)
+
+    semantic.broadcast_impl_value = alike
     block.__init__ = typed
     core.tensor.__init__ = valued
 
