@@ -86,8 +86,8 @@ def of_request(request: Mapping[str, Any], rank: int) -> Iterator[tuple[str, dic
         taken = {*own, *(given["name"] for given in declaration["inputs"])}
         beside = [one.name for one in of_wrapper(request) if one.has_default and one.name in known]
         asked += [(name, away(name, known[name], rank)) for name in beside if name not in taken]
-    # What flags change is seen in few elements: the others may use the budget up.
-    asked.sort(key=lambda one: not any(isinstance(value, bool) for value in one[1]))
+    # What flags and arguments that are none change is seen in few elements: the others may use the budget up.
+    asked.sort(key=lambda one: not (one[0] in UNSET or any(isinstance(value, bool) for value in one[1])))
     both = dim_and_form({name: own[name] for name in loose}, rank)
     if both:
         yield ",".join(f"{name}={one}" for name, one in both.items()), {**own, **both}

@@ -268,7 +268,7 @@ def steps(declaration: Mapping[str, Any]) -> dict[str, int]:
             for dim, divisor in DIVISOR.findall(length) if isinstance(length, str) else ():
                 found[dim] = math.lcm(found.get(dim, 1), max(int(divisor), 1))
     for name in GROUPS:
-        groups = declaration["kwargs"].get(name)
+        groups = (declaration.get("kwargs") or {}).get(name)
         if isinstance(groups, int) and groups > 1:
             channels = [given["shape"][:2][-1:] for given in shaped[:1]] + [given["shape"][:1] for given in shaped[1:]]
             for dim in chain.from_iterable(channels):

@@ -15,6 +15,7 @@ def kwargs(request: Mapping[str, Any]) -> Iterator[Case]:
     declaration = request["op"]
     ranks = [len(given["shape"]) for given in tensors(declaration)]
     dims = probing.loose(declaration)
+    later: list[Case] = []
     for label, changed in arguments_away.of_request(request, max(ranks, default=0)):
         name = label.partition("=")[0]
         binding, more = probing.tiny(declaration), {}
@@ -34,7 +35,10 @@ def kwargs(request: Mapping[str, Any]) -> Iterator[Case]:
             binding = probing.rows(declaration, (6, 4, 4))
         yield probing.probe(declaration, f"kwarg[{label}]", binding, kwargs=changed, **more)
         if label == "ceil_mode=True":
-            yield from in_padding(declaration, binding, changed)
+            later += in_padding(declaration, binding, changed)
+        elif later:
+            # What flags alone change comes first.
+            yield later.pop()
         floating = probing.of_values(declaration)
         if label == "beta=0" and floating:
             # By 0 torch multiplies nothing: what the input holds does not matter.
@@ -44,6 +48,7 @@ def kwargs(request: Mapping[str, Any]) -> Iterator[Case]:
             longer = probing.bound(declaration, {**binding, dims[0]: 134, dims[-1]: probing.NARROW}, probing.NARROW)
             alone = {**declaration["kwargs"], name: 0}
             yield probing.probe(declaration, f"kwarg[{name}=0,{dims[0]}={longer[dims[0]]}]", longer, kwargs=alone)
+    yield from later
 
 
 def in_padding(

@@ -10,7 +10,18 @@ import pytest
 import torch
 from checks import check, declared, tensor, verdict
 
-from t2t_harness.cases import arguments_away, budget, cases, inputs, literals, probes, unusual
+from t2t_harness.cases import (
+    arguments_away,
+    budget,
+    cases,
+    inputs,
+    literals,
+    probe_arguments,
+    probe_values,
+    probes,
+    probing,
+    unusual,
+)
 from t2t_harness.judging import comparing, findings, oracle, progress
 from t2t_harness.judging.trial import Trial
 from t2t_harness.triton import effort
@@ -438,7 +449,7 @@ def test_a_flag_of_blocks_is_tried_beyond_one(tmp_path: Path) -> None:
     op["sizes"] = {"small": {"B": 2, "S": 20, "D": 16}, "large": {"B": 4, "S": 64, "D": 16}}
     variant = {"file": "op.py", "entry": "wrapper", "module": None, "call": None}
     request = {"op": op, "lane": "interpreter", "root": str(tmp_path), "variant": variant}
-    found = {case.name: case.binding["S"] for case in probes.kwargs(request)}
+    found = {case.name: case.binding["S"] for case in probe_arguments.kwargs(request)}
     assert found["edge/kwarg[is_causal=True]/float32"] == 67 and "edge/kwarg[scale=0.3]/float32" in found
 
 
@@ -474,7 +485,7 @@ def test_a_wrapper_may_leave_other_arguments_to_torch(tmp_path: Path) -> None:
 def test_integers_that_may_be_indices_have_no_limits(low: int, high: int | str, is_number: bool) -> None:
     given = tensor("input", ["M", "N"], init={"kind": "randint", "low": low, "high": high})
     op = declared("torch.sum", [given], {"M": 16, "N": 16}, dtypes=["int32"])
-    assert any(case.values == "limits" for case in probes.values(op, "interpreter")) == is_number
+    assert any(case.values == "limits" for case in probe_values.values(op, "interpreter")) == is_number
 
 
 @pytest.mark.parametrize(("most", "passes"), [(64, True), (20, False)])
@@ -490,7 +501,7 @@ def test_lengths_beyond_all_sizes_may_be_refused_and_those_within_may_not(
 
 def test_where_a_nan_spreads_torch_s_cpu_has_a_say() -> None:
     op = declared("torch.add", [tensor("input", ["N"]), tensor("other", ["N"])], {"N": 4})
-    case = probes.probe(op, "special[other]", {"N": 4}, values="special", of="other")
+    case = probing.probe(op, "special[other]", {"N": 4}, values="special", of="other")
     given = inputs.make_inputs(op, case)
     made = {"0": given["input"] + given["other"]}
     trial = Trial({"op": op, "lane": "interpreter", "root": "/nonexistent"}, progress.Progress())
