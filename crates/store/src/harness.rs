@@ -200,4 +200,26 @@ mod tests {
         let stale: Vec<Phase> = before.keys().copied().filter(|phase| before[phase] != changed[phase]).collect();
         assert_eq!(stale, [Phase::Analyze]);
     }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "somebody else moves files at any moment")]
+    fn a_harness_that_somebody_removes_while_it_is_placed_is_whole_or_gone() {
+        let cache = tempfile::tempdir().unwrap();
+        let harness = Harness::open(None).unwrap();
+        let place = || harness.place(cache.path()).unwrap();
+        place();
+        let aside = tempfile::tempdir_in(cache.path()).unwrap();
+        for round in 0..40_u32 {
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    std::thread::sleep(std::time::Duration::from_micros(u64::from(round) * 40));
+                    let _ = std::fs::rename(cache.path().join("harness"), aside.path().join(round.to_string()));
+                });
+                place();
+            });
+            let folder = cache.path().join("harness").join(harness.digest().short()).join(PACKAGE);
+            let there = harness.files.keys().filter(|name| folder.join(name).is_file()).count();
+            assert!(there == harness.files.len() || there == 0, "round {round}: {there} of {}", harness.files.len());
+        }
+    }
 }
