@@ -348,6 +348,15 @@ def test_a_compile_error_in_a_called_function_names_its_line(workspace: Workspac
     assert record["excerpt"] == "return x + tl.nothing(x)"
 
 
+def test_a_grid_that_cuda_does_not_launch_is_a_compile_error(workspace: Workspace) -> None:
+    source = SCALE.replace("(min(x.shape[0], sms),)", "(min(x.shape[0], sms), 70000)")
+    record = workspace.failure(source)
+    assert record["class"] == "compile-error"
+    assert "70000 programs along axis 1" in record["message"] and "65535" in record["message"]
+    assert record["place"]["file"] == "kernels/op/v1.py", "the line that launches"
+    assert record["excerpt"].startswith("scale_kernel[(min(")
+
+
 def test_what_ptxas_refuses_is_a_compile_error(workspace: Workspace) -> None:
     text = 'tl.inline_asm_elementwise("bogus $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1)'
     record = workspace.failure(SCALE.replace("x * 2.0", text))
