@@ -99,6 +99,10 @@ def by_formula() -> Iterator[None]:
         yield
 
 
+TF32_EPS = 2.0**-10
+"""The distance from 1 to the next number of TF32, which has 10 bits of mantissa."""
+
+
 MOVED = 4
 """How often inputs are moved to learn what their last bits are worth: once may change a result by little, by chance."""
 
@@ -106,7 +110,7 @@ MOVED = 4
 def slack(
     declaration: Mapping[str, Any], case: Case, inputs: Mapping[str, torch.Tensor], right: Reference, device: str
 ) -> dict[str, torch.Tensor] | None:
-    """Returns by how much each result in float64 changes, element by element, where every floating input is off by a half of its last bit, or of that of a float32, up or down: the most of a few times.
+    """Returns by how much each result in float64 changes, element by element, where every floating input is off by a half of its last bit, or of that of a float32 (of TF32 where products may be of that), up or down: the most of a few times.
 
     It grows with the root of the longest dim. Where the inputs are so that this is much, an honest kernel may be off by as much, whatever torch's own order of operations is worth.
     None where there is no oracle.
@@ -139,8 +143,10 @@ def _moved(
         moved[name] = wide(value)
         if value.dtype.is_floating_point:
             generator = making.generator_of(case.name, "slack", turn, name, device=value.device.type)
-            # What has fewer bits is computed with those of a float32.
-            half = min(torch.finfo(value.dtype).eps, torch.finfo(torch.float32).eps) / 2
+            # What has fewer bits is computed with those of a float32, or, in products that may be of TF32, with those.
+            least = TF32_EPS if declaration["precision"] == "tf32" else torch.finfo(torch.float32).eps
+            is_short = declaration["precision"] == "tf32" and value.dtype == torch.float32
+            half = (least if is_short else min(torch.finfo(value.dtype).eps, least)) / 2
             signs = torch.randint(0, 2, value.shape, generator=generator, device=value.device) * 2 - 1
             moved[name] = moved[name] * (1 + half * signs)
     kwargs = {name: widened(value) for name, value in making.kwargs_of(declaration, case).items()}

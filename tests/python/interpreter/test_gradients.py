@@ -82,6 +82,74 @@ def test_what_is_a_constant_has_no_gradient_and_need_not_be_told_from_zeros(
     assert class_ is None or failure["message"].startswith("gradient of `weight`")
 
 
+OVER = '''"""What is right."""
+
+import torch
+
+
+class Over(torch.autograd.Function):
+    """The square, which leaves its gradient where its input was."""
+
+    @staticmethod
+    def forward(ctx, input):
+        ctx.input = input
+        return input * input
+
+    @staticmethod
+    def backward(ctx, upstream):
+        return ctx.input.detach().mul_(2 * upstream)
+
+
+def square(input):
+    """Returns the square of `input`, which holds its gradient after the way back."""
+    return Over.apply(input)
+'''
+
+SQUARE = """
+@triton.jit
+def product_kernel(x_ptr, y_ptr, out_ptr, n, factor, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, factor * x * tl.load(y_ptr + offsets, mask=mask), mask=mask)
+
+
+def product(x, y, out, factor):
+    if x.numel():
+        product_kernel[(triton.cdiv(x.numel(), 32),)](x, y, out, x.numel(), factor, BLOCK=32)
+    return out
+
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.x = x
+        return product(x, x, torch.empty_like(x), 1.0)
+
+    @staticmethod
+    def backward(ctx, upstream):
+        return product(ctx.x, upstream.contiguous(), ctx.x.detach(), FACTOR)
+
+
+wrapper = Square.apply
+"""
+
+
+@pytest.mark.parametrize(("factor", "class_"), [("2.0", None), ("3.0", "mismatch")])
+def test_a_backward_pass_that_writes_over_its_inputs_as_declared_runs_once(
+    tmp_path: Path, factor: str, class_: str | None
+) -> None:
+    file = tmp_path / "workspace/references/over.py"
+    file.parent.mkdir(parents=True)
+    file.write_text(OVER, encoding="utf-8")
+    reference = {"file": "references/over.py", "name": "square", "init": {}, "root": str(tmp_path / "workspace")}
+    edges = dict.fromkeys(("transposed", "strided", "padded"), "what is not dense is not written over")
+    more = {"reference": reference, "mutates": ["input"], "backward": True, "seeds": 1, "torch": None}
+    declaration = {**declared("", [tensor("input", ["M", "N"])], {"M": 8, "N": 12}), **more, "edges": edges}
+    documents = check(tmp_path, declaration, SQUARE.replace("FACTOR", factor))
+    assert documents["verdict"]["class"] == class_, documents["evidence"]["failure"]
+
+
 def test_only_what_the_outputs_do_not_depend_on_is_unused(tmp_path: Path) -> None:
     declaration = op(tmp_path)
     case = cases.declared_cases(declaration)[0]
