@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,22 +26,21 @@ OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
 """How constants are put together, beside shifts and powers, whose results are bounded first."""
 
 
-def of_request(request: Mapping[str, Any]) -> list[int]:
-    """Returns the integers from `LEAST` to `MOST` in the file of the request's variant and in the workspace's files that it imports: those that something is compared with first,
-    the larger ones before the smaller ones.
+def of_trees(read: Sequence[ast.AST]) -> list[int]:
+    """Returns the integers from `LEAST` to `MOST` in syntax trees: those that something is compared with first, the larger ones before the smaller ones.
 
-    An expression of integers counts as its value. Nothing where the variant is an installed module, or a file cannot be read.
+    An expression of integers counts as its value.
     """
     found: set[int] = set()
     first: set[int] = set()
-    for tree in read(request):
+    for tree in read:
         found |= set(integers(tree))
         first |= set(compared(tree))
     return [*sorted(first, reverse=True), *sorted(found - first, reverse=True)]
 
 
 def read(request: Mapping[str, Any]) -> list[ast.Module]:
-    """Returns the syntax trees of the request's variant; none of an installed module's."""
+    """Returns the syntax trees of the file of the request's variant, and of the workspace's files that it imports; none of an installed module's, or of a file that cannot be read."""
     variant = request["variant"]
     if variant.get("module") or not variant.get("file"):
         return []
@@ -121,9 +120,9 @@ COMPARING = ("min", "max", "minimum", "maximum", "clamp")
 """Functions that compare their arguments."""
 
 
-def equals(request: Mapping[str, Any]) -> list[int]:
-    """Returns the integers that something is held to be equal to in the files of `of_request`, the larger ones first: a kernel for one length alone."""
-    found = {value for tree in read(request) for value in equal(tree) if LEAST <= value <= MOST}
+def equals(read: Sequence[ast.AST]) -> list[int]:
+    """Returns the integers that something is held to be equal to in syntax trees, the larger ones first: a kernel for one length alone."""
+    found = {value for tree in read for value in equal(tree) if LEAST <= value <= MOST}
     return sorted(found, reverse=True)
 
 
@@ -140,9 +139,9 @@ def equal(tree: ast.AST) -> Iterator[int]:
             yield from (value for value in map(constant, asked) if value is not None)
 
 
-def divisors(request: Mapping[str, Any]) -> list[int]:
-    """Returns the integers by which something is divided for its rest in the files of `of_request`, the smaller ones first: a kernel for lengths that leave none."""
-    found = {value for tree in read(request) for value in modules(tree) if LEAST <= value <= MOST}
+def divisors(read: Sequence[ast.AST]) -> list[int]:
+    """Returns the integers by which something is divided for its rest in syntax trees, the smaller ones first: a kernel for lengths that leave none."""
+    found = {value for tree in read for value in modules(tree) if LEAST <= value <= MOST}
     return sorted(found)
 
 

@@ -14,6 +14,10 @@ DRAWN = 2
 """How many shapes are drawn."""
 
 
+BEYOND = 4099
+"""A long row that goes beyond a power of two, and a prime."""
+
+
 FEW_ROWS = 64
 """So many rows, or fewer, have no case of their own: one has 131, or half of them."""
 
@@ -48,11 +52,13 @@ def shapes(declaration: Mapping[str, Any], lane: str, limit: int) -> Iterator[Ca
         longest = max(odd, key=lambda dim: odd[dim])
         odd[longest] = odd[longest] // 2 | 1
     yield from probing.shape(declaration, "shape", odd, probing.NARROW, limit, dims)
-    yield from probing.budgeted(
-        probing.long(declaration, last, (4099,), limit, probing.NARROW if lane == "cuda" else 1)
-    )
+    beyond = list(probing.long(declaration, last, (BEYOND,), limit, probing.NARROW if lane == "cuda" else 1))
+    yield from probing.budgeted(beyond)
     largest = max((size.get(last, 0) for size in probing.sizes(declaration)), default=0)
     tops = [(1 << power) + 1 for power in range(16, 8, -1) if 1 << power <= max(largest, 4096)]
+    if beyond and tops[0] < BEYOND:
+        # Both are just above the same power of two.
+        tops = []
     yield from probing.long(declaration, last, tops, limit, 1)
     for power in range(max(largest.bit_length(), 1), 3, -1):
         for length in ((1 << power) - 1, (1 << power) + 1):

@@ -62,10 +62,10 @@ def cases_of(request: Mapping[str, Any], known: Sequence[Case]) -> list[Case]:
     """Returns the probes of a check whose other cases are `known`, in the order in which they run."""
     declaration, lane = request["op"], request["lane"]
     limit = cases.reach_limit(lane)
-    own = list(probe_lengths.shapes(declaration, lane, limit))
+    own, read = list(probe_lengths.shapes(declaration, lane, limit)), literals.read(request)
     first = [case for place, case in enumerate(own) if case.has_own_budget or place == 0]
     others = list(probe_arguments.kwargs(request))
-    above = list(probe_lengths.of_literals(declaration, known, literals.of_request(request), lane, limit))
+    above = list(probe_lengths.of_literals(declaration, known, literals.of_trees(read), lane, limit))
     groups = [
         first,
         others[0::2],
@@ -77,8 +77,8 @@ def cases_of(request: Mapping[str, Any], known: Sequence[Case]) -> list[Case]:
         [*probe_values.late(declaration, lane, limit)],
         [*when_long(request, known, limit)],
         [
-            *probe_lengths.at_literals(declaration, known, literals.equals(request), limit),
-            *probe_lengths.at_multiples(declaration, literals.divisors(request), limit),
+            *probe_lengths.at_literals(declaration, known, literals.equals(read), limit),
+            *probe_lengths.at_multiples(declaration, literals.divisors(read), limit),
         ],
         [*probe_values.of_one(declaration)],
         [*probe_values.ties(declaration)],
@@ -95,7 +95,7 @@ def cases_of(request: Mapping[str, Any], known: Sequence[Case]) -> list[Case]:
         if case is None or case.name in names or is_off(declaration, case):
             continue
         names.add(case.name)
-        same = json.dumps({**case.facts(), "name": None, "has_own_budget": None}, sort_keys=True)
+        same = json.dumps({**vars(case), "name": None, "has_own_budget": None}, sort_keys=True)
         if same not in seen:
             seen.add(same)
             found.append(case)

@@ -90,6 +90,12 @@ def measured(declaration: Mapping[str, Any]) -> Mapping[str, Mapping[str, int]]:
     return declaration.get("measured") or {}
 
 
+def has_more(declaration: Mapping[str, Any]) -> bool:
+    """Tells whether a measured size has other lengths than all sizes that are checked: those that are checked have run."""
+    checked = [*declaration["check_sizes"].values()]
+    return any(binding and binding not in checked for binding in measured(declaration).values())
+
+
 def cases_of(declaration: Mapping[str, Any], told: Sequence[Any], limit: int) -> list[cases.Case]:
     """Returns the cases that a candidate told of. What is no case with lengths for the op's dims, and inputs of at most `limit` elements, is passed over."""
     found, dtype, dims = [], declaration["dtypes"][0], cases.own_lengths(declaration)

@@ -53,10 +53,10 @@ def written(before: Mapping[int, torch.Tensor], upstream: Mapping[int, torch.Ten
 def form(value: torch.Tensor) -> dict[str, Any]:
     """Returns what a tensor is beside its values, by what it is called."""
     return {
-        "shape": list(value.shape),
-        "strides": list(value.stride()),
+        "shape": tuple(value.shape),
+        "strides": value.stride(),
         "offset": value.storage_offset(),
-        "dtype": str(value.dtype).removeprefix("torch."),
+        "dtype": value.dtype,
         "memory": value.untyped_storage().data_ptr(),
         "requires_grad": value.requires_grad,
     }
@@ -68,9 +68,14 @@ def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     told = [name for name in names if name != "memory"]
     if not told:
         return "lies in other memory after the call" if names else ""
-    has = ", ".join(f"{name} {after[name]}" for name in told)
-    had = ", ".join(f"{name} {before[name]}" for name in told)
+    has = ", ".join(f"{name} {shown(after[name])}" for name in told)
+    had = ", ".join(f"{name} {shown(before[name])}" for name in told)
     return f"has {has} after the call, and had {had} before"
+
+
+def shown(value: Any) -> str:
+    """Returns a part of a tensor's form as it is told."""
+    return str(list(value) if isinstance(value, tuple) else value).removeprefix("torch.")
 
 
 def settings(*, draws: bool) -> dict[str, Any]:

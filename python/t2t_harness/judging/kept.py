@@ -1,4 +1,4 @@
-"""Results in a file that `safetensors` reads, written one after the other as they are made.
+"""Results in a file that `safetensors` reads, written one after the other as they are made, or at once where they are few bytes.
 
 From a device they come through one piece of pinned memory (what a device copies to at full speed) and go straight into the file: nothing as large as a result is asked of the
 system in between. The file is opened anew for each, since a kernel may close what it finds open. torch is imported only inside functions.
@@ -21,6 +21,12 @@ HEADER = 1 << 16
 
 PIECE = 4 << 20
 """Bytes that are copied from a device at once."""
+
+FEW = 1 << 20
+"""Results of so many bytes together, or fewer, are held until all are there."""
+
+ALIGNED = 8
+"""What a header's length is a multiple of (the format of safetensors)."""
 
 DTYPES = {
     "bool": "BOOL",
@@ -50,7 +56,8 @@ class Writer:
         self.entries: dict[str, dict[str, Any]] = {}
         self.end = 0
         """Bytes of results so far."""
-        path.write_bytes(bytes(8 + HEADER))
+        self.held: bytearray | None = bytearray()
+        """Those results, as long as they are few bytes: then the file is written at once."""
 
     def add(self, name: str, value: torch.Tensor) -> None:
         """Writes a result, in row-major order, complex numbers as pairs of real ones. Raises ValueError for a dtype that the format has no name for."""
@@ -58,18 +65,33 @@ class Writer:
             raise ValueError(f"a result of dtype {name_of(value)} cannot be kept")
         plain = dense(value)
         begin, self.end = self.end, self.end + plain.numel() * plain.element_size()
-        with self.path.open("ab") as file:
+        if self.held is not None and self.end <= FEW:
             for piece in pieces(plain):
-                file.write(piece)
+                self.held += piece
+        else:
+            self.write(plain)
         self.entries[name] = {
             "dtype": DTYPES[name_of(plain)],
             "shape": list(plain.shape),
             "data_offsets": [begin, self.end],
         }
 
+    def write(self, plain: torch.Tensor) -> None:
+        """Writes a dense tensor to the end of the file, after what was held."""
+        if self.held is not None:
+            self.path.write_bytes(bytes(8 + HEADER) + self.held)
+            self.held = None
+        with self.path.open("ab") as file:
+            for piece in pieces(plain):
+                file.write(piece)
+
     def close(self) -> None:
         """Writes the header: only now is there anything to read."""
         text = json.dumps(self.entries).encode()
+        if self.held is not None:
+            text = text.ljust(-(-len(text) // ALIGNED) * ALIGNED)
+            self.path.write_bytes(struct.pack("<Q", len(text)) + text + self.held)
+            return
         if len(text) > HEADER:
             # Of hundreds of results.
             with self.path.open("rb") as file:

@@ -130,14 +130,12 @@ def benchmarked(call: Callable[[], Any], *_: Any, quantiles: Any = None, **__: A
     return 1.0 if quantiles is None else [1.0 for _ in quantiles]
 
 
-def on_cpu(value: Any) -> Any:
-    """Returns `value` with every mention of a CUDA device replaced by the CPU."""
-    import torch
-
+def on_cpu(value: Any, device: type) -> Any:
+    """Returns `value` with every mention of a CUDA device replaced by the CPU; `device` is torch's class of them."""
     if isinstance(value, str) and (value == "cuda" or value.startswith("cuda:")):
         return "cpu"
-    if isinstance(value, torch.device) and value.type == "cuda":
-        return torch.device("cpu")
+    if isinstance(value, device) and value.type == "cuda":
+        return device("cpu")
     return value
 
 
@@ -148,7 +146,7 @@ def cpu_as_cuda() -> Iterator[Callable[..., Any]]:
     from torch.overrides import TorchFunctionMode
 
     is_cuda = vars(torch._C.TensorBase)["is_cuda"].__get__
-    device_of = torch.Tensor.device.__get__
+    device_of, kind = torch.Tensor.device.__get__, torch.device
 
     class CpuAsCuda(TorchFunctionMode):
         """Answers for the device; everything else goes through."""
@@ -161,10 +159,10 @@ def cpu_as_cuda() -> Iterator[Callable[..., Any]]:
             if func is torch.device:
                 # Its place in an argument is where it becomes the CPU: as a value it is compared.
                 return func(*args, **(kwargs or {}))
-            moved = {name: on_cpu(value) for name, value in (kwargs or {}).items()}
             if getattr(func, "__name__", "") == "cuda":
                 return args[0]
-            return func(*(on_cpu(value) for value in args), **moved)
+            moved = {name: on_cpu(value, kind) for name, value in kwargs.items()} if kwargs else {}
+            return func(*[on_cpu(value, kind) for value in args], **moved)
 
     with CpuAsCuda() as mode:
         yield mode

@@ -5,12 +5,11 @@ What only a compiled kernel has is raised as `lacking.LackingAttribute`. Triton 
 
 from __future__ import annotations
 
-import inspect
 import operator
 from typing import Any
 
 from t2t_harness.faults import lacking
-from t2t_harness.triton import reader
+from t2t_harness.triton import binding, reader
 
 COMPILED = ("device_caches", "create_binder", "preload", "compile", "CompiledKernel", "ASTSource")
 """Attributes of a JITFunction that compile it."""
@@ -101,8 +100,7 @@ def launch_grid(grid: Any, function: Any, args: tuple[Any, ...], kwargs: dict[st
 
     Raises TypeError where the arguments are not the kernel's, or the grid is not of integers.
     """
-    known = {name: value for name, value in kwargs.items() if name in inspect.signature(function).parameters}
-    given = inspect.getcallargs(function, *args, **known)
+    given = binding.called_with(function, args, binding.known_of(function, kwargs))
     asked = grid(given) if callable(grid) else grid
     return tuple(map(operator.index, list(asked)[:3]))
 
@@ -127,10 +125,17 @@ def attribute(self: Any, name: str) -> Any:
 
 
 def convert_arguments(interpreter: Any) -> None:
-    """Has numbers passed as scalars of the type that a device's launch gives them."""
+    """Has numbers passed as scalars of the type that a device's launch gives them, and the type of a tensor's pointer made once."""
+    import numpy as np
+    import torch
+    from triton.runtime import jit
+
     language, convert = interpreter.tl, interpreter._implicit_cvt
+    kinds: dict[str, Any] = {}
 
     def converted(value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return pointer(value)
         if isinstance(value, bool):
             return scalar(value, language.int1)
         if isinstance(value, float):
@@ -140,9 +145,14 @@ def convert_arguments(interpreter: Any) -> None:
             return scalar(value, language.int32 if small else language.uint64 if value >= 2**63 else language.int64)
         return convert(value)
 
-    def scalar(value: Any, dtype: Any) -> Any:
-        import numpy as np
+    def pointer(value: Any) -> Any:
+        name = jit.mangle_type(value)
+        kind = kinds.get(name)
+        if kind is None:
+            kind = kinds[name] = language.str_to_ty(name, None)
+        return language.tensor(interpreter.TensorHandle(np.array([value.data_ptr()], dtype=np.uint64), kind), kind)
 
+    def scalar(value: Any, dtype: Any) -> Any:
         data = np.array([value]).astype(interpreter._get_np_dtype(dtype))
         return language.tensor(interpreter.TensorHandle(data, dtype), dtype)
 

@@ -11,7 +11,10 @@ import contextlib
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import product
 from typing import Any
+
+from t2t_harness.triton import binding
 
 INSIDES = (
     "GridExecutor",
@@ -77,7 +80,6 @@ def undone() -> Iterator[None]:
 def patch_once(interpreter: Any) -> None:
     """Has `triton.language` replaced at the beginning of a launch, and for each further part of it that a called function sees, once."""
     patch_lang: Callable[[Any], Any] = interpreter._patch_lang
-    launch: Callable[..., Any] = interpreter.GridExecutor.__call__
     launches: list[set[int]] = []
 
     def patch(function: Any) -> Any:
@@ -90,9 +92,26 @@ def patch_once(interpreter: Any) -> None:
         # Of a called function nobody undoes what was replaced: the launch does.
         return None
 
-    def launched(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with afresh(launches):
-            return launch(self, *args, **kwargs)
+    def launched(self: Any, *args: Any, **kwargs: Any) -> None:
+        # As Triton's own, where what is the same for each launch of a kernel is found out once (triton 3.6, `GridExecutor.__call__`).
+        known = binding.known_of(self.fn, kwargs)
+        for hook in self.pre_run_hooks:
+            hook(*args, **known)
+        with afresh(launches), replaced_for(interpreter, self.fn):
+            given = binding.called_with(self.fn, args, known)
+            values = {
+                name: value if name in self.constexprs else interpreter._implicit_cvt(value)
+                for name, value in given.items()
+            }
+            x, y, z = (*self.grid, 1, 1, 1)[:3]
+            builder = interpreter.interpreter_builder
+            builder.set_grid_dim(x, y, z)
+            try:
+                for place in product(range(x), range(y), range(z)):
+                    builder.set_grid_idx(*place)
+                    self.fn(**values)
+            except Exception as error:
+                raise interpreter.InterpreterError(repr(error)) from error
 
     interpreter._patch_lang = patch
     interpreter.GridExecutor.__call__ = launched
@@ -124,6 +143,16 @@ def remember_builtins(interpreter: Any) -> None:
 
     codes = {one for one in interpreter._patch_attr.__code__.co_consts if inspect.iscode(one)}
     interpreter._patch_builtin = patch
+
+
+@contextlib.contextmanager
+def replaced_for(interpreter: Any, function: Any) -> Iterator[None]:
+    """Has `triton.language` replaced for a kernel, for the length of the context."""
+    scope = interpreter._patch_lang(function)
+    try:
+        yield
+    finally:
+        scope.restore()
 
 
 @contextlib.contextmanager
@@ -197,6 +226,33 @@ def remember_shapes(interpreter: Any) -> None:
         self.handle, self.type, self.dtype = handle, kind, kind.scalar
         _, self.shape, self.numel = found
 
+    elements: dict[tuple[int, int], tuple[Any, Any, Any]] = {}
+    pointers: dict[tuple[int, Any], tuple[Any, Any]] = {}
+    own_builder = interpreter.interpreter_builder
+    block_to_ir: Callable[[Any, Any], Any] = block.to_ir
+    pointer_to_ir: Callable[[Any, Any], Any] = core.pointer_type.to_ir
+
+    def of_element(self: Any, element: Any) -> Any:
+        found = elements.get((id(element), id(self.shape)))
+        if found is None:
+            found = elements[id(element), id(self.shape)] = element, self.shape, block(element, self.shape)
+        return found[2]
+
+    # The interpreter's own types are those of the language.
+    def lowered(self: Any, builder: Any) -> Any:
+        is_own = builder is own_builder and type(self) is block and type(self.element_ty) in plain
+        return of_element(self, self.element_ty.to_ir(builder)) if is_own else block_to_ir(self, builder)
+
+    def lowered_pointer(self: Any, builder: Any) -> Any:
+        if builder is not own_builder or type(self.element_ty) is not core.dtype:
+            return pointer_to_ir(self, builder)
+        found = pointers.get((id(self.element_ty), self.address_space))
+        if found is None:
+            made = pointer_to_ir(self, builder)
+            found = pointers[id(self.element_ty), self.address_space] = self.element_ty, made
+        return found[1]
+
+    block.with_element_ty, block.to_ir, core.pointer_type.to_ir = of_element, lowered, lowered_pointer
     semantic = type(interpreter.interpreter_semantic)
     make_alike: Callable[[Any, Any, Any], Any] = semantic.broadcast_impl_value
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from t2t_harness.counting import counting, queues, streams, written
 from t2t_harness.faults import bounds
+from t2t_harness.triton import binding
 
 Choose = Callable[[Any, list[Any]], Iterable[Any]]
 """Takes an Autotuner and its pruned configurations; returns those to run, in order. It is asked for the next after the last has run, so a
@@ -110,31 +111,20 @@ def path_of(kernel: str, constexprs: dict[str, Any], config: Any) -> tuple[str, 
 
 def constexprs_of(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """Returns the constexpr arguments of a call of the kernel `function`, by name."""
-    import inspect
-
     python = function.fn
-    signature = inspect.signature(python)
-    known = {name: value for name, value in kwargs.items() if name in signature.parameters}
-    bound = signature.bind_partial(*args, **known)
-    bound.apply_defaults()
+    given = binding.given_of(python, args, binding.known_of(python, kwargs))
     return {
-        name: getattr(bound.arguments[name], "value", bound.arguments[name])
-        for name, parameter in signature.parameters.items()
-        if "constexpr" in str(parameter.annotation) and name in bound.arguments
+        name: getattr(given[name], "value", given[name])
+        for name in binding.form_of(python).constexprs
+        if name in given
     }
 
 
 def grid_of(grid: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[int] | None:
     """Returns the launch grid as integers, or None where it cannot be told."""
-    import inspect
-
     try:
         if callable(grid):
-            signature = inspect.signature(function.fn)
-            known = {name: value for name, value in kwargs.items() if name in signature.parameters}
-            bound = signature.bind_partial(*args, **known)
-            bound.apply_defaults()
-            grid = grid(dict(bound.arguments))
+            grid = grid(binding.given_of(function.fn, args, binding.known_of(function.fn, kwargs)))
         return [int(axis) for axis in grid]
     except Exception:
         return None
