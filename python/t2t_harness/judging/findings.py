@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from t2t_harness.cases import arguments_away, cases, probes, seeds
 from t2t_harness.faults import failure
-from t2t_harness.judging import comparing, oracle, random_trial, tolerance
+from t2t_harness.judging import comparing, kept, oracle, random_trial, tolerance
 from t2t_harness.judging.trial import Finding, Trial, figures, first_of, result_name, run_to_run
 from t2t_harness.measuring import spans
 
@@ -140,10 +140,11 @@ def run_launches(runs: Mapping[str, dict[str, Any]]) -> bool:
 def load_outputs(path: Path) -> dict[str, torch.Tensor]:
     """Returns the tensors that the candidate stored. Raises OSError or ValueError where it stored none."""
     from safetensors import SafetensorError
-    from safetensors.torch import load_file
+    from safetensors.torch import load, load_file
 
     try:
-        return load_file(str(path))
+        # A small file is read sooner than mapped.
+        return load(path.read_bytes()) if path.stat().st_size <= kept.FEW else load_file(str(path))
     except SafetensorError as error:
         raise ValueError(str(error)) from error
 
