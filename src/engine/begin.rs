@@ -104,6 +104,7 @@ impl Run<'_, '_> {
             nice: slot.nice,
             processes: self.processes(index),
             ready: self.awaited(),
+            has_room: self.underway.lanes.has_room(),
             inputs: self.inputs.of(&self.session.graph.action(index).target().op),
             ..self.given(index, slot.device.clone())?
         };

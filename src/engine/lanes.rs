@@ -62,7 +62,7 @@ impl Lanes {
     /// where two compiles or more that began `before` go on.
     pub(crate) fn take(&mut self, lane: Lane, before: usize) -> Option<Slot> {
         let taken = match lane {
-            Lane::Cpu if self.exclusive() == 0 && self.shared() < self.cpu_slots => Taken::Cpu,
+            Lane::Cpu if self.has_room() => Taken::Cpu,
             Lane::WholeCpu if self.exclusive() == 0 && self.shared() == 0 => Taken::WholeCpu,
             Lane::Cpu | Lane::WholeCpu | Lane::Device => return None,
         };
@@ -90,6 +90,12 @@ impl Lanes {
     #[must_use]
     pub(crate) fn device(&self, uuid: &str) -> Option<usize> {
         self.devices.iter().position(|device| device == uuid)
+    }
+
+    /// Returns whether a slot of the CPU lane is free.
+    #[must_use]
+    pub(crate) fn has_room(&self) -> bool {
+        self.exclusive() == 0 && self.shared() < self.cpu_slots
     }
 
     /// Frees a slot.

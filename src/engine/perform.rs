@@ -6,6 +6,8 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::mpsc::channel;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
@@ -20,13 +22,19 @@ use t2t_protocol::{End, Fault, Finished, Request, Reserve, ServerKind};
 use t2t_store::fs;
 
 use super::inputs::Inputs;
-use super::ready::{self, CANDIDATE};
+use super::ready::{self, CANDIDATE, FOLLOW};
 
 mod end;
 mod step;
 
 use self::end::{conclude, described, has_passed, not_judged, replied, unjudged};
 use self::step::{PHASES, Step, text};
+
+/// The file that tells a judge which follows a candidate that this one has ended.
+const OVER: &str = "over";
+
+/// How long it is waited for then: it stops after the case that it judges.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Everything that performing one action needs.
 #[derive(Debug, Clone)]
@@ -65,6 +73,8 @@ pub struct Job {
     pub(crate) ready: usize,
     /// The inputs of the op's own cases, where the check of another variant prepared them.
     pub(crate) inputs: Option<Inputs>,
+    /// Whether there is a slot for a judge beside the candidate.
+    pub(crate) has_room: bool,
 }
 
 /// What came of it.
@@ -265,7 +275,11 @@ fn check(job: &Job, calls: &Calls) -> Performed {
         read: folder.clone().into_iter().collect(),
         trusted: false,
     };
-    let ran = match candidate.run(calls) {
+    // Tells what a judge has judged of this candidate from what it has of another that ran in the same folder.
+    let attempt = cores::monotonic();
+    let ran = match follower(job, &candidate, attempt)
+        .map_or_else(|| candidate.run(calls), |judge| both(&candidate, &judge, calls))
+    {
         Ok(finished) => finished,
         Err(error) => return Performed::lost(error.to_string()),
     };
@@ -279,6 +293,7 @@ fn check(job: &Job, calls: &Calls) -> Performed {
         more: object(json!({
             "prepared": folder.as_deref().map(text),
             "candidate": text(&candidate.folder()),
+            "attempt": attempt,
             "end": described(&ran),
         })),
         read: folder.into_iter().chain([candidate.folder()]).collect(),
@@ -300,6 +315,43 @@ fn check(job: &Job, calls: &Calls) -> Performed {
         performed.inputs = job.inputs.is_none().then_some(inputs);
     }
     performed
+}
+
+/// Returns the judge that judges what the candidate has left of each case while it runs the next one, where it stays for the request to judge them all, and there is room for it.
+fn follower<'a>(job: &'a Job, candidate: &Step, attempt: u64) -> Option<Step<'a>> {
+    let is_to_follow = job.has_room && job.device.is_none() && !has_own_cases(job) && ready::stays(job, FOLLOW);
+    is_to_follow.then(|| Step {
+        job,
+        name: "follower",
+        function: FOLLOW,
+        more: object(json!({"prepared": null, "candidate": text(&candidate.folder()), "attempt": attempt})),
+        read: vec![candidate.folder()],
+        trusted: true,
+    })
+}
+
+/// Runs a candidate, and its judge beside it, and returns how the candidate ended. What becomes of the judge is of no consequence.
+fn both(candidate: &Step, judge: &Step, calls: &Calls) -> Result<Finished, NoCall> {
+    let (pool, cancel) = (calls.pool, Cancel::default());
+    let (sender, ended) = channel();
+    thread::scope(|scope| {
+        let follows = cancel.clone();
+        scope.spawn(move || {
+            let own = Calls { pool, cancel: &follows, times: RefCell::default() };
+            // It judges nothing that is not judged again where it fails.
+            let _ = judge.run(&own);
+            let _ = sender.send(own.times.into_inner());
+        });
+        let ran = candidate.run(calls);
+        let has_ended = ran.is_ok()
+            && fs::make_folder(&judge.folder()).is_ok()
+            && fs::write(&judge.folder().join(OVER), &[]).is_ok();
+        match ended.recv_timeout(if has_ended { PATIENCE } else { Duration::ZERO }) {
+            Ok(times) => calls.times.borrow_mut().children.extend(times.children),
+            Err(_) => pool.cancel(&cancel),
+        }
+        ran
+    })
 }
 
 /// Returns the inputs of the op's own cases, which the check of another variant may have prepared. They are the same for all.

@@ -20,7 +20,10 @@ const JUDGES_OF_DEVICE: usize = 1;
 const CHECK: &str = "check";
 
 /// Functions that judge what kernel code left, and run none.
-const JUDGES: [&str; 2] = ["judge:judge", "sample:judge_sample"];
+const JUDGES: [&str; 3] = ["judge:judge", FOLLOW, "sample:judge_sample"];
+
+/// What judges cases while the candidate runs.
+pub(super) const FOLLOW: &str = "judge:follow";
 
 /// Functions that time, which children that get ready would disturb.
 const TIMED: [&str; 5] = [BASELINE, "bench:bench", "tune:tune", "calibrate:calibrate", "sweep:sweep"];

@@ -55,6 +55,8 @@ pub struct Given {
     pub ready: usize,
     /// The inputs of the op's own cases, where the check of another variant prepared them.
     pub inputs: Option<Inputs>,
+    /// Whether there is a slot for another child beside it.
+    pub has_room: bool,
 }
 
 impl Requests<'_> {
@@ -89,6 +91,7 @@ impl Requests<'_> {
             processes: given.processes,
             ready: given.ready,
             inputs: given.inputs.clone(),
+            has_room: given.has_room,
         }
     }
 

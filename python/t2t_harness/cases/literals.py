@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+Nodes = Sequence[ast.AST]
+"""The nodes of one file's syntax tree."""
+
 LEAST, MOST = 8, 1 << 20
 """Smaller integers and larger ones are no lengths that a case could have."""
 
@@ -26,47 +29,47 @@ OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
 """How constants are put together, beside shifts and powers, whose results are bounded first."""
 
 
-def of_trees(read: Sequence[ast.AST]) -> list[int]:
-    """Returns the integers from `LEAST` to `MOST` in syntax trees: those that something is compared with first, the larger ones before the smaller ones.
+def of_files(read: Sequence[Nodes]) -> list[int]:
+    """Returns the integers from `LEAST` to `MOST` in the nodes of files: those that something is compared with first, the larger ones before the smaller ones.
 
     An expression of integers counts as its value.
     """
     found: set[int] = set()
     first: set[int] = set()
-    for tree in read:
-        found |= set(integers(tree))
-        first |= set(compared(tree))
+    for nodes in read:
+        found |= set(integers(nodes))
+        first |= set(compared(nodes))
     return [*sorted(first, reverse=True), *sorted(found - first, reverse=True)]
 
 
-def read(request: Mapping[str, Any]) -> list[ast.Module]:
-    """Returns the syntax trees of the file of the request's variant, and of the workspace's files that it imports; none of an installed module's, or of a file that cannot be read."""
+def read(request: Mapping[str, Any]) -> list[Nodes]:
+    """Returns the nodes of the syntax trees of the file of the request's variant, and of the workspace's files that it imports; none of an installed module's, or of a file that cannot be read."""
     variant = request["variant"]
     if variant.get("module") or not variant.get("file"):
         return []
     root = Path(request["root"])
-    return list(trees(root, root / variant["file"]))
+    return list(files_of(root, root / variant["file"]))
 
 
-def trees(root: Path, path: Path) -> Iterator[ast.Module]:
-    """Yields the syntax trees of the file and of those that it imports from the workspace, each once."""
+def files_of(root: Path, path: Path) -> Iterator[Nodes]:
+    """Yields the nodes of the file and of those that it imports from the workspace, each once."""
     waiting, seen = [path], {path}
     while waiting and len(seen) <= FILES:
         one = waiting.pop()
         try:
-            tree = ast.parse(one.read_bytes())
+            nodes = list(ast.walk(ast.parse(one.read_bytes())))
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
             continue
-        yield tree
-        for further in imported(tree, root, one):
+        yield nodes
+        for further in imported(nodes, root, one):
             if further not in seen:
                 seen.add(further)
                 waiting.append(further)
 
 
-def imported(tree: ast.Module, root: Path, path: Path) -> Iterator[Path]:
+def imported(nodes: Nodes, root: Path, path: Path) -> Iterator[Path]:
     """Yields the files of the workspace that the file `path` may import."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             for name in node.names:
                 yield from files([root, root / "src"], name.name)
@@ -90,21 +93,21 @@ def files(homes: list[Path], name: str) -> Iterator[Path]:
                 return
 
 
-def integers(tree: ast.AST) -> Iterator[int]:
-    """Yields the integers in a tree, and those that expressions of integers come to, if they may be lengths."""
-    for node in ast.walk(tree):
+def integers(nodes: Nodes) -> Iterator[int]:
+    """Yields the integers in a file, and those that expressions of integers come to, if they may be lengths."""
+    for node in nodes:
         value = constant(node)
         if value is not None and LEAST <= value <= MOST:
             yield value
 
 
-def compared(tree: ast.AST) -> Iterator[int]:
+def compared(nodes: Nodes) -> Iterator[int]:
     """Yields the integers that something is compared with, by an operator or by a function such as `min`, where they are written or by the name of a constant."""
     named: dict[str, int] = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Assign) and (value := constant(node.value)) is not None:
             named |= {target.id: value for target in node.targets if isinstance(target, ast.Name)}
-    for node in ast.walk(tree):
+    for node in nodes:
         operands: list[ast.expr] = []
         if isinstance(node, ast.Compare):
             operands = [node.left, *node.comparators]
@@ -120,15 +123,15 @@ COMPARING = ("min", "max", "minimum", "maximum", "clamp")
 """Functions that compare their arguments."""
 
 
-def equals(read: Sequence[ast.AST]) -> list[int]:
-    """Returns the integers that something is held to be equal to in syntax trees, the larger ones first: a kernel for one length alone."""
-    found = {value for tree in read for value in equal(tree) if LEAST <= value <= MOST}
+def equals(read: Sequence[Nodes]) -> list[int]:
+    """Returns the integers that something is held to be equal to in the nodes of files, the larger ones first: a kernel for one length alone."""
+    found = {value for nodes in read for value in equal(nodes) if LEAST <= value <= MOST}
     return sorted(found, reverse=True)
 
 
-def equal(tree: ast.AST) -> Iterator[int]:
+def equal(nodes: Nodes) -> Iterator[int]:
     """Yields the integers that stand in an equation, where they are written, or among several of which something is one."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if not isinstance(node, ast.Compare):
             continue
         for how, one in zip(node.ops, node.comparators, strict=True):
@@ -139,15 +142,15 @@ def equal(tree: ast.AST) -> Iterator[int]:
             yield from (value for value in map(constant, asked) if value is not None)
 
 
-def divisors(read: Sequence[ast.AST]) -> list[int]:
-    """Returns the integers by which something is divided for its rest in syntax trees, the smaller ones first: a kernel for lengths that leave none."""
-    found = {value for tree in read for value in modules(tree) if LEAST <= value <= MOST}
+def divisors(read: Sequence[Nodes]) -> list[int]:
+    """Returns the integers by which something is divided for its rest in the nodes of files, the smaller ones first: a kernel for lengths that leave none."""
+    found = {value for nodes in read for value in modules(nodes) if LEAST <= value <= MOST}
     return sorted(found)
 
 
-def modules(tree: ast.AST) -> Iterator[int]:
+def modules(nodes: Nodes) -> Iterator[int]:
     """Yields the integers that stand behind a `%`."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and (value := constant(node.right)) is not None:
             yield value
 

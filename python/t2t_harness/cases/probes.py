@@ -65,7 +65,7 @@ def cases_of(request: Mapping[str, Any], known: Sequence[Case]) -> list[Case]:
     own, read = list(probe_lengths.shapes(declaration, lane, limit)), literals.read(request)
     first = [case for place, case in enumerate(own) if case.has_own_budget or place == 0]
     others = list(probe_arguments.kwargs(request))
-    above = list(probe_lengths.of_literals(declaration, known, literals.of_trees(read), lane, limit))
+    above = list(probe_lengths.of_literals(declaration, known, literals.of_files(read), lane, limit))
     groups = [
         first,
         others[0::2],

@@ -22,16 +22,21 @@ def left_alone(given: Mapping[str, torch.Tensor], *, draws: bool) -> Iterator[li
 
     What `draws` may seed torch's generator.
     """
+    import torch
+
     changed: list[str] = []
-    before = {name: form(value) for name, value in given.items()}
-    had = settings(draws=draws)
+    # What is asked here is not the call's doing.
+    with torch._C.DisableTorchFunction():
+        before = {name: form(value) for name, value in given.items()}
+        had = settings(draws=draws)
     try:
         yield changed
     finally:
-        for name, value in given.items():
-            if words := difference(before[name], form(value)):
-                changed.append(f"input `{name}` {words}")
-        has = settings(draws=draws)
+        with torch._C.DisableTorchFunction():
+            for name, value in given.items():
+                if words := difference(before[name], form(value)):
+                    changed.append(f"input `{name}` {words}")
+            has = settings(draws=draws)
         for name, value in had.items():
             if has[name] != value:
                 changed.append(f"the call leaves {name} as {has[name]}, which was {value} before")

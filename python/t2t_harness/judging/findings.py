@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from t2t_harness.cases import arguments_away, cases, probes, seeds
 from t2t_harness.faults import failure
-from t2t_harness.judging import comparing, kept, oracle, random_trial, tolerance
+from t2t_harness.judging import comparing, oracle, progress, random_trial, tolerance
 from t2t_harness.judging.trial import Finding, Trial, figures, first_of, result_name, run_to_run
 from t2t_harness.measuring import spans
 
@@ -137,14 +138,21 @@ def run_launches(runs: Mapping[str, dict[str, Any]]) -> bool:
     return any(run["launches"] > 0 for run in runs.values())
 
 
+SMALL = 2 << 20
+"""The size of a file that is read whole."""
+
+
 def load_outputs(path: Path) -> dict[str, torch.Tensor]:
     """Returns the tensors that the candidate stored. Raises OSError or ValueError where it stored none."""
     from safetensors import SafetensorError
     from safetensors.torch import load, load_file
 
     try:
-        # A small file is read sooner than mapped.
-        return load(path.read_bytes()) if path.stat().st_size <= kept.FEW else load_file(str(path))
+        with open(path, "rb", opener=progress.regular) as file:
+            # A small file is read sooner than mapped.
+            if os.fstat(file.fileno()).st_size <= SMALL:
+                return load(file.read())
+        return load_file(str(path))
     except SafetensorError as error:
         raise ValueError(str(error)) from error
 

@@ -6,6 +6,8 @@ A line is added whole before the next thing happens, so a crash leaves all befor
 from __future__ import annotations
 
 import json
+import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +33,8 @@ def blank() -> dict[str, Any]:
     """Returns a state that says nothing: of a candidate that has not begun."""
     return {
         "running": None,
+        "listed": 0,
+        "is_over": False,
         "constants": {},
         "reach": {"cases": [], "missed": [], "fallbacks": []},
         "load": None,
@@ -65,38 +69,77 @@ def _tell(folder: Path, line: Mapping[str, Any]) -> None:
         file.write(json.dumps(line).encode() + b"\n")
 
 
-def read(folder: Path) -> Progress:
-    """Returns what the candidate told that had `folder`; a blank one where it told nothing, or nothing that can be read. Raises Malformed where it told what no candidate tells."""
-    found = Progress()
-    try:
-        with (folder / FILE).open("rb") as file:
-            read = file.read(MOST_BYTES + 1)
-    except OSError:
-        return found
-    if len(read) > MOST_BYTES:
-        raise Malformed(f"more than {MOST_BYTES >> 20} MiB")
-    lines = read.split(b"\n")
-    for line in lines:
+class Reader:
+    """Reads what the candidate tells that has a folder, as it is told."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / FILE
+        self.found = Progress()
+        """What it told so far: nothing, as long as there is nothing that can be read."""
+        self.read = 0
+        """Bytes that were read."""
+        self.rest = b""
+        """What of them is no whole line yet."""
+
+    def more(self) -> bool:
+        """Reads what is new, and tells whether anything is. Raises Malformed where it is what no candidate tells."""
+        part = self.part()
+        self.read += len(part)
+        if self.read > MOST_BYTES:
+            raise Malformed(f"more than {MOST_BYTES >> 20} MiB")
+        *lines, self.rest = (self.rest + part).split(b"\n")
+        for line in lines:
+            self.take(line)
+        if lines:
+            check(self.found.state)
+        return bool(lines)
+
+    def part(self) -> bytes:
+        """Returns the bytes that are new. The candidate may have left anything in its file's place."""
+        try:
+            with open(self.path, "rb", opener=regular) as file:
+                file.seek(self.read)
+                return file.read(MOST_BYTES + 1 - self.read)
+        except OSError:
+            return b""
+
+    def take(self, line: bytes) -> None:
+        """Takes one line."""
         try:
             told = json.loads(line)
         except RecursionError:
             raise Malformed("JSON that is too deep") from None
         except ValueError:
-            continue
+            return
         if not isinstance(told, dict):
-            continue
+            return
         if isinstance(told.get(STATE), dict):
-            found.state = {**blank(), **told[STATE]}
+            self.found.state = {**blank(), **told[STATE]}
         elif isinstance(told.get(POSITION), int) and isinstance(told.get(FACTS), dict):
-            found.facts[told[POSITION]] = told[FACTS]
-    check(found.state)
-    return found
+            self.found.facts[told[POSITION]] = told[FACTS]
+
+
+def regular(path: str, flags: int) -> int:
+    """Opens a file for `open`: a regular one, and no link. Raises OSError for anything else, and waits for nobody."""
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(f"`{path}` is no regular file")
+    return descriptor
+
+
+def read(folder: Path) -> Progress:
+    """Returns what the candidate told that had `folder`; a blank one where it told nothing, or nothing that can be read. Raises Malformed where it told what no candidate tells."""
+    reader = Reader(folder)
+    reader.more()
+    return reader.found
 
 
 def check(state: Mapping[str, Any]) -> None:
     """Raises Malformed where a field of a state has another form than `blank` and what is told later have."""
     constants, reach, load = state["constants"], state["reach"], state["load"]
     require("running", state["running"] is None or isinstance(state["running"], str))
+    require("listed", is_length(state["listed"]) and state["listed"] >= 0)
     is_named = isinstance(constants, dict) and all(is_length(value) for value in constants.values())
     require("constants", is_named)
     require(

@@ -112,8 +112,8 @@ def _floating(
     scale = _largest(rows.oracle.abs().where(finite_oracle, rows.oracle.new_zeros(())))
     if rows.out.equal(rows.plain):
         # Torch's own values, and none of them is NaN: no rule asks for more.
-        known = _figures(torch_worst, torch_worst, scale, rows)
-        return Comparison(True, None, "allclose", None, bad=0, index=None, got=None, expected=None, **known)
+        own = _figures(torch_worst, torch_worst, scale, rows)
+        return Comparison(True, None, "allclose", None, bad=0, index=None, got=None, expected=None, **own)
     atol, rtol = tolerance
     finite_out = _finite(rows.out)
     by_oracle = _alike(rows.out, rows.oracle, finite_out, finite_oracle)

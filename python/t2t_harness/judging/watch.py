@@ -7,6 +7,7 @@ imported only inside functions.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -133,26 +134,10 @@ def watching(
     `own` are operations that are not allowed beside all those that are not on the list, `declared` some that are allowed beyond it.
     The wrapper of a random op, which `draws`, may draw a few integers: that is how it gets a seed of torch's generator. New memory on a device lies between guards where it is `guarded`.
     """
-    from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils._pytree import tree_leaves
 
     watch = Watch(memory=written.Written(lambda tensor: poison(tensor, run)))
     allowed = (ALLOWED | declared) - own
-
-    class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
-        @classmethod
-        def _should_skip_dynamo(cls) -> bool:
-            return False
-
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            keys = custom.keys(func, args, kwargs or {})
-            if keys is not None:
-                # The wrapper's own operator: what it calls is watched in its stead.
-                with self:
-                    return func.redispatch(keys, *args, **(kwargs or {}))
-            with counting.accounted():
-                result = func(*args, **(kwargs or {}))
-                return noted(func, args, kwargs, result)
 
     def noted(func: Any, args: Any, kwargs: Any, result: Any) -> Any:
         """Takes what an operation returned, and returns what the wrapper gets of it."""
@@ -179,8 +164,35 @@ def watching(
             watch.memory.handed_out(result)
         return result
 
-    with Watching():  # type: ignore[no-untyped-call]
+    with mode_of_watching()(noted):
         yield watch
+
+
+@functools.cache
+def mode_of_watching() -> type[Any]:
+    """Returns the class of torch dispatch modes that give what each operation returned to the function that they are made with, and return what that does."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
+        def __init__(self, noted: Callable[[Any, Any, Any, Any], Any]) -> None:
+            super().__init__()  # type: ignore[no-untyped-call]
+            self.noted = noted
+
+        @classmethod
+        def _should_skip_dynamo(cls) -> bool:
+            return False
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            keys = custom.keys(func, args, kwargs or {})
+            if keys is not None:
+                # The wrapper's own operator: what it calls is watched in its stead.
+                with self:
+                    return func.redispatch(keys, *args, **(kwargs or {}))
+            with counting.accounted():
+                result = func(*args, **(kwargs or {}))
+                return self.noted(func, args, kwargs, result)
+
+    return Watching
 
 
 def storages(value: Any) -> set[int]:

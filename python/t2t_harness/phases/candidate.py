@@ -112,7 +112,7 @@ def run_cases(bench: called.Bench, state: dict[str, Any]) -> None:
     wanted = bench.request["op"]["dtypes"][0]
     position, edges_added, reach_added, probes_added = 0, False, False, False
     while position < len(listed):
-        case = listed[position]
+        case, state["listed"] = listed[position], len(listed)
         facts = run_case(bench, case, position, state, every=case.name in tuned)
         progress.tell_case(bench.folder, position, facts)
         if facts["status"] == "exception" and (case.kind != "edge" or bench.lane == "cuda"):
@@ -136,7 +136,7 @@ def run_cases(bench: called.Bench, state: dict[str, Any]) -> None:
             probes_added = True
             listed += cases.salted(probes.cases_of(bench.request, listed), drawn)
             bench.budget.open(len(bench.request["op"]["dtypes"]))
-    state["running"] = None
+    state["running"], state["is_over"] = None, True
     progress.tell_state(bench.folder, state)
 
 

@@ -7,6 +7,8 @@ however the candidate ended.
 
 from __future__ import annotations
 
+import contextlib
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from t2t_harness.cases import cases, inputs, naming, probes, reach, seeds
 from t2t_harness.cases.prepared import prepared_cases, salt
 from t2t_harness.faults import failure, memory
-from t2t_harness.judging import comparing, evidence, findings, lint, oracle, progress, references, tolerance
+from t2t_harness.judging import comparing, evidence, findings, following, lint, oracle, progress, references, tolerance
 from t2t_harness.judging.trial import Finding, Trial, figures, unfit
 from t2t_harness.measuring import spans
 
@@ -43,16 +45,54 @@ def judge(request: Mapping[str, Any]) -> dict[str, Any]:
 
     `prepared` (null where nothing was to prepare) and `candidate` are the scratch folders of the other two children, `end` tells how the candidate's ended.
     """
+    begun = following.begun(request)
     try:
         trial = Trial(request, progress.read(Path(request["candidate"]) / "outputs"))
     except progress.Malformed as error:
         trial = Trial(request, progress.Progress())
         trial.first = (None, Finding("no-reply", f"what the kernel's process told of itself cannot be read: {error}"))
         return evidence.reply(trial)
-    for position, case in enumerate(listed_cases(trial)):
+    listed = (
+        listed_cases(trial)
+        if begun is None
+        else begun.gone_on(request, trial.told).listed_by(trial.told.state, listed_cases)
+    )
+    done = 0
+    if begun is not None and begun.is_of(trial.told, listed):
+        trial, done = begun.trial, len(begun.cases)
+    for position, case in enumerate(listed[done:], done):
         judge_case(trial, case, position)
     judge_end(trial)
     return evidence.reply(trial)
+
+
+@spans.told
+@memory.let_go
+def follow(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Judges cases while the candidate runs, which goes on with others meanwhile, and returns a reply without documents once it has ended. What was judged is for the request to
+    `judge` that this process gets next; where another process gets it, or the candidate told of something else in the end, all is judged there.
+    """
+    reader = progress.Reader(Path(request["candidate"]) / "outputs")
+    begun = following.begin(request, Trial({**request, "end": following.RUNS}, reader.found))
+    over = Path(request["scratch"]) / following.OVER
+    known: list[cases.Case] = []
+    with contextlib.suppress(progress.Malformed):
+        while True:
+            is_over = over.exists()
+            has_more = reader.more()
+            state, begun.trial.told = reader.found.state, reader.found
+            if len(known) < state["listed"]:
+                known = begun.listed_by(state, listed_cases)[: state["listed"]]
+            while not is_over and len(begun.cases) < len(known) and len(begun.cases) in reader.found.facts:
+                position = len(begun.cases)
+                begun.add(known[position], reader.found.facts[position])
+                judge_case(begun.trial, known[position], position)
+                is_over = over.exists()
+            if is_over or state["is_over"]:
+                break
+            if not has_more:
+                time.sleep(following.LOOK_S)
+    return {"outcome": "passed", "class": None, "cites": False, "documents": {}, "files": {}}
 
 
 def listed_cases(trial: Trial) -> list[cases.Case]:

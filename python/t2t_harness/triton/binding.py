@@ -58,7 +58,9 @@ def called_with(function: Callable[..., Any], args: tuple[Any, ...], known: Mapp
     """Returns `given_of` a call that must be whole. Raises Python's own TypeError where it is not."""
     form = form_of(function)
     given = _placed(form, args, known)
-    return given if given is not None and len(given) == len(form.names) else inspect.getcallargs(function, *args, **known)
+    return (
+        given if given is not None and len(given) == len(form.names) else inspect.getcallargs(function, *args, **known)
+    )
 
 
 def _placed(form: Form, args: tuple[Any, ...], known: Mapping[str, Any]) -> dict[str, Any] | None:

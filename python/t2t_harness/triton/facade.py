@@ -5,6 +5,7 @@ The device is one of the table in `assets/devices.json`; its SM count reaches ke
 """
 
 import contextlib
+import functools
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -130,7 +131,7 @@ def benchmarked(call: Callable[[], Any], *_: Any, quantiles: Any = None, **__: A
     return 1.0 if quantiles is None else [1.0 for _ in quantiles]
 
 
-def on_cpu(value: Any, device: type) -> Any:
+def on_cpu(value: Any, device: type[Any]) -> Any:
     """Returns `value` with every mention of a CUDA device replaced by the CPU; `device` is torch's class of them."""
     if isinstance(value, str) and (value == "cuda" or value.startswith("cuda:")):
         return "cpu"
@@ -142,6 +143,13 @@ def on_cpu(value: Any, device: type) -> Any:
 @contextlib.contextmanager
 def cpu_as_cuda() -> Iterator[Callable[..., Any]]:
     """Makes CPU tensors answer as CUDA tensors do, and `device="cuda"` mean the CPU, for the length of the context."""
+    with mode_of_cuda()() as mode:
+        yield mode
+
+
+@functools.cache
+def mode_of_cuda() -> type[Any]:
+    """Returns the class of torch function modes that answer for the device."""
     import torch
     from torch.overrides import TorchFunctionMode
 
@@ -164,8 +172,7 @@ def cpu_as_cuda() -> Iterator[Callable[..., Any]]:
             moved = {name: on_cpu(value, kind) for name, value in kwargs.items()} if kwargs else {}
             return func(*[on_cpu(value, kind) for value in args], **moved)
 
-    with CpuAsCuda() as mode:
-        yield mode
+    return CpuAsCuda
 
 
 @contextlib.contextmanager

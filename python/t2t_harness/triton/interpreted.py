@@ -131,10 +131,10 @@ def convert_arguments(interpreter: Any) -> None:
     from triton.runtime import jit
 
     language, convert = interpreter.tl, interpreter._implicit_cvt
-    kinds: dict[str, Any] = {}
+    kinds: dict[torch.dtype, Any] = {}
 
     def converted(value: Any) -> Any:
-        if isinstance(value, torch.Tensor):
+        if type(value) is torch.Tensor:
             return pointer(value)
         if isinstance(value, bool):
             return scalar(value, language.int1)
@@ -146,10 +146,10 @@ def convert_arguments(interpreter: Any) -> None:
         return convert(value)
 
     def pointer(value: Any) -> Any:
-        name = jit.mangle_type(value)
-        kind = kinds.get(name)
+        # A pointer's type is that of what it points to, and nothing else of a tensor's.
+        kind = kinds.get(value.dtype)
         if kind is None:
-            kind = kinds[name] = language.str_to_ty(name, None)
+            kind = kinds[value.dtype] = language.str_to_ty(jit.mangle_type(value), None)
         return language.tensor(interpreter.TensorHandle(np.array([value.data_ptr()], dtype=np.uint64), kind), kind)
 
     def scalar(value: Any, dtype: Any) -> Any:

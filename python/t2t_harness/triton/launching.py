@@ -114,9 +114,7 @@ def constexprs_of(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     python = function.fn
     given = binding.given_of(python, args, binding.known_of(python, kwargs))
     return {
-        name: getattr(given[name], "value", given[name])
-        for name in binding.form_of(python).constexprs
-        if name in given
+        name: getattr(given[name], "value", given[name]) for name in binding.form_of(python).constexprs if name in given
     }
 
 

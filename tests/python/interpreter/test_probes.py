@@ -270,7 +270,7 @@ def test_integers_of_a_file_and_of_what_it_imports_are_read_and_not_run(tmp_path
     )
     (folder / "common.py").write_text("BLOCK = 640\nTEXT = '4096'\n")
     request = {"root": str(tmp_path), "variant": {"file": "kernels/op/v1.py"}}
-    assert literals.of_trees(literals.read(request)) == [2048, 640, 99, 21, 11]
+    assert literals.of_files(literals.read(request)) == [2048, 640, 99, 21, 11]
 
 
 def test_probes_respect_fixed_dims_and_expressions() -> None:

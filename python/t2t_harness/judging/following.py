@@ -1,0 +1,84 @@
+"""What a judge has judged of a check whose candidate still runs, from one request to the next in a process that stays.
+
+What counts is decided at the end: the cases and what was told of them must be those that the candidate has told of when it is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from t2t_harness.cases.cases import Case
+from t2t_harness.judging.progress import Progress
+from t2t_harness.judging.trial import Trial
+
+OVER = "over"
+"""The file in the scratch folder of a request to follow that says that the candidate has ended."""
+
+LOOK_S = 0.001
+"""How long the candidate is left alone between two looks at what it told."""
+
+RUNS = {"kind": "runs"}
+"""How a candidate has ended that has not."""
+
+
+@dataclass
+class Begun:
+    """A trial that was begun."""
+
+    attempt: int
+    """What tells the candidate from all others."""
+    trial: Trial
+    cases: list[Case] = field(default_factory=list)
+    """Those that were judged, in order."""
+    facts: list[dict[str, Any]] = field(default_factory=list)
+    """What the candidate had told of each."""
+    listed: list[Case] = field(default_factory=list)
+    """All cases, as they were listed last."""
+    by: dict[str, Any] | None = None
+    """What they were listed by."""
+
+    def add(self, case: Case, facts: dict[str, Any]) -> None:
+        """Notes a case that is judged next."""
+        self.cases.append(case)
+        self.facts.append(facts)
+
+    def listed_by(self, state: Mapping[str, Any], list_: Callable[[Trial], list[Case]]) -> list[Case]:
+        """Returns the cases of a candidate of this state, which `list_` lists where it is another than before in what decides them."""
+        by = {
+            "constants": state["constants"],
+            "least": state["configurations"].get("least"),
+            "reach": state["reach"]["cases"],
+        }
+        if by != self.by:
+            self.listed, self.by = list_(self.trial), by
+        return self.listed
+
+    def is_of(self, told: Progress, listed: Sequence[Case]) -> bool:
+        """Tells whether what was judged is the beginning of what is to be judged."""
+        count = len(self.cases)
+        same = [told.facts.get(position) for position in range(count)] == self.facts
+        return same and list(listed[:count]) == self.cases
+
+    def gone_on(self, request: Mapping[str, Any], told: Progress) -> Begun:
+        """Returns this, its trial now of the request to judge it, and of all that was told."""
+        self.trial.request, self.trial.told = request, told
+        return self
+
+
+_begun: list[Begun] = []
+"""At most one."""
+
+
+def begin(request: Mapping[str, Any], trial: Trial) -> Begun:
+    """Returns a trial that begins; one that was begun before is forgotten."""
+    _begun[:] = [Begun(request["attempt"], trial)]
+    return _begun[0]
+
+
+def begun(request: Mapping[str, Any]) -> Begun | None:
+    """Returns the trial that this process has begun of the request's candidate, or None, and forgets it."""
+    found = next((one for one in _begun if one.attempt == request.get("attempt")), None)
+    _begun.clear()
+    return found
