@@ -9,6 +9,7 @@ from typing import Any
 
 from t2t_harness.cases import cases, probing
 from t2t_harness.cases.cases import Case
+from t2t_harness.op.declaration import tensors
 
 DRAWN = 2
 """How many shapes are drawn."""
@@ -33,6 +34,7 @@ def shapes(declaration: Mapping[str, Any], lane: str, limit: int) -> Iterator[Ca
     if not dims:
         return
     *firsts, last = dims
+    along = next((given["shape"][-1] for given in tensors(declaration) if given["shape"]), None)
     yield from probing.budgeted(
         probing.long(declaration, last, probing.LONG, limit, probing.NARROW if lane == "cuda" else 1)
     )
@@ -44,7 +46,9 @@ def shapes(declaration: Mapping[str, Any], lane: str, limit: int) -> Iterator[Ca
                 probing.long(declaration, dim, (257, 131) if lane == "cuda" else (131, 67), limit, 3)
             )
         else:
-            yield from probing.long(declaration, dim, probing.LONG, limit, probing.NARROW if lane == "cuda" else 1)
+            found = probing.long(declaration, dim, probing.LONG, limit, probing.NARROW if lane == "cuda" else 1)
+            # Where the last dim of all is that of a weight, a result is as long as the first input's.
+            yield from probing.budgeted(found) if dim == along else found
     odd = dict(zip(reversed(dims), (131, 67, 5, 3) if lane == "cuda" else (131, 7, 5, 3), strict=False))
     while (
         not probing.fits(declaration, probing.bound(declaration, odd, probing.NARROW), limit) and max(odd.values()) > 7
