@@ -132,13 +132,16 @@ ops:
 
 /// The kernels of `tests/gpu_kernels` and some of `tests/bad_kernels`, each with how its check may end and what its failure says, in the order
 /// in which they are checked.
-const KERNELS: [(&str, &[&str], &str); 14] = [
+const KERNELS: [(&str, &[&str], &str); 16] = [
     ("illegal_address", &["exception"], "illegal memory access"),
     ("misaligned", &["exception"], "misaligned address"),
     ("trap", &["exception"], "CUDA error"),
     ("device_assert", &["exception"], "device-side assert"),
     ("device_memory", &["memory"], "out of memory"),
     ("no_blocks", &["nan"], ""),
+    // What is refused ends no check, and what breaks the device is no refusal.
+    ("refuses_an_argument", &["nan"], ""),
+    ("stops_at_an_argument", &["exception"], "CUDA error"),
     ("stream_not_waited_for", RACES, ""),
     ("stream_that_does_not_wait", RACES, ""),
     ("stream_that_waits", &[PASSED], ""),

@@ -36,7 +36,7 @@ def find(
     """
     if facts["status"] == "exception":
         record = facts["failure"]
-        if is_refusal(trial.declaration, case, record):
+        if is_refusal(trial.declaration, case, record) and not (case.kind == "edge" and facts.get("is_last")):
             row |= {"verdict": "dropped", "reason": f"the wrapper refuses it: {record['message']}"}
             return None
         return Finding(record["class"], record["message"], record=record)

@@ -114,8 +114,9 @@ def run_cases(bench: called.Bench, state: dict[str, Any]) -> None:
     while position < len(listed):
         case, state["listed"] = listed[position], len(listed)
         facts = run_case(bench, case, position, state, every=case.name in tuned)
-        progress.tell_case(bench.folder, position, facts)
-        if facts["status"] == "exception" and (case.kind != "edge" or bench.lane == "cuda"):
+        ends = facts["status"] == "exception" and (case.kind != "edge" or not is_sound(bench))
+        progress.tell_case(bench.folder, position, facts | {"is_last": ends})
+        if ends:
             return
         position += 1
         if not edges_added and bench.constants is not None:
@@ -138,6 +139,15 @@ def run_cases(bench: called.Bench, state: dict[str, Any]) -> None:
             bench.budget.open(len(bench.request["op"]["dtypes"]))
     state["running"], state["is_over"] = None, True
     progress.tell_state(bench.folder, state)
+
+
+def is_sound(bench: called.Bench) -> bool:
+    """Tells whether the device, where there is one, can be used further: after what a kernel did that CUDA calls an error it cannot, and after what a wrapper raised it can."""
+    try:
+        bench.synchronize()
+    except Exception:
+        return False
+    return True
 
 
 def reached(bench: called.Bench) -> dict[str, Any]:
