@@ -43,7 +43,7 @@ def late(declaration: Mapping[str, Any], lane: str, limit: int) -> Iterator[Case
     """Yields a case of long rows with NaN and infinity in them, which kernels that read a row in blocks lose between those."""
     dims = probing.loose(declaration)
     names = probing.of_values(declaration)
-    if names and dims and not probing.hides(declaration, lane):
+    if names and dims and not probing.hides(declaration):
         for case in probing.long(declaration, dims[-1], probing.LONG, limit, LATE_ROWS):
             named = f"{dims[-1]}={case.binding[dims[-1]]}"
             found = probing.probe(declaration, f"special-late[{named}]", case.binding, values="late", of=names[0])
@@ -51,7 +51,7 @@ def late(declaration: Mapping[str, Any], lane: str, limit: int) -> Iterator[Case
     for given in tensors(declaration):
         # A mask is added to what is weighed, and has infinities every day.
         along = given["shape"][-1] if given["name"] in names and len(given["shape"]) > 1 else None
-        if MASK in given["name"] and along in dims and not probing.hides(declaration, lane):
+        if MASK in given["name"] and along in dims and not probing.hides(declaration):
             for case in probing.long(declaration, str(along), MASKED, limit, probing.NARROW):
                 named = f"masked[{given['name']},{along}={case.binding[str(along)]}]"
                 found = probing.probe(declaration, named, case.binding, values="masked", of=given["name"])
@@ -68,15 +68,15 @@ def values(declaration: Mapping[str, Any], lane: str) -> Iterator[Case]:
     for name in floating[:1]:
         yield probing.probe(declaration, f"offset[{name}]", small, values="offset", of=name)
         yield probing.probe(declaration, f"small[{name}]", small, values="small", of=name)
-    if len(floating) > 1 and not probing.hides(declaration, lane):
+    if len(floating) > 1 and not probing.hides(declaration):
         yield probing.probe(declaration, "special[all]", small, values="special", of=cases.ALL)
-    for name in [] if probing.hides(declaration, lane) else floating[1:]:
+    for name in [] if probing.hides(declaration) else floating[1:]:
         yield probing.probe(declaration, f"special[{name}]", small, values="special", of=name)
     ranks = {given["name"]: len(given["shape"]) for given in tensors(declaration)}
     for position, name in enumerate(floating):
         kinds = ("infinite-rows", "zeros", "cancelling", "denormal")
         # A vector is no rows, and torch may fold a weight of infinities into another factor.
-        is_open = ranks[name] > 1 and not probing.hides(declaration, lane)
+        is_open = ranks[name] > 1 and not probing.hides(declaration)
         for kind in kinds if position == 0 else (*kinds[: int(is_open)], "zeros"):
             if kind != "denormal" or lane != "cuda":
                 yield probing.probe(declaration, f"{kind}[{name}]", small, values=kind, of=name)

@@ -453,6 +453,20 @@ def test_a_flag_of_blocks_is_tried_beyond_one(tmp_path: Path) -> None:
     assert found["edge/kwarg[is_causal=True]/float32"] == 67 and "edge/kwarg[scale=0.3]/float32" in found
 
 
+@pytest.mark.parametrize("lane", ["interpreter", "cuda"])
+def test_a_nan_that_a_mask_hides_is_asked_nowhere(tmp_path: Path, lane: str) -> None:
+    (tmp_path / "op.py").write_text("def wrapper(query, key, value, is_causal=False): ...\n")
+    inputs = [tensor(name, ["B", "S", "D"]) for name in ("query", "key", "value")]
+    op = declared("torch.nn.functional.scaled_dot_product_attention", inputs, {"B": 2, "S": 20, "D": 16})
+    variant = {"file": "op.py", "entry": "wrapper", "module": None, "call": None}
+
+    def asked(**kwargs: bool) -> bool:
+        request = {"op": {**op, "kwargs": kwargs}, "lane": lane, "root": str(tmp_path), "variant": variant}
+        return any(case.name.startswith("edge/special[") for case in probes.cases_of(request, []))
+
+    assert asked() and not asked(is_causal=True)
+
+
 def test_a_shape_that_goes_beyond_a_literal_comes_early(tmp_path: Path) -> None:
     kernels = tmp_path / "op.py"
     inputs = [tensor("input", ["M", "K"]), tensor("other", ["K", "N"])]
