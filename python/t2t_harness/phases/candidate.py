@@ -105,7 +105,7 @@ def _lacks_entry(error: BaseException, request: Mapping[str, Any]) -> bool:
 
 def run_cases(bench: called.Bench, state: dict[str, Any]) -> None:
     """Runs all cases in order; an exception in one ends the run, unless it is an edge, which torch may refuse as
-    well."""
+    well, and the device can be used further."""
     drawn = salt(bench.request)
     listed = cases.salted(prepared_cases(bench.request, bench.request["inputs"]), drawn)
     tuned = tuned_cases(listed)
