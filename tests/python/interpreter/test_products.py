@@ -12,39 +12,21 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "python"), str(Path(__file__).resolve().parent)]
 
 from checks import check, declared, tensor
+from test_careless import PRODUCT
 
 REFERENCE = '''"""What is right."""
 
 import torch
 
 
-def features(input, weight):
+def features(input, mat2):
     """Returns random Fourier features of the rows of `input`."""
-    return torch.sin(input @ weight)
+    return torch.sin(input @ mat2)
 '''
 
-KERNEL = """
-@triton.jit
-def kernel(x_ptr, y_ptr, out_ptr, M, N, K, xm, xk, yk, yn, BLOCK: tl.constexpr):
-    rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)[:, None]
-    cols = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    total = tl.zeros((BLOCK, BLOCK), tl.float32)
-    for start in range(0, K, BLOCK):
-        k = start + tl.arange(0, BLOCK)
-        x = tl.load(x_ptr + rows * xm + k[None, :] * xk, mask=(rows < M) & (k[None, :] < K), other=0.0)
-        y = tl.load(y_ptr + k[:, None] * yk + cols * yn, mask=(k[:, None] < K) & (cols < N), other=0.0)
-        total += tl.dot(x, y)
-    tl.store(out_ptr + rows * N + cols, tl.sin(FACTOR), mask=(rows < M) & (cols < N))
-
-
-def wrapper(input, weight):
-    (M, K), N = input.shape, weight.shape[1]
-    out = torch.empty(M, N, dtype=input.dtype, device=input.device)
-    if out.numel():
-        grid = (triton.cdiv(M, 16), triton.cdiv(N, 16))
-        kernel[grid](input, weight, out, M, N, K, *input.stride(), *weight.stride(), BLOCK=16)
-    return out
-"""
+KERNEL = PRODUCT.replace(', input_precision="ieee"', "").replace(
+    "rows * N + cols, total,", "rows * N + cols, tl.sin(FACTOR),"
+)
 
 
 def features(root: Path, **more: Any) -> dict[str, Any]:
@@ -53,7 +35,7 @@ def features(root: Path, **more: Any) -> dict[str, Any]:
     file.parent.mkdir(parents=True)
     file.write_text(REFERENCE, encoding="utf-8")
     reference = {"file": "references/features.py", "name": "features", "init": {}, "root": str(root)}
-    given = [tensor("input", ["M", "K"]), tensor("weight", ["K", "N"])]
+    given = [tensor("input", ["M", "K"]), tensor("mat2", ["K", "N"])]
     given_op = {**declared("", given, {"M": 20, "K": 24, "N": 12}, seeds=1), "torch": None, "reference": reference}
     return {**given_op, "tolerances": {"float32": [1e-2, 1e-2]}, **more}
 
