@@ -9,7 +9,8 @@ than the thread count), the addresses are consecutive and aligned (the pointer i
 the block's start), and the mask is uniform over a vector (n_elements is a multiple of 16; Triton specialises the
 kernel on that). A warp then reads 512 consecutive bytes with one instruction, four whole 128-byte lines: coalesced as
 well as wide. Where one of the three does not hold, the same source compiles to narrower loads and stays right. There
-is no loop: one program, one block.
+is no loop: one program, one block. Against `v1_baseline` only the block grows, from 128 to 1024 elements, and with it
+the request; the source of the kernel is the same.
 
 Blocks. BLOCK_SIZE = 1024 with 4 warps is 8 elements per thread: two 16-byte requests per operand in float32, one in
 half precision. Both operands' requests are in flight together, which is what hides the memory's latency.

@@ -17,6 +17,10 @@ the next tile, M2 being the sum of squared differences from the mean,
 Nothing large is ever subtracted from something large. A second walk writes the result; its reads mostly hit L2. Loads
 are as narrow as in `v1_baseline`, since nothing is promised about the strides.
 
+Against `v1_baseline` three things change: the row is walked in tiles, mean and variance are merged in one walk, and a
+program has 4 warps and not 8. `v1_baseline` reads a row of up to 16384 elements once, a longer one three times; this
+kernel reads both twice.
+
 Blocks. BLOCK_N = 1024 at 4 warps: 8 values per thread, eight independent loads in flight and few registers, so that
 many programs share a multiprocessor.
 

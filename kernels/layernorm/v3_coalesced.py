@@ -17,6 +17,9 @@ A row longer than a tile is split over programs, without a loop again: the first
 sum of squared differences to a scratch buffer, the second merges all chunks of its row, mean = sum_c n_c mean_c / N
 and M2 = sum_c (M2_c + n_c (mean_c - mean)^2), and writes its chunk.
 
+Against `v1_baseline` the strides are gone (the host writes other layouts out contiguously), short rows share a program,
+the number of warps follows from the tile, and long rows take two launches. Wide loads come of the first.
+
 Blocks. A tile has at least 1024 and at most 16384 elements, and a thread 8 of them (32 at the largest): two 16-byte
 requests in float32, one in half precision.
 

@@ -1,4 +1,4 @@
-"""Layer normalization with wide loads and small tiles: every byte of the input read once.
+"""Layer normalization with wide loads and small tiles: rows of up to 16384 elements are read once.
 
 Math. Over the trailing dims `normalized_shape`, of N elements in all, y = (x - mean) / sqrt(var + eps) * weight +
 bias, with mean = sum(x) / N and the biased variance var = sum((x - mean)^2) / N; weight and bias are optional.
@@ -23,7 +23,7 @@ on an H200:
   and keep weight and bias in registers are 1 to 7 % slower than new ones. An autotuner's dispatch costs the
   host more than the launch itself.
 
-A row longer than a tile is walked twice. The first walk runs Welford's update (1962) *per lane*, mean += (x - mean) /
+Nothing comes from `v2_tiling`. A row longer than a tile is walked twice. The first walk runs Welford's update (1962) *per lane*, mean += (x - mean) /
 k with k the number of tiles seen, so there is no reduction inside the loop; lanes are merged once after it by Chan's
 formula. It asks L2 to keep the row (`evict_last`); the second walk writes the result and gives the row up.
 

@@ -15,7 +15,8 @@ direct translation to CUDA would.
 
 What it costs: every element loaded is used for a single multiply-add. Row m + 1 reads all of `other` again, so an
 n x n product moves about n^3 elements through the caches for 2 n^3 operations, and tensor cores stay idle. `v2_tiling`
-removes the rereading, `v3_coalesced` makes each load instruction move more, `v4_optimized` does both.
+removes the rereading and uses the tensor cores, `v3_coalesced` makes each load instruction move more. `v4_optimized` is
+another program altogether.
 """
 
 import math

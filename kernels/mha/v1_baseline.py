@@ -1,4 +1,4 @@
-"""Attention, direct translation.
+"""Attention, direct translation in two sweeps over the keys.
 
     out = softmax(scale * query @ key^T) @ value,    row by row, for each batch and head
 
@@ -19,8 +19,10 @@ takes 32 keys, fewer where a head is larger than 64 elements, so that a tile of 
 
 The outer strides are declared `do_not_specialize`: one compiled kernel serves every distance between rows. The price is
 that the compiler cannot prove where a row starts, so that each thread loads one element with each instruction, as a
-direct translation to CUDA would, and that K is read twice: `v3_coalesced` lifts both. The other price is that each 16
-rows read all of K and V again: `v2_tiling` lifts that.
+direct translation to CUDA would.
+
+What it costs: K is read and S computed twice, every load is narrow, and each 16 rows read all of K and V again.
+`v2_tiling` and `v3_coalesced` both lift the first two; only `v2_tiling` lifts the third.
 
 Precision: `tf32x3` computes float32 products from three TF32 ones, to float32 accuracy; the softmax is in float32
 for every dtype. In 16-bit types P is rounded to the dtype of V for the second product, as torch's fused kernels do.

@@ -10,10 +10,13 @@ maximum m' turns s into
 
     s * exp(m - m') + sum over the tile of exp(x - m').
 
-A second walk writes exp(x - m) / s. So memory is read twice instead of the formula's three times; the second read
-mostly hits L2. While everything so far is -inf, exp(-inf - -inf) would poison s with NaN though later tiles may be
+A second walk writes exp(x - m) / s. So every row is read twice; the second read mostly hits L2. While everything so far is -inf, exp(-inf - -inf) would poison s with NaN though later tiles may be
 finite; the shift is 0 until a larger value has been met. Loads are as narrow as in `v1_baseline`: one element per
 thread and request, since nothing is promised about the column stride.
+
+Against `v1_baseline` three things change: the row is walked in tiles, the maximum and the sum are made online, and a
+program has 4 warps and not 8. `v1_baseline` reads a row of up to 16384 elements once, a longer one three times; this
+kernel reads both twice.
 
 Blocks. BLOCK_N = 1024 at 4 warps: 8 values per thread, eight independent loads in flight and few registers, so that
 many programs share a multiprocessor.

@@ -15,6 +15,9 @@ A row longer than a tile is split over programs, without a loop again: the first
 and its sum of exponentials to a scratch buffer, the second combines all partials of its row (s = sum_c s_c exp(m_c -
 m)) and writes its chunk. A chunk of nothing but -inf contributes s_c = 0, not NaN.
 
+Against `v1_baseline` the stride is specialised, short rows share a program, the number of warps follows from the tile,
+and long rows take two launches. Wide loads are one of these four.
+
 Blocks. A tile has at least 1024 and at most 16384 elements, and a thread 8 of them (32 at the largest): two 16-byte
 requests in float32, one in half precision.
 

@@ -1,4 +1,4 @@
-"""Softmax with wide loads and small tiles: every byte read once and written once.
+"""Softmax with wide loads and small tiles: rows of up to 16384 elements are read once and written once.
 
 Math. Along one dim, softmax(x)[i] = exp(x[i] - m) / sum_j exp(x[j] - m), m = max_j x[j]. Subtracting the maximum
 changes nothing in exact arithmetic and keeps every exponent at or below 0, so that nothing overflows. A row that
@@ -16,7 +16,7 @@ on an H200:
   and fetch a row while they reduce another are 2 to 8 % slower than new ones. An autotuner's dispatch costs the host
   more than the launch itself.
 
-A row longer than a tile takes the online algorithm of `v2_tiling`, but *per lane*: each position of the tile carries
+Only a row longer than a tile takes anything from `v2_tiling`, its online algorithm, but *per lane*: each position of the tile carries
 its own maximum and sum, and lanes are combined once after the loop. It costs one more exponential per element and no
 reduction inside the loop. The first walk asks L2 to keep the row (`evict_last`), the second gives it up.
 
