@@ -127,11 +127,16 @@ def _head_scale(scales_ptr, tiles_n):
 
 
 @gluon.jit
-def _produce(
-    q_desc, k_desc, v_desc, scales_ptr, q_smem, k_smem, v_smem, q_full, q_empty, k_full, k_empty, v_full, v_empty,
-    M, N, heads, D: gl.constexpr, BLOCK_N: gl.constexpr, STAGES: gl.constexpr, TERMS: gl.constexpr,
-):  # fmt: skip
+def _produce(descs, scales_ptr, queries, ring, sizes, BLOCKS: gl.constexpr):
     """The producer: copies the tiles that the consumers will ask for, in their order."""
+    q_desc, k_desc, v_desc = descs
+    q_smem, q_full, q_empty = queries
+    k_smem, v_smem, k_full, k_empty, v_full, v_empty = ring
+    M, N, heads = sizes
+    D: gl.constexpr = BLOCKS[0]
+    BLOCK_N: gl.constexpr = BLOCKS[1]
+    STAGES: gl.constexpr = BLOCKS[2]
+    TERMS: gl.constexpr = BLOCKS[3]
     tiles_m = (M + 127) // 128
     tiles_n = (N + BLOCK_N - 1) // BLOCK_N
     step = gl.to_tensor(0)
@@ -230,11 +235,15 @@ def _soften(s, row_max, row_sum, peak, c, below, TERMS: gl.constexpr, DTYPE: gl.
 
 
 @gluon.jit
-def _attend(
-    q_hi, q_lo, c_row, scales_ptr, top_exponent, step, k_smem, v_smem, k_full, k_empty, v_full, v_empty,
-    N, D: gl.constexpr, BLOCK_N: gl.constexpr, STAGES: gl.constexpr, TERMS: gl.constexpr, DTYPE: gl.constexpr,
-):  # fmt: skip
+def _attend(q, c_row, scales_ptr, top_exponent, step, ring, N, BLOCKS: gl.constexpr):
     """Returns 64 rows of the result, the step after the head's last, and the largest |maximum| of a row in any tile."""
+    q_hi, q_lo = q
+    k_smem, v_smem, k_full, k_empty, v_full, v_empty = ring
+    D: gl.constexpr = BLOCKS[0]
+    BLOCK_N: gl.constexpr = BLOCKS[1]
+    STAGES: gl.constexpr = BLOCKS[2]
+    TERMS: gl.constexpr = BLOCKS[3]
+    DTYPE: gl.constexpr = BLOCKS[4]
     s_layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_N, 16])
     o_layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, D, 16])
     p_layout: gl.constexpr = gl.DotOperandLayout(0, o_layout, 2)
@@ -328,12 +337,15 @@ def _store(out_ptr, o, start_m, M, D: gl.constexpr):
 
 
 @gluon.jit
-def _consume(
-    GROUP: gl.constexpr, q_ptr, k_ptr, v_ptr, scales_ptr, out_ptr, q_smem, k_smem, v_smem,
-    q_full, q_empty, k_full, k_empty, v_full, v_empty, M, N, heads, c,
-    D: gl.constexpr, BLOCK_N: gl.constexpr, STAGES: gl.constexpr, TERMS: gl.constexpr, DTYPE: gl.constexpr,
-):  # fmt: skip
+def _consume(tensors, scales_ptr, queries, ring, sizes, c, GROUP: gl.constexpr, BLOCKS: gl.constexpr):
     """A consumer: attends with rows 64 GROUP to 64 GROUP + 63 of the program's tiles."""
+    q_ptr, k_ptr, v_ptr, out_ptr = tensors
+    q_smem, q_full, q_empty = queries
+    M, N, heads = sizes
+    D: gl.constexpr = BLOCKS[0]
+    BLOCK_N: gl.constexpr = BLOCKS[1]
+    TERMS: gl.constexpr = BLOCKS[3]
+    DTYPE: gl.constexpr = BLOCKS[4]
     s_layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_N, 16])
     q_layout: gl.constexpr = gl.DotOperandLayout(0, s_layout, 2)
     tiles_m = (M + 127) // 128
@@ -349,10 +361,7 @@ def _consume(
             mbarrier.wait(q_full.index(GROUP), turn & 1)
             q = q_smem.index(GROUP).reshape([64, D]).load(q_layout)
             mbarrier.arrive(q_empty.index(GROUP))
-            o, step, peak = _attend(
-                q, q, c, scales_ptr, 0.0, step, k_smem, v_smem, k_full, k_empty, v_full, v_empty,
-                N, D, BLOCK_N, STAGES, TERMS, DTYPE,
-            )  # fmt: skip
+            o, step, peak = _attend((q, q), c, scales_ptr, 0.0, step, ring, N, BLOCKS)
             if DTYPE.is_fp16():
                 if peak < SAFE_LOGIT:
                     _store(out_ptr + q_first, o, start_m, M, D)
@@ -377,10 +386,7 @@ def _consume(
                 # A query with an inf or a NaN has no logit that is a number.
                 c_row = gl.where(bits >= INF_BITS, float("nan"), _power(e))
                 c_row = gl.convert_layout(c_row, gl.SliceLayout(1, s_layout))
-                o, step, peak = _attend(
-                    q_hi, q_lo, c_row, head_scales_ptr, top_exponent, step, k_smem, v_smem,
-                    k_full, k_empty, v_full, v_empty, N, D, BLOCK_N, STAGES, TERMS, DTYPE,
-                )  # fmt: skip
+                o, step, peak = _attend((q_hi, q_lo), c_row, head_scales_ptr, top_exponent, step, ring, N, BLOCKS)
                 _store(out_ptr + q_first, o, start_m, M, D)
             else:
                 _attend_plain(q_ptr + q_first, k_ptr + k_first, v_ptr + k_first, out_ptr + q_first, start_m, M, N, c, D)
@@ -417,18 +423,20 @@ def attend_kernel(
         mbarrier.init(k_empty.index(i), count=2)
         mbarrier.init(v_empty.index(i), count=2)
     fence_async_shared()
+    BLOCKS: gl.constexpr = (D, BLOCK_N, STAGES, TERMS, dtype)
+    tensors = (q_ptr, k_ptr, v_ptr, out_ptr)
+    queries = (q_smem, q_full, q_empty)
+    ring = (k_smem, v_smem, k_full, k_empty, v_full, v_empty)
+    sizes = (M, N, heads)
     gl.warp_specialize(
         [
-            (_consume, (0, q_ptr, k_ptr, v_ptr, scales_ptr, out_ptr, q_smem, k_smem, v_smem, q_full, q_empty,
-                        k_full, k_empty, v_full, v_empty, M, N, heads, c, D, BLOCK_N, STAGES, TERMS, dtype)),
-            (_consume, (1, q_ptr, k_ptr, v_ptr, scales_ptr, out_ptr, q_smem, k_smem, v_smem, q_full, q_empty,
-                        k_full, k_empty, v_full, v_empty, M, N, heads, c, D, BLOCK_N, STAGES, TERMS, dtype)),
-            (_produce, (q_desc, k_desc, v_desc, scales_ptr, q_smem, k_smem, v_smem, q_full, q_empty,
-                        k_full, k_empty, v_full, v_empty, M, N, heads, D, BLOCK_N, STAGES, TERMS)),
+            (_consume, (tensors, scales_ptr, queries, ring, sizes, c, 0, BLOCKS)),
+            (_consume, (tensors, scales_ptr, queries, ring, sizes, c, 1, BLOCKS)),
+            (_produce, ((q_desc, k_desc, v_desc), scales_ptr, queries, ring, sizes, BLOCKS)),
         ],
         [4, 1],
         [240, 24],
-    )  # fmt: skip
+    )
 
 
 class _Descriptor(hopper.TensorDescriptor):  # type: ignore[misc]
