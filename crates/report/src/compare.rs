@@ -1,4 +1,4 @@
-//! Comparing: the benches of two sides, figure by figure. It makes the document `comparison`, which docs/results.md describes.
+//! Comparing: the benches of two sides, figure by figure. It makes the document `comparison`, which docs/reference/results.md describes.
 //!
 //! A ratio is A's time over B's: above 1, B is faster. It does not know where the benches come from.
 

@@ -12,7 +12,7 @@ use crate::rank::bootstrap::Interval;
 use crate::rank::measured::{Measured, Tie};
 pub(crate) use crate::rank::stability::{STEADY, is_unstable, is_unstable_at, slowed_torch, why_unstable};
 
-mod ablation;
+mod against;
 pub(crate) mod bootstrap;
 mod measured;
 mod stability;
@@ -191,7 +191,7 @@ pub fn select(variants: &[VariantResult], baseline: Option<&Value>, lane: Lane) 
         "against_torch": measured.filter(|_| comparable).and_then(Measured::against_torch),
         "figures": measured.map(Measured::document),
         "interpreter_ms": chosen.map(|entrant| &entrant.interpreter_ms),
-        "against": if interpreter { Value::Null } else { ablation::against_first(&entrants) },
+        "against": if interpreter { Value::Null } else { against::first(&entrants) },
         "variants": variants.iter().zip(&entrants).map(|(variant, entrant)| entrant.document(variant)).collect::<Vec<_>>(),
         "counts": counts(&entrants),
     })

@@ -1,6 +1,6 @@
 //! Rendering: documents in, text out. The log of an op and the summary of a build, from templates; tables for a terminal.
 //!
-//! It reads no file and no clock: templates and documents are given, so equal inputs give equal bytes. docs/log-templates.md lists what a
+//! It reads no file and no clock: templates and documents are given, so equal inputs give equal bytes. docs/reference/log-templates.md lists what a
 //! template may name.
 
 use minijinja::syntax::SyntaxConfig;
@@ -28,9 +28,9 @@ pub mod sweep;
 pub(crate) mod table;
 mod telemetry;
 
-/// The version of what rendering makes of documents and templates. A new one renders every log again. 1: first. 2: ceilings, the ablation,
-/// telemetry, a table a size, what was compiled on a device's time.
-pub const VERSION: u32 = 3;
+/// The version of what rendering makes of documents and templates. A new one renders every log again. 1: first. 2: ceilings, variants against the first,
+/// telemetry, a table a size, what was compiled on a device's time. 4: a template's `benchmark.ablation` is `benchmark.against`.
+pub const VERSION: u32 = 4;
 
 /// A template and where it lies, for errors.
 #[derive(Clone, Copy, Debug)]
@@ -114,7 +114,7 @@ fn describe(template: Template<'_>, error: &minijinja::Error) -> RenderError {
         line,
         message,
         excerpt: template.text.lines().nth(line - 1).unwrap_or_default().to_owned(),
-        hint: names.then(|| "docs/log-templates.md lists what a template may name".to_owned()),
+        hint: names.then(|| "docs/reference/log-templates.md lists what a template may name".to_owned()),
     }
 }
 

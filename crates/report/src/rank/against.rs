@@ -1,6 +1,6 @@
-//! The ablation: what each variant brings over the first declared one, the direct translation, at each size.
+//! Each variant against the first declared one, at each size: how many times as long the first takes.
 //!
-//! It chooses nothing. What a variant changes is its author's affair: `v2_tiling` tiles, `v3_coalesced` coalesces, `v4_optimized` does both.
+//! It chooses nothing, and does not know what a variant changes: a ratio is of everything that its docstring names, never of one technique.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::rank::measured::Measured;
 /// Returns how many times as long the first declared variant takes as each other that passed and was measured; null where there is only one.
 ///
 /// Without figures of the first there is nothing to hold others against: the list of variants is empty then.
-pub(super) fn against_first(entrants: &[Entrant]) -> Value {
+pub(super) fn first(entrants: &[Entrant]) -> Value {
     let Some((first, others)) = entrants.split_first().filter(|(_, others)| !others.is_empty()) else {
         return Value::Null;
     };

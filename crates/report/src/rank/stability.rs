@@ -7,7 +7,7 @@ use serde_json::Value;
 /// The largest coefficient of variation of a figure that counts as stable, as in the harness (`statistics.STEADY`).
 pub(crate) const STEADY: f64 = 0.05;
 
-/// The calls of one run take a device nearly equally long: where the 80th percentile is above this many times the 20th, the host was behind (docs/measuring.md, "Unstable
+/// The calls of one run take a device nearly equally long: where the 80th percentile is above this many times the 20th, the host was behind (docs/reference/measuring.md, "Unstable
 /// figures").
 const SPREAD: f64 = 1.2;
 

@@ -38,7 +38,7 @@ pub(crate) struct Benchmark {
     rows: Vec<Row>,
     /// Size by size, what was measured there.
     sizes: Vec<SizeTable>,
-    ablation: Option<Ablation>,
+    against: Option<Against>,
     telemetry: Vec<TelemetryRow>,
     ceilings: Option<Rates>,
     no_ceilings: Option<String>,
@@ -106,22 +106,22 @@ struct Detail {
 
 /// Each variant against the first declared one: ratios with their intervals, as the selection tells them.
 #[derive(Debug, Serialize)]
-struct Ablation {
+struct Against {
     base: Value,
-    rows: Vec<AblationRow>,
+    rows: Vec<AgainstRow>,
 }
 
 #[derive(Debug, Serialize)]
-struct AblationRow {
+struct AgainstRow {
     kernel: Value,
     /// One a column.
     gains: Vec<Value>,
     whole: Value,
 }
 
-impl Ablation {
+impl Against {
     fn of(against: &Value, names: &[String]) -> Option<Self> {
-        let row = |variant: &Value| AblationRow {
+        let row = |variant: &Value| AgainstRow {
             kernel: variant["name"].clone(),
             gains: names.iter().map(|name| variant["sizes"][name].clone()).collect(),
             whole: variant["final"].clone(),
@@ -153,7 +153,7 @@ pub(crate) fn of(found: Documents<'_>) -> Benchmark {
         baseline_unstable: baseline.and_then(|baseline| baseline["why_unstable"].as_str()).map(str::to_owned),
         rows,
         sizes: names.iter().map(|name| found.size(name)).filter(|size| !size.rows.is_empty()).collect(),
-        ablation: found.selection.and_then(|selection| Ablation::of(&selection["against"], &names)),
+        against: found.selection.and_then(|selection| Against::of(&selection["against"], &names)),
         telemetry: telemetry::rows(variants, baseline, calibration.document()),
         ceilings: calibration.document().and_then(ceilings::rates),
         no_ceilings: calibration.reason(),

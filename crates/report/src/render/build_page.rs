@@ -86,7 +86,7 @@ struct Kernels {
 }
 
 impl BuildPage<'_> {
-    /// Returns what a template sees. docs/log-templates.md describes it.
+    /// Returns what a template sees. docs/reference/log-templates.md describes it.
     #[must_use]
     pub(crate) fn context(&self) -> SummaryContext<'_> {
         let ops = rows(&self.ops);

@@ -63,7 +63,7 @@ pub struct VariantPage<'a> {
 }
 
 impl<'a> OpPage<'a> {
-    /// Returns what a template sees. docs/log-templates.md describes it.
+    /// Returns what a template sees. docs/reference/log-templates.md describes it.
     #[must_use]
     pub(crate) fn context(&self) -> LogContext<'a> {
         let results: Vec<VariantResult> = self.variants.iter().map(|variant| variant.result.clone()).collect();

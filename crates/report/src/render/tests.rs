@@ -387,7 +387,7 @@ fn a_template_that_names_what_there_is_not_is_told_where() {
     let error = error_of("# {{ op }}\n\n{{ operatoin }}\n");
     assert_eq!(error.to_string(), "assets/mine.md:3: `operatoin` is not defined");
     assert_eq!(error.excerpt, "{{ operatoin }}");
-    assert_eq!(error.hint.as_deref(), Some("docs/log-templates.md lists what a template may name"));
+    assert_eq!(error.hint.as_deref(), Some("docs/reference/log-templates.md lists what a template may name"));
     assert_eq!(error_of("{% if no %}{% endif %}").to_string(), "assets/mine.md:1: `no` is not defined");
     assert_eq!(error_of("\n{{ nothing.of.it }}").line, 2);
 }
@@ -455,7 +455,7 @@ fn names(context: &Value, found: &mut Vec<String>) {
 
 #[test]
 fn every_name_and_filter_is_documented() {
-    let documented = include_str!("../../../../docs/log-templates.md");
+    let documented = include_str!("../../../../docs/reference/log-templates.md");
     let softmax = Softmax::on_a_device();
     let page = BuildPage {
         ops: vec![("softmax", &softmax.selection)],
