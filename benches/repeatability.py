@@ -158,7 +158,7 @@ def figures(documents: dict[str, dict[str, Any]]) -> dict[tuple[str, str], dict[
 
 def of_subject(document: dict[str, Any], who: str, final: float) -> dict[str, Any]:
     """Returns the figures of one subject of a bench or a baseline, and those that do not count: sizes whose runs vary by more than 5 % or whose figure is the
-    host's, as it says itself or as its calls within a run tell (docs/measuring.md, "Unstable figures"), the Final where they make up more than a tenth of it, and all of them where
+    host's, as it says itself or as its calls within a run tell (docs/reference/measuring.md, "Unstable figures"), the Final where they make up more than a tenth of it, and all of them where
     the device itself was disturbed."""
     sizes = dict(sorted(document["sizes"].items(), key=lambda one: math.prod(one[1]["binding"].values())))
     times = {size: told[who]["mean"] for size, told in sizes.items()}

@@ -57,7 +57,7 @@ fn opened(text: &str, name: &str) -> Result<SigningKey, CliError> {
     SigningKey::read(text, variable(PASSPHRASE).as_deref()).map_err(|why| {
         let hint = match why {
             NoKey::Encrypted => format!(
-                "set ${PASSPHRASE}; or publish unsigned, and let ssh-keygen ask for it, or an agent: docs/results.md has the line"
+                "set ${PASSPHRASE}; or publish unsigned, and let ssh-keygen ask for it, or an agent: docs/reference/results.md has the line"
             ),
             NoKey::Passphrase => format!("${PASSPHRASE} is the one that `ssh-keygen -p` would ask for"),
             NoKey::Public => "name the file beside it without `.pub`".to_owned(),

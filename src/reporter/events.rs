@@ -1,4 +1,4 @@
-//! Events as lines of JSON, for programs: docs/machine-readable.md has the form.
+//! Events as lines of JSON, for programs: docs/reference/machine-readable.md has the form.
 //!
 //! It has no clock: whoever hands it an event says when it came. Each line is flushed, so that it can be read while the build runs.
 

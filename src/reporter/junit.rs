@@ -1,4 +1,4 @@
-//! A file for CI services, in the form that `JUnit` made common: how the selected actions stand, as test cases. docs/machine-readable.md has it in full.
+//! A file for CI services, in the form that `JUnit` made common: how the selected actions stand, as test cases. docs/reference/machine-readable.md has it in full.
 //!
 //! It does not know where cases come from, nor where the text goes.
 

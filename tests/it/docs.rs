@@ -1,4 +1,4 @@
-//! What docs/ says of keys, phases and formats, held against the code. docs/ops-yaml.md has `spec_docs`.
+//! What docs/ says of keys, phases and formats, held against the code. docs/reference/ops-yaml.md has `spec_docs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

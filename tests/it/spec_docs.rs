@@ -1,4 +1,4 @@
-//! docs/ops-yaml.md, the JSON Schema and this repository's ops.yaml, held against the table that the parser reads.
+//! docs/reference/ops-yaml.md, the JSON Schema and this repository's ops.yaml, held against the table that the parser reads.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -30,7 +30,7 @@ fn row(field: &Field) -> String {
 
 #[test]
 fn the_docs_list_every_field_and_no_other() {
-    let docs = read("docs/ops-yaml.md");
+    let docs = read("docs/reference/ops-yaml.md");
     let (_, fields) = docs.split_once("# The fields").unwrap();
     for section in SECTIONS {
         let (_, rest) = fields.split_once(&format!("\n## {}\n", section.name())).unwrap();

@@ -1,4 +1,4 @@
-//! The classes of rejections: what each means, and what to do about it. docs/judging.md has the rules by which they are given.
+//! The classes of rejections: what each means, and what to do about it. docs/reference/judging.md has the rules by which they are given.
 //!
 //! It does not know what was rejected.
 
@@ -84,7 +84,7 @@ pub const CLASSES: [Class; 21] = [
     class(
         "torch-fallback",
         "torch computed for the wrapper, or a result lies in memory that no kernel was given",
-        "compute in the kernel; docs/judging.md lists what torch may do",
+        "compute in the kernel; docs/reference/judging.md lists what torch may do",
     ),
     class(
         "no-kernel-launched",

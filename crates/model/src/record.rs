@@ -18,7 +18,7 @@ use crate::path::RepoPath;
 pub enum Outcome {
     /// It did what it was asked.
     Passed,
-    /// The kernel's fault, kept like a pass. The class is one of the closed list in docs/judging.md.
+    /// The kernel's fault, kept like a pass. The class is one of the closed list in docs/reference/judging.md.
     Rejected {
         /// As in `mismatch` or `timeout`.
         class: String,

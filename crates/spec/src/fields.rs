@@ -1,6 +1,6 @@
 //! Every field of ops.yaml, once: its type, default, merge rule, the phases it keys, its meaning.
 //!
-//! The strict reader, the built-in defaults, `t2t schema`, the hints for unknown keys and the test that holds docs/ops-yaml.md all
+//! The strict reader, the built-in defaults, `t2t schema`, the hints for unknown keys and the test that holds docs/reference/ops-yaml.md all
 //! read this table. It does not know how a file is read, nor what must hold between two fields.
 
 use std::fmt;

@@ -1,7 +1,7 @@
 """Ops that draw random numbers: what of their results must hold exactly, and what in distribution.
 
 No result of torch's is right for such an op: torch's mask is one of many, and no kernel sees it. What `random:` of ops.yaml
-declares says what must hold of any result. A candidate is run with the same seed twice and with others. docs/judging.md gives the
+declares says what must hold of any result. A candidate is run with the same seed twice and with others. docs/reference/judging.md gives the
 rules in words. torch is imported only inside functions.
 """
 

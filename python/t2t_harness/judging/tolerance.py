@@ -1,7 +1,7 @@
 """The comparison rules: whether one output is right, and by how much it is off.
 
 Three results meet here: the candidate's, torch's in the tested dtype, and the oracle, torch's in float64 on the same
-rounded inputs. Rows are runs along the last dim. docs/judging.md gives the rules in words. torch is imported only
+rounded inputs. Rows are runs along the last dim. docs/reference/judging.md gives the rules in words. torch is imported only
 inside functions.
 
 A device takes milliseconds to load each kernel of torch's that a process has not used yet, so elements are compared with few kinds of operations,

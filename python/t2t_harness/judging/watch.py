@@ -1,6 +1,6 @@
 """Watches what torch does while a wrapper runs: fresh memory is poisoned, and torch may move data but not compute.
 
-The allow-list is closed: an operation that is not on it counts as computing. docs/judging.md prints it. torch is
+The allow-list is closed: an operation that is not on it counts as computing. docs/reference/judging.md prints it. torch is
 imported only inside functions.
 """
 

@@ -1,7 +1,7 @@
 """How much arithmetic one aten call does, and how it goes through memory: the rules, one per family of operations.
 
 The unit of work is one elementary result: a sum, product, quotient, comparison, selection, rounding or special function
-of numbers counts one, whatever its dtype; moving, viewing, allocating and converting count nothing. docs/analyze.md
+of numbers counts one, whatever its dtype; moving, viewing, allocating and converting count nothing. docs/reference/analyze.md
 states every rule in words. An operation without a rule has no count: `rule_of` returns None, and nothing here guesses.
 Knows shapes only; imports no torch.
 """

@@ -210,7 +210,7 @@ def accepted(
             refusal = problem
     named = ", ".join(f"`{one.name}`" for one in tensors)
     message = f"no shapes were found with which the op takes {named or 'a call'}: {refusal}"
-    raise Unclear(message, "write the entry by hand: docs/ops-yaml.md has every field")
+    raise Unclear(message, "write the entry by hand: docs/reference/ops-yaml.md has every field")
 
 
 def chosen(parameters: list[Parameter], wrapper: Wrapper) -> tuple[list[Parameter], list[Parameter]]:

@@ -1,7 +1,7 @@
 """The analyze phase: what an operation is, how much it computes and moves at each size, and what bounds it.
 
 Everything comes from torch itself, on tensors without values, and from the operation catalogue; no kernel, device,
-network or clock. What neither of them tells is None, which a log prints as "not known". docs/analyze.md describes the
+network or clock. What neither of them tells is None, which a log prints as "not known". docs/reference/analyze.md describes the
 document.
 """
 

@@ -1,6 +1,6 @@
 """The analyze phase against counts made by hand, for the six declared operations and for many others.
 
-Every count is a formula of the dims, as docs/analyze.md states it; none was copied from a run.
+Every count is a formula of the dims, as docs/reference/analyze.md states it; none was copied from a run.
 """
 
 from __future__ import annotations
