@@ -42,7 +42,10 @@ pub(crate) fn explain(common: &Common, named_by_user: &[String]) -> Result<u8, C
 }
 
 fn page_line(class: Class) -> String {
-    format!("{}: {}\n  what helps: {}\n  docs/reference/judging.md has the rules\n", class.name, class.meaning, class.remedy)
+    format!(
+        "{}: {}\n  what helps: {}\n  docs/reference/judging.md has the rules\n",
+        class.name, class.meaning, class.remedy
+    )
 }
 
 fn told(session: &Session, plan: &Plan) -> String {

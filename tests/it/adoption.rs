@@ -1,5 +1,5 @@
 //! The workspace `tests/adoption`: ops in the manner of libraries that t2t has not seen, each with an honest kernel and a broken one, and the verdicts that they
-//! deserve, in `expected.json` and in docs/reference/judging.md.
+//! deserve, in `expected.json` and in docs/reference/judging-evidence.md.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -48,11 +48,16 @@ fn every_op_has_what_it_deserves_written_down() {
 fn the_table_of_verdicts_is_current() {
     let spec = spec();
     let rows: Vec<String> = expected().iter().map(|(op, kernels)| row(&spec, op, kernels)).collect();
-    let docs = fs::read_to_string(environment::root().join("docs/reference/judging.md")).unwrap();
-    let (_, rest) = docs.split_once("\n## Adoption\n").expect("docs/reference/judging.md has a section `Adoption`");
+    let docs = fs::read_to_string(environment::root().join("docs/reference/judging-evidence.md")).unwrap();
+    let (_, rest) =
+        docs.split_once("\n## Adoption\n").expect("docs/reference/judging-evidence.md has a section `Adoption`");
     let section = rest.split("\n## ").next().unwrap();
     let stands: Vec<&str> = section.lines().filter(|line| line.starts_with("| `")).collect();
-    assert!(stands == rows, "the rows of docs/reference/judging.md, section `Adoption`, should be\n{}", rows.join("\n"));
+    assert!(
+        stands == rows,
+        "the rows of docs/reference/judging-evidence.md, section `Adoption`, should be\n{}",
+        rows.join("\n")
+    );
 }
 
 /// Returns a line for each kernel that has another verdict on a device than it deserves.

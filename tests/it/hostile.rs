@@ -1,5 +1,5 @@
 //! The workspace `tests/hostile`: kernels that are wrong on purpose, or try to look better than they are, and honest ones beside them. `expected.json` has what each deserves,
-//! docs/reference/judging.md the scoreboard.
+//! docs/reference/judging-evidence.md the scoreboard.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -48,7 +48,11 @@ fn every_class_has_a_line_and_a_place_in_the_docs_and_the_harness_gives_no_other
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let judging = fs::read_to_string(root.join("docs/reference/judging.md")).unwrap();
     for class in CLASSES {
-        assert!(judging.contains(&format!("`{}`", class.name)), "docs/reference/judging.md does not name `{}`", class.name);
+        assert!(
+            judging.contains(&format!("`{}`", class.name)),
+            "docs/reference/judging.md does not name `{}`",
+            class.name
+        );
     }
     for path in t2t_store::fs::files_below(&root.join("python/t2t_harness"), "py") {
         let text = fs::read_to_string(&path).unwrap();

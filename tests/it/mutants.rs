@@ -1,5 +1,5 @@
 //! Mutants of honest kernels: `tests/mutants/mutants.yaml` has small edits, such as a careless author or a language model makes. Each edit makes a variant beside the
-//! kernel that it is of, and a check on the interpreter must tell them apart. docs/reference/judging.md has the table.
+//! kernel that it is of, and a check on the interpreter must tell them apart. docs/reference/judging-evidence.md has the table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -28,7 +28,7 @@ type Library = BTreeMap<String, BTreeMap<String, Mutant>>;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Mutant {
-    /// The row of docs/reference/judging.md that counts it.
+    /// The row of docs/reference/judging-evidence.md that counts it.
     kind: String,
     /// What stands once in the kernel's file.
     find: String,
@@ -85,12 +85,17 @@ fn the_library_is_large_and_the_judge_misses_few_of_it() {
 
 #[test]
 fn the_table_of_mutants_is_current() {
-    let docs = fs::read_to_string(environment::root().join("docs/reference/judging.md")).unwrap();
-    let (_, rest) = docs.split_once("\n### Mutants\n").expect("docs/reference/judging.md has a section `Mutants`");
+    let docs = fs::read_to_string(environment::root().join("docs/reference/judging-evidence.md")).unwrap();
+    let (_, rest) =
+        docs.split_once("\n### Mutants\n").expect("docs/reference/judging-evidence.md has a section `Mutants`");
     let section = rest.split("\n## ").next().unwrap();
     let stands: Vec<&str> = section.lines().filter(|line| line.starts_with("| ")).collect();
     let rows = [counted(&library()), missed(&library())].concat();
-    assert!(stands == rows, "the tables of docs/reference/judging.md, section `Mutants`, should be\n{}", rows.join("\n"));
+    assert!(
+        stands == rows,
+        "the tables of docs/reference/judging-evidence.md, section `Mutants`, should be\n{}",
+        rows.join("\n")
+    );
 }
 
 /// Checks kernels of some variants and their mutants, and holds each to what it deserves. `folder` has their ops.yaml.

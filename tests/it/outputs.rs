@@ -35,7 +35,8 @@ fn ends<'a>(events: &'a [Value], target: &str) -> &'a Value {
 
 /// Returns, by event, the fields that the page documents with their types.
 fn documented() -> BTreeMap<String, BTreeMap<String, String>> {
-    let page = fs::read_to_string(format!("{}/docs/reference/machine-readable.md", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let page =
+        fs::read_to_string(format!("{}/docs/reference/machine-readable.md", env!("CARGO_MANIFEST_DIR"))).unwrap();
     let mut found: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
     for row in page.lines().filter(|line| line.starts_with("| ") && line.contains("| `")) {
         let cells: Vec<&str> = row.split(" | ").map(|cell| cell.trim_matches(['|', '`', ' '])).collect();
