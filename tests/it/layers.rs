@@ -196,6 +196,22 @@ fn a_pure_crate_lifts_no_lint_that_keeps_it_pure() {
     }
 }
 
+/// What talks to the servers of a remote cache.
+const SERVERS: &[&str] = &["http", "opendal", "opendal-http-transport-reqwest", "reqwest", "rustls", "tokio"];
+
+#[test]
+fn without_the_feature_for_it_nothing_of_the_remote_cache_is_in_the_binary() {
+    let tree = |features: &[&str]| {
+        let asked = ["tree", "--edges", "normal", "--package", "t2t", "--prefix", "none", "--format", "{p}"];
+        cargo(&[&asked, features].concat())
+    };
+    let (with, without) = (tree(&[]), tree(&["--no-default-features"]));
+    let has = |tree: &str, name: &str| tree.lines().any(|line| line.split(' ').next() == Some(name));
+    assert!(SERVERS.iter().all(|name| has(&with, name)), "{with}");
+    let left: Vec<&&str> = SERVERS.iter().filter(|name| has(&without, name)).collect();
+    assert!(left.is_empty() && has(&without, "t2t-store"), "{left:?}");
+}
+
 #[test]
 fn every_crate_but_the_worker_has_the_lints_of_the_workspace() {
     let workspace = read(&root().join("Cargo.toml"));
