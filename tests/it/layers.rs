@@ -46,8 +46,8 @@ const PURE: &[(&str, &[&str])] = &[
     ("t2t-model", &["blake3", "serde", "serde_json", "ssh-key", "thiserror"]),
     // `stacker` takes memory for a deep tree's stack.
     ("t2t-python", &["ruff_python_ast", "ruff_python_parser", "serde", "stacker"]),
-    ("t2t-spec", &["ruff_python_ast", "ruff_python_parser", "serde", "serde-saphyr", "serde_json", "strsim"]),
-    ("t2t-report", &["minijinja", "plotters", "serde", "serde_json", "thiserror", "unicode-width"]),
+    ("t2t-spec", &["granit-parser", "ruff_python_ast", "ruff_python_parser", "serde", "serde_json", "strsim"]),
+    ("t2t-report", &["jiff", "minijinja", "plotters", "serde", "serde_json", "thiserror", "unicode-width"]),
     ("t2t-plan", &["petgraph", "serde_json", "strsim", "thiserror"]),
     ("t2t-protocol", &["serde", "serde_json"]),
 ];
