@@ -1,5 +1,4 @@
 //! Tells the binary how it was built. It does not know what is in it.
-#![expect(clippy::disallowed_methods, reason = "a build script reads Cargo's environment")]
 
 use std::env;
 

@@ -1,7 +1,6 @@
 //! The engine: the one loop in which the schedule's steps are performed on their lanes, and what comes of them is kept.
 //!
 //! It is the only place where the pure crates and the outside meet. It formats nothing: it emits events.
-#![expect(clippy::disallowed_methods, reason = "the engine takes the time of actions that need no child")]
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;

@@ -1,5 +1,4 @@
 //! `t2t adopt`: declares an op for a kernel that is already there, checks it, and says what it found out.
-#![expect(clippy::disallowed_methods, reason = "the command line owns the environment")]
 
 use std::collections::BTreeSet;
 use std::env;

@@ -1,5 +1,4 @@
 //! `t2t build`: brings what was asked for up to date, and ends with the table of the ops.
-#![expect(clippy::disallowed_methods, reason = "the command line owns the environment and the clock of a build")]
 
 use std::collections::BTreeMap;
 use std::env;

@@ -1,5 +1,4 @@
 //! `t2t cache`: what the store holds, whether it is whole, keeping it small, carrying it elsewhere.
-#![expect(clippy::disallowed_methods, reason = "the command line owns its arguments")]
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::env;

@@ -1,5 +1,4 @@
 //! `t2t doctor`: what this machine has, and what it lacks.
-#![expect(clippy::disallowed_methods, reason = "the command line owns the environment")]
 
 use std::env;
 use std::path::PathBuf;

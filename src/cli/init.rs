@@ -1,5 +1,4 @@
 //! `t2t init`: makes a workspace of the current folder, with what keeps derived files out of its repository.
-#![expect(clippy::disallowed_methods, reason = "the command line owns the current folder")]
 
 use std::env;
 use std::path::Path;

@@ -1,10 +1,6 @@
 //! What a build writes for people and programs: lines or bars, and the files and annotations that were asked for.
 //!
 //! Files are made before anything runs, so that one that cannot be written is known then. It does not know how the build goes.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "the command line owns the environment and the files that it is asked for"
-)]
 
 use std::collections::BTreeMap;
 use std::env;

@@ -1,5 +1,4 @@
 //! `t2t publish`: writes the results of this device to `assets/results/DEVICE`, where they go with the repository.
-#![expect(clippy::disallowed_methods, reason = "the command line owns its arguments")]
 
 use std::env;
 

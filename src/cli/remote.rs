@@ -1,5 +1,4 @@
 //! The remote cache that a command uses: what ops.yaml declares, unless the environment or a flag says otherwise.
-#![expect(clippy::disallowed_methods, reason = "the command line owns the environment")]
 
 use std::cell::OnceCell;
 use std::env;
@@ -10,7 +9,7 @@ use t2t_spec::names::duration;
 use t2t_spec::remote::{EXAMPLES, Mode, Place};
 use t2t_spec::{Spec, remote};
 use t2t_store::store::remote::entry::Secret;
-use t2t_store::store::remote::{Credentials, Limits, Remote, Signing};
+use t2t_store::store::remote::{Credentials, Limits, NotBuilt, Remote, Signing};
 
 use super::error::CliError;
 use super::{Common, signing};
@@ -58,7 +57,13 @@ fn remote(common: &Common, spec: &Spec, evidence: Evidence) -> Result<Option<Arc
         trust: spec.trust.clone(),
         is_required: evidence == Evidence::Signed,
     };
-    Ok(Some(Arc::new(Remote::new(declared.place, declared.mode, credentials()?, signing, limits()?))))
+    let made = Remote::new(declared.place, declared.mode, credentials()?, signing, limits()?);
+    made.map(|remote| Some(Arc::new(remote))).map_err(not_built_with)
+}
+
+fn not_built_with(not_built: NotBuilt) -> CliError {
+    let hint = "build it with that feature, as is the default, or use no remote cache: `--no-remote`";
+    CliError::misuse(format!("a remote cache is asked for, and {not_built}"), hint)
 }
 
 /// Returns what `t2t doctor` says of it.
@@ -145,4 +150,20 @@ fn credentials() -> Result<Credentials, CliError> {
 /// Returns a variable that is set to something. CI services set those of forks to nothing.
 fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_remote_cache_that_was_not_built_in_is_a_misuse_with_a_way_out() {
+        let error = not_built_with(NotBuilt);
+        assert_eq!(error.code(), 2);
+        assert_eq!(
+            error.text(),
+            "error: a remote cache is asked for, and t2t was built without the feature `remote`\n\
+             hint: build it with that feature, as is the default, or use no remote cache: `--no-remote`"
+        );
+    }
 }

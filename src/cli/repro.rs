@@ -1,5 +1,4 @@
 //! `t2t repro`: one case of a check as a Python file that runs without t2t, and a run of it.
-#![expect(clippy::disallowed_methods, reason = "the command line owns the environment, and runs what it wrote")]
 
 use std::env;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,6 @@
 //! What a signal stops: the servers of the sessions that a command has open.
 //!
 //! It does not know what runs in them.
-#![expect(clippy::disallowed_types, reason = "signals come on a thread of their own")]
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

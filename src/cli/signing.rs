@@ -1,7 +1,6 @@
 //! The key that a command signs with: `--sign`, else `$T2T_SIGN_KEY`.
 //!
 //! It does not know what is signed.
-#![expect(clippy::disallowed_methods, reason = "the command line owns the environment")]
 
 use std::env;
 use std::io::ErrorKind;

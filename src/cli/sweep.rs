@@ -1,5 +1,4 @@
 //! `t2t bench OP --sweep`: how variants, torch and torch.compile grow with the size. Its figures are in no graph and no store.
-#![expect(clippy::disallowed_methods, reason = "the command line owns the environment")]
 
 use std::env;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,6 @@
 //! The answer of a build that found nothing to do, told again while nothing that it looked at has changed: no workspace is opened for it.
 //!
 //! It does not know what is stale: it knows what a build looked at, all of which is as it was.
-#![expect(clippy::disallowed_methods, reason = "the command line owns the environment")]
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};

@@ -2,11 +2,6 @@
 //!
 //! A round is one look at the workspace and the build that follows. A change leaves the round that runs; what is underway goes on into the next one, which cancels
 //! what is obsolete. What is stale is never decided here.
-#![expect(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "the command line owns the environment, and what signals stop is shared with their thread"
-)]
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

@@ -2,7 +2,6 @@
 //! beside checks.
 //!
 //! It does not know what such a child does, nor when it may use the device. Where none got ready, an action does all of it itself.
-#![expect(clippy::disallowed_methods, reason = "a server may still have to start, which the loop must not wait for")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,7 +1,6 @@
 //! Performing: an action that runs Python, as calls of harness functions in children, from its request to its documents.
 //!
 //! It runs on a thread of its own and writes nothing but its scratch folder: what comes of it is for the engine to keep.
-#![expect(clippy::disallowed_methods, reason = "how long an action ran is measured here")]
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

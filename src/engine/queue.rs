@@ -1,7 +1,6 @@
 //! The queue: what runs next. Which action a free slot takes, where an op is measured, and how many processes a compile may use.
 //!
 //! It does not know how an action is performed.
-#![expect(clippy::disallowed_methods, reason = "how long a device has had nothing to do is measured here")]
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;

@@ -1,7 +1,6 @@
 //! What is underway: the actions that run in children, each on a thread of its own. They may outlive the build that started them.
 //!
 //! It does not know which of them are still wanted.
-#![expect(clippy::disallowed_methods, reason = "the threads of actions are run here")]
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;

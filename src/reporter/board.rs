@@ -1,7 +1,6 @@
 //! The board: how a watched workspace stands, drawn over itself on a terminal: a line an op, what runs, what failed and why.
 //!
 //! It knows of the workspace what events say, and nothing of keys but their names.
-#![expect(clippy::disallowed_methods, reason = "how long something runs is shown")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;

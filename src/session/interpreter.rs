@@ -127,10 +127,6 @@ fn toolchain(
 }
 
 /// Starts a server while something else goes on: what is probed is about to be built, and need not wait for another server then.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a server takes seconds to start, and whoever needs it first tells how that ended"
-)]
 fn start_beside(pool: &Arc<Pool>, kind: ServerKind) {
     let pool = Arc::clone(pool);
     std::thread::spawn(move || pool.hello(kind));
@@ -165,7 +161,6 @@ fn probe(options: &Options, python: &Path, cache: &Path, root: &Path, pool: &Poo
     Ok(Toolchain::new(python, options.search.as_deref(), modules, versions, names, signatures))
 }
 
-#[expect(clippy::disallowed_methods, reason = "the scratch folder is this process's own")]
 fn scratch_of(cache: &Path) -> PathBuf {
     cache.join("scratch").join(leftovers::probe_folder(std::process::id()))
 }

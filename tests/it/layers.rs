@@ -46,8 +46,8 @@ const PURE: &[(&str, &[&str])] = &[
     ("t2t-model", &["blake3", "serde", "serde_json", "ssh-key", "thiserror"]),
     // `stacker` takes memory for a deep tree's stack.
     ("t2t-python", &["ruff_python_ast", "ruff_python_parser", "serde", "stacker"]),
-    ("t2t-spec", &["ruff_python_ast", "ruff_python_parser", "serde", "serde-saphyr", "serde_json", "strsim"]),
-    ("t2t-report", &["minijinja", "plotters", "serde", "serde_json", "thiserror", "unicode-width"]),
+    ("t2t-spec", &["granit-parser", "ruff_python_ast", "ruff_python_parser", "serde", "serde_json", "strsim"]),
+    ("t2t-report", &["jiff", "minijinja", "plotters", "serde", "serde_json", "thiserror", "unicode-width"]),
     ("t2t-plan", &["petgraph", "serde_json", "strsim", "thiserror"]),
     ("t2t-protocol", &["serde", "serde_json"]),
 ];
@@ -153,7 +153,37 @@ fn a_pure_crate_reaches_nothing_that_touches_the_outside() {
     }
 }
 
-/// The standard library is in reach of every crate: for what of it touches the outside there is `clippy.toml`, which a pure crate does not lift.
+/// Returns the paths that a list of clippy refuses.
+fn refused(list: &str) -> BTreeSet<String> {
+    let lines = read(&root().join(list));
+    let path = |line: &str| Some(line.trim_start().strip_prefix("{ path = \"")?.split('"').next()?.to_owned());
+    lines.lines().filter_map(path).collect()
+}
+
+/// The list of the pure crates: the standard library is in reach of every crate, and this keeps it out.
+const PURE_LIST: &str = "crates/pure.clippy.toml";
+
+#[test]
+fn clippy_reads_the_list_of_the_pure_crates_for_each_of_them_and_for_no_other() {
+    for (name, _) in CRATES.iter().filter(|(name, _)| !matches!(*name, "t2t" | "t2t-worker")) {
+        let own = root().join(source_of(name)).with_file_name("clippy.toml");
+        let leads = fs::read_link(&own).ok();
+        let expected = PURE.iter().any(|(pure, _)| pure == name).then(|| PathBuf::from("../pure.clippy.toml"));
+        assert_eq!(leads, expected, "{}", own.display());
+        assert!(expected.is_some() || !own.exists(), "{name} has a list of its own");
+    }
+}
+
+#[test]
+fn what_is_refused_to_every_crate_is_refused_to_the_pure_ones_too() {
+    let (all, pure) = (refused("clippy.toml"), refused(PURE_LIST));
+    assert!(!all.is_empty() && all.is_subset(&pure), "{:?}", all.difference(&pure));
+    for path in ["std::fs::read", "std::env::var", "std::time::Instant::now", "std::thread::spawn", "std::sync::Mutex"]
+    {
+        assert!(pure.contains(path) && !all.contains(path), "{path}");
+    }
+}
+
 #[test]
 fn a_pure_crate_lifts_no_lint_that_keeps_it_pure() {
     for (name, _) in PURE {
@@ -164,6 +194,22 @@ fn a_pure_crate_lifts_no_lint_that_keeps_it_pure() {
             }
         }
     }
+}
+
+/// What talks to the servers of a remote cache.
+const SERVERS: &[&str] = &["http", "opendal", "opendal-http-transport-reqwest", "reqwest", "rustls", "tokio"];
+
+#[test]
+fn without_the_feature_for_it_nothing_of_the_remote_cache_is_in_the_binary() {
+    let tree = |features: &[&str]| {
+        let asked = ["tree", "--edges", "normal", "--package", "t2t", "--prefix", "none", "--format", "{p}"];
+        cargo(&[&asked, features].concat())
+    };
+    let (with, without) = (tree(&[]), tree(&["--no-default-features"]));
+    let has = |tree: &str, name: &str| tree.lines().any(|line| line.split(' ').next() == Some(name));
+    assert!(SERVERS.iter().all(|name| has(&with, name)), "{with}");
+    let left: Vec<&&str> = SERVERS.iter().filter(|name| has(&without, name)).collect();
+    assert!(left.is_empty() && has(&without, "t2t-store"), "{left:?}");
 }
 
 #[test]

@@ -25,7 +25,6 @@ const PROCESSES: &str = "/proc";
 static USABLE: LazyLock<Vec<usize>> = LazyLock::new(usable_now);
 
 /// How many of them it may keep busy at once, likewise: a control group can make it fewer.
-#[expect(clippy::disallowed_methods, reason = "cores are counted here")]
 static ALLOWED: LazyLock<usize> = LazyLock::new(|| available_parallelism().map_or(1, usize::from));
 
 /// How the cores of a build are shared.

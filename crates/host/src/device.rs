@@ -223,7 +223,6 @@ impl Drop for DeviceLock {
 }
 
 /// Waits for a lock on a thread of its own, which outlives a call that gives up: where it gets the lock then, it lets go of it at once.
-#[expect(clippy::disallowed_methods, reason = "a wait for a lock has no time limit")]
 fn lock_apart(file: &File) -> io::Result<Receiver<io::Result<()>>> {
     let copy = file.try_clone()?;
     let (sender, receiver) = channel();
@@ -267,19 +266,16 @@ fn lockers_in(locks: &str, inode: u64) -> Vec<u32> {
     pids.filter(|pid| *pid > 0).collect()
 }
 
-#[expect(clippy::disallowed_methods, reason = "the lock is the open file")]
 fn truncated(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).truncate(true).open(path)
 }
 
 /// Opens a lock file, without creating it first: so a file of another user will do.
-#[expect(clippy::disallowed_methods, reason = "the lock is the open file")]
 fn open_for_all(path: &Path) -> io::Result<File> {
     File::open(path).or_else(|_| make_for_all(path))
 }
 
 /// Makes a lock file that every user of the machine may open.
-#[expect(clippy::disallowed_methods, reason = "the lock is the open file")]
 fn make_for_all(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::PermissionsExt;
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
@@ -307,7 +303,6 @@ fn shared_fallback() -> PathBuf {
     folder
 }
 
-#[expect(clippy::disallowed_methods, reason = "the folder's mode is what makes it shared")]
 fn shared_folder(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     if path.is_dir() {

@@ -1,7 +1,6 @@
 //! The pool: the fork servers of a build, started when first needed, and calls to their children as plain functions.
 //!
 //! Each kind of server is restarted once when it dies. It does not know phases or outcomes.
-#![expect(clippy::disallowed_types, reason = "the threads of all actions share the servers")]
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -2,7 +2,6 @@
 //!
 //! Python is started once for an environment; what it told is kept under facts of the environment's files, so a build in
 //! which nothing is stale never starts it. It does not know what the versions are used for.
-#![expect(clippy::disallowed_methods, reason = "interpreters are looked for where they may lie")]
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

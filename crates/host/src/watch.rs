@@ -2,10 +2,6 @@
 //!
 //! Editors write in many ways, and a checkout writes hundreds of files; a batch is over when nothing has happened for a moment. It does not know actions:
 //! a batch says that something is different, and what that means is found out by looking.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "this file owns the watching: its thread, and the time in which a batch settles"
-)]
 
 use std::collections::BTreeSet;
 use std::io;
@@ -312,4 +308,5 @@ fn limit(name: &str) -> String {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the tests are somebody who edits files")]
 mod tests;

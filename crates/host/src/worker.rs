@@ -143,7 +143,6 @@ pub struct Worker {
 impl Worker {
     /// Starts a server and waits until it serves. `sink` gets its events, on a thread of its own; it must not block for
     /// long, and must not own the worker.
-    #[expect(clippy::disallowed_methods, reason = "events come on a thread of their own")]
     pub fn start(config: &WorkerConfig, sink: impl Fn(WorkerEvent) + Send + 'static) -> Result<Self, WorkerError> {
         let (process, stream) = process::spawn(&config.python, config.module.as_deref(), &config.environment)
             .map_err(|source| WorkerError::Spawn { python: config.python.clone(), source })?;

@@ -3,20 +3,18 @@
 //! The meaning is the syntax tree without comments, formatting, docstrings and positions. It does not know where files lie.
 
 use std::borrow::Cow;
-use std::fmt::{self, Write};
 
-use ruff_python_ast::comparable::ComparableMod;
-use ruff_python_ast::{Expr, Mod, ModModule, Stmt, Suite};
+use ruff_python_ast::{Expr, ModModule, Stmt, Suite};
 use ruff_python_parser::parse_module;
 use serde::{Deserialize, Serialize};
-use t2t_model::digest::{Digest, Running};
+use t2t_model::digest::Digest;
 
 pub mod bounds;
+mod canonical;
 pub mod closure;
 
-/// Stands before every tree that is hashed; a new number makes all results of kernel code a miss. It also names the parser, whose types
-/// give the text.
-const HEADER: &str = "t2t python 1, ruff 0.0.10\n";
+/// Stands before the [`canonical`] form of every tree that is hashed; a new number makes all results of kernel code a miss.
+const HEADER: &str = "t2t python 2\n";
 
 /// What is known of a Python file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -149,35 +147,7 @@ fn of_tree(mut module: ModModule) -> Python {
     let mut imports = Vec::new();
     collect_imports(&module.body, &mut imports);
     drop_docstrings(&mut module.body);
-    let tree = Mod::Module(module);
-    Python { meaning: meaning_of(&tree), imports, docstring, callables, names, fault: None }
-}
-
-/// Returns the digest of the tree as text, which may be a hundred times as long as the file: it is never whole in memory.
-fn meaning_of(tree: &Mod) -> Digest {
-    let mut text = Hashed::default();
-    let written = write!(text, "{HEADER}{:?}", ComparableMod::from(tree));
-    debug_assert!(written.is_ok(), "writing to memory does not fail");
-    text.running.add(&text.pending);
-    text.running.digest()
-}
-
-/// Text that is hashed piece by piece.
-#[derive(Default)]
-struct Hashed {
-    running: Running,
-    pending: Vec<u8>,
-}
-
-impl Write for Hashed {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.pending.extend_from_slice(text.as_bytes());
-        if self.pending.len() >= 1 << 16 {
-            self.running.add(&self.pending);
-            self.pending.clear();
-        }
-        Ok(())
-    }
+    Python { meaning: canonical::digest(HEADER, &module), imports, docstring, callables, names, fault: None }
 }
 
 fn unread(bytes: &[u8], fault: SourceFault) -> Python {

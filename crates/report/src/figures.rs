@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 /// Returns milliseconds with four significant digits, as in `0.01235` and `123.5`, in plain notation where that is readable.
 #[must_use]
 pub(crate) fn milliseconds(value: f64) -> String {
@@ -55,21 +57,8 @@ pub(crate) fn scaled(value: f64) -> String {
 /// Returns a moment, in nanoseconds since 1970, as in `2026-11-21T23:30:00Z`.
 #[must_use]
 pub fn moment(nanoseconds: i64) -> String {
-    let seconds = nanoseconds.div_euclid(1_000_000_000);
-    let (mut days, time) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    let (mut year, mut month) = (1970, 0);
-    let is_leap = |year: i64| (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-    while days >= 365 + i64::from(is_leap(year)) {
-        days -= 365 + i64::from(is_leap(year));
-        year += 1;
-    }
-    let lengths = [31, 28 + i64::from(is_leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-    while days >= lengths[month] {
-        days -= lengths[month];
-        month += 1;
-    }
-    let (hour, minute, second) = (time / 3600, time / 60 % 60, time % 60);
-    format!("{year}-{:02}-{:02}T{hour:02}:{minute:02}:{second:02}Z", month + 1, days + 1)
+    let seconds = Timestamp::from_second(nanoseconds.div_euclid(1_000_000_000));
+    seconds.expect("what nanoseconds count lies between the years 1677 and 2262").to_string()
 }
 
 /// Returns a share of a whole, as in `95.8 %`.
@@ -154,6 +143,9 @@ mod tests {
         assert_eq!(of(0), "1970-01-01T00:00:00Z");
         assert_eq!(of(951_782_400), "2000-02-29T00:00:00Z");
         assert_eq!(of(1_795_303_805), "2026-11-21T23:30:05Z");
+        assert_eq!(of(-1), "1969-12-31T23:59:59Z");
+        assert_eq!(moment(i64::MAX), "2262-04-11T23:47:16Z");
+        assert_eq!(moment(i64::MIN), "1677-09-21T00:12:43Z");
         assert_eq!(of(1_735_689_599), "2024-12-31T23:59:59Z");
     }
 }

@@ -2,12 +2,12 @@
 //!
 //! It knows YAML 1.2 and nothing of ops.yaml: names, types and defaults are the business of the modules beside it.
 //!
-//! The tree is built from the events of granit-parser (the parser under serde-saphyr) and not through serde: serde stops at
+//! The tree is built from the events of granit-parser and not through serde: serde stops at
 //! the first mistake, and its maps lose the places of keys and the second of two equal keys. All of that is wanted here.
 
 use std::collections::BTreeMap;
 
-use serde_saphyr::granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
+use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
 use t2t_model::problem::Place;
 
 use super::fault::Fault;
@@ -127,7 +127,7 @@ impl Node {
 /// # Errors
 /// A fault after which nothing can be read: a syntax error, or aliases without end.
 pub(super) fn parse(text: &str, faults: &mut Vec<Fault>) -> Result<Node, Fault> {
-    let options = serde_saphyr::granit_parser::options! { disallow_directives: true };
+    let options = granit_parser::options! { disallow_directives: true };
     let events = Parser::new_from_str_with_options(text, options);
     let mut reader = Reader { events, anchors: BTreeMap::new(), expanded: 0, faults };
     reader.document()
@@ -163,7 +163,7 @@ impl<'text> Reader<'text, '_> {
     fn next(&mut self) -> Result<(Event<'text>, Place), Fault> {
         loop {
             return match self.events.next_event() {
-                // serde-saphyr builds its parser with comments as events.
+                // Comments are events: serde-saphyr, by which tests read YAML, asks that of the parser, and both are built together.
                 Some(Ok((Event::Comment(..), _))) => continue,
                 Some(Ok((event, span))) => Ok((event, place(&span))),
                 Some(Err(error)) => Err(syntax(&error)),
@@ -278,7 +278,7 @@ fn place(span: &Span) -> Place {
     place_of(&span.start)
 }
 
-fn place_of(marker: &serde_saphyr::granit_parser::Marker) -> Place {
+fn place_of(marker: &granit_parser::Marker) -> Place {
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     Place { line: number(marker.line()), column: number(marker.col() + 1) }
 }

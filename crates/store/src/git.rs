@@ -1,7 +1,6 @@
 //! Git: which commit a workspace is at, and what its files were at another, asked of the `git` command.
 //!
 //! It does not know what the files mean. A workspace need not be in a repository.
-#![expect(clippy::disallowed_methods, reason = "this file is where git is asked")]
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

@@ -21,8 +21,8 @@ pub(crate) const PACKAGE: &str = "t2t_harness";
 /// The package in it whose functions are called: a file each.
 const PHASES: &str = "phases";
 
-/// The format of the file that keeps what parsing told. 1: no version. 2: behind a digest.
-const VERSION: u32 = 2;
+/// The format of the file that keeps what parsing told. 1: no version. 2: behind a digest. 3: meanings of `t2t python 2`.
+const VERSION: u32 = 3;
 
 /// How often the harness is put in its place where somebody removes it meanwhile.
 const PLACED: usize = 8;

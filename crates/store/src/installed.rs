@@ -2,7 +2,6 @@
 //!
 //! A module is named like a file of the workspace, as `module:mykernels.ops`, whatever folder it lies in: records hold such names. It is looked for as Python does:
 //! on `sys.path`, then where editable installs say. It does not know who imports it.
-#![expect(clippy::disallowed_methods, reason = "modules are looked for where they may lie")]
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};

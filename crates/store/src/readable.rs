@@ -1,7 +1,6 @@
 //! What of a workspace kernel code may read: its Python, folder by folder, never the workspace itself.
 //!
 //! A sandbox grants whole folders, so one in which something must not be read is granted in parts. It does not know sandboxes, nor who reads.
-#![expect(clippy::disallowed_methods, reason = "the workspace is looked through for what it holds")]
 
 use std::fs::{self, DirEntry};
 use std::path::{Path, PathBuf};

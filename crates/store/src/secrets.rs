@@ -34,7 +34,6 @@ pub fn withhold(command: &mut Command) {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "a test starts a program")]
 mod tests {
     use super::*;
 

@@ -21,8 +21,8 @@ use crate::installed::{self, Found, Installed};
 use crate::kept;
 use crate::witness::{Known, Was, Witness};
 
-/// The format of the file below; another number is read as an empty one. 1: first. 2: behind a digest. 3: what files were before. 4: the kind of a fault; files have bounds.
-const VERSION: u32 = 4;
+/// The format of the file below; another number is read as an empty one. 1: first. 2: behind a digest. 3: what files were before. 4: the kind of a fault; files have bounds. 5: meanings of `t2t python 2`.
+const VERSION: u32 = 5;
 
 /// For each file that was parsed, how many that were there before are remembered: those of two earlier revisions in which every file differs.
 const BEFORE: usize = 2;

@@ -212,7 +212,6 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::disallowed_methods, reason = "the test sets the times of a file")]
     fn times_beyond_what_can_be_counted_are_no_reason_to_believe_a_file() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(&folder.path().join("a"), b"1").unwrap();

@@ -1,7 +1,6 @@
 //! Keys: single letters from the terminal, as they are typed.
 //!
 //! The terminal is told to hand over each letter and not to print it; Ctrl-C and its kin stay signals. It does not know what keys do.
-#![expect(clippy::disallowed_methods, reason = "the keyboard is standard input, and is read on a thread of its own")]
 
 use std::io::{IsTerminal, Read, stdin};
 

@@ -1,7 +1,6 @@
 //! A way to take calls back: set once, it ends the call that is made with it, and refuses those that would follow.
 //!
 //! It does not know why.
-#![expect(clippy::disallowed_types, reason = "the thread that makes calls and the one that takes them back share it")]
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

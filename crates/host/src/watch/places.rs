@@ -2,7 +2,6 @@
 //!
 //! Left out are what t2t makes, what is hidden, what tools mark as theirs (`CACHEDIR.TAG`, `pyvenv.cfg`), and the names that editors give to copies. It asks
 //! the file system, and watches nothing.
-#![expect(clippy::disallowed_methods, reason = "folders are looked through for what marks them")]
 
 use std::path::{Component, Path, PathBuf};
 
@@ -69,6 +68,7 @@ impl Places {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the tests are somebody who makes folders")]
 mod tests {
     use std::fs;
 

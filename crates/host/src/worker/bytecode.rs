@@ -1,11 +1,6 @@
 //! The process that compiles what an interpreter has installed without bytecode, beside the servers that import it (`t2t_harness.server.bytecode`).
 //!
 //! It does not know what is compiled, nor where to. Nothing depends on whether it ends by itself: the next build goes on where it was.
-#![expect(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "this file owns a process that whoever measures may end"
-)]
 
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};

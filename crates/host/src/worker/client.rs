@@ -1,11 +1,6 @@
 //! The protocol from t2t's side: a hello, requests out, events in.
 //!
 //! It does not know processes: given a connected socket it works the same, which is how it is tested.
-#![expect(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "threads share the socket, and a hello has a deadline"
-)]
 
 use std::{
     collections::BTreeSet,

@@ -3,11 +3,6 @@
 //! It does not know the protocol. Everything that the server forks is in a session of its own, and t2t and the server
 //! are both subreapers; so when the server dies, what is left of it becomes children of t2t in other sessions than its
 //! own, and those are killed. t2t starts nothing else in a session of its own.
-#![expect(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "this file owns the server's process: its environment, its threads, its end"
-)]
 
 use std::{
     collections::BTreeMap,

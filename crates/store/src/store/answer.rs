@@ -201,7 +201,6 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::disallowed_methods, reason = "the test sets the times of files")]
     fn answers_from_the_future_make_room_for_those_of_now() {
         let cache = tempfile::tempdir().unwrap();
         let place = |number: usize| Place::of(cache.path(), Digest::of(&[u8::try_from(number).unwrap()]));

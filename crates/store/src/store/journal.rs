@@ -166,7 +166,6 @@ impl Journal {
     }
 
     /// Reads the records at `places` alone.
-    #[expect(clippy::disallowed_methods, reason = "a few lines of a long file are read")]
     pub fn load_from(&self, places: &[LinePlace]) -> io::Result<Loaded> {
         let file = File::open(&self.path)?;
         let mut loaded = Loaded::default();
@@ -236,7 +235,6 @@ impl Journal {
 }
 
 /// Opens the journal to add lines: a missing or foreign one starts anew, and a torn last line is ended.
-#[expect(clippy::disallowed_methods, reason = "the journal is kept open while a build adds to it")]
 fn open_to_append(path: &Path) -> io::Result<File> {
     let header = format!("{HEADER}\n");
     let there = fs::open_own_if_there(path)?;

@@ -78,7 +78,6 @@ impl Lock {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the system tells nobody when a lock is free, but who sleeps for it")]
 fn wait() {
     thread::sleep(TRY);
 }
@@ -92,7 +91,6 @@ impl Drop for Lock {
 
 /// Opens the file, and says whether it can be signed. One that may only be read, as a restored one of another user, locks as well, and keeps the name of an earlier
 /// holder.
-#[expect(clippy::disallowed_methods, reason = "the lock is the open file")]
 fn open(cache: &Path) -> io::Result<(File, bool)> {
     fs::make_folder(cache)?;
     let path = cache.join("lock");
@@ -112,7 +110,6 @@ fn name_on(file: &mut File) -> String {
 }
 
 /// Takes the lock, or returns who holds it. Who has just taken it has not signed yet.
-#[expect(clippy::disallowed_methods, reason = "a holder signs in less than a moment, and nothing tells when")]
 fn taken_or_held(file: &mut File) -> io::Result<Option<String>> {
     for _ in 0..LOOKS {
         match file.try_lock() {
@@ -129,7 +126,6 @@ fn taken_or_held(file: &mut File) -> io::Result<Option<String>> {
     Ok(Some("another t2t".to_owned()))
 }
 
-#[expect(clippy::disallowed_methods, reason = "who waits is told which process holds the lock")]
 fn sign(file: &mut File, command: &str) -> io::Result<()> {
     let since = time_of_day(fs::now());
     let text = format!("{HOLDS}{}, `{command}`, since {since}", std::process::id());

@@ -1,51 +1,36 @@
 //! The remote cache: results of other machines, and of this one for them.
 //!
 //! Whatever the server does costs at most a warning and some time: it may be slow, refuse, lie or vanish. Nothing is started before it is first used. It does not
-//! know which results stand.
-#![expect(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "operations run in the background, and within time limits"
-)]
+//! know which results stand. Without the feature `remote` there is none: the type has no value, and making one fails.
 
+#[cfg(not(feature = "remote"))]
+mod absent;
+#[cfg(feature = "remote")]
 mod breaker;
+#[cfg(feature = "remote")]
 mod client;
 pub mod entry;
+#[cfg(feature = "remote")]
 mod exchange;
+#[cfg(feature = "remote")]
+mod server;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 use t2t_model::digest::Digest;
-use t2t_model::record::Record;
-use t2t_model::signature::{Signer, SigningKey, Trust};
-use t2t_spec::remote::{Mode, Place};
-use tokio::runtime::{Builder, Runtime};
-use tokio::sync::{Notify, OnceCell, Semaphore};
-use tokio::time::timeout;
+use t2t_model::signature::{SigningKey, Trust};
 
-use self::breaker::Breaker;
-use self::client::{Client, Failed};
-use self::entry::{Entry, Secret};
-use crate::store::cas::Cas;
+#[cfg(not(feature = "remote"))]
+pub use self::absent::Remote;
+use self::entry::Secret;
+#[cfg(feature = "remote")]
+pub use self::server::Remote;
 
-/// How many downloads there are at once. They wait for the server, not for this machine.
-const DOWNLOADS: usize = 64;
-
-/// How many results are uploaded at once.
-const UPLOADS: usize = 16;
-
-/// How often is looked whether the user asked to stop.
-const LOOK: Duration = Duration::from_millis(100);
-
-/// How often an entry is written that others write at the same time.
-const ROUNDS: usize = 3;
-
-/// How fast a server must be that is not waited for longer because of a blob's size, in bytes a second.
-const RATE: u64 = 1 << 20;
+/// This t2t was built without the remote cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("t2t was built without the feature `remote`")]
+pub struct NotBuilt;
 
 /// What the environment holds for a server.
 #[derive(Clone, Default)]
@@ -108,11 +93,6 @@ impl Default for Limits {
     }
 }
 
-/// Returns a limit, longer for what is large. What may be read as one entry has the usual one.
-fn for_size(limit: Duration, size: u64) -> Duration {
-    limit + Duration::from_secs(size.saturating_sub(entry::MOST) / RATE)
-}
-
 /// What a build had of the remote cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Used {
@@ -128,231 +108,6 @@ pub struct Used {
     pub faults: u64,
 }
 
-/// A remote cache.
-pub struct Remote {
-    shared: Arc<Shared>,
-    runtime: OnceLock<Option<Runtime>>,
-}
-
-struct Shared {
-    place: Place,
-    mode: Mode,
-    credentials: Credentials,
-    signing: Signing,
-    /// Who signed what came, by the record's digest.
-    signers: Mutex<BTreeMap<Digest, Signer>>,
-    limits: Limits,
-    client: OnceCell<Client>,
-    reading: Breaker,
-    writing: Breaker,
-    downloads: Semaphore,
-    uploads: Semaphore,
-    /// Whether the server was found to take nothing from us.
-    is_refused: AtomicBool,
-    /// Whether the time for uploads is over.
-    is_over: AtomicBool,
-    pending: AtomicUsize,
-    drained: Notify,
-    /// Large blobs that this process has sent.
-    sent: Mutex<HashSet<Digest>>,
-    told: Mutex<Told>,
-    counts: Counts,
-}
-
-#[derive(Default)]
-struct Told {
-    /// Of each kind of fault only the first is told.
-    kinds: BTreeSet<&'static str>,
-    warnings: Vec<String>,
-}
-
-#[derive(Default)]
-struct Counts {
-    hits: AtomicU64,
-    misses: AtomicU64,
-    uploads: AtomicU64,
-    unsent: AtomicU64,
-    faults: AtomicU64,
-}
-
-impl fmt::Debug for Remote {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Remote({}, {})", self.shared.place, self.shared.mode.name())
-    }
-}
-
-impl Remote {
-    /// Returns the remote cache at a place. Nothing is started, and nobody asked.
-    #[must_use]
-    pub fn new(place: Place, mode: Mode, credentials: Credentials, signing: Signing, limits: Limits) -> Self {
-        let shared = Shared {
-            place,
-            mode,
-            credentials,
-            signing,
-            signers: Mutex::default(),
-            limits,
-            client: OnceCell::new(),
-            reading: Breaker::new(limits.pause),
-            writing: Breaker::new(limits.pause),
-            downloads: Semaphore::new(DOWNLOADS),
-            uploads: Semaphore::new(UPLOADS),
-            is_refused: AtomicBool::new(false),
-            is_over: AtomicBool::new(false),
-            pending: AtomicUsize::new(0),
-            drained: Notify::new(),
-            sent: Mutex::default(),
-            told: Mutex::default(),
-            counts: Counts::default(),
-        };
-        Self { shared: Arc::new(shared), runtime: OnceLock::new() }
-    }
-
-    /// Returns where it lies. There are no credentials in it.
-    #[must_use]
-    pub fn place(&self) -> &Place {
-        &self.shared.place
-    }
-
-    /// Returns what may be done with it.
-    #[must_use]
-    pub fn mode(&self) -> Mode {
-        self.shared.mode
-    }
-
-    /// Returns whether entries are tagged with a secret.
-    #[must_use]
-    pub fn is_tagged(&self) -> bool {
-        self.shared.credentials.secret.is_some()
-    }
-
-    /// Returns who signs what is left there.
-    #[must_use]
-    pub fn signing_key(&self) -> Option<&SigningKey> {
-        self.shared.signing.key.as_ref()
-    }
-
-    /// Returns who signed a record that came from here: one of those that are trusted.
-    #[must_use]
-    pub fn signer_of(&self, record: &Record) -> Option<Signer> {
-        locked(&self.shared.signers).get(&record.digest()).cloned()
-    }
-
-    /// Asks what is known under `key`, and returns at once. `then` is called on another thread, with None where nothing is known that can be believed, or nobody answers.
-    pub fn look_up(&self, key: Digest, then: impl FnOnce(Option<Entry>) + Send + 'static) {
-        let shared = Arc::clone(&self.shared);
-        self.ask(async move { shared.look_up(key).await }, then);
-    }
-
-    /// Asks for blobs, and returns at once. `then` is called on another thread, with None where one cannot be had. A blob that comes is what its digest says.
-    pub fn fetch(&self, blobs: Vec<Wanted>, then: impl FnOnce(Option<Blobs>) + Send + 'static) {
-        let shared = Arc::clone(&self.shared);
-        self.ask(async move { shared.fetch(blobs).await }, then);
-    }
-
-    fn ask<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = Option<T>> + Send + 'static,
-        then: impl FnOnce(Option<T>) + Send + 'static,
-    ) {
-        let Some(runtime) = self.runtime() else { return then(None) };
-        let work = runtime.spawn(work);
-        // Whoever waits is told also where the work comes to an end that nobody thought of.
-        runtime.spawn(async move { then(work.await.unwrap_or(None)) });
-    }
-
-    /// Leaves a result for others, in the background. What is not to be shared is not.
-    pub fn upload(&self, record: &Record, cas: &Cas) {
-        if self.shared.mode != Mode::ReadWrite || !entry::is_shared(record) {
-            return;
-        }
-        let Some(runtime) = self.runtime() else { return };
-        self.shared.is_over.store(false, Ordering::Relaxed);
-        let (pending, record, cas) = (Pending::new(&self.shared), record.clone(), cas.clone());
-        runtime.spawn(async move {
-            let shared = &pending.0;
-            let is_sent = shared.send(record, cas).await;
-            let count = if is_sent { &shared.counts.uploads } else { &shared.counts.unsent };
-            // What nobody waited for was counted then.
-            if is_sent || !shared.is_over.load(Ordering::Relaxed) {
-                count.fetch_add(1, Ordering::Relaxed);
-            }
-        });
-    }
-
-    /// Takes that a result that was looked for came, or that it did not.
-    pub fn count(&self, is_hit: bool) {
-        let counts = &self.shared.counts;
-        if is_hit { &counts.hits } else { &counts.misses }.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Returns what went wrong since it was asked last, a line each.
-    #[must_use]
-    pub fn warnings(&self) -> Vec<String> {
-        std::mem::take(&mut locked(&self.shared.told).warnings)
-    }
-
-    /// Waits until everything is uploaded, or the time for it is over, or `is_stopped`, and returns what was had of the remote cache since this was asked last;
-    /// None where nothing was.
-    #[must_use]
-    pub fn drain(&self, is_stopped: impl Fn() -> bool) -> Option<Used> {
-        let runtime = self.runtime.get()?.as_ref()?;
-        let end = Instant::now() + self.shared.limits.drain;
-        let look = || runtime.block_on(async { timeout(LOOK, self.shared.all_sent()).await });
-        while look().is_err() && !self.shared.is_over.load(Ordering::Relaxed) {
-            if Instant::now() < end && !is_stopped() {
-                continue;
-            }
-            self.shared.is_over.store(true, Ordering::Relaxed);
-            let left = self.shared.pending.load(Ordering::Relaxed);
-            self.shared.warn("unsent", &format!("{left} results were not uploaded in time"));
-            self.shared.counts.unsent.fetch_add(left as u64, Ordering::Relaxed);
-        }
-        let counts = &self.shared.counts;
-        let taken = |count: &AtomicU64| count.swap(0, Ordering::Relaxed);
-        let used = Used {
-            hits: taken(&counts.hits),
-            misses: taken(&counts.misses),
-            uploads: taken(&counts.uploads),
-            unsent: taken(&counts.unsent),
-            faults: taken(&counts.faults),
-        };
-        Some(used).filter(|used| *used != Used::default())
-    }
-
-    /// Asks the server for something that is not there, and returns how long that took, or why it did not work.
-    pub fn check(&self) -> Result<Duration, String> {
-        let runtime = self.runtime().ok_or("no threads can be started")?;
-        let start = Instant::now();
-        let asked = async {
-            let name = format!("ac/{}", Digest::from([0; 32]));
-            self.shared.client().await?.get(&name, entry::MOST).await
-        };
-        let limit = self.shared.limits.look_up;
-        let answered = runtime.block_on(async { timeout(limit, asked).await });
-        let answered = answered.unwrap_or(Err(Failed::Late(limit)));
-        answered.map(|_| start.elapsed()).map_err(|failed| failed.to_string())
-    }
-
-    fn runtime(&self) -> Option<&Runtime> {
-        let start = || {
-            let built = Builder::new_multi_thread().worker_threads(2).thread_name("remote").enable_all().build();
-            let told = |error| self.shared.warn("threads", &format!("no threads can be started for it: {error}"));
-            built.map_err(told).ok()
-        };
-        self.runtime.get_or_init(start).as_ref()
-    }
-}
-
-impl Drop for Remote {
-    fn drop(&mut self) {
-        // A thread may wait for a folder that never answers: nobody waits for it.
-        if let Some(runtime) = self.runtime.take().flatten() {
-            runtime.shutdown_background();
-        }
-    }
-}
-
 /// A blob that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted {
@@ -364,25 +119,3 @@ pub struct Wanted {
 
 /// The bytes of blobs.
 pub type Blobs = BTreeMap<Digest, Vec<u8>>;
-
-/// An upload that is not done. It counts as done also where it comes to an end that nobody thought of.
-struct Pending(Arc<Shared>);
-
-impl Pending {
-    fn new(shared: &Arc<Shared>) -> Self {
-        shared.pending.fetch_add(1, Ordering::SeqCst);
-        Self(Arc::clone(shared))
-    }
-}
-
-impl Drop for Pending {
-    fn drop(&mut self) {
-        if self.0.pending.fetch_sub(1, Ordering::SeqCst) == 1 {
-            self.0.drained.notify_waiters();
-        }
-    }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}

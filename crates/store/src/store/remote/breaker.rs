@@ -1,7 +1,6 @@
 //! A breaker: after some failures in a row nothing is tried for a while.
 //!
 //! It is told the time, and does not know what fails.
-#![expect(clippy::disallowed_types, reason = "operations that run at once share it")]
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -59,7 +58,6 @@ impl Breaker {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "some moment is needed to count from")]
 mod tests {
     use super::*;
 

@@ -17,7 +17,8 @@ use t2t_spec::remote::{Mode, Place, Server};
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
-use super::{Credentials, Limits, for_size};
+use super::server::for_size;
+use super::{Credentials, Limits};
 use crate::fs;
 
 /// How often an operation is tried again within its time.

@@ -6,6 +6,7 @@
 //! An entry is a line `t2t remote 1 CHECK TAG`, then the body: a line of JSON with the records and the lengths of the blobs, and the blobs one after another.
 //! CHECK is the digest of domain, key and body, each behind its length; TAG the same under a secret, or `-`. The line of JSON also has the ssh signatures of records, by
 //! the record's digest, where there are any: each record has the signature of whoever made it, whoever wrote the entry.
+#![cfg_attr(not(feature = "remote"), expect(dead_code, reason = "nothing is read or written"))]
 
 use std::collections::BTreeMap;
 

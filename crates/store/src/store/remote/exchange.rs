@@ -1,7 +1,6 @@
 //! What goes to and from the server: lookups, downloads that are verified, and uploads, each within its time.
 //!
 //! It does not know who waits for it.
-#![expect(clippy::disallowed_methods, reason = "operations run within time limits")]
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,7 +13,8 @@ use tokio::time::timeout;
 
 use super::client::{Client, Failed};
 use super::entry::{self, Entry};
-use super::{Blobs, ROUNDS, Shared, Wanted, for_size, locked};
+use super::server::{ROUNDS, Shared, for_size, locked};
+use super::{Blobs, Wanted};
 use crate::hashing;
 use crate::store::cas::{Cas, Unavailable};
 
