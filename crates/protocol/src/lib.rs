@@ -4,18 +4,38 @@
 //! data, and the few pure rules that both sides must read alike.
 //!
 //! Code map, in order of dependency: `frame` (bytes on the wire) · `hello` (who is there) · `request` (what t2t asks) ·
-//! `end` (how a child ended, and whose fault that is) · `message` (the two enums that travel).
+//! `end` (how a child ended, and whose fault that is) · `message` (the two enums that travel). Then what a request's arguments and a reply hold, which the
+//! worker passes on unread: `declaration` (ops and variants) · `failure` (why something was rejected) · `reply` (what a function returns) · `asked` (what
+//! each function is told) · `compiled`, `checked`, `measured` (documents) · `documents` (which there are) · `schema` (all of these as a schema, and as Python).
 
 mod frame;
 mod hello;
 mod request;
 mod end;
 mod message;
+mod declaration;
+mod failure;
+mod reply;
+mod asked;
+mod compiled;
+mod checked;
+mod measured;
+mod documents;
+#[cfg(feature = "schema")]
+pub mod schema;
 
+pub use asked::*;
+pub use checked::*;
+pub use compiled::*;
+pub use declaration::*;
+pub use documents::*;
 pub use end::{End, Fault, FaultClass, Output, Usage};
+pub use failure::*;
 pub use frame::{FrameError, FrameReader, MAX_FRAME, encode};
 pub use hello::{BYTECODE, ClientHello, Landlock, Missing, PRELOAD, ServerHello, ServerKind};
+pub use measured::*;
 pub use message::{Finished, FromWorker, ToWorker, Unfit, UnfitReason};
+pub use reply::*;
 pub use request::{DEVICE, GO, Limits, QUIET, Request, Reserve, Sandbox};
 
 /// The version of the protocol. Both sides refuse another one.

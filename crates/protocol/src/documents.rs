@@ -1,0 +1,102 @@
+//! Which documents a reply may hold, by name.
+//!
+//! It does not know which function leaves which.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{AnalysisFailure, Failure};
+use crate::{Baseline, Bench, Calibration, Evidence, Launches, Progress, Resources, Sweep, TritonCache, Tune, Verdict};
+
+/// What an op is and does, as docs/design/analyze.md says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(transparent)]
+pub struct Analysis(pub BTreeMap<String, Value>);
+
+/// What was written of a case.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Repro {
+    /// The case; null where there is none of the name.
+    pub case: Option<String>,
+    /// The names of all cases.
+    pub cases: Vec<String>,
+    /// Why torch refuses it.
+    pub refused: Option<String>,
+}
+
+/// The failure of an analysis, or that of anything else.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub enum AnyFailure {
+    /// A kernel's.
+    Kernel(Box<Failure>),
+    /// An op's.
+    Analysis(AnalysisFailure),
+}
+
+/// The documents of a reply: each function leaves some of them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Documents {
+    /// The document `analysis`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Analysis"))]
+    pub analysis: Option<Analysis>,
+    /// The document `baseline`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Baseline"))]
+    pub baseline: Option<Baseline>,
+    /// The document `bench`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Bench"))]
+    pub bench: Option<Bench>,
+    /// The document `calibration`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Calibration"))]
+    pub calibration: Option<Calibration>,
+    /// The document `evidence`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Evidence"))]
+    pub evidence: Option<Evidence>,
+    /// The document `failure`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "AnyFailure"))]
+    pub failure: Option<AnyFailure>,
+    /// The document `launches`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Launches"))]
+    pub launches: Option<Launches>,
+    /// The document `ran`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Progress"))]
+    pub ran: Option<Progress>,
+    /// The document `repro`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Repro"))]
+    pub repro: Option<Repro>,
+    /// The document `resources`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Resources"))]
+    pub resources: Option<Resources>,
+    /// The document `sweep`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Sweep"))]
+    pub sweep: Option<Sweep>,
+    /// The document `triton_cache`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "TritonCache"))]
+    pub triton_cache: Option<TritonCache>,
+    /// The document `tune`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Tune"))]
+    pub tune: Option<Tune>,
+    /// The document `verdict`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Verdict"))]
+    pub verdict: Option<Verdict>,
+}

@@ -1,0 +1,108 @@
+//! The schema of all that t2t and the harness tell each other, made from the types, and the Python types made from the schema.
+//!
+//! It does not know where either lies, nor that they are written to files.
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    Analysis, AnalysisFailure, Baseline, Bench, Calibration, Common, Declaration, Evidence, Failure, Launches,
+    OfAnalyze, OfBaseline, OfBench, OfCheck, OfCompile, OfRepro, OfSweep, OfTiming, OfVariant, Progress, Protocol,
+    Reply, Resources, Sweep, ToCandidate, ToFollow, ToJudge, ToRepro, ToSample, TritonCache, Tune, Variant, Verdict,
+};
+
+mod python;
+
+/// Declares the request of a function: the parts that it is put together from.
+macro_rules! request {
+    ($name:ident, $doc:literal: $($field:ident: $part:ty),*) => {
+        #[doc = $doc]
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+        pub struct $name {
+            $(#[doc = "A part."] #[serde(flatten)] pub $field: $part,)*
+        }
+    };
+}
+
+request!(CalibrateRequest, "What `calibrate.calibrate` is told.": common: Common);
+request!(OpRequest, "What every child of an op's action is told.": common: Common, of_op: crate::OfOp);
+request!(AnalyzeRequest, "What `analyze.analyze` is told.": common: Common, of_op: crate::OfOp, part: OfAnalyze);
+request!(VariantRequest, "What every child of a variant's action is told.": common: Common, of_op: crate::OfOp, variant: OfVariant);
+request!(CompileRequest, "What `compile.compile_variant` is told.": common: Common, of_op: crate::OfOp, variant: OfVariant, part: OfCompile);
+request!(CheckRequest, "What every child of a check is told, and `prepare.prepare`.": common: Common, of_op: crate::OfOp, variant: OfVariant, part: OfCheck);
+request!(CandidateRequest, "What `candidate.run` is told.": common: Common, of_op: crate::OfOp, variant: OfVariant, part: OfCheck, more: ToCandidate);
+request!(JudgeRequest, "What `judge.judge` is told.": common: Common, of_op: crate::OfOp, variant: OfVariant, part: OfCheck, more: ToJudge);
+request!(FollowRequest, "What `judge.follow` is told.": common: Common, of_op: crate::OfOp, variant: OfVariant, part: OfCheck, more: ToFollow);
+request!(TimingRequest, "What whatever times an op is told.": common: Common, of_op: crate::OfOp, part: OfTiming);
+request!(TuneRequest, "What `tune.tune` is told.": common: Common, of_op: crate::OfOp, variant: OfVariant, part: OfTiming);
+request!(BenchRequest, "What `bench.bench` is told.": common: Common, of_op: crate::OfOp, variant: OfVariant, part: OfBench);
+request!(SampleRequest, "What `sample.judge_sample` is told.": common: Common, of_op: crate::OfOp, variant: OfVariant, part: OfBench, more: ToSample);
+request!(BaselineRequest, "What `baseline.baseline` is told.": common: Common, of_op: crate::OfOp, part: OfBaseline);
+request!(SweepRequest, "What `sweep.sweep` is told.": common: Common, of_op: crate::OfOp, part: OfSweep);
+request!(ReproRequest, "What `repro.write` is told.": common: Common, of_op: crate::OfOp, variant: OfVariant, part: OfRepro, more: ToRepro);
+
+/// Returns the schema: one JSON Schema whose definitions are the types.
+#[must_use]
+pub fn schema() -> Value {
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    let mut generator = settings.into_generator();
+    macro_rules! roots {
+        ($($root:ty),* $(,)?) => { $(generator.subschema_for::<$root>();)* };
+    }
+    roots!(
+        Declaration,
+        Variant,
+        Protocol,
+        CalibrateRequest,
+        OpRequest,
+        AnalyzeRequest,
+        VariantRequest,
+        CompileRequest,
+        CheckRequest,
+        CandidateRequest,
+        JudgeRequest,
+        FollowRequest,
+        TimingRequest,
+        TuneRequest,
+        BenchRequest,
+        SampleRequest,
+        BaselineRequest,
+        SweepRequest,
+        ReproRequest,
+        Reply,
+        Verdict,
+        Evidence,
+        Failure,
+        AnalysisFailure,
+        Progress,
+        Launches,
+        Resources,
+        TritonCache,
+        Bench,
+        Baseline,
+        Tune,
+        Calibration,
+        Sweep,
+        Analysis,
+    );
+    let definitions: Map<String, Value> = generator.take_definitions(true);
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "What t2t and its harness tell each other",
+        "$defs": definitions,
+    })
+}
+
+/// Returns [`schema`] as the text of a file.
+#[must_use]
+pub fn schema_text() -> String {
+    format!("{:#}\n", schema())
+}
+
+/// Returns the Python file with a type for each definition of the schema.
+#[must_use]
+pub fn python_text() -> String {
+    python::module(&schema())
+}

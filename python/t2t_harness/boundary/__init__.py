@@ -1,0 +1,1 @@
+"""What t2t and the harness tell each other, as types."""
