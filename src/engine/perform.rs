@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 use t2t_host::cores;
+use t2t_host::functions::{self, Function, PHASES};
 use t2t_host::imports;
 use t2t_host::pool::{Cancel, NoCall, Pool};
 use t2t_model::action::{Phase, Target};
@@ -22,13 +23,13 @@ use t2t_protocol::{End, Fault, Finished, Request, Reserve, ServerKind};
 use t2t_store::fs;
 
 use super::inputs::Inputs;
-use super::ready::{self, CANDIDATE, FOLLOW};
+use super::ready;
 
 mod end;
 mod step;
 
 use self::end::{conclude, described, has_passed, not_judged, replied, unjudged};
-use self::step::{PHASES, Step, text};
+use self::step::{Step, text};
 
 /// The file that tells a judge which follows a candidate that this one has ended.
 const OVER: &str = "over";
@@ -175,7 +176,7 @@ pub(crate) fn sweep(job: &Job, pool: &Pool) -> Performed {
     if let Some(lost) = no_scratch(job) {
         return lost;
     }
-    let step = Step { job, name: "main", function: "sweep:sweep", more: Map::new(), read: Vec::new(), trusted: false };
+    let step = Step { job, name: "main", function: &functions::SWEEP, more: Map::new(), read: Vec::new() };
     concluded(&step, &alone(pool, &Cancel::default()))
 }
 
@@ -193,7 +194,7 @@ pub(crate) fn repro(job: &Job, pool: &Pool) -> Performed {
     };
     let more = object(json!({"prepared": folder.as_deref().map(text)}));
     let read = folder.into_iter().collect();
-    concluded(&Step { job, name: "main", function: "repro:write", more, read, trusted: true }, &calls)
+    concluded(&Step { job, name: "main", function: &functions::REPRO, more, read }, &calls)
 }
 
 /// Returns the calls of what is no action.
@@ -212,14 +213,14 @@ fn concluded(step: &Step, calls: &Calls) -> Performed {
 ///
 /// The job is that of the baseline, in a folder of its own.
 pub(super) fn baseline_ahead(job: &Job) -> Option<Reserve> {
-    let function = ready::BASELINE;
-    let step = Step { job, name: "main", function, more: Map::new(), read: Vec::new(), trusted: true };
+    let function = &functions::BASELINE;
+    let step = Step { job, name: "main", function, more: Map::new(), read: Vec::new() };
     let folder = step.folder();
-    let Request { arguments, environment, reserve, .. } = step.request(&folder, ready::queues(function));
+    let Request { arguments, environment, reserve, .. } = step.request(&folder, function.queues);
     Some(Reserve {
         key: reserve?,
         most: 1,
-        function: "t2t_harness.server.ready:compile_ahead".to_owned(),
+        function: functions::COMPILE_AHEAD.to_owned(),
         arguments,
         scratch: Some(text(&folder)),
         environment,
@@ -240,20 +241,19 @@ fn attempt(job: &Job, calls: &Calls) -> Performed {
     }
     match job.target.phase {
         Phase::Check => check(job, calls),
-        Phase::Calibrate => single(job, calls, "calibrate:calibrate"),
-        Phase::Analyze => single(job, calls, "analyze:analyze"),
-        Phase::Compile => single(job, calls, "compile:compile_variant"),
-        Phase::Tune => single(job, calls, "tune:tune"),
-        Phase::Baseline => single(job, calls, ready::BASELINE),
+        Phase::Calibrate => single(job, calls, &functions::CALIBRATE),
+        Phase::Analyze => single(job, calls, &functions::ANALYZE),
+        Phase::Compile => single(job, calls, &functions::COMPILE),
+        Phase::Tune => single(job, calls, &functions::TUNE),
+        Phase::Baseline => single(job, calls, &functions::BASELINE),
         Phase::Bench => bench(job, calls),
         Phase::Generate | Phase::Select | Phase::Log | Phase::Summary => Performed::lost("not performed by a child"),
     }
 }
 
 /// Runs an action that is one child.
-fn single(job: &Job, calls: &Calls, function: &str) -> Performed {
-    let step =
-        Step { job, name: "main", function, more: Map::new(), read: Vec::new(), trusted: job.target.variant.is_none() };
+fn single(job: &Job, calls: &Calls, function: &'static Function) -> Performed {
+    let step = Step { job, name: "main", function, more: Map::new(), read: Vec::new() };
     match step.run(calls) {
         Ok(finished) => conclude(&step.folder(), finished),
         Err(error) => Performed::lost(error.to_string()),
@@ -270,10 +270,9 @@ fn check(job: &Job, calls: &Calls) -> Performed {
     let candidate = Step {
         job,
         name: "candidate",
-        function: CANDIDATE,
+        function: &functions::CANDIDATE,
         more: object(json!({"inputs": folder.as_deref().map(text)})),
         read: folder.clone().into_iter().collect(),
-        trusted: false,
     };
     // Tells what a judge has judged of this candidate from what it has of another that ran in the same folder.
     let attempt = cores::monotonic();
@@ -289,7 +288,7 @@ fn check(job: &Job, calls: &Calls) -> Performed {
     let judge = Step {
         job,
         name: "judge",
-        function: "judge:judge",
+        function: &functions::JUDGE,
         more: object(json!({
             "prepared": folder.as_deref().map(text),
             "candidate": text(&candidate.folder()),
@@ -297,7 +296,6 @@ fn check(job: &Job, calls: &Calls) -> Performed {
             "end": described(&ran),
         })),
         read: folder.into_iter().chain([candidate.folder()]).collect(),
-        trusted: true,
     };
     let judged = match judge.run(calls) {
         Ok(finished) => finished,
@@ -319,14 +317,14 @@ fn check(job: &Job, calls: &Calls) -> Performed {
 
 /// Returns the judge that judges what the candidate has left of each case while it runs the next one, where it stays for the request to judge them all, and there is room for it.
 fn follower<'a>(job: &'a Job, candidate: &Step, attempt: u64) -> Option<Step<'a>> {
-    let is_to_follow = job.has_room && job.device.is_none() && !has_own_cases(job) && ready::stays(job, FOLLOW);
+    let is_to_follow =
+        job.has_room && job.device.is_none() && !has_own_cases(job) && ready::stays(job, &functions::FOLLOW);
     is_to_follow.then(|| Step {
         job,
         name: "follower",
-        function: FOLLOW,
+        function: &functions::FOLLOW,
         more: object(json!({"prepared": null, "candidate": text(&candidate.folder()), "attempt": attempt})),
         read: vec![candidate.folder()],
-        trusted: true,
     })
 }
 
@@ -359,8 +357,7 @@ fn prepared(job: &Job, calls: &Calls) -> Result<Inputs, Box<Performed>> {
     if let Some(inputs) = &job.inputs {
         return Ok(inputs.clone());
     }
-    let prepare =
-        Step { job, name: "prepare", function: "prepare:prepare", more: Map::new(), read: Vec::new(), trusted: true };
+    let prepare = Step { job, name: "prepare", function: &functions::PREPARE, more: Map::new(), read: Vec::new() };
     let finished = prepare.run(calls).map_err(|error| Box::new(Performed::lost(error.to_string())))?;
     if !has_passed(&finished) {
         // The op's `cases.py` is at fault, or took too long.
@@ -376,8 +373,7 @@ fn has_own_cases(job: &Job) -> bool {
 
 /// Runs a bench: the variant is measured, and one output of a timed call is judged by a child that never saw the kernel.
 fn bench(job: &Job, calls: &Calls) -> Performed {
-    let measure =
-        Step { job, name: "main", function: "bench:bench", more: Map::new(), read: Vec::new(), trusted: false };
+    let measure = Step { job, name: "main", function: &functions::BENCH, more: Map::new(), read: Vec::new() };
     let measured = match measure.run(calls) {
         Ok(finished) => finished,
         Err(error) => return Performed::lost(error.to_string()),
@@ -390,10 +386,9 @@ fn bench(job: &Job, calls: &Calls) -> Performed {
     let judge = Step {
         job,
         name: "judge",
-        function: "sample:judge_sample",
+        function: &functions::SAMPLE,
         more: object(json!({"sample": text(&measure.folder()), "bench": bench})),
         read: vec![measure.folder()],
-        trusted: true,
     };
     let mut judged = match judge.run(calls) {
         Ok(finished) if replied(&finished) => conclude(&judge.folder(), finished),
