@@ -35,6 +35,7 @@ mod begin;
 mod derive;
 pub(crate) mod evidence;
 mod inputs;
+pub mod job;
 mod keep;
 mod lanes;
 pub(crate) mod local;

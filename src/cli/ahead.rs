@@ -14,7 +14,7 @@ use super::error::CliError;
 use super::outputs::Outputs;
 use super::remote::Shared;
 use super::running::Running;
-use super::{BuildArguments, Common, build, context};
+use super::{BuildArguments, Common, context, setup};
 use crate::engine;
 use crate::reporter::Reporter;
 use crate::session::{Options, Part, Probing, Session};
@@ -86,7 +86,7 @@ pub(crate) fn build_part(
     for event in introduction {
         outputs.report(event);
     }
-    let settings = build::settings(common, arguments, &session, remote)?;
+    let settings = setup::settings(common, arguments, &session, remote)?;
     let report = engine::build(&session, &wanted, &settings, interrupt, &mut |event| outputs.report(&event))?;
     let mut ahead = Ahead { is_introduced: true, ..Ahead::default() };
     for index in session.graph.indices() {

@@ -32,7 +32,7 @@ use t2t_store::git;
 use t2t_store::store::lock::Lock;
 
 use super::error::CliError;
-use super::{BuildArguments, Common, WatchArguments, build, context, remote};
+use super::{BuildArguments, Common, WatchArguments, context, remote, setup, totals};
 use crate::engine::{self, Begins, Ended, Report, Settings, Steering, Turn, Underway, Waker};
 use crate::reporter::{Bars, Screen, Verbosity, View, view};
 use crate::session::{Options, Probing, Session};
@@ -318,7 +318,7 @@ impl Watching<'_> {
     }
 
     fn build(&mut self, session: Session, mut wanted: Wanted, due: &Due, since: Instant) {
-        let settings = match build::settings(self.common, &self.arguments, &session, &self.remote) {
+        let settings = match setup::settings(self.common, &self.arguments, &session, &self.remote) {
             Ok(settings) => settings,
             Err(error) => {
                 self.view.borrow_mut().problem(&error.text());
@@ -328,12 +328,12 @@ impl Watching<'_> {
         };
         self.settings = Some(settings.clone());
         if self.picked.is_none() {
-            for event in build::introduction(self.common, &session) {
+            for event in setup::introduction(self.common, &session) {
                 self.view.borrow_mut().report(&event);
             }
         }
         self.force(&session, &mut wanted, due.again);
-        self.view.borrow_mut().report(&build::started(&session, &wanted, &settings));
+        self.view.borrow_mut().report(&setup::started(&session, &wanted, &settings));
         let built = self.run(&session, &wanted, &settings, Begins::Anything);
         if let Err(error) = session.sources.save() {
             let text = format!("cannot keep what is known of the sources: {error}");
@@ -426,13 +426,13 @@ impl Watching<'_> {
             return;
         }
         let mut tally = Tally::default();
-        build::count(report, &mut tally);
+        totals::count(report, &mut tally);
         let settled =
             session.graph.indices().filter_map(|index| Some((index, report.settled[index.number()].as_ref()?)));
-        let is_bad = |settled: &Settled| build::is_rejected(settled) || matches!(settled, Settled::Lost(_));
+        let is_bad = |settled: &Settled| totals::is_rejected(settled) || matches!(settled, Settled::Lost(_));
         let bad = settled.filter(|(_, settled)| is_bad(settled));
         self.failed = bad.map(|(index, _)| session.graph.action(index).target().clone()).collect();
-        let code = if report.faults.is_empty() { build::exit_code(report) } else { 2 };
+        let code = if report.faults.is_empty() { totals::exit_code(report) } else { 2 };
         self.code = Some(code);
         let mut view = self.view.borrow_mut();
         view.report(&Event::Finished { tally, wall: since.elapsed(), exit_code: code });

@@ -9,8 +9,8 @@ use t2t_plan::graph::Index;
 use t2t_plan::schedule::Settled;
 use t2t_store::store::cas::Unavailable;
 
+use super::job::Job;
 use super::lanes::Slot;
-use super::perform::Job;
 use super::report::EngineError;
 use super::request::{Given, Requests};
 use super::settings::Children;

@@ -5,7 +5,6 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,7 +14,7 @@ use t2t_host::cores;
 use t2t_host::functions::{self, Function, PHASES};
 use t2t_host::imports;
 use t2t_host::pool::{Cancel, NoCall, Pool};
-use t2t_model::action::{Phase, Target};
+use t2t_model::action::Phase;
 use t2t_model::manifest::canonical_json;
 use t2t_model::record::Outcome;
 use t2t_model::spans::{ChildSpan, DeviceSpan, Doing, Span, Times};
@@ -23,6 +22,7 @@ use t2t_protocol::{End, Fault, Finished, Request, Reserve, ServerKind};
 use t2t_store::fs;
 
 use super::inputs::Inputs;
+use super::job::Job;
 use super::ready;
 
 mod end;
@@ -36,47 +36,6 @@ const OVER: &str = "over";
 
 /// How long it is waited for then: it stops after the case that it judges.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// Everything that performing one action needs.
-#[derive(Debug, Clone)]
-pub struct Job {
-    /// Which action.
-    pub(crate) target: Target,
-    /// The server that its children are forked from.
-    pub(crate) kind: ServerKind,
-    /// What every request of it holds.
-    pub(crate) arguments: Map<String, Value>,
-    /// Files and folders that its children may read, beside what every child may.
-    pub(crate) read: Vec<PathBuf>,
-    /// What kernel code may read of the workspace beside its kernels.
-    pub(crate) readable: Vec<PathBuf>,
-    /// Folders of the workspace that are imported from, beside those that are anyway.
-    pub(crate) sources: Vec<String>,
-    /// The workspace.
-    pub(crate) root: PathBuf,
-    /// An empty folder of its own.
-    pub(crate) scratch: PathBuf,
-    /// How long it may take.
-    pub(crate) deadline: Duration,
-    /// How many threads a child's arithmetic may use.
-    pub(crate) threads: usize,
-    /// The device that its children see.
-    pub(crate) device: Option<String>,
-    /// The cores that its children run on. None where they run on whichever they get.
-    pub(crate) cores: Option<Vec<usize>>,
-    /// The cores that children get ready on meanwhile, likewise.
-    pub(crate) spare: Option<Vec<usize>>,
-    /// How much they give way to others.
-    pub(crate) nice: Option<i32>,
-    /// How many processes a child may use to compile.
-    pub(crate) processes: usize,
-    /// How many children may be ready for its device: those that actions to come will take, or fewer.
-    pub(crate) ready: usize,
-    /// The inputs of the op's own cases, where the check of another variant prepared them.
-    pub(crate) inputs: Option<Inputs>,
-    /// Whether there is a slot for a judge beside the candidate.
-    pub(crate) has_room: bool,
-}
 
 /// What came of it.
 #[derive(Debug, Clone, Default)]

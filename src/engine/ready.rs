@@ -9,7 +9,7 @@ use t2t_host::pool::{NoCall, Pool};
 use t2t_model::action::Phase;
 use t2t_protocol::{DEVICE, Reserve, ServerKind};
 
-use super::perform::Job;
+use super::job::Job;
 
 /// How many children for measurements wait beside one at the most.
 const WHILE_MEASURED: usize = 2;

@@ -26,7 +26,8 @@ use t2t_store::store::remote::Blobs;
 use t2t_store::store::remote::entry::Entry;
 
 use super::lanes::{Lanes, Slot, Ticket};
-use crate::engine::perform::{Job, Performed, perform};
+use crate::engine::job::Job;
+use crate::engine::perform::{Performed, perform};
 
 /// What the thread of an action tells the loop.
 pub(super) enum Word {

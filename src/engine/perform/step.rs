@@ -13,7 +13,8 @@ use t2t_host::pool::NoCall;
 use t2t_protocol::{DEVICE, End, Finished, Limits, Request, Sandbox};
 use t2t_store::fs;
 
-use super::{Calls, Job};
+use super::Calls;
+use crate::engine::job::Job;
 use crate::engine::ready;
 
 /// How many bytes of memory a child that runs kernel code on the CPU may take.
