@@ -97,7 +97,6 @@ pub(crate) fn build_on(
     steering: &mut Steering<'_>,
     emit: &mut dyn FnMut(Event),
 ) -> Result<Report, EngineError> {
-    cores::keep_off_devices(&settings.shares);
     if underway.is_idle() {
         leftovers::sweep_scratch(&session.cache);
     }

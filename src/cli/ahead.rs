@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use t2t_host::cores;
 use t2t_host::interrupt::Interrupt;
 use t2t_model::action::{Phase, Target};
 use t2t_model::event::{Event, Tally};
@@ -87,6 +88,7 @@ pub(crate) fn build_part(
         outputs.report(event);
     }
     let settings = setup::settings(common, arguments, &session, remote)?;
+    cores::keep_off_devices(&settings.shares);
     let report = engine::build(&session, &wanted, &settings, interrupt, &mut |event| outputs.report(&event))?;
     let mut ahead = Ahead { is_introduced: true, ..Ahead::default() };
     for index in session.graph.indices() {

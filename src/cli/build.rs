@@ -9,6 +9,7 @@ use std::process;
 use std::time::Instant;
 
 use anyhow::Context;
+use t2t_host::cores;
 use t2t_host::interrupt::Interrupt;
 use t2t_model::action::{Phase, Target};
 use t2t_model::digest::Digest;
@@ -102,6 +103,7 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
         }
     }
     let mut tally = Tally::default();
+    cores::keep_off_devices(&settings.shares);
     let built = engine::build(&session, &wanted, &settings, &interrupt, &mut |event| {
         if !ahead.repeats(&event) {
             outputs.report(&event);

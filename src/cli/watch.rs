@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use console::Term;
+use t2t_host::cores;
 use t2t_host::interrupt::{Interrupt, Then};
 use t2t_host::pool::Pool;
 use t2t_host::watch::{How, NoWatch, Places, Watch};
@@ -358,6 +359,7 @@ impl Watching<'_> {
         settings: &Settings,
         begins: Begins,
     ) -> Result<Report, engine::EngineError> {
+        cores::keep_off_devices(&settings.shares);
         let mut underway = self.underway.take().unwrap_or_else(|| engine::underway(session, settings));
         let _ = self.waker.set(underway.waker());
         let (inbox, view, is_read) = (&self.inbox, &self.view, self.is_read);
