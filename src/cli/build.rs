@@ -110,7 +110,7 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
         }
         told.extend(Some(event).filter(unchanged::is_told_again));
     });
-    engine::part(&settings, &interrupt, &mut |event| outputs.report(&event));
+    engine::drain_remote(&settings, &interrupt, &mut |event| outputs.report(&event));
     if let Err(error) = session.sources.save() {
         outputs.report(&Event::Warning { text: format!("cannot keep what is known of the sources: {error}") });
     }

@@ -1,6 +1,6 @@
 //! `t2t watch`: builds after each settled batch of changes what it made stale, on servers that stay warm.
 //!
-//! A round is one look at the workspace and the build that follows. A change leaves the round that runs; what is underway goes on into the next one, which cancels
+//! A round is one look at the workspace and the build that follows. A change leaves the round that runs; what is in flight goes on into the next one, which cancels
 //! what is obsolete. What is stale is never decided here.
 #![expect(
     clippy::disallowed_methods,
@@ -34,7 +34,7 @@ use t2t_store::store::lock::Lock;
 
 use super::error::CliError;
 use super::{BuildArguments, Common, WatchArguments, context, remote, setup, totals};
-use crate::engine::{self, Begins, Ended, Report, Settings, Steering, Turn, Underway, Waker};
+use crate::engine::{self, Begins, Command, Control, Ended, InFlight, Report, Settings, Waker};
 use crate::reporter::{Bars, Screen, Verbosity, View, view};
 use crate::session::{Options, Probing, Session};
 
@@ -99,7 +99,7 @@ pub(crate) fn watch(common: &Common, arguments: WatchArguments) -> Result<u8, Cl
         lock: None,
         picked: None,
         is_read: false,
-        underway: None,
+        in_flight: None,
         settings: None,
         remote: remote::Shared::default(),
         code: None,
@@ -169,7 +169,7 @@ struct Watching<'a> {
     picked: Option<(Session, Wanted)>,
     /// Whether the workspace could be read at the last look.
     is_read: bool,
-    underway: Option<Underway>,
+    in_flight: Option<InFlight>,
     /// How the last round was run.
     settings: Option<Settings>,
     /// The remote cache that all rounds share.
@@ -209,18 +209,18 @@ impl Watching<'_> {
         let session = self.picked.as_ref().map(|(session, _)| session).filter(|_| self.is_read);
         let mut inbox = self.inbox.borrow_mut();
         inbox.wait(LOOK, view.as_mut(), &self.root, &|path| session.is_none_or(|session| minds(session, path)));
-        if let (Some(touched), Some(underway)) = (inbox.take_passed(), &mut self.underway) {
-            underway.touch(&touched);
+        if let (Some(touched), Some(in_flight)) = (inbox.take_passed(), &mut self.in_flight) {
+            in_flight.touch(&touched);
         }
     }
 
     /// Stops what is left.
     fn leave(&mut self) {
-        if let Some(underway) = self.underway.as_mut().filter(|underway| !underway.is_idle()) {
-            underway.stop();
+        if let Some(in_flight) = self.in_flight.as_mut().filter(|in_flight| !in_flight.is_idle()) {
+            in_flight.stop();
         }
         if let Some(settings) = &self.settings {
-            engine::part(settings, &self.interrupt, &mut |event| self.view.borrow_mut().report(&event));
+            engine::drain_remote(settings, &self.interrupt, &mut |event| self.view.borrow_mut().report(&event));
         }
         self.view.borrow_mut().close();
         self.shared.lock().keys = None;
@@ -229,8 +229,8 @@ impl Watching<'_> {
     /// Looks at the workspace as it is now, and builds it.
     fn round(&mut self, due: &Due) -> Result<(), CliError> {
         let since = due.batch.since.unwrap_or_else(Instant::now);
-        if let Some(underway) = &mut self.underway {
-            underway.touch(&due.touched(&self.root));
+        if let Some(in_flight) = &mut self.in_flight {
+            in_flight.touch(&due.touched(&self.root));
         }
         self.tell_change(due);
         if !self.take_lock()? {
@@ -245,7 +245,7 @@ impl Watching<'_> {
             Err(CliError::Interrupted) => return Ok(()),
             Err(error) => self.make_do(&error),
         }
-        if self.underway.as_ref().is_none_or(Underway::is_idle) && !self.inbox.borrow().due.is_any {
+        if self.in_flight.as_ref().is_none_or(InFlight::is_idle) && !self.inbox.borrow().due.is_any {
             self.lock = None;
         }
         Ok(())
@@ -305,13 +305,13 @@ impl Watching<'_> {
         Ok(Session::open(&self.root, &options, &self.interrupt)?)
     }
 
-    /// Shows what keeps the workspace from being built. What is underway goes on meanwhile.
+    /// Shows what keeps the workspace from being built. What is in flight goes on meanwhile.
     fn make_do(&mut self, error: &CliError) {
         self.view.borrow_mut().problem(&error.text());
         self.code = Some(error.code());
         self.is_read = false;
         let (Some((session, wanted)), Some(settings)) = (self.picked.take(), self.settings.clone()) else { return };
-        if self.underway.as_ref().is_some_and(|underway| !underway.is_idle()) {
+        if self.in_flight.as_ref().is_some_and(|in_flight| !in_flight.is_idle()) {
             // What it comes to was said above.
             let _ = self.run(&session, &wanted, &settings, Begins::Nothing);
         }
@@ -351,7 +351,7 @@ impl Watching<'_> {
         self.picked = Some((session, wanted));
     }
 
-    /// Builds on top of what is underway, until all is settled or something changes.
+    /// Builds on top of what is in flight, until all is settled or something changes.
     fn run(
         &mut self,
         session: &Session,
@@ -360,8 +360,8 @@ impl Watching<'_> {
         begins: Begins,
     ) -> Result<Report, engine::EngineError> {
         cores::keep_off_devices(&settings.shares);
-        let mut underway = self.underway.take().unwrap_or_else(|| engine::underway(session, settings));
-        let _ = self.waker.set(underway.waker());
+        let mut in_flight = self.in_flight.take().unwrap_or_else(|| engine::in_flight(session, settings));
+        let _ = self.waker.set(in_flight.waker());
         let (inbox, view, is_read) = (&self.inbox, &self.view, self.is_read);
         let (last, is_first) = (&mut self.last, RefCell::new(true));
         let mut emit = |event: Event| {
@@ -379,18 +379,18 @@ impl Watching<'_> {
             let mut inbox = inbox.borrow_mut();
             inbox.take(view.as_mut(), &session.root, &|path| !is_read || minds(session, path));
             if let Some(touched) = inbox.take_passed() {
-                return Turn::Touched(touched);
+                return Command::Touched(touched);
             }
             match (inbox.due.is_any || inbox.is_quit, self.watch.is_unsettled()) {
-                (true, _) => Turn::Leave,
-                (false, true) => Turn::Hold,
-                (false, false) => Turn::GoOn,
+                (true, _) => Command::Leave,
+                (false, true) => Command::Hold,
+                (false, false) => Command::GoOn,
             }
         };
-        let mut steering = Steering::By { ask: &mut ask, begins };
+        let mut control = Control::By { ask: &mut ask, begins };
         let built =
-            engine::build_on(session, wanted, settings, &self.interrupt, &mut underway, &mut steering, &mut emit);
-        self.underway = Some(underway);
+            engine::build_on(session, wanted, settings, &self.interrupt, &mut in_flight, &mut control, &mut emit);
+        self.in_flight = Some(in_flight);
         built
     }
 
@@ -458,7 +458,7 @@ fn warm(session: &Session) {
     std::thread::spawn(move || {
         // A server that does not start is told of by the action that needs it.
         if interprets {
-            let _ = pool.rest(ServerKind::Interpreter).and_then(|()| engine::ready::for_a_check(&pool));
+            let _ = pool.rest(ServerKind::Interpreter).and_then(|()| engine::warm_pool::for_a_check(&pool));
         }
         let _ = pool.rest(ServerKind::Compiled);
         if has_devices {

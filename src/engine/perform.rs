@@ -23,7 +23,7 @@ use t2t_store::fs;
 
 use super::inputs::Inputs;
 use super::job::Job;
-use super::ready;
+use super::warm_pool;
 
 mod end;
 mod step;
@@ -171,7 +171,7 @@ fn concluded(step: &Step, calls: &Calls) -> Performed {
 /// Returns how a child gets ready for the baseline of `job`, once its folder is there: torch compiles the op in it, before the device is free for its measurement.
 ///
 /// The job is that of the baseline, in a folder of its own.
-pub(super) fn baseline_ahead(job: &Job) -> Option<Reserve> {
+pub(super) fn prewarm_baseline(job: &Job) -> Option<Reserve> {
     let function = &functions::BASELINE;
     let step = Step { job, name: "main", function, more: Map::new(), read: Vec::new() };
     let folder = step.folder();
@@ -277,7 +277,7 @@ fn check(job: &Job, calls: &Calls) -> Performed {
 /// Returns the judge that judges what the candidate has left of each case while it runs the next one, where it stays for the request to judge them all, and there is room for it.
 fn follower<'a>(job: &'a Job, candidate: &Step, attempt: u64) -> Option<Step<'a>> {
     let is_to_follow =
-        job.has_room && job.device.is_none() && !has_own_cases(job) && ready::stays(job, &functions::FOLLOW);
+        job.has_room && job.device.is_none() && !has_own_cases(job) && warm_pool::stays(job, &functions::FOLLOW);
     is_to_follow.then(|| Step {
         job,
         name: "follower",

@@ -15,7 +15,7 @@ use t2t_store::fs;
 
 use super::Calls;
 use crate::engine::job::Job;
-use crate::engine::ready;
+use crate::engine::warm_pool;
 
 /// How many bytes of memory a child that runs kernel code on the CPU may take.
 const CPU_MEMORY: u64 = 2 << 30;
@@ -82,7 +82,7 @@ impl Step<'_> {
         let mut request = self.request(&folder, queues);
         let device = self.job.device.as_deref();
         request.arguments[TIMED_UNTIL] = device.and_then(|device| calls.pool.timed_until(device)).into();
-        let finished = calls.call(self.job.kind, request, &ready::of_device(self.job, self.function));
+        let finished = calls.call(self.job.kind, request, &warm_pool::of_device(self.job, self.function));
         if let Some((device, until)) = device.zip(calls.times.borrow().timed_until()) {
             calls.pool.note_timed(device, until);
         }
@@ -105,7 +105,7 @@ impl Step<'_> {
             limits: self.limits(),
             sandbox: Some(self.sandbox()),
             watch_under: (!self.stays()).then(|| text(&self.job.root)),
-            reserve: ready::key(self.job, self.function, queues),
+            reserve: warm_pool::key(self.job, self.function, queues),
             stays: self.stays(),
             undisturbed,
             needs: imports::needed(self.function, self.job.device.is_some()).map(str::to_owned),
@@ -114,7 +114,7 @@ impl Step<'_> {
 
     /// Returns whether the child serves other actions, too. It opens no sources.
     fn stays(&self) -> bool {
-        ready::stays(self.job, self.function)
+        warm_pool::stays(self.job, self.function)
     }
 
     fn environment(&self, folder: &Path, queues: Queues) -> BTreeMap<String, String> {

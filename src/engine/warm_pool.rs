@@ -1,4 +1,4 @@
-//! Children that are ready before their request: how they get ready, which calls take one, and how many there are.
+//! The warm pool: children that are ready before their request: how they get ready, which calls take one, and how many there are.
 //!
 //! What a child does before its request depends on nothing that a request says, so a call comes to the same with one that was ready and with one that was not.
 
