@@ -208,7 +208,7 @@ impl Watching<'_> {
         // What would mend a workspace that cannot be read, no session knows.
         let session = self.picked.as_ref().map(|(session, _)| session).filter(|_| self.is_read);
         let mut inbox = self.inbox.borrow_mut();
-        inbox.wait(LOOK, view.as_mut(), &self.root, &|path| session.is_none_or(|session| minds(session, path)));
+        inbox.wait(LOOK, view.as_mut(), &self.root, &|path| session.is_none_or(|session| is_relevant(session, path)));
         if let (Some(touched), Some(in_flight)) = (inbox.take_passed(), &mut self.in_flight) {
             in_flight.touch(&touched);
         }
@@ -377,7 +377,7 @@ impl Watching<'_> {
             let mut view = view.borrow_mut();
             view.draw();
             let mut inbox = inbox.borrow_mut();
-            inbox.take(view.as_mut(), &session.root, &|path| !is_read || minds(session, path));
+            inbox.take(view.as_mut(), &session.root, &|path| !is_read || is_relevant(session, path));
             if let Some(touched) = inbox.take_passed() {
                 return Command::Touched(touched);
             }
@@ -473,6 +473,6 @@ fn is_mended_by_an_edit(error: &CliError) -> bool {
 }
 
 /// Returns whether a change at `path` can be of any account for what `session` comes to.
-fn minds(session: &Session, path: &Path) -> bool {
-    RepoPath::below(&session.root, path).is_ok_and(|path| session.minds(&path))
+fn is_relevant(session: &Session, path: &Path) -> bool {
+    RepoPath::below(&session.root, path).is_ok_and(|path| session.is_relevant(&path))
 }

@@ -18,7 +18,7 @@ use t2t_model::action::Phase;
 use t2t_model::manifest::canonical_json;
 use t2t_model::record::Outcome;
 use t2t_model::spans::{ChildSpan, DeviceSpan, Doing, Span, Times};
-use t2t_protocol::{End, Fault, Finished, Request, Reserve, ServerKind};
+use t2t_protocol::{End, Fault, Finished, Request, ServerKind, WarmChild};
 use t2t_store::fs;
 
 use super::inputs::Inputs;
@@ -105,7 +105,7 @@ struct Calls<'a> {
 }
 
 impl Calls<'_> {
-    fn call(&self, kind: ServerKind, request: Request, reserves: &[Reserve]) -> Result<Finished, NoCall> {
+    fn call(&self, kind: ServerKind, request: Request, reserves: &[WarmChild]) -> Result<Finished, NoCall> {
         let function = request.function.trim_start_matches(PHASES).to_owned();
         let begin = cores::monotonic();
         let finished = self.pool.call(kind, request, reserves, self.cancel)?;
@@ -171,12 +171,12 @@ fn concluded(step: &Step, calls: &Calls) -> Performed {
 /// Returns how a child gets ready for the baseline of `job`, once its folder is there: torch compiles the op in it, before the device is free for its measurement.
 ///
 /// The job is that of the baseline, in a folder of its own.
-pub(super) fn prewarm_baseline(job: &Job) -> Option<Reserve> {
+pub(super) fn prewarm_baseline(job: &Job) -> Option<WarmChild> {
     let function = &functions::BASELINE;
     let step = Step { job, name: "main", function, more: Map::new(), read: Vec::new() };
     let folder = step.folder();
     let Request { arguments, environment, reserve, .. } = step.request(&folder, function.queues);
-    Some(Reserve {
+    Some(WarmChild {
         key: reserve?,
         most: 1,
         function: functions::COMPILE_AHEAD.to_owned(),

@@ -7,7 +7,7 @@ use t2t_host::functions::{Function, Queues, REHEARSE, START_DEVICE, WarmUp};
 use t2t_host::imports;
 use t2t_host::pool::{NoCall, Pool};
 use t2t_model::action::Phase;
-use t2t_protocol::{DEVICE, Reserve, ServerKind};
+use t2t_protocol::{DEVICE, ServerKind, WarmChild};
 
 use super::job::Job;
 
@@ -62,7 +62,7 @@ fn judges(device: &str) -> String {
 
 /// Returns how children get ready for the device of `job` while `function` runs, unless that one measures: starting a device takes time, and would take it from what is
 /// timed. What measures next makes everything ready itself meanwhile, and waits for them then.
-pub(super) fn of_device(job: &Job, function: &Function) -> Vec<Reserve> {
+pub(super) fn of_device(job: &Job, function: &Function) -> Vec<WarmChild> {
     let Some(device) = job.device.as_ref().filter(|_| !function.is_timed) else { return Vec::new() };
     let mut awaited = job.ready;
     if job.target.phase != Phase::Check {
@@ -76,8 +76,8 @@ pub(super) fn of_device(job: &Job, function: &Function) -> Vec<Reserve> {
 }
 
 /// Returns how children get ready for a device: a judge, and as many others as `awaited` says.
-pub(super) fn for_device(device: &str, cores: Option<&Vec<usize>>, awaited: usize) -> Vec<Reserve> {
-    let reserve = |key: String, most: usize| Reserve {
+pub(super) fn for_device(device: &str, cores: Option<&Vec<usize>>, awaited: usize) -> Vec<WarmChild> {
+    let reserve = |key: String, most: usize| WarmChild {
         key,
         most,
         function: START_DEVICE.to_owned(),
@@ -100,7 +100,7 @@ pub(super) fn for_device(device: &str, cores: Option<&Vec<usize>>, awaited: usiz
 /// cores while they get ready.
 pub(crate) fn for_a_check(pool: &Pool) -> Result<(), NoCall> {
     for key in [CHECK.to_owned(), judges(CHECK)] {
-        let reserve = Reserve {
+        let reserve = WarmChild {
             key,
             most: 1,
             function: REHEARSE.to_owned(),

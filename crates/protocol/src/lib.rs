@@ -16,7 +16,7 @@ pub use end::{End, Fault, FaultClass, Output, Usage};
 pub use frame::{FrameError, FrameReader, MAX_FRAME, encode};
 pub use hello::{BYTECODE, ClientHello, Landlock, Missing, PRELOAD, ServerHello, ServerKind};
 pub use message::{Finished, FromWorker, ToWorker, Unfit, UnfitReason};
-pub use request::{DEVICE, GO, Limits, QUIET, Request, Reserve, Sandbox};
+pub use request::{DEVICE, GO, Limits, QUIET, Request, Sandbox, WarmChild};
 
 /// The version of the protocol. Both sides refuse another one.
 ///
