@@ -28,6 +28,7 @@ mod error;
 mod explain;
 mod init;
 mod inspect;
+mod limit_hint;
 mod limits;
 mod measured;
 mod outputs;
@@ -37,10 +38,13 @@ mod remote;
 mod repro;
 mod revision;
 mod running;
+mod setup;
 mod signing;
 mod status;
+mod streams;
 mod sweep;
 mod tidy;
+mod totals;
 mod unchanged;
 mod watch;
 
@@ -393,7 +397,7 @@ pub fn main() -> ExitCode {
         error.code()
     });
     // What nobody got is no result, whatever came of the rest.
-    ExitCode::from(context::lost().map_or(code, |why| {
+    ExitCode::from(streams::lost().map_or(code, |why| {
         let error = CliError::machine(format!("cannot write to standard output: {why}"));
         error.print();
         error.code()
@@ -423,7 +427,7 @@ fn run(cli: Cli) -> Result<u8, CliError> {
         Command::Affected(arguments) => affected::run(common, &arguments),
         Command::Cache { command } => cache::cache(common, &command),
         Command::Schema => {
-            context::print(&format!("{:#}\n", t2t_spec::schema::schema()));
+            streams::print(&format!("{:#}\n", t2t_spec::schema::schema()));
             Ok(0)
         }
         Command::Doctor => doctor::doctor(common),
@@ -435,7 +439,7 @@ fn run(cli: Cli) -> Result<u8, CliError> {
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "t2t", &mut script);
-            context::print(&String::from_utf8_lossy(&script));
+            streams::print(&String::from_utf8_lossy(&script));
             Ok(0)
         }
     }

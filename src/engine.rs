@@ -27,38 +27,39 @@ use t2t_store::store::leftovers;
 use crate::engine::perform::Performed;
 use crate::session::Session;
 
-mod adopt;
-mod ahead;
+mod reuse;
+mod prewarm;
 mod ask;
-mod begin;
-mod derive;
+mod dispatch;
+mod write_logs;
 pub(crate) mod evidence;
 mod inputs;
-mod keep;
+pub mod job;
+mod commit;
 mod lanes;
 pub(crate) mod local;
 mod order;
 pub mod perform;
 mod queue;
-pub(crate) mod ready;
+pub(crate) mod warm_pool;
 mod report;
 pub mod request;
 mod settings;
-mod steering;
-mod underway;
+mod control;
+mod in_flight;
 mod waiting;
 
-pub(crate) use self::ask::part;
+pub(crate) use self::ask::drain_remote;
+pub(crate) use self::control::{Begins, Command, Control, Ended};
+pub(crate) use self::in_flight::{InFlight, Touched, Waker};
 pub(crate) use self::report::{EngineError, Report};
 pub(crate) use self::settings::{AfterRejection, Children, Settings};
-pub(crate) use self::steering::{Begins, Ended, Steering, Turn};
-pub(crate) use self::underway::{Touched, Underway, Waker};
 
-use self::ahead::Ahead;
-use self::ask::Asked;
+use self::ask::RemoteLookups;
+use self::in_flight::Message;
 use self::inputs::Shared;
 use self::order::{Binding, Work};
-use self::underway::Word;
+use self::prewarm::Prewarm;
 use self::waiting::Waiting;
 
 /// How often a build starts over because of one result, which it has made anew each time.
@@ -75,28 +76,27 @@ pub(crate) fn build(
     interrupt: &Interrupt,
     emit: &mut dyn FnMut(Event),
 ) -> Result<Report, EngineError> {
-    build_on(session, wanted, settings, interrupt, &mut underway(session, settings), &mut Steering::None, emit)
+    build_on(session, wanted, settings, interrupt, &mut in_flight(session, settings), &mut Control::None, emit)
 }
 
 /// Returns the lanes of builds of `session`, with nothing in them.
 #[must_use]
-pub(crate) fn underway(session: &Session, settings: &Settings) -> Underway {
+pub(crate) fn in_flight(session: &Session, settings: &Settings) -> InFlight {
     let devices = session.devices.iter().map(|device| device.uuid.clone()).collect();
-    Underway::new(settings.jobs, devices, settings.shares.clone())
+    InFlight::new(settings.jobs, devices, settings.shares.clone())
 }
 
-/// Builds the wanted part of the session's graph on top of what is underway from earlier builds of the workspace, as `steering` turns it.
+/// Builds the wanted part of the session's graph on top of what is in flight from earlier builds of the workspace, as `control` directs it.
 pub(crate) fn build_on(
     session: &Session,
     wanted: &Wanted,
     settings: &Settings,
     interrupt: &Interrupt,
-    underway: &mut Underway,
-    steering: &mut Steering<'_>,
+    in_flight: &mut InFlight,
+    control: &mut Control<'_>,
     emit: &mut dyn FnMut(Event),
 ) -> Result<Report, EngineError> {
-    cores::keep_off_devices(&settings.shares);
-    if underway.is_idle() {
+    if in_flight.is_idle() {
         leftovers::sweep_scratch(&session.cache);
     }
     let mut journal = Journal::open(&session.cache);
@@ -114,7 +114,7 @@ pub(crate) fn build_on(
     let mut losses: HashMap<Digest, usize> = HashMap::new();
     loop {
         let kept = Kept { history: &mut history, journal: &mut journal, cas: &cas };
-        let mut run = Run::new(session, kept, settings, interrupt, wanted.clone(), underway, steering, emit);
+        let mut run = Run::new(session, kept, settings, interrupt, wanted.clone(), in_flight, control, emit);
         match run.until_all_settled() {
             Ok(report) => return Ok(Report { damaged: loaded.damaged, ..report }),
             Err(Stop::Error(error)) => return Err(error),
@@ -191,18 +191,18 @@ struct Run<'a, 'b> {
     settings: &'a Settings,
     interrupt: &'a Interrupt,
     emit: &'a mut dyn FnMut(Event),
-    steering: &'a mut Steering<'b>,
+    control: &'a mut Control<'b>,
     schedule: Schedule<'a>,
-    underway: &'a mut Underway,
-    /// Which build over what is underway this is.
+    in_flight: &'a mut InFlight,
+    /// Which build over what is in flight this is.
     round: u64,
     queue: Waiting,
     /// By op: how long devices have still to do, where there are several.
     left: BTreeMap<String, Duration>,
     /// Analyses that may not have settled.
     unanalyzed: Vec<Index>,
-    ahead: Ahead,
-    asked: Asked,
+    prewarm: Prewarm,
+    lookups: RemoteLookups,
     wanted: Vec<bool>,
     binding: Binding,
     /// By op: what its analysis says it asks of a device at each size.
@@ -228,8 +228,8 @@ impl<'a, 'b> Run<'a, 'b> {
         settings: &'a Settings,
         interrupt: &'a Interrupt,
         wanted: Wanted,
-        underway: &'a mut Underway,
-        steering: &'a mut Steering<'b>,
+        in_flight: &'a mut InFlight,
+        control: &'a mut Control<'b>,
         emit: &'a mut dyn FnMut(Event),
     ) -> Self {
         let Kept { history, journal, cas } = kept;
@@ -242,14 +242,14 @@ impl<'a, 'b> Run<'a, 'b> {
             interrupt,
             emit,
             unanalyzed: analyses(&session.graph, &wanted),
-            ahead: Ahead::default(),
+            prewarm: Prewarm::default(),
             wanted: wanted.wanted.clone(),
             schedule: Schedule::new(&session.graph, wanted),
-            round: underway.begin(),
-            underway,
+            round: in_flight.begin_round(),
+            in_flight,
             queue: Waiting::default(),
             left: BTreeMap::new(),
-            asked: Asked::default(),
+            lookups: RemoteLookups::default(),
             binding: Binding::new(session.devices.len(), settings.any_device),
             work: BTreeMap::new(),
             used: BTreeMap::new(),
@@ -257,8 +257,8 @@ impl<'a, 'b> Run<'a, 'b> {
             pending: HashMap::new(),
             scratch: session.cache.join("scratch").join(std::process::id().to_string()),
             inputs: Shared::default(),
-            stopped: !steering.begins(),
-            steering,
+            stopped: !control.begins(),
+            control,
             missing: Vec::new(),
             faults: Vec::new(),
             told: BTreeSet::new(),
@@ -268,17 +268,17 @@ impl<'a, 'b> Run<'a, 'b> {
     /// Steps until nothing is ready and nothing runs, or until the build is left.
     fn until_all_settled(&mut self) -> Result<Report, Stop> {
         self.withdraw();
-        self.look_ahead();
+        self.begin_prewarm();
         let ended = match self.steps() {
-            Err(Stop::Outdated(path)) if self.steering.is_by() => Ok(Ended::Outdated(path)),
+            Err(Stop::Outdated(path)) if self.control.is_controlled() => Ok(Ended::Outdated(path)),
             ended => ended,
         };
-        if self.interrupt.is_set() || (ended.is_err() && !self.steering.is_by()) {
+        if self.interrupt.is_set() || (ended.is_err() && !self.control.is_controlled()) {
             // Nothing is left running.
             self.session.pool.stop();
-            self.underway.stop();
+            self.in_flight.stop();
         }
-        if self.underway.is_idle() {
+        if self.in_flight.is_idle() {
             let _ = fs::remove(&self.scratch);
         }
         let written = self.journal.write_added();
@@ -286,9 +286,9 @@ impl<'a, 'b> Run<'a, 'b> {
         written?;
         self.tell_used();
         // The logs in the workspace are those of this machine's own device, as a whole build makes them.
-        let is_whole = ended == Ended::Settled && self.steering.begins();
+        let is_whole = ended == Ended::Settled && self.control.begins();
         if is_whole && !self.interrupt.is_set() && !self.session.is_elsewhere {
-            self.derive()?;
+            self.write_logs()?;
         }
         Ok(Report {
             settled: self.session.graph.indices().map(|index| self.schedule.settled(index).cloned()).collect(),
@@ -327,38 +327,40 @@ impl<'a, 'b> Run<'a, 'b> {
             if self.interrupt.is_set() {
                 return Ok(Ended::Settled);
             }
-            match self.steering.turn() {
-                Turn::Leave => return Ok(Ended::Left),
-                Turn::Hold => {
-                    self.underway.hold(LOOK);
+            match self.control.next_command() {
+                Command::Leave => return Ok(Ended::Left),
+                Command::Hold => {
+                    self.in_flight.hold(LOOK);
                     continue;
                 }
-                Turn::Touched(files) => self.underway.touch(&files),
-                Turn::GoOn => {}
+                Command::Touched(files) => self.in_flight.touch(&files),
+                Command::GoOn => {}
             }
             self.prepare_baselines()?;
             self.start_queued()?;
-            if self.underway.is_idle() && self.asked.is_answered() {
+            if self.in_flight.is_idle() && self.lookups.is_answered() {
                 return Ok(Ended::Settled);
             }
-            if let Some(word) = self.underway.next(LOOK) {
-                self.hear(word)?;
+            if let Some(message) = self.in_flight.next(LOOK) {
+                self.handle(message)?;
             }
             // Whatever has come is heard before anything is decided and started: answers come in hundreds.
-            while let Some(word) = self.underway.next(Duration::ZERO) {
-                self.hear(word)?;
+            while let Some(message) = self.in_flight.next(Duration::ZERO) {
+                self.handle(message)?;
             }
         }
     }
 
-    fn hear(&mut self, word: Word) -> Result<(), Stop> {
-        match word {
-            Word::Waiting { what, holder } => (self.emit)(Event::Waiting { what, holder }),
-            Word::Done(ticket, performed) => self.land(ticket, &performed)?,
-            Word::Answered(round, index, entry) if round == self.round => self.answered(index, entry)?,
-            Word::Fetched(round, index, record, blobs) if round == self.round => self.fetched(index, *record, blobs)?,
+    fn handle(&mut self, message: Message) -> Result<(), Stop> {
+        match message {
+            Message::Waiting { what, holder } => (self.emit)(Event::Waiting { what, holder }),
+            Message::Done(ticket, performed) => self.land(ticket, &performed)?,
+            Message::Answered(round, index, entry) if round == self.round => self.answered(index, entry)?,
+            Message::Fetched(round, index, record, blobs) if round == self.round => {
+                self.fetched(index, *record, blobs)?
+            }
             // What an earlier build asked, which was left.
-            Word::Answered(..) | Word::Fetched(..) | Word::Wake => {}
+            Message::Answered(..) | Message::Fetched(..) | Message::Wake => {}
         }
         Ok(())
     }
@@ -372,12 +374,12 @@ impl<'a, 'b> Run<'a, 'b> {
             };
             match step {
                 Step::Settled(index) => {
-                    self.ahead.forget(index);
-                    self.disown(index);
+                    self.prewarm.forget(index);
+                    self.cancel_orphan(index);
                     self.tell_settled(index)?;
                 }
                 Step::Run { index, manifest, why } => {
-                    if self.adopt(index, &manifest) || self.stopped || self.ask(index, &manifest, &why) {
+                    if self.reuse(index, &manifest) || self.stopped || self.ask(index, &manifest, &why) {
                         continue;
                     }
                     let old = match &why {
@@ -387,7 +389,7 @@ impl<'a, 'b> Run<'a, 'b> {
                     let why = explain::reasons(&why, old.as_ref(), &manifest).iter().map(ToString::to_string).collect();
                     let (lane, since) = ("cpu".to_owned(), Instant::now());
                     self.pending.insert(index, Pending { manifest, why, lane, since });
-                    self.begin(index)?;
+                    self.dispatch(index)?;
                 }
             }
         }

@@ -401,7 +401,7 @@ impl Session {
     /// Returns whether what the file or folder at `path` holds can be of any account for what was decided: it was looked at, or it lies where kernels, templates and
     /// tables do.
     #[must_use]
-    pub(crate) fn minds(&self, path: &RepoPath) -> bool {
+    pub(crate) fn is_relevant(&self, path: &RepoPath) -> bool {
         let text = path.as_str();
         let is_home = |home: &str| text.strip_prefix(home).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
         text == OPS

@@ -14,7 +14,7 @@ use t2t_spec::{Spec, entry};
 use t2t_store::fs;
 
 use super::error::CliError;
-use super::{AdoptArguments, BuildArguments, Common, Targets, build, context};
+use super::{AdoptArguments, BuildArguments, Common, Targets, build, context, streams};
 use crate::session::{self, OPS, Probing};
 
 /// Runs the command.
@@ -125,15 +125,15 @@ fn introduce(arguments: &AdoptArguments, found: &Value) {
     let op = found["torch"].as_str().or_else(|| found["reference"].as_str()).unwrap_or_default();
     let entry = found["entry"].as_str().unwrap_or_default();
     let home = arguments.what.split("::").next().unwrap_or_default();
-    context::say(&format!("ops.yaml: `{}` is {op}, and `{entry}` of {home} its kernel", arguments.name));
+    streams::say(&format!("ops.yaml: `{}` is {op}, and `{entry}` of {home} its kernel", arguments.name));
     let pairs = found["mapped"].as_array().into_iter().flatten();
     for pair in pairs {
         let (own, meant) = (pair[0].as_str().unwrap_or_default(), pair[1].as_str().unwrap_or_default());
-        context::say(&format!("  `{own}` of the kernel is `{meant}`"));
+        streams::say(&format!("  `{own}` of the kernel is `{meant}`"));
     }
     let kwargs = found["kwargs"].as_object().into_iter().flatten();
     for (name, value) in kwargs {
-        context::say(&format!("  `{name}` of the op is {value}"));
+        streams::say(&format!("  `{name}` of the op is {value}"));
     }
 }
 
@@ -149,14 +149,14 @@ fn conclude(common: &Common, op: &str, variant: &str) -> Result<(), CliError> {
     let evidence: Value = serde_json::from_slice(&bytes).unwrap_or_default();
     let cases: Vec<&Value> = evidence["cases"].as_array().into_iter().flatten().collect();
     let passed = cases.iter().filter(|case| case["verdict"] == "passed").count();
-    context::say(&format!("{passed} of {} cases passed", cases.len()));
+    streams::say(&format!("{passed} of {} cases passed", cases.len()));
     let rejected = cases.iter().filter(|case| case["verdict"] == "rejected").filter_map(|case| case["name"].as_str());
     let (edges, others): (Vec<&str>, Vec<&str>) = rejected.partition(|name| name.starts_with("edge/"));
     if !others.is_empty() {
-        context::say(&why_all_fail(&evidence["failure"]));
+        streams::say(&why_all_fail(&evidence["failure"]));
     } else if !edges.is_empty() {
         let kinds: BTreeSet<&str> = edges.into_iter().map(kind).collect();
-        context::say(&leaving_out(&kinds));
+        streams::say(&leaving_out(&kinds));
     }
     Ok(())
 }

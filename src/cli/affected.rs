@@ -17,7 +17,7 @@ use t2t_store::sources::PACKAGES;
 use super::error::CliError;
 use super::plan::plans;
 use super::revision::Revision;
-use super::{AffectedArguments, Common, ReportFormat, context};
+use super::{AffectedArguments, Common, ReportFormat, context, streams};
 use crate::session::{NoSession, OPS, Session};
 
 /// Runs the command: 0, whether something is affected or nothing.
@@ -31,7 +31,7 @@ pub(crate) fn run(common: &Common, arguments: &AffectedArguments) -> Result<u8, 
     } else {
         since(common, &root, &session, &commit, &changed)?
     };
-    context::print(&match (arguments.format, arguments.targets) {
+    streams::print(&match (arguments.format, arguments.targets) {
         (ReportFormat::Text, true) => lines(targets(&session.graph, &causes)),
         (ReportFormat::Text, false) => lines(ops(&session, &causes)),
         (ReportFormat::Json, _) => {
@@ -87,7 +87,7 @@ fn since(
     let tree = |path: &RepoPath, like: Seen| session.sources.seen(path, like);
     let now = State { graph: &session.graph, standing: &standing, tree: &tree };
     let everything = || {
-        context::say(&format!("note: at `{commit}` there was no workspace that can be built: everything is affected"));
+        streams::say(&format!("note: at `{commit}` there was no workspace that can be built: everything is affected"));
         affected(None, &now, &[])
     };
     let revision = match Revision::check_out(root, commit, "affected") {

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use t2t_host::cores;
 use t2t_host::interrupt::Interrupt;
 use t2t_model::action::{Phase, Target};
 use t2t_model::event::{Event, Tally};
@@ -14,7 +15,7 @@ use super::error::CliError;
 use super::outputs::Outputs;
 use super::remote::Shared;
 use super::running::Running;
-use super::{BuildArguments, Common, build, context};
+use super::{BuildArguments, Common, context, setup};
 use crate::engine;
 use crate::reporter::Reporter;
 use crate::session::{Options, Part, Probing, Session};
@@ -86,7 +87,8 @@ pub(crate) fn build_part(
     for event in introduction {
         outputs.report(event);
     }
-    let settings = build::settings(common, arguments, &session, remote)?;
+    let settings = setup::settings(common, arguments, &session, remote)?;
+    cores::keep_off_devices(&settings.shares);
     let report = engine::build(&session, &wanted, &settings, interrupt, &mut |event| outputs.report(&event))?;
     let mut ahead = Ahead { is_introduced: true, ..Ahead::default() };
     for index in session.graph.indices() {

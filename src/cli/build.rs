@@ -2,25 +2,22 @@
 
 use std::collections::BTreeMap;
 use std::env;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::mem;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::time::Instant;
 
 use anyhow::Context;
-use console::Term;
 use t2t_host::cores;
-use t2t_host::device;
 use t2t_host::interrupt::Interrupt;
-use t2t_model::action::{DeviceClass, Phase, Target};
+use t2t_model::action::{Phase, Target};
 use t2t_model::digest::Digest;
 use t2t_model::event::{Event, Tally, Vouched};
 use t2t_model::publication::PAGE;
-use t2t_model::record::{Outcome, Record};
+use t2t_model::record::Record;
 use t2t_model::signature::Signer;
+use t2t_plan::graph::Index;
 use t2t_plan::graph::pick::{Force, pick};
-use t2t_plan::graph::{Index, Wanted};
 use t2t_plan::schedule::Settled;
 use t2t_report::rank::Found;
 use t2t_report::render::build_page::closing_table;
@@ -31,12 +28,12 @@ use t2t_store::store::lock::Lock;
 use super::ahead::{self, Ahead};
 use super::error::CliError;
 use super::outputs::Outputs;
-use super::remote::{Evidence, Shared};
+use super::remote::Shared;
 use super::running::stop_on_signal;
 use super::unchanged::{self, Since, Told};
-use super::{BuildArguments, Common, context, init, measured};
-use crate::engine::{self, AfterRejection, Children, Report, Settings};
-use crate::reporter::{Reporter, Screen};
+use super::{BuildArguments, Common, context, init, measured, setup, streams, totals};
+use crate::engine::{self, Report, Settings};
+use crate::reporter::Reporter;
 use crate::session::{self, Probing, Session};
 
 /// Runs the command.
@@ -93,25 +90,26 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
     running.hold(&session.pool);
     let force = if arguments.force { Force::Named } else { Force::Stale };
     let wanted = pick(&session.graph, &arguments.targets.selection(&session)?, force)?;
-    let settings = settings(common, arguments, &session, &remote)?;
-    let mut told = introduction(common, &session);
+    let settings = setup::settings(common, arguments, &session, &remote)?;
+    let mut told = setup::introduction(common, &session);
     if is_first && let Some(text) = init::unignored(&root) {
         outputs.report(&Event::Note { text });
     }
-    told.push(started(&session, &wanted, &settings));
+    told.push(setup::started(&session, &wanted, &settings));
     if !ahead.is_introduced() {
         for event in &told {
             outputs.report(event);
         }
     }
     let mut tally = Tally::default();
+    cores::keep_off_devices(&settings.shares);
     let built = engine::build(&session, &wanted, &settings, &interrupt, &mut |event| {
         if !ahead.repeats(&event) {
             outputs.report(&event);
         }
         told.extend(Some(event).filter(unchanged::is_told_again));
     });
-    engine::part(&settings, &interrupt, &mut |event| outputs.report(&event));
+    engine::drain_remote(&settings, &interrupt, &mut |event| outputs.report(&event));
     if let Err(error) = session.sources.save() {
         outputs.report(&Event::Warning { text: format!("cannot keep what is known of the sources: {error}") });
     }
@@ -120,11 +118,11 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
     if let Some(vouched) = vouched(&session, &report, &settings, arguments) {
         outputs.report(&vouched);
     }
-    count(&report, &mut tally);
+    totals::count(&report, &mut tally);
     ahead.correct(&mut tally, &|target| is_fresh(&session, &report, target));
     let written = traced.and(outputs.write_junit(&session, &wanted, &report));
     let exit_code =
-        written.as_ref().map_or_else(CliError::code, |()| exit_code(&report).max(unjudged(&report, arguments)));
+        written.as_ref().map_or_else(CliError::code, |()| totals::exit_code(&report).max(unjudged(&report, arguments)));
     outputs.report(&Event::Finished { tally, wall: start.elapsed(), exit_code });
     outputs.close_screen();
     tell_outdated_pages(&session, &report);
@@ -133,7 +131,7 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
     if arguments.figures {
         table += &measured::figures(&session, &wanted, &report);
     }
-    context::print(&table);
+    streams::print(&table);
     if let Some(asked) = asked {
         unchanged::keep(asked, &session, &report, Told { events: told, table, exit_code });
     }
@@ -204,7 +202,7 @@ fn tell_outdated_pages(session: &Session, report: &Report) {
     let mut pages = settled.filter_map(|record| record.outputs.get(PAGE));
     if entries().next().is_some() && pages.any(|page| !published.contains(&page.digest)) {
         let (place, class) = (results::FOLDER, &session.inventory.device.class);
-        context::say(&format!(
+        streams::say(&format!(
             "note: what is published in {place}/{class}/logs differs from what its records say: run `t2t publish --as-device {class}`"
         ));
     }
@@ -220,7 +218,7 @@ fn missing(session: &Session, report: &Report, arguments: &BuildArguments) -> Op
     if lines.is_empty() {
         return None;
     }
-    context::print(&lines.iter().map(|(_, line)| line.as_str()).collect::<String>());
+    streams::print(&lines.iter().map(|(_, line)| line.as_str()).collect::<String>());
     let class = &session.inventory.device.class;
     let number = match lines.len() {
         1 => "1 result".to_owned(),
@@ -247,111 +245,9 @@ fn missing(session: &Session, report: &Report, arguments: &BuildArguments) -> Op
     })
 }
 
-/// Says which interpreter was taken, and what runs the kernels.
-pub(super) fn introduction(common: &Common, session: &Session) -> Vec<Event> {
-    let mut notes = Vec::new();
-    if let Some(python) = context::python(common, session.root.clone()) {
-        let versions = session.toolchain.as_ref().map(|toolchain| &toolchain.versions);
-        let version = |name: &str| versions.and_then(|versions| versions.get(name)).cloned().unwrap_or_default();
-        let text = format!(
-            "python {} at {} ({}), torch {}, triton {}",
-            version("python"),
-            python.path.display(),
-            python.found,
-            version("torch"),
-            version("triton"),
-        );
-        notes.push(Event::Note { text });
-    }
-    let text = match &session.inventory.device.class {
-        class if session.is_elsewhere => format!("results of {class}{}: nothing runs on a device", published(session)),
-        DeviceClass::Interpreter => {
-            "no CUDA device is used: kernels run in Triton's interpreter on the CPU, at the sizes of the cpu profile"
-                .to_owned()
-        }
-        DeviceClass::Cuda(model) => format!("kernels run on {} × {model}", session.devices.len()),
-    };
-    notes.push(Event::Note { text });
-    notes
-}
-
-/// Returns from where the published results of another device come, as far as that is known.
-fn published(session: &Session) -> String {
-    let facts = session.published.iter().find_map(|published| published.facts.as_ref());
-    let revision =
-        facts.and_then(|facts| facts.revision.as_ref().map(|revision| (revision, facts.dirty == Some(true))));
-    match revision {
-        Some((revision, true)) => format!(", published from {} with changes", short(revision)),
-        Some((revision, false)) => format!(", published from {}", short(revision)),
-        None => String::new(),
-    }
-}
-
-fn short(revision: &str) -> String {
-    revision.chars().take(12).collect()
-}
-
-/// Returns how a build is run. `remote` is the remote cache that all builds of this command share.
-pub(super) fn settings(
-    common: &Common,
-    arguments: &BuildArguments,
-    session: &Session,
-    remote: &Shared,
-) -> Result<Settings, CliError> {
-    let shares = cores::shares(session.devices.len());
-    let evidence = if arguments.require_signed { Evidence::Signed } else { Evidence::Whole };
-    Ok(Settings {
-        jobs: arguments.jobs.unwrap_or(shares.left).max(1),
-        shares,
-        any_device: arguments.any_device,
-        after_rejection: if arguments.fail_fast { AfterRejection::Stop } else { AfterRejection::GoOn },
-        children: match (arguments.require_cached, session.is_elsewhere) {
-            (true, _) => Children::None,
-            (false, true) => Children::WithoutDevice,
-            (false, false) => Children::All,
-        },
-        locks: device::lock_folder(env::var("T2T_LOCK_DIR").ok().as_deref()),
-        salt: salt(),
-        remote: remote.of(common, &session.spec, evidence)?,
-    })
-}
-
-/// Draws what the values of this build's checks depend on.
-fn salt() -> String {
-    // The keys of a new hasher are random.
-    format!("{:016x}", RandomState::new().build_hasher().finish())
-}
-
-pub(super) fn started(session: &Session, wanted: &Wanted, settings: &Settings) -> Event {
-    let cpu = ("cpu".to_owned(), settings.jobs);
-    let devices = session.devices.iter().enumerate().map(|(number, _)| (format!("cuda:{number}"), 1));
-    let lanes: BTreeMap<String, usize> = std::iter::once(cpu).chain(devices).collect();
-    Event::BuildStarted { actions: wanted.wanted.iter().filter(|wanted| **wanted).count(), lanes }
-}
-
-pub(super) fn count(report: &Report, tally: &mut Tally) {
-    for settled in report.settled.iter().flatten() {
-        match settled {
-            Settled::Fresh(_) => tally.fresh += 1,
-            Settled::Restored(_) => tally.restored += 1,
-            Settled::Ran(_) => tally.ran += 1,
-            Settled::Skipped(_) => tally.skipped += 1,
-            Settled::Lost(_) => tally.lost += 1,
-            Settled::Planned => {}
-        }
-        let outcome = settled.record().map(|record| &record.outcome);
-        tally.rejected += usize::from(outcome.is_some_and(Outcome::is_rejection));
-        tally.not_judged += usize::from(outcome.is_some_and(Outcome::is_not_judged));
-    }
-}
-
 fn is_fresh(session: &Session, report: &Report, target: &Target) -> bool {
     let index = session.graph.find(target);
     index.is_some_and(|index| matches!(report.settled[index.number()], Some(Settled::Fresh(_))))
-}
-
-pub(super) fn is_rejected(settled: &Settled) -> bool {
-    settled.record().is_some_and(|record| record.outcome.is_rejection())
 }
 
 /// Returns what checks that judged too little come to: 1 where judging is required.
@@ -375,22 +271,5 @@ fn table(session: &Session, report: &Report) -> String {
         return String::new();
     }
     let rows: Vec<(&str, &Found)> = selections.iter().map(|(op, found)| (*op, found)).collect();
-    closing_table(&rows, width())
-}
-
-/// Returns how many columns standard output has; None where it is no terminal.
-pub(super) fn width() -> Option<usize> {
-    Screen::of(&Term::stdout(), &|name| env::var_os(name)).width
-}
-
-/// The exit code describes the state of what was asked for, not what ran.
-pub(super) fn exit_code(report: &Report) -> u8 {
-    let settled = || report.settled.iter().flatten();
-    if report.interrupted {
-        130
-    } else if settled().any(|settled| matches!(settled, Settled::Lost(_))) {
-        3
-    } else {
-        u8::from(report.stopped || !report.missing.is_empty() || settled().any(is_rejected))
-    }
+    closing_table(&rows, streams::width())
 }

@@ -23,7 +23,7 @@ use t2t_store::store::lock::Lock;
 
 use super::error::CliError;
 use super::plan::plans;
-use super::{Common, ReportFormat, context};
+use super::{Common, ReportFormat, context, streams};
 use crate::session::Session;
 
 /// What is to be done about the store.
@@ -102,7 +102,7 @@ pub(crate) fn cache(common: &Common, command: &CacheCommand) -> Result<u8, CliEr
 fn lock(root: &Path) -> Result<Lock, CliError> {
     let command = env::args().collect::<Vec<_>>().join(" ");
     let lock = Lock::take(&root.join("cache"), &command, |holder| {
-        context::say(&format!("waiting: the workspace's lock, cache/lock, held by {holder}"));
+        streams::say(&format!("waiting: the workspace's lock, cache/lock, held by {holder}"));
     });
     Ok(lock.context("cannot lock the store `cache/`")?)
 }
@@ -120,7 +120,7 @@ fn mend() -> Result<u8, CliError> {
     if left.faults.is_empty() {
         return Ok(0);
     }
-    context::print(&format!("{} left that only you can judge\n", count(left.faults.len(), "damage")));
+    streams::print(&format!("{} left that only you can judge\n", count(left.faults.len(), "damage")));
     Ok(1)
 }
 
@@ -130,22 +130,22 @@ fn tell(audit: &Audit, root: &Path, is_repaired: bool) {
         let kept = matches!(fault, Fault::Foreign(_) | Fault::Unreadable(..));
         let done = if is_repaired && !kept { "removed; " } else { "" };
         let what = if fault.is_missing() { "missing" } else { "damaged" };
-        context::print(&format!("{what}   {}; {done}{}\n", fault.to_string().replace(&place, ""), fault.then()));
+        streams::print(&format!("{what}   {}; {done}{}\n", fault.to_string().replace(&place, ""), fault.then()));
     }
     if audit.left_out > 0 {
         let what = count(audit.left_out, "artifact");
-        context::print(&format!("left out  {what}: compiled kernels of results that came without them\n"));
+        streams::print(&format!("left out  {what}: compiled kernels of results that came without them\n"));
     }
     if audit.unnamed + audit.unfinished > 0 {
         let what = count(audit.unnamed, "whole blob");
         let unfinished = count(audit.unfinished, "unfinished file");
-        context::print(&format!("unnamed   {what} and {unfinished}; `t2t cache gc` removes them\n"));
+        streams::print(&format!("unnamed   {what} and {unfinished}; `t2t cache gc` removes them\n"));
     }
     let missing = audit.faults.iter().filter(|fault| fault.is_missing()).count();
     let damages = count(audit.faults.len() - missing, "damage");
     let damages = if missing == 0 { damages } else { format!("{missing} missing, {damages}") };
     let records = count(audit.records, "record");
-    context::print(&format!("{records}, {}, {}: {damages}\n", count(audit.blobs, "blob"), bytes(audit.bytes)));
+    streams::print(&format!("{records}, {}, {}: {damages}\n", count(audit.blobs, "blob"), bytes(audit.bytes)));
 }
 
 // stats and gc
@@ -180,10 +180,10 @@ fn gc(common: &Common, arguments: &GcArguments) -> Result<u8, CliError> {
     if !arguments.dry_run {
         collect::collect(&cache, &holdings, &stays).context("cannot remove from `cache/`")?;
     }
-    context::print(&summary(&going, arguments.dry_run));
+    streams::print(&summary(&going, arguments.dry_run));
     if let Some(most) = arguments.max_size.filter(|most| going.left > *most) {
         let over = bytes(going.left - most);
-        context::say(&format!("note: {over} more than --max-size stay: the workspace needs them as it is now"));
+        streams::say(&format!("note: {over} more than --max-size stay: the workspace needs them as it is now"));
     }
     Ok(0)
 }
@@ -222,7 +222,7 @@ fn stats(common: &Common, format: ReportFormat) -> Result<u8, CliError> {
         phases: collect::shares(&holdings, &live, |record| record.identity.target.phase.to_string()),
         artifacts: collect::artifacts(&holdings, &live),
     };
-    context::print(&match format {
+    streams::print(&match format {
         ReportFormat::Text => figures.text(fs::now() / SECOND),
         ReportFormat::Json => format!("{:#}\n", figures.json()),
     });
@@ -304,7 +304,7 @@ fn export(arguments: &ExportArguments) -> Result<u8, CliError> {
         fs::Draft::start(&place, |draft| leftovers::note(&cache, draft)).with_context(unwritable)?;
     let packed = archive::pack(&Cas::open(&cache), &records, artifacts, &mut draft).with_context(unwritable)?;
     for fault in &packed.faults {
-        context::say(&format!("warning: left out: {fault}"));
+        streams::say(&format!("warning: left out: {fault}"));
     }
     if packed.records == 0 {
         let message = "there is no result to export";
@@ -313,7 +313,7 @@ fn export(arguments: &ExportArguments) -> Result<u8, CliError> {
     draft.finish().with_context(unwritable)?;
     let (records, blobs) = (count(packed.records, "record"), count(packed.blobs, "blob"));
     let size = bytes(packed.bytes);
-    context::print(&format!("{records}, {blobs}, {size} in {}\n", arguments.file.display()));
+    streams::print(&format!("{records}, {blobs}, {size} in {}\n", arguments.file.display()));
     Ok(0)
 }
 
@@ -335,7 +335,7 @@ fn import(file: &Path) -> Result<u8, CliError> {
         ),
     })?;
     let (new, blobs) = (count(taken.new, "new record"), count(taken.blobs, "blob"));
-    context::print(&format!("{new}, {} known before, {blobs}\n", taken.known));
+    streams::print(&format!("{new}, {} known before, {blobs}\n", taken.known));
     Ok(0)
 }
 

@@ -24,7 +24,7 @@ use t2t_store::store::journal::Journal;
 use super::error::CliError;
 use super::plan::{Plan, plans};
 use super::revision::Revision;
-use super::{Common, CompareArguments, ReportFormat, context};
+use super::{Common, CompareArguments, ReportFormat, context, streams};
 use crate::reporter::Screen;
 use crate::session::{OPS, Session};
 
@@ -49,12 +49,12 @@ pub(crate) fn run(common: &Common, arguments: &CompareArguments) -> Result<u8, C
         ));
     }
     match arguments.format {
-        ReportFormat::Json => context::print(&format!("{:#}\n", comparison.document())),
+        ReportFormat::Json => streams::print(&format!("{:#}\n", comparison.document())),
         ReportFormat::Text => {
             let environment = |name: &str| context::variable(name);
             let width = Screen::of(&Term::stdout(), &environment).width;
             let shown = if arguments.all { Shown::All } else { Shown::Changes };
-            context::print(&comparison::text(&comparison, shown, width));
+            streams::print(&comparison::text(&comparison, shown, width));
         }
     }
     Ok(u8::from(comparison.regressions() > 0))
@@ -118,7 +118,7 @@ fn of_path(common: &Common, path: &Path, letter: &str) -> Result<Side, CliError>
     }
     let published = results::read(path, None);
     for fault in &published.faults {
-        context::say(&format!("warning: {letter}: {fault}; it counts as missing"));
+        streams::say(&format!("warning: {letter}: {fault}; it counts as missing"));
     }
     let name = format!("{}{}", path.display(), described(&published));
     let entries = published.entries.iter().map(|entry| (&entry.record, &entry.documents));
@@ -215,7 +215,7 @@ fn of_session(mut session: Session, root: &Path, name: &str, letter: &str) -> Re
         ));
     }
     for line in unknown {
-        context::say(&format!("warning: {letter}: no result of {line}"));
+        streams::say(&format!("warning: {letter}: no result of {line}"));
     }
     Ok(Side { name: format!("{name} on {class}"), ops })
 }

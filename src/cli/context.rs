@@ -1,55 +1,23 @@
-//! What the commands share: the workspace around the current folder, its session, and the two streams.
-#![expect(clippy::disallowed_methods, reason = "the command line owns the environment and the standard streams")]
+//! What the commands share: the workspace around the current folder and its session.
+#![expect(clippy::disallowed_methods, reason = "the command line owns the environment")]
 
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
-use std::sync::OnceLock;
 
 use anyhow::Context;
 use t2t_host::interrupt::Interrupt;
 use t2t_host::toolchain::{self, Places, Python};
 use t2t_model::action::Phase;
-use t2t_model::foreign;
 use t2t_plan::graph::expand::Configurations;
 use t2t_plan::graph::files::{self, Files};
 use t2t_plan::graph::pick::{self, Selection};
 use t2t_store::results::Published;
 
 use super::error::CliError;
+use super::streams::say;
 use super::{Common, Targets};
 use crate::session::{self, Options, Probing, Session};
-
-/// Prints a result, text or JSON, to standard output: nothing in it gives the terminal an order. A reader that has gone is no error.
-pub(crate) fn print(text: &str) {
-    print_bytes(foreign::json(text).as_bytes());
-}
-
-/// Prints a result that is no text to standard output.
-pub(crate) fn print_bytes(bytes: &[u8]) {
-    let mut out = io::stdout().lock();
-    let written = out.write_all(bytes).and_then(|()| out.flush());
-    if let Err(error) = written
-        && error.kind() != io::ErrorKind::BrokenPipe
-    {
-        // Whoever prints next would fail likewise.
-        let _ = LOST.set(error);
-    }
-}
-
-/// Why a result did not reach standard output, if one did not. That nobody reads it is none.
-static LOST: OnceLock<io::Error> = OnceLock::new();
-
-/// Returns why a result that was printed is lost, if one is.
-pub(crate) fn lost() -> Option<&'static io::Error> {
-    LOST.get()
-}
-
-/// Prints a line to standard error: nothing in it gives the terminal an order.
-pub(crate) fn say(line: &str) {
-    let _ = writeln!(io::stderr().lock(), "{}", foreign::printable(line));
-}
 
 /// Returns a variable of the environment.
 pub(crate) fn variable(name: &str) -> Option<OsString> {

@@ -8,7 +8,7 @@ use t2t_host::interrupt::Interrupt;
 use t2t_protocol::{Landlock, ServerKind};
 
 use super::error::CliError;
-use super::{Common, context, remote};
+use super::{Common, context, remote, streams};
 use crate::session::Probing;
 
 /// Runs the command.
@@ -48,7 +48,7 @@ pub(crate) fn doctor(common: &Common) -> Result<u8, CliError> {
         None => "bytecode of packages installed without: none is kept".to_owned(),
     });
     lines.extend(remote::described(common, &session.spec)?);
-    context::print(&(lines.join("\n") + "\n"));
+    streams::print(&(lines.join("\n") + "\n"));
     Ok(0)
 }
 

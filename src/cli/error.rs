@@ -6,7 +6,7 @@ use t2t_host::worker::WorkerError;
 use t2t_model::problem::{self, Problem};
 use t2t_plan::graph::pick::Unknown;
 
-use super::limits;
+use super::{limit_hint, streams};
 use crate::engine::EngineError;
 use crate::session::NoSession;
 
@@ -54,7 +54,7 @@ impl CliError {
     /// Prints the message to standard error. That the user asked to stop was said when they did.
     pub(crate) fn print(&self) {
         if !matches!(self, Self::Interrupted) {
-            super::context::say(&self.text());
+            streams::say(&self.text());
         }
     }
 
@@ -62,7 +62,7 @@ impl CliError {
     pub(crate) fn text(&self) -> String {
         match self {
             Self::Use { message, hint } | Self::Machine { message, hint } => {
-                let limit = matches!(self, Self::Machine { .. }).then(|| limits::hint(message)).flatten();
+                let limit = matches!(self, Self::Machine { .. }).then(|| limit_hint::hint(message)).flatten();
                 let hint = limit.as_ref().or(hint.as_ref());
                 let hint = hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
                 format!("error: {message}{hint}")

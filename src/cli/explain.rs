@@ -13,7 +13,7 @@ use t2t_store::results;
 
 use super::error::CliError;
 use super::plan::{Plan, plans};
-use super::{Common, Targets, context};
+use super::{Common, Targets, context, streams};
 use crate::engine::evidence;
 use crate::session::Session;
 
@@ -23,7 +23,7 @@ pub(crate) fn explain(common: &Common, named_by_user: &[String]) -> Result<u8, C
     let (classes, targets): (Vec<_>, Vec<_>) =
         named_by_user.iter().map(|text| (text, classes::find(text))).partition(|(_, class)| class.is_some());
     for class in classes.into_iter().filter_map(|(_, class)| class) {
-        context::print(&page_line(class));
+        streams::print(&page_line(class));
     }
     if targets.is_empty() {
         return Ok(0);
@@ -36,7 +36,7 @@ pub(crate) fn explain(common: &Common, named_by_user: &[String]) -> Result<u8, C
     let wanted = pick(&session.graph, &selection, Force::Stale)?;
     let named = named(&session.graph, &selection)?;
     for plan in plans(&session, &wanted)?.iter().filter(|plan| named.contains(&plan.index)) {
-        context::print(&told(&session, plan));
+        streams::print(&told(&session, plan));
     }
     Ok(0)
 }

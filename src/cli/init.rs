@@ -7,8 +7,8 @@ use anyhow::Context;
 use t2t_store::fs;
 use t2t_store::git;
 
-use super::context;
 use super::error::CliError;
+use super::streams;
 use crate::session::OPS;
 
 /// What t2t makes, and no repository should hold.
@@ -33,7 +33,7 @@ pub(crate) fn init() -> Result<u8, CliError> {
     let text = String::from_utf8_lossy(&text).into_owned();
     let lacking: Vec<&str> = DERIVED.into_iter().filter(|folder| !is_ignored(&text, folder)).collect();
     if lacking.is_empty() {
-        context::say(".gitignore has cache/ and logs/");
+        streams::say(".gitignore has cache/ and logs/");
         return Ok(0);
     }
     let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
@@ -48,7 +48,7 @@ fn write(here: &Path, path: &str, text: &str) -> Result<(), CliError> {
         return Ok(());
     }
     fs::write(&place, text.as_bytes()).with_context(|| format!("cannot write `{path}`"))?;
-    context::say(&format!("wrote {path}"));
+    streams::say(&format!("wrote {path}"));
     Ok(())
 }
 

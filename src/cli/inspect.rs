@@ -16,7 +16,7 @@ use t2t_plan::schedule::Settled;
 
 use super::error::CliError;
 use super::plan::{history, plans};
-use super::{BuildArguments, Common, GraphFormat, Targets, context, declared};
+use super::{BuildArguments, Common, GraphFormat, Targets, context, declared, streams};
 use crate::engine::local::log_path;
 use crate::session::{Probing, Session};
 
@@ -31,7 +31,7 @@ pub(crate) fn dry_run(common: &Common, arguments: &BuildArguments) -> Result<u8,
     let lines: Vec<String> = lines
         .map(|plan| format!("{} {}\n", session.graph.action(plan.index).target(), explain::line(&plan.why)))
         .collect();
-    context::print(&lines.concat());
+    streams::print(&lines.concat());
     // Where nothing can be written, the next look reads the sources again.
     let _ = session.sources.save();
     Ok(0)
@@ -46,11 +46,11 @@ pub(crate) fn graph(common: &Common, targets: &Targets, format: GraphFormat) -> 
         GraphFormat::Mermaid => Format::Mermaid,
         GraphFormat::Json => Format::Json,
         GraphFormat::Ops => {
-            context::print(&declared::ops(&session, &wanted));
+            streams::print(&declared::ops(&session, &wanted));
             return Ok(0);
         }
     };
-    context::print(&dot::write(&session.graph, &wanted.wanted, format));
+    streams::print(&dot::write(&session.graph, &wanted.wanted, format));
     Ok(0)
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn log(common: &Common, op: &str) -> Result<u8, CliError> {
         .cas()
         .get(blob.digest)
         .map_err(|error| CliError::misuse(format!("{}: {error}", log_path(op)), format!("run `t2t build {op}`")))?;
-    context::print(&String::from_utf8_lossy(&bytes));
+    streams::print(&String::from_utf8_lossy(&bytes));
     Ok(0)
 }
 
@@ -81,7 +81,7 @@ fn standing(session: &Session, wanted: &Wanted, index: Index, remedy: &str) -> R
     let identity = &session.graph.action(index).identity;
     let last = history(session)?.last(identity).map(|record| (**record).clone());
     if stands.is_none() && last.is_some() {
-        context::say(&format!("warning: `{}` is stale: this is its last result\nhint: {remedy}", identity.target));
+        streams::say(&format!("warning: `{}` is stale: this is its last result\nhint: {remedy}", identity.target));
     }
     Ok(stands.or(last))
 }
@@ -131,7 +131,7 @@ pub(crate) fn ir(
         }
         shown.push(name);
         let Some(member) = row["stages"][stage].as_str() else {
-            context::say(&format!("{name} has no {stage}: Gluon kernels begin with ttgir"));
+            streams::say(&format!("{name} has no {stage}: Gluon kernels begin with ttgir"));
             continue;
         };
         let bytes = member_of(&archive, member).context("cannot read the compiled kernels")?;
@@ -145,14 +145,14 @@ pub(crate) fn ir(
 
 fn print_stage(row: &Value, stage: &str, bytes: &[u8]) {
     if stage == "cubin" {
-        context::print_bytes(bytes);
+        streams::print_bytes(bytes);
         return;
     }
     let config = if row["config"].is_null() { String::new() } else { format!(" {}", row["config"]) };
     let name = row["kernel"].as_str().unwrap_or_default();
     let target = row["target"].as_str().unwrap_or_default();
-    context::say(&format!("{name} for {target}{config} {}", row["constants"]));
-    context::print(&String::from_utf8_lossy(bytes));
+    streams::say(&format!("{name} for {target}{config} {}", row["constants"]));
+    streams::print(&String::from_utf8_lossy(bytes));
 }
 
 fn member_of(archive: &[u8], wanted: &str) -> anyhow::Result<Vec<u8>> {

@@ -9,7 +9,7 @@ use t2t_plan::graph::Wanted;
 use t2t_plan::schedule::Settled;
 use t2t_report::render::bench_table::{Bench, Measured, text};
 
-use super::build::width;
+use super::streams::width;
 use crate::engine::Report;
 use crate::session::Session;
 

@@ -22,7 +22,7 @@ use t2t_store::fs;
 use t2t_store::store::cas::Cas;
 
 use super::error::CliError;
-use super::{BuildArguments, Common, Service, context};
+use super::{BuildArguments, Common, Service, context, streams};
 use crate::engine::{Report, evidence};
 use crate::reporter::{
     Annotations, Case, Events, Moment, Reporter, Screen, Trace, Verbosity, Verdict, junit, reporter,
@@ -77,7 +77,7 @@ impl Outputs {
     /// Prints the annotations of what was rejected, once.
     pub(crate) fn print_annotations(&mut self) {
         if let Some(annotations) = self.annotations.take() {
-            context::print(&annotations.text());
+            streams::print(&annotations.text());
         }
     }
 

@@ -20,7 +20,7 @@ use t2t_store::store::lock::Lock;
 
 use super::error::CliError;
 use super::plan::{Plan, plans};
-use super::{Common, context, signing};
+use super::{Common, context, signing, streams};
 use crate::session::Session;
 
 /// The versions that a reader of results wants to know.
@@ -38,7 +38,7 @@ pub(crate) fn publish(common: &Common) -> Result<u8, CliError> {
     let key = key.filter(|_| common.as_device.is_none());
     let command = env::args().collect::<Vec<_>>().join(" ");
     let _lock = Lock::take(&root.join("cache"), &command, |holder| {
-        context::say(&format!("waiting: the workspace's lock, held by {holder}"));
+        streams::say(&format!("waiting: the workspace's lock, held by {holder}"));
     })
     .context("cannot lock the store `cache/`")?;
     let session = context::open(common, context::as_built(common)?, &Interrupt::default())?;
@@ -51,7 +51,7 @@ pub(crate) fn publish(common: &Common) -> Result<u8, CliError> {
         .with_context(|| format!("cannot write to `{}/{class}`", results::FOLDER))?;
     let rejected = entries.iter().filter(|entry| matches!(entry.record.outcome, Outcome::Rejected { .. })).count();
     let rejections = if rejected == 0 { String::new() } else { format!(", {rejected} of them rejections") };
-    context::print(&format!(
+    streams::print(&format!(
         "{} results{rejections}, in {}/{class}: {} files, {} KiB, {}\n",
         entries.len(),
         results::FOLDER,
@@ -60,7 +60,7 @@ pub(crate) fn publish(common: &Common) -> Result<u8, CliError> {
         word(&session, written.signed, key.as_ref()),
     ));
     if let Some(note) = note(&session, written.signed, key.as_ref()) {
-        context::say(&note);
+        streams::say(&note);
     }
     Ok(0)
 }
@@ -111,7 +111,7 @@ fn entries(session: &Session, plans: &[Plan]) -> Result<Vec<Entry>, CliError> {
     if lines.is_empty() {
         return Ok(entries);
     }
-    context::print(&lines);
+    streams::print(&lines);
     let number = lines.lines().count();
     let message = format!("{number} of {} results cannot be published", plans.len());
     Err(CliError::Missing { message, hint: "run `t2t build`, then `t2t publish`".to_owned() })

@@ -19,9 +19,10 @@ use t2t_store::store::lock::Lock;
 use super::error::CliError;
 use super::plan::plans;
 use super::running::stop_on_signal;
-use super::{Common, ReproArguments, context};
+use super::{Common, ReproArguments, context, streams};
 use crate::engine::evidence;
-use crate::engine::perform::{self, Job, Performed};
+use crate::engine::job::Job;
+use crate::engine::perform::{self, Performed};
 use crate::engine::request::{Given, Requests};
 use crate::session::{Probing, Session};
 
@@ -35,7 +36,7 @@ const SCRIPT: &str = "repro.py";
 pub(crate) fn repro(common: &Common, arguments: &ReproArguments) -> Result<u8, CliError> {
     let folder = written(common, arguments)?;
     let script = folder.join(SCRIPT);
-    context::say(&format!("wrote {}", script.display()));
+    streams::say(&format!("wrote {}", script.display()));
     if arguments.no_run {
         return Ok(0);
     }
@@ -55,7 +56,7 @@ fn written(common: &Common, arguments: &ReproArguments) -> Result<PathBuf, CliEr
     let interrupt = Interrupt::default();
     let running = stop_on_signal(&interrupt)?;
     let command = env::args().collect::<Vec<_>>().join(" ");
-    let waiting = |holder: &str| context::say(&format!("waiting: the workspace's lock, cache/lock, held by {holder}"));
+    let waiting = |holder: &str| streams::say(&format!("waiting: the workspace's lock, cache/lock, held by {holder}"));
     let _lock = Lock::take(&root.join("cache"), &command, waiting).context("cannot lock the store `cache/`")?;
     let session = context::open(common, Probing::Allowed, &interrupt)?;
     running.hold(&session.pool);

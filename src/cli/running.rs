@@ -8,8 +8,8 @@ use anyhow::Context;
 use t2t_host::interrupt::{Interrupt, Then};
 use t2t_host::pool::Pool;
 
-use super::context;
 use super::error::CliError;
+use super::streams;
 
 /// What is said of a signal where nothing runs.
 const INTERRUPTED: &str = "interrupted";
@@ -31,7 +31,7 @@ impl Running {
     fn stop(&self) -> Then {
         let pools = self.pools();
         // Said before anything is waited for: a server that is just starting may take a moment to go.
-        context::say(if pools.is_empty() { INTERRUPTED } else { STOPPING });
+        streams::say(if pools.is_empty() { INTERRUPTED } else { STOPPING });
         pools.iter().for_each(|pool| pool.stop());
         if pools.is_empty() { Then::EndHere } else { Then::EndsItself }
     }

@@ -10,7 +10,7 @@ use t2t_report::render::standing::{self, Row};
 
 use super::error::CliError;
 use super::plan::{Plan, plans};
-use super::{Common, Targets, build, context};
+use super::{Common, Targets, context, streams};
 
 /// How many reasons a line has; `t2t explain` tells them all.
 const REASONS: usize = 2;
@@ -22,15 +22,15 @@ pub(crate) fn status(common: &Common, targets: &Targets) -> Result<u8, CliError>
     let wanted = pick(&session.graph, &targets.selection(&session)?, Force::Stale)?;
     let plans = plans(&session, &wanted)?;
     let rows: Vec<Row> = plans.iter().filter_map(|plan| row(plan, session.graph.action(plan.index).target())).collect();
-    context::print(&standing::lines(&rows, build::width()));
+    streams::print(&standing::lines(&rows, streams::width()));
     for path in session.unlisted() {
-        context::print(&format!("unlisted  {path}  no variant in ops.yaml names it\n"));
+        streams::print(&format!("unlisted  {path}  no variant in ops.yaml names it\n"));
     }
     let stale = plans.iter().filter(|plan| plan.settled == Settled::Planned).count();
     let fresh = plans.iter().filter(|plan| plan.settled.record().is_some()).count();
-    context::print(&format!("{fresh} up to date, {stale} stale, of {} actions\n", plans.len()));
+    streams::print(&format!("{fresh} up to date, {stale} stale, of {} actions\n", plans.len()));
     if stale > 0 {
-        context::say("hint: `t2t build --dry-run` lists each action, `t2t explain TARGET` all its reasons");
+        streams::say("hint: `t2t build --dry-run` lists each action, `t2t explain TARGET` all its reasons");
     }
     Ok(0)
 }

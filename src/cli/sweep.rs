@@ -22,8 +22,9 @@ use t2t_store::store::lock::Lock;
 use super::error::CliError;
 use super::plan::{Plan, plans};
 use super::running::stop_on_signal;
-use super::{BenchArguments, Common, context};
-use crate::engine::perform::{self, Job, Performed};
+use super::{BenchArguments, Common, context, streams};
+use crate::engine::job::Job;
+use crate::engine::perform::{self, Performed};
 use crate::engine::request::{Given, Requests};
 use crate::session::{Probing, Session};
 
@@ -39,7 +40,7 @@ pub(crate) fn sweep(common: &Common, arguments: &BenchArguments) -> Result<u8, C
     let interrupt = Interrupt::default();
     let running = stop_on_signal(&interrupt)?;
     let command = env::args().collect::<Vec<_>>().join(" ");
-    let waiting = |holder: &str| context::say(&format!("waiting: the workspace's lock, cache/lock, held by {holder}"));
+    let waiting = |holder: &str| streams::say(&format!("waiting: the workspace's lock, cache/lock, held by {holder}"));
     let _lock = Lock::take(&root.join("cache"), &command, waiting).context("cannot lock the store `cache/`")?;
     let session = context::open(common, Probing::Allowed, &interrupt)?;
     running.hold(&session.pool);
@@ -85,7 +86,7 @@ fn right_ones<'a>(
         match verdict(session, &Target::of_variant(&op.name, &variant.name, Phase::Check), plans) {
             Some(Outcome::Passed) => right.push(variant),
             Some(Outcome::NotJudged { .. }) => {
-                context::say(&format!("note: {} is left out: it cannot be judged here", variant.name));
+                streams::say(&format!("note: {} is left out: it cannot be judged here", variant.name));
             }
             Some(_) => wrong.push(format!("{} (rejected)", variant.name)),
             None => wrong.push(format!("{} (not checked)", variant.name)),
@@ -163,14 +164,14 @@ fn job(session: &Session, op: &Op, variants: &[&Variant], plans: &[Plan], shares
 fn introduce(session: &Session, op: &Op, variants: &[&Variant], job: &Job) {
     let names: Vec<&str> = variants.iter().map(|variant| variant.name.as_str()).collect();
     let sizes = job.arguments["op"]["sizes"].as_object().map_or(0, serde_json::Map::len);
-    context::say(&format!(
+    streams::say(&format!(
         "sweep of {}: {} at {sizes} sizes, on {}",
         op.name,
         names.join(", "),
         session.inventory.device.class
     ));
     if session.inventory.device.class == DeviceClass::Interpreter {
-        context::say("note: these are timings of Triton's interpreter: they say nothing about a GPU");
+        streams::say("note: these are timings of Triton's interpreter: they say nothing about a GPU");
     }
 }
 
@@ -184,7 +185,7 @@ fn perform_alone(session: &Session, job: &Job, interrupt: &Interrupt) -> Result<
         since: figures::moment(fs::now()),
     };
     let Some(uuid) = &job.device else { return Ok(perform::sweep(job, &session.pool)) };
-    let waiting = |holder: &str| context::say(&format!("waiting: device {uuid}, held by {holder}"));
+    let waiting = |holder: &str| streams::say(&format!("waiting: device {uuid}, held by {holder}"));
     match DeviceLock::take(&locks, uuid, who, waiting, || interrupt.is_set()).context("cannot lock the device")? {
         Some(_held) => Ok(perform::sweep(job, &session.pool)),
         None => Ok(Performed::lost("interrupted")),
@@ -200,7 +201,7 @@ fn finish(performed: &Performed, folder: &Path, op: &str) -> Result<u8, CliError
         Some(Outcome::Rejected { class }) => {
             let failure = document("failure").unwrap_or_default();
             let message = failure["message"].as_str().unwrap_or(class);
-            context::say(&format!("error: {op}: {message} ({class})"));
+            streams::say(&format!("error: {op}: {message} ({class})"));
             return Ok(1);
         }
         Some(Outcome::Lost { reason } | Outcome::NotJudged { reason }) => {
@@ -214,11 +215,11 @@ fn finish(performed: &Performed, folder: &Path, op: &str) -> Result<u8, CliError
     for (ending, content) in files {
         let path: PathBuf = folder.join(format!("{op}.{ending}"));
         fs::write(&path, content.as_bytes()).with_context(|| format!("cannot write `{}`", path.display()))?;
-        context::say(&format!("wrote {}", path.display()));
+        streams::say(&format!("wrote {}", path.display()));
     }
     for (what, why) in sweep["reasons"].as_object().into_iter().flatten() {
-        context::say(&format!("note: {what}: no figure: {}", why.as_str().unwrap_or_default()));
+        streams::say(&format!("note: {what}: no figure: {}", why.as_str().unwrap_or_default()));
     }
-    context::print(&text(&sweep));
+    streams::print(&text(&sweep));
     Ok(0)
 }

@@ -10,7 +10,7 @@ use t2t_store::store::leftovers;
 use t2t_store::store::lock::Lock;
 
 use super::error::CliError;
-use super::{cache, context};
+use super::{cache, context, streams};
 
 /// What is removed.
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +35,7 @@ pub(crate) fn clean(what: What, ask: Ask) -> Result<u8, CliError> {
     let root = context::workspace()?;
     let cache = root.join("cache");
     let _lock = Lock::take(&cache, "t2t clean", |holder| {
-        context::say(&format!("waiting: the workspace's lock, held by {holder}"));
+        streams::say(&format!("waiting: the workspace's lock, held by {holder}"));
     })
     .context("cannot lock the store `cache/`")?;
     let folders = match what {
@@ -45,7 +45,7 @@ pub(crate) fn clean(what: What, ask: Ask) -> Result<u8, CliError> {
     if matches!(what, What::LogsAndStore) {
         announce(&folders[1]);
         if ask == Ask::OnATerminal && !is_agreed() {
-            context::say("nothing was removed");
+            streams::say("nothing was removed");
             return Ok(0);
         }
     }
@@ -92,7 +92,7 @@ fn announce(cache: &Path) {
     let files: usize = weights.iter().map(|(files, _)| files).sum();
     let bytes: u64 = weights.iter().map(|(_, bytes)| bytes).sum();
     let what = if files == 1 { "1 file".to_owned() } else { format!("{files} files") };
-    context::say(&format!(
+    streams::say(&format!(
         "removes logs/ and cache/: every result, {what}, {}; the next build runs everything again",
         cache::bytes(bytes)
     ));
@@ -103,7 +103,7 @@ fn is_agreed() -> bool {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return true;
     }
-    context::say("go on? [y/N]");
+    streams::say("go on? [y/N]");
     let mut answer = String::new();
     let read = io::stdin().lock().read_line(&mut answer);
     read.is_ok() && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")

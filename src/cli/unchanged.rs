@@ -22,7 +22,7 @@ use t2t_store::store::journal::{Journal, LinePlace};
 use t2t_store::witness::{self, Looked, Was, Witness};
 
 use super::outputs::Outputs;
-use super::{BuildArguments, Common, build, context};
+use super::{BuildArguments, Common, context, streams};
 use crate::engine::{Report, local};
 use crate::reporter::Reporter;
 use crate::session::{DeviceChoice, Part, Session};
@@ -55,7 +55,7 @@ pub(crate) fn asked(common: &Common, arguments: &BuildArguments, root: &Path) ->
     let binary = env::current_exe().ok()?;
     let facts = (
         (env::args_os().skip(1).collect::<Vec<_>>(), &binary, fs::stat(&binary)?),
-        (options.python?, options.search, devices, build::width()),
+        (options.python?, options.search, devices, streams::width()),
     );
     Some(Digest::of(format!("{facts:?}").as_bytes()))
 }
@@ -118,7 +118,7 @@ fn tell_again(told: &Told, outputs: &mut Outputs, start: Instant) {
         }
     }
     outputs.close_screen();
-    context::print(&told.table);
+    streams::print(&told.table);
 }
 
 /// Keeps the answer with what is known now of files that were written again with the same bytes.

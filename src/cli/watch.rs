@@ -1,6 +1,6 @@
 //! `t2t watch`: builds after each settled batch of changes what it made stale, on servers that stay warm.
 //!
-//! A round is one look at the workspace and the build that follows. A change leaves the round that runs; what is underway goes on into the next one, which cancels
+//! A round is one look at the workspace and the build that follows. A change leaves the round that runs; what is in flight goes on into the next one, which cancels
 //! what is obsolete. What is stale is never decided here.
 
 use std::cell::RefCell;
@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use console::Term;
+use t2t_host::cores;
 use t2t_host::interrupt::{Interrupt, Then};
 use t2t_host::pool::Pool;
 use t2t_host::watch::{How, NoWatch, Places, Watch};
@@ -27,8 +28,8 @@ use t2t_store::git;
 use t2t_store::store::lock::Lock;
 
 use super::error::CliError;
-use super::{BuildArguments, Common, WatchArguments, build, context, remote};
-use crate::engine::{self, Begins, Ended, Report, Settings, Steering, Turn, Underway, Waker};
+use super::{BuildArguments, Common, WatchArguments, context, remote, setup, totals};
+use crate::engine::{self, Begins, Command, Control, Ended, InFlight, Report, Settings, Waker};
 use crate::reporter::{Bars, Screen, Verbosity, View, view};
 use crate::session::{Options, Probing, Session};
 
@@ -93,7 +94,7 @@ pub(crate) fn watch(common: &Common, arguments: WatchArguments) -> Result<u8, Cl
         lock: None,
         picked: None,
         is_read: false,
-        underway: None,
+        in_flight: None,
         settings: None,
         remote: remote::Shared::default(),
         code: None,
@@ -163,7 +164,7 @@ struct Watching<'a> {
     picked: Option<(Session, Wanted)>,
     /// Whether the workspace could be read at the last look.
     is_read: bool,
-    underway: Option<Underway>,
+    in_flight: Option<InFlight>,
     /// How the last round was run.
     settings: Option<Settings>,
     /// The remote cache that all rounds share.
@@ -202,19 +203,19 @@ impl Watching<'_> {
         // What would mend a workspace that cannot be read, no session knows.
         let session = self.picked.as_ref().map(|(session, _)| session).filter(|_| self.is_read);
         let mut inbox = self.inbox.borrow_mut();
-        inbox.wait(LOOK, view.as_mut(), &self.root, &|path| session.is_none_or(|session| minds(session, path)));
-        if let (Some(touched), Some(underway)) = (inbox.take_passed(), &mut self.underway) {
-            underway.touch(&touched);
+        inbox.wait(LOOK, view.as_mut(), &self.root, &|path| session.is_none_or(|session| is_relevant(session, path)));
+        if let (Some(touched), Some(in_flight)) = (inbox.take_passed(), &mut self.in_flight) {
+            in_flight.touch(&touched);
         }
     }
 
     /// Stops what is left.
     fn leave(&mut self) {
-        if let Some(underway) = self.underway.as_mut().filter(|underway| !underway.is_idle()) {
-            underway.stop();
+        if let Some(in_flight) = self.in_flight.as_mut().filter(|in_flight| !in_flight.is_idle()) {
+            in_flight.stop();
         }
         if let Some(settings) = &self.settings {
-            engine::part(settings, &self.interrupt, &mut |event| self.view.borrow_mut().report(&event));
+            engine::drain_remote(settings, &self.interrupt, &mut |event| self.view.borrow_mut().report(&event));
         }
         self.view.borrow_mut().close();
         self.shared.lock().keys = None;
@@ -223,8 +224,8 @@ impl Watching<'_> {
     /// Looks at the workspace as it is now, and builds it.
     fn round(&mut self, due: &Due) -> Result<(), CliError> {
         let since = due.batch.since.unwrap_or_else(Instant::now);
-        if let Some(underway) = &mut self.underway {
-            underway.touch(&due.touched(&self.root));
+        if let Some(in_flight) = &mut self.in_flight {
+            in_flight.touch(&due.touched(&self.root));
         }
         self.tell_change(due);
         if !self.take_lock()? {
@@ -239,7 +240,7 @@ impl Watching<'_> {
             Err(CliError::Interrupted) => return Ok(()),
             Err(error) => self.make_do(&error),
         }
-        if self.underway.as_ref().is_none_or(Underway::is_idle) && !self.inbox.borrow().due.is_any {
+        if self.in_flight.as_ref().is_none_or(InFlight::is_idle) && !self.inbox.borrow().due.is_any {
             self.lock = None;
         }
         Ok(())
@@ -299,13 +300,13 @@ impl Watching<'_> {
         Ok(Session::open(&self.root, &options, &self.interrupt)?)
     }
 
-    /// Shows what keeps the workspace from being built. What is underway goes on meanwhile.
+    /// Shows what keeps the workspace from being built. What is in flight goes on meanwhile.
     fn make_do(&mut self, error: &CliError) {
         self.view.borrow_mut().problem(&error.text());
         self.code = Some(error.code());
         self.is_read = false;
         let (Some((session, wanted)), Some(settings)) = (self.picked.take(), self.settings.clone()) else { return };
-        if self.underway.as_ref().is_some_and(|underway| !underway.is_idle()) {
+        if self.in_flight.as_ref().is_some_and(|in_flight| !in_flight.is_idle()) {
             // What it comes to was said above.
             let _ = self.run(&session, &wanted, &settings, Begins::Nothing);
         }
@@ -313,7 +314,7 @@ impl Watching<'_> {
     }
 
     fn build(&mut self, session: Session, mut wanted: Wanted, due: &Due, since: Instant) {
-        let settings = match build::settings(self.common, &self.arguments, &session, &self.remote) {
+        let settings = match setup::settings(self.common, &self.arguments, &session, &self.remote) {
             Ok(settings) => settings,
             Err(error) => {
                 self.view.borrow_mut().problem(&error.text());
@@ -323,12 +324,12 @@ impl Watching<'_> {
         };
         self.settings = Some(settings.clone());
         if self.picked.is_none() {
-            for event in build::introduction(self.common, &session) {
+            for event in setup::introduction(self.common, &session) {
                 self.view.borrow_mut().report(&event);
             }
         }
         self.force(&session, &mut wanted, due.again);
-        self.view.borrow_mut().report(&build::started(&session, &wanted, &settings));
+        self.view.borrow_mut().report(&setup::started(&session, &wanted, &settings));
         let built = self.run(&session, &wanted, &settings, Begins::Anything);
         if let Err(error) = session.sources.save() {
             let text = format!("cannot keep what is known of the sources: {error}");
@@ -345,7 +346,7 @@ impl Watching<'_> {
         self.picked = Some((session, wanted));
     }
 
-    /// Builds on top of what is underway, until all is settled or something changes.
+    /// Builds on top of what is in flight, until all is settled or something changes.
     fn run(
         &mut self,
         session: &Session,
@@ -353,8 +354,9 @@ impl Watching<'_> {
         settings: &Settings,
         begins: Begins,
     ) -> Result<Report, engine::EngineError> {
-        let mut underway = self.underway.take().unwrap_or_else(|| engine::underway(session, settings));
-        let _ = self.waker.set(underway.waker());
+        cores::keep_off_devices(&settings.shares);
+        let mut in_flight = self.in_flight.take().unwrap_or_else(|| engine::in_flight(session, settings));
+        let _ = self.waker.set(in_flight.waker());
         let (inbox, view, is_read) = (&self.inbox, &self.view, self.is_read);
         let (last, is_first) = (&mut self.last, RefCell::new(true));
         let mut emit = |event: Event| {
@@ -370,20 +372,20 @@ impl Watching<'_> {
             let mut view = view.borrow_mut();
             view.draw();
             let mut inbox = inbox.borrow_mut();
-            inbox.take(view.as_mut(), &session.root, &|path| !is_read || minds(session, path));
+            inbox.take(view.as_mut(), &session.root, &|path| !is_read || is_relevant(session, path));
             if let Some(touched) = inbox.take_passed() {
-                return Turn::Touched(touched);
+                return Command::Touched(touched);
             }
             match (inbox.due.is_any || inbox.is_quit, self.watch.is_unsettled()) {
-                (true, _) => Turn::Leave,
-                (false, true) => Turn::Hold,
-                (false, false) => Turn::GoOn,
+                (true, _) => Command::Leave,
+                (false, true) => Command::Hold,
+                (false, false) => Command::GoOn,
             }
         };
-        let mut steering = Steering::By { ask: &mut ask, begins };
+        let mut control = Control::By { ask: &mut ask, begins };
         let built =
-            engine::build_on(session, wanted, settings, &self.interrupt, &mut underway, &mut steering, &mut emit);
-        self.underway = Some(underway);
+            engine::build_on(session, wanted, settings, &self.interrupt, &mut in_flight, &mut control, &mut emit);
+        self.in_flight = Some(in_flight);
         built
     }
 
@@ -421,13 +423,13 @@ impl Watching<'_> {
             return;
         }
         let mut tally = Tally::default();
-        build::count(report, &mut tally);
+        totals::count(report, &mut tally);
         let settled =
             session.graph.indices().filter_map(|index| Some((index, report.settled[index.number()].as_ref()?)));
-        let is_bad = |settled: &Settled| build::is_rejected(settled) || matches!(settled, Settled::Lost(_));
+        let is_bad = |settled: &Settled| totals::is_rejected(settled) || matches!(settled, Settled::Lost(_));
         let bad = settled.filter(|(_, settled)| is_bad(settled));
         self.failed = bad.map(|(index, _)| session.graph.action(index).target().clone()).collect();
-        let code = if report.faults.is_empty() { build::exit_code(report) } else { 2 };
+        let code = if report.faults.is_empty() { totals::exit_code(report) } else { 2 };
         self.code = Some(code);
         let mut view = self.view.borrow_mut();
         view.report(&Event::Finished { tally, wall: since.elapsed(), exit_code: code });
@@ -451,7 +453,7 @@ fn warm(session: &Session) {
     std::thread::spawn(move || {
         // A server that does not start is told of by the action that needs it.
         if interprets {
-            let _ = pool.rest(ServerKind::Interpreter).and_then(|()| engine::ready::for_a_check(&pool));
+            let _ = pool.rest(ServerKind::Interpreter).and_then(|()| engine::warm_pool::for_a_check(&pool));
         }
         let _ = pool.rest(ServerKind::Compiled);
         if has_devices {
@@ -466,6 +468,6 @@ fn is_mended_by_an_edit(error: &CliError) -> bool {
 }
 
 /// Returns whether a change at `path` can be of any account for what `session` comes to.
-fn minds(session: &Session, path: &Path) -> bool {
-    RepoPath::below(&session.root, path).is_ok_and(|path| session.minds(&path))
+fn is_relevant(session: &Session, path: &Path) -> bool {
+    RepoPath::below(&session.root, path).is_ok_and(|path| session.is_relevant(&path))
 }

@@ -17,12 +17,12 @@ use t2t_store::store::cas::Cas;
 use t2t_store::store::remote::entry::Entry;
 use t2t_store::store::remote::{Blobs, Remote, Wanted};
 
-use super::underway::Word;
+use super::in_flight::Message;
 use super::{Run, Settings, Stop};
 
 /// What the remote cache was asked in this run.
 #[derive(Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct RemoteLookups {
     /// Each action is asked for once under each key.
     keys: HashSet<(Index, Digest)>,
     /// How many answers are awaited.
@@ -33,7 +33,7 @@ pub(super) struct Asked {
     held: BTreeMap<Index, Blobs>,
 }
 
-impl Asked {
+impl RemoteLookups {
     /// Returns whether no answer is awaited.
     pub(crate) fn is_answered(&self) -> bool {
         self.open == 0
@@ -54,13 +54,13 @@ impl Run<'_, '_> {
     pub(super) fn ask(&mut self, index: Index, manifest: &Manifest, why: &Why) -> bool {
         let key = manifest.key();
         let is_asked = self.remote().is_some() && *why != Why::Forced && !self.needs_what_is_missing(index);
-        if !is_asked || !self.asked.keys.insert((index, key)) {
+        if !is_asked || !self.lookups.keys.insert((index, key)) {
             return false;
         }
-        self.asked.open += 1;
-        let (words, round) = (self.underway.words(), self.round);
+        self.lookups.open += 1;
+        let (messages, round) = (self.in_flight.messages(), self.round);
         if let Some(remote) = self.remote() {
-            remote.look_up(key, move |entry| _ = words.send(Word::Answered(round, index, entry)));
+            remote.look_up(key, move |entry| _ = messages.send(Message::Answered(round, index, entry)));
         }
         true
     }
@@ -77,17 +77,19 @@ impl Run<'_, '_> {
         if lacking.is_empty() {
             return self.bring(index, record, &entry.blobs);
         }
-        self.asked.held.insert(index, entry.blobs);
-        let (words, round) = (self.underway.words(), self.round);
+        self.lookups.held.insert(index, entry.blobs);
+        let (messages, round) = (self.in_flight.messages(), self.round);
         if let Some(remote) = self.remote() {
-            remote.fetch(lacking, move |blobs| _ = words.send(Word::Fetched(round, index, Box::new(record), blobs)));
+            remote.fetch(lacking, move |blobs| {
+                _ = messages.send(Message::Fetched(round, index, Box::new(record), blobs))
+            });
         }
         Ok(())
     }
 
     /// Takes the blobs of a result that stands.
     pub(super) fn fetched(&mut self, index: Index, record: Record, blobs: Option<Blobs>) -> Result<(), Stop> {
-        let mut held = self.asked.held.remove(&index).unwrap_or_default();
+        let mut held = self.lookups.held.remove(&index).unwrap_or_default();
         let Some(blobs) = blobs else {
             self.settle_answer(index, None);
             return Ok(());
@@ -107,12 +109,12 @@ impl Run<'_, '_> {
     }
 
     fn settle_answer(&mut self, index: Index, record: Option<Record>) {
-        self.asked.open -= 1;
+        self.lookups.open -= 1;
         if let Some(remote) = self.remote() {
             remote.count(record.is_some());
         }
         if let Some(record) = record {
-            self.asked.brought.insert(record.key);
+            self.lookups.brought.insert(record.key);
             self.history.learn(record);
         }
         self.schedule.again(index);
@@ -143,7 +145,7 @@ fn tell(settings: &Settings, emit: &mut dyn FnMut(Event)) {
 }
 
 /// Waits for what is on its way to the remote cache, and tells what was had of it. Who wants to stop does not wait.
-pub(crate) fn part(settings: &Settings, interrupt: &Interrupt, emit: &mut dyn FnMut(Event)) {
+pub(crate) fn drain_remote(settings: &Settings, interrupt: &Interrupt, emit: &mut dyn FnMut(Event)) {
     let Some(remote) = settings.remote.as_deref() else { return };
     let used = remote.drain(|| interrupt.is_set());
     tell(settings, emit);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use t2t_store::fs;
 
-/// The folder beside those of actions in which they lie. It goes with them, once nothing is underway.
+/// The folder beside those of actions in which they lie. It goes with them, once nothing is in flight.
 const FOLDER: &str = "prepared";
 
 /// What was prepared for one op.

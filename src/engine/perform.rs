@@ -4,77 +4,37 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 use t2t_host::cores;
+use t2t_host::functions::{self, Function, PHASES};
 use t2t_host::imports;
 use t2t_host::pool::{Cancel, NoCall, Pool};
-use t2t_model::action::{Phase, Target};
+use t2t_model::action::Phase;
 use t2t_model::manifest::canonical_json;
 use t2t_model::record::Outcome;
 use t2t_model::spans::{ChildSpan, DeviceSpan, Doing, Span, Times};
-use t2t_protocol::{End, Fault, Finished, Request, Reserve, ServerKind};
+use t2t_protocol::{End, Fault, Finished, Request, ServerKind, WarmChild};
 use t2t_store::fs;
 
 use super::inputs::Inputs;
-use super::ready::{self, CANDIDATE, FOLLOW};
+use super::job::Job;
+use super::warm_pool;
 
 mod end;
 mod step;
 
 use self::end::{conclude, described, has_passed, not_judged, replied, unjudged};
-use self::step::{PHASES, Step, text};
+use self::step::{Step, text};
 
 /// The file that tells a judge which follows a candidate that this one has ended.
 const OVER: &str = "over";
 
 /// How long it is waited for then: it stops after the case that it judges.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// Everything that performing one action needs.
-#[derive(Debug, Clone)]
-pub struct Job {
-    /// Which action.
-    pub(crate) target: Target,
-    /// The server that its children are forked from.
-    pub(crate) kind: ServerKind,
-    /// What every request of it holds.
-    pub(crate) arguments: Map<String, Value>,
-    /// Files and folders that its children may read, beside what every child may.
-    pub(crate) read: Vec<PathBuf>,
-    /// What kernel code may read of the workspace beside its kernels.
-    pub(crate) readable: Vec<PathBuf>,
-    /// Folders of the workspace that are imported from, beside those that are anyway.
-    pub(crate) sources: Vec<String>,
-    /// The workspace.
-    pub(crate) root: PathBuf,
-    /// An empty folder of its own.
-    pub(crate) scratch: PathBuf,
-    /// How long it may take.
-    pub(crate) deadline: Duration,
-    /// How many threads a child's arithmetic may use.
-    pub(crate) threads: usize,
-    /// The device that its children see.
-    pub(crate) device: Option<String>,
-    /// The cores that its children run on. None where they run on whichever they get.
-    pub(crate) cores: Option<Vec<usize>>,
-    /// The cores that children get ready on meanwhile, likewise.
-    pub(crate) spare: Option<Vec<usize>>,
-    /// How much they give way to others.
-    pub(crate) nice: Option<i32>,
-    /// How many processes a child may use to compile.
-    pub(crate) processes: usize,
-    /// How many children may be ready for its device: those that actions to come will take, or fewer.
-    pub(crate) ready: usize,
-    /// The inputs of the op's own cases, where the check of another variant prepared them.
-    pub(crate) inputs: Option<Inputs>,
-    /// Whether there is a slot for a judge beside the candidate.
-    pub(crate) has_room: bool,
-}
 
 /// What came of it.
 #[derive(Debug, Clone, Default)]
@@ -144,7 +104,7 @@ struct Calls<'a> {
 }
 
 impl Calls<'_> {
-    fn call(&self, kind: ServerKind, request: Request, reserves: &[Reserve]) -> Result<Finished, NoCall> {
+    fn call(&self, kind: ServerKind, request: Request, reserves: &[WarmChild]) -> Result<Finished, NoCall> {
         let function = request.function.trim_start_matches(PHASES).to_owned();
         let begin = cores::monotonic();
         let finished = self.pool.call(kind, request, reserves, self.cancel)?;
@@ -174,7 +134,7 @@ pub(crate) fn sweep(job: &Job, pool: &Pool) -> Performed {
     if let Some(lost) = no_scratch(job) {
         return lost;
     }
-    let step = Step { job, name: "main", function: "sweep:sweep", more: Map::new(), read: Vec::new(), trusted: false };
+    let step = Step { job, name: "main", function: &functions::SWEEP, more: Map::new(), read: Vec::new() };
     concluded(&step, &alone(pool, &Cancel::default()))
 }
 
@@ -192,7 +152,7 @@ pub(crate) fn repro(job: &Job, pool: &Pool) -> Performed {
     };
     let more = object(json!({"prepared": folder.as_deref().map(text)}));
     let read = folder.into_iter().collect();
-    concluded(&Step { job, name: "main", function: "repro:write", more, read, trusted: true }, &calls)
+    concluded(&Step { job, name: "main", function: &functions::REPRO, more, read }, &calls)
 }
 
 /// Returns the calls of what is no action.
@@ -210,15 +170,15 @@ fn concluded(step: &Step, calls: &Calls) -> Performed {
 /// Returns how a child gets ready for the baseline of `job`, once its folder is there: torch compiles the op in it, before the device is free for its measurement.
 ///
 /// The job is that of the baseline, in a folder of its own.
-pub(super) fn baseline_ahead(job: &Job) -> Option<Reserve> {
-    let function = ready::BASELINE;
-    let step = Step { job, name: "main", function, more: Map::new(), read: Vec::new(), trusted: true };
+pub(super) fn prewarm_baseline(job: &Job) -> Option<WarmChild> {
+    let function = &functions::BASELINE;
+    let step = Step { job, name: "main", function, more: Map::new(), read: Vec::new() };
     let folder = step.folder();
-    let Request { arguments, environment, reserve, .. } = step.request(&folder, ready::queues(function));
-    Some(Reserve {
+    let Request { arguments, environment, reserve, .. } = step.request(&folder, function.queues);
+    Some(WarmChild {
         key: reserve?,
         most: 1,
-        function: "t2t_harness.server.ready:compile_ahead".to_owned(),
+        function: functions::COMPILE_AHEAD.to_owned(),
         arguments,
         scratch: Some(text(&folder)),
         environment,
@@ -239,20 +199,19 @@ fn attempt(job: &Job, calls: &Calls) -> Performed {
     }
     match job.target.phase {
         Phase::Check => check(job, calls),
-        Phase::Calibrate => single(job, calls, "calibrate:calibrate"),
-        Phase::Analyze => single(job, calls, "analyze:analyze"),
-        Phase::Compile => single(job, calls, "compile:compile_variant"),
-        Phase::Tune => single(job, calls, "tune:tune"),
-        Phase::Baseline => single(job, calls, ready::BASELINE),
+        Phase::Calibrate => single(job, calls, &functions::CALIBRATE),
+        Phase::Analyze => single(job, calls, &functions::ANALYZE),
+        Phase::Compile => single(job, calls, &functions::COMPILE),
+        Phase::Tune => single(job, calls, &functions::TUNE),
+        Phase::Baseline => single(job, calls, &functions::BASELINE),
         Phase::Bench => bench(job, calls),
         Phase::Generate | Phase::Select | Phase::Log | Phase::Summary => Performed::lost("not performed by a child"),
     }
 }
 
 /// Runs an action that is one child.
-fn single(job: &Job, calls: &Calls, function: &str) -> Performed {
-    let step =
-        Step { job, name: "main", function, more: Map::new(), read: Vec::new(), trusted: job.target.variant.is_none() };
+fn single(job: &Job, calls: &Calls, function: &'static Function) -> Performed {
+    let step = Step { job, name: "main", function, more: Map::new(), read: Vec::new() };
     match step.run(calls) {
         Ok(finished) => conclude(&step.folder(), finished),
         Err(error) => Performed::lost(error.to_string()),
@@ -269,10 +228,9 @@ fn check(job: &Job, calls: &Calls) -> Performed {
     let candidate = Step {
         job,
         name: "candidate",
-        function: CANDIDATE,
+        function: &functions::CANDIDATE,
         more: object(json!({"inputs": folder.as_deref().map(text)})),
         read: folder.clone().into_iter().collect(),
-        trusted: false,
     };
     // Tells what a judge has judged of this candidate from what it has of another that ran in the same folder.
     let attempt = cores::monotonic();
@@ -288,7 +246,7 @@ fn check(job: &Job, calls: &Calls) -> Performed {
     let judge = Step {
         job,
         name: "judge",
-        function: "judge:judge",
+        function: &functions::JUDGE,
         more: object(json!({
             "prepared": folder.as_deref().map(text),
             "candidate": text(&candidate.folder()),
@@ -296,7 +254,6 @@ fn check(job: &Job, calls: &Calls) -> Performed {
             "end": described(&ran),
         })),
         read: folder.into_iter().chain([candidate.folder()]).collect(),
-        trusted: true,
     };
     let judged = match judge.run(calls) {
         Ok(finished) => finished,
@@ -318,14 +275,14 @@ fn check(job: &Job, calls: &Calls) -> Performed {
 
 /// Returns the judge that judges what the candidate has left of each case while it runs the next one, where it stays for the request to judge them all, and there is room for it.
 fn follower<'a>(job: &'a Job, candidate: &Step, attempt: u64) -> Option<Step<'a>> {
-    let is_to_follow = job.has_room && job.device.is_none() && !has_own_cases(job) && ready::stays(job, FOLLOW);
+    let is_to_follow =
+        job.has_room && job.device.is_none() && !has_own_cases(job) && warm_pool::stays(job, &functions::FOLLOW);
     is_to_follow.then(|| Step {
         job,
         name: "follower",
-        function: FOLLOW,
+        function: &functions::FOLLOW,
         more: object(json!({"prepared": null, "candidate": text(&candidate.folder()), "attempt": attempt})),
         read: vec![candidate.folder()],
-        trusted: true,
     })
 }
 
@@ -358,8 +315,7 @@ fn prepared(job: &Job, calls: &Calls) -> Result<Inputs, Box<Performed>> {
     if let Some(inputs) = &job.inputs {
         return Ok(inputs.clone());
     }
-    let prepare =
-        Step { job, name: "prepare", function: "prepare:prepare", more: Map::new(), read: Vec::new(), trusted: true };
+    let prepare = Step { job, name: "prepare", function: &functions::PREPARE, more: Map::new(), read: Vec::new() };
     let finished = prepare.run(calls).map_err(|error| Box::new(Performed::lost(error.to_string())))?;
     if !has_passed(&finished) {
         // The op's `cases.py` is at fault, or took too long.
@@ -375,8 +331,7 @@ fn has_own_cases(job: &Job) -> bool {
 
 /// Runs a bench: the variant is measured, and one output of a timed call is judged by a child that never saw the kernel.
 fn bench(job: &Job, calls: &Calls) -> Performed {
-    let measure =
-        Step { job, name: "main", function: "bench:bench", more: Map::new(), read: Vec::new(), trusted: false };
+    let measure = Step { job, name: "main", function: &functions::BENCH, more: Map::new(), read: Vec::new() };
     let measured = match measure.run(calls) {
         Ok(finished) => finished,
         Err(error) => return Performed::lost(error.to_string()),
@@ -389,10 +344,9 @@ fn bench(job: &Job, calls: &Calls) -> Performed {
     let judge = Step {
         job,
         name: "judge",
-        function: "sample:judge_sample",
+        function: &functions::SAMPLE,
         more: object(json!({"sample": text(&measure.folder()), "bench": bench})),
         read: vec![measure.folder()],
-        trusted: true,
     };
     let mut judged = match judge.run(calls) {
         Ok(finished) if replied(&finished) => conclude(&judge.folder(), finished),

@@ -43,8 +43,8 @@ impl Run<'_, '_> {
         if let Some((index, slot)) = &taken {
             self.queue.remove(*index);
             if slot.device.is_some() {
-                self.ahead.idle_since = None;
-                self.ahead.is_taken.store(true, Ordering::Relaxed);
+                self.prewarm.idle_since = None;
+                self.prewarm.is_taken.store(true, Ordering::Relaxed);
             }
         }
         Ok(taken)
@@ -52,18 +52,18 @@ impl Run<'_, '_> {
 
     fn next_on_cpu(&mut self) -> Option<(Index, Slot)> {
         let before = self.running_compiles();
-        let lanes = &mut self.underway.lanes;
+        let lanes = &mut self.in_flight.lanes;
         self.queue.first_on_cpu().find_map(|(index, lane)| Some((index, lanes.take(lane, before)?)))
     }
 
     fn next_on_device(&mut self) -> Result<Option<(Index, Slot)>, Stop> {
-        let free = self.underway.lanes.free_devices();
+        let free = self.in_flight.lanes.free_devices();
         if free.is_empty() {
             return Ok(None);
         }
         if !self.binding.matters() {
             let first = self.ready_for_devices().next();
-            return Ok(first.map(|index| (index, self.underway.lanes.take_device(free[0]))));
+            return Ok(first.map(|index| (index, self.in_flight.lanes.take_device(free[0]))));
         }
         let mut waiting: Vec<Index> = self.ready_for_devices().collect();
         for index in &waiting {
@@ -86,7 +86,7 @@ impl Run<'_, '_> {
                 self.binding.bind(queued[place].op, device);
             }
             let index = waiting[place];
-            return Ok(Some((index, self.underway.lanes.take_device(device))));
+            return Ok(Some((index, self.in_flight.lanes.take_device(device))));
         }
         Ok(None)
     }
@@ -95,7 +95,7 @@ impl Run<'_, '_> {
     /// or when nothing is compiled any more that a device could check, or when a device has waited for that long enough.
     fn ready_for_devices(&mut self) -> impl Iterator<Item = Index> {
         let is_early = self.get_ready() && self.open_compiles() > 0;
-        let since = *self.ahead.idle_since.get_or_insert_with(Instant::now);
+        let since = *self.prewarm.idle_since.get_or_insert_with(Instant::now);
         let are_held = is_early && since.elapsed() < PATIENCE;
         let graph = &self.session.graph;
         // What measures comes after all that does not.
@@ -109,7 +109,7 @@ impl Run<'_, '_> {
 
     fn running_compiles(&self) -> usize {
         let is_compile = |action: &Action| action.target().phase == Phase::Compile;
-        self.underway.live().filter(|(_, running)| is_compile(&running.action)).count()
+        self.in_flight.live().filter(|(_, running)| is_compile(&running.action)).count()
     }
 
     pub(super) fn are_all_analyzed(&mut self) -> bool {
@@ -134,7 +134,7 @@ impl Run<'_, '_> {
             }
             let Some(blob) = record.outputs.get(other.phase.name()) else { continue };
             let document = self.document(blob.digest)?;
-            if let Some(device) = document["device"]["uuid"].as_str().and_then(|uuid| self.underway.lanes.device(uuid))
+            if let Some(device) = document["device"]["uuid"].as_str().and_then(|uuid| self.in_flight.lanes.device(uuid))
             {
                 self.binding.bind(&target.op, device);
             }

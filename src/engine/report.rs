@@ -7,7 +7,7 @@ use t2t_plan::graph::Index;
 use t2t_plan::schedule::Settled;
 use t2t_report::render::RenderError;
 
-use super::steering::Ended;
+use super::control::Ended;
 
 /// What became of a build.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ pub(crate) struct Report {
     pub(crate) damaged: usize,
     /// How it came to its end.
     pub(crate) ended: Ended,
-    /// What is wrong with templates: of a build that is steered, which goes on without the logs that they make.
+    /// What is wrong with templates: of a build that is controlled, which goes on without the logs that they make.
     pub(crate) faults: Vec<EngineError>,
 }
 

@@ -13,7 +13,7 @@ use t2t_protocol::ServerKind;
 use t2t_spec::{Declaration, Op, Profile, Spec, Variant};
 
 use crate::engine::inputs::Inputs;
-use crate::engine::perform::Job;
+use crate::engine::job::Job;
 
 /// What all requests of a build share.
 #[derive(Debug)]

@@ -351,6 +351,38 @@ fn the_reader_of_imports_sees_them_wherever_they_stand() {
     assert_eq!(imported(text), [".op import flops", ".cases.cases import Case", ".judging", " import warm"]);
 }
 
+/// What changes a property of the process it is called in, for as long as that lives.
+const LASTING: &[&str] = &[
+    "keep_off_devices",
+    "sched_setaffinity",
+    "set_var(",
+    "remove_var(",
+    "set_current_dir",
+    "setrlimit",
+    "set_hook",
+    "umask(",
+];
+
+/// Returns what of [`LASTING`] the code of a file names, its comments left out.
+fn lasting(text: &str) -> Vec<&'static str> {
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+    LASTING.iter().copied().filter(|name| lines.iter().any(|line| line.contains(name))).collect()
+}
+
+#[test]
+fn the_engine_changes_no_property_of_its_process() {
+    let mut files = rust_files("src/engine");
+    files.push(PathBuf::from("src/engine.rs"));
+    for file in files {
+        let found = lasting(&read(&root().join(&file)));
+        assert!(found.is_empty(), "{} calls {found:?}, which is for a command to do", file.display());
+    }
+    for command in ["build", "ahead", "watch", "sweep"] {
+        let text = read(&root().join("src/cli").join(command).with_extension("rs"));
+        assert_eq!(lasting(&text), ["keep_off_devices"], "`{command}` runs children beside devices");
+    }
+}
+
 #[test]
 fn every_integration_test_is_declared() {
     let main = read(&root().join("tests/it/main.rs"));

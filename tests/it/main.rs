@@ -61,6 +61,7 @@ mod compared;
 mod affected;
 mod portable;
 mod ci;
+mod circles;
 mod commands;
 mod secrets;
 mod probes;

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fs, os::unix::fs::MetadataExt};
 
 use serde_json::{Value, json};
-use t2t_protocol::{Reserve, Sandbox};
+use t2t_protocol::{Sandbox, WarmChild};
 
 use crate::probes::refusals;
 use crate::worker_setup::{Bench, reply, text};
@@ -240,7 +240,7 @@ fn what_is_outside_of_a_childs_folders_keeps_its_mode_and_times_by_namespaces() 
     let before = fs::metadata(bench.path("harness/file")).unwrap();
     let server = bench.start();
     let is_apart = server.worker.hello().namespaces;
-    let ready = Reserve {
+    let ready = WarmChild {
         key: "threaded".to_owned(),
         most: 1,
         function: "work:threaded".to_owned(),

@@ -15,8 +15,8 @@ use nix::{sys::signal::Signal, unistd::Pid};
 use serde_json::{Value, json};
 use t2t_host::worker::WorkerConfig;
 use t2t_protocol::{
-    ClientHello, DEVICE, End, Finished, FrameReader, FromWorker, Request, Reserve, ServerHello, ServerKind, ToWorker,
-    VERSION, encode,
+    ClientHello, DEVICE, End, Finished, FrameReader, FromWorker, Request, ServerHello, ServerKind, ToWorker, VERSION,
+    WarmChild, encode,
 };
 
 use crate::worker_setup::{Bench, SOON, Server, python, reply, text};
@@ -83,8 +83,8 @@ fn request(bench: &Bench, id: u64, function: &str, needs: Option<&str>) -> Reque
 }
 
 /// A child that is to get ready by a function, for which nothing need be imported.
-fn reserve(key: &str, function: &str) -> Reserve {
-    Reserve {
+fn reserve(key: &str, function: &str) -> WarmChild {
+    WarmChild {
         key: key.to_owned(),
         most: 1,
         function: format!("work:{function}"),
@@ -277,7 +277,7 @@ fn what_cannot_be_imported_keeps_nobody_waiting() {
 #[test]
 fn a_reserve_waits_like_a_request_and_takes_the_one_that_waits_after_it() {
     let bench = bench();
-    let reserve = Reserve { needs: Some("two".to_owned()), ..reserve("device", "get_ready") };
+    let reserve = WarmChild { needs: Some("two".to_owned()), ..reserve("device", "get_ready") };
     let asked =
         |id| Request { reserve: Some("device".to_owned()), ..request(&bench, id, "told_when_ready", Some("two")) };
     let run = |id| ToWorker::Run(Box::new(asked(id)));
@@ -321,7 +321,7 @@ fn what_waits_for_something_else_has_nothing_imported() {
     let bench = bench();
     let device = [(DEVICE.to_owned(), "GPU-1".to_owned())];
     let go = text(&bench.path("go"));
-    let reserve = Reserve { environment: device.clone().into(), ..reserve("device", "get_ready") };
+    let reserve = WarmChild { environment: device.clone().into(), ..reserve("device", "get_ready") };
     let timed = Request {
         undisturbed: true,
         environment: device.into(),
@@ -357,9 +357,9 @@ fn a_child_that_would_disturb_what_is_timed_gets_ready_after_it() {
     let [same, other, go] = ["same", "other", "go"].map(|name| text(&bench.path(name)));
     let saying = |device: &str, ready: &str| {
         let environment = [(DEVICE, device), ("READY", ready)].map(|(name, value)| (name.to_owned(), value.to_owned()));
-        ToWorker::Prepare(Reserve { environment: environment.into(), ..reserve(device, "get_ready_and_say_so") })
+        ToWorker::Prepare(WarmChild { environment: environment.into(), ..reserve(device, "get_ready_and_say_so") })
     };
-    let ToWorker::Prepare(Reserve { environment, .. }) = saying("0", &same) else { unreachable!() };
+    let ToWorker::Prepare(WarmChild { environment, .. }) = saying("0", &same) else { unreachable!() };
     let timed = Request {
         undisturbed: true,
         environment,

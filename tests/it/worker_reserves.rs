@@ -4,7 +4,7 @@ use std::{fs, path::Path, time::Instant};
 
 use nix::{sys::signal::Signal, unistd::Pid};
 use serde_json::{Value, json};
-use t2t_protocol::{DEVICE, End, Fault, Request, Reserve};
+use t2t_protocol::{DEVICE, End, Fault, Request, WarmChild};
 
 use crate::worker_leftovers::runs;
 use crate::worker_setup::{Bench, SOON, Server, reply};
@@ -113,8 +113,8 @@ fn bench() -> Bench {
     bench
 }
 
-fn reserve(bench: &Bench, function: &str) -> Reserve {
-    Reserve {
+fn reserve(bench: &Bench, function: &str) -> WarmChild {
+    WarmChild {
         key: "device".to_owned(),
         most: 2,
         function: format!("work:{function}"),
@@ -320,7 +320,7 @@ fn children_that_wait_end_with_their_server() {
     until(|| waiting.iter().any(|pid| runs(*pid)));
 }
 
-fn on_device(mut reserve: Reserve) -> Reserve {
+fn on_device(mut reserve: WarmChild) -> WarmChild {
     reserve.environment.insert(DEVICE.to_owned(), "GPU-1".to_owned());
     reserve
 }
@@ -330,7 +330,7 @@ fn what_measures_is_told_once_no_child_gets_ready_and_how_many_others_have_the_d
     let bench = bench();
     let server = bench.start();
     let one = |function, device| {
-        let reserve = Reserve { most: 9, ..reserve(&bench, function) };
+        let reserve = WarmChild { most: 9, ..reserve(&bench, function) };
         server.worker.prepare(if device { on_device(reserve) } else { reserve }).unwrap();
     };
     one("start", true);
@@ -360,12 +360,12 @@ fn few_children_start_a_device_at_once_and_the_next_begins_when_one_is_ready() {
     let bench = bench();
     let server = bench.start();
     for _ in 0..9 {
-        server.worker.prepare(on_device(Reserve { most: 9, ..reserve(&bench, "begins_and_waits") })).unwrap();
+        server.worker.prepare(on_device(WarmChild { most: 9, ..reserve(&bench, "begins_and_waits") })).unwrap();
     }
-    server.worker.prepare(Reserve { key: "none".to_owned(), ..reserve(&bench, "start") }).unwrap();
+    server.worker.prepare(WarmChild { key: "none".to_owned(), ..reserve(&bench, "start") }).unwrap();
     let mut other = reserve(&bench, "start");
     other.environment.insert(DEVICE.to_owned(), "GPU-2".to_owned());
-    server.worker.prepare(Reserve { key: "other".to_owned(), ..other }).unwrap();
+    server.worker.prepare(WarmChild { key: "other".to_owned(), ..other }).unwrap();
     ready(&bench, AT_ONCE + 2);
     // More would have begun by the end of a request that came after them.
     assert!(!is_ready(&server, bench.request(1, "says")));
@@ -379,15 +379,15 @@ fn a_request_that_comes_before_its_child_has_begun_takes_its_place() {
     let bench = bench();
     let server = bench.start();
     for _ in 0..AT_ONCE {
-        server.worker.prepare(on_device(Reserve { most: AT_ONCE, ..reserve(&bench, "begins_and_waits") })).unwrap();
+        server.worker.prepare(on_device(WarmChild { most: AT_ONCE, ..reserve(&bench, "begins_and_waits") })).unwrap();
     }
-    let late = |most| on_device(Reserve { key: "late".to_owned(), most, ..reserve(&bench, "start") });
+    let late = |most| on_device(WarmChild { key: "late".to_owned(), most, ..reserve(&bench, "start") });
     server.worker.prepare(late(1)).unwrap();
     ready(&bench, AT_ONCE);
     let request = Request { reserve: Some("late".to_owned()), ..bench.request(1, "says") };
     assert!(!is_ready(&server, request), "it got a child of its own");
     fs::write(bench.path("go"), "").unwrap();
-    server.worker.prepare(Reserve { key: "last".to_owned(), ..late(1) }).unwrap();
+    server.worker.prepare(WarmChild { key: "last".to_owned(), ..late(1) }).unwrap();
     ready(&bench, AT_ONCE + 1);
     assert!(!is_ready(&server, bench.request(2, "says")));
     assert_eq!(ready(&bench, AT_ONCE + 1).len(), AT_ONCE + 1, "the one that was to be ready is not made any more");
@@ -399,7 +399,7 @@ fn children_that_are_dismissed_end_with_all_that_they_hold_of_their_device_and_o
     let server = bench.start();
     server.worker.prepare(on_device(reserve(&bench, "start"))).unwrap();
     let dismissed = ready(&bench, 1);
-    server.worker.prepare(Reserve { most: 3, ..reserve(&bench, "start") }).unwrap();
+    server.worker.prepare(WarmChild { most: 3, ..reserve(&bench, "start") }).unwrap();
     let both = ready(&bench, 2);
     server.worker.dismiss("GPU-1").unwrap();
     until(|| runs(dismissed[0]));
@@ -447,7 +447,7 @@ fn a_child_with_a_folder_may_use_the_device_while_what_has_it_measures_nothing()
     let server = bench.start();
     let folder = bench.path("own");
     fs::create_dir(&folder).unwrap();
-    let reserve = Reserve {
+    let reserve = WarmChild {
         arguments: json!({"word": "hello"}),
         scratch: Some(folder.display().to_string()),
         ..on_device(reserve(&bench, "told_in_its_folder"))

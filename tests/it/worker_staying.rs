@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 use t2t_host::interrupt::Interrupt;
 use t2t_host::pool::{Cancel, Pool};
-use t2t_protocol::{End, Finished, Request, Reserve, Sandbox, ServerKind};
+use t2t_protocol::{End, Finished, Request, Sandbox, ServerKind, WarmChild};
 
 use crate::worker_setup::{Bench, Server, reply, text};
 
@@ -41,8 +41,8 @@ def descriptors(arguments):
     return {"pid": os.getpid(), "left": sorted(int(name) for name in os.listdir("/proc/self/fd"))[:-1]}
 "#;
 
-fn reserve() -> Reserve {
-    Reserve {
+fn reserve() -> WarmChild {
+    WarmChild {
         key: "judges".to_owned(),
         most: 1,
         function: "work:start".to_owned(),

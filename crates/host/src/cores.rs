@@ -82,8 +82,8 @@ pub fn shares(devices: usize) -> Shares {
     }
 }
 
-/// Keeps this process and its children off the cores of devices, and with them all that they start later, unless that goes to cores of its own. What the kernel refuses
-/// costs time at most, so it is no error.
+/// Keeps this process and its children off the cores of devices, and with them all that they start later, unless that goes to cores of its own. It lasts as long
+/// as the process, so it is for a command to do, not for the engine. What the kernel refuses costs time at most, so it is no error.
 pub fn keep_off_devices(shares: &Shares) {
     let Some(cores) = &shares.cpu else { return };
     let mut set = CpuSet::new();

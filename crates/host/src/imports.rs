@@ -4,6 +4,8 @@
 
 use t2t_protocol::ServerKind;
 
+use crate::functions::{Function, Imports};
+
 /// What a child that launches or compiles a kernel would do first.
 const FOR_LAUNCHES: &str = "t2t_harness.server.preload:launching";
 
@@ -36,39 +38,40 @@ pub fn asked(kind: ServerKind) -> Vec<String> {
     entries.iter().map(|entry| (*entry).to_owned()).collect()
 }
 
-/// Returns the entry of [`later`] or [`asked`] up to which a server must have come before it forks a child that calls `function`, as `module:function` of the
-/// harness's phases; `None` where any time will do.
+/// Returns the entry of [`later`] or [`asked`] up to which a server must have come before it forks a child that calls `function`; `None` where
+/// any time will do.
 #[must_use]
-pub fn needed(function: &str, has_device: bool) -> Option<&'static str> {
-    match function {
-        "analyze:analyze" | "compile:compile_variant" => FOR_FAKE_TENSORS.last().copied(),
-        "calibrate:calibrate" | "prepare:prepare" => None,
-        "baseline:baseline" | "sweep:sweep" => has_device.then_some(FOR_COMPILER),
-        _ => has_device.then_some(FOR_DEVICES),
+pub fn needed(function: &Function, has_device: bool) -> Option<&'static str> {
+    match function.imports {
+        Imports::Nothing => None,
+        Imports::FakeTensors => FOR_FAKE_TENSORS.last().copied(),
+        Imports::OnDevice => has_device.then_some(FOR_DEVICES),
+        Imports::CompilerOnDevice => has_device.then_some(FOR_COMPILER),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::functions::{ANALYZE, BASELINE, BENCH, CALIBRATE, CANDIDATE, COMPILE, SWEEP};
 
     #[test]
     fn what_is_waited_for_is_imported_by_the_server_that_forks() {
         for (kind, function, before) in [
-            (ServerKind::Compiled, "analyze:analyze", 0),
-            (ServerKind::Compiled, "compile:compile_variant", 0),
-            (ServerKind::Device, "candidate:run", 1),
-            (ServerKind::Device, "bench:bench", 1),
-            (ServerKind::Device, "baseline:baseline", 0),
-            (ServerKind::Device, "sweep:sweep", 0),
+            (ServerKind::Compiled, ANALYZE, 0),
+            (ServerKind::Compiled, COMPILE, 0),
+            (ServerKind::Device, CANDIDATE, 1),
+            (ServerKind::Device, BENCH, 1),
+            (ServerKind::Device, BASELINE, 0),
+            (ServerKind::Device, SWEEP, 0),
         ] {
             let all = [later(kind), asked(kind)].concat();
             assert_eq!(all.first().map(String::as_str), Some(FOR_LAUNCHES));
-            let needed = needed(function, kind == ServerKind::Device);
-            assert_eq!(needed, all.iter().rev().nth(before).map(String::as_str), "{function}");
+            let needed = needed(&function, kind == ServerKind::Device);
+            assert_eq!(needed, all.iter().rev().nth(before).map(String::as_str), "{}", function.name);
         }
-        assert_eq!(needed("candidate:run", false), None, "the interpreter's children");
-        assert_eq!(needed("calibrate:calibrate", true), None);
+        assert_eq!(needed(&CANDIDATE, false), None, "the interpreter's children");
+        assert_eq!(needed(&CALIBRATE, true), None);
         assert_eq!(later(ServerKind::Interpreter), Vec::<String>::new());
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! The code map. A module uses only modules declared above it; `tests/it/layers.rs` holds it to that. It does not know actions, the graph, or what is kept of results.
 
+pub mod functions;
 pub mod imports;
 pub mod worker;
 pub mod cores;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use t2t_protocol::{End, Finished, Request, Reserve, ServerHello, ServerKind};
+use t2t_protocol::{End, Finished, Request, ServerHello, ServerKind, WarmChild};
 
 use crate::interrupt::Interrupt;
 use crate::worker::{Bytecode, Worker, WorkerConfig, WorkerError, WorkerEvent};
@@ -96,7 +96,7 @@ impl Pool {
         &self,
         kind: ServerKind,
         mut request: Request,
-        reserves: &[Reserve],
+        reserves: &[WarmChild],
         cancel: &Cancel,
     ) -> Result<Finished, NoCall> {
         if cancel.is_set() {
@@ -172,7 +172,7 @@ impl Pool {
     }
 
     /// Has children made ready as `reserve` says, as many as there may be, starting the server of `kind` where it does not run.
-    pub fn keep_ready(&self, kind: ServerKind, reserve: &Reserve) -> Result<(), NoCall> {
+    pub fn keep_ready(&self, kind: ServerKind, reserve: &WarmChild) -> Result<(), NoCall> {
         let worker = self.worker(kind)?;
         self.fill(kind, &worker, reserve);
         Ok(())
@@ -211,7 +211,7 @@ impl Pool {
     }
 
     /// Has children made ready as `reserve` says, as many as there may be. How many start at once is for the server to say.
-    fn fill(&self, kind: ServerKind, worker: &Worker, reserve: &Reserve) {
+    fn fill(&self, kind: ServerKind, worker: &Worker, reserve: &WarmChild) {
         let missing = {
             let mut servers = lock(&self.servers);
             let Some(server) = servers.get_mut(&kind) else { return };

@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-use t2t_protocol::{ClientHello, Request, Reserve, ServerHello, ServerKind, UnfitReason, VERSION};
+use t2t_protocol::{ClientHello, Request, ServerHello, ServerKind, UnfitReason, VERSION, WarmChild};
 use thiserror::Error;
 
 pub(crate) use bytecode::Bytecode;
@@ -166,7 +166,7 @@ impl Worker {
     }
 
     /// Has a child made ready for a request that names its key. Nothing is heard of it before.
-    pub fn prepare(&self, reserve: Reserve) -> Result<(), WorkerError> {
+    pub fn prepare(&self, reserve: WarmChild) -> Result<(), WorkerError> {
         Ok(self.client.prepare(reserve)?)
     }
 

@@ -36,7 +36,7 @@ pub use hello::{BYTECODE, ClientHello, Landlock, Missing, PRELOAD, ServerHello, 
 pub use measured::*;
 pub use message::{Finished, FromWorker, ToWorker, Unfit, UnfitReason};
 pub use reply::*;
-pub use request::{DEVICE, GO, Limits, QUIET, Request, Reserve, Sandbox};
+pub use request::{DEVICE, GO, Limits, QUIET, Request, Sandbox, WarmChild};
 
 /// The version of the protocol. Both sides refuse another one.
 ///

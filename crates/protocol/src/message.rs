@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ClientHello, End, Output, Request, Reserve, ServerHello, Usage};
+use crate::{ClientHello, End, Output, Request, ServerHello, Usage, WarmChild};
 
 /// From t2t to the worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -15,7 +15,7 @@ pub enum ToWorker {
     /// Fork a child for this.
     Run(Box<Request>),
     /// Make a child ready for a request that names its key. Nothing is said of it until it is one's.
-    Prepare(Reserve),
+    Prepare(WarmChild),
     /// End the children that are ready for this device, or get ready for it: what they hold of it is wanted.
     Dismiss {
         /// The device, as in [`crate::DEVICE`].

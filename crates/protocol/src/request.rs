@@ -26,7 +26,7 @@ pub struct Request {
     pub sandbox: Option<Sandbox>,
     /// The folder whose files are reported when they are opened or probed. Absolute.
     pub watch_under: Option<String>,
-    /// The key of a [`Reserve`] that may serve it. Where there is none, a child is forked as for any other.
+    /// The key of a [`WarmChild`] that may serve it. Where there is none, a child is forked as for any other.
     pub reserve: Option<String>,
     /// Whether a child that was made ready waits for another request with the same key once it has replied, instead of ending. Its walls stay as the first
     /// request has them. Only for functions that run no kernel code.
@@ -41,7 +41,7 @@ pub struct Request {
 
 /// A child that is made ready before there is a request for it: it has called a function that takes time, as the start of a device does, and waits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Reserve {
+pub struct WarmChild {
     /// What requests ask for it by.
     pub key: String,
     /// How many such children there may be that wait, or will: one more is not made. What asks for it cannot know whether a request took one.

@@ -8,6 +8,7 @@ use t2t_model::signature::{Trust, TrustedKey};
 
 use super::conform::conform;
 use super::fault::Fault;
+use super::json::json;
 use super::layers::Layers;
 use super::names::{nearest, suggestion};
 use super::parse::{Node, Value};
@@ -240,22 +241,5 @@ fn precision(layers: &Layers) -> Option<Precision> {
         "ieee" => Some(Precision::Ieee),
         "tf32" => Some(Precision::Tf32),
         _ => None,
-    }
-}
-
-/// Returns the value as JSON, mappings ordered by key whatever features `serde_json` was built with.
-pub(super) fn json(node: &Node) -> serde_json::Value {
-    match &node.value {
-        Value::Nothing => serde_json::Value::Null,
-        Value::Flag(flag) => (*flag).into(),
-        Value::Whole(whole) => (*whole).into(),
-        Value::Number(number) => (*number).into(),
-        Value::Text(text) => text.as_str().into(),
-        Value::List(items) => items.iter().map(json).collect(),
-        Value::Map(entries) => {
-            let ordered: BTreeMap<String, serde_json::Value> =
-                entries.iter().map(|entry| (entry.key.clone(), json(&entry.node))).collect();
-            ordered.into_iter().collect()
-        }
     }
 }

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::sizes::Binding;
+use super::expression::Binding;
 
 /// How often the lengths of an op with one size are halved for the first size of its sweep.
 const HALVINGS: u32 = 4;

@@ -3,16 +3,19 @@
 //! The grammar is that of `python/t2t_harness/op/expression.py`: integers, names, `+`, `-`, `*`, `//` and brackets. It does not know
 //! which dims an op has.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
-use super::names::Form;
-use super::sizes::Binding;
+use super::identifier::is_identifier;
 
 /// How deep brackets may nest.
 const DEPTH_LIMIT: usize = 16;
 
 /// How many bytes it may have: each operator is a level of the tree.
 const LONGEST: usize = 1000;
+
+/// The length of every dim of an op.
+pub(crate) type Binding = BTreeMap<String, u64>;
 
 /// An expression of dims; a dim alone is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -207,7 +210,7 @@ impl<'text> Reader<'text> {
         self.take(token);
         if token != "(" {
             let number = || token.chars().all(|c| c.is_ascii_digit()).then(|| token.parse().ok().map(Tree::Number));
-            return number().unwrap_or_else(|| Form::Identifier.fits(token).then(|| Tree::Dim(token.to_owned())));
+            return number().unwrap_or_else(|| is_identifier(token).then(|| Tree::Dim(token.to_owned())));
         }
         self.depth += 1;
         let inner = (self.depth <= DEPTH_LIMIT).then(|| self.sum()).flatten()?;

@@ -2,12 +2,11 @@
 //!
 //! It does not know which lengths the dims have.
 
-use super::check::json;
-use super::expression::Expression;
+use super::expression::{Binding, Expression};
+use super::json::json;
 use super::layers::Layers;
 use super::parse::{Entry, Node, Value};
 use super::reader::Reader;
-use super::sizes::Binding;
 use super::{Dim, Input, Layout, Settings, Tensor};
 
 impl Reader<'_, '_> {

@@ -4,12 +4,14 @@
 //! exist, which devices there are, or what has been built.
 
 mod fault;
+mod identifier;
 pub mod remote;
 pub mod names;
 pub mod part;
 pub mod fields;
 pub mod schema;
 mod parse;
+mod json;
 mod aliases;
 mod conform;
 mod layers;
@@ -41,11 +43,11 @@ use t2t_model::problem::{Place, Problem};
 use t2t_model::signature::Trust;
 
 pub use self::declare::{Declaration, Facts};
+pub(crate) use self::expression::Binding;
 use self::expression::Expression;
 pub(crate) use self::outputs::Output;
 pub(crate) use self::random::Random;
 pub(crate) use self::reference::Reference;
-pub(crate) use self::sizes::Binding;
 pub use self::torch::{Signature, Signatures, TorchName, TorchNames};
 
 /// The version of ops.yaml that this t2t reads.

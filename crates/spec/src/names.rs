@@ -7,6 +7,7 @@ use std::time::Duration;
 use t2t_model::signature::TrustedKey;
 
 use super::expression::Expression;
+use super::identifier::is_identifier;
 use super::remote::{EXAMPLES, Place};
 
 /// Names that are devices on Windows in every folder and with every extension, so that no file can have them.
@@ -198,11 +199,6 @@ fn is_device(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     let port = ["com", "lpt"].iter().find_map(|port| lower.strip_prefix(port));
     DEVICES.contains(&lower.as_str()) || matches!(port.map(str::as_bytes), Some([b'1'..=b'9']))
-}
-
-fn is_identifier(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 fn is_path(text: &str) -> bool {

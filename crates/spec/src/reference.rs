@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::check::json;
 use super::fault::Fault;
+use super::json::json;
 use super::names::{Form, nearest};
 use super::parse::{Node, Value};
 use super::reader::Reader;

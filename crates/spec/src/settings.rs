@@ -6,14 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::edges;
-use super::expression::Expression;
+use super::expression::{Binding, Expression};
 use super::inputs::texts;
 use super::layers::{Layer, Layers, Owner};
 use super::names::{self, suggestion};
 use super::parse::{Entry, Node};
 use super::reader::Reader;
-use super::sizes::{Binding, Dims, Misfit};
+use super::sizes::{Dims, Misfit};
 use super::{Dim, Input, Profile, Protocol, Quantity, Settings};
 
 /// The dims that an op uses.
@@ -88,7 +87,7 @@ impl Reader<'_, '_> {
             dtypes,
             sizes,
             check_sizes,
-            edges: edges::off(layers),
+            edges: edges_off(layers),
             fixed,
             seeds: layers.get(&["check", "seeds"])?.whole()?,
             max_retries: layers.get(&["check", "max_retries"])?.whole()?,
@@ -211,4 +210,17 @@ fn strings(value: &Value, found: &mut BTreeSet<String>) {
         Value::Object(entries) => entries.values().for_each(|item| strings(item, found)),
         _ => {}
     }
+}
+
+/// Returns the edges that are off, each with its reason if there is one, layer over layer.
+fn edges_off(layers: &Layers) -> BTreeMap<String, Option<String>> {
+    let mut found = BTreeMap::new();
+    for entry in layers.upward().filter_map(|layer| layer.node.at(&["check", "edges"])).flat_map(Node::entries) {
+        if entry.node.text() == Some("on") {
+            found.remove(&entry.key);
+        } else {
+            found.insert(entry.key.clone(), entry.node.get("off").and_then(Node::text).map(str::to_owned));
+        }
+    }
+    found
 }

@@ -2,14 +2,12 @@
 //!
 //! It knows one op and one size at a time. Which size counts on which lane is decided beside it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
+use super::expression::Binding;
 use super::layers::Owner;
 use super::names::quoted;
 use super::parse::{Node, Value};
-
-/// The length of every dim of an op.
-pub(crate) type Binding = BTreeMap<String, u64>;
 
 /// The dims of an op on one lane.
 pub(super) struct Dims {

@@ -23,7 +23,7 @@ use nix::{
 };
 use pyo3::{exceptions::PySystemExit, prelude::*, types::PyModule};
 use serde_json::Value;
-use t2t_protocol::{Request, Reserve};
+use t2t_protocol::{Request, WarmChild};
 
 use crate::{
     apart::{self, Namespaces},
@@ -53,7 +53,7 @@ pub(crate) enum Order<'a> {
     /// A request that is there.
     Now(&'a Request),
     /// One that comes through a pipe, once the child is ready for it.
-    Later(&'a Reserve, OwnedFd),
+    Later(&'a WarmChild, OwnedFd),
 }
 
 /// Whose child it is, and where it goes from there.
@@ -248,7 +248,7 @@ fn drop_powers() -> Result<(), String> {
 }
 
 /// Does what takes time before there is a request: no kernel code runs here, and no wall is up yet.
-fn get_ready(py: Python<'_>, reserve: &Reserve) -> Result<(), String> {
+fn get_ready(py: Python<'_>, reserve: &WarmChild) -> Result<(), String> {
     move_to_cores(reserve.cores.as_deref());
     if let Some(folder) = &reserve.scratch {
         chdir(Path::new(folder)).map_err(|error| format!("scratch folder `{folder}`: {error}"))?;

@@ -10,7 +10,7 @@ use std::{
 };
 
 use libc::pid_t;
-use t2t_protocol::{DEVICE, GO, Reserve};
+use t2t_protocol::{DEVICE, GO, WarmChild};
 
 use crate::{
     channel::{Heard, Secret},
@@ -45,7 +45,7 @@ pub(crate) struct Ready {
 
 impl Ready {
     /// Awaits a child that was just forked and gets ready as `reserve` says.
-    pub(crate) fn new(reserve: Reserve, pid: pid_t, mark: Mark, secret: Secret, pipes: Pipes, orders: File) -> Self {
+    pub(crate) fn new(reserve: WarmChild, pid: pid_t, mark: Mark, secret: Secret, pipes: Pipes, orders: File) -> Self {
         let (device, since, heard) = (device_of(&reserve.environment), Instant::now(), Heard::new(secret, 0));
         let go = reserve.scratch.map(|folder| Path::new(&folder).join(GO));
         Self { key: reserve.key, pid, mark, orders, device, has_folder: go.is_some(), go, since, pipes, heard }

@@ -17,10 +17,9 @@ use nix::{
     unistd::{Pid, getpid},
 };
 use pyo3::prelude::*;
-use t2t_protocol::{End, Finished, FromWorker, Request, Reserve, ToWorker};
+use t2t_protocol::{End, Finished, FromWorker, Request, ToWorker, WarmChild};
 
 use crate::{
-    action::{Action, Before},
     apart::Namespaces,
     channel::Secret,
     child::{self, Order, Origin, Plan},
@@ -31,8 +30,9 @@ use crate::{
     pages,
     pipes::Pipes,
     ready::{Ready, device_of},
-    reserves::Reserves,
+    running_child::{Before, RunningChild},
     sandbox::Interpreter,
+    warm_pool::WarmPool,
 };
 
 /// How long a child may run unobserved, and how long nothing must happen before something is imported that nobody waits for.
@@ -62,8 +62,8 @@ pub(crate) struct Server {
     interpreter: Interpreter,
     namespaces: Namespaces,
     pid: Pid,
-    actions: Vec<Action>,
-    reserves: Reserves,
+    running: Vec<RunningChild>,
+    warm_pool: WarmPool,
     later: Later,
     leaving: Leaving,
     /// Requests and reserves whose modules are not there yet, requests whose device is not free yet of what was dismissed, and reserves that would disturb what runs, in the
@@ -87,7 +87,7 @@ impl Server {
         later: Later,
     ) -> io::Result<Self> {
         control.stop_blocking()?;
-        let (actions, reserves, waiting) = (Vec::new(), Reserves::default(), Vec::new());
+        let (running, warm_pool, waiting) = (Vec::new(), WarmPool::default(), Vec::new());
         let (pid, is_quiet, has_heard, is_to_rest) = (getpid(), false, false, false);
         let leaving = Leaving::default();
         Ok(Self {
@@ -96,8 +96,8 @@ impl Server {
             interpreter,
             namespaces,
             pid,
-            actions,
-            reserves,
+            running,
+            warm_pool,
             later,
             leaving,
             waiting,
@@ -124,7 +124,7 @@ impl Server {
         self.look_after_actions();
         self.import_later();
         self.serve_waiting();
-        self.keep_the_peace();
+        self.notify_quiet();
         Next::Serve
     }
 
@@ -140,18 +140,18 @@ impl Server {
     }
 
     /// Tells t2t who got ready, what measures that nothing disturbs it, and children that wait for a device that they may use it.
-    fn keep_the_peace(&mut self) {
+    fn notify_quiet(&mut self) {
         let now = Instant::now();
         self.tell_of_prepared();
-        let is_on = |action: &Action, device: &str| action.device.as_deref() == Some(device);
-        let actions = &self.actions;
-        self.reserves.let_go(now, |device| {
-            let mut there = actions.iter().filter(|action| is_on(action, device)).peekable();
-            there.peek().is_some() && there.all(Action::is_at_ease)
+        let is_on = |child: &RunningChild, device: &str| child.device.as_deref() == Some(device);
+        let running = &self.running;
+        self.warm_pool.let_go(now, |device| {
+            let mut there = running.iter().filter(|child| is_on(child, device)).peekable();
+            there.peek().is_some() && there.all(RunningChild::is_at_ease)
         });
-        let is_disturbed = self.reserves.disturb(now, GETS_READY) || !self.leaving.is_empty();
-        for action in self.actions.iter_mut().filter(|action| !is_disturbed && action.awaits_quiet(now)) {
-            action.tell_quiet(self.reserves.on_device(action.device.as_deref()));
+        let is_disturbed = self.warm_pool.disturb(now, GETS_READY) || !self.leaving.is_empty();
+        for child in self.running.iter_mut().filter(|child| !is_disturbed && child.awaits_quiet(now)) {
+            child.tell_quiet(self.warm_pool.on_device(child.device.as_deref()));
         }
     }
 
@@ -188,14 +188,14 @@ impl Server {
     }
 
     /// Says whether an action runs that a child would disturb which gets ready so.
-    fn would_disturb(&self, reserve: &Reserve) -> bool {
-        self.actions.iter().any(|action| action.is_disturbed_by(reserve))
+    fn would_disturb(&self, reserve: &WarmChild) -> bool {
+        self.running.iter().any(|child| child.is_disturbed_by(reserve))
     }
 
     /// Says whether as many children start the device of such a child as may at once.
-    fn is_crowded(&mut self, reserve: &Reserve) -> bool {
+    fn is_crowded(&mut self, reserve: &WarmChild) -> bool {
         let device = device_of(&reserve.environment).filter(|_| reserve.scratch.is_none());
-        device.is_some_and(|device| self.reserves.starting(&device, Instant::now(), GETS_READY) >= START_AT_ONCE)
+        device.is_some_and(|device| self.warm_pool.starting(&device, Instant::now(), GETS_READY) >= START_AT_ONCE)
     }
 
     /// Waits until something is to be done.
@@ -204,7 +204,7 @@ impl Server {
         events.set(PollFlags::POLLOUT, self.control.has_unsent());
         let mut sources =
             vec![PollFd::new(self.control.as_fd(), events), PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
-        let outputs = self.actions.iter().flat_map(Action::descriptors);
+        let outputs = self.running.iter().flat_map(RunningChild::descriptors);
         sources.extend(outputs.map(|output| PollFd::new(output, PollFlags::POLLIN)));
         // A signal is no reason to fail: the next turn looks at everything.
         let has_timed_out = poll(&mut sources, self.timeout()) == Ok(0);
@@ -215,8 +215,8 @@ impl Server {
         if self.is_to_import() {
             return PollTimeout::ZERO;
         }
-        let nobody_comes = self.waiting.is_empty() && !self.reserves.get_ready() && self.later.is_over_unasked();
-        let has_nothing_to_do = self.actions.is_empty() && self.leaving.is_empty() && nobody_comes;
+        let nobody_comes = self.waiting.is_empty() && !self.warm_pool.get_ready() && self.later.is_over_unasked();
+        let has_nothing_to_do = self.running.is_empty() && self.leaving.is_empty() && nobody_comes;
         match (has_nothing_to_do, self.is_sweeping() || self.is_awaited()) {
             (true, _) => PollTimeout::NONE,
             (false, true) => PollTimeout::try_from(SWEEP).unwrap_or(PollTimeout::ZERO),
@@ -226,8 +226,8 @@ impl Server {
 
     /// Says whether a child has ended of which something is left, or ends, or one waits for that.
     fn is_sweeping(&self) -> bool {
-        let (now, is_over) = (Instant::now(), |action: &Action| action.ended().is_some() || action.is_ending());
-        !self.leaving.is_empty() || self.actions.iter().any(|action| is_over(action) || action.awaits_quiet(now))
+        let (now, is_over) = (Instant::now(), |child: &RunningChild| child.ended().is_some() || child.is_ending());
+        !self.leaving.is_empty() || self.running.iter().any(|child| is_over(child) || child.awaits_quiet(now))
     }
 
     fn hear_signals(&mut self) -> Next {
@@ -267,15 +267,15 @@ impl Server {
         if self.waiting.len() < count {
             self.report_end(Finished::bare(id, End::Cancelled));
         }
-        for action in self.actions.iter_mut().filter(|action| action.id == id) {
-            action.stop(End::Cancelled);
+        for child in self.running.iter_mut().filter(|child| child.id == id) {
+            child.stop(End::Cancelled);
         }
     }
 
     /// Ends children that are ready. What is asked for next of their device waits until they hold nothing of it.
     fn dismiss(&mut self, device: &str) {
         let now = Instant::now();
-        for ready in self.reserves.dismiss(device) {
+        for ready in self.warm_pool.dismiss(device) {
             self.leaving.dismiss(ready.pid, ready.mark, now, device);
         }
     }
@@ -296,20 +296,20 @@ impl Server {
             self.forget_reserve(request.reserve.as_deref());
         }
         match ready.map_or_else(|| self.fork(&request), Ok) {
-            Ok(action) => {
-                let started = FromWorker::Started { id: action.id, pid: action.pid };
+            Ok(child) => {
+                let started = FromWorker::Started { id: child.id, pid: child.pid };
                 self.control.send(&started).expect("two numbers fit a frame");
-                self.actions.push(action);
+                self.running.push(child);
             }
             Err(reason) => self.report_end(Finished::bare(request.id, End::Refused(reason))),
         }
     }
 
     /// Hands the request to a child that was made ready for it, if there is one that takes it.
-    fn handed_over(&mut self, request: &Request) -> Option<Action> {
-        let ready = self.reserves.take(request)?;
+    fn handed_over(&mut self, request: &Request) -> Option<RunningChild> {
+        let ready = self.warm_pool.take(request)?;
         let before = Before::handing_over(self.pid.as_raw(), ready.pid);
-        Some(Action::of_ready(request, ready, before))
+        Some(RunningChild::of_ready(request, ready, before))
     }
 
     /// Forgets one child that was to get ready for a request which gets one of its own.
@@ -322,39 +322,39 @@ impl Server {
         }
     }
 
-    fn fork(&self, request: &Request) -> Result<Action, String> {
+    fn fork(&self, request: &Request) -> Result<RunningChild, String> {
         let before = Before::now(self.pid.as_raw());
         let (pid, mark, secret, pipes) = self.child(Order::Now(request))?;
-        Ok(Action::new(request, pid, mark, secret, pipes, before))
+        Ok(RunningChild::new(request, pid, mark, secret, pipes, before))
     }
 
     /// Says whether as many children as there may be wait already, or will.
-    fn has_enough(&self, reserve: &Reserve) -> bool {
+    fn has_enough(&self, reserve: &WarmChild) -> bool {
         let is_alike = |message: &&ToWorker| matches!(message, ToWorker::Prepare(other) if other.key == reserve.key);
-        self.reserves.count(&reserve.key) + self.waiting.iter().filter(is_alike).count() >= reserve.most
+        self.warm_pool.count(&reserve.key) + self.waiting.iter().filter(is_alike).count() >= reserve.most
     }
 
     /// Forks a child that gets ready. That it cannot be is no news: its request will be told.
-    fn prepare(&mut self, reserve: Reserve) {
+    fn prepare(&mut self, reserve: WarmChild) {
         let is_held = reserve.scratch.is_none() && self.would_disturb(&reserve);
         if !self.later.has(reserve.needs.as_deref()) || is_held || self.is_crowded(&reserve) {
             self.waiting.push(ToWorker::Prepare(reserve));
             return;
         }
-        let forked = Reserves::pipe().ok().and_then(|(orders, sink)| {
+        let forked = WarmPool::pipe().ok().and_then(|(orders, sink)| {
             let (pid, mark, secret, pipes) = self.child(Order::Later(&reserve, orders)).ok()?;
             Some((pid, mark, secret, pipes, sink))
         });
         match forked {
             Some((pid, mark, secret, pipes, sink)) => {
-                self.reserves.add(Ready::new(reserve, pid, mark, secret, pipes, sink));
+                self.warm_pool.add(Ready::new(reserve, pid, mark, secret, pipes, sink));
             }
             None => self.tell_prepared(reserve.key),
         }
     }
 
     fn tell_of_prepared(&mut self) {
-        for key in self.reserves.prepared() {
+        for key in self.warm_pool.prepared() {
             self.tell_prepared(key);
         }
     }
@@ -378,31 +378,31 @@ impl Server {
     }
 
     fn free_slot(&self) -> usize {
-        let waiting = self.reserves.marks().chain(self.leaving.marks());
-        let marks: Vec<Mark> = self.actions.iter().map(|action| action.mark).chain(waiting).collect();
+        let waiting = self.warm_pool.marks().chain(self.leaving.marks());
+        let marks: Vec<Mark> = self.running.iter().map(|child| child.mark).chain(waiting).collect();
         (0..marks.len()).find(|slot| !marks.contains(&Mark::of_slot(*slot))).unwrap_or(marks.len())
     }
 
     fn look_after_actions(&mut self) {
         let now = Instant::now();
-        self.reserves.bury();
+        self.warm_pool.bury();
         self.leaving.bury(now, PATIENCE);
-        for action in &mut self.actions {
-            action.read();
-            action.check(now);
+        for child in &mut self.running {
+            child.read();
+            child.check(now);
         }
         let mut index = 0;
-        while index < self.actions.len() {
-            if self.actions[index].stays() {
-                let (finished, ready) = self.actions.remove(index).give_back(now);
-                self.reserves.put_back(ready);
+        while index < self.running.len() {
+            if self.running[index].stays() {
+                let (finished, ready) = self.running.remove(index).give_back(now);
+                self.warm_pool.put_back(ready);
                 self.report_end(finished);
             } else if self.leaves(index, now) {
-                let action = self.actions.remove(index);
-                self.leaving.push(action.pid, action.mark, now);
-                self.report_end(action.part(now));
+                let child = self.running.remove(index);
+                self.leaving.push(child.pid, child.mark, now);
+                self.report_end(child.part(now));
             } else if self.has_gone(index, now) {
-                let finished = self.actions.remove(index).finish(now);
+                let finished = self.running.remove(index).finish(now);
                 self.report_end(finished);
             } else {
                 index += 1;
@@ -412,34 +412,34 @@ impl Server {
 
     /// Says whether an action's child has replied and the kernel takes it apart, and nothing else of it is left.
     fn leaves(&mut self, index: usize, now: Instant) -> bool {
-        if !self.actions[index].leaves(now) {
+        if !self.running[index].leaves(now) {
             return false;
         }
-        let mark = Some(self.actions[index].mark);
+        let mark = Some(self.running[index].mark);
         !self.orphans().into_iter().any(|orphan| Mark::of(orphan) == mark)
     }
 
     /// Says whether nothing of an action is left, or nothing that can be killed.
     fn has_gone(&mut self, index: usize, now: Instant) -> bool {
-        let Some(ended) = self.actions[index].ended() else { return false };
+        let Some(ended) = self.running[index].ended() else { return false };
         let survivors: Vec<pid_t> = self.orphans().into_iter().filter(|pid| self.belongs(*pid, index)).collect();
-        self.actions[index].sweep(&survivors);
+        self.running[index].sweep(&survivors);
         survivors.is_empty() || now.duration_since(ended) > PATIENCE
     }
 
     /// Lists the processes that were handed over to the server when their parents died.
     fn orphans(&self) -> Vec<pid_t> {
         let mut children = kin::children_of(self.pid.as_raw());
-        let is_known = |pid: pid_t| self.leaving.has(pid) || self.actions.iter().any(|action| action.pid == pid);
-        children.retain(|pid| !self.reserves.has(*pid) && !is_known(*pid));
+        let is_known = |pid: pid_t| self.leaving.has(pid) || self.running.iter().any(|child| child.pid == pid);
+        children.retain(|pid| !self.warm_pool.has(*pid) && !is_known(*pid));
         children
     }
 
     /// Says whether an orphan is to end with this action: it is marked as its own, or as nobody's.
     fn belongs(&self, orphan: pid_t, index: usize) -> bool {
         let mark = Mark::of(orphan);
-        let mut others = self.actions.iter().enumerate().filter(|(other, _)| *other != index);
-        !others.any(|(_, action)| Some(action.mark) == mark && action.ended().is_none())
+        let mut others = self.running.iter().enumerate().filter(|(other, _)| *other != index);
+        !others.any(|(_, child)| Some(child.mark) == mark && child.ended().is_none())
     }
 
     fn reap_orphans(&self) {

@@ -73,7 +73,7 @@ pub(crate) struct Inbox {
 }
 
 /// Whether a change of what lies at a path, in a folder or not, is one of the workspace that is built.
-pub(crate) type Minds<'a> = dyn Fn(&Path) -> bool + 'a;
+pub(crate) type IsRelevant<'a> = dyn Fn(&Path) -> bool + 'a;
 
 impl Inbox {
     /// Returns the inbox of `inputs`.
@@ -82,20 +82,20 @@ impl Inbox {
     }
 
     /// Takes all that has come. Of changes those count that `minds` says count.
-    pub(crate) fn take(&mut self, view: &mut dyn View, root: &Path, minds: &Minds<'_>) {
+    pub(crate) fn take(&mut self, view: &mut dyn View, root: &Path, is_relevant: &IsRelevant<'_>) {
         while let Ok(input) = self.inputs.try_recv() {
-            self.take_one(input, view, root, minds);
+            self.take_one(input, view, root, is_relevant);
         }
     }
 
     /// Waits until something comes, or for a time.
-    pub(crate) fn wait(&mut self, patience: Duration, view: &mut dyn View, root: &Path, minds: &Minds<'_>) {
+    pub(crate) fn wait(&mut self, patience: Duration, view: &mut dyn View, root: &Path, is_relevant: &IsRelevant<'_>) {
         match self.inputs.recv_timeout(patience) {
-            Ok(input) => self.take_one(input, view, root, minds),
+            Ok(input) => self.take_one(input, view, root, is_relevant),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => self.is_quit = true,
         }
-        self.take(view, root, minds);
+        self.take(view, root, is_relevant);
     }
 
     /// Returns the files that were passed over since it was asked last.
@@ -103,10 +103,10 @@ impl Inbox {
         (!self.passed.is_empty()).then(|| Touched::Files(std::mem::take(&mut self.passed)))
     }
 
-    fn take_one(&mut self, input: Input, view: &mut dyn View, root: &Path, minds: &Minds<'_>) {
+    fn take_one(&mut self, input: Input, view: &mut dyn View, root: &Path, is_relevant: &IsRelevant<'_>) {
         match input {
             Input::Batch(mut batch) => {
-                let (minded, passed) = std::mem::take(&mut batch.paths).into_iter().partition(|path| minds(path));
+                let (minded, passed) = std::mem::take(&mut batch.paths).into_iter().partition(|path| is_relevant(path));
                 batch.paths = minded;
                 self.pass(root, &passed);
                 if batch.is_empty() {

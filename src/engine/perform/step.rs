@@ -7,13 +7,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
+use t2t_host::functions::{Function, PHASES, Queues};
 use t2t_host::imports;
 use t2t_host::pool::NoCall;
 use t2t_protocol::{DEVICE, End, Finished, Limits, Request, Sandbox};
 use t2t_store::fs;
 
-use super::{Calls, Job};
-use crate::engine::ready::{self, Queues};
+use super::Calls;
+use crate::engine::job::Job;
+use crate::engine::warm_pool;
 
 /// How many bytes of memory a child that runs kernel code on the CPU may take.
 const CPU_MEMORY: u64 = 2 << 30;
@@ -37,9 +39,6 @@ const TIMED_UNTIL: &str = "timed_until";
 /// What a child is told that will find a file in its scratch folder once nothing disturbs what it measures.
 const IS_TOLD_OF_QUIET: &str = "is_told_of_quiet";
 
-/// What the harness calls the modules of its phases, before each one's own name.
-pub(super) const PHASES: &str = "t2t_harness.phases.";
-
 /// The variable that names further folders of the workspace that are imported from, parted by colons.
 const SOURCES: &str = "T2T_SOURCES";
 
@@ -47,14 +46,12 @@ const SOURCES: &str = "T2T_SOURCES";
 pub(super) struct Step<'a> {
     pub(crate) job: &'a Job,
     pub(crate) name: &'a str,
-    /// As `module:function` of the harness's phases.
-    pub(crate) function: &'a str,
+    /// What it calls.
+    pub(crate) function: &'static Function,
     /// What its request holds beside what all of the action hold.
     pub(crate) more: Map<String, Value>,
     /// What it may read beside what all of the action may.
     pub(crate) read: Vec<PathBuf>,
-    /// Whether it runs no kernel code.
-    pub(crate) trusted: bool,
 }
 
 impl Step<'_> {
@@ -64,7 +61,7 @@ impl Step<'_> {
 
     /// Calls the function, and once more in a child with all queues of its device where it asks for them.
     pub(crate) fn run(&self, calls: &Calls) -> Result<Finished, NoCall> {
-        let queues = ready::queues(self.function);
+        let queues = self.function.queues;
         let finished = self.call(calls, queues)?;
         if queues == Queues::All || !asks_again(&finished) {
             return Ok(finished);
@@ -85,7 +82,7 @@ impl Step<'_> {
         let mut request = self.request(&folder, queues);
         let device = self.job.device.as_deref();
         request.arguments[TIMED_UNTIL] = device.and_then(|device| calls.pool.timed_until(device)).into();
-        let finished = calls.call(self.job.kind, request, &ready::of_device(self.job, self.function));
+        let finished = calls.call(self.job.kind, request, &warm_pool::of_device(self.job, self.function));
         if let Some((device, until)) = device.zip(calls.times.borrow().timed_until()) {
             calls.pool.note_timed(device, until);
         }
@@ -97,18 +94,18 @@ impl Step<'_> {
         arguments.insert("root".to_owned(), text(&self.job.root).into());
         arguments.insert("scratch".to_owned(), text(folder).into());
         arguments.extend(self.more.clone());
-        let undisturbed = ready::is_timed(self.function);
+        let undisturbed = self.function.is_timed;
         arguments.insert(IS_TOLD_OF_QUIET.to_owned(), undisturbed.into());
         Request {
             id: 0,
-            function: format!("{PHASES}{}", self.function),
+            function: format!("{PHASES}{}", self.function.name),
             arguments: Value::Object(arguments),
             scratch: text(folder),
             environment: self.environment(folder, queues),
             limits: self.limits(),
             sandbox: Some(self.sandbox()),
             watch_under: (!self.stays()).then(|| text(&self.job.root)),
-            reserve: ready::key(self.job, self.function, queues),
+            reserve: warm_pool::key(self.job, self.function, queues),
             stays: self.stays(),
             undisturbed,
             needs: imports::needed(self.function, self.job.device.is_some()).map(str::to_owned),
@@ -117,7 +114,7 @@ impl Step<'_> {
 
     /// Returns whether the child serves other actions, too. It opens no sources.
     fn stays(&self) -> bool {
-        ready::stays(self.job, self.function)
+        warm_pool::stays(self.job, self.function)
     }
 
     fn environment(&self, folder: &Path, queues: Queues) -> BTreeMap<String, String> {
@@ -144,13 +141,13 @@ impl Step<'_> {
         let deadline = milliseconds(self.job.deadline);
         let (cores, nice) = (self.job.cores.clone(), self.job.nice);
         // A judge that stays, or anything else without kernel code, fills nothing by itself.
-        let scratch_bytes = (!self.trusted).then(|| self.room());
+        let scratch_bytes = (!self.function.is_trusted).then(|| self.room());
         if self.job.device.is_some() {
             return Limits { cores, nice, scratch_bytes, ..Limits::wall(deadline) };
         }
         let wall = deadline.saturating_mul(PATIENCE.into());
         let more = self.job.processes.saturating_sub(1) as u64 * PROCESS_MEMORY;
-        let memory_bytes = (!self.trusted).then_some(CPU_MEMORY + more);
+        let memory_bytes = (!self.function.is_trusted).then_some(CPU_MEMORY + more);
         Limits { cpu_ms: Some(deadline), memory_bytes, scratch_bytes, cores, nice, ..Limits::wall(wall) }
     }
 

@@ -12,8 +12,8 @@ use std::{
 
 use serde_json::Value;
 use t2t_protocol::{
-    ClientHello, Finished, FrameError, FrameReader, FromWorker, Request, Reserve, ServerHello, ToWorker, Unfit,
-    VERSION, encode,
+    ClientHello, Finished, FrameError, FrameReader, FromWorker, Request, ServerHello, ToWorker, Unfit, VERSION,
+    WarmChild, encode,
 };
 use thiserror::Error;
 
@@ -133,7 +133,7 @@ impl Client {
     }
 
     /// Asks for a child that gets ready.
-    pub(crate) fn prepare(&self, reserve: Reserve) -> Result<(), ClientError> {
+    pub(crate) fn prepare(&self, reserve: WarmChild) -> Result<(), ClientError> {
         self.send(&ToWorker::Prepare(reserve))
     }
 

@@ -6,8 +6,6 @@ use serde::Serialize;
 use serde_json::Value;
 use t2t_model::action::Phase;
 
-use crate::render::op_page::VariantPage;
-
 /// What one action of a variant compiled on the device's time.
 #[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct Defect {
@@ -21,18 +19,13 @@ pub(crate) struct Defect {
     launchers: Vec<String>,
 }
 
-/// Returns the defects of a variant, in the order of phases.
+/// Returns the defects of the variant of this name, in the order of phases, from the documents of its check, its tune and its bench.
 #[must_use]
-pub(crate) fn of(variant: &VariantPage<'_>) -> Vec<Defect> {
-    let documents = [
-        (Phase::Check, variant.evidence),
-        (Phase::Tune, variant.tune),
-        (Phase::Bench, variant.result.bench.document()),
-    ];
-    let told = documents.into_iter().filter_map(|(phase, document)| {
+pub(crate) fn of(variant: &str, documents: [Option<&Value>; 3]) -> Vec<Defect> {
+    let told = [Phase::Check, Phase::Tune, Phase::Bench].into_iter().zip(documents).filter_map(|(phase, document)| {
         let cache = &document?["triton_cache"];
         Some(Defect {
-            variant: variant.result.name.clone(),
+            variant: variant.to_owned(),
             phase: phase.name(),
             kernels: names(&cache["misses"]),
             hits: cache["hits"].as_u64().unwrap_or(0),

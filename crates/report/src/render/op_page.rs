@@ -97,7 +97,7 @@ impl<'a> OpPage<'a> {
                 .find_map(tolerances)
                 .unwrap_or_default(),
             benchmark,
-            defects: self.variants.iter().flat_map(defects::of).collect(),
+            defects: self.variants.iter().flat_map(VariantPage::defects).collect(),
             selection,
         }
     }
@@ -206,6 +206,11 @@ struct Checklist {
 }
 
 impl<'a> VariantPage<'a> {
+    /// Returns what was compiled on a device's time.
+    fn defects(&self) -> Vec<Defect> {
+        defects::of(&self.result.name, [self.evidence, self.tune, self.result.bench.document()])
+    }
+
     fn section(&self) -> VariantSection<'a> {
         let Standing { status, class, reason } = standing(self.result);
         let resources = self.resources.document();

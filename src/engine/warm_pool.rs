@@ -1,14 +1,15 @@
-//! Children that are ready before their request: how they get ready, which calls take one, and how many there are.
+//! The warm pool: children that are ready before their request: how they get ready, which calls take one, and how many there are.
 //!
 //! What a child does before its request depends on nothing that a request says, so a call comes to the same with one that was ready and with one that was not.
 
 use serde_json::Value;
+use t2t_host::functions::{Function, Queues, REHEARSE, START_DEVICE, WarmUp};
 use t2t_host::imports;
 use t2t_host::pool::{NoCall, Pool};
 use t2t_model::action::Phase;
-use t2t_protocol::{DEVICE, Reserve, ServerKind};
+use t2t_protocol::{DEVICE, ServerKind, WarmChild};
 
-use super::perform::Job;
+use super::job::Job;
 
 /// How many children for measurements wait beside one at the most.
 const WHILE_MEASURED: usize = 2;
@@ -19,72 +20,33 @@ const JUDGES_OF_DEVICE: usize = 1;
 /// What checks on the interpreter ask for their children by.
 const CHECK: &str = "check";
 
-/// Functions that judge what kernel code left, and run none.
-const JUDGES: [&str; 3] = ["judge:judge", FOLLOW, "sample:judge_sample"];
-
-/// What judges cases while the candidate runs.
-pub(super) const FOLLOW: &str = "judge:follow";
-
-/// Functions that time, which children that get ready would disturb.
-const TIMED: [&str; 5] = [BASELINE, "bench:bench", "tune:tune", "calibrate:calibrate", "sweep:sweep"];
-
-/// Functions that have torch compile what they time.
-const COMPILED: [&str; 2] = [BASELINE, "sweep:sweep"];
-
-/// What measures torch.
-pub(super) const BASELINE: &str = "baseline:baseline";
-
-/// What calls a kernel to be judged.
-pub(super) const CANDIDATE: &str = "candidate:run";
-
-/// The variable that says over how many queues of its device the streams of a process are spread.
-const QUEUES: &str = "CUDA_DEVICE_MAX_CONNECTIONS";
-
-/// Over how many queues of its device the streams of a child are spread. With one the driver, which serves one child after the other, starts CUDA in half the time, and
-/// what one stream does is done as it would be anywhere.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Queues {
-    /// All have one. Enough for whoever uses one stream.
-    One,
-    /// As many as the driver thinks right.
-    All,
-}
-
-impl Queues {
-    /// Returns the variable that a child is started with.
-    pub(super) fn variable(self) -> Option<(&'static str, &'static str)> {
-        (self == Self::One).then_some((QUEUES, "1"))
-    }
-}
-
 /// How many children a build leaves ready for kernels that another follows: for its first check, and for what comes after it.
 pub(crate) const AT_REST: usize = 3;
 
-/// Functions that run none of the code that is made ready: waiting for such a child would be in vain.
-const WITHOUT: [&str; 1] = ["prepare:prepare"];
-
 /// Returns what the call of `function` by the action of `job` asks for a child by.
-pub(super) fn key(job: &Job, function: &str, queues: Queues) -> Option<String> {
+pub(super) fn key(job: &Job, function: &Function, queues: Queues) -> Option<String> {
     let is_check = job.target.phase == Phase::Check && job.kind == ServerKind::Interpreter;
     let key = job.device.as_deref().or_else(|| is_check.then_some(CHECK))?;
     if stays(job, function) {
         return Some(judges(key));
     }
     if job.device.is_none() {
-        return (!WITHOUT.contains(&function)).then(|| key.to_owned());
+        return (function.warm_up != WarmUp::Useless).then(|| key.to_owned());
     }
     match queues {
         Queues::One => Some(key.to_owned()),
-        Queues::All => (function == BASELINE).then(|| format!("{key} compiles {}", job.target.op)),
+        Queues::All => {
+            (function.warm_up == WarmUp::OwnWithAllQueues).then(|| format!("{key} compiles {}", job.target.op))
+        }
     }
 }
 
 /// Returns whether a child that has called `function` may call it again, for another action. To get ready and to end takes several times as long as to judge: on a
 /// device CUDA is started, and all that torch launches is loaded. A judge that imports a reference in Python, or opens other files of the op, does not stay: what it opens is
 /// that action's, and the file may be another at the next.
-pub(super) fn stays(job: &Job, function: &str) -> bool {
+pub(super) fn stays(job: &Job, function: &Function) -> bool {
     let opens = job.arguments.get("op").is_some_and(|op| !op["reference"].is_null() || opens_files(op));
-    JUDGES.contains(&function) && !opens
+    function.may_stay && !opens
 }
 
 /// Returns whether whoever judges an op opens files that hold values of inputs, or what says what must hold of random results.
@@ -94,26 +56,14 @@ fn opens_files(op: &Value) -> bool {
     op["random"]["kind"] == "judged" || drawn.any(|init| init["kind"] == "file")
 }
 
-/// Returns whether what `function` measures would be disturbed by a device that is started.
-pub(super) fn is_timed(function: &str) -> bool {
-    TIMED.contains(&function)
-}
-
 fn judges(device: &str) -> String {
     format!("{device} judges")
 }
 
-/// Returns over how many queues the streams of a child that calls `function` are spread at first: code of a kernel that uses more than one stream says so. What has torch compile
-/// something has them all, as whatever torch calls would have.
-pub(super) fn queues(function: &str) -> Queues {
-    let is_measured = TIMED.contains(&function) && !COMPILED.contains(&function);
-    if JUDGES.contains(&function) || function == CANDIDATE || is_measured { Queues::One } else { Queues::All }
-}
-
 /// Returns how children get ready for the device of `job` while `function` runs, unless that one measures: starting a device takes time, and would take it from what is
 /// timed. What measures next makes everything ready itself meanwhile, and waits for them then.
-pub(super) fn of_device(job: &Job, function: &str) -> Vec<Reserve> {
-    let Some(device) = job.device.as_ref().filter(|_| !is_timed(function)) else { return Vec::new() };
+pub(super) fn of_device(job: &Job, function: &Function) -> Vec<WarmChild> {
+    let Some(device) = job.device.as_ref().filter(|_| !function.is_timed) else { return Vec::new() };
     let mut awaited = job.ready;
     if job.target.phase != Phase::Check {
         // Once the last check has been judged, none gets ready but in the place of another: what is measured would wait for it.
@@ -126,11 +76,11 @@ pub(super) fn of_device(job: &Job, function: &str) -> Vec<Reserve> {
 }
 
 /// Returns how children get ready for a device: a judge, and as many others as `awaited` says.
-pub(super) fn for_device(device: &str, cores: Option<&Vec<usize>>, awaited: usize) -> Vec<Reserve> {
-    let reserve = |key: String, most: usize| Reserve {
+pub(super) fn for_device(device: &str, cores: Option<&Vec<usize>>, awaited: usize) -> Vec<WarmChild> {
+    let reserve = |key: String, most: usize| WarmChild {
         key,
         most,
-        function: "t2t_harness.server.ready:start_device".to_owned(),
+        function: START_DEVICE.to_owned(),
         arguments: Value::Null,
         scratch: None,
         environment: [(DEVICE, device), ("CUDA_CACHE_DISABLE", "1")]
@@ -150,10 +100,10 @@ pub(super) fn for_device(device: &str, cores: Option<&Vec<usize>>, awaited: usiz
 /// cores while they get ready.
 pub(crate) fn for_a_check(pool: &Pool) -> Result<(), NoCall> {
     for key in [CHECK.to_owned(), judges(CHECK)] {
-        let reserve = Reserve {
+        let reserve = WarmChild {
             key,
             most: 1,
-            function: "t2t_harness.server.ready:rehearse".to_owned(),
+            function: REHEARSE.to_owned(),
             arguments: Value::Null,
             scratch: None,
             environment: [(DEVICE.to_owned(), String::new())].into(),

@@ -1,4 +1,4 @@
-//! Keeping: what came of an action becomes artifacts, a manifest and a record, in this order, and is told.
+//! Commit: what came of an action becomes artifacts, a manifest and a record, in this order, and is told.
 //!
 //! In a build, only this file writes results to the journal, and to the store but for those that `ask` brings. It does not know how an action was performed.
 
@@ -23,8 +23,8 @@ use crate::engine::AfterRejection;
 use crate::engine::perform::Performed;
 
 impl Run<'_, '_> {
-    /// Keeps what came of an action, tells of it, and settles it.
-    pub(super) fn keep(&mut self, index: Index, performed: &Performed) -> Result<(), Stop> {
+    /// Commits what came of an action to the store, tells of it, and settles it.
+    pub(super) fn commit(&mut self, index: Index, performed: &Performed) -> Result<(), Stop> {
         let action = self.session.graph.action(index);
         let Pending { manifest, lane, .. } = self.pending.remove(&index).expect("what ran was pending");
         let outcome = performed.outcome.clone().unwrap_or(Outcome::Lost { reason: "nothing was said".to_owned() });
@@ -39,14 +39,14 @@ impl Run<'_, '_> {
             self.schedule.finish(index, Settled::Lost(reason));
             return Ok(());
         }
-        let record = self.keep_record(action, &manifest, &outcome, performed)?;
-        self.tell_kept(action, lane, &record, performed)?;
+        let record = self.commit_record(action, &manifest, &outcome, performed)?;
+        self.tell_committed(action, lane, &record, performed)?;
         self.schedule.finish(index, Settled::Ran(Arc::new(record)));
         Ok(())
     }
 
     /// Puts what came of an action into the store: its artifacts, its manifest, its record, in this order.
-    pub(super) fn keep_record(
+    pub(super) fn commit_record(
         &mut self,
         action: &Action,
         manifest: &Manifest,
@@ -72,8 +72,8 @@ impl Run<'_, '_> {
         Ok(record)
     }
 
-    /// Tells of an action that ran and is kept.
-    pub(super) fn tell_kept(
+    /// Tells of an action that ran and is committed.
+    pub(super) fn tell_committed(
         &mut self,
         action: &Action,
         lane: String,
@@ -147,7 +147,7 @@ impl Run<'_, '_> {
             }
             Settled::Restored(record) => {
                 // A published result is not copied to the store: it stays where it is published.
-                let is_brought = self.asked.brought(record);
+                let is_brought = self.lookups.brought(record);
                 if is_brought {
                     self.journal.add(record)?;
                 } else if !self.session.is_elsewhere {

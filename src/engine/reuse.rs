@@ -1,4 +1,4 @@
-//! Adopting: what becomes of actions that are underway when a build begins, because an earlier one was left.
+//! Reuse: what becomes of actions that are in flight when a build begins, because an earlier one was left.
 //!
 //! Those whose key is still the one to have go on, and their results are kept. The others are cancelled, and exactly those. It does not know what changed:
 //! it compares manifests.
@@ -11,8 +11,8 @@ use t2t_plan::explain;
 use t2t_plan::graph::Index;
 use t2t_store::fs;
 
+use super::in_flight::{self, Running, Touched};
 use super::order::measures;
-use super::underway::{self, Running, Touched};
 use super::{Pending, Run, Stop};
 use crate::engine::lanes::Ticket;
 use crate::engine::perform::Performed;
@@ -21,12 +21,12 @@ use crate::engine::perform::Performed;
 const UPSTREAM: &str = "from.";
 
 impl Run<'_, '_> {
-    /// Cancels what is underway and cannot be wanted: what is not in the graph, or not asked for, or has other facts of its own.
+    /// Cancels what is in flight and cannot be wanted: what is not in the graph, or not asked for, or has other facts of its own.
     pub(super) fn withdraw(&mut self) {
         let running: Vec<(Ticket, Option<String>)> =
-            self.underway.live().map(|(ticket, running)| (ticket, self.objection(running))).collect();
+            self.in_flight.live().map(|(ticket, running)| (ticket, self.objection(running))).collect();
         for (ticket, objection) in running {
-            self.underway.place(ticket, None);
+            self.in_flight.place(ticket, None);
             match objection {
                 Some(reason) => self.cancel(ticket, reason),
                 None => self.bind(ticket),
@@ -47,20 +47,20 @@ impl Run<'_, '_> {
         differs(&running.manifest, &Manifest { facts })
     }
 
-    /// An op whose measurement is underway is measured on that device.
+    /// An op whose measurement is in flight is measured on that device.
     fn bind(&mut self, ticket: Ticket) {
-        let Some(running) = self.underway.get(ticket) else { return };
+        let Some(running) = self.in_flight.get(ticket) else { return };
         let target = running.action.target().clone();
-        let device = running.device.as_deref().and_then(|uuid| self.underway.lanes.device(uuid));
+        let device = running.device.as_deref().and_then(|uuid| self.in_flight.lanes.device(uuid));
         if let Some(device) = device.filter(|_| measures(target.phase)) {
             self.binding.bind(&target.op, device);
         }
     }
 
-    /// Takes over the run of the action at `index` that is underway, if its key is that of `manifest`. One with another key is cancelled.
-    pub(super) fn adopt(&mut self, index: Index, manifest: &Manifest) -> bool {
-        let Some(ticket) = self.underway.find(&self.session.graph.action(index).identity) else { return false };
-        let running = self.underway.get(ticket).expect("it was found");
+    /// Takes over the run of the action at `index` that is in flight, if its key is that of `manifest`. One with another key is cancelled.
+    pub(super) fn reuse(&mut self, index: Index, manifest: &Manifest) -> bool {
+        let Some(ticket) = self.in_flight.find(&self.session.graph.action(index).identity) else { return false };
+        let running = self.in_flight.get(ticket).expect("it was found");
         if let Some(reason) = differs(&running.manifest, manifest) {
             self.cancel(ticket, reason);
             return false;
@@ -68,20 +68,20 @@ impl Run<'_, '_> {
         let Running { why, lane, since, .. } = running;
         let pending = Pending { manifest: manifest.clone(), why: why.clone(), lane: lane.clone(), since: *since };
         self.pending.insert(index, pending);
-        self.underway.place(ticket, Some(index));
+        self.in_flight.place(ticket, Some(index));
         true
     }
 
-    /// Cancels the run of the action at `index` that is underway, if there is one: it settled without.
-    pub(super) fn disown(&mut self, index: Index) {
-        if let Some(ticket) = self.underway.find(&self.session.graph.action(index).identity) {
+    /// Cancels the run of the action at `index` that is in flight, if there is one: it settled without.
+    pub(super) fn cancel_orphan(&mut self, index: Index) {
+        if let Some(ticket) = self.in_flight.find(&self.session.graph.action(index).identity) {
             self.cancel(ticket, "its result is known, or not wanted any more".to_owned());
         }
     }
 
     fn cancel(&mut self, ticket: Ticket, reason: String) {
-        self.underway.cancel(ticket);
-        if let Some(running) = self.underway.get(ticket) {
+        self.in_flight.cancel(ticket);
+        if let Some(running) = self.in_flight.get(ticket) {
             let target = running.action.target().clone();
             (self.emit)(Event::ActionCancelled { target, lane: running.lane.clone(), reason });
         }
@@ -90,13 +90,13 @@ impl Run<'_, '_> {
     /// Takes what came of an action that ran in children, and removes what they left.
     pub(super) fn land(&mut self, ticket: Ticket, performed: &Performed) -> Result<(), Stop> {
         let landed = self.take(ticket, performed);
-        // What cannot be removed now is tried again when nothing is underway.
-        let _ = fs::remove(&underway::folder(&self.scratch, ticket));
+        // What cannot be removed now is tried again when nothing is in flight.
+        let _ = fs::remove(&in_flight::folder(&self.scratch, ticket));
         landed
     }
 
     fn take(&mut self, ticket: Ticket, performed: &Performed) -> Result<(), Stop> {
-        let Some(running) = self.underway.land(ticket) else { return Ok(()) };
+        let Some(running) = self.in_flight.land(ticket) else { return Ok(()) };
         if running.cancel.is_set() {
             // That was told when it was cancelled.
             return Ok(());
@@ -105,8 +105,8 @@ impl Run<'_, '_> {
             self.count_use(index, performed);
         }
         match (self.changed_meanwhile(&running, performed), running.index) {
-            (Some(path), Some(index)) if !self.steering.is_by() => {
-                self.keep(index, &Performed::lost(format!("`{path}` changed while it ran")))
+            (Some(path), Some(index)) if !self.control.is_controlled() => {
+                self.commit(index, &Performed::lost(format!("`{path}` changed while it ran")))
             }
             (Some(path), _) => {
                 let (target, lane) = (running.action.target().clone(), running.lane);
@@ -116,9 +116,9 @@ impl Run<'_, '_> {
             }
             (None, Some(index)) => {
                 self.keep_inputs(ticket, index, performed);
-                self.keep(index, performed)
+                self.commit(index, performed)
             }
-            (None, None) => self.keep_undecided(&running, performed),
+            (None, None) => self.commit_undecided(&running, performed),
         }
     }
 
@@ -127,16 +127,16 @@ impl Run<'_, '_> {
         let has_ended = performed.outcome.as_ref().is_some_and(|outcome| !outcome.is_lost());
         if let Some(inputs) = performed.inputs.as_ref().filter(|_| has_ended) {
             let op = &self.session.graph.action(index).target().op;
-            self.inputs.keep(op, &underway::folder(&self.scratch, ticket), inputs);
+            self.inputs.keep(op, &in_flight::folder(&self.scratch, ticket), inputs);
         }
     }
 
     /// Keeps the result of an action whose dependencies have not settled in this build: it stands if they end as they did.
-    fn keep_undecided(&mut self, running: &Running, performed: &Performed) -> Result<(), Stop> {
+    fn commit_undecided(&mut self, running: &Running, performed: &Performed) -> Result<(), Stop> {
         match &performed.outcome {
             Some(outcome) if !outcome.is_lost() => {
-                let record = self.keep_record(&running.action, &running.manifest, outcome, performed)?;
-                self.tell_kept(&running.action, running.lane.clone(), &record, performed)
+                let record = self.commit_record(&running.action, &running.manifest, outcome, performed)?;
+                self.tell_committed(&running.action, running.lane.clone(), &record, performed)
             }
             // It is decided again.
             _ => Ok(()),

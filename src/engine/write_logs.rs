@@ -1,4 +1,4 @@
-//! Derived files: the logs in the workspace are what the store holds, whatever became of them since.
+//! Writing logs: the logs in the workspace are what the store holds, whatever became of them since.
 //!
 //! A file that somebody changed is put back, and the change is kept under `cache/replaced/`. A file whose bytes are in the store is nobody's edit: a build that was
 //! killed before it wrote its logs left those of an earlier one.
@@ -16,7 +16,7 @@ use super::{EngineError, Run, Stop, local};
 
 impl Run<'_, '_> {
     /// Writes every log of this build that is missing or differs from the store's. What a build shows at its end must be in the store, too.
-    pub(super) fn derive(&mut self) -> Result<(), Stop> {
+    pub(super) fn write_logs(&mut self) -> Result<(), Stop> {
         for index in self.session.graph.indices() {
             let target = self.session.graph.action(index).target();
             let path = match target.phase {

@@ -1,4 +1,4 @@
-//! What is underway: the actions that run in children, each on a thread of its own. They may outlive the build that started them.
+//! In flight: the actions that run in children, each on a thread of its own. They may outlive the build that started them.
 //!
 //! It does not know which of them are still wanted.
 
@@ -25,10 +25,11 @@ use t2t_store::store::remote::Blobs;
 use t2t_store::store::remote::entry::Entry;
 
 use super::lanes::{Lanes, Slot, Ticket};
-use crate::engine::perform::{Job, Performed, perform};
+use crate::engine::job::Job;
+use crate::engine::perform::{Performed, perform};
 
 /// What the thread of an action tells the loop.
-pub(super) enum Word {
+pub(super) enum Message {
     /// It waits for a device that somebody else holds.
     Waiting { what: String, holder: String },
     /// It is done.
@@ -41,7 +42,7 @@ pub(super) enum Word {
     Wake,
 }
 
-/// Which files changed while actions were underway.
+/// Which files changed while actions were in flight.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Touched {
     /// These.
@@ -69,15 +70,15 @@ pub(super) struct Running {
 }
 
 /// The actions that run, and the slots that they have.
-pub(crate) struct Underway {
+pub(crate) struct InFlight {
     pub(super) lanes: Lanes,
     running: BTreeMap<Ticket, Running>,
-    words: (Sender<Word>, Receiver<Word>),
-    held: VecDeque<Word>,
+    messages: (Sender<Message>, Receiver<Message>),
+    held: VecDeque<Message>,
     round: u64,
 }
 
-impl fmt::Debug for Underway {
+impl fmt::Debug for InFlight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let targets = self.running.values().map(|running| running.action.target().to_string());
         f.debug_list().entries(targets).finish()
@@ -86,13 +87,13 @@ impl fmt::Debug for Underway {
 
 /// Has the loop of a build look at once, from any thread.
 #[derive(Clone)]
-pub(crate) struct Waker(Sender<Word>);
+pub(crate) struct Waker(Sender<Message>);
 
 impl Waker {
     /// Has it look.
     pub(crate) fn wake(&self) {
-        // Where nothing is underway any more nobody is to be woken.
-        let _ = self.0.send(Word::Wake);
+        // Where nothing is in flight any more nobody is to be woken.
+        let _ = self.0.send(Message::Wake);
     }
 }
 
@@ -108,14 +109,14 @@ pub(super) struct Start<'a> {
     pub(crate) interrupt: &'a Interrupt,
 }
 
-impl Underway {
+impl InFlight {
     /// Returns lanes with nothing in them: `jobs` slots of the CPU, and one for each of `devices`, which are UUIDs.
     #[must_use]
     pub(crate) fn new(jobs: usize, devices: Vec<String>, shares: Shares) -> Self {
         Self {
             lanes: Lanes::new(jobs, devices, shares),
             running: BTreeMap::new(),
-            words: channel(),
+            messages: channel(),
             held: VecDeque::new(),
             round: 0,
         }
@@ -130,21 +131,21 @@ impl Underway {
     /// Returns what wakes the loop.
     #[must_use]
     pub(crate) fn waker(&self) -> Waker {
-        Waker(self.words.0.clone())
+        Waker(self.messages.0.clone())
     }
 
-    /// Begins a build over what is underway, and returns its number.
-    pub(super) fn begin(&mut self) -> u64 {
+    /// Begins a build over what is in flight, and returns its number.
+    pub(super) fn begin_round(&mut self) -> u64 {
         self.round += 1;
         self.round
     }
 
     /// Returns where threads tell the loop something.
-    pub(super) fn words(&self) -> Sender<Word> {
-        self.words.0.clone()
+    pub(super) fn messages(&self) -> Sender<Message> {
+        self.messages.0.clone()
     }
 
-    /// Says that files changed while all that is underway ran.
+    /// Says that files changed while all that is in flight ran.
     pub(crate) fn touch(&mut self, touched: &Touched) {
         for running in self.running.values_mut() {
             match (&mut running.touched, touched) {
@@ -154,7 +155,7 @@ impl Underway {
         }
     }
 
-    /// Kills all that is underway, its servers too, and waits until it is gone.
+    /// Kills all that is in flight, its servers too, and waits until it is gone.
     pub(crate) fn stop(&mut self) {
         for (ticket, running) in std::mem::take(&mut self.running) {
             running.pool.stop();
@@ -162,7 +163,7 @@ impl Underway {
             let _ = running.thread.join();
             self.lanes.free(ticket);
         }
-        while self.words.1.try_recv().is_ok() {}
+        while self.messages.1.try_recv().is_ok() {}
         self.held.clear();
     }
 
@@ -171,12 +172,12 @@ impl Underway {
         let Start { job, slot, manifest, why, index, pool, locks, interrupt } = start;
         let (ticket, cancel) = (slot.ticket, Cancel::default());
         let thread = {
-            let (words, locks, interrupt) = (self.words.0.clone(), locks.to_owned(), interrupt.clone());
+            let (messages, locks, interrupt) = (self.messages.0.clone(), locks.to_owned(), interrupt.clone());
             let (pool, cancel) = (Arc::clone(pool), cancel.clone());
             std::thread::spawn(move || {
                 let stopped = || interrupt.is_set() || cancel.is_set();
-                let performed = locked(&job, &locks, &words, stopped, || perform(&job, &pool, &cancel));
-                let _ = words.send(Word::Done(ticket, Box::new(performed)));
+                let performed = locked(&job, &locks, &messages, stopped, || perform(&job, &pool, &cancel));
+                let _ = messages.send(Message::Done(ticket, Box::new(performed)));
             })
         };
         let running = Running {
@@ -196,12 +197,12 @@ impl Underway {
     }
 
     /// Returns what is told next, within a time.
-    pub(super) fn next(&mut self, patience: Duration) -> Option<Word> {
-        if let Some(word) = self.held.pop_front() {
-            return Some(word);
+    pub(super) fn next(&mut self, patience: Duration) -> Option<Message> {
+        if let Some(message) = self.held.pop_front() {
+            return Some(message);
         }
-        match self.words.1.recv_timeout(patience) {
-            Ok(word) => Some(word),
+        match self.messages.1.recv_timeout(patience) {
+            Ok(message) => Some(message),
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => unreachable!("a sender is held here"),
         }
@@ -209,14 +210,14 @@ impl Underway {
 
     /// Waits for a time, or for a wake. What is told meanwhile comes first afterwards.
     pub(super) fn hold(&mut self, patience: Duration) {
-        if let Ok(word) = self.words.1.recv_timeout(patience)
-            && !matches!(word, Word::Wake)
+        if let Ok(message) = self.messages.1.recv_timeout(patience)
+            && !matches!(message, Message::Wake)
         {
-            self.held.push_back(word);
+            self.held.push_back(message);
         }
     }
 
-    /// Takes an action that is done from what is underway, and frees its slot.
+    /// Takes an action that is done from what is in flight, and frees its slot.
     pub(super) fn land(&mut self, ticket: Ticket) -> Option<Running> {
         self.lanes.free(ticket);
         self.running.remove(&ticket)
@@ -255,7 +256,7 @@ impl Underway {
 fn locked(
     job: &Job,
     locks: &Path,
-    words: &Sender<Word>,
+    messages: &Sender<Message>,
     stopped: impl Fn() -> bool,
     work: impl FnOnce() -> Performed,
 ) -> Performed {
@@ -267,7 +268,7 @@ fn locked(
         since: figures::moment(fs::now()),
     };
     let waiting = |holder: &str| {
-        let _ = words.send(Word::Waiting { what: format!("device {uuid}"), holder: holder.to_owned() });
+        let _ = messages.send(Message::Waiting { what: format!("device {uuid}"), holder: holder.to_owned() });
     };
     match DeviceLock::take(locks, uuid, who, waiting, stopped) {
         Ok(Some(_lock)) => work(),

@@ -1,4 +1,4 @@
-//! Ahead: what gets ready while devices have nothing to do yet: children for kernels, as long as nothing is compiled, and for baselines, where torch compiles the op
+//! Prewarm: what gets ready while devices have nothing to do yet: children for kernels, as long as nothing is compiled, and for baselines, where torch compiles the op
 //! beside checks.
 //!
 //! It does not know what such a child does, nor when it may use the device. Where none got ready, an action does all of it itself.
@@ -16,10 +16,10 @@ use t2t_report::figures;
 use t2t_store::fs;
 
 use super::order::predicted;
-use super::perform::baseline_ahead;
-use super::ready;
+use super::perform::prewarm_baseline;
 use super::request::Given;
 use super::settings::Children;
+use super::warm_pool;
 use super::{Run, Stop};
 
 /// How much of a device's memory children may hold together that are ready for kernels, and for baselines: one part of so many. A kernel that finds too little left is called
@@ -36,7 +36,7 @@ const LOOK: Duration = Duration::from_millis(5);
 
 /// What a build knows of what is to come.
 #[derive(Debug, Default)]
-pub(super) struct Ahead {
+pub(super) struct Prewarm {
     /// Baselines for which children may yet get ready.
     unprepared: Vec<Index>,
     /// For how many of them a server is being asked.
@@ -49,7 +49,7 @@ pub(super) struct Ahead {
     pub(crate) idle_since: Option<Instant>,
 }
 
-impl Ahead {
+impl Prewarm {
     /// Takes note that an action has begun or settled.
     pub(super) fn forget(&mut self, index: Index) {
         self.coming.remove(&index);
@@ -58,13 +58,13 @@ impl Ahead {
 
 impl Run<'_, '_> {
     /// Finds out what is to come on devices, and has children get ready for it.
-    pub(super) fn look_ahead(&mut self) {
+    pub(super) fn begin_prewarm(&mut self) {
         if !self.session.devices.is_empty() {
             let phases = [Phase::Check, Phase::Bench, Phase::Calibrate];
-            self.ahead.coming = phases.into_iter().flat_map(|phase| self.wanted_of(phase)).collect();
+            self.prewarm.coming = phases.into_iter().flat_map(|phase| self.wanted_of(phase)).collect();
         }
         if self.may_prepare() {
-            self.ahead.unprepared = self.wanted_of(Phase::Baseline).filter(|index| self.is_unknown(*index)).collect();
+            self.prewarm.unprepared = self.wanted_of(Phase::Baseline).filter(|index| self.is_unknown(*index)).collect();
             self.prepare_devices();
         }
     }
@@ -77,15 +77,15 @@ impl Run<'_, '_> {
     /// Has children get ready for each device that will measure kernels of which nothing is known, until the first action takes it; where somebody else has a device now,
     /// none do.
     fn prepare_devices(&self) {
-        let unknown: Vec<Index> = self.ahead.coming.iter().copied().filter(|index| self.is_unknown(*index)).collect();
+        let unknown: Vec<Index> = self.prewarm.coming.iter().copied().filter(|index| self.is_unknown(*index)).collect();
         if !unknown.iter().any(|index| self.session.graph.action(*index).target().phase == Phase::Bench) {
             return;
         }
         let awaited = self.of_one(unknown.len());
         for device in &self.session.devices {
             let (uuid, locks) = (device.uuid.clone(), self.settings.locks.clone());
-            let reserves = ready::for_device(&uuid, self.settings.shares.cpu.as_ref(), awaited);
-            let (pool, is_taken) = (Arc::clone(&self.session.pool), Arc::clone(&self.ahead.is_taken));
+            let reserves = warm_pool::for_device(&uuid, self.settings.shares.cpu.as_ref(), awaited);
+            let (pool, is_taken) = (Arc::clone(&self.session.pool), Arc::clone(&self.prewarm.is_taken));
             let who = Holder {
                 pid: std::process::id(),
                 target: "a build that begins".to_owned(),
@@ -125,11 +125,11 @@ impl Run<'_, '_> {
 
     /// Has children get ready for baselines, for as many as there may be. With several devices it waits until it is known which op has how much to measure.
     pub(super) fn prepare_baselines(&mut self) -> Result<(), Stop> {
-        if self.ahead.unprepared.is_empty() || (self.binding.matters() && !self.are_all_analyzed()) {
+        if self.prewarm.unprepared.is_empty() || (self.binding.matters() && !self.are_all_analyzed()) {
             return Ok(());
         }
-        let unprepared = std::mem::take(&mut self.ahead.unprepared);
-        let most = self.most_ahead();
+        let unprepared = std::mem::take(&mut self.prewarm.unprepared);
+        let most = self.most_prewarmed();
         let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
         for (index, device) in self.homes(unprepared)? {
             let count = counts.entry(device).or_default();
@@ -143,18 +143,18 @@ impl Run<'_, '_> {
 
     /// Returns whether children get ready for devices, or will.
     pub(super) fn get_ready(&self) -> bool {
-        self.ahead.preparing.load(Ordering::Relaxed) > 0 || self.session.pool.get_ready(ServerKind::Device)
+        self.prewarm.preparing.load(Ordering::Relaxed) > 0 || self.session.pool.get_ready(ServerKind::Device)
     }
 
     /// Returns how many children may get ready for baselines of one device: each takes a core and some of the device's memory.
-    fn most_ahead(&self) -> usize {
+    fn most_prewarmed(&self) -> usize {
         self.fitting(PART_FOR_BASELINES).min(self.settings.jobs / 2 / self.session.devices.len().max(1))
     }
 
     /// Returns how many children may be ready for one device: as many as checks and measurements are to come there, and a few where a build follows.
     pub(super) fn awaited(&self) -> usize {
-        let coming = self.of_one(self.ahead.coming.len());
-        if self.steering.is_by() { coming.max(ready::AT_REST) } else { coming }
+        let coming = self.of_one(self.prewarm.coming.len());
+        if self.control.is_controlled() { coming.max(warm_pool::AT_REST) } else { coming }
     }
 
     /// Returns how many children may be ready for one device where so many actions are to come on all.
@@ -188,11 +188,11 @@ impl Run<'_, '_> {
         let given = Given { device: Some(self.session.devices[device].uuid.clone()), ..Given::default() };
         let scratch = self.scratch.join("ahead").join(format!("{device}-{op}"));
         let job = self.requests().job(action, &given, scratch);
-        let Some(reserve) = baseline_ahead(&job) else { return };
+        let Some(reserve) = prewarm_baseline(&job) else { return };
         // Without its folder the child fails, and the baseline does without it.
         let _ = reserve.scratch.as_ref().map(|folder| fs::make_folder(folder.as_ref()));
         self.binding.expect(&op, device);
-        let (pool, preparing) = (Arc::clone(&self.session.pool), Arc::clone(&self.ahead.preparing));
+        let (pool, preparing) = (Arc::clone(&self.session.pool), Arc::clone(&self.prewarm.preparing));
         preparing.fetch_add(1, Ordering::Relaxed);
         std::thread::spawn(move || {
             // A server that does not start is told of by the first action that needs it.

@@ -1,34 +1,34 @@
-//! Steering: how whoever runs a build may turn it while it runs.
+//! Control: how whoever runs a build may direct it while it runs.
 //!
 //! It does not know what for.
 
-use super::underway::Touched;
+use super::in_flight::Touched;
 
-/// Whether a build is turned while it runs.
-pub(crate) enum Steering<'a> {
+/// Who directs a build while it runs.
+pub(crate) enum Control<'a> {
     /// It goes its way to the end, and to it belongs all that runs.
     None,
-    /// It is asked at each turn of the loop. What runs when it is left goes on, for the next build.
+    /// It is asked at each pass of the loop. What runs when it is left goes on, for the next build.
     By {
         /// What is asked.
-        ask: &'a mut dyn FnMut() -> Turn,
+        ask: &'a mut dyn FnMut() -> Command,
         /// What it may begin.
         begins: Begins,
     },
 }
 
-/// What a build that is steered may begin.
+/// What a build that is controlled may begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Begins {
     /// Whatever is stale.
     Anything,
-    /// Nothing: what is underway is kept when it ends.
+    /// Nothing: what is in flight is kept when it ends.
     Nothing,
 }
 
 /// What a build does next.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum Command {
     /// It goes on.
     GoOn,
     /// It goes on, while these files changed that it has not looked at: what runs may have read them.
@@ -51,17 +51,17 @@ pub(crate) enum Ended {
     Outdated(String),
 }
 
-impl Steering<'_> {
-    /// Asks for the next turn.
-    pub(super) fn turn(&mut self) -> Turn {
+impl Control<'_> {
+    /// Asks for the next command.
+    pub(super) fn next_command(&mut self) -> Command {
         match self {
-            Self::None => Turn::GoOn,
+            Self::None => Command::GoOn,
             Self::By { ask, .. } => ask(),
         }
     }
 
-    /// Returns whether the build is one of several over what is underway.
-    pub(super) fn is_by(&self) -> bool {
+    /// Returns whether the build is one of several over what is in flight.
+    pub(super) fn is_controlled(&self) -> bool {
         matches!(self, Self::By { .. })
     }
 

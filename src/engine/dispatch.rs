@@ -1,4 +1,4 @@
-//! Beginning: what becomes of an action that is to run: it is performed here, or queued, and started with what it is given once it has a slot, or it is missing.
+//! Dispatch: what becomes of an action that is to run: it is performed here, or queued, and started with what it is given once it has a slot, or it is missing.
 //!
 //! It does not know which action is to run.
 
@@ -9,24 +9,24 @@ use t2t_plan::graph::Index;
 use t2t_plan::schedule::Settled;
 use t2t_store::store::cas::Unavailable;
 
+use super::in_flight::{self, Start};
+use super::job::Job;
 use super::lanes::Slot;
-use super::perform::Job;
 use super::report::EngineError;
 use super::request::{Given, Requests};
 use super::settings::Children;
-use super::underway::{self, Start};
 use super::waiting::Waiting;
 use super::{Run, Stop};
 
 impl Run<'_, '_> {
     /// Performs an action that needs no child, and queues one that does.
-    pub(super) fn begin(&mut self, index: Index) -> Result<(), Stop> {
+    pub(super) fn dispatch(&mut self, index: Index) -> Result<(), Stop> {
         if self.needs_what_is_missing(index) {
             self.miss(index);
             return Ok(());
         }
         let here = match self.performed_here(index) {
-            Err(Stop::Error(fault)) if self.steering.is_by() && fault.is_of_template() => {
+            Err(Stop::Error(fault)) if self.control.is_controlled() && fault.is_of_template() => {
                 self.go_on_without(index, fault);
                 return Ok(());
             }
@@ -42,7 +42,7 @@ impl Run<'_, '_> {
         };
         performed.wall = self.pending[&index].since.elapsed();
         self.tell_started(index);
-        self.keep(index, &performed)
+        self.commit(index, &performed)
     }
 
     /// Goes on without a log that its template cannot make.
@@ -85,7 +85,7 @@ impl Run<'_, '_> {
             self.queue = Waiting::default();
         }
         while let Some((index, slot)) = self.next_queued()? {
-            self.ahead.forget(index);
+            self.prewarm.forget(index);
             let job = self.job(index, &slot)?;
             let pending = self.pending.get_mut(&index).expect("what is queued is pending");
             pending.lane.clone_from(&slot.name);
@@ -93,7 +93,7 @@ impl Run<'_, '_> {
             self.tell_started(index);
             let (pool, locks, interrupt) = (&self.session.pool, self.settings.locks.as_path(), self.interrupt);
             let start = Start { job, slot, manifest, why, index, pool, locks, interrupt };
-            self.underway.start(self.session.graph.action(index), start);
+            self.in_flight.start(self.session.graph.action(index), start);
         }
         Ok(())
     }
@@ -104,11 +104,11 @@ impl Run<'_, '_> {
             nice: slot.nice,
             processes: self.processes(index),
             ready: self.awaited(),
-            has_room: self.underway.lanes.has_room(),
+            has_room: self.in_flight.lanes.has_room(),
             inputs: self.inputs.of(&self.session.graph.action(index).target().op),
             ..self.given(index, slot.device.clone())?
         };
-        let scratch = underway::folder(&self.scratch, slot.ticket);
+        let scratch = in_flight::folder(&self.scratch, slot.ticket);
         Ok(self.requests().job(self.session.graph.action(index), &given, scratch))
     }
 

@@ -12,7 +12,7 @@ use std::{
 };
 
 use libc::pid_t;
-use t2t_protocol::{End, Finished, Limits, Request, Reserve, Usage};
+use t2t_protocol::{End, Finished, Limits, Request, Usage, WarmChild};
 
 use crate::{
     capture::Capture,
@@ -61,7 +61,7 @@ impl Before {
 
 /// One child and what is known of it.
 #[derive(Debug)]
-pub(crate) struct Action {
+pub(crate) struct RunningChild {
     /// The request's number.
     pub id: u64,
     /// The child, its group and its session.
@@ -90,22 +90,22 @@ pub(crate) struct Action {
     ended: Option<Instant>,
     left_behind: BTreeSet<pid_t>,
     /// How the child gets another request, if it stays for one.
-    place: Option<Place>,
+    place: Option<Parked>,
 }
 
 /// Where a child that stays is found afterwards.
 #[derive(Debug)]
-struct Place {
+struct Parked {
     key: String,
     orders: File,
 }
 
-impl Action {
+impl RunningChild {
     /// Looks after a child that was made ready before its request and was given it now.
     pub(crate) fn of_ready(request: &Request, ready: Ready, before: Before) -> Self {
         let Ready { key, pid, mark, orders, pipes, mut heard, .. } = ready;
         heard.expect(request.limits.reply_bytes);
-        let place = request.stays.then(|| Place { key, orders });
+        let place = request.stays.then(|| Parked { key, orders });
         Self { place, ..Self::heard_by(heard, request, pid, mark, pipes, before) }
     }
 
@@ -140,7 +140,7 @@ impl Action {
     }
 
     /// Says whether it would be disturbed by a child that gets ready so, as on the same device.
-    pub(crate) fn is_disturbed_by(&self, reserve: &Reserve) -> bool {
+    pub(crate) fn is_disturbed_by(&self, reserve: &WarmChild) -> bool {
         matches!(self.quiet, Quiet::Told) && self.device == device_of(&reserve.environment)
     }
 
@@ -300,7 +300,7 @@ impl Action {
         let (device, next) = (self.device.take(), self.heard.again());
         let finished = self.reply(now, true);
         let Self { pid, mark, pipes, place, .. } = self;
-        let ready = place.map(|Place { key, orders }| Ready {
+        let ready = place.map(|Parked { key, orders }| Ready {
             key,
             pid,
             mark,

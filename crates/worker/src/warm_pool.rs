@@ -25,13 +25,13 @@ const ROOM: i32 = 1 << 20;
 
 /// All of them, the eldest first.
 #[derive(Debug, Default)]
-pub(crate) struct Reserves {
+pub(crate) struct WarmPool {
     all: Vec<Ready>,
     /// Those that still get ready, by process, with the key that is told once they have.
     unready: BTreeMap<pid_t, String>,
 }
 
-impl Reserves {
+impl WarmPool {
     /// Makes the pipe for a request: the child's end, and the server's, which never blocks. Fails where the system has no such pipe.
     pub(crate) fn pipe() -> io::Result<(OwnedFd, File)> {
         let (read, write) = pipe2(OFlag::O_CLOEXEC)?;

@@ -1,0 +1,102 @@
+//! How a build is set up by what the command line says, and how it is introduced.
+//!
+//! It does not know what becomes of it.
+#![expect(clippy::disallowed_methods, reason = "the command line owns the environment")]
+
+use std::collections::BTreeMap;
+use std::env;
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use t2t_host::{cores, device};
+use t2t_model::action::DeviceClass;
+use t2t_model::event::Event;
+use t2t_plan::graph::Wanted;
+
+use super::error::CliError;
+use super::remote::{Evidence, Shared};
+use super::{BuildArguments, Common, context};
+use crate::engine::{AfterRejection, Children, Settings};
+use crate::session::Session;
+
+/// Says which interpreter was taken, and what runs the kernels.
+pub(crate) fn introduction(common: &Common, session: &Session) -> Vec<Event> {
+    let mut notes = Vec::new();
+    if let Some(python) = context::python(common, session.root.clone()) {
+        let versions = session.toolchain.as_ref().map(|toolchain| &toolchain.versions);
+        let version = |name: &str| versions.and_then(|versions| versions.get(name)).cloned().unwrap_or_default();
+        let text = format!(
+            "python {} at {} ({}), torch {}, triton {}",
+            version("python"),
+            python.path.display(),
+            python.found,
+            version("torch"),
+            version("triton"),
+        );
+        notes.push(Event::Note { text });
+    }
+    let text = match &session.inventory.device.class {
+        class if session.is_elsewhere => format!("results of {class}{}: nothing runs on a device", published(session)),
+        DeviceClass::Interpreter => {
+            "no CUDA device is used: kernels run in Triton's interpreter on the CPU, at the sizes of the cpu profile"
+                .to_owned()
+        }
+        DeviceClass::Cuda(model) => format!("kernels run on {} × {model}", session.devices.len()),
+    };
+    notes.push(Event::Note { text });
+    notes
+}
+
+/// Returns from where the published results of another device come, as far as that is known.
+fn published(session: &Session) -> String {
+    let facts = session.published.iter().find_map(|published| published.facts.as_ref());
+    let revision =
+        facts.and_then(|facts| facts.revision.as_ref().map(|revision| (revision, facts.dirty == Some(true))));
+    match revision {
+        Some((revision, true)) => format!(", published from {} with changes", short(revision)),
+        Some((revision, false)) => format!(", published from {}", short(revision)),
+        None => String::new(),
+    }
+}
+
+fn short(revision: &str) -> String {
+    revision.chars().take(12).collect()
+}
+
+/// Returns how a build is run. `remote` is the remote cache that all builds of this command share.
+pub(crate) fn settings(
+    common: &Common,
+    arguments: &BuildArguments,
+    session: &Session,
+    remote: &Shared,
+) -> Result<Settings, CliError> {
+    let shares = cores::shares(session.devices.len());
+    let evidence = if arguments.require_signed { Evidence::Signed } else { Evidence::Whole };
+    Ok(Settings {
+        jobs: arguments.jobs.unwrap_or(shares.left).max(1),
+        shares,
+        any_device: arguments.any_device,
+        after_rejection: if arguments.fail_fast { AfterRejection::Stop } else { AfterRejection::GoOn },
+        children: match (arguments.require_cached, session.is_elsewhere) {
+            (true, _) => Children::None,
+            (false, true) => Children::WithoutDevice,
+            (false, false) => Children::All,
+        },
+        locks: device::lock_folder(env::var("T2T_LOCK_DIR").ok().as_deref()),
+        salt: salt(),
+        remote: remote.of(common, &session.spec, evidence)?,
+    })
+}
+
+/// Draws what the values of this build's checks depend on.
+fn salt() -> String {
+    // The keys of a new hasher are random.
+    format!("{:016x}", RandomState::new().build_hasher().finish())
+}
+
+/// Returns the event that a build of what is wanted begins.
+pub(crate) fn started(session: &Session, wanted: &Wanted, settings: &Settings) -> Event {
+    let cpu = ("cpu".to_owned(), settings.jobs);
+    let devices = session.devices.iter().enumerate().map(|(number, _)| (format!("cuda:{number}"), 1));
+    let lanes: BTreeMap<String, usize> = std::iter::once(cpu).chain(devices).collect();
+    Event::BuildStarted { actions: wanted.wanted.iter().filter(|wanted| **wanted).count(), lanes }
+}

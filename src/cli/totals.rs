@@ -1,0 +1,43 @@
+//! What a build's report comes to: how many actions ended how, and the exit code.
+//!
+//! It does not know what was asked for.
+
+use t2t_model::event::Tally;
+use t2t_model::record::Outcome;
+use t2t_plan::schedule::Settled;
+
+use crate::engine::Report;
+
+/// Adds what settled to a tally.
+pub(crate) fn count(report: &Report, tally: &mut Tally) {
+    for settled in report.settled.iter().flatten() {
+        match settled {
+            Settled::Fresh(_) => tally.fresh += 1,
+            Settled::Restored(_) => tally.restored += 1,
+            Settled::Ran(_) => tally.ran += 1,
+            Settled::Skipped(_) => tally.skipped += 1,
+            Settled::Lost(_) => tally.lost += 1,
+            Settled::Planned => {}
+        }
+        let outcome = settled.record().map(|record| &record.outcome);
+        tally.rejected += usize::from(outcome.is_some_and(Outcome::is_rejection));
+        tally.not_judged += usize::from(outcome.is_some_and(Outcome::is_not_judged));
+    }
+}
+
+/// Returns whether it settled with a rejection.
+pub(crate) fn is_rejected(settled: &Settled) -> bool {
+    settled.record().is_some_and(|record| record.outcome.is_rejection())
+}
+
+/// The exit code describes the state of what was asked for, not what ran.
+pub(crate) fn exit_code(report: &Report) -> u8 {
+    let settled = || report.settled.iter().flatten();
+    if report.interrupted {
+        130
+    } else if settled().any(|settled| matches!(settled, Settled::Lost(_))) {
+        3
+    } else {
+        u8::from(report.stopped || !report.missing.is_empty() || settled().any(is_rejected))
+    }
+}
