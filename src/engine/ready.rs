@@ -63,7 +63,7 @@ pub(crate) const AT_REST: usize = 3;
 /// Functions that run none of the code that is made ready: waiting for such a child would be in vain.
 const WITHOUT: [&str; 1] = ["prepare:prepare"];
 
-/// Returns what the call of `function` by the action of `job` asks for a child by.
+/// Returns the key of the reserve that may run `function` for `job`. None where none may.
 pub(super) fn key(job: &Job, function: &str, queues: Queues) -> Option<String> {
     let is_check = job.target.phase == Phase::Check && job.kind == ServerKind::Interpreter;
     let key = job.device.as_deref().or_else(|| is_check.then_some(CHECK))?;
