@@ -106,8 +106,8 @@ impl Binding {
     }
 }
 
-/// Returns for each op, of which `left` says how much it has to measure, the device on which it would be measured if the op with the most left always went to the device
-/// with the least to do.
+/// Returns a device for each op: where it would be measured if the op with the most left always went to the device with the least to do. `left` says how much each op
+/// has to measure.
 #[must_use]
 pub(crate) fn predicted(devices: usize, left: &[Duration]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..left.len()).collect();

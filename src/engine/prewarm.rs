@@ -74,8 +74,8 @@ impl Run<'_, '_> {
         self.session.graph.indices().filter(move |index| self.wanted[index.number()] && is_of(index))
     }
 
-    /// Has children get ready for each device that will measure kernels of which nothing is known, until the first action takes it; where somebody else has a device now,
-    /// none do.
+    /// Has children get ready for each device that will measure a kernel without a known result, until the first action takes the device. Where somebody else has a
+    /// device now, none get ready.
     fn prepare_devices(&self) {
         let unknown: Vec<Index> = self.prewarm.coming.iter().copied().filter(|index| self.is_unknown(*index)).collect();
         if !unknown.iter().any(|index| self.session.graph.action(*index).target().phase == Phase::Bench) {

@@ -23,7 +23,7 @@ const CHECK: &str = "check";
 /// How many children a build leaves ready for kernels that another follows: for its first check, and for what comes after it.
 pub(crate) const AT_REST: usize = 3;
 
-/// Returns what the call of `function` by the action of `job` asks for a child by.
+/// Returns the key of the warm child that may run `function` for `job`. None where none may.
 pub(super) fn key(job: &Job, function: &Function, queues: Queues) -> Option<String> {
     let is_check = job.target.phase == Phase::Check && job.kind == ServerKind::Interpreter;
     let key = job.device.as_deref().or_else(|| is_check.then_some(CHECK))?;

@@ -25,7 +25,7 @@ pub struct Reference {
 }
 
 impl Reader<'_, '_> {
-    /// Returns what the op is: its torch function or its reference, of which it has exactly one. None where it could not be read.
+    /// Returns what the op is: either its torch function or its reference. None where it could not be read.
     pub(crate) fn operation(&mut self, names: Option<&TorchNames>) -> Option<(Option<TorchName>, Option<Reference>)> {
         let node = &self.entry.node;
         match (node.get("torch"), node.get("reference")) {

@@ -1,4 +1,4 @@
-//! Files: the few calls that t2t makes of the file system, each of which either happens whole or not at all.
+//! Files: the few calls that t2t makes of the file system. Each happens whole or not at all.
 //!
 //! It does not know what the files mean.
 #![expect(clippy::disallowed_methods, reason = "this file is where files are touched")]

@@ -59,7 +59,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Returns the facts of a device of which only the model is known.
+    /// Returns the facts of a device where only its model is known.
     #[must_use]
     pub fn of(model: String) -> Self {
         Self {
@@ -137,7 +137,7 @@ pub fn folder(root: &Path, device: &str) -> PathBuf {
     root.join(FOLDER).join(device)
 }
 
-/// Returns the ids of the devices of which there are results, sorted.
+/// Returns the ids of the devices that have results, sorted.
 #[must_use]
 pub fn devices(root: &Path) -> Vec<String> {
     let all = fs::names(&root.join(FOLDER)).into_iter();

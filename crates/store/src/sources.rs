@@ -99,7 +99,7 @@ impl Sources {
         Self { file, state: RefCell::new(State { kept, ..State::default() }), ..Self::unknown(root, cache) }
     }
 
-    /// Returns the sources of the workspace at `root`, of which nothing is known: for a look at a few. They are never written.
+    /// Returns the sources of the workspace at `root` with nothing known yet, for a look at a few files. They are never written.
     #[must_use]
     pub fn unknown(root: &Path, cache: &Path) -> Self {
         Self {
@@ -117,7 +117,7 @@ impl Sources {
         Self { installed, ..self }
     }
 
-    /// Returns the sources, of which kernels import from these `folders` too.
+    /// Returns the sources where kernels may also import from these `folders`.
     #[must_use]
     pub fn importing_from(mut self, folders: &[String]) -> Self {
         self.homes.extend(folders.iter().map(|folder| format!("{folder}/")));
@@ -223,8 +223,7 @@ impl Sources {
         Some(python)
     }
 
-    /// Returns the first of the workspace's files that were looked for of which nobody can tell what they are, and why: rights are lacking. What is made of them would be a
-    /// word on the rights.
+    /// Returns the first of the workspace's files that was looked for and may not be read, and why. A result made without it would tell of the rights and not of the file.
     #[must_use]
     pub fn denied(&self) -> Option<(RepoPath, io::Error)> {
         let state = self.state.borrow();

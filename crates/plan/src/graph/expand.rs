@@ -397,7 +397,7 @@ impl<'a> Expansion<'a> {
     }
 }
 
-/// Returns the action that measures what the device does at most, of which an interpreter has nothing.
+/// Returns the action that measures what the device does at most. The interpreter has none.
 fn calibrate(inventory: &Inventory) -> Option<Action> {
     let DeviceClass::Cuda(_) = inventory.device.class else { return None };
     let mut facts: BTreeMap<String, Fact> = versions(inventory, &["torch"]).collect();

@@ -197,7 +197,7 @@ struct Output<'a> {
 struct Checklist {
     analyzed: bool,
     compiled: bool,
-    /// The variants of which not every launch was compiled.
+    /// The variants with a launch that was not compiled.
     compiled_in_part: Vec<String>,
     judged: bool,
     correct: bool,

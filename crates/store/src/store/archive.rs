@@ -39,7 +39,7 @@ const BLOBS: &str = "blobs/";
 pub enum Artifacts {
     /// All.
     All,
-    /// All but compiled kernels, of which the digests stay known.
+    /// All but compiled kernels. Their digests stay known.
     WithoutIr,
 }
 
@@ -83,7 +83,7 @@ struct Chosen<'a> {
 }
 
 impl<'a> Chosen<'a> {
-    /// Chooses the records of which all blobs are there and none is `lost`.
+    /// Chooses the records that are not `lost` and have all their blobs.
     fn of(cas: &Cas, records: &[&'a Record], artifacts: Artifacts, lost: &BTreeMap<Digest, Unavailable>) -> Self {
         let mut chosen = Self { records: Vec::new(), blobs: BTreeSet::new(), faults: Vec::new() };
         for &record in records {

@@ -43,7 +43,7 @@ pub enum Fault {
     Journal,
     /// A line of the journal, counted from 1.
     Line(usize),
-    /// A blob is not there, and records name it: as what, of which action.
+    /// A blob is missing that records name: the name of the artifact, and its action.
     Missing(Digest, Vec<String>),
     /// A blob's bytes are not those it is named for; the records that name it.
     Damaged(Digest, Vec<String>),
@@ -196,7 +196,7 @@ fn named(records: &[&Record]) -> BTreeMap<Digest, Vec<(String, bool)>> {
     named
 }
 
-/// Returns what a record says of whole blobs, of which these are the lengths, and is not so.
+/// Returns the faults of a record: what it says of whole blobs that their `lengths` contradict.
 fn disagreements(cas: &Cas, lengths: &HashMap<Digest, u64>, record: &Record) -> Vec<String> {
     let mut found = Vec::new();
     let manifest = lengths.get(&record.key).and_then(|_| fs::read_own(&cas.path(record.key)).ok());
@@ -213,7 +213,7 @@ fn disagreements(cas: &Cas, lengths: &HashMap<Digest, u64>, record: &Record) -> 
     found
 }
 
-/// Removes damaged blobs, damaged lines, and records of which an artifact or the manifest is gone, so that their actions run again. Foreign files stay. The caller holds
+/// Removes damaged blobs, damaged lines, and records without an artifact or the manifest, so that their actions run again. Foreign files stay. The caller holds
 /// the workspace's lock.
 pub fn repair(cache: &Path, audit: &Audit) -> io::Result<()> {
     let cas = Cas::open(cache);

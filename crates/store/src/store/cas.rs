@@ -101,7 +101,7 @@ impl Cas {
         Ok(blob)
     }
 
-    /// Returns whether the store has `bytes`, of which `digest` is the digest. A file that is there may be damaged: only the same bytes are the blob.
+    /// Returns whether the store has `bytes`, whose digest is `digest`. A file that is there may be damaged: only the same bytes are the blob.
     #[must_use]
     pub(crate) fn holds(&self, digest: Digest, bytes: &[u8]) -> bool {
         let path = self.path(digest);

@@ -112,7 +112,7 @@ impl Lines {
     }
 }
 
-/// Returns what two records share of which the older counts no more.
+/// Returns what tells that one record replaces another: of two records with the same, the older does not count.
 pub(super) fn sameness(record: &Record) -> (String, Digest, String, bool) {
     let discovered = serde_json::to_string(&record.discovered).unwrap_or_default();
     (record.identity.to_string(), record.key, discovered, matches!(record.outcome, Outcome::Lost { .. }))

@@ -80,7 +80,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Returns the limits of which one operation's is `operation`. The usual ones are those of 5 s.
+    /// Returns the limits that follow from `operation`, the limit of one operation. It is usually 5 s.
     #[must_use]
     pub fn of(operation: Duration) -> Self {
         Self { connect: operation / 10, operation, look_up: operation * 2, pause: operation * 6, drain: operation * 6 }

@@ -321,7 +321,7 @@ struct Claim {
     is_needed: bool,
 }
 
-/// Returns what the records say of the blobs, by digest. Fails where a record is none that an export holds.
+/// Returns what the records say of the blobs, by digest. Fails where an export cannot hold one of the records.
 fn claims(records: &[Record]) -> Result<BTreeMap<Digest, Claim>, Refused> {
     let mut claims: BTreeMap<Digest, Claim> = BTreeMap::new();
     let mut seen = HashSet::new();

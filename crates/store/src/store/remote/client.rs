@@ -95,7 +95,7 @@ impl Client {
         Ok(Self { operator: operator.layer(retry), limits, folders, refused })
     }
 
-    /// Returns the bytes under a name, of which there may be so many, or None where there is nothing.
+    /// Returns the bytes under a name, at most `most`. None where there is nothing.
     pub(crate) async fn get(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, Failed> {
         // The limit lies outside the retries: they have the time together, and a server that says nothing has no more.
         self.within(most, self.read(name, most)).await
