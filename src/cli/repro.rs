@@ -1,16 +1,19 @@
 //! `t2t repro`: one case of a check as a Python file that runs without t2t, and a run of it.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context;
-use serde_json::{Map, Value, json};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use t2t_host::cores;
 use t2t_host::interrupt::Interrupt;
 use t2t_model::action::{DeviceClass, Phase, Target};
 use t2t_model::record::Outcome;
 use t2t_plan::graph::pick::{Force, Selection, pick};
+use t2t_protocol::{Binding, OfRepro, Part, Reached};
 use t2t_spec::names::nearest;
 use t2t_store::fs;
 use t2t_store::secrets;
@@ -94,34 +97,40 @@ fn target(session: &Session, text: &str) -> Result<Target, CliError> {
 #[derive(Default)]
 struct Checked {
     /// The constants of the kernel's first launch.
-    constants: Value,
-    /// The cases that reach what measured sizes launch: each with `size` and `binding`.
-    reached: Vec<Value>,
-    /// The smallest integers of an autotuner's configurations, or null.
-    least: Value,
+    constants: BTreeMap<String, i64>,
+    /// The cases that reach what measured sizes launch.
+    reached: Vec<Reached>,
+    /// The smallest integers of an autotuner's configurations, where there is one.
+    least: Option<BTreeMap<String, i64>>,
     /// The lengths that cases had, by name.
-    bindings: Map<String, Value>,
+    bindings: BTreeMap<String, Binding>,
     /// What the values of its inputs depend on.
     salt: String,
 }
 
 impl Checked {
-    /// Returns what the document `evidence` says of it.
+    /// Returns what the document `evidence` says of it: nothing of what another t2t wrote otherwise.
     fn of(evidence: &Value) -> Self {
         let rows = evidence["cases"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let named = rows.iter().filter_map(|row| Some((row["name"].as_str()?, &row["binding"])));
-        let reached = named.clone().filter_map(|(name, binding)| {
+        let bindings: BTreeMap<String, Binding> =
+            rows.iter().filter_map(|row| Some((row["name"].as_str()?.to_owned(), read(&row["binding"])?))).collect();
+        let reached = rows.iter().filter_map(|row| {
+            let name = row["name"].as_str()?;
             let (size, _) = name.strip_prefix("reach/")?.split_once('[')?;
-            Some(json!({"size": size, "binding": binding}))
+            Some(Reached { size: size.to_owned(), binding: bindings.get(name)?.clone() })
         });
         Self {
             salt: evidence["salt"].as_str().unwrap_or_default().to_owned(),
-            constants: evidence["constants"].clone(),
-            least: evidence["configurations"]["least"].clone(),
+            constants: read(&evidence["constants"]).unwrap_or_default(),
+            least: read(&evidence["configurations"]["least"]),
             reached: reached.collect(),
-            bindings: named.map(|(name, binding)| (name.to_owned(), binding.clone())).collect(),
+            bindings,
         }
     }
+}
+
+fn read<T: DeserializeOwned>(value: &Value) -> Option<T> {
+    serde_json::from_value(value.clone()).ok()
 }
 
 /// Returns the case: the one that was named, else the one that was rejected last; and what a check found out of all of them.
@@ -161,12 +170,14 @@ fn job(session: &Session, target: &Target, case: Option<&str>, checked: Checked)
     let index = session.graph.find(target).expect("it was picked");
     let scratch = session.cache.join("scratch").join(std::process::id().to_string()).join("repro");
     let mut job = requests.job(session.graph.action(index), &Given { device, ..Given::default() }, scratch);
-    job.arguments.insert("case".to_owned(), json!(case));
-    let constants = if checked.constants.is_object() { checked.constants } else { json!({}) };
-    job.arguments.insert("constants".to_owned(), constants);
-    job.arguments.insert("least".to_owned(), checked.least);
-    job.arguments.insert("reached".to_owned(), json!(checked.reached));
-    job.arguments.insert("bindings".to_owned(), json!(checked.bindings));
+    job.arguments.part = Part::Repro(OfRepro {
+        salt: checked.salt,
+        case: case.map(str::to_owned),
+        constants: checked.constants,
+        least: checked.least,
+        reached: checked.reached,
+        bindings: checked.bindings,
+    });
     job
 }
 

@@ -4,7 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use serde_json::{Value, json};
+use serde_json::Value;
 use t2t_host::cores::{self, Shares};
 use t2t_host::device::{self, DeviceLock, Holder};
 use t2t_host::interrupt::Interrupt;
@@ -12,6 +12,7 @@ use t2t_model::action::{DeviceClass, Phase, Target};
 use t2t_model::record::Outcome;
 use t2t_plan::graph::expand::profile;
 use t2t_plan::graph::pick::{Force, Selection, pick};
+use t2t_protocol::{OfSweep, Part};
 use t2t_report::figures;
 use t2t_report::render::sweep::{csv, svg, text};
 use t2t_spec::doubling::doubled;
@@ -25,7 +26,7 @@ use super::running::stop_on_signal;
 use super::{BenchArguments, Common, context, streams};
 use crate::engine::job::Job;
 use crate::engine::perform::{self, Performed};
-use crate::engine::request::{Given, Requests};
+use crate::engine::request::{Given, Requests, told};
 use crate::session::{Probing, Session};
 
 /// Where sweeps are written in a workspace.
@@ -151,19 +152,19 @@ fn job(session: &Session, op: &Op, variants: &[&Variant], plans: &[Plan], shares
     let subjects = variants.len() + baselines.len();
     let sizes = doubled(&declaration.sizes).into_iter().enumerate();
     // Names in the order of the sizes: a mapping of JSON is sorted.
-    let sizes: Value =
-        sizes.map(|(number, size)| (format!("{number:02}"), json!(size))).collect::<serde_json::Map<_, _>>().into();
-    job.arguments["op"]["sizes"] = sizes;
-    job.arguments.remove("variant");
-    job.arguments.insert("variants".to_owned(), json!(variants));
-    job.arguments.insert("baselines".to_owned(), json!(baselines));
+    let sizes = sizes.map(|(number, size)| (format!("{number:02}"), size)).collect();
+    let arguments = &mut job.arguments;
+    arguments.op = arguments.op.take().map(|op| t2t_protocol::Declaration { sizes, ..op });
+    arguments.variant = None;
+    let variants = variants.iter().map(|variant| told(variant)).collect();
+    arguments.part = Part::Sweep(OfSweep { protocol: told(&declaration.protocol), baselines, variants });
     job.deadline *= u32::try_from(subjects).unwrap_or(u32::MAX);
     job
 }
 
 fn introduce(session: &Session, op: &Op, variants: &[&Variant], job: &Job) {
     let names: Vec<&str> = variants.iter().map(|variant| variant.name.as_str()).collect();
-    let sizes = job.arguments["op"]["sizes"].as_object().map_or(0, serde_json::Map::len);
+    let sizes = job.arguments.op.as_ref().map_or(0, |op| op.sizes.len());
     streams::say(&format!(
         "sweep of {}: {} at {sizes} sizes, on {}",
         op.name,

@@ -8,6 +8,7 @@ use t2t_model::digest::Digest;
 use t2t_model::event::Fault;
 use t2t_model::problem::Problem;
 use t2t_model::record::Record;
+use t2t_protocol::{Failure, SourcePlace};
 use t2t_report::render;
 
 use crate::engine::perform::Performed;
@@ -25,17 +26,15 @@ pub(crate) fn unusable(problem: &Problem) -> Performed {
         "configurations": {"tried": 0, "dropped": []}, "worst": null, "notes": [], "failure": failure,
         "output": {"stdout": "", "stderr": "", "truncated": false},
     });
-    Performed::rejected(SOURCE, &[("verdict", verdict), ("evidence", evidence), ("failure", failure)])
+    Performed::rejected(SOURCE, &[("verdict", verdict), ("evidence", evidence), ("failure", json!(failure))])
 }
 
-fn failure_of(problem: &Problem) -> Value {
-    let place = problem.line.map(|line| json!({"file": problem.file, "line": line, "column": problem.column}));
+fn failure_of(problem: &Problem) -> Failure {
+    let place =
+        problem.line.map(|line| SourcePlace { file: problem.file.clone(), line: Some(line), column: problem.column });
     let message =
         if place.is_some() { problem.message.clone() } else { format!("{}: {}", problem.file, problem.message) };
-    json!({
-        "class": SOURCE, "case": null, "given": null, "message": message, "place": place, "excerpt": problem.excerpt, "hint": problem.hint,
-        "traceback": [], "index": null, "got": null, "expected": null, "max_abs": null, "max_rel": null, "bad": null, "total": null,
-    })
+    Failure { place, excerpt: problem.excerpt.clone(), hint: problem.hint.clone(), ..Failure::new(SOURCE, message) }
 }
 
 /// Returns the document `failure` of a rejected action, read through `document`; null where it left none.

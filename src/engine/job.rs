@@ -5,9 +5,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde_json::{Map, Value};
 use t2t_model::action::Target;
-use t2t_protocol::ServerKind;
+use t2t_protocol::{Arguments, ServerKind};
 
 use super::inputs::Inputs;
 
@@ -19,7 +18,7 @@ pub struct Job {
     /// The server that its children are forked from.
     pub(crate) kind: ServerKind,
     /// What every request of it holds.
-    pub(crate) arguments: Map<String, Value>,
+    pub(crate) arguments: Arguments,
     /// Files and folders that its children may read, beside what every child may.
     pub(crate) read: Vec<PathBuf>,
     /// What kernel code may read of the workspace beside its kernels.

@@ -8,7 +8,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use t2t_host::cores;
 use t2t_host::functions::{self, Function, PHASES};
 use t2t_host::imports;
@@ -17,7 +17,10 @@ use t2t_model::action::Phase;
 use t2t_model::manifest::canonical_json;
 use t2t_model::record::Outcome;
 use t2t_model::spans::{ChildSpan, DeviceSpan, Doing, Span, Times};
-use t2t_protocol::{End, Fault, Finished, Request, ServerKind, WarmChild};
+use t2t_protocol::{
+    End, Fault, Finished, More, Reply, Request, ServerKind, ToCandidate, ToFollow, ToJudge, ToRepro, ToSample, ToldDoing,
+    ToldSpan, WarmChild,
+};
 use t2t_store::fs;
 
 use super::inputs::Inputs;
@@ -27,7 +30,7 @@ use super::warm_pool;
 mod end;
 mod step;
 
-use self::end::{conclude, described, has_passed, not_judged, replied, unjudged};
+use self::end::{conclude, described, has_passed, not_judged, replied, reply_of, unjudged};
 use self::step::{Step, text};
 
 /// The file that tells a judge which follows a candidate that this one has ended.
@@ -110,22 +113,24 @@ impl Calls<'_> {
         let finished = self.pool.call(kind, request, reserves, self.cancel)?;
         let span = Span { begin, end: cores::monotonic() };
         let mut times = self.times.borrow_mut();
-        if let End::Reply(reply) = &finished.end {
-            times.device.extend(device_spans(reply, span));
+        if let Some(reply) = reply_of(&finished) {
+            times.device.extend(device_spans(&reply, span));
         }
         times.children.push(ChildSpan { function, span });
         Ok(finished)
     }
 }
 
-/// Returns when the device worked, as a child's reply says; what is no span, or lies outside of the child's own time, does not count.
-fn device_spans(reply: &Value, child: Span) -> Vec<DeviceSpan> {
-    let span = |told: &Value| {
-        let (begin, end) = (told[0].as_u64()?, told[1].as_u64()?);
-        let doing = if told[2] == "timing" { Doing::Timing } else { Doing::Work };
+/// Returns when the device worked, as a child's reply says; what lies outside of the child's own time does not count.
+fn device_spans(reply: &Reply, child: Span) -> Vec<DeviceSpan> {
+    let span = |ToldSpan(begin, end, doing)| {
+        let doing = match doing {
+            ToldDoing::Timing => Doing::Timing,
+            ToldDoing::Work => Doing::Work,
+        };
         Some(DeviceSpan { span: Span { begin, end }.within(child)?, doing })
     };
-    reply["device_spans"].as_array().into_iter().flatten().filter_map(span).collect()
+    reply.spans().filter_map(span).collect()
 }
 
 /// Times all variants of an op over many sizes. The job is that of a bench of the op, its request changed to what a sweep is told.
@@ -134,7 +139,7 @@ pub(crate) fn sweep(job: &Job, pool: &Pool) -> Performed {
     if let Some(lost) = no_scratch(job) {
         return lost;
     }
-    let step = Step { job, name: "main", function: &functions::SWEEP, more: Map::new(), read: Vec::new() };
+    let step = Step { job, name: "main", function: &functions::SWEEP, more: More::Nothing {}, read: Vec::new() };
     concluded(&step, &alone(pool, &Cancel::default()))
 }
 
@@ -150,7 +155,7 @@ pub(crate) fn repro(job: &Job, pool: &Pool) -> Performed {
         Ok(prepared) => prepared.map(|inputs| inputs.folder),
         Err(ended) => return *ended,
     };
-    let more = object(json!({"prepared": folder.as_deref().map(text)}));
+    let more = More::Repro(ToRepro { prepared: folder.as_deref().map(text) });
     let read = folder.into_iter().collect();
     concluded(&Step { job, name: "main", function: &functions::REPRO, more, read }, &calls)
 }
@@ -172,9 +177,9 @@ fn concluded(step: &Step, calls: &Calls) -> Performed {
 /// The job is that of the baseline, in a folder of its own.
 pub(super) fn prewarm_baseline(job: &Job) -> Option<WarmChild> {
     let function = &functions::BASELINE;
-    let step = Step { job, name: "main", function, more: Map::new(), read: Vec::new() };
+    let step = Step { job, name: "main", function, more: More::Nothing {}, read: Vec::new() };
     let folder = step.folder();
-    let Request { arguments, environment, reserve, .. } = step.request(&folder, function.queues);
+    let Request { arguments, environment, reserve, .. } = step.request(&folder, function.queues, None);
     Some(WarmChild {
         key: reserve?,
         most: 1,
@@ -211,7 +216,7 @@ fn attempt(job: &Job, calls: &Calls) -> Performed {
 
 /// Runs an action that is one child.
 fn single(job: &Job, calls: &Calls, function: &'static Function) -> Performed {
-    let step = Step { job, name: "main", function, more: Map::new(), read: Vec::new() };
+    let step = Step { job, name: "main", function, more: More::Nothing {}, read: Vec::new() };
     match step.run(calls) {
         Ok(finished) => conclude(&step.folder(), finished),
         Err(error) => Performed::lost(error.to_string()),
@@ -229,7 +234,7 @@ fn check(job: &Job, calls: &Calls) -> Performed {
         job,
         name: "candidate",
         function: &functions::CANDIDATE,
-        more: object(json!({"inputs": folder.as_deref().map(text)})),
+        more: More::Candidate(ToCandidate { inputs: folder.as_deref().map(text) }),
         read: folder.clone().into_iter().collect(),
     };
     // Tells what a judge has judged of this candidate from what it has of another that ran in the same folder.
@@ -247,11 +252,11 @@ fn check(job: &Job, calls: &Calls) -> Performed {
         job,
         name: "judge",
         function: &functions::JUDGE,
-        more: object(json!({
-            "prepared": folder.as_deref().map(text),
-            "candidate": text(&candidate.folder()),
-            "attempt": attempt,
-            "end": described(&ran),
+        more: More::Judge(Box::new(ToJudge {
+            prepared: folder.as_deref().map(text),
+            candidate: text(&candidate.folder()),
+            attempt,
+            end: described(&ran),
         })),
         read: folder.into_iter().chain([candidate.folder()]).collect(),
     };
@@ -281,7 +286,7 @@ fn follower<'a>(job: &'a Job, candidate: &Step, attempt: u64) -> Option<Step<'a>
         job,
         name: "follower",
         function: &functions::FOLLOW,
-        more: object(json!({"prepared": null, "candidate": text(&candidate.folder()), "attempt": attempt})),
+        more: More::Follow(ToFollow { prepared: None, candidate: text(&candidate.folder()), attempt }),
         read: vec![candidate.folder()],
     })
 }
@@ -315,7 +320,7 @@ fn prepared(job: &Job, calls: &Calls) -> Result<Inputs, Box<Performed>> {
     if let Some(inputs) = &job.inputs {
         return Ok(inputs.clone());
     }
-    let prepare = Step { job, name: "prepare", function: &functions::PREPARE, more: Map::new(), read: Vec::new() };
+    let prepare = Step { job, name: "prepare", function: &functions::PREPARE, more: More::Nothing {}, read: Vec::new() };
     let finished = prepare.run(calls).map_err(|error| Box::new(Performed::lost(error.to_string())))?;
     if !has_passed(&finished) {
         // The op's `cases.py` is at fault, or took too long.
@@ -326,12 +331,12 @@ fn prepared(job: &Job, calls: &Calls) -> Result<Inputs, Box<Performed>> {
 
 /// Returns whether the op has a `cases.py`. All other cases are made of their names alone, by whoever needs them.
 fn has_own_cases(job: &Job) -> bool {
-    job.arguments.get("op").is_some_and(|op| !op["cases"].is_null())
+    job.arguments.op.as_ref().is_some_and(|op| op.cases.is_some())
 }
 
 /// Runs a bench: the variant is measured, and one output of a timed call is judged by a child that never saw the kernel.
 fn bench(job: &Job, calls: &Calls) -> Performed {
-    let measure = Step { job, name: "main", function: &functions::BENCH, more: Map::new(), read: Vec::new() };
+    let measure = Step { job, name: "main", function: &functions::BENCH, more: More::Nothing {}, read: Vec::new() };
     let measured = match measure.run(calls) {
         Ok(finished) => finished,
         Err(error) => return Performed::lost(error.to_string()),
@@ -345,7 +350,7 @@ fn bench(job: &Job, calls: &Calls) -> Performed {
         job,
         name: "judge",
         function: &functions::SAMPLE,
-        more: object(json!({"sample": text(&measure.folder()), "bench": bench})),
+        more: More::Sample(ToSample { sample: text(&measure.folder()), bench: bench.unwrap_or_default() }),
         read: vec![measure.folder()],
     };
     let mut judged = match judge.run(calls) {
@@ -355,11 +360,4 @@ fn bench(job: &Job, calls: &Calls) -> Performed {
     };
     judged.opened.append(&mut performed.opened);
     judged
-}
-
-fn object(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(map) => map,
-        _ => Map::new(),
-    }
 }

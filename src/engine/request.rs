@@ -5,11 +5,15 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 use t2t_host::cores::Shares;
 use t2t_model::action::{Action, DeviceClass, Lane, Phase};
 use t2t_plan::graph::expand::{Configurations, Inventory, profile};
-use t2t_protocol::ServerKind;
+use t2t_protocol::{
+    Arguments, Common, Input, More, OfAnalyze, OfBaseline, OfBench, OfCheck, OfCompile, OfTiming, Part, ServerKind,
+};
 use t2t_spec::{Declaration, Op, Profile, Spec, Variant};
 
 use crate::engine::inputs::Inputs;
@@ -71,12 +75,10 @@ impl Requests<'_> {
         read.push(self.catalogue.to_owned());
         read.extend(op.and_then(|op| op.cases.as_ref()).map(|file| self.root.join(file)));
         read.extend(action.sources.keys().map(|path| path.under(self.root)));
-        let mut arguments = self.arguments(op, variant, target.phase, given);
-        arguments.insert("deadline_s".to_owned(), action.deadline.as_secs_f64().into());
         Job {
             target: target.clone(),
             kind: self.kind(target.phase),
-            arguments,
+            arguments: self.arguments(op, variant, action, given),
             read,
             readable: self.readable.to_vec(),
             sources: self.spec.sources.clone(),
@@ -103,54 +105,63 @@ impl Requests<'_> {
         }
     }
 
-    fn arguments(&self, op: Option<&Op>, variant: Option<&Variant>, phase: Phase, given: &Given) -> Map<String, Value> {
+    fn arguments(&self, op: Option<&Op>, variant: Option<&Variant>, action: &Action, given: &Given) -> Arguments {
+        let phase = action.target().phase;
         let declaration = op.map(|op| op.declaration(self.profile(phase)));
-        let mut arguments = Map::new();
-        let mut put = |name: &str, value: Value| arguments.insert(name.to_owned(), value);
-        put("lane", self.lane(phase).into());
-        put("model", self.inventory.device.class.to_string().into());
-        put("devices", self.inventory.targets.values().cloned().collect());
-        if let Some(variant) = variant {
-            put("variant", json!(variant));
+        let warm = given.warm.iter().map(|path| path.to_string_lossy().into_owned());
+        Arguments {
+            common: Common {
+                root: self.root.to_string_lossy().into_owned(),
+                // Each child has its own.
+                scratch: String::new(),
+                lane: self.lane(phase),
+                model: self.inventory.device.class.to_string(),
+                devices: self.inventory.targets.values().cloned().collect(),
+                warm: warm.collect(),
+                deadline_s: action.deadline.as_secs_f64(),
+                is_told_of_quiet: false,
+                timed_until: None,
+            },
+            op: declaration.as_ref().map(|declaration| self.declared(declaration)),
+            variant: variant.map(told),
+            part: self.part(phase, declaration.as_ref(), given),
+            more: More::Nothing {},
         }
-        match phase {
-            Phase::Analyze => put("catalogue", self.catalogue.to_string_lossy().into()),
-            Phase::Compile => {
-                put("targets", with_ids(&self.inventory.targets));
-                put("is_every", (self.inventory.configurations == Configurations::All).into());
-                put("processes", given.processes.into())
+    }
+
+    /// Returns what the children of a phase are told beside what all are.
+    fn part(&self, phase: Phase, declaration: Option<&Declaration>, given: &Given) -> Part {
+        match (phase, declaration) {
+            (Phase::Analyze, _) => {
+                Part::Analyze(OfAnalyze { catalogue: self.catalogue.to_string_lossy().into_owned() })
             }
-            Phase::Check => put("salt", self.salt.into()),
-            Phase::Bench => put("tune", given.tune.clone().unwrap_or_default()),
-            _ => None,
-        };
-        if let Some(declaration) = declaration {
-            if phase == Phase::Baseline {
-                put("baselines", json!(declaration.baselines));
+            (Phase::Compile, _) => Part::Compile(OfCompile {
+                targets: with_ids(&self.inventory.targets),
+                is_every: self.inventory.configurations == Configurations::All,
+                processes: given.processes as u64,
+            }),
+            (Phase::Check, _) => Part::Check(OfCheck { salt: self.salt.to_owned() }),
+            (Phase::Tune, Some(op)) => Part::Tune(OfTiming { protocol: told(&op.protocol) }),
+            (Phase::Bench, Some(op)) => {
+                Part::Bench(OfBench { protocol: told(&op.protocol), tune: given.tune.clone().unwrap_or_default() })
             }
-            if matches!(phase, Phase::Bench | Phase::Baseline | Phase::Tune) {
-                put("protocol", json!(declaration.protocol));
+            (Phase::Baseline, Some(op)) => {
+                Part::Baseline(OfBaseline { protocol: told(&op.protocol), baselines: op.baselines.clone() })
             }
-            put("op", self.declared(&declaration));
+            _ => Part::Calibrate {},
         }
-        let warm: Vec<String> = given.warm.iter().map(|path| path.to_string_lossy().into_owned()).collect();
-        arguments.insert("warm".to_owned(), json!(warm));
-        arguments
     }
 
     /// Returns the declaration as children read it: a reference knows in which folder its file lies, and files that hold values are named as children find them.
-    fn declared(&self, declaration: &Declaration) -> Value {
-        let mut declared = json!(declaration);
-        if let Some(reference) = declared["reference"].as_object_mut() {
-            reference.insert("root".to_owned(), self.root.to_string_lossy().into());
+    fn declared(&self, declaration: &Declaration) -> t2t_protocol::Declaration {
+        let mut declared: t2t_protocol::Declaration = told(declaration);
+        if let Some(reference) = &mut declared.reference {
+            reference.root = Some(self.root.to_string_lossy().into_owned());
         }
-        for input in declared["inputs"].as_array_mut().into_iter().flatten() {
-            let mut init = &mut input["init"];
-            while init["kind"] == "sorted" {
-                init = &mut init["of"];
-            }
-            if let ("file", Some(path)) = (init["kind"].as_str().unwrap_or_default(), init["path"].as_str()) {
-                init["path"] = self.root.join(path).to_string_lossy().into();
+        for input in &mut declared.inputs {
+            let Input::Tensor(tensor) = input else { continue };
+            if let Some(path) = tensor.init.file_mut() {
+                *path = self.root.join(&*path).to_string_lossy().into_owned();
             }
         }
         declared
@@ -163,11 +174,11 @@ impl Requests<'_> {
         }
     }
 
-    fn lane(&self, phase: Phase) -> &'static str {
+    fn lane(&self, phase: Phase) -> t2t_protocol::Lane {
         match (phase, &self.inventory.device.class) {
-            (Phase::Analyze | Phase::Compile, _) => "compile",
-            (_, DeviceClass::Cuda(_)) => "cuda",
-            (_, DeviceClass::Interpreter) => "interpreter",
+            (Phase::Analyze | Phase::Compile, _) => t2t_protocol::Lane::Compile,
+            (_, DeviceClass::Cuda(_)) => t2t_protocol::Lane::Cuda,
+            (_, DeviceClass::Interpreter) => t2t_protocol::Lane::Interpreter,
         }
     }
 
@@ -181,11 +192,16 @@ impl Requests<'_> {
     }
 }
 
-fn with_ids(targets: &BTreeMap<String, Value>) -> Value {
+fn with_ids(targets: &BTreeMap<String, Value>) -> Vec<Value> {
     let rows = targets.iter().map(|(id, row)| {
         let mut row = row.clone();
         row["id"] = id.as_str().into();
         row
     });
     rows.collect()
+}
+
+/// Returns what ops.yaml declares as the protocol has it: the same mapping.
+pub(crate) fn told<T: DeserializeOwned>(declared: &impl Serialize) -> T {
+    serde_json::from_value(json!(declared)).expect("the protocol has all that ops.yaml can declare")
 }

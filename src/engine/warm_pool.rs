@@ -7,7 +7,7 @@ use t2t_host::functions::{Function, Queues, REHEARSE, START_DEVICE, WarmUp};
 use t2t_host::imports;
 use t2t_host::pool::{NoCall, Pool};
 use t2t_model::action::Phase;
-use t2t_protocol::{DEVICE, ServerKind, WarmChild};
+use t2t_protocol::{DEVICE, Declaration, Init, Input, RandomKind, ServerKind, WarmChild};
 
 use super::job::Job;
 
@@ -45,15 +45,18 @@ pub(super) fn key(job: &Job, function: &Function, queues: Queues) -> Option<Stri
 /// device CUDA is started, and all that torch launches is loaded. A judge that imports a reference in Python, or opens other files of the op, does not stay: what it opens is
 /// that action's, and the file may be another at the next.
 pub(super) fn stays(job: &Job, function: &Function) -> bool {
-    let opens = job.arguments.get("op").is_some_and(|op| !op["reference"].is_null() || opens_files(op));
+    let opens = job.arguments.op.as_ref().is_some_and(|op| op.reference.is_some() || opens_files(op));
     function.may_stay && !opens
 }
 
 /// Returns whether whoever judges an op opens files that hold values of inputs, or what says what must hold of random results.
-fn opens_files(op: &Value) -> bool {
-    let inits = op["inputs"].as_array().into_iter().flatten().map(|input| &input["init"]);
-    let mut drawn = inits.map(|init| if init["kind"] == "sorted" { &init["of"] } else { init });
-    op["random"]["kind"] == "judged" || drawn.any(|init| init["kind"] == "file")
+fn opens_files(op: &Declaration) -> bool {
+    let is_drawn_from_file = |input: &Input| match input {
+        Input::Tensor(tensor) => matches!(tensor.init.drawn(), Init::File { .. }),
+        Input::Scalar(_) => false,
+    };
+    let is_judged = op.random.as_ref().is_some_and(|random| random.kind == RandomKind::Judged);
+    is_judged || op.inputs.iter().any(is_drawn_from_file)
 }
 
 fn judges(device: &str) -> String {

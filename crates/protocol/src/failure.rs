@@ -45,6 +45,31 @@ pub struct Failure {
     pub output: Option<PrintedOutput>,
 }
 
+impl Failure {
+    /// Returns a failure of which nothing is known but its class and its message.
+    #[must_use]
+    pub fn new(class: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            class: class.into(),
+            case: None,
+            given: None,
+            message: message.into(),
+            place: None,
+            excerpt: None,
+            hint: None,
+            traceback: Vec::new(),
+            index: None,
+            got: Value::Null,
+            expected: Value::Null,
+            max_abs: Value::Null,
+            max_rel: Value::Null,
+            bad: None,
+            total: None,
+            output: None,
+        }
+    }
+}
+
 /// A place in a file of the workspace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -52,6 +52,7 @@ pub fn schema() -> Value {
         ($($root:ty),* $(,)?) => { $(generator.subschema_for::<$root>();)* };
     }
     roots!(
+        Common,
         Declaration,
         Variant,
         Protocol,

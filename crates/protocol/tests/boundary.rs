@@ -4,7 +4,11 @@
 use std::path::Path;
 use std::{env, fs};
 
-use t2t_protocol::schema;
+use serde_json::{Value, json};
+use t2t_protocol::schema::{self, CalibrateRequest, JudgeRequest, SampleRequest};
+use t2t_protocol::{
+    Arguments, CandidateEnd, Common, EndKind, Lane, More, OfBench, OfCheck, Part, Protocol, ToJudge, ToSample,
+};
 
 fn holds(file: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file);
@@ -25,4 +29,65 @@ fn the_schema_is_that_of_the_types() {
 #[test]
 fn the_python_types_are_those_of_the_schema() {
     holds("python/t2t_harness/boundary/documents.py", &schema::python_text());
+}
+
+fn arguments(part: Part, more: More) -> Arguments {
+    let common = Common {
+        root: "/w".to_owned(),
+        scratch: "/w/s".to_owned(),
+        lane: Lane::Cuda,
+        model: "nvidia-h200".to_owned(),
+        devices: vec![json!({"name": "NVIDIA H200"})],
+        warm: Vec::new(),
+        deadline_s: 1.5,
+        is_told_of_quiet: false,
+        timed_until: None,
+    };
+    let op = json!({
+        "name": "add", "torch": "torch.add", "reference": null, "outputs": null, "random": {"kind": "dropout", "seed": null, "p": 0.5},
+        "inputs": [
+            {"name": "x", "list": null, "shape": ["M", 2], "dtype": null, "requires_grad": false, "layout": "contiguous", "optional": false,
+             "init": {"kind": "sorted", "of": {"kind": "constant", "value": 0}}},
+            {"name": "value", "scalar": 0.5},
+        ],
+        "kwargs": {"alpha": 1}, "dtypes": ["float32"], "sizes": {"small": {"M": 4}}, "measured": {}, "check_sizes": {}, "seeds": 1,
+        "edges": {"strided": null}, "fixed": [], "tolerances": {"float32": [1e-5, 1.0]}, "precision": "ieee", "mutates": [], "allow": [],
+        "backward": false, "broadcast": false, "deterministic": true, "cases": null,
+    });
+    let variant = json!({
+        "name": "v1", "file": "kernels/add/v1.py", "module": null, "entry": "add", "call": null, "lanes": ["cuda"], "deterministic": true,
+    });
+    let read = |value: Value| serde_json::from_value(value).unwrap();
+    Arguments { common, op: Some(read(op)), variant: Some(serde_json::from_value(variant).unwrap()), part, more }
+}
+
+/// What t2t puts together is what the harness is told that it gets: no key more, none less, each value as it was.
+#[test]
+fn requests_that_are_put_together_are_those_of_the_schema() {
+    let end = CandidateEnd {
+        kind: EndKind::NoReply,
+        message: String::new(),
+        code: None,
+        signal: None,
+        how: None,
+        error: None,
+        seconds: None,
+        stdout: String::new(),
+        stderr: String::new(),
+        truncated: false,
+        left_behind: 0,
+    };
+    let judge = ToJudge { prepared: None, candidate: "/w/c".to_owned(), attempt: 1, end };
+    let told = json!(arguments(Part::Check(OfCheck { salt: "ab".to_owned() }), More::Judge(Box::new(judge))));
+    assert_eq!(told["end"]["kind"], "no-reply");
+    assert_eq!(json!(serde_json::from_value::<JudgeRequest>(told.clone()).unwrap()), told);
+
+    let bench = OfBench { protocol: Protocol { runs: 1, warmup_ms: 2, rep_ms: 3 }, tune: Value::Null };
+    let sample = More::Sample(ToSample { sample: "/w/b".to_owned(), bench: json!({"clock": "host"}) });
+    let told = json!(arguments(Part::Bench(bench), sample));
+    assert_eq!(told["tune"], Value::Null);
+    assert_eq!(json!(serde_json::from_value::<SampleRequest>(told.clone()).unwrap()), told);
+
+    let told = json!(Arguments { op: None, variant: None, ..arguments(Part::Calibrate {}, More::Nothing {}) });
+    assert_eq!(json!(serde_json::from_value::<CalibrateRequest>(told.clone()).unwrap()), told);
 }

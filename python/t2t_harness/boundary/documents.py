@@ -5,7 +5,7 @@ Made from the types of `crates/protocol`, as docs/design/harness.md says; nobody
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, final
 
 if TYPE_CHECKING:
     from typing_extensions import NotRequired
@@ -28,6 +28,7 @@ AnalysisFailure = TypedDict(
 """Why an op cannot be analyzed: the document `failure` of an analysis."""
 
 
+@final
 class AnalyzeRequest(TypedDict):
     """What `analyze.analyze` is told."""
 
@@ -62,6 +63,7 @@ Axes: TypeAlias = "int | list[int]"
 """One dim, or several trailing ones that are counted through together."""
 
 
+@final
 class Baseline(TypedDict):
     """The figures of torch."""
 
@@ -87,6 +89,7 @@ class Baseline(TypedDict):
     """Why."""
 
 
+@final
 class BaselineRequest(TypedDict):
     """What `baseline.baseline` is told."""
 
@@ -128,6 +131,7 @@ BaselineSize = TypedDict(
 """One size of a baseline. One that was not asked for is absent, one that torch refuses is null."""
 
 
+@final
 class Bench(TypedDict):
     """The figures of a variant beside torch's. One on the interpreter has `clock`, `protocol`, `device`, `judged` and `sizes` alone."""
 
@@ -165,6 +169,7 @@ class Bench(TypedDict):
     """Why."""
 
 
+@final
 class BenchRequest(TypedDict):
     """What `bench.bench` is told."""
 
@@ -196,6 +201,7 @@ class BenchRequest(TypedDict):
     """Absolute paths of archives of compiled kernels and their launchers, which are unpacked into `TRITON_CACHE_DIR`, on a device each when Triton looks for it; empty but there and in a compile."""
 
 
+@final
 class BenchSize(TypedDict):
     """One size of a bench."""
 
@@ -213,6 +219,7 @@ class BenchSize(TypedDict):
     """The variant's figure."""
 
 
+@final
 class CalibrateRequest(TypedDict):
     """What `calibrate.calibrate` is told."""
 
@@ -236,6 +243,7 @@ class CalibrateRequest(TypedDict):
     """Absolute paths of archives of compiled kernels and their launchers, which are unpacked into `TRITON_CACHE_DIR`, on a device each when Triton looks for it; empty but there and in a compile."""
 
 
+@final
 class Calibration(TypedDict):
     """What a device does at most, in figures whose rates are those of the median."""
 
@@ -261,6 +269,7 @@ class Calibration(TypedDict):
     """Why."""
 
 
+@final
 class CandidateEnd(TypedDict):
     """How the candidate's child ended, as the judge is told."""
 
@@ -288,6 +297,7 @@ class CandidateEnd(TypedDict):
     """Whether either is cut."""
 
 
+@final
 class CandidateRequest(TypedDict):
     """What `candidate.run` is told."""
 
@@ -348,6 +358,7 @@ CaseVerdict: TypeAlias = Literal["passed", "rejected", "not-judged", "dropped"]
 """What becomes of a case."""
 
 
+@final
 class CheckRequest(TypedDict):
     """What every child of a check is told, and `prepare.prepare`."""
 
@@ -381,6 +392,7 @@ CheckVerdict: TypeAlias = Literal["passed", "rejected", "not-judged"]
 """What becomes of a kernel."""
 
 
+@final
 class Choice(TypedDict):
     """The fastest configuration of a kernel at a key."""
 
@@ -394,6 +406,31 @@ class Choice(TypedDict):
     """What the others took."""
 
 
+@final
+class Common(TypedDict):
+    """What every child of an action is told, whether its function reads it or not."""
+
+    deadline_s: float
+    """How long the action may take, in seconds."""
+    devices: list[DeviceRow]
+    """The rows of the device table that are compiled for; on the interpreter a wrapper is told the properties of the first."""
+    is_told_of_quiet: bool
+    """Whether the file `quiet` will say when nothing disturbs a measurement."""
+    lane: Lane
+    """Where kernel code runs."""
+    model: str
+    """The device class: `interpreter`, or the model's id."""
+    root: str
+    """The workspace, absolute."""
+    scratch: str
+    """Absolute: the child's working directory, `TMPDIR`, and the only folder it may write."""
+    timed_until: int | None
+    """Until when this build timed the device last, in nanoseconds of the monotonic clock; null where it did not."""
+    warm: list[str]
+    """Absolute paths of archives of compiled kernels and their launchers, which are unpacked into `TRITON_CACHE_DIR`, on a device each when Triton looks for it; empty but there and in a compile."""
+
+
+@final
 class ComparedOutput(TypedDict):
     """An output of torch's."""
 
@@ -413,6 +450,7 @@ Comparison: TypeAlias = Literal["close", "exact", "indices", "set", "rows", "ign
 """How an output is compared."""
 
 
+@final
 class CompileRequest(TypedDict):
     """What `compile.compile_variant` is told."""
 
@@ -446,6 +484,7 @@ class CompileRequest(TypedDict):
     """Absolute paths of archives of compiled kernels and their launchers, which are unpacked into `TRITON_CACHE_DIR`, on a device each when Triton looks for it; empty but there and in a compile."""
 
 
+@final
 class CompiledKernel(TypedDict):
     """A compiled kernel, with the configuration and the constants of its first launch."""
 
@@ -473,6 +512,7 @@ class CompiledKernel(TypedDict):
     """The device."""
 
 
+@final
 class Configurations(TypedDict):
     """The configurations of an autotuned kernel."""
 
@@ -484,6 +524,7 @@ class Configurations(TypedDict):
     """How many were tried."""
 
 
+@final
 class CopyFigure(TypedDict):
     """A copy."""
 
@@ -505,6 +546,7 @@ Coverage: TypeAlias = Literal["full", "partial"]
 """Whether all launches are known."""
 
 
+@final
 class Declaration(TypedDict):
     """An op under one profile, as the harness is told of it."""
 
@@ -554,6 +596,7 @@ class Declaration(TypedDict):
     """The torch function, in full; null where there is a reference."""
 
 
+@final
 class DeviceRow(TypedDict):
     """A row of the device table."""
 
@@ -573,6 +616,7 @@ class DeviceRow(TypedDict):
     """Bytes of shared memory of a multiprocessor."""
 
 
+@final
 class DeviceTarget(TypedDict):
     """A row of the device table, with its id."""
 
@@ -594,6 +638,7 @@ class DeviceTarget(TypedDict):
     """Bytes of shared memory of a multiprocessor."""
 
 
+@final
 class Documents(TypedDict):
     """The documents of a reply: each function leaves some of them."""
 
@@ -627,6 +672,7 @@ class Documents(TypedDict):
     """The document `verdict`."""
 
 
+@final
 class DroppedConfig(TypedDict):
     """A configuration that the device cannot hold."""
 
@@ -657,6 +703,7 @@ EndKind: TypeAlias = Literal[
 """The ways in which a child ends."""
 
 
+@final
 class Evidence(TypedDict):
     """Everything that a check found out beside its verdict."""
 
@@ -716,6 +763,7 @@ Failure = TypedDict(
 """Why something was rejected: a check's evidence holds it, and it is the document `failure` of a compile, a tune and a bench."""
 
 
+@final
 class Fallback(TypedDict):
     """What torch computes at a measured size."""
 
@@ -725,6 +773,7 @@ class Fallback(TypedDict):
     """The size."""
 
 
+@final
 class Figure(TypedDict):
     """One size of one subject: the mean over the runs of each of their facts."""
 
@@ -748,6 +797,7 @@ class Figure(TypedDict):
     """The runs."""
 
 
+@final
 class FollowRequest(TypedDict):
     """What `judge.follow` is told."""
 
@@ -787,6 +837,7 @@ Init: TypeAlias = "InitNormal | InitUniform | InitRandint | InitConstant | InitO
 """How the values of an input are drawn."""
 
 
+@final
 class InitBlockSparse(TypedDict):
     """Normal values in some square blocks, zeros in the others."""
 
@@ -797,6 +848,7 @@ class InitBlockSparse(TypedDict):
     kind: Literal["block_sparse"]
 
 
+@final
 class InitConstant(TypedDict):
     """The same everywhere."""
 
@@ -805,6 +857,7 @@ class InitConstant(TypedDict):
     """The value."""
 
 
+@final
 class InitFile(TypedDict):
     """A tensor of a safetensors file."""
 
@@ -815,6 +868,7 @@ class InitFile(TypedDict):
     """The file, absolute in requests and relative to the workspace in keys."""
 
 
+@final
 class InitIllConditioned(TypedDict):
     """Matrices of this condition."""
 
@@ -823,6 +877,7 @@ class InitIllConditioned(TypedDict):
     kind: Literal["ill_conditioned"]
 
 
+@final
 class InitLowRank(TypedDict):
     """A sum of so many outer products."""
 
@@ -831,6 +886,7 @@ class InitLowRank(TypedDict):
     """How many."""
 
 
+@final
 class InitMask(TypedDict):
     """True with this probability."""
 
@@ -839,6 +895,7 @@ class InitMask(TypedDict):
     """The probability."""
 
 
+@final
 class InitNormal(TypedDict):
     """Normally distributed."""
 
@@ -849,18 +906,21 @@ class InitNormal(TypedDict):
     """Its standard deviation."""
 
 
+@final
 class InitOnes(TypedDict):
     """One everywhere."""
 
     kind: Literal["ones"]
 
 
+@final
 class InitPermutation(TypedDict):
     """In each row the integers below its length, in random order."""
 
     kind: Literal["permutation"]
 
 
+@final
 class InitRandint(TypedDict):
     """Evenly distributed integers."""
 
@@ -871,6 +931,7 @@ class InitRandint(TypedDict):
     """The least."""
 
 
+@final
 class InitSorted(TypedDict):
     """What another init draws, each row in ascending order."""
 
@@ -879,6 +940,7 @@ class InitSorted(TypedDict):
     """What is sorted."""
 
 
+@final
 class InitTriangular(TypedDict):
     """Normal values on one side of the diagonal and on it, zeros on the other."""
 
@@ -887,6 +949,7 @@ class InitTriangular(TypedDict):
     """`lower` or `upper`."""
 
 
+@final
 class InitUniform(TypedDict):
     """Evenly distributed floats."""
 
@@ -897,6 +960,7 @@ class InitUniform(TypedDict):
     """The least."""
 
 
+@final
 class InitUnique(TypedDict):
     """No two equal, as far as the dtype has so many."""
 
@@ -907,6 +971,7 @@ Input: TypeAlias = "TensorInput | ScalarInput"
 """What stands in an input's place."""
 
 
+@final
 class JudgeRequest(TypedDict):
     """What `judge.judge` is told."""
 
@@ -944,6 +1009,7 @@ class JudgeRequest(TypedDict):
     """Absolute paths of archives of compiled kernels and their launchers, which are unpacked into `TRITON_CACHE_DIR`, on a device each when Triton looks for it; empty but there and in a compile."""
 
 
+@final
 class JudgedSize(TypedDict):
     """What became of an output of a timed call."""
 
@@ -957,6 +1023,7 @@ Lane: TypeAlias = Literal["interpreter", "cuda", "compile"]
 """Where kernel code runs."""
 
 
+@final
 class Launch(TypedDict):
     """One launch."""
 
@@ -976,6 +1043,7 @@ class Launch(TypedDict):
     """The device."""
 
 
+@final
 class Launches(TypedDict):
     """What a device will launch."""
 
@@ -1002,6 +1070,7 @@ Length: TypeAlias = "int | str"
 """A length: a number, or a dim, or an expression of dims."""
 
 
+@final
 class LoadFault(TypedDict):
     """Why a kernel did not load: a failure, or a reason why nothing is known."""
 
@@ -1011,6 +1080,7 @@ class LoadFault(TypedDict):
     """The reason."""
 
 
+@final
 class MeasuredDevice(TypedDict):
     """What ran a measurement."""
 
@@ -1026,6 +1096,7 @@ class MeasuredDevice(TypedDict):
     """Its UUID."""
 
 
+@final
 class Missed(TypedDict):
     """What is launched at a measured size and in no judged case."""
 
@@ -1039,6 +1110,7 @@ class Missed(TypedDict):
     """The size."""
 
 
+@final
 class Misses(TypedDict):
     """What a cache had, and what was compiled."""
 
@@ -1048,6 +1120,7 @@ class Misses(TypedDict):
     """Those that were compiled."""
 
 
+@final
 class OpRequest(TypedDict):
     """What every child of an op's action is told."""
 
@@ -1077,6 +1150,7 @@ Precision: TypeAlias = Literal["ieee", "tf32"]
 """The precision in which float32 products are meant."""
 
 
+@final
 class PrintedOutput(TypedDict):
     """What a process printed, each stream at most 8 KiB."""
 
@@ -1088,6 +1162,7 @@ class PrintedOutput(TypedDict):
     """Whether either is cut."""
 
 
+@final
 class ProductFigure(TypedDict):
     """A product of square matrices."""
 
@@ -1105,6 +1180,7 @@ class ProductFigure(TypedDict):
     """Its rate."""
 
 
+@final
 class Progress(TypedDict):
     """What a candidate tells of itself; it is the document `ran`."""
 
@@ -1126,6 +1202,7 @@ class Progress(TypedDict):
     """What Triton's cache had."""
 
 
+@final
 class Protocol(TypedDict):
     """How a size is measured."""
 
@@ -1141,6 +1218,7 @@ Quantity: TypeAlias = "int | float | str"
 """A number, or an expression of dims."""
 
 
+@final
 class RaisedError(TypedDict):
     """What a child raised."""
 
@@ -1152,6 +1230,7 @@ class RaisedError(TypedDict):
     """The exception's type."""
 
 
+@final
 class Random(TypedDict):
     """What is drawn at random, with the parameters of its kind: each is a number, or the name of the argument that has it."""
 
@@ -1177,6 +1256,7 @@ RandomKind: TypeAlias = Literal["dropout", "bernoulli", "uniform", "normal", "mu
 """What is drawn."""
 
 
+@final
 class RandomTest(TypedDict):
     """One test."""
 
@@ -1190,6 +1270,7 @@ class RandomTest(TypedDict):
     """`passed` or `off`."""
 
 
+@final
 class RandomTests(TypedDict):
     """The tests of the results of a random op."""
 
@@ -1199,6 +1280,7 @@ class RandomTests(TypedDict):
     """The tests."""
 
 
+@final
 class Reach(TypedDict):
     """What is launched at measured sizes."""
 
@@ -1210,6 +1292,7 @@ class Reach(TypedDict):
     """What none reaches."""
 
 
+@final
 class Reached(TypedDict):
     """A case that reaches what a measured size launches."""
 
@@ -1219,6 +1302,7 @@ class Reached(TypedDict):
     """The measured size."""
 
 
+@final
 class Reference(TypedDict):
     """What is right by definition where no torch function is."""
 
@@ -1250,6 +1334,7 @@ ReplyOutcome: TypeAlias = Literal["passed", "rejected", "not-judged", "again"]
 """How a function ended."""
 
 
+@final
 class Repro(TypedDict):
     """What was written of a case."""
 
@@ -1261,6 +1346,7 @@ class Repro(TypedDict):
     """Why torch refuses it."""
 
 
+@final
 class ReproRequest(TypedDict):
     """What `repro.write` is told."""
 
@@ -1302,6 +1388,7 @@ class ReproRequest(TypedDict):
     """Absolute paths of archives of compiled kernels and their launchers, which are unpacked into `TRITON_CACHE_DIR`, on a device each when Triton looks for it; empty but there and in a compile."""
 
 
+@final
 class Resources(TypedDict):
     """What compiled kernels use."""
 
@@ -1309,6 +1396,7 @@ class Resources(TypedDict):
     """The kernels."""
 
 
+@final
 class Run(TypedDict):
     """The times of one run."""
 
@@ -1322,6 +1410,7 @@ class Run(TypedDict):
     """The 80th percentile."""
 
 
+@final
 class SampleRequest(TypedDict):
     """What `sample.judge_sample` is told."""
 
@@ -1357,6 +1446,7 @@ class SampleRequest(TypedDict):
     """Absolute paths of archives of compiled kernels and their launchers, which are unpacked into `TRITON_CACHE_DIR`, on a device each when Triton looks for it; empty but there and in a compile."""
 
 
+@final
 class ScalarInput(TypedDict):
     """An argument that is no tensor."""
 
@@ -1366,6 +1456,7 @@ class ScalarInput(TypedDict):
     """The value."""
 
 
+@final
 class Snapshot(TypedDict):
     """What a device was doing."""
 
@@ -1387,6 +1478,7 @@ class Snapshot(TypedDict):
     """What slows it down."""
 
 
+@final
 class SourcePlace(TypedDict):
     """A place in a file of the workspace."""
 
@@ -1398,6 +1490,7 @@ class SourcePlace(TypedDict):
     """From 1."""
 
 
+@final
 class Sweep(TypedDict):
     """All variants of an op over many sizes."""
 
@@ -1421,6 +1514,7 @@ class Sweep(TypedDict):
     """`GB/s`, `TFLOP/s`, or `ms in the interpreter`."""
 
 
+@final
 class SweepPoint(TypedDict):
     """One size of a sweep."""
 
@@ -1438,6 +1532,7 @@ class SweepPoint(TypedDict):
     """Its rate."""
 
 
+@final
 class SweepRequest(TypedDict):
     """What `sweep.sweep` is told."""
 
@@ -1469,6 +1564,7 @@ class SweepRequest(TypedDict):
     """Absolute paths of archives of compiled kernels and their launchers, which are unpacked into `TRITON_CACHE_DIR`, on a device each when Triton looks for it; empty but there and in a compile."""
 
 
+@final
 class SweepTime(TypedDict):
     """The times of one subject."""
 
@@ -1480,6 +1576,7 @@ class SweepTime(TypedDict):
     """The 80th percentile."""
 
 
+@final
 class Telemetry(TypedDict):
     """What a device was doing before and after."""
 
@@ -1489,6 +1586,7 @@ class Telemetry(TypedDict):
     """Before."""
 
 
+@final
 class TensorInput(TypedDict):
     """A tensor argument. Each member of a list of tensors is one of its own, as `tensors.0`."""
 
@@ -1514,6 +1612,7 @@ Timing: TypeAlias = "list[dict[str, Json] | float]"
 """A configuration, and how long a launch took with it."""
 
 
+@final
 class TimingRequest(TypedDict):
     """What whatever times an op is told."""
 
@@ -1548,6 +1647,7 @@ ToldSpan: TypeAlias = "list[int | ToldDoing]"
 """When the device worked: begin and end in nanoseconds of `CLOCK_MONOTONIC`, and for what."""
 
 
+@final
 class TritonCache(TypedDict):
     """What Triton's cache had, and what was compiled."""
 
@@ -1561,6 +1661,7 @@ class TritonCache(TypedDict):
     """Those that were compiled."""
 
 
+@final
 class Tune(TypedDict):
     """The configurations that were fastest."""
 
@@ -1574,6 +1675,7 @@ class Tune(TypedDict):
     """What Triton's cache had."""
 
 
+@final
 class TuneRequest(TypedDict):
     """What `tune.tune` is told."""
 
@@ -1603,6 +1705,7 @@ class TuneRequest(TypedDict):
     """Absolute paths of archives of compiled kernels and their launchers, which are unpacked into `TRITON_CACHE_DIR`, on a device each when Triton looks for it; empty but there and in a compile."""
 
 
+@final
 class UnjudgedDtype(TypedDict):
     """Cases of one dtype that were not judged."""
 
@@ -1616,6 +1719,7 @@ class UnjudgedDtype(TypedDict):
     """Why most were not."""
 
 
+@final
 class Variant(TypedDict):
     """A kernel of an op: a wrapper in a file of the workspace, or in an installed module."""
 
@@ -1635,6 +1739,7 @@ class Variant(TypedDict):
     """The name under `variants`."""
 
 
+@final
 class VariantRequest(TypedDict):
     """What every child of a variant's action is told."""
 
@@ -1677,6 +1782,7 @@ Verdict = TypedDict(
 """What bench and select depend on; it holds no tolerance, figure or time."""
 
 
+@final
 class WorstCase(TypedDict):
     """The case with the largest error."""
 

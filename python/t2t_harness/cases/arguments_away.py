@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from t2t_harness.op.declaration import resolve, tensors
 from t2t_harness.sources import signatures
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import Declaration, VariantRequest
 
 DIMS = ("dim", "axis")
 """Arguments that name a dim."""
@@ -67,7 +70,7 @@ MAY_BE_NEGATIVE = ("diagonal", "shifts", "k")
 """Integers that count from either side."""
 
 
-def of_request(request: Mapping[str, Any], rank: int) -> Iterator[tuple[str, dict[str, Any]]]:
+def of_request(request: VariantRequest, rank: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yields the op's keyword arguments with one away from what is declared, each after what it is called in the name of a case: `alpha=0`, `without-alpha,beta` where they are left to torch's defaults.
 
     Those are declared arguments that the variant's `call` passes on, and those beside them that both the wrapper and torch know. The first other value of each comes first. `rank` is the largest number of dims of
@@ -189,7 +192,7 @@ def away(name: str, value: Any, rank: int) -> list[Any]:
     return pairs
 
 
-def longer(declaration: Mapping[str, Any], name: str) -> list[Any]:
+def longer(declaration: Declaration, name: str) -> list[Any]:
     """Returns the value of an argument that names the last dims of the only tensor, as `normalized_shape` does, with one dim more."""
     value, shaped = declaration["kwargs"][name], tensors(declaration)
     if not isinstance(value, list) or len(shaped) != 1 or name in DIMS or not value:
@@ -198,7 +201,7 @@ def longer(declaration: Mapping[str, Any], name: str) -> list[Any]:
     return [shape[-len(value) - 1 :]] if len(shape) > len(value) and shape[-len(value) :] == value else []
 
 
-def is_of_another_kind(declaration: Mapping[str, Any], changed: Mapping[str, Any]) -> bool:
+def is_of_another_kind(declaration: Declaration, changed: Mapping[str, Any]) -> bool:
     """Tells whether one of the arguments is a list where ops.yaml has a number."""
     own = declaration["kwargs"]
     return any(isinstance(value, list) and not isinstance(own.get(name), list) for name, value in changed.items())
@@ -216,18 +219,18 @@ def dims_away(value: Any, rank: int) -> list[Any]:
     return [one for place, one in enumerate(found) if one != value and one not in found[:place]]
 
 
-def of_torch(declaration: Mapping[str, Any]) -> dict[str, Any]:
+def of_torch(declaration: Declaration) -> dict[str, Any]:
     """Returns the arguments of the op's torch function that have a plain default, or none and a place in `UNSET`, with it; of a reference in Python none."""
     found = [one for one in parameters(declaration) if one.has_default]
     return {one.name: one.default for one in found if one.default is not None or one.name in UNSET}
 
 
-def defaulted(declaration: Mapping[str, Any]) -> set[str]:
+def defaulted(declaration: Declaration) -> set[str]:
     """Returns the arguments of the op's torch function that may be left out; of a reference in Python none."""
     return {one.name for one in parameters(declaration) if one.has_default}
 
 
-def parameters(declaration: Mapping[str, Any]) -> list[signatures.Parameter]:
+def parameters(declaration: Declaration) -> list[signatures.Parameter]:
     """Returns the parameters of the op's torch function; none of a reference in Python."""
     name = declaration.get("torch")
     if not name:
@@ -239,7 +242,7 @@ def parameters(declaration: Mapping[str, Any]) -> list[signatures.Parameter]:
         return []
 
 
-def of_wrapper(request: Mapping[str, Any]) -> list[signatures.Parameter]:
+def of_wrapper(request: VariantRequest) -> list[signatures.Parameter]:
     """Returns the parameters of the variant's wrapper, as its source says; none of an installed module's."""
     variant = request["variant"]
     if variant.get("module") or not variant.get("file"):

@@ -8,11 +8,14 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from t2t_harness.cases import cases, inputs
 from t2t_harness.op import operation
 from t2t_harness.triton import stage
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import OpRequest, Variant, VariantRequest
 
 Arranged = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 """What is called, with which arguments by position and by keyword."""
@@ -20,7 +23,7 @@ Arranged = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 
 def arranged(
     entry: Callable[..., Any],
-    request: Mapping[str, Any],
+    request: VariantRequest,
     case: cases.Case,
     given: Mapping[str, Any],
     label: str = "a",
@@ -34,8 +37,8 @@ def arranged(
 
 def arranged_for(
     entry: Callable[..., Any],
-    variant: Mapping[str, Any],
-    request: Mapping[str, Any],
+    variant: Variant,
+    request: OpRequest,
     case: cases.Case,
     given: Mapping[str, Any],
     label: str = "a",

@@ -11,10 +11,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from t2t_harness.op import expression
 from t2t_harness.op.declaration import bind_shape, tensors
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import Declaration
 
 EDGES = 12
 """Most edge cases of one op, in its first dtype."""
@@ -105,7 +108,7 @@ def is_salted(case: Case) -> bool:
     return case.kind == "declared" or case.name.startswith("edge/drawn-")
 
 
-def declared_cases(declaration: Mapping[str, Any]) -> list[Case]:
+def declared_cases(declaration: Declaration) -> list[Case]:
     """Returns check sizes × dtypes × seeds, named `small/float32/0`, and for each size and dtype those in which optional
     inputs are absent, as `small/float32/without-mask`. There are as many seeds as an input has layouts, at least."""
     sizes = [
@@ -126,13 +129,13 @@ def _layouts(given: Mapping[str, Any]) -> Sequence[str]:
     return [given["layout"]] if isinstance(given["layout"], str) else given["layout"]
 
 
-def _absences(declaration: Mapping[str, Any]) -> list[tuple[str, ...]]:
+def _absences(declaration: Declaration) -> list[tuple[str, ...]]:
     """Returns the sets of optional inputs that are left out together: each alone, and all of several."""
     optional = [str(given["name"]) for given in tensors(declaration) if given.get("optional")]
     return [(name,) for name in optional] + ([tuple(optional)] if len(optional) > 1 else [])
 
 
-def bench_cases(declaration: Mapping[str, Any]) -> list[Case]:
+def bench_cases(declaration: Declaration) -> list[Case]:
     """Returns sizes × dtypes with seed 0, named `large/float16`."""
     sizes = [(size, binding) for size, binding in declaration["sizes"].items() if binding or not dims(declaration)]
     return [
@@ -141,7 +144,7 @@ def bench_cases(declaration: Mapping[str, Any]) -> list[Case]:
     ]
 
 
-def fixed_edges(declaration: Mapping[str, Any], limit: int = INTERPRETER_ELEMENTS) -> list[Case]:
+def fixed_edges(declaration: Declaration, limit: int = INTERPRETER_ELEMENTS) -> list[Case]:
     """Returns the edge cases that no block size decides; the first dtype has all, the others only `special`.
 
     They have the first check size, made smaller until no input has more than a sixteenth of `limit` elements, and odd, but for
@@ -155,7 +158,7 @@ def fixed_edges(declaration: Mapping[str, Any], limit: int = INTERPRETER_ELEMENT
 
 
 def length_edges(
-    declaration: Mapping[str, Any],
+    declaration: Declaration,
     constants: Mapping[str, int],
     limit: int = INTERPRETER_ELEMENTS,
     least: Mapping[str, int] | None = None,
@@ -190,7 +193,7 @@ def length_edges(
     return [*named, *(_multiple(declaration, {**constants, **least}, limit) if least else ())]
 
 
-def _multiple(declaration: Mapping[str, Any], constants: Mapping[str, int], limit: int) -> list[Case]:
+def _multiple(declaration: Declaration, constants: Mapping[str, int], limit: int) -> list[Case]:
     """Returns the case whose tested dims are three times the smallest of an autotuner's blocks, `constants`: a kernel that has no mask where this one divides is wrong with larger ones."""
     blocks = _blocks(declaration, constants, limit)
     small = {dim: min(length, 2) for dim, length in _free(declaration).items()}
@@ -211,7 +214,7 @@ def _length(kind: str, block: int) -> int:
     return {"below": max(block - 1, 1), "at": block, "above": block + 1, "off": off}[kind]
 
 
-def dims(declaration: Mapping[str, Any]) -> list[str]:
+def dims(declaration: Declaration) -> list[str]:
     """Returns the names of the dims in the inputs' shapes, in order of appearance."""
     named = (dim for given in tensors(declaration) for length in given["shape"] for dim in expression.names(length))
     return list(dict.fromkeys(named))
@@ -227,7 +230,7 @@ def limit_of(lane: str) -> int:
     return DEVICE_ELEMENTS if lane == "cuda" else INTERPRETER_ELEMENTS
 
 
-def shapes(declaration: Mapping[str, Any], case: Case) -> dict[str, list[int]]:
+def shapes(declaration: Declaration, case: Case) -> dict[str, list[int]]:
     """Returns the shape of each input of a declared or edge case."""
     found = {given["name"]: bind_shape(given["shape"], case.binding) for given in tensors(declaration)}
     if case.broadcast:
@@ -236,7 +239,7 @@ def shapes(declaration: Mapping[str, Any], case: Case) -> dict[str, list[int]]:
     return found
 
 
-def elements(declaration: Mapping[str, Any], case: Case) -> int:
+def elements(declaration: Declaration, case: Case) -> int:
     """Returns the number of elements of all inputs of a declared or edge case."""
     return sum(map(math.prod, shapes(declaration, case).values()))
 
@@ -246,7 +249,7 @@ def at(case: Case, binding: Mapping[str, int]) -> Case:
     return replace(case, binding=dict(binding))
 
 
-def own_lengths(declaration: Mapping[str, Any]) -> dict[str, int | None]:
+def own_lengths(declaration: Declaration) -> dict[str, int | None]:
     """Returns each dim with the length that the check's sizes give it where the op fixes it, None where it is free."""
     fixed = _fixed_dims(declaration)
     return {dim: fixed.get(dim) for dim in _small(declaration)}
@@ -259,7 +262,7 @@ GROUPS = ("groups", "num_groups")
 """Arguments that divide channels: the second dim of the first input, and the first one of further inputs."""
 
 
-def steps(declaration: Mapping[str, Any]) -> dict[str, int]:
+def steps(declaration: Declaration) -> dict[str, int]:
     """Returns the dims whose lengths are multiples of a number, with it: those that a shape divides, as `C // 2`, and channels in groups. Only where all declared lengths are such multiples."""
     found: dict[str, int] = {}
     shaped = tensors(declaration)
@@ -278,7 +281,7 @@ def steps(declaration: Mapping[str, Any]) -> dict[str, int]:
     return {dim: step for dim, step in found.items() if all(size.get(dim, 0) % step == 0 for size in sizes)}
 
 
-def stepped(declaration: Mapping[str, Any], binding: Mapping[str, int]) -> dict[str, int]:
+def stepped(declaration: Declaration, binding: Mapping[str, int]) -> dict[str, int]:
     """Returns `binding` with each length rounded up to a multiple of what `steps` says."""
     lengths = dict(binding)
     for dim, step in steps(declaration).items():
@@ -287,18 +290,18 @@ def stepped(declaration: Mapping[str, Any], binding: Mapping[str, int]) -> dict[
     return lengths
 
 
-def largest(declaration: Mapping[str, Any], binding: Mapping[str, int]) -> int:
+def largest(declaration: Declaration, binding: Mapping[str, int]) -> int:
     """Returns the number of elements of the largest input."""
     return _largest(declaration, binding)
 
 
-def _small(declaration: Mapping[str, Any]) -> dict[str, int]:
+def _small(declaration: Declaration) -> dict[str, int]:
     """Returns the first non-empty check size, or nothing for an op without dims."""
     sizes = [*declaration["check_sizes"].values(), *declaration["sizes"].values()]
     return dict(next((size for size in sizes if size), {}))
 
 
-def _fixed_dims(declaration: Mapping[str, Any]) -> dict[str, int]:
+def _fixed_dims(declaration: Declaration) -> dict[str, int]:
     """Returns the dims that have one length in all of two or more sizes: a kernel may rely on it."""
     sizes = [size for size in [*declaration["sizes"].values(), *declaration["check_sizes"].values()] if size]
     distinct = [size for position, size in enumerate(sizes) if size not in sizes[:position]]
@@ -307,19 +310,19 @@ def _fixed_dims(declaration: Mapping[str, Any]) -> dict[str, int]:
     return {dim: length for dim, length in distinct[0].items() if all(size.get(dim) == length for size in distinct)}
 
 
-def _free(declaration: Mapping[str, Any]) -> dict[str, int]:
+def _free(declaration: Declaration) -> dict[str, int]:
     """Returns the dims that differ from size to size, with their lengths in the first check size."""
     fixed = _fixed_dims(declaration)
     return {dim: length for dim, length in _small(declaration).items() if dim not in fixed}
 
 
-def _largest(declaration: Mapping[str, Any], binding: Mapping[str, int]) -> int:
+def _largest(declaration: Declaration, binding: Mapping[str, int]) -> int:
     """Returns the number of elements of the largest input; of an op without inputs, the product of all dims."""
     shaped = [math.prod(bind_shape(given["shape"], binding)) for given in tensors(declaration)]
     return max(shaped, default=math.prod(binding.values()))
 
 
-def is_possible(declaration: Mapping[str, Any], binding: Mapping[str, int]) -> bool:
+def is_possible(declaration: Declaration, binding: Mapping[str, int]) -> bool:
     """Tells whether every length of every input is one where dims have these lengths."""
     try:
         return _largest(declaration, binding) >= 0
@@ -327,12 +330,12 @@ def is_possible(declaration: Mapping[str, Any], binding: Mapping[str, int]) -> b
         return False
 
 
-def small_lengths(declaration: Mapping[str, Any], limit: int = INTERPRETER_ELEMENTS) -> dict[str, int]:
+def small_lengths(declaration: Declaration, limit: int = INTERPRETER_ELEMENTS) -> dict[str, int]:
     """Returns the lengths of edges that no block decides."""
     return _odd(declaration, _within(declaration, _small(declaration), limit // 16))
 
 
-def _within(declaration: Mapping[str, Any], binding: Mapping[str, int], limit: int) -> dict[str, int]:
+def _within(declaration: Declaration, binding: Mapping[str, int], limit: int) -> dict[str, int]:
     """Returns `binding` with its longest free dims halved until no input has more than `limit` elements."""
     bound, free = dict(binding), _free(declaration)
     while free and _largest(declaration, bound) > limit:
@@ -344,7 +347,7 @@ def _within(declaration: Mapping[str, Any], binding: Mapping[str, int], limit: i
     return bound
 
 
-def _odd(declaration: Mapping[str, Any], binding: Mapping[str, int]) -> dict[str, int]:
+def _odd(declaration: Declaration, binding: Mapping[str, int]) -> dict[str, int]:
     """Returns `binding` with free dims that are odd, and no two of them equal where they are long enough: what takes one for another, or for a multiple of a block, shows."""
     bound = dict(binding)
     for position, dim in enumerate(one for one in dims(declaration) if one in _free(declaration)):
@@ -355,7 +358,7 @@ def _odd(declaration: Mapping[str, Any], binding: Mapping[str, int]) -> dict[str
     return bound
 
 
-def smaller(declaration: Mapping[str, Any], case: Case) -> Iterator[Case]:
+def smaller(declaration: Declaration, case: Case) -> Iterator[Case]:
     """Yields `case` with its longest free dim halved, again and again, as long as one is longer than 2; nothing for a case of the user's own."""
     free = _free(declaration) if case.file is None else {}
     bound = dict(case.binding)
@@ -368,7 +371,7 @@ def smaller(declaration: Mapping[str, Any], case: Case) -> Iterator[Case]:
         yield at(case, found)
 
 
-def fewer(declaration: Mapping[str, Any], case: Case) -> Iterator[Case]:
+def fewer(declaration: Declaration, case: Case) -> Iterator[Case]:
     """Yields `case` with one of its outer dims after the other of length 1, or 2 where that edge is off, which leaves the last two as they are, and then as `smaller` has it; nothing for a case of the user's own."""
     free = [dim for dim in dims(declaration) if dim in _free(declaration)]
     one, least = case, 2 if "one" in edges_off(declaration) else 1
@@ -380,7 +383,7 @@ def fewer(declaration: Mapping[str, Any], case: Case) -> Iterator[Case]:
     yield from smaller(declaration, one)
 
 
-def as_told(declaration: Mapping[str, Any], case: Case, binding: Any) -> Case:
+def as_told(declaration: Declaration, case: Case, binding: Any) -> Case:
     """Returns `case` with the lengths that it was run with, `binding`, where those are of one of its `smaller` or `fewer` ones and a pass does not need it as it is; else the case."""
     if is_needed(declaration, case):
         return case
@@ -388,12 +391,12 @@ def as_told(declaration: Mapping[str, Any], case: Case, binding: Any) -> Case:
     return next((one for one in known if one.binding == binding), case)
 
 
-def is_needed(declaration: Mapping[str, Any], case: Case) -> bool:
+def is_needed(declaration: Declaration, case: Case) -> bool:
     """Tells whether a check passes only with this case as it is: it is a declared one of the first dtype, or the user's own."""
     return case.kind == "hook" or (case.kind == "declared" and case.dtype == declaration["dtypes"][0])
 
 
-def _fixed(declaration: Mapping[str, Any], dtype: str, limit: int) -> list[Case]:
+def _fixed(declaration: Declaration, dtype: str, limit: int) -> list[Case]:
     edges: list[Case] = []
     free = _free(declaration)
     small = small_lengths(declaration, limit)
@@ -421,26 +424,27 @@ def _fixed(declaration: Mapping[str, Any], dtype: str, limit: int) -> list[Case]
     return [case for case in edges if case.name.split("/")[1] not in off]
 
 
-def emptied(declaration: Mapping[str, Any], free: Sequence[str]) -> str:
+def emptied(declaration: Declaration, free: Sequence[str]) -> str:
     """Returns the dim of `free` that is empty in the case without elements: the first one, but for channels, of which torch has none in its own ways."""
     held = steps(declaration)
     return next((dim for dim in free if dim not in held), free[0])
 
 
-def edges_off(declaration: Mapping[str, Any]) -> Mapping[str, str | None]:
+def edges_off(declaration: Declaration) -> Mapping[str, str | None]:
     """Returns the kinds of edges that are not asked for, with the reason that is given; `blocks` are those around a variant's blocks."""
     return declaration.get("edges") or {}
 
 
-def comparable(declaration: Mapping[str, Any], dtype: str) -> list[str]:
+def comparable(declaration: Declaration, dtype: str) -> list[str]:
     """Returns the names of the floating inputs with dims that are always there and are of the case's dtype."""
     inputs = [given for given in tensors(declaration) if given.get("list") is None and not given.get("optional")]
     return [given["name"] for given in inputs if given["shape"] and (given["dtype"] or dtype) == dtype in FLOATING]
 
 
-def has_probabilities(declaration: Mapping[str, Any]) -> bool:
+def has_probabilities(declaration: Declaration) -> bool:
     """Tells whether inputs are probabilities: those of other values torch refuses, on a device by an assertion that ends the process."""
-    return (declaration.get("random") or {}).get("kind") in ("bernoulli", "multinomial")
+    random = declaration.get("random")
+    return random is not None and random["kind"] in ("bernoulli", "multinomial")
 
 
 def random_floats(given: Mapping[str, Any], dtype: str) -> bool:
@@ -448,7 +452,7 @@ def random_floats(given: Mapping[str, Any], dtype: str) -> bool:
     return (given["dtype"] or dtype) in FLOATING and given["init"]["kind"] in ("normal", "uniform")
 
 
-def _blocks(declaration: Mapping[str, Any], constants: Mapping[str, int], limit: int) -> dict[str, int]:
+def _blocks(declaration: Declaration, constants: Mapping[str, int], limit: int) -> dict[str, int]:
     """Returns the dims to test with the block that each is tested with."""
     free = list(_free(declaration))
     own = {dim: block for dim in free if (block := _own_block(dim, constants)) is not None}
@@ -466,7 +470,7 @@ def _blocks(declaration: Mapping[str, Any], constants: Mapping[str, int], limit:
     return {}
 
 
-def _fits(declaration: Mapping[str, Any], blocks: Mapping[str, int], limit: int) -> bool:
+def _fits(declaration: Declaration, blocks: Mapping[str, int], limit: int) -> bool:
     small = {dim: min(length, 2) for dim, length in _free(declaration).items()}
     longest = {dim: _length("off", block) for dim, block in blocks.items()}
     fixed = _fixed_dims(declaration)

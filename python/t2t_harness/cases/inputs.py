@@ -18,11 +18,13 @@ from t2t_harness.op import declaration as declared
 if TYPE_CHECKING:
     import torch
 
+    from t2t_harness.boundary.documents import Declaration
+
 LARGE = 1e4
 """What random values are multiplied by in a case of large values: beyond where `exp` overflows, within float16."""
 
 
-def make_inputs(declaration: Mapping[str, Any], case: cases.Case, device: str = "cpu") -> dict[str, torch.Tensor]:
+def make_inputs(declaration: Declaration, case: cases.Case, device: str = "cpu") -> dict[str, torch.Tensor]:
     """Returns the inputs of a declared or edge case by name, on `device`, with their declared shapes, strides and
     dtypes. Those that the case leaves out are not among them.
 
@@ -46,7 +48,7 @@ def make_inputs(declaration: Mapping[str, Any], case: cases.Case, device: str = 
 
 
 def inputs_of(
-    declaration: Mapping[str, Any], case: cases.Case, device: str, folder: str | Path | None
+    declaration: Declaration, case: cases.Case, device: str, folder: str | Path | None
 ) -> dict[str, torch.Tensor]:
     """Returns the inputs of any case; those of a hook case are read from its file below `folder`, where prepare left
     them."""
@@ -61,7 +63,7 @@ def inputs_of(
     return {name: laid_out(stored[name], strides[name], device) for name in strides}
 
 
-def unfilled(declaration: Mapping[str, Any], case: cases.Case) -> dict[str, torch.Tensor]:
+def unfilled(declaration: Declaration, case: cases.Case) -> dict[str, torch.Tensor]:
     """Returns tensors with the shapes, strides, offsets and dtypes of `make_inputs`, in memory that nobody has written.
 
     They are on torch's default device; inside `facade.fake_cuda` they are its tensors.
@@ -78,7 +80,7 @@ def unfilled(declaration: Mapping[str, Any], case: cases.Case) -> dict[str, torc
     return made
 
 
-def rehearsed(declaration: Mapping[str, Any], case: cases.Case) -> dict[str, torch.Tensor]:
+def rehearsed(declaration: Declaration, case: cases.Case) -> dict[str, torch.Tensor]:
     """Returns what `unfilled` does, with integers and booleans as `make_inputs` draws them: wrappers look at indices before they launch."""
     made = unfilled(declaration, case)
     for given in declared.tensors(declaration):
@@ -189,14 +191,14 @@ def _with_special(values: torch.Tensor) -> torch.Tensor:
     return changed
 
 
-def kwargs_of(declaration: Mapping[str, Any], case: cases.Case) -> dict[str, Any]:
+def kwargs_of(declaration: Declaration, case: cases.Case) -> dict[str, Any]:
     """Returns the keyword arguments of `case` as torch takes them."""
     return declared.bind_kwargs(declaration["kwargs"] if case.kwargs is None else case.kwargs, case.binding)
 
 
 def call_arguments(
     callable_: Callable[..., Any],
-    declaration: Mapping[str, Any],
+    declaration: Declaration,
     case: cases.Case,
     inputs: Mapping[str, Any],
     label: str = "a",
@@ -216,7 +218,7 @@ def call_arguments(
 
 
 def named_arguments(
-    declaration: Mapping[str, Any], case: cases.Case, inputs: Mapping[str, Any], label: str
+    declaration: Declaration, case: cases.Case, inputs: Mapping[str, Any], label: str
 ) -> dict[str, Any]:
     """Returns all that a wrapper may be called with, by name: inputs, kwargs, and of a random op the seed of the run
     `label`, by which torch's generators are seeded where the op has no name for it."""

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import VariantRequest
 
 Nodes = Sequence[ast.AST]
 """The nodes of one file's syntax tree."""
@@ -42,7 +45,7 @@ def of_files(read: Sequence[Nodes]) -> list[int]:
     return [*sorted(first, reverse=True), *sorted(found - first, reverse=True)]
 
 
-def read(request: Mapping[str, Any]) -> list[Nodes]:
+def read(request: VariantRequest) -> list[Nodes]:
     """Returns the nodes of the syntax trees of the file of the request's variant, and of the workspace's files that it imports; none of an installed module's, or of a file that cannot be read."""
     variant = request["variant"]
     if variant.get("module") or not variant.get("file"):

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import Declaration
     from t2t_harness.cases.cases import Case
 
 LENGTH = 600
@@ -40,7 +41,7 @@ def result(name: str, several: bool, names: Mapping[str, str]) -> str:
     return f"output {name}" if several or name != "0" else ""
 
 
-def declared_outputs(declaration: Mapping[str, Any]) -> dict[str, str]:
+def declared_outputs(declaration: Declaration) -> dict[str, str]:
     """Returns the declared names of outputs by position, nothing where ops.yaml names none."""
     listed = declaration.get("outputs") or []
     return {str(position): str(output["name"]) for position, output in enumerate(listed) if output.get("name")}

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from t2t_harness.cases import cases
 
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import OpRequest
 
-def salt(request: Mapping[str, Any]) -> str:
+
+def salt(request: OpRequest) -> str:
     """Returns what the build drew, on which values depend; empty where nothing was drawn."""
     return str(request.get("salt") or "")
 
 
-def own_cases(request: Mapping[str, Any]) -> list[cases.Case]:
+def own_cases(request: OpRequest) -> list[cases.Case]:
     """Returns the cases that the declaration alone decides."""
     declaration = request["op"]
     return cases.declared_cases(declaration) + cases.fixed_edges(declaration, cases.limit_of(request["lane"]))
 
 
-def prepared_cases(request: Mapping[str, Any], folder: str | Path | None) -> list[cases.Case]:
+def prepared_cases(request: OpRequest, folder: str | Path | None) -> list[cases.Case]:
     """Returns the cases that do not depend on the kernel: those that prepare listed in its scratch `folder`, or, where
     nothing was to prepare, those that the declaration decides."""
     if folder is None:

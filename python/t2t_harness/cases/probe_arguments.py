@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from t2t_harness.cases import arguments_away, cases, probing
 from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import tensors
 
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import Declaration, VariantRequest
 
-def kwargs(request: Mapping[str, Any]) -> Iterator[Case]:
+
+def kwargs(request: VariantRequest) -> Iterator[Case]:
     """Yields cases for each keyword argument away from its declared value, or from torch's default; along another dim, where that is the first, in a long one as well."""
     declaration = request["op"]
     ranks = [len(given["shape"]) for given in tensors(declaration)]
@@ -51,9 +54,7 @@ def kwargs(request: Mapping[str, Any]) -> Iterator[Case]:
     yield from later
 
 
-def in_padding(
-    declaration: Mapping[str, Any], binding: Mapping[str, int], changed: Mapping[str, Any]
-) -> Iterator[Case]:
+def in_padding(declaration: Declaration, binding: Mapping[str, int], changed: Mapping[str, Any]) -> Iterator[Case]:
     """Yields a case in which a window of `ceil_mode` would begin in the padding, which torch leaves out: steps as long as windows, padded by half of one, at the first length where that happens."""
     window, dims = changed.get("kernel_size"), probing.loose(declaration)
     if not isinstance(window, int) or window < 2 or not dims or "dilation" in changed:
@@ -69,9 +70,11 @@ def in_padding(
             return
 
 
-def left_over(declaration: Mapping[str, Any], binding: Mapping[str, int]) -> dict[str, int]:
+def left_over(declaration: Declaration, binding: Mapping[str, int]) -> dict[str, int]:
     """Returns the lengths of `binding`, its last dim one at which windows do not end where the input does: rounding up and down differ."""
-    own = {name: value[-1] if isinstance(value, list) else value for name, value in declaration["kwargs"].items()}
+    own: dict[str, Any] = {
+        name: value[-1] if isinstance(value, list) else value for name, value in declaration["kwargs"].items()
+    }
     window = own.get("kernel_size")
     loose = probing.loose(declaration)
     if not isinstance(window, int) or not loose:

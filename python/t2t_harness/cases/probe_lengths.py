@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING
 
 from t2t_harness.cases import cases, probing
 from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import tensors
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import Declaration
 
 DRAWN = 2
 """How many shapes are drawn."""
@@ -23,7 +26,7 @@ FEW_ROWS = 64
 """So many rows, or fewer, have no case of their own: one has 131, or half of them."""
 
 
-def shapes(declaration: Mapping[str, Any], lane: str, limit: int) -> Iterator[Case]:
+def shapes(declaration: Declaration, lane: str, limit: int) -> Iterator[Case]:
     """Yields the shapes that are fixed in advance, as far as they fit: one long dim after the other, all of them odd, the longest that there may be, and lengths about powers of two."""
     chance = probing.by_chance(declaration)
     dims = probing.loose(declaration)
@@ -70,7 +73,7 @@ def shapes(declaration: Mapping[str, Any], lane: str, limit: int) -> Iterator[Ca
 
 
 def of_literals(
-    declaration: Mapping[str, Any], known: Sequence[Case], found: Sequence[int], lane: str, limit: int
+    declaration: Declaration, known: Sequence[Case], found: Sequence[int], lane: str, limit: int
 ) -> Iterator[Case]:
     """Yields, for each integer of the kernel's files, a shape with the last dim one above it, and one with the first dim so, unless another case has a length of that dim that is little longer.
 
@@ -96,9 +99,7 @@ def of_literals(
             yield from probing.shape(declaration, "literal", {dim: value + 1}, probing.NARROW, limit, (dim,))
 
 
-def at_literals(
-    declaration: Mapping[str, Any], known: Sequence[Case], found: Sequence[int], limit: int
-) -> Iterator[Case]:
+def at_literals(declaration: Declaration, known: Sequence[Case], found: Sequence[int], limit: int) -> Iterator[Case]:
     """Yields shapes whose last dim, and whose first, has the very length that the kernel's files hold something to be equal to, unless another case has."""
     dims = probing.loose(declaration)
     for value, dim in product(found, dict.fromkeys((*dims[-1:], *dims[:1]))):
@@ -106,7 +107,7 @@ def at_literals(
             yield from probing.shape(declaration, "literal", {dim: value}, probing.NARROW, limit, (dim,))
 
 
-def at_multiples(declaration: Mapping[str, Any], found: Sequence[int], limit: int) -> Iterator[Case]:
+def at_multiples(declaration: Declaration, found: Sequence[int], limit: int) -> Iterator[Case]:
     """Yields shapes of three times the integers that the kernel's files divide something by, to see whether a rest is left: in all dims at once, or in the last one where that does not fit."""
     dims = probing.loose(declaration)
     for value in found if dims else ():
@@ -118,7 +119,7 @@ def at_multiples(declaration: Mapping[str, Any], found: Sequence[int], limit: in
                 break
 
 
-def drawn(declaration: Mapping[str, Any], salt: str, limit: int) -> Iterator[Case]:
+def drawn(declaration: Declaration, salt: str, limit: int) -> Iterator[Case]:
     """Yields shapes whose lengths nobody knows before the build: odd ones, so that a device has the kernels for them."""
     dims = probing.loose(declaration)
     for turn in range(DRAWN if dims else 0):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from t2t_harness.cases import cases, probing
 from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import tensors
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import Declaration
 
 TWICE = "gradients-twice"
 """The case whose backward pass runs twice: what is written over in the first pass is not asked for where the gradient that comes in may be."""
@@ -30,7 +33,7 @@ INDICES = 1 << 16
 """Integers from 0 to fewer than so many, or to a dim, may be indices, of which others point outside of what they index."""
 
 
-def layouts(declaration: Mapping[str, Any]) -> Iterator[Case]:
+def layouts(declaration: Declaration) -> Iterator[Case]:
     """Yields cases in which inputs lie as parts of larger tensors do: rows that are dense, with memory between them and between blocks of them; and with their first two dims swapped."""
     ranks = [len(given["shape"]) for given in tensors(declaration)]
     if any(rank >= 2 for rank in ranks):
@@ -39,7 +42,7 @@ def layouts(declaration: Mapping[str, Any]) -> Iterator[Case]:
         yield probing.probe(declaration, "swapped", probing.tiny(declaration), layout="swapped")
 
 
-def late(declaration: Mapping[str, Any], lane: str, limit: int) -> Iterator[Case]:
+def late(declaration: Declaration, lane: str, limit: int) -> Iterator[Case]:
     """Yields a case of long rows with NaN and infinity in them, which kernels that read a row in blocks lose between those."""
     dims = probing.loose(declaration)
     names = probing.of_values(declaration)
@@ -58,7 +61,7 @@ def late(declaration: Mapping[str, Any], lane: str, limit: int) -> Iterator[Case
                 yield replace(found, has_own_budget=True)
 
 
-def values(declaration: Mapping[str, Any], lane: str) -> Iterator[Case]:
+def values(declaration: Declaration, lane: str) -> Iterator[Case]:
     """Yields cases of other values: in each floating input NaN and infinities, a large mean, rows that are all minus infinity, zeros of both signs and ties, denormal numbers, and
     terms that cancel; of integers the limits of their type."""
     dtype, small = declaration["dtypes"][0], probing.rows(declaration)
@@ -92,7 +95,7 @@ def values(declaration: Mapping[str, Any], lane: str) -> Iterator[Case]:
                 yield replace(few, name=f"edge/{named}", binding=case.binding, has_own_budget=True)
 
 
-def ties(declaration: Mapping[str, Any]) -> Iterator[Case]:
+def ties(declaration: Declaration) -> Iterator[Case]:
     """Yields a case in which values of one input are those of another: what compares them has more to decide."""
     if cases.has_probabilities(declaration):
         return
@@ -103,7 +106,7 @@ def ties(declaration: Mapping[str, Any]) -> Iterator[Case]:
         yield probing.probe(declaration, f"ties[{name}]", probing.rows(declaration), values=cases.TIES, of=name)
 
 
-def gradients(declaration: Mapping[str, Any]) -> Iterator[Case]:
+def gradients(declaration: Declaration) -> Iterator[Case]:
     """Yields cases in which one input alone asks for a gradient, the first or the last of several, and one whose backward pass runs twice."""
     if not declaration["backward"]:
         return
@@ -125,7 +128,7 @@ def is_number(given: Mapping[str, Any]) -> bool:
     return low != 0 or (isinstance(high, int) and high > INDICES)
 
 
-def of_one(declaration: Mapping[str, Any]) -> Iterator[Case]:
+def of_one(declaration: Declaration) -> Iterator[Case]:
     """Yields cases in which one input alone is transposed, for all but the first of those that can be: the strides of one input are not those of another."""
     inputs = [given for given in tensors(declaration) if given.get("list") is None]
     wide = [given["name"] for given in inputs if len(given["shape"]) >= 2]
@@ -133,7 +136,7 @@ def of_one(declaration: Mapping[str, Any]) -> Iterator[Case]:
         yield probing.probe(declaration, f"transposed[{name}]", probing.tiny(declaration), layout="transposed", of=name)
 
 
-def broadcasts(declaration: Mapping[str, Any]) -> Iterator[Case]:
+def broadcasts(declaration: Declaration) -> Iterator[Case]:
     """Yields, for an op that broadcasts, cases in which the second input has one column, and each other one row."""
     inputs = [given for given in tensors(declaration) if given.get("list") is None]
     if declaration["broadcast"] and len(inputs) >= 2:

@@ -10,11 +10,14 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, zip_longest
-from typing import Any
+from typing import TYPE_CHECKING
 
 from t2t_harness.cases import arguments_away, cases, literals, probe_arguments, probe_lengths, probe_values, probing
 from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import tensors
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import Declaration, VariantRequest
 
 MOST = {"interpreter": 40, "cuda": 28}
 """Most of them in a check, on each lane; half as many more for each further dtype."""
@@ -58,7 +61,7 @@ ARGUMENTS = 4
 """So many arguments are tried at a long dim, too."""
 
 
-def cases_of(request: Mapping[str, Any], known: Sequence[Case]) -> list[Case]:
+def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
     """Returns the probes of a check whose other cases are `known`, in the order in which they run."""
     declaration, lane = request["op"], request["lane"]
     limit = cases.reach_limit(lane)
@@ -108,7 +111,7 @@ def cases_of(request: Mapping[str, Any], known: Sequence[Case]) -> list[Case]:
     return [*found[: room + (room // 2) * (len(declaration["dtypes"]) - 1)], *salted]
 
 
-def is_off(declaration: Mapping[str, Any], case: Case) -> bool:
+def is_off(declaration: Declaration, case: Case) -> bool:
     """Tells whether ops.yaml does not ask for this edge, or for one that it is a form of."""
     off = cases.edges_off(declaration)
     word = case.name.split("/")[1].split("[")[0]
@@ -135,14 +138,14 @@ def has_other_kwargs(case: Case) -> bool:
     return case.is_probe and case.kwargs is not None
 
 
-def is_beyond(declaration: Mapping[str, Any], case: Case, times: int = 1) -> bool:
+def is_beyond(declaration: Declaration, case: Case, times: int = 1) -> bool:
     """Tells whether a probe has a dim that is longer than in any size that is checked or measured, or more than so many `times` as long."""
     known = [*probing.sizes(declaration), *declaration["check_sizes"].values()]
     most = {dim: max((size.get(dim, 0) for size in known), default=0) for dim in case.binding}
     return case.is_probe and any(length > times * most[dim] for dim, length in case.binding.items())
 
 
-def when_long(request: Mapping[str, Any], known: Sequence[Case], limit: int) -> Iterator[Case]:
+def when_long(request: VariantRequest, known: Sequence[Case], limit: int) -> Iterator[Case]:
     """Yields cases of the longest last dim that a block or a measured size led to: a kernel of long rows has strides, large values, means far from zero, and arguments as that of short ones has."""
     declaration = request["op"]
     first = declaration["dtypes"][0]
@@ -173,7 +176,7 @@ def when_long(request: Mapping[str, Any], known: Sequence[Case], limit: int) -> 
             yield probing.probe(declaration, f"kwarg[{label},{place}]", own, kwargs=changed)
 
 
-def further_dtypes(request: Mapping[str, Any], limit: int) -> Iterator[Case]:
+def further_dtypes(request: VariantRequest, limit: int) -> Iterator[Case]:
     """Yields, for each dtype but the first, a long last dim, and the kinds of edges that only the first one has otherwise."""
     declaration = request["op"]
     dims = probing.loose(declaration)
@@ -197,7 +200,7 @@ def further_dtypes(request: Mapping[str, Any], limit: int) -> Iterator[Case]:
             yield from of_length(declaration, dim, dtype, limit)
 
 
-def of_length(declaration: Mapping[str, Any], dim: str, dtype: str, limit: int) -> Iterator[Case]:
+def of_length(declaration: Declaration, dim: str, dtype: str, limit: int) -> Iterator[Case]:
     """Yields the cases of `dtype` in which `dim` alone is long, if they fit: of a type of 16 bits one of positive values, too."""
     binding = probing.bound(declaration, {dim: probing.LONG[0]}, 1)
     if probing.fits(declaration, binding, limit):
@@ -209,7 +212,7 @@ def of_length(declaration: Mapping[str, Any], dim: str, dtype: str, limit: int) 
             )
 
 
-def of_dtype(request: Mapping[str, Any], dtype: str, small: Mapping[str, int]) -> Iterator[Case]:
+def of_dtype(request: VariantRequest, dtype: str, small: Mapping[str, int]) -> Iterator[Case]:
     """Yields, for a dtype that is not the first, other values, nothing to compute, and other arguments."""
     declaration = request["op"]
     if any(cases.random_floats(given, dtype) for given in tensors(declaration)):

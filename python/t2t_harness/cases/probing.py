@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from t2t_harness.cases import cases
 from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import tensors
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import Declaration
 
 CAUSAL = "is_causal"
 """A flag that says something of blocks, and is tried where there is more than one of them."""
@@ -22,13 +25,13 @@ LONG = (1031, 517, 259, 131)
 """Lengths of a long dim, of which the first that fits is taken: primes, which no block divides."""
 
 
-def probe(declaration: Mapping[str, Any], word: str, binding: Mapping[str, int], **more: Any) -> Case:
+def probe(declaration: Declaration, word: str, binding: Mapping[str, int], **more: Any) -> Case:
     """Returns the case `edge/WORD/DTYPE`, in the first dtype where `more` says nothing else."""
     dtype = more.pop("dtype", declaration["dtypes"][0])
     return Case(f"edge/{word}/{dtype}", "edge", dtype, dict(binding), is_probe=True, **more)
 
 
-def free(declaration: Mapping[str, Any]) -> list[str]:
+def free(declaration: Declaration) -> list[str]:
     """Returns the dims whose lengths may be other ones, in the order in which the inputs name them. One that has the same length in all sizes is among them, where `dims` does not fix it."""
     own = cases.own_lengths(declaration)
     stated = declaration.get("fixed")
@@ -37,19 +40,19 @@ def free(declaration: Mapping[str, Any]) -> list[str]:
     return [*named, *(dim for dim in loose if dim not in named)]
 
 
-def by_chance(declaration: Mapping[str, Any]) -> list[str]:
+def by_chance(declaration: Declaration) -> list[str]:
     """Returns the dims that have the same length in all sizes, though `dims` does not fix them."""
     own = cases.own_lengths(declaration)
     return [dim for dim in free(declaration) if own[dim] is not None]
 
 
-def loose(declaration: Mapping[str, Any]) -> list[str]:
+def loose(declaration: Declaration) -> list[str]:
     """Returns the dims whose lengths differ from size to size, in the order of `free`."""
     chance = by_chance(declaration)
     return [dim for dim in free(declaration) if dim not in chance]
 
 
-def bound(declaration: Mapping[str, Any], lengths: Mapping[str, int], others: int) -> dict[str, int]:
+def bound(declaration: Declaration, lengths: Mapping[str, int], others: int) -> dict[str, int]:
     """Returns the lengths of all dims, of which those that are free and not in `lengths` have `others`, and none has 1 where that edge is off."""
     if "one" in cases.edges_off(declaration):
         others = max(others, NARROW)
@@ -59,12 +62,12 @@ def bound(declaration: Mapping[str, Any], lengths: Mapping[str, int], others: in
     return cases.stepped(declaration, found)
 
 
-def fits(declaration: Mapping[str, Any], binding: Mapping[str, int], limit: int) -> bool:
+def fits(declaration: Declaration, binding: Mapping[str, int], limit: int) -> bool:
     """Tells whether the lengths are some, and no input has more than `limit` elements."""
     return cases.is_possible(declaration, binding) and cases.largest(declaration, binding) <= limit
 
 
-def sizes(declaration: Mapping[str, Any]) -> Iterator[Mapping[str, int]]:
+def sizes(declaration: Declaration) -> Iterator[Mapping[str, int]]:
     """Yields the sizes that are measured, on devices where the lane runs smaller ones."""
     yield from declaration["sizes"].values()
     yield from (declaration.get("measured") or {}).values()
@@ -76,7 +79,7 @@ def budgeted(found: Iterable[Case]) -> Iterator[Case]:
 
 
 def long(
-    declaration: Mapping[str, Any], dim: str, lengths: Sequence[int], limit: int, others: int = NARROW
+    declaration: Declaration, dim: str, lengths: Sequence[int], limit: int, others: int = NARROW
 ) -> Iterator[Case]:
     """Yields a shape with the first of `lengths` for `dim` that fits."""
     for length in lengths:
@@ -87,7 +90,7 @@ def long(
 
 
 def shape(
-    declaration: Mapping[str, Any], word: str, lengths: Mapping[str, int], others: int, limit: int, shown: Sequence[str]
+    declaration: Declaration, word: str, lengths: Mapping[str, int], others: int, limit: int, shown: Sequence[str]
 ) -> Iterator[Case]:
     """Yields the shape with these `lengths`, if it fits; `shown` are the dims in its name."""
     binding = bound(declaration, lengths, others)
@@ -96,7 +99,7 @@ def shape(
         yield probe(declaration, f"{word}[{named}]", binding, values="ends")
 
 
-def of_values(declaration: Mapping[str, Any]) -> list[str]:
+def of_values(declaration: Declaration) -> list[str]:
     """Returns the names of the inputs that other values are tried in: floating ones with dims, drawn at random, that are no probabilities."""
     if cases.has_probabilities(declaration):
         return []
@@ -104,19 +107,19 @@ def of_values(declaration: Mapping[str, Any]) -> list[str]:
     return [given["name"] for given in inputs if cases.random_floats(given, declaration["dtypes"][0])]
 
 
-def hides(declaration: Mapping[str, Any]) -> bool:
+def hides(declaration: Declaration) -> bool:
     """Tells whether torch may let a NaN through that is hidden: its attention of CPUs adds the mask, and so does that of devices for inputs that its fused kernels do not take."""
     return declaration["kwargs"].get(CAUSAL) is True
 
 
-def rows(declaration: Mapping[str, Any], lengths_of: Sequence[int] = (19, 5, 2)) -> dict[str, int]:
+def rows(declaration: Declaration, lengths_of: Sequence[int] = (19, 5, 2)) -> dict[str, int]:
     """Returns lengths for a case of a few rows, from the last dim on."""
     dims = free(declaration)
     lengths = dict(zip(reversed(dims), lengths_of, strict=False))
     return bound(declaration, {dim: length for dim, length in lengths.items() if dim not in by_chance(declaration)}, 2)
 
 
-def tiny(declaration: Mapping[str, Any]) -> dict[str, int]:
+def tiny(declaration: Declaration) -> dict[str, int]:
     """Returns the lengths of `rows`, or those of other edges, with two of what these have one of, where they have fewer elements."""
     few, edge = rows(declaration), cases.small_lengths(declaration)
     edge |= {dim: NARROW for dim in free(declaration) if edge.get(dim) == 1}

@@ -15,10 +15,13 @@ import select
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from t2t_harness.cases import cases
 from t2t_harness.faults import failure
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import Declaration
 
 Path = tuple[str, str]
 """A kernel's name, and its constexpr arguments but for those of an autotuner's configuration, as JSON with sorted keys."""
@@ -56,7 +59,7 @@ class Reach:
         return asdict(self)
 
 
-def explored(declaration: Mapping[str, Any], reached: set[Path], launched: Launched, limit: int) -> Reach:
+def explored(declaration: Declaration, reached: set[Path], launched: Launched, limit: int) -> Reach:
     """Returns the cases that launch what the measured sizes launch and no case in `reached` did, inputs of at most `limit` elements, and what none does.
 
     `measured` of the declaration names the sizes. Fixed dims keep their lengths, or have those of the check's sizes where that launches the same.
@@ -85,18 +88,18 @@ def explored(declaration: Mapping[str, Any], reached: set[Path], launched: Launc
     return found
 
 
-def measured(declaration: Mapping[str, Any]) -> Mapping[str, Mapping[str, int]]:
+def measured(declaration: Declaration) -> Mapping[str, Mapping[str, int]]:
     """Returns the sizes that devices measure, where the lane runs smaller ones."""
     return declaration.get("measured") or {}
 
 
-def has_more(declaration: Mapping[str, Any]) -> bool:
+def has_more(declaration: Declaration) -> bool:
     """Tells whether a measured size has other lengths than all sizes that are checked: those that are checked have run."""
     checked = [*declaration["check_sizes"].values()]
     return any(binding and binding not in checked for binding in measured(declaration).values())
 
 
-def cases_of(declaration: Mapping[str, Any], told: Sequence[Any], limit: int) -> list[cases.Case]:
+def cases_of(declaration: Declaration, told: Sequence[Any], limit: int) -> list[cases.Case]:
     """Returns the cases that a candidate told of. What is no case with lengths for the op's dims, and inputs of at most `limit` elements, is passed over."""
     found, dtype, dims = [], declaration["dtypes"][0], cases.own_lengths(declaration)
     for one in told[:MOST_CASES]:
@@ -128,7 +131,7 @@ def why(error: Exception) -> str:
 
 
 def explore_path(
-    declaration: Mapping[str, Any], case: cases.Case, path: Path, launched: Launched, limit: int, found: Reach
+    declaration: Declaration, case: cases.Case, path: Path, launched: Launched, limit: int, found: Reach
 ) -> str | None:
     """Adds small cases that launch `path`, as `case` does, to `found`; returns why there are none, or None."""
 
@@ -150,7 +153,7 @@ def explore_path(
 
 
 def shrunk(
-    declaration: Mapping[str, Any], binding: Mapping[str, int], is_same: Callable[[Mapping[str, int]], bool]
+    declaration: Declaration, binding: Mapping[str, int], is_same: Callable[[Mapping[str, int]], bool]
 ) -> dict[str, int]:
     """Returns `binding` with each dim as short as it can be while `is_same`, but two long where it may be; the longest are tried last, since others may
     bound them."""
@@ -180,7 +183,7 @@ def shortest(binding: Mapping[str, int], dim: str, is_same: Callable[[Mapping[st
 
 
 def beyond(
-    declaration: Mapping[str, Any],
+    declaration: Declaration,
     small: Mapping[str, int],
     path: Path,
     full: Mapping[str, int],

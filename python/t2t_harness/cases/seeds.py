@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import Declaration
     from t2t_harness.cases.cases import Case
 
 ENOUGH = 1 << 15
@@ -16,12 +17,12 @@ FEWEST, MOST = 3, 15
 """Seeds beside the first with which a declared case is run, at least and at most."""
 
 
-def is_random(declaration: Mapping[str, Any]) -> bool:
+def is_random(declaration: Declaration) -> bool:
     """Tells whether the op is declared as random."""
     return declaration.get("random") is not None
 
 
-def labels(declaration: Mapping[str, Any], case: Case, elements: int) -> list[str]:
+def labels(declaration: Declaration, case: Case, elements: int) -> list[str]:
     """Returns the runs of a declared case with other seeds than the first: fewer the larger its inputs are."""
     if not is_random(declaration) or case.kind != "declared":
         return []
@@ -41,10 +42,11 @@ def seed_of(case: Case, label: str) -> int:
     return int.from_bytes(hashlib.sha256(text).digest()[:4], "little") >> 1
 
 
-def seeded(declaration: Mapping[str, Any], kwargs: Mapping[str, Any], seed: int) -> dict[str, Any]:
+def seeded(declaration: Declaration, kwargs: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """Returns `kwargs` of a wrapper with the seed under its declared name, where it takes one; else torch's generators
     are seeded."""
-    name = (declaration.get("random") or {}).get("seed")
+    random = declaration.get("random")
+    name = None if random is None else random.get("seed")
     if name is not None:
         return {**kwargs, name: seed}
     if is_random(declaration):

@@ -12,7 +12,13 @@ import contextlib
 import functools
 import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import Common
+
+Asked = TypeVar("Asked", bound="Common")
+"""The request of a phase."""
 
 QUEUES = "CUDA_DEVICE_MAX_CONNECTIONS"
 """The variable that says how many a process has (src/engine/ready.rs)."""
@@ -29,11 +35,11 @@ _limits: list[list[bool]] = []
 """Whether another stream was wanted, in the context that sets the limit."""
 
 
-def in_one(function: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+def in_one(function: Callable[[Asked], dict[str, Any]]) -> Callable[[Asked], dict[str, Any]]:
     """Returns the phase function so that it replies `AGAIN` where it raises Wanted, or code that it calls does in a process with one queue, whatever that code makes of it."""
 
     @functools.wraps(function)
-    def limited(request: Mapping[str, Any]) -> dict[str, Any]:
+    def limited(request: Asked) -> dict[str, Any]:
         try:
             with kept_to_one(request["lane"]):
                 return function(request)

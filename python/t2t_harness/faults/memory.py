@@ -7,10 +7,16 @@ from __future__ import annotations
 import functools
 import gc
 import re
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from t2t_harness.faults import failure
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import Common
+
+Asked = TypeVar("Asked", bound="Common")
+"""The request of a phase."""
 
 OWN_CONTEXT = 4 << 30
 """Bytes that CUDA itself may take beside what torch asked for, for this process and three that t2t keeps ready; each takes less than 1 GiB on an H200. Where more are
@@ -62,11 +68,11 @@ def part_of_device(part: int) -> int:
     return int(torch.cuda.get_device_properties(0).total_memory) // part
 
 
-def let_go(function: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+def let_go(function: Callable[[Asked], dict[str, Any]]) -> Callable[[Asked], dict[str, Any]]:
     """Returns the phase function of a child that stays: on a device, no more than its part of the memory is held once it has returned."""
 
     @functools.wraps(function)
-    def letting_go(request: Mapping[str, Any]) -> dict[str, Any]:
+    def letting_go(request: Asked) -> dict[str, Any]:
         try:
             return function(request)
         finally:

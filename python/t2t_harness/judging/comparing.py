@@ -15,6 +15,8 @@ from t2t_harness.judging import tolerance
 if TYPE_CHECKING:
     import torch
 
+    from t2t_harness.boundary.documents import Declaration
+
 CLOSE: Mapping[str, Any] = {"name": None, "compare": "close", "of": None, "dim": None, "tolerances": {}}
 """An output of which nothing is declared."""
 
@@ -41,7 +43,7 @@ class Judged:
     """The run's results by those names."""
 
 
-def refuse(declaration: Mapping[str, Any], count: int) -> None:
+def refuse(declaration: Declaration, count: int) -> None:
     """Raises Misnamed where torch returns `count` outputs and the op names another number, or compares one with what is
     not there."""
     outputs = declaration.get("outputs")
@@ -56,7 +58,7 @@ def refuse(declaration: Mapping[str, Any], count: int) -> None:
         )
 
 
-def output(declaration: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def output(declaration: Declaration, name: str) -> Mapping[str, Any]:
     """Returns what is declared of the result `name`, which is a position for outputs."""
     outputs = declaration.get("outputs")
     if outputs is None or not name.isdecimal() or int(name) >= len(outputs):
@@ -65,17 +67,17 @@ def output(declaration: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return found
 
 
-def shown(declaration: Mapping[str, Any], name: str) -> str:
+def shown(declaration: Declaration, name: str) -> str:
     """Returns what messages call the result `name`: its declared name, else its position."""
     return str(output(declaration, name)["name"] or name)
 
 
-def is_ignored(declaration: Mapping[str, Any], name: str) -> bool:
+def is_ignored(declaration: Declaration, name: str) -> bool:
     """Tells whether nothing is asked of the result `name`."""
     return bool(output(declaration, name)["compare"] == "ignore")
 
 
-def tolerance_of(declaration: Mapping[str, Any], dtype: str, name: str = "") -> tuple[float, float]:
+def tolerance_of(declaration: Declaration, dtype: str, name: str = "") -> tuple[float, float]:
     """Returns (atol, rtol) of the result `name` in a case of `dtype`: its own, else the op's; a dtype without one is held
     to float32's."""
     told = {**declaration["tolerances"], **output(declaration, name)["tolerances"]}
@@ -84,7 +86,7 @@ def tolerance_of(declaration: Mapping[str, Any], dtype: str, name: str = "") -> 
 
 
 def compare(
-    declaration: Mapping[str, Any],
+    declaration: Declaration,
     dtype: str,
     name: str,
     judged: Judged,
@@ -114,7 +116,7 @@ def compare(
     return tolerance.compare(out, right, wide, allowed, whole=whole, slack=slack)
 
 
-def is_equal(declaration: Mapping[str, Any], dtype: str, name: str, judged: Judged) -> bool:
+def is_equal(declaration: Declaration, dtype: str, name: str, judged: Judged) -> bool:
     """Tells whether a result is as right as torch's by the declared comparison, without any tolerance."""
     out, right = judged.made[name], judged.right[name]
     if out.equal(right):
@@ -127,7 +129,7 @@ def is_equal(declaration: Mapping[str, Any], dtype: str, name: str, judged: Judg
     return is_of_input and _indices(declaration, dtype, name, judged).passed
 
 
-def in_order(declaration: Mapping[str, Any], name: str, value: torch.Tensor) -> torch.Tensor:
+def in_order(declaration: Declaration, name: str, value: torch.Tensor) -> torch.Tensor:
     """Returns the result `name` with its elements or rows put in order, where any order of them is right, else as it is."""
     how = output(declaration, name)["compare"]
     if how == "set" and value.dim() == 1:
@@ -158,7 +160,7 @@ def _as_rows(value: torch.Tensor, name: str) -> torch.Tensor:
     return flat.reshape(value.shape)
 
 
-def _indices(declaration: Mapping[str, Any], dtype: str, name: str, judged: Judged) -> tolerance.Comparison:
+def _indices(declaration: Declaration, dtype: str, name: str, judged: Judged) -> tolerance.Comparison:
     """Returns the comparison of indices: the values that they point to must be torch's, and no place may be named twice
     where torch names none twice."""
     how, out, right = output(declaration, name), judged.made[name], judged.right[name]
@@ -179,11 +181,11 @@ def _indices(declaration: Mapping[str, Any], dtype: str, name: str, judged: Judg
     return _comparison(out, right, got, wanted, outside, bad)
 
 
-def _sources(declaration: Mapping[str, Any], of: str, judged: Judged) -> tuple[torch.Tensor, torch.Tensor, str | None]:
+def _sources(declaration: Declaration, of: str, judged: Judged) -> tuple[torch.Tensor, torch.Tensor, str | None]:
     """Returns what the run's indices point into, what torch's do, and the result that it is, None for an input."""
     if of in judged.given:
         return judged.given[of], judged.given[of], None
-    names = [one["name"] for one in declaration["outputs"]]
+    names = [one["name"] for one in declaration["outputs"] or ()]
     if of not in names:
         raise Misnamed(f"`{of}` is not there to be indexed", "an input that is absent in a case holds no values")
     position = str(names.index(of))
@@ -191,7 +193,7 @@ def _sources(declaration: Mapping[str, Any], of: str, judged: Judged) -> tuple[t
 
 
 def _same_values(
-    declaration: Mapping[str, Any], dtype: str, source: str | None, got: torch.Tensor, wanted: torch.Tensor
+    declaration: Declaration, dtype: str, source: str | None, got: torch.Tensor, wanted: torch.Tensor
 ) -> torch.Tensor:
     """Returns where two values are the same: those of an input exactly, those of an output within its tolerance."""
     same = (got == wanted) | ((got != got) & (wanted != wanted))
@@ -271,7 +273,7 @@ PUT_TOGETHER = ("indices", "set", "rows")
 """Comparisons that do not fit every result."""
 
 
-def fault(declaration: Mapping[str, Any], dtype: str, given: Tensors, right: Tensors) -> Misnamed | None:
+def fault(declaration: Declaration, dtype: str, given: Tensors, right: Tensors) -> Misnamed | None:
     """Returns why torch's own results cannot be compared as declared, or None."""
     outputs = [name for name in right if name.isdecimal()]
     try:

@@ -19,6 +19,8 @@ from t2t_harness.measuring import spans
 if TYPE_CHECKING:
     import torch
 
+    from t2t_harness.boundary.documents import Declaration
+
 
 def find(
     trial: Trial,
@@ -48,7 +50,7 @@ def find(
         return Finding("no-reply", f"the case left no readable result: {failure.describe(error)}")
 
 
-def is_refusal(declaration: Mapping[str, Any], case: cases.Case, record: Mapping[str, Any]) -> bool:
+def is_refusal(declaration: Declaration, case: cases.Case, record: Mapping[str, Any]) -> bool:
     """Tells whether a wrapper says that it does not take what nobody declared: it may, if it says so. That is an argument at another value, or a length beyond all that are measured."""
     if record["class"] == "exception" and probes.is_beyond(declaration, case):
         return True
@@ -300,7 +302,7 @@ def is_uniform(value: torch.Tensor) -> bool:
     return bool(((value == first) | ((value != value) & (first != first))).all())
 
 
-def origin(declaration: Mapping[str, Any], run: dict[str, Any], launchless: bool = False) -> Finding | None:
+def origin(declaration: Declaration, run: dict[str, Any], launchless: bool = False) -> Finding | None:
     """Returns that something other than a launched kernel made a result of one run, or None. An empty result needs no
     launch, and none does where the case is `launchless`."""
     computed = run["computed"]

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from t2t_harness.cases.cases import Case
 from t2t_harness.judging.progress import Progress
 from t2t_harness.judging.trial import Trial
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import CandidateEnd, FollowRequest, JudgeRequest
 
 OVER = "over"
 """The file in the scratch folder of a request to follow that says that the candidate has ended."""
@@ -19,8 +22,8 @@ OVER = "over"
 LOOK_S = 0.001
 """How long the candidate is left alone between two looks at what it told."""
 
-RUNS = {"kind": "runs"}
-"""How a candidate has ended that has not."""
+RUNS = cast("CandidateEnd", {"kind": "runs"})
+"""How a candidate has ended that has not: no end that t2t tells of."""
 
 
 @dataclass
@@ -61,7 +64,7 @@ class Begun:
         same = [told.facts.get(position) for position in range(count)] == self.facts
         return same and list(listed[:count]) == self.cases
 
-    def gone_on(self, request: Mapping[str, Any], told: Progress) -> Begun:
+    def gone_on(self, request: JudgeRequest, told: Progress) -> Begun:
         """Returns this, its trial now of the request to judge it, and of all that was told."""
         self.trial.request, self.trial.told = request, told
         return self
@@ -71,13 +74,13 @@ _begun: list[Begun] = []
 """At most one."""
 
 
-def begin(request: Mapping[str, Any], trial: Trial) -> Begun:
+def begin(request: FollowRequest, trial: Trial) -> Begun:
     """Returns a trial that begins; one that was begun before is forgotten."""
     _begun[:] = [Begun(request["attempt"], trial)]
     return _begun[0]
 
 
-def begun(request: Mapping[str, Any]) -> Begun | None:
+def begun(request: JudgeRequest) -> Begun | None:
     """Returns the trial that this process has begun of the request's candidate, or None, and forgets it."""
     found = next((one for one in _begun if one.attempt == request.get("attempt")), None)
     _begun.clear()

@@ -22,6 +22,7 @@ from t2t_harness.op import operation
 if TYPE_CHECKING:
     import torch
 
+    from t2t_harness.boundary.documents import Declaration
     from t2t_harness.cases.cases import Case
 
 
@@ -49,7 +50,7 @@ class Refused(Exception):
 
 
 def reference(
-    declaration: Mapping[str, Any], case: Case, inputs: Mapping[str, torch.Tensor], device: str = "cpu"
+    declaration: Declaration, case: Case, inputs: Mapping[str, torch.Tensor], device: str = "cpu"
 ) -> Reference:
     """Returns both results for `inputs`, which are left as they are; those of an op without inputs are on `device`. Raises
     Refused where torch raises in the tested dtype."""
@@ -108,7 +109,7 @@ MOVED = 4
 
 
 def slack(
-    declaration: Mapping[str, Any], case: Case, inputs: Mapping[str, torch.Tensor], right: Reference, device: str
+    declaration: Declaration, case: Case, inputs: Mapping[str, torch.Tensor], right: Reference, device: str
 ) -> dict[str, torch.Tensor] | None:
     """Returns by how much each result in float64 changes, element by element, where every floating input is off by a half of its last bit, or of that of a float32 (of TF32 where products may be of that), up or down: the most of a few times.
 
@@ -133,7 +134,7 @@ def slack(
 
 
 def _moved(
-    declaration: Mapping[str, Any], case: Case, inputs: Mapping[str, torch.Tensor], device: str, turn: int
+    declaration: Declaration, case: Case, inputs: Mapping[str, torch.Tensor], device: str, turn: int
 ) -> dict[str, torch.Tensor]:
     """Returns the results in float64 of inputs that are off by a half of their last bits. Raises what torch raises."""
     import torch
@@ -161,7 +162,7 @@ def _device_of(inputs: Mapping[str, torch.Tensor], device: str) -> str:
 
 def _call(
     function: operation.Function,
-    declaration: Mapping[str, Any],
+    declaration: Declaration,
     case: Case,
     inputs: dict[str, torch.Tensor],
     kwargs: dict[str, Any],

@@ -20,6 +20,7 @@ from t2t_harness.op import declaration as declared
 if TYPE_CHECKING:
     import torch
 
+    from t2t_harness.boundary.documents import Declaration, OpRequest, Random
     from t2t_harness.cases.cases import Case
 
 SUGGESTED = {
@@ -42,7 +43,7 @@ class Undeclared(Exception):
         self.hint = hint
 
 
-def refuse(declaration: Mapping[str, Any], drawing: Sequence[str], is_blocked: bool) -> None:
+def refuse(declaration: Declaration, drawing: Sequence[str], is_blocked: bool) -> None:
     """Raises Undeclared where the torch call dispatches `drawing`, aten operations that draw random numbers, without a
     `random:`, or none of them with one; not where `is_blocked`, and only a part of the call was seen."""
     if drawing and not seeds.is_random(declaration):
@@ -71,8 +72,16 @@ class Seen:
     """Numbers in [0, 1) that must be independent and uniform."""
 
 
+def drawn_of(declaration: Declaration) -> Random:
+    """Returns what the op declares of its random numbers. Raises ValueError where it declares none."""
+    told = declaration["random"]
+    if told is None:
+        raise ValueError(f"the op `{declaration['name']}` is not random")
+    return told
+
+
 def see(
-    declaration: Mapping[str, Any],
+    declaration: Declaration,
     case: Case,
     out: torch.Tensor,
     given: Mapping[str, torch.Tensor],
@@ -82,7 +91,7 @@ def see(
 ) -> Seen:
     """Returns what the result `out` shows of the declared kind, for the inputs `given`; of kind `judged`, what `function`
     of the op's own cases says."""
-    told = declaration["random"]
+    told = drawn_of(declaration)
     parameters = {name: _parameter(declaration, value, given, kwargs) for name, value in told.items()}
     first = next(iter(given.values()), None)
     if told["kind"] == "dropout":
@@ -106,7 +115,7 @@ def see(
 
 
 def _parameter(
-    declaration: Mapping[str, Any], value: Any, given: Mapping[str, torch.Tensor], kwargs: Mapping[str, Any]
+    declaration: Declaration, value: Any, given: Mapping[str, torch.Tensor], kwargs: Mapping[str, Any]
 ) -> Any:
     """Returns a parameter: a number as it is, an input in float64, the value of a kwarg or of a scalar input."""
     if not isinstance(value, str):
@@ -116,7 +125,7 @@ def _parameter(
     return {**declared.arguments(declaration, given), **kwargs}.get(value, value)
 
 
-def _needed(first: torch.Tensor | None, told: Mapping[str, Any]) -> torch.Tensor:
+def _needed(first: torch.Tensor | None, told: Random) -> torch.Tensor:
     if first is None:
         raise ValueError(f"an op that is random as `{told['kind']}` has an input")
     return first.double()
@@ -228,15 +237,15 @@ def _dither(case: Case, out: torch.Tensor) -> torch.Generator:
     return inputs.generator_of(case.name, "dither", text, device=out.device.type)
 
 
-def own_function(request: Mapping[str, Any]) -> Callable[..., Mapping[str, Any]] | None:
+def own_function(request: OpRequest) -> Callable[..., Mapping[str, Any]] | None:
     """Returns the function of the op's `cases.py` that says what must hold, of kind `judged`; else None. Raises what the
     file raises, and AttributeError where it has no such function."""
-    told = request["op"].get("random") or {}
-    if told.get("kind") != "judged":
+    told = request["op"].get("random")
+    if told is None or told["kind"] != "judged":
         return None
     from t2t_harness.sources import loading
 
-    file = request["op"]["cases"]
+    file = str(request["op"]["cases"])
     # A judge may stay, and the file may not be what it was.
     sys.modules.pop(loading.module_name(file), None)
     with loading.without_variants([file]):
@@ -264,7 +273,7 @@ def _told(found: Mapping[str, Any], out: torch.Tensor) -> Seen:
 
 
 def backward_wrong(
-    declaration: Mapping[str, Any],
+    declaration: Declaration,
     out: torch.Tensor,
     gradient: torch.Tensor,
     upstream: torch.Tensor,
@@ -274,7 +283,7 @@ def backward_wrong(
 ) -> str | None:
     """Returns what is wrong with the gradient of dropout, or None: it is the upstream one over 1 - p where the forward pass
     kept the element, and zero where it dropped it."""
-    p = float(_parameter(declaration, declaration["random"]["p"], given, kwargs))
+    p = float(_parameter(declaration, drawn_of(declaration)["p"], given, kwargs))
     x = next(iter(given.values())).double()
     known = x.isfinite() & (kept_value(x, p).to(out.dtype) != 0)
     is_kept, scaled = (out.double() != 0) & known, kept_value(upstream.double(), p)

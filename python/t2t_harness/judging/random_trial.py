@@ -15,6 +15,7 @@ from t2t_harness.judging import comparing, oracle, pooled, random_ops
 if TYPE_CHECKING:
     import torch
 
+    from t2t_harness.boundary.documents import Declaration, OpRequest
     from t2t_harness.cases.cases import Case
 
 
@@ -37,7 +38,7 @@ class Collected:
 
 def wrong(
     collected: Collected,
-    request: Mapping[str, Any],
+    request: OpRequest,
     case: Case,
     tensors: Mapping[str, torch.Tensor],
     labels: list[str],
@@ -62,15 +63,13 @@ def wrong(
     return None
 
 
-def wrong_once(
-    request: Mapping[str, Any], case: Case, out: torch.Tensor, given: Mapping[str, torch.Tensor]
-) -> str | None:
+def wrong_once(request: OpRequest, case: Case, out: torch.Tensor, given: Mapping[str, torch.Tensor]) -> str | None:
     """Returns what does not hold exactly of one result, or None."""
     return look(request["op"], case, out, given, random_ops.own_function(request)).wrong
 
 
 def look(
-    declaration: Mapping[str, Any],
+    declaration: Declaration,
     case: Case,
     out: torch.Tensor,
     given: Mapping[str, torch.Tensor],
@@ -83,7 +82,7 @@ def look(
 
 
 def gradient_wrong(
-    declaration: Mapping[str, Any],
+    declaration: Declaration,
     case: Case,
     tensors: Mapping[str, torch.Tensor],
     label: str,

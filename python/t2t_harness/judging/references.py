@@ -6,8 +6,7 @@ Inputs that a child prepared are read anew for each variant. Nothing is remember
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from t2t_harness.cases import cases, inputs
 from t2t_harness.faults import memory
@@ -15,6 +14,8 @@ from t2t_harness.judging import oracle
 
 if TYPE_CHECKING:
     import torch
+
+    from t2t_harness.boundary.documents import JudgeRequest
 
 REMEMBERED = 64
 """One part of so many of the device's memory is what is remembered at most."""
@@ -25,7 +26,7 @@ _known: dict[str, Known] = {}
 """Op → case → its inputs and what is right. Of one op at most."""
 
 
-def of(request: Mapping[str, Any], case: cases.Case, device: str) -> tuple[dict[str, torch.Tensor], oracle.Reference]:
+def of(request: JudgeRequest, case: cases.Case, device: str) -> tuple[dict[str, torch.Tensor], oracle.Reference]:
     """Returns the inputs of `case` on `device` and what is right. They may be another judgement's, too, and must not be changed.
 
     Raises oracle.Refused where torch refuses the case.
@@ -45,7 +46,7 @@ def of(request: Mapping[str, Any], case: cases.Case, device: str) -> tuple[dict[
     return found
 
 
-def made(request: Mapping[str, Any], case: cases.Case, device: str) -> tuple[dict[str, torch.Tensor], oracle.Reference]:
+def made(request: JudgeRequest, case: cases.Case, device: str) -> tuple[dict[str, torch.Tensor], oracle.Reference]:
     """Returns the inputs of `case` and what is right, made now. Raises oracle.Refused where torch refuses the case."""
     given = inputs.inputs_of(request["op"], case, device, request["prepared"])
     return given, oracle.reference(request["op"], case, given, device)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,8 @@ from t2t_harness.judging import lint, oracle, progress, random_trial, tolerance
 
 if TYPE_CHECKING:
     import torch
+
+    from t2t_harness.boundary.documents import Declaration, JudgeRequest
 
 
 @dataclass
@@ -31,7 +32,7 @@ class Finding:
 class Trial:
     """A check in progress."""
 
-    request: Mapping[str, Any]
+    request: JudgeRequest
     told: progress.Progress
     lint: lint.Lint = field(default_factory=lint.Lint)
     rows: list[dict[str, Any]] = field(default_factory=list)
@@ -59,9 +60,9 @@ class Trial:
     """What the results of a random op show."""
 
     @property
-    def declaration(self) -> Mapping[str, Any]:
+    def declaration(self) -> Declaration:
         """Returns the op's declaration."""
-        op: Mapping[str, Any] = self.request["op"]
+        op: Declaration = self.request["op"]
         return op
 
     @property

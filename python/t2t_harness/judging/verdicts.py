@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import Declaration
 
 Rows = Sequence[Mapping[str, Any]]
 
 
-def not_judged(rows: Rows, declaration: Mapping[str, Any], unloaded: str | None) -> str | None:
+def not_judged(rows: Rows, declaration: Declaration, unloaded: str | None) -> str | None:
     """Returns why a check without a failing case does not pass: how many of its cases were not judged, and the reason most have.
 
     It passes if each declared case of the first dtype was judged and one judged case launched a kernel. `unloaded` is

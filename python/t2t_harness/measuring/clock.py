@@ -10,11 +10,14 @@ from __future__ import annotations
 import contextlib
 import gc
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from t2t_harness.measuring import spans
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import Common
 
 Call = Callable[[], Any]
 
@@ -80,7 +83,7 @@ class Clock:
         ]
 
 
-def clock_of(request: Mapping[str, Any]) -> Clock:
+def clock_of(request: Common) -> Clock:
     """Returns the clock of the lane of `request`, which tells when its device was timed last (`timed_until`, nanoseconds of the monotonic clock). On `cuda` this starts
     CUDA."""
     return event_clock(int(request.get("timed_until") or 0)) if request["lane"] == "cuda" else host_clock()

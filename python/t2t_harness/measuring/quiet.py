@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import Common
 
 QUIET, GO = "quiet", "go"
 """The files that tell what measures that nothing disturbs it, and a child that gets ready with a folder of its own that it may use the device
@@ -21,7 +23,7 @@ PATIENCE_S = 60.0
 LOOK_S = 0.001
 
 
-def awaited(request: Mapping[str, Any]) -> int:
+def awaited(request: Common) -> int:
     """Returns how many other children of this build have started the device and do nothing there, once nothing disturbs the action of `request`.
 
     0 at once where nobody will say so, as outside of a build.

@@ -8,9 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from time import monotonic_ns
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import Common
+
+Asked = TypeVar("Asked", bound="Common")
+"""The request of a phase."""
 
 TIMING, WORK = "timing", "work"
 """Inside the clock of a bench, a baseline or a tune; and all else that the device does."""
@@ -55,11 +61,11 @@ def work(device: str, *, waits: bool = True) -> Iterator[None]:
         _marked.append((begun, monotonic_ns(), WORK))
 
 
-def told(function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+def told(function: Callable[[Asked], dict[str, Any]]) -> Callable[[Asked], dict[str, Any]]:
     """Returns the phase function with `device_spans` in its reply: `[begin, end, kind]`, in nanoseconds, sorted and apart."""
 
     @functools.wraps(function)
-    def telling(request: Mapping[str, Any]) -> dict[str, Any]:
+    def telling(request: Asked) -> dict[str, Any]:
         _marked.clear()
         return {**function(request), "device_spans": merged(_marked)}
 

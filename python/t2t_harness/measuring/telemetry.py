@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from t2t_harness.measuring import nvml, quiet
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import Common
 
 QUERIES = {
     "sm_clock_mhz": "clocks.sm",
@@ -38,7 +41,7 @@ SLOWDOWNS = frozenset(THROTTLES.values()) - {"power cap"}
 """What makes a figure unstable. A power cap is how a large product runs at all times: it is recorded, and counts only if the figure varies."""
 
 
-def device_facts(request: Mapping[str, Any], told: Mapping[str, Any] | None) -> dict[str, Any]:
+def device_facts(request: Common, told: Mapping[str, Any] | None) -> dict[str, Any]:
     """Returns the `device` of a bench document: what ran it. `model` is the request's, `interpreter` where there is no GPU.
 
     `told` is a snapshot, whose driver it is.
@@ -67,7 +70,7 @@ def device_uuid() -> str | None:
     return str(told) if str(told).startswith(("GPU-", "MIG-")) else f"GPU-{told}"
 
 
-def snapshot(request: Mapping[str, Any]) -> dict[str, Any] | None:
+def snapshot(request: Common) -> dict[str, Any] | None:
     """Returns clocks in MHz, temperature in °C, power in W, throttle reasons and the count of other processes, of this process's GPU.
 
     None where nobody can be asked, and on lanes without a device. CUDA must have been started in this process, which counts as one of those

@@ -20,6 +20,7 @@ from t2t_harness.op import operation
 if TYPE_CHECKING:
     import torch
 
+    from t2t_harness.boundary.documents import Declaration, OpRequest, TimingRequest
     from t2t_harness.measuring.clock import Call, Clock
 
 
@@ -32,13 +33,13 @@ class Protocol:
     rep_ms: float
 
 
-def protocol_of(request: Mapping[str, Any]) -> Protocol:
+def protocol_of(request: TimingRequest) -> Protocol:
     """Returns the request's protocol."""
     told = request["protocol"]
     return Protocol(int(told["runs"]), float(told["warmup_ms"]), float(told["rep_ms"]))
 
 
-def timed_cases(request: Mapping[str, Any]) -> dict[str, cases.Case]:
+def timed_cases(request: OpRequest) -> dict[str, cases.Case]:
     """Returns the case that is timed at each size: the first declared dtype. Small sizes come first.
 
     So a wrapper that fails has cost little. The order in which sizes are declared is not known here.
@@ -71,7 +72,7 @@ class State:
     """How many changed before the call."""
 
 
-def changed_input(declaration: Mapping[str, Any], dtype: str) -> str | None:
+def changed_input(declaration: Declaration, dtype: str) -> str | None:
     """Returns the input of which single elements change from call to call: the first with random floating values that the op leaves alone. None where there is none."""
     for given in declared.tensors(declaration):
         name = str(given["name"])
@@ -88,7 +89,7 @@ def drawn_places(seed: int, elements: int) -> tuple[list[int], list[int], random
 
 
 def run_inputs(
-    declaration: Mapping[str, Any], case: cases.Case, state: State, device: str = "cpu"
+    declaration: Declaration, case: cases.Case, state: State, device: str = "cpu"
 ) -> dict[str, torch.Tensor]:
     """Returns the inputs of `case` in `state`: the same values, each `run` places further on, but for the single elements that have changed within the run.
 
@@ -125,7 +126,7 @@ class Buffers:
 
     def __init__(
         self,
-        declaration: Mapping[str, Any],
+        declaration: Declaration,
         case: cases.Case,
         given: dict[str, torch.Tensor],
         device: str,
@@ -170,13 +171,13 @@ class Buffers:
             self.changes += 1
 
 
-def buffers_of(declaration: Mapping[str, Any], case: cases.Case, device: str) -> Buffers:
+def buffers_of(declaration: Declaration, case: cases.Case, device: str) -> Buffers:
     """Returns the buffers of `case` on `device`, with the inputs of run 0 before the first change."""
     with spans.work(device):
         return Buffers(declaration, case, inputs.make_inputs(declaration, case, device), device)
 
 
-def torch_call(declaration: Mapping[str, Any], case: cases.Case, given: Mapping[str, Any], device: str = "cpu") -> Call:
+def torch_call(declaration: Declaration, case: cases.Case, given: Mapping[str, Any], device: str = "cpu") -> Call:
     """Returns a call of the op's torch callable on `given`, with nothing between the clock and torch. Calls it once.
 
     Raises what torch raises.
@@ -185,7 +186,7 @@ def torch_call(declaration: Mapping[str, Any], case: cases.Case, given: Mapping[
 
 
 def function_of(
-    declaration: Mapping[str, Any], case: cases.Case, given: Mapping[str, Any], device: str = "cpu"
+    declaration: Declaration, case: cases.Case, given: Mapping[str, Any], device: str = "cpu"
 ) -> operation.Function:
     """Returns the op as a function, for `case` on the device of its inputs; of an op without inputs on `device`."""
     home = next((value.device.type for value in given.values()), device)
@@ -194,7 +195,7 @@ def function_of(
 
 def call_of(
     function: Callable[..., Any],
-    declaration: Mapping[str, Any],
+    declaration: Declaration,
     case: cases.Case,
     given: Mapping[str, Any],
     device: str = "cpu",
@@ -271,7 +272,7 @@ def is_interrupted(samples: list[float]) -> bool:
     return statistics.is_interrupted(statistics.run_facts(samples))
 
 
-def set_precision(declaration: Mapping[str, Any]) -> None:
+def set_precision(declaration: Declaration) -> None:
     """Makes torch compute float32 products as the op declares: in IEEE arithmetic, or through TF32."""
     import torch
 
@@ -281,7 +282,7 @@ def set_precision(declaration: Mapping[str, Any]) -> None:
 
 
 @contextlib.contextmanager
-def precision(declaration: Mapping[str, Any]) -> Iterator[None]:
+def precision(declaration: Declaration) -> Iterator[None]:
     """Makes torch compute as `set_precision` does, in the context."""
     import torch
 

@@ -7,27 +7,30 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from t2t_harness.op import expression
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import Declaration, TensorInput
 
 Binding = Mapping[str, int]
 
 
-def tensors(declaration: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def tensors(declaration: Declaration) -> list[TensorInput]:
     """Return the declared inputs that are tensors, in order; each member of a list is one, as `tensors.0`."""
     return [given for given in declaration["inputs"] if "scalar" not in given]
 
 
-def arguments(declaration: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def arguments(declaration: Declaration, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return what stands in the inputs' places in a call, in declared order: tensors of `given`, lists of them, scalars,
     and None for a tensor that is absent."""
     found: dict[str, Any] = {}
     for one in declaration["inputs"]:
         if "scalar" in one:
             found[one["name"]] = one["scalar"]
-        elif one.get("list") is not None:
-            found.setdefault(one["list"], []).append(given[one["name"]])
+        elif (listed := one.get("list")) is not None:
+            found.setdefault(listed, []).append(given[one["name"]])
         else:
             found[one["name"]] = given.get(one["name"])
     return found

@@ -10,10 +10,13 @@ import copy
 import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from t2t_harness.op import declaration as declared
 from t2t_harness.sources import finder, loading
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import Declaration
 
 SEED = 42
 """Seeds torch before a class is constructed: whoever draws its weights in the same order has the same."""
@@ -21,20 +24,20 @@ SEED = 42
 Function = Callable[..., Any]
 
 
-def name_of(declaration: Mapping[str, Any]) -> str:
+def name_of(declaration: Declaration) -> str:
     """Returns what the op is called in documents: torch's dotted name, or `FILE::NAME` of a reference."""
     reference = declaration.get("reference")
     return str(declaration["torch"]) if reference is None else f"{reference['file']}::{reference['name']}"
 
 
-def found(declaration: Mapping[str, Any]) -> Function:
+def found(declaration: Declaration) -> Function:
     """Returns the torch function, or the function or class of the reference.
 
     Raises LookupError where there is none of that name, OSError where the reference's file cannot be read, and what the file raises.
     """
     reference = declaration.get("reference")
     if reference is None:
-        return declared.resolve(declaration["torch"])
+        return declared.resolve(str(declaration["torch"]))
     if not Path(reference["root"], reference["file"]).is_file():
         raise FileNotFoundError(f"{reference['file']}: no such file")
     finder.install_finder(reference["root"])
@@ -53,9 +56,7 @@ def described(function: Function) -> Function:
     return getattr(function, "forward", function) if inspect.isclass(function) else function
 
 
-def ready(
-    declaration: Mapping[str, Any], binding: Mapping[str, int], dtype: str, device: str | None = None
-) -> Function:
+def ready(declaration: Declaration, binding: Mapping[str, int], dtype: str, device: str | None = None) -> Function:
     """Returns the op as a function of its inputs and kwargs, for a case of these lengths in `dtype` on `device` (None: where torch makes it).
 
     Raises what `found` raises, and what the constructor raises.
@@ -67,7 +68,7 @@ def ready(
 
 
 def constructed(
-    class_: Function, declaration: Mapping[str, Any], binding: Mapping[str, int], dtype: str, device: str | None
+    class_: Function, declaration: Declaration, binding: Mapping[str, int], dtype: str, device: str | None
 ) -> Function:
     """Returns an instance of `class_` made with the declared `init`, its weights drawn from a fixed seed and rounded to `dtype`, on `device`.
 
@@ -75,7 +76,8 @@ def constructed(
     """
     import torch
 
-    init = declared.bind_kwargs((declaration.get("reference") or {}).get("init") or {}, binding)
+    reference = declaration.get("reference")
+    init = declared.bind_kwargs({} if reference is None else reference["init"], binding)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(SEED)
         made = class_(**init)
@@ -131,14 +133,12 @@ def weights(function: Function) -> list[Any]:
     return [*function.parameters(), *function.buffers()] if isinstance(function, torch.nn.Module) else []
 
 
-def is_method(declaration: Mapping[str, Any]) -> bool:
+def is_method(declaration: Declaration) -> bool:
     """Tells whether the op is a method of `torch.Tensor`, which takes its first input by position, as `self`."""
     return declaration.get("reference") is None and str(declaration["torch"]).startswith("torch.Tensor.")
 
 
-def call(
-    function: Function, declaration: Mapping[str, Any], inputs: Mapping[str, Any], kwargs: Mapping[str, Any]
-) -> Any:
+def call(function: Function, declaration: Declaration, inputs: Mapping[str, Any], kwargs: Mapping[str, Any]) -> Any:
     """Returns what `function`, which `ready` returned, gives for the tensors `inputs` and `kwargs`.
 
     Inputs go by keyword under their declared names, and by position to a callable that refuses those. Raises what torch raises.

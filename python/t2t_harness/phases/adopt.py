@@ -10,12 +10,15 @@ import logging
 import warnings
 from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from t2t_harness.op import declaration as declared
 from t2t_harness.op import operation
 from t2t_harness.sources import signatures
 from t2t_harness.sources.signatures import Parameter, Wrapper
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import Declaration
 
 HOMES = ("torch.nn.functional", "torch", "torch.special", "torch.linalg", "torch.fft")
 """Where a name without a dot is looked for, as in ops.yaml."""
@@ -165,11 +168,12 @@ def source_of(request: Mapping[str, Any]) -> tuple[str, str]:
         raise Unclear(f"cannot read {place}: {error}", "name a Python file of the workspace") from error
 
 
-def op_of(request: Mapping[str, Any]) -> dict[str, Any]:
+def op_of(request: Mapping[str, Any]) -> Declaration:
     """Returns so much of a declaration as says which op it is."""
     if request.get("reference") is not None:
         file, _, name = str(request["reference"]).partition("::")
-        return {"torch": None, "reference": {"file": file, "name": name, "init": {}, "root": request["root"]}}
+        reference = {"file": file, "name": name, "init": {}, "root": request["root"]}
+        return cast("Declaration", {"torch": None, "reference": reference})
     written = str(request.get("torch") or request["name"])
     short = {"F": "torch.nn.functional", "nn": "torch.nn", "linalg": "torch.linalg", "special": "torch.special"}
     first, _, rest = written.partition(".")
@@ -179,12 +183,12 @@ def op_of(request: Mapping[str, Any]) -> dict[str, Any]:
             declared.resolve(name)
         except LookupError:
             continue
-        return {"torch": name, "reference": None}
+        return cast("Declaration", {"torch": name, "reference": None})
     hint = "say which op it is: `--torch torch.nn.functional.gelu`, or `--reference FILE.py::FUNCTION`"
     raise Unclear(f"torch has no function `{written}`", hint)
 
 
-def operation_of(op: Mapping[str, Any]) -> operation.Function:
+def operation_of(op: Declaration) -> operation.Function:
     """Returns the op's function. Raises Unclear where it cannot be had."""
     try:
         return operation.described(operation.found(op))
@@ -192,9 +196,7 @@ def operation_of(op: Mapping[str, Any]) -> operation.Function:
         raise Unclear(f"the reference cannot be used: {type(error).__name__}: {error}", "repair it first") from error
 
 
-def accepted(
-    op: Mapping[str, Any], parameters: list[Parameter], wrapper: Wrapper
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def accepted(op: Declaration, parameters: list[Parameter], wrapper: Wrapper) -> tuple[dict[str, Any], dict[str, Any]]:
     """Returns inputs and kwargs with which the op takes a call. Raises Unclear where none is found."""
     tensors, others = chosen(parameters, wrapper)
     kwargs = {one.name: value_of(one) for one in others}
@@ -233,7 +235,7 @@ def tried(tensors: list[Parameter]) -> Iterator[dict[str, dict[str, Any]]]:
             yield {one.name: {"shape": list(shape)} for one, shape in zip(tensors, shapes, strict=False)}
 
 
-def refused(op: Mapping[str, Any], inputs: Mapping[str, Any], kwargs: Mapping[str, Any]) -> str | None:
+def refused(op: Declaration, inputs: Mapping[str, Any], kwargs: Mapping[str, Any]) -> str | None:
     """Returns why the op does not take these inputs and kwargs, None where it does."""
     import torch
     from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
@@ -252,7 +254,7 @@ def refused(op: Mapping[str, Any], inputs: Mapping[str, Any], kwargs: Mapping[st
         }
         try:
             function = operation.ready(op, LENGTHS, "float32")
-            trial = {**op, "inputs": [{"name": name} for name in inputs]}
+            trial = cast("Declaration", {**op, "inputs": [{"name": name} for name in inputs]})
             operation.call(function, trial, given, declared.bind_kwargs(kwargs, LENGTHS))
         except (DataDependentOutputException, DynamicOutputShapeException):
             return None

@@ -13,11 +13,14 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from t2t_harness.judging import comparing, random_ops
 from t2t_harness.op import aten, declaration, docstring, expression, operation
 from t2t_harness.op.flops import Operand
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import AnalyzeRequest, Declaration
 
 VERSION = 1
 
@@ -66,7 +69,7 @@ class Unfit(Exception):
         self.hint = hint
 
 
-def analyze(request: Mapping[str, Any]) -> dict[str, Any]:
+def analyze(request: AnalyzeRequest) -> dict[str, Any]:
     """Return the reply with the document `analysis`; where torch refuses the call, rejected with `failure`.
 
     `request` holds `op`, a declaration, and `catalogue`, the path of the operation catalogue. A `failure` holds the
@@ -79,7 +82,7 @@ def analyze(request: Mapping[str, Any]) -> dict[str, Any]:
         return _reply("rejected", {"failure": _failure(unfit)})
 
 
-def analysis(op: Mapping[str, Any], catalogue: Mapping[str, Any]) -> dict[str, Any]:
+def analysis(op: Declaration, catalogue: Mapping[str, Any]) -> dict[str, Any]:
     """Return the analysis of a declared operation in its first dtype. Raises `Unfit` where torch refuses the call."""
     try:
         function = operation.found(op)
@@ -130,7 +133,7 @@ def _failure(unfit: Unfit) -> dict[str, Any]:
     return told if unfit.hint is None else {**told, "hint": unfit.hint}
 
 
-def _judged_by(op: Mapping[str, Any], size: str, found: aten.Trace) -> None:
+def _judged_by(op: Declaration, size: str, found: aten.Trace) -> None:
     """Raise `Unfit` where no kernel can be judged by what torch does: it draws random numbers and the op does not say
     what must hold of them, or the op names other outputs than torch returns."""
     try:
@@ -141,7 +144,7 @@ def _judged_by(op: Mapping[str, Any], size: str, found: aten.Trace) -> None:
         raise Unfit(size, reason.hint) from reason
 
 
-def _trace(op: Mapping[str, Any], binding: Mapping[str, int], size: str | None, most: int | None = None) -> aten.Trace:
+def _trace(op: Declaration, binding: Mapping[str, int], size: str | None, most: int | None = None) -> aten.Trace:
     """Return what the declared call dispatches at `binding`. Raises `Unfit` naming `size` where torch refuses it, or where
     that is more than `most` calls."""
     from torch._subclasses.fake_tensor import FakeTensorMode
@@ -172,7 +175,7 @@ def _fake_input(declared: Mapping[str, Any], dtype: str, binding: Mapping[str, i
     return torch.empty_strided(shape, steps, dtype=getattr(torch, declared["dtype"] or dtype), device="cpu")
 
 
-def _inputs(op: Mapping[str, Any], told: Mapping[str, str]) -> list[dict[str, Any]]:
+def _inputs(op: Declaration, told: Mapping[str, str]) -> list[dict[str, Any]]:
     return [
         {
             "name": declared["name"],
@@ -185,7 +188,7 @@ def _inputs(op: Mapping[str, Any], told: Mapping[str, str]) -> list[dict[str, An
     ]
 
 
-def _outputs(op: Mapping[str, Any], first: aten.Trace) -> list[dict[str, Any]] | None:
+def _outputs(op: Declaration, first: aten.Trace) -> list[dict[str, Any]] | None:
     """Return shape and dtype of each result: a length as the dim, or the expression of dims, that it is at this size and
     wherever one dim is larger; None where none of the declared ones is."""
     if first.outputs is None:
@@ -261,7 +264,7 @@ def _bound(work: int | None, traffic: int | None, ridge: float | None) -> str | 
     return "compute" if work >= ridge * traffic else "memory"
 
 
-def _ridge(op: Mapping[str, Any], access: str | None, reference: Mapping[str, Any]) -> dict[str, Any]:
+def _ridge(op: Declaration, access: str | None, reference: Mapping[str, Any]) -> dict[str, Any]:
     """Return the reference machine's rates and the intensity at which they balance.
 
     A contraction runs at the rate of matrix products in its dtype, everything else at that of float32 arithmetic.
@@ -277,7 +280,7 @@ def _ridge(op: Mapping[str, Any], access: str | None, reference: Mapping[str, An
     }
 
 
-def _growth(op: Mapping[str, Any]) -> dict[str, dict[str, float | None]]:
+def _growth(op: Declaration) -> dict[str, dict[str, float | None]]:
     """Return, for each dim, the exponent with which work and memory grow in it: log2 of the ratio when the dim doubles.
 
     Doubled far out, from 1024 times the first size, so that the fastest term decides; where torch refuses that, or a
@@ -298,14 +301,14 @@ def _growth(op: Mapping[str, Any]) -> dict[str, dict[str, float | None]]:
 
 
 def _doubled(
-    op: Mapping[str, Any], binding: Mapping[str, int], dim: str, length: int
+    op: Declaration, binding: Mapping[str, int], dim: str, length: int
 ) -> tuple[aten.Trace | None, aten.Trace | None]:
     """Return the traces at `length` of `dim` and at twice that; the second is None where the first is."""
     once = _try_trace(op, {**binding, dim: length})
     return once, None if once is None else _try_trace(op, {**binding, dim: 2 * length})
 
 
-def _try_trace(op: Mapping[str, Any], binding: Mapping[str, int]) -> aten.Trace | None:
+def _try_trace(op: Declaration, binding: Mapping[str, int]) -> aten.Trace | None:
     try:
         return _trace(op, binding, None, MOST_CALLS)
     except Unfit:

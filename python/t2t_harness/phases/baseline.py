@@ -8,12 +8,15 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from t2t_harness.cases import cases
 from t2t_harness.faults import failure
 from t2t_harness.measuring import clock as clocks
 from t2t_harness.measuring import host, spans, statistics, telemetry, timing
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import BaselineRequest, Declaration
 
 EAGER, COMPILED = "torch", "torch.compile"
 
@@ -34,7 +37,7 @@ AHEAD: dict[str, Ahead] = {}
 
 
 @spans.told
-def baseline(request: Mapping[str, Any]) -> dict[str, Any]:
+def baseline(request: BaselineRequest) -> dict[str, Any]:
     """Returns the reply with the document `baseline`.
 
     Raises what eager torch raises: an op that torch itself refuses is no result.
@@ -67,7 +70,7 @@ def baseline(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def measure_size(
-    request: Mapping[str, Any],
+    request: BaselineRequest,
     clock: clocks.Clock,
     protocol: timing.Protocol,
     size: str,
@@ -105,7 +108,7 @@ def measure_size(
 
 def compiled_call(
     clock: clocks.Clock,
-    declaration: Mapping[str, Any],
+    declaration: Declaration,
     case: cases.Case,
     given: Mapping[str, Any],
     compile_ms: list[float],
@@ -133,7 +136,7 @@ def compiled_call(
     return call
 
 
-def compile_ahead(request: Mapping[str, Any], stops: Callable[[], bool]) -> None:
+def compile_ahead(request: BaselineRequest, stops: Callable[[], bool]) -> None:
     """Has torch compile the op for each size that is timed, before the request comes, and keeps that in `AHEAD`; ends early once `stops` says so.
 
     What torch cannot compile is left to the request, which says why. No values stay on the device.
@@ -174,7 +177,7 @@ def final(sizes: Mapping[str, Mapping[str, Any]], name: str) -> float | None:
 
 
 def unsteady(
-    request: Mapping[str, Any], sizes: Mapping[str, Mapping[str, Any]], snapshots: list[dict[str, Any] | None]
+    request: BaselineRequest, sizes: Mapping[str, Mapping[str, Any]], snapshots: list[dict[str, Any] | None]
 ) -> list[str]:
     """Returns why the figures cannot be relied on, in words."""
     why = telemetry.disturbances(snapshots)

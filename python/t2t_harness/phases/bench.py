@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from t2t_harness.cases import calling, cases, seeds
 from t2t_harness.counting import counting, queues, streams
@@ -24,6 +24,9 @@ from t2t_harness.phases import tune as tuning
 from t2t_harness.sources import loading
 from t2t_harness.triton import launching, stage
 
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import BenchRequest
+
 
 class StrayWork(Exception):
     """What is timed is not what the calls do."""
@@ -33,7 +36,7 @@ class StrayWork(Exception):
 class Measurement:
     """A bench in progress."""
 
-    request: Mapping[str, Any]
+    request: BenchRequest
     clock: clocks.Clock
     entry: Callable[..., Any]
     protocol: timing.Protocol
@@ -59,7 +62,7 @@ class Measurement:
 
 
 @spans.told
-def bench(request: Mapping[str, Any]) -> dict[str, Any]:
+def bench(request: BenchRequest) -> dict[str, Any]:
     """Returns the reply with the document `bench`, without figures; leaves raw times and sampled outputs in scratch for `sample.judge_sample`, which makes them.
 
     Rejected with class `exception`, or `memory`, and a `failure` where the wrapper raises, or where it replaced what times it, or
@@ -73,7 +76,7 @@ def bench(request: Mapping[str, Any]) -> dict[str, Any]:
         own = called.own_operations(request["op"])
         try:
             with queues.kept_to_one(request["lane"]), stage.pretending(request["lane"]):
-                entry = loading.load_entry(request["root"], dict(request["variant"]))
+                entry = loading.load_entry(request["root"], request["variant"])
             found = Measurement(request, clock, entry, timing.protocol_of(request), own)
             disturbed, is_remeasured, after = measure(found)
             before = found.before[0] if found.before else None
@@ -118,7 +121,7 @@ def rejected(record: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def snapshot(request: Mapping[str, Any]) -> dict[str, Any] | None:
+def snapshot(request: BenchRequest) -> dict[str, Any] | None:
     """Returns the GPU's telemetry, or None where there is no GPU."""
     return telemetry.snapshot(request)
 

@@ -5,11 +5,14 @@ The clock and the protocol are those of a bench, so that a kernel's figures can 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from t2t_harness.measuring import clock as clocks
 from t2t_harness.measuring import spans, statistics, telemetry
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import CalibrateRequest
 
 WARMUP_MS, REP_MS = 25, 100
 """One run of the protocol of a bench: ceilings and figures last equally long, so that a power cap meets both."""
@@ -40,7 +43,7 @@ LONGEST_MS = 40.0
 
 
 @spans.told
-def calibrate(request: Mapping[str, Any]) -> dict[str, Any]:
+def calibrate(request: CalibrateRequest) -> dict[str, Any]:
     """Returns the reply with the document `calibration`. Raises what torch raises where it cannot even copy."""
     clock = clocks.clock_of(request)
     before = telemetry.snapshot(request)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,8 @@ from t2t_harness.triton import launchers, launching, stage
 if TYPE_CHECKING:
     import torch
 
+    from t2t_harness.boundary.documents import CandidateRequest, Declaration
+
 UPSTREAM = "upstream"
 """What turns off the question whether a backward pass leaves the gradient that comes in as it was."""
 
@@ -33,7 +35,7 @@ BETWEEN = 1 << 20
 class Bench:
     """The kernel, and what its cases run with."""
 
-    request: Mapping[str, Any]
+    request: CandidateRequest
     entry: Callable[..., Any]
     own: frozenset[str]
     finish: Callable[[], None]
@@ -65,7 +67,7 @@ class Bench:
         return str(self.request["lane"])
 
 
-def own_operations(declaration: Mapping[str, Any]) -> frozenset[str]:
+def own_operations(declaration: Declaration) -> frozenset[str]:
     """Returns what watch.own_operations says of the op, on zeros in the form of its smallest declared case; nothing where
     torch refuses."""
     listed = cases.declared_cases(declaration)
@@ -82,7 +84,7 @@ def own_operations(declaration: Mapping[str, Any]) -> frozenset[str]:
         return frozenset()
 
 
-def allowed(declaration: Mapping[str, Any]) -> frozenset[str]:
+def allowed(declaration: Declaration) -> frozenset[str]:
     """Returns the aten operations that the op allows torch to compute for a wrapper, beside those that are always allowed."""
     return frozenset(declaration.get("allow") or ())
 
@@ -199,7 +201,7 @@ def call_between(bench: Bench, case: cases.Case, device: str, label: str) -> Non
         bench.finish()
 
 
-def kept_forms(declaration: Mapping[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+def kept_forms(declaration: Declaration, given: dict[str, Any]) -> dict[str, Any]:
     """Returns the inputs whose form a call must leave as it is: all that it may not write to."""
     return {name: value for name, value in given.items() if name not in declaration["mutates"]}
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from t2t_harness.cases import budget, calling, cases, inputs, pace, probes, reach, seeds
 from t2t_harness.cases.prepared import prepared_cases, salt
@@ -23,6 +23,9 @@ from t2t_harness.measuring import spans
 from t2t_harness.phases import called
 from t2t_harness.sources import loading
 from t2t_harness.triton import effort, launchers, launching, stage
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import CandidateRequest
 
 SHORTER = 2
 """How often a probe with a budget of its own is tried at half its length."""
@@ -42,7 +45,7 @@ TUNED = "t"
 
 @spans.told
 @queues.in_one
-def run(request: Mapping[str, Any]) -> dict[str, Any]:
+def run(request: CandidateRequest) -> dict[str, Any]:
     """Returns the reply with the document `ran`; leaves `outputs/N.safetensors` for each case, and its progress beside them.
 
     What a kernel raises is recorded and not raised; SystemExit ends the process, as any process of the kernel's would
@@ -64,7 +67,7 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def load(
-    request: Mapping[str, Any], folder: Path, state: dict[str, Any], modules: launchers.Counted
+    request: CandidateRequest, folder: Path, state: dict[str, Any], modules: launchers.Counted
 ) -> called.Bench | None:
     """Returns the loaded kernel, or None with the failure in `state`. What the harness needs of torch is looked up
     first."""
@@ -98,7 +101,7 @@ def _nothing() -> None:
     return None
 
 
-def _lacks_entry(error: BaseException, request: Mapping[str, Any]) -> bool:
+def _lacks_entry(error: BaseException, request: CandidateRequest) -> bool:
     parts = request["variant"]["entry"].split(".")
     return isinstance(error, AttributeError) and getattr(error, "name", None) in parts
 

@@ -10,15 +10,18 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from t2t_harness.cases import budget, calling, cases, inputs, probes
 from t2t_harness.faults import failure
 from t2t_harness.sources import finder, loading
 from t2t_harness.triton import ahead, facade, launchers, launching, normalize, resources, warm
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import CompileRequest, Declaration, DeviceTarget
 
 ARCHIVE = "triton.tar.gz"
 
@@ -54,7 +57,7 @@ class Refused(Exception):
         self.record = record
 
 
-def compile_variant(request: Mapping[str, Any]) -> dict[str, Any]:
+def compile_variant(request: CompileRequest) -> dict[str, Any]:
     """Returns the reply with the documents `launches` and `resources` and the file `triton.tar.gz`, or with `failure`.
 
     Request key `warm` may list archives of earlier compiles: what they hold is not compiled again. The document `triton_cache` counts that, and
@@ -111,7 +114,7 @@ def compile_variant(request: Mapping[str, Any]) -> dict[str, Any]:
     return {"outcome": "passed", "class": None, "cites": False, "documents": documents, "files": {ARCHIVE: ARCHIVE}}
 
 
-def launches_document(request: Mapping[str, Any], survey: Survey) -> dict[str, Any]:
+def launches_document(request: CompileRequest, survey: Survey) -> dict[str, Any]:
     """Returns the document `launches`: what a GPU's launches will be, and what was left out."""
     return {
         "targets": [device["id"] for device in request["targets"]],
@@ -124,7 +127,7 @@ def launches_document(request: Mapping[str, Any], survey: Survey) -> dict[str, A
     }
 
 
-def hook_cases(request: Mapping[str, Any], reasons: list[str]) -> list[cases.Case]:
+def hook_cases(request: CompileRequest, reasons: list[str]) -> list[cases.Case]:
     """Returns the cases of the op's own `cases.py`, their inputs stored in scratch; none, and a reason more, where the file fails, as its check will."""
     if request["op"]["cases"] is None:
         return []
@@ -144,8 +147,8 @@ def hook_cases(request: Mapping[str, Any], reasons: list[str]) -> list[cases.Cas
 
 
 def survey_target(
-    request: Mapping[str, Any],
-    device: Mapping[str, Any],
+    request: CompileRequest,
+    device: DeviceTarget,
     index: int,
     hooks: list[cases.Case],
     others: Set[str],
@@ -157,8 +160,8 @@ def survey_target(
     asked the device for its properties when they were imported. None of them is among `others`, the names of modules.
     """
     forget_modules(request["root"], others)
-    facade.patch_torch_cuda(dict(device))
-    facade.fake_driver(dict(device), index)
+    facade.patch_torch_cuda(device)
+    facade.fake_driver(device, index)
     with facade.fake_cuda():
         entry = target.load()
         constants: dict[str, int] = {}
@@ -171,12 +174,13 @@ def survey_target(
             target.run(entry, case, is_every=False)
 
 
-def ahead_of_check(request: Mapping[str, Any], known: list[cases.Case]) -> list[cases.Case]:
+def ahead_of_check(request: CompileRequest, known: list[cases.Case]) -> list[cases.Case]:
     """Returns the probes that are compiled before a check, whose other cases are `known`.
 
     Drawn shapes have the same kernels as others, but for few. Lengths far beyond all that are measured make blocks that take minutes to compile, and are left to the check.
     """
-    probed = probes.cases_of({**request, "lane": "cuda"}, known)
+    on_device: CompileRequest = {**request, "lane": "cuda"}
+    probed = probes.cases_of(on_device, known)
     return [one for one in probed if not budget.is_drawn(one) and not probes.is_beyond(request["op"], one, FAR)]
 
 
@@ -192,7 +196,7 @@ def forget_modules(root: str, others: Set[str]) -> None:
             del sys.modules[name]
 
 
-def declared(declaration: Mapping[str, Any]) -> Iterator[cases.Case]:
+def declared(declaration: Declaration) -> Iterator[cases.Case]:
     """Yields the cases of checks and of measurements, those of a check first, without those that differ in their seed alone."""
     seen: list[tuple[str, dict[str, int]]] = []
     for case in [*cases.declared_cases(declaration), *cases.bench_cases(declaration)]:
@@ -205,14 +209,14 @@ def declared(declaration: Mapping[str, Any]) -> Iterator[cases.Case]:
 class Target:
     """One device that a variant is compiled for."""
 
-    request: Mapping[str, Any]
+    request: CompileRequest
     id: str
     survey: Survey
 
     def load(self) -> Callable[..., Any]:
         """Returns the wrapper. Raises Refused where its module cannot be imported or lacks it."""
         try:
-            entry: Callable[..., Any] = loading.load_entry(self.request["root"], dict(self.request["variant"]))
+            entry: Callable[..., Any] = loading.load_entry(self.request["root"], self.request["variant"])
             return entry
         except (SystemExit, ahead.Slow):
             raise
@@ -290,7 +294,7 @@ class Scout(Target):
         self.hashes += recorder.compiled
 
 
-def call(request: Mapping[str, Any], entry: Callable[..., Any], case: cases.Case) -> None:
+def call(request: CompileRequest, entry: Callable[..., Any], case: cases.Case) -> None:
     """Calls the wrapper, and its backward where the op declares one, on tensors without values."""
     from t2t_harness.judging import oracle
 
@@ -304,7 +308,7 @@ def call(request: Mapping[str, Any], entry: Callable[..., Any], case: cases.Case
         oracle.gradients(list(returned) if isinstance(returned, (tuple, list)) else [returned], given, case)
 
 
-def fake_inputs(request: Mapping[str, Any], case: cases.Case) -> dict[str, Any]:
+def fake_inputs(request: CompileRequest, case: cases.Case) -> dict[str, Any]:
     """Returns the inputs of any case without their values; of a hook case from what is stored in scratch."""
     if case.file is None:
         return inputs.unfilled(request["op"], case)

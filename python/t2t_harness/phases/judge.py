@@ -23,6 +23,8 @@ from t2t_harness.measuring import spans
 if TYPE_CHECKING:
     import torch
 
+    from t2t_harness.boundary.documents import Declaration, FollowRequest, JudgeRequest
+
 
 ENDS = {
     "exit": ("exit", "the process left by itself"),
@@ -40,7 +42,7 @@ ENDS = {
 
 @spans.told
 @memory.let_go
-def judge(request: Mapping[str, Any]) -> dict[str, Any]:
+def judge(request: JudgeRequest) -> dict[str, Any]:
     """Returns the reply with the documents `verdict` and `evidence`.
 
     `prepared` (null where nothing was to prepare) and `candidate` are the scratch folders of the other two children, `end` tells how the candidate's ended.
@@ -68,7 +70,7 @@ def judge(request: Mapping[str, Any]) -> dict[str, Any]:
 
 @spans.told
 @memory.let_go
-def follow(request: Mapping[str, Any]) -> dict[str, Any]:
+def follow(request: FollowRequest) -> dict[str, Any]:
     """Judges cases while the candidate runs, which goes on with others meanwhile, and returns a reply without documents once it has ended. What was judged is for the request to
     `judge` that this process gets next; where another process gets it, or the candidate told of something else in the end, all is judged there.
     """
@@ -186,7 +188,7 @@ def blank_row(case: cases.Case) -> dict[str, Any]:
     }
 
 
-def ill_conditioned(declaration: Mapping[str, Any], right: oracle.Reference) -> str | None:
+def ill_conditioned(declaration: Declaration, right: oracle.Reference) -> str | None:
     """Returns why torch's results are no measure, or None."""
     if right.oracle is None:
         return None
@@ -212,12 +214,12 @@ def ended(trial: Trial) -> Finding:
     class_, words = ENDS[str(end["kind"]).replace("_", "-")]
     if end.get("code") is not None:
         words = f"{words}: exit code {end['code']}"
-    if end.get("signal") is not None:
-        words = f"{words}: {signal_name(end['signal'])}"
-    error = end.get("error") or {}
+    if (signal := end.get("signal")) is not None:
+        words = f"{words}: {signal_name(signal)}"
+    error = end.get("error")
     if error:
         words = f"{error.get('type')}: {error.get('message')}"
-    printed = error.get("traceback") or end.get("stderr") or ""
+    printed = (error and error.get("traceback")) or end.get("stderr") or ""
     hint = None
     if class_ == "timeout":
         words = f"{words}: {trial.request.get('deadline_s', 0):.0f} s, after {len(trial.told.facts)} cases"

@@ -20,8 +20,10 @@ from t2t_harness.sources import finder, loading
 if TYPE_CHECKING:
     import torch
 
+    from t2t_harness.boundary.documents import CheckRequest, Declaration
 
-def prepare(request: Mapping[str, Any]) -> dict[str, Any]:
+
+def prepare(request: CheckRequest) -> dict[str, Any]:
     """Returns the reply; leaves `cases.json`, and `inputs/*.safetensors` for hook cases, in the scratch folder.
 
     Rejected with class `unfit-cases` and the documents of a check where the op's `cases.py` fails.
@@ -38,16 +40,17 @@ def prepare(request: Mapping[str, Any]) -> dict[str, Any]:
     return {"outcome": "passed", "class": None, "cites": False, "documents": {}, "files": {}}
 
 
-def hook_cases(declaration: Mapping[str, Any], root: str, scratch: Path) -> list[cases.Case]:
+def hook_cases(declaration: Declaration, root: str, scratch: Path) -> list[cases.Case]:
     """Returns the cases that the op's `cases.py` makes, their inputs stored below `scratch`.
 
     The file defines `cases(spec, generator)`: `spec` is the declaration, `generator` a seeded CPU generator, and each
     case any object with `name`, `inputs` (name → CPU tensor, in declared order) and, if it likes, `kwargs`. Raises what
     the file raises, and ValueError for a case of another form.
     """
-    file = declaration["cases"]
+    file = str(declaration["cases"])
     finder.install_finder(root)
-    loading.refuse_variants([file, (declaration.get("reference") or {}).get("file")])
+    reference = declaration.get("reference")
+    loading.refuse_variants([file, None if reference is None else reference["file"]])
     made = loading.load_file(root, file).cases(
         json.loads(json.dumps(declaration)), inputs.generator_of(declaration["name"], "hook")
     )
@@ -56,7 +59,7 @@ def hook_cases(declaration: Mapping[str, Any], root: str, scratch: Path) -> list
     return [stored(declaration, position, case, scratch) for position, case in enumerate(made)]
 
 
-def stored(declaration: Mapping[str, Any], position: int, made: Any, scratch: Path) -> cases.Case:
+def stored(declaration: Declaration, position: int, made: Any, scratch: Path) -> cases.Case:
     """Returns the hook case `made` as a Case, its inputs written to `inputs/hook-POSITION.safetensors`."""
     from safetensors.torch import save_file
 
@@ -92,7 +95,7 @@ def flat(given: Mapping[str, Any]) -> dict[str, torch.Tensor]:
     return found
 
 
-def binding_of(declaration: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]) -> dict[str, int]:
+def binding_of(declaration: Declaration, tensors: Mapping[str, torch.Tensor]) -> dict[str, int]:
     """Returns the length of each dim that the shapes of `tensors` agree with the declaration on."""
     binding: dict[str, int] = {}
     for given in declared.tensors(declaration):
@@ -101,7 +104,11 @@ def binding_of(declaration: Mapping[str, Any], tensors: Mapping[str, torch.Tenso
         shape = tensors[given["name"]].shape
         if len(shape) == len(given["shape"]):
             pairs = zip(given["shape"], shape, strict=True)
-            binding |= {dim: int(length) for dim, length in pairs if str(dim).isidentifier() and dim not in binding}
+            binding |= {
+                dim: int(length)
+                for dim, length in pairs
+                if isinstance(dim, str) and dim.isidentifier() and dim not in binding
+            }
     return binding
 
 

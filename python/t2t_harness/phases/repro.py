@@ -23,13 +23,15 @@ from t2t_harness.sources import loading
 if TYPE_CHECKING:
     import torch
 
+    from t2t_harness.boundary.documents import Declaration, ReproRequest
+
 TENSORS = "case.safetensors"
 """The file of the inputs, `NAME` or `NAME.0`, of the upstream gradients, `upstream.0`, and of `expected.NAME`."""
 
 SCRIPT = "repro.py"
 
 
-def write(request: Mapping[str, Any]) -> dict[str, Any]:
+def write(request: ReproRequest) -> dict[str, Any]:
     """Returns the reply with the document `repro`: the names of the files, of the case and of all cases.
 
     `case` is the name of a case, or null for the first; `constants` are those of the kernel's first launch, around which
@@ -55,7 +57,7 @@ def write(request: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def listed_cases(request: Mapping[str, Any]) -> list[cases.Case]:
+def listed_cases(request: ReproRequest) -> list[cases.Case]:
     """Returns all cases of the check, in its order, with the lengths that they had in the last one."""
     declaration, lane = request["op"], request["lane"]
     constants = {str(name): int(value) for name, value in request["constants"].items()}
@@ -66,7 +68,7 @@ def listed_cases(request: Mapping[str, Any]) -> list[cases.Case]:
     return [cases.as_told(declaration, case, request["bindings"].get(case.name)) for case in listed]
 
 
-def written(request: Mapping[str, Any], case: cases.Case) -> dict[str, str]:
+def written(request: ReproRequest, case: cases.Case) -> dict[str, str]:
     """Writes the files of `case` and returns their names by what they are. Raises oracle.Refused where torch refuses it."""
     from safetensors.torch import save_file
 
@@ -99,9 +101,7 @@ def stored(value: torch.Tensor) -> torch.Tensor:
     return value.detach().cpu().clone(memory_format=torch.contiguous_format)
 
 
-def upstream(
-    declaration: Mapping[str, Any], case: cases.Case, given: Mapping[str, torch.Tensor]
-) -> dict[int, torch.Tensor]:
+def upstream(declaration: Declaration, case: cases.Case, given: Mapping[str, torch.Tensor]) -> dict[int, torch.Tensor]:
     """Returns the gradients that flow into the outputs, by position; none where the op is not checked backward."""
     import torch
 
@@ -115,7 +115,7 @@ def upstream(
     return oracle.upstream_gradients(list(made) if isinstance(made, (tuple, list)) else [made], case)
 
 
-def script(request: Mapping[str, Any], case: cases.Case, given: Mapping[str, Any], right: oracle.Reference) -> str:
+def script(request: ReproRequest, case: cases.Case, given: Mapping[str, Any], right: oracle.Reference) -> str:
     """Returns the text of the Python file."""
     declaration, variant = request["op"], request["variant"]
     kwargs = inputs.kwargs_of(declaration, case)
@@ -126,6 +126,7 @@ def script(request: Mapping[str, Any], case: cases.Case, given: Mapping[str, Any
         arguments += [f"{name}.requires_grad_()" for name, value in given.items() if is_leaf(value)]
     told = naming.given(case, given, kwargs)
     names = {name: naming.result(name, right.several, named_outputs(declaration, right)) for name in right.plain}
+    reference = declaration.get("reference")
     return TEMPLATE.format(
         target=f"{declaration['name']}/{variant['name']}",
         case=case.name,
@@ -135,7 +136,7 @@ def script(request: Mapping[str, Any], case: cases.Case, given: Mapping[str, Any
         module=json.dumps(variant.get("module") or loading.module_name(variant["file"])),
         entry=json.dumps(variant["entry"]),
         seed=operation.SEED,
-        init=repr(declared.bind_kwargs((declaration.get("reference") or {}).get("init") or {}, case.binding)),
+        init=repr(declared.bind_kwargs({} if reference is None else reference["init"], case.binding)),
         dtype=f"torch.{case.dtype}" if case.dtype in cases.FLOATING else None,
         device=json.dumps("cuda" if request["lane"] == "cuda" else "cpu"),
         tensors=json.dumps(TENSORS),
@@ -154,7 +155,7 @@ def script(request: Mapping[str, Any], case: cases.Case, given: Mapping[str, Any
     )
 
 
-def named_outputs(declaration: Mapping[str, Any], right: oracle.Reference) -> dict[str, str]:
+def named_outputs(declaration: Declaration, right: oracle.Reference) -> dict[str, str]:
     """Returns the names of outputs by position: those of ops.yaml, else torch's own."""
     own = {str(position): name for position, name in enumerate(right.names)}
     return own | naming.declared_outputs(declaration)
@@ -174,7 +175,7 @@ def rebuilt(name: str, value: Any) -> str:
     return f"laid_out(stored[{json.dumps(name)}], {tuple(value.stride())})"
 
 
-def call_of(request: Mapping[str, Any], names: list[str], kwargs: list[str]) -> str:
+def call_of(request: ReproRequest, names: list[str], kwargs: list[str]) -> str:
     """Returns the expression that calls the wrapper: the declared one, else inputs by keyword where the wrapper has all
     their names and by position elsewhere, kwargs by keyword."""
     variant = request["variant"]

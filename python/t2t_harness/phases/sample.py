@@ -12,7 +12,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from t2t_harness.cases import cases, seeds
 from t2t_harness.counting import counting
@@ -24,6 +24,7 @@ from t2t_harness.measuring import spans, statistics, timing
 if TYPE_CHECKING:
     import torch
 
+    from t2t_harness.boundary.documents import Declaration, JudgeRequest, SampleRequest
     from t2t_harness.measuring.clock import Call
 
 FACTS = "bench_samples.json"
@@ -169,13 +170,13 @@ class Unusable(Exception):
 
 @spans.told
 @memory.let_go
-def judge_sample(request: Mapping[str, Any]) -> dict[str, Any]:
+def judge_sample(request: SampleRequest) -> dict[str, Any]:
     """Returns the reply with the document `bench`, its figures and `judged` filled in; rejected, with a `failure` too, where an output is wrong, or a size has none.
 
     `sample` is the scratch folder of the bench, `bench` its document. Figures are made of the raw times that lie there.
     """
     folder = Path(request["sample"])
-    document = dict(request["bench"])
+    document: dict[str, Any] = dict(request["bench"])
     document["judged"] = {size: {"run": None, "verdict": NOT_JUDGED} for size in timing.timed_cases(request)}
     first = None
     try:
@@ -198,9 +199,9 @@ def judge_sample(request: Mapping[str, Any]) -> dict[str, Any]:
     return reply(document, first)
 
 
-def figures(request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def figures(request: SampleRequest, folder: Path) -> dict[str, Any]:
     """Returns the fields of the document that are made of raw times: `sizes`, and on a device the Finals and whether anything varies. Raises Unusable, or what reading raises."""
-    sizes = {size: dict(facts) for size, facts in request["bench"]["sizes"].items()}
+    sizes: dict[str, dict[str, Any]] = {size: dict(facts) for size, facts in request["bench"]["sizes"].items()}
     path = folder / TIMES
     if path.stat().st_size > MOST_TIMES:
         raise Unusable(f"{path.stat().st_size} bytes of times")
@@ -241,10 +242,11 @@ def reply(document: dict[str, Any], record: dict[str, Any] | None) -> dict[str, 
     }
 
 
-def wrong(request: Mapping[str, Any], case: cases.Case, facts: Mapping[str, Any]) -> Finding | None:
+def wrong(request: SampleRequest, case: cases.Case, facts: Mapping[str, Any]) -> Finding | None:
     """Returns what is wrong with a size: with the untimed call by a check's rules, or with one of the sampled results; or None. The inputs of each call are made again here."""
     declaration, device, size = request["op"], timing.device_of(request["lane"]), facts["size"]
-    trial = Trial(request, progress.Progress())
+    # Nothing asks for the end of a candidate: there is none.
+    trial = Trial(cast("JudgeRequest", request), progress.Progress())
     if beside := facts["beside"]:
         names = ", ".join(str(name)[:80] for name in beside[:3])
         words = f"calls like the timed ones launch kernels that no watched call did: {names}"
@@ -273,7 +275,7 @@ def told(found: Finding, size: str, who: str = "a timed call") -> Finding:
 
 
 def wrong_sample(
-    request: Mapping[str, Any], case: cases.Case, path: Path, given: dict[str, torch.Tensor], right: oracle.Reference
+    request: SampleRequest, case: cases.Case, path: Path, given: dict[str, torch.Tensor], right: oracle.Reference
 ) -> str | None:
     """Returns what is wrong with the outputs in the file `path`, or None."""
     from safetensors.torch import load_file
@@ -291,7 +293,7 @@ def wrong_sample(
 
 
 def compared(
-    declaration: Mapping[str, Any],
+    declaration: Declaration,
     case: cases.Case,
     name: str,
     stored: dict[str, torch.Tensor],

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from t2t_harness.cases import calling, cases, inputs
 from t2t_harness.faults import failure
@@ -20,6 +20,9 @@ from t2t_harness.phases import tune as tuning
 from t2t_harness.sources import loading
 from t2t_harness.triton import launching, stage
 
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import SweepRequest
+
 INTERPRETED = "ms in the interpreter"
 """The unit of a sweep without a device, whose times compare nothing."""
 
@@ -28,7 +31,7 @@ INTERPRETED = "ms in the interpreter"
 class Sweep:
     """A sweep in progress."""
 
-    request: Mapping[str, Any]
+    request: SweepRequest
     clock: clocks.Clock
     entries: dict[str, Callable[..., Any]] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
@@ -41,7 +44,7 @@ class Sweep:
         return str(self.request["lane"])
 
 
-def sweep(request: Mapping[str, Any]) -> dict[str, Any]:
+def sweep(request: SweepRequest) -> dict[str, Any]:
     """Returns the reply with the document `sweep`. Request keys: those of a bench, with `variants` for `variant`, and `baselines`.
 
     Rejected with class `exception` and a `failure` where a module replaced what times it.
@@ -79,7 +82,7 @@ def load(found: Sweep) -> None:
     for variant in found.request["variants"]:
         try:
             with stage.pretending(found.lane):
-                found.entries[variant["name"]] = loading.load_entry(found.request["root"], dict(variant))
+                found.entries[variant["name"]] = loading.load_entry(found.request["root"], variant)
         except Exception as error:
             found.reasons[variant["name"]] = failure.describe(error)[:400]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from t2t_harness.cases import calling, cases, inputs
 from t2t_harness.counting import queues
@@ -18,6 +18,9 @@ from t2t_harness.measuring import quiet, spans, statistics
 from t2t_harness.sources import loading
 from t2t_harness.triton import launching, stage
 
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import TuneRequest
+
 WARMUP_MS = 10.0
 REP_MS = 40.0
 """Time given to each configuration, after one launch that loads it."""
@@ -25,7 +28,7 @@ REP_MS = 40.0
 
 @spans.told
 @queues.in_one
-def tune(request: Mapping[str, Any]) -> dict[str, Any]:
+def tune(request: TuneRequest) -> dict[str, Any]:
     """Returns the reply with the document `tune`: the choices, empty where nothing is autotuned or the lane is not `cuda`.
 
     Rejected with class `exception`, or `memory`, where the wrapper raises. In a process with one queue a wrapper that wants another stream is not called on: the reply is
@@ -52,9 +55,9 @@ def tune(request: Mapping[str, Any]) -> dict[str, Any]:
     return {"outcome": "passed", "class": None, "cites": False, "documents": {"tune": document}, "files": {}}
 
 
-def tune_all(request: Mapping[str, Any], clock: clocks.Clock, document: dict[str, Any]) -> None:
+def tune_all(request: TuneRequest, clock: clocks.Clock, document: dict[str, Any]) -> None:
     """Calls the wrapper once per size and dtype, and adds what is chosen to `document`. Raises what the wrapper raises."""
-    entry = loading.load_entry(request["root"], dict(request["variant"]))
+    entry = loading.load_entry(request["root"], request["variant"])
     hits = 0
     misses: list[str] = []
     for case in cases.bench_cases(request["op"]):

@@ -12,16 +12,19 @@ import importlib
 import os
 import time
 import warnings
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     import torch
 
-DECLARATION: dict[str, Any] = {
+    from t2t_harness.boundary.documents import BaselineRequest, CandidateRequest, Declaration, JudgeRequest
+
+DECLARATION: Declaration = {
     "name": "rehearsal",
     "torch": "torch.softmax",
+    "reference": None,
     "inputs": [
         {
             "name": "input",
@@ -37,11 +40,15 @@ DECLARATION: dict[str, Any] = {
     "kwargs": {"dim": -1},
     "dtypes": ["float32"],
     "sizes": {},
+    "measured": {},
     "check_sizes": {"small": {"M": 2, "N": 16}},
     "seeds": 1,
+    "edges": {},
+    "fixed": [],
     "tolerances": {"float32": [1e-5, 1e-5]},
     "precision": "ieee",
     "mutates": [],
+    "allow": [],
     "backward": False,
     "broadcast": False,
     "deterministic": True,
@@ -104,7 +111,7 @@ def ask_device() -> None:
         compiler.make_backend(driver.active.get_current_target()).hash()
 
 
-def compile_ahead(request: Mapping[str, Any]) -> None:
+def compile_ahead(request: BaselineRequest) -> None:
     """Has torch compile the op of a baseline's `request`, which is still to come, on the device once that is to be had. Ends early where the request is there.
 
     Raises what torch raises as it starts the device.
@@ -174,10 +181,10 @@ def rehearsed() -> Generator[str]:
     importlib.import_module("t2t_harness.phases.candidate")
     own = called.own_operations(DECLARATION)
     variant = {"name": "rehearsal", "deterministic": True}
-    request = {"op": DECLARATION, "variant": variant, "lane": "interpreter", "inputs": None, "root": "/nonexistent"}
+    told = {"op": DECLARATION, "variant": variant, "lane": "interpreter", "inputs": None, "root": "/nonexistent"}
     case = cases.declared_cases(DECLARATION)[0]
     bench = called.Bench(
-        request=request,
+        request=cast("CandidateRequest", told),
         entry=rehearsal.softmax,
         own=own,
         finish=_nothing,
@@ -199,7 +206,7 @@ def rehearsed() -> Generator[str]:
     yield "what is right"
     given = inputs.inputs_of(DECLARATION, case, "cpu", None)
     right = oracle.reference(DECLARATION, case, given)
-    trial = Trial(request, progress.Progress())
+    trial = Trial(cast("JudgeRequest", told), progress.Progress())
     yield "the verdict"
     judge.lint_case(trial, case, given, right)
     findings.find_in(trial, case, judge.blank_row(case), facts["runs"], tensors, given, right)

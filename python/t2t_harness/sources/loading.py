@@ -1,5 +1,7 @@
 """Loads kernel files from the workspace, from the very bytes that t2t hashed."""
 
+from __future__ import annotations
+
 import contextlib
 import importlib
 import importlib.abc
@@ -8,9 +10,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from t2t_harness.sources.finder import SourceLoader, install_finder
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import Variant
 
 
 class VariantRefuser(importlib.abc.MetaPathFinder):
@@ -65,7 +70,7 @@ def load_file(root: str, file: str) -> ModuleType:
     return module
 
 
-def load_entry(root: str, variant: dict[str, Any]) -> Any:
+def load_entry(root: str, variant: Variant) -> Any:
     """Returns the wrapper that `variant` declares, of a file of the workspace or of an installed module: a function, a class, or anything else that can be called.
 
     Raises AttributeError where the module lacks it.

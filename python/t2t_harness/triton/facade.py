@@ -4,17 +4,22 @@ answer `is_cuda` for the interpreter.
 The device is one of the table in `assets/devices.json`; its SM count reaches kernels as a constant.
 """
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import sys
 import types
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from t2t_harness.faults import lacking
 
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import DeviceRow
 
-def properties(device: dict[str, Any]) -> Any:
+
+def properties(device: DeviceRow) -> Any:
     """Returns what `torch.cuda.get_device_properties` answers for `device`, a row of the device table."""
     return types.SimpleNamespace(
         name=device["name"],
@@ -33,7 +38,7 @@ def properties(device: dict[str, Any]) -> Any:
     )
 
 
-def patch_torch_cuda(device: dict[str, Any]) -> None:
+def patch_torch_cuda(device: DeviceRow) -> None:
     """Makes `torch.cuda` answer for `device`. Never undone: the child ends with its action."""
     import torch
 
@@ -53,7 +58,7 @@ def patch_torch_cuda(device: dict[str, Any]) -> None:
         setattr(torch.cuda, name, answer)
 
 
-def fake_driver(device: dict[str, Any], index: int = 0) -> None:
+def fake_driver(device: DeviceRow, index: int = 0) -> None:
     """Makes `device` Triton's active driver: a target to compile for, and nothing to launch on.
 
     Triton keeps compiled kernels by the device's `index`: several devices in one process need one each.

@@ -6,12 +6,15 @@ torch and Triton are imported only inside functions.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from t2t_harness.triton import facade, generator, interpreting, launchers, normalize, warm
 
-H200: dict[str, Any] = {
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import Common, DeviceRow
+
+H200: DeviceRow = {
     "name": "NVIDIA H200",
     "capability": [9, 0],
     "multiprocessors": 132,
@@ -24,7 +27,7 @@ H200: dict[str, Any] = {
 
 
 @contextlib.contextmanager
-def lane(request: Mapping[str, Any]) -> Iterator[launchers.Counted]:
+def lane(request: Common) -> Iterator[launchers.Counted]:
     """Makes the process what a wrapper expects of the lane, and yields the count of Triton's C modules.
 
     On the interpreter `torch.cuda` and Triton's driver answer for a device of the table; on a GPU, Triton finds the kernels and launchers that were compiled ahead.

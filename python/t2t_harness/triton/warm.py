@@ -16,7 +16,10 @@ import tarfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import Common
 
 STAGES = ("ttir", "ttgir", "llir", "ptx", "cubin")
 """What is kept of each kernel, in the order in which it is made. Triton's `.source` is not: nothing reads it again."""
@@ -126,13 +129,13 @@ def write_groups(folder: Path) -> None:
             (folder / f"{GROUP}{metadata.name}").write_text(json.dumps({"child_paths": paths}))
 
 
-def unpack_all(request: Mapping[str, Any]) -> None:
+def unpack_all(request: Common) -> None:
     """Unpacks the archives that the request lists under `warm` into `$TRITON_CACHE_DIR`. Without any, does nothing."""
     for archive in request.get("warm") or []:
         unpack(Path(archive), Path(os.environ["TRITON_CACHE_DIR"]))
 
 
-def unpack_as_asked(request: Mapping[str, Any]) -> None:
+def unpack_as_asked(request: Common) -> None:
     """Has Triton find what the archives under `warm` hold, as `unpack_all` does, but each kernel is unpacked when Triton first looks for it: a measurement needs few of those
     that were compiled. Processes that this one forks do not share what is unpacked later."""
     from triton.runtime.cache import FileCacheManager

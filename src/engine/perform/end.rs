@@ -6,10 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use t2t_model::manifest::canonical_json;
 use t2t_model::record::Outcome;
-use t2t_protocol::{End, Fault, FaultClass, Finished, Output};
+use t2t_protocol::{
+    CandidateEnd, End, EndKind, Failure, Fault, FaultClass, Finished, Output, PrintedOutput, RaisedError, Reply,
+    ReplyOutcome,
+};
 use t2t_store::fs;
 
 use super::Performed;
@@ -23,52 +26,49 @@ const LONGEST: u64 = 256 << 20;
 /// Turns the end of a child into what came of the action.
 pub(super) fn conclude(folder: &Path, finished: Finished) -> Performed {
     match &finished.end {
-        End::Reply(reply) => replied_with(folder, reply, finished.opened.iter().cloned().collect()),
+        End::Reply(_) => replied_with(folder, reply_of(&finished), finished.opened.iter().cloned().collect()),
         _ => unjudged(finished),
     }
 }
 
-fn replied_with(folder: &Path, reply: &Value, opened: BTreeSet<String>) -> Performed {
-    let outcome = match (reply["outcome"].as_str(), reply["class"].as_str()) {
-        (Some("passed"), _) => Outcome::Passed,
-        (Some("rejected"), Some(class)) => Outcome::Rejected { class: class.to_owned() },
-        (Some("not-judged"), _) => {
-            Outcome::NotJudged { reason: reply["reason"].as_str().unwrap_or("no reason is told").to_owned() }
+fn replied_with(folder: &Path, reply: Option<Reply>, opened: BTreeSet<String>) -> Performed {
+    let outcome = reply.as_ref().and_then(|reply| match (reply.outcome, &reply.class) {
+        (ReplyOutcome::Passed, _) => Some(Outcome::Passed),
+        (ReplyOutcome::Rejected, Some(class)) => Some(Outcome::Rejected { class: class.clone() }),
+        (ReplyOutcome::NotJudged, _) => {
+            Some(Outcome::NotJudged { reason: reply.reason.clone().unwrap_or_else(|| "no reason is told".to_owned()) })
         }
-        _ => Outcome::Lost { reason: "the harness gave a reply without an outcome".to_owned() },
+        (ReplyOutcome::Rejected | ReplyOutcome::Again, _) => None,
+    });
+    let (Some(outcome), Some(reply)) = (outcome, reply) else {
+        return Performed { opened, ..Performed::lost("the harness gave a reply without an outcome") };
     };
-    let documents = reply["documents"].as_object().into_iter().flatten();
-    let files = match left(folder, reply) {
+    let files = match left(folder, &reply) {
         Ok(files) => files,
         Err(unusable) => return Performed { opened, ..*unusable },
     };
+    let documents = reply.documents.into_iter().map(|(name, value)| (name, canonical_json(&value).into_bytes()));
     Performed {
         outcome: Some(outcome),
-        documents: documents.map(|(name, value)| (name.clone(), canonical_json(value).into_bytes())).collect(),
+        documents: documents.collect(),
         files,
         opened,
-        cites: reply["cites"].as_bool().unwrap_or(false),
+        cites: reply.cites,
         ..Performed::default()
     }
 }
 
 /// Reads the files that a reply names. Kernel code may have put anything in their place: what is no file of the child's own folder is no reply.
-fn left(folder: &Path, reply: &Value) -> Result<BTreeMap<String, Vec<u8>>, Box<Performed>> {
-    let named = reply["files"].as_object().into_iter().flatten();
-    let read = |(name, path): (&String, &Value)| {
-        let path = path.as_str().unwrap_or_default();
-        match fs::read_below(folder, Path::new(path), LONGEST) {
-            Ok(bytes) => Ok((name.clone(), bytes)),
-            Err(error) if matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::NotFound) => {
-                let why = format!("the process replied, but cannot have left `{path}`: {error}");
-                Err(failed(FaultClass::NoReply, &why, [&Output::default(), &Output::default()]).into())
-            }
-            Err(error) => {
-                Err(Performed::lost(format!("cannot read `{}`: {error}", folder.join(path).display())).into())
-            }
+fn left(folder: &Path, reply: &Reply) -> Result<BTreeMap<String, Vec<u8>>, Box<Performed>> {
+    let read = |(name, path): (&String, &String)| match fs::read_below(folder, Path::new(path), LONGEST) {
+        Ok(bytes) => Ok((name.clone(), bytes)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::NotFound) => {
+            let why = format!("the process replied, but cannot have left `{path}`: {error}");
+            Err(failed(FaultClass::NoReply, &why, [&Output::default(), &Output::default()]).into())
         }
+        Err(error) => Err(Performed::lost(format!("cannot read `{}`: {error}", folder.join(path).display())).into()),
     };
-    named.map(read).collect()
+    reply.files.iter().map(read).collect()
 }
 
 /// Returns what came of an action whose child did not reply: the way it ended is all there is to say.
@@ -93,13 +93,9 @@ pub(super) fn not_judged(finished: Finished) -> Performed {
 
 /// Returns the rejection of a kernel whose process ended so.
 fn failed(class: FaultClass, message: &str, [stdout, stderr]: [&Output; 2]) -> Performed {
-    let failure = json!({
-        "class": class.as_str(), "case": null, "given": null, "message": message, "place": null, "excerpt": null,
-        "hint": null, "traceback": [], "index": null, "got": null, "expected": null, "max_abs": null, "max_rel": null,
-        "bad": null, "total": null,
-        "output": {"stdout": shown(stdout), "stderr": shown(stderr), "truncated": cut([stdout, stderr])},
-    });
-    Performed::rejected(class.as_str(), &[("failure", failure)])
+    let output = PrintedOutput { stdout: shown(stdout), stderr: shown(stderr), truncated: cut([stdout, stderr]) };
+    let failure = Failure { output: Some(output), ..Failure::new(class.as_str(), message) };
+    Performed::rejected(class.as_str(), &[("failure", json!(failure))])
 }
 
 fn with_output(reason: String, finished: &Finished) -> String {
@@ -114,41 +110,60 @@ pub(super) fn replied(finished: &Finished) -> bool {
 }
 
 pub(super) fn has_passed(finished: &Finished) -> bool {
-    matches!(&finished.end, End::Reply(reply) if reply["outcome"] == "passed")
+    reply_of(finished).is_some_and(|reply| reply.outcome == ReplyOutcome::Passed)
+}
+
+/// Returns what a child replied; None where it did not, or where that is no reply.
+pub(super) fn reply_of(finished: &Finished) -> Option<Reply> {
+    match &finished.end {
+        End::Reply(reply) => Reply::of(reply),
+        _ => None,
+    }
 }
 
 /// Returns what the judge is told of how the candidate's child ended.
-pub(super) fn described(finished: &Finished) -> Value {
-    let (kind, detail) = match &finished.end {
-        End::Reply(_) => ("reply", Value::Null),
-        End::Raised { kind, message, traceback } => {
-            ("raised", json!({"type": kind, "message": message, "traceback": traceback}))
-        }
-        End::Exit(code) => ("exit", json!(code)),
-        End::Signal(number) => ("signal", json!(number)),
-        End::Timeout => ("timeout", Value::Null),
-        End::CpuLimit => ("cpu-limit", Value::Null),
-        End::Memory(how) => ("memory", json!(how)),
-        End::OutputLimit => ("output-limit", Value::Null),
-        End::NoReply => ("no-reply", Value::Null),
-        End::BadReply(reason) => ("bad-reply", json!(reason)),
-        End::Refused(reason) => ("refused", json!(reason)),
-        End::Cancelled => ("cancelled", Value::Null),
+pub(super) fn described(finished: &Finished) -> CandidateEnd {
+    let mut told = CandidateEnd {
+        kind: EndKind::Reply,
+        message: finished.end.to_string(),
+        code: None,
+        signal: None,
+        how: None,
+        error: None,
+        seconds: None,
+        stdout: shown(&finished.stdout),
+        stderr: shown(&finished.stderr),
+        truncated: cut([&finished.stdout, &finished.stderr]),
+        left_behind: finished.left_behind,
     };
-    let of = |wanted: &str| if kind == wanted { detail.clone() } else { Value::Null };
-    json!({
-        "kind": kind,
-        "message": finished.end.to_string(),
-        "code": of("exit"),
-        "signal": of("signal"),
-        "how": of("memory"),
-        "error": of("raised"),
-        "seconds": null,
-        "stdout": shown(&finished.stdout),
-        "stderr": shown(&finished.stderr),
-        "truncated": cut([&finished.stdout, &finished.stderr]),
-        "left_behind": finished.left_behind,
-    })
+    told.kind = match &finished.end {
+        End::Reply(_) => EndKind::Reply,
+        End::Raised { kind, message, traceback } => {
+            let (kind, message, traceback) = (kind.clone(), message.clone(), traceback.clone());
+            told.error = Some(RaisedError { kind, message, traceback });
+            EndKind::Raised
+        }
+        End::Exit(code) => {
+            told.code = Some(*code);
+            EndKind::Exit
+        }
+        End::Signal(number) => {
+            told.signal = Some(*number);
+            EndKind::Signal
+        }
+        End::Timeout => EndKind::Timeout,
+        End::CpuLimit => EndKind::CpuLimit,
+        End::Memory(how) => {
+            told.how = Some(how.clone());
+            EndKind::Memory
+        }
+        End::OutputLimit => EndKind::OutputLimit,
+        End::NoReply => EndKind::NoReply,
+        End::BadReply(_) => EndKind::BadReply,
+        End::Refused(_) => EndKind::Refused,
+        End::Cancelled => EndKind::Cancelled,
+    };
+    told
 }
 
 fn shown(output: &Output) -> String {

@@ -6,14 +6,15 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::json;
 use t2t_host::functions::{Function, PHASES, Queues};
 use t2t_host::imports;
 use t2t_host::pool::NoCall;
-use t2t_protocol::{DEVICE, End, Finished, Limits, Request, Sandbox};
+use t2t_protocol::{Arguments, Common, DEVICE, End, Finished, Limits, More, ReplyOutcome, Request, Sandbox};
 use t2t_store::fs;
 
 use super::Calls;
+use super::end::reply_of;
 use crate::engine::job::Job;
 use crate::engine::warm_pool;
 
@@ -33,11 +34,6 @@ const PART_OF_FREE: u64 = 2;
 /// How far above an action's scratch folder lies that of all builds: theirs come and go.
 const ABOVE: usize = 2;
 
-/// When a child is told that its device was timed last.
-const TIMED_UNTIL: &str = "timed_until";
-
-/// What a child is told that will find a file in its scratch folder once nothing disturbs what it measures.
-const IS_TOLD_OF_QUIET: &str = "is_told_of_quiet";
 
 /// The variable that names further folders of the workspace that are imported from, parted by colons.
 const SOURCES: &str = "T2T_SOURCES";
@@ -49,7 +45,7 @@ pub(super) struct Step<'a> {
     /// What it calls.
     pub(crate) function: &'static Function,
     /// What its request holds beside what all of the action hold.
-    pub(crate) more: Map<String, Value>,
+    pub(crate) more: More,
     /// What it may read beside what all of the action may.
     pub(crate) read: Vec<PathBuf>,
 }
@@ -79,9 +75,8 @@ impl Step<'_> {
         if let Err(error) = fs::make_folder(&folder) {
             return Ok(Finished::bare(0, End::Refused(format!("cannot make `{}`: {error}", folder.display()))));
         }
-        let mut request = self.request(&folder, queues);
         let device = self.job.device.as_deref();
-        request.arguments[TIMED_UNTIL] = device.and_then(|device| calls.pool.timed_until(device)).into();
+        let request = self.request(&folder, queues, device.and_then(|device| calls.pool.timed_until(device)));
         let finished = calls.call(self.job.kind, request, &warm_pool::of_device(self.job, self.function));
         if let Some((device, until)) = device.zip(calls.times.borrow().timed_until()) {
             calls.pool.note_timed(device, until);
@@ -89,17 +84,15 @@ impl Step<'_> {
         finished
     }
 
-    pub(crate) fn request(&self, folder: &Path, queues: Queues) -> Request {
-        let mut arguments = self.job.arguments.clone();
-        arguments.insert("root".to_owned(), text(&self.job.root).into());
-        arguments.insert("scratch".to_owned(), text(folder).into());
-        arguments.extend(self.more.clone());
+    pub(crate) fn request(&self, folder: &Path, queues: Queues, timed_until: Option<u64>) -> Request {
         let undisturbed = self.function.is_timed;
-        arguments.insert(IS_TOLD_OF_QUIET.to_owned(), undisturbed.into());
+        let told = self.job.arguments.clone();
+        let common = Common { scratch: text(folder), is_told_of_quiet: undisturbed, timed_until, ..told.common };
+        let arguments = Arguments { common, more: self.more.clone(), ..told };
         Request {
             id: 0,
             function: format!("{PHASES}{}", self.function.name),
-            arguments: Value::Object(arguments),
+            arguments: json!(arguments),
             scratch: text(folder),
             environment: self.environment(folder, queues),
             limits: self.limits(),
@@ -171,7 +164,7 @@ impl Step<'_> {
 
 /// Returns whether the function wants to be called again in a child with all queues of its device: the kernel uses more than one stream.
 fn asks_again(finished: &Finished) -> bool {
-    matches!(&finished.end, End::Reply(reply) if reply["outcome"] == "again")
+    reply_of(finished).is_some_and(|reply| reply.outcome == ReplyOutcome::Again)
 }
 
 /// Returns a path as requests hold it.

@@ -13,7 +13,7 @@ Made from the types of `crates/protocol`, as docs/design/harness.md says; nobody
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, final
 
 if TYPE_CHECKING:
     from typing_extensions import NotRequired
@@ -36,7 +36,7 @@ pub(super) fn module(schema: &Value) -> String {
     }
     let (mut text, mut was_class) = (HEAD.to_owned(), false);
     for one in types.values() {
-        let is_class = one.starts_with("class ");
+        let is_class = one.starts_with("@final");
         text += if is_class || was_class { "\n\n" } else { "\n" };
         text += one;
         was_class = is_class;
@@ -107,7 +107,7 @@ fn object(name: &str, definition: &Value, properties: &Map<String, Value>) -> St
     let is_named = |key: &str| key.chars().all(|one| one.is_alphanumeric() || one == '_') && !KEYWORDS.contains(&key);
     if fields.iter().all(|(key, ..)| is_named(key)) {
         let lines = fields.iter().map(|(key, found, value)| format!("    {key}: {found}\n{}", doc(value, "    ")));
-        return format!("class {name}(TypedDict):\n{}\n{}", doc(definition, "    "), lines.collect::<String>());
+        return format!("@final\nclass {name}(TypedDict):\n{}\n{}", doc(definition, "    "), lines.collect::<String>());
     }
     let lines = fields.iter().map(|(key, found, _)| format!("        \"{key}\": \"{found}\",\n"));
     let lines: String = lines.collect();
