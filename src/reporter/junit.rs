@@ -3,10 +3,9 @@
 //! It does not know where cases come from, nor where the text goes.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::time::Duration;
 
-use quick_xml::Writer;
-use quick_xml::events::{BytesDecl, BytesText, Event};
+use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
 use t2t_model::action::Target;
 use t2t_model::foreign::xml;
 
@@ -88,103 +87,61 @@ pub(crate) fn junit(device: Option<&str>, cases: &[Case]) -> String {
     for case in cases {
         suites.entry(&case.suite).or_default().push(case);
     }
-    let mut writer = Writer::new_with_indent(Vec::new(), b' ', 2);
-    written(&mut writer, device, cases, &suites).expect("memory takes what is written");
-    String::from_utf8(writer.into_inner()).expect("text was written") + "\n"
+    let mut report = Report::new(BUILD);
+    report.set_time(time(cases.iter().map(|case| case.seconds).sum()));
+    report.add_test_suites(suites.iter().map(|(name, cases)| suite(name, device, cases)));
+    report.to_string().expect("memory takes what is written")
 }
 
-type Out = Writer<Vec<u8>>;
-
-fn written(
-    writer: &mut Out,
-    device: Option<&str>,
-    all: &[Case],
-    suites: &BTreeMap<&str, Vec<&Case>>,
-) -> io::Result<()> {
-    writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
-    let counts = counts(&all.iter().collect::<Vec<_>>());
-    let whole = writer
-        .create_element("testsuites")
-        .with_attribute(("name", BUILD))
-        .with_attributes(counts.iter().map(|(name, count)| (*name, count.as_str())));
-    whole
-        .write_inner_content(|writer| suites.iter().try_for_each(|(name, cases)| suite(writer, name, device, cases)))?;
-    Ok(())
+fn suite(name: &str, device: Option<&str>, cases: &[&Case]) -> TestSuite {
+    let mut suite = TestSuite::new(xml(name));
+    suite.set_time(time(cases.iter().map(|case| case.seconds).sum()));
+    suite.add_properties(device.map(|device| Property::new("device", xml(device))));
+    suite.add_test_cases(cases.iter().map(|case| test_case(case)));
+    suite
 }
 
-fn suite(writer: &mut Out, name: &str, device: Option<&str>, cases: &[&Case]) -> io::Result<()> {
-    let (name, counts) = (xml(name), counts(cases));
-    let suite = writer
-        .create_element("testsuite")
-        .with_attribute(("name", &*name))
-        .with_attributes(counts.iter().map(|(name, count)| (*name, count.as_str())));
-    suite.write_inner_content(|writer| {
-        if let Some(device) = device {
-            writer.create_element("properties").write_inner_content(|writer| {
-                let property = writer.create_element("property").with_attribute(("name", "device"));
-                property.with_attribute(("value", &*xml(device))).write_empty().map(drop)
-            })?;
-        }
-        cases.iter().try_for_each(|case| write_case(writer, case))
-    })?;
-    Ok(())
-}
-
-fn write_case(writer: &mut Out, case: &Case) -> io::Result<()> {
-    let element = writer
-        .create_element("testcase")
-        .with_attribute(("classname", &*xml(&case.suite)))
-        .with_attribute(("name", &*xml(&case.name)))
-        .with_attribute(("time", &*seconds(case.seconds)));
-    let printed = [("system-out", &case.stdout), ("system-err", &case.stderr)];
-    if case.verdict == Verdict::Passed && printed.iter().all(|(_, text)| text.is_empty()) {
-        return element.write_empty().map(drop);
+fn test_case(case: &Case) -> TestCase {
+    let mut test = TestCase::new(xml(&case.name), status(&case.verdict));
+    test.set_classname(xml(&case.suite)).set_time(time(case.seconds));
+    if !case.stdout.is_empty() {
+        test.set_system_out(xml(&case.stdout));
     }
-    element.write_inner_content(|writer| {
-        match &case.verdict {
-            Verdict::Passed => {}
-            Verdict::Failure { class, message, text } => problem(writer, "failure", class, message, text)?,
-            Verdict::Error { kind, message } => {
-                problem(writer, "error", kind, message.lines().next().unwrap_or_default(), message)?;
-            }
-            Verdict::Skipped { reason } => {
-                let skipped = writer.create_element("skipped");
-                skipped.with_attribute(("message", &*xml(reason))).write_empty()?;
-            }
+    if !case.stderr.is_empty() {
+        test.set_system_err(xml(&case.stderr));
+    }
+    test
+}
+
+fn status(verdict: &Verdict) -> TestCaseStatus {
+    match verdict {
+        Verdict::Passed => TestCaseStatus::success(),
+        Verdict::Failure { class, message, text } => problem(NonSuccessKind::Failure, class, message, text),
+        Verdict::Error { kind, message } => {
+            problem(NonSuccessKind::Error, kind, message.lines().next().unwrap_or_default(), message)
         }
-        for (name, text) in printed.iter().filter(|(_, text)| !text.is_empty()) {
-            writer.create_element(*name).write_text_content(BytesText::new(&xml(text)))?;
+        Verdict::Skipped { reason } => {
+            let mut skipped = TestCaseStatus::skipped();
+            skipped.set_message(xml(reason));
+            skipped
         }
-        Ok(())
-    })?;
-    Ok(())
+    }
 }
 
-fn problem(writer: &mut Out, name: &str, kind: &str, message: &str, text: &str) -> io::Result<()> {
-    let element = writer.create_element(name).with_attribute(("type", &*xml(kind)));
-    element.with_attribute(("message", &*xml(message))).write_text_content(BytesText::new(&xml(text)))?;
-    Ok(())
+fn problem(kind: NonSuccessKind, class: &str, message: &str, text: &str) -> TestCaseStatus {
+    let mut status = TestCaseStatus::non_success(kind);
+    status.set_type(xml(class)).set_message(xml(message)).set_description(xml(text));
+    status
 }
 
-/// Returns the attributes that count cases.
-fn counts(cases: &[&Case]) -> [(&'static str, String); 5] {
-    let number = |which: fn(&Verdict) -> bool| cases.iter().filter(|case| which(&case.verdict)).count().to_string();
-    [
-        ("tests", cases.len().to_string()),
-        ("failures", number(|verdict| matches!(verdict, Verdict::Failure { .. }))),
-        ("errors", number(|verdict| matches!(verdict, Verdict::Error { .. }))),
-        ("skipped", number(|verdict| matches!(verdict, Verdict::Skipped { .. }))),
-        ("time", seconds(cases.iter().map(|case| case.seconds).sum())),
-    ]
-}
-
-fn seconds(value: f64) -> String {
-    format!("{value:.3}")
+fn time(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use quick_xml::Reader;
+    use quick_xml::events::Event;
     use t2t_model::action::Phase;
 
     use super::*;
@@ -226,32 +183,32 @@ mod tests {
             Case::of(&Target::calibrate(), Verdict::Error { kind: "lost", message: "no memory\nat all".to_owned() }),
         ];
         let expected = r#"<?xml version="1.0" encoding="UTF-8"?>
-<testsuites name="t2t" tests="4" failures="1" errors="1" skipped="1" time="4.500">
-  <testsuite name="softmax" tests="3" failures="1" errors="0" skipped="1" time="4.500">
-    <properties>
-      <property name="device" value="interpreter"/>
-    </properties>
-    <testcase classname="softmax" name="v1:check" time="1.500"/>
-    <testcase classname="softmax" name="v3:check" time="1.500">
-      <failure type="mismatch" message="3 of 256 elements differ">error: kernels/softmax/v3.py:12:5: 3 of 256 elements differ (mismatch)
+<testsuites name="t2t" tests="4" skipped="1" failures="1" errors="1" time="4.500">
+    <testsuite name="softmax" tests="3" skipped="1" errors="0" failures="1" time="4.500">
+        <properties>
+            <property name="device" value="interpreter"/>
+        </properties>
+        <testcase name="v1:check" classname="softmax" time="1.500"/>
+        <testcase name="v3:check" classname="softmax" time="1.500">
+            <failure message="3 of 256 elements differ" type="mismatch">error: kernels/softmax/v3.py:12:5: 3 of 256 elements differ (mismatch)
   |
 12 | x</failure>
-      <system-out>seen
+            <system-out>seen
 </system-out>
-    </testcase>
-    <testcase classname="softmax" name="v4:check" time="1.500">
-      <skipped message="after softmax/v3:check"/>
-    </testcase>
-  </testsuite>
-  <testsuite name="t2t" tests="1" failures="0" errors="1" skipped="0" time="0.000">
-    <properties>
-      <property name="device" value="interpreter"/>
-    </properties>
-    <testcase classname="t2t" name="calibrate" time="0.000">
-      <error type="lost" message="no memory">no memory
+        </testcase>
+        <testcase name="v4:check" classname="softmax" time="1.500">
+            <skipped message="after softmax/v3:check"/>
+        </testcase>
+    </testsuite>
+    <testsuite name="t2t" tests="1" skipped="0" errors="1" failures="0" time="0.000">
+        <properties>
+            <property name="device" value="interpreter"/>
+        </properties>
+        <testcase name="calibrate" classname="t2t" time="0.000">
+            <error message="no memory" type="lost">no memory
 at all</error>
-    </testcase>
-  </testsuite>
+        </testcase>
+    </testsuite>
 </testsuites>
 "#;
         assert_eq!(junit(Some("interpreter"), &cases), expected);
