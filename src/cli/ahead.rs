@@ -97,7 +97,7 @@ pub(crate) fn build_part(
             Some(Settled::Ran(_)) => ahead.ran.insert(target()),
             Some(Settled::Restored(_)) => ahead.restored.insert(target()),
             Some(Settled::Fresh(_) | Settled::Skipped(_)) => true,
-            Some(Settled::Lost(_) | Settled::Planned) | None => continue,
+            Some(Settled::Lost(_) | Settled::Planned | Settled::Missing) | None => continue,
         };
         ahead.told.insert(target());
     }

@@ -59,8 +59,8 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
         outputs.report(&Event::Waiting { what, holder: holder.to_owned() });
     })
     .context("cannot lock the store `cache/`")?;
-    let asked = unchanged::asked(common, arguments, &root);
-    let since = asked.map_or(Since::More, |asked| unchanged::since(asked, &root, outputs, start));
+    let key = unchanged::key(common, arguments, &root);
+    let since = key.map_or(Since::More, |key| unchanged::since(key, &root, outputs, start));
     if let Since::Nothing(exit_code) = since {
         return Ok(exit_code);
     }
@@ -133,8 +133,8 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
         table += &measured::figures(&session, &wanted, &report);
     }
     streams::print(&table);
-    if let Some(asked) = asked {
-        unchanged::keep(asked, &session, &report, Told { events: told, table, exit_code });
+    if let Some(key) = key {
+        unchanged::keep(key, &session, &report, Told { events: told, table, exit_code });
     }
     outputs.print_annotations();
     if let Some(error) = missing {

@@ -77,7 +77,7 @@ pub(crate) fn watch(common: &Common, arguments: WatchArguments) -> Result<u8, Cl
     let places = Places::new(&root, &OWN, git::index_lock(&root));
     let tell = send.clone();
     let watch = Watch::start(places, how, move |batch| {
-        tell(batch.map_or(Input::Look, Input::Batch));
+        tell(batch.map_or(Input::Recheck, Input::Batch));
     });
     let watch = watch.map_err(unwatchable)?;
     let screen = Screen::of(&Term::stdout(), &|name| env::var_os(name));
@@ -142,7 +142,7 @@ fn stop_on_signal(
         drop(keys);
         let Some(pool) = pool else { return Then::EndHere };
         pool.stop();
-        send(Input::Look);
+        send(Input::Recheck);
         Then::EndsItself
     };
     Ok(interrupt.on_signal(stop).context("cannot take signals")?)

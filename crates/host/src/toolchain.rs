@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use t2t_model::digest::Digest;
 use t2t_spec::{Signatures, TorchNames};
+use t2t_store::fingerprint::{Fingerprint, Observed};
 use t2t_store::fs;
 use t2t_store::installed::Places as Modules;
 use t2t_store::kept;
-use t2t_store::witness::{Was, Witness};
 
 /// The format of what is kept; another number is read as nothing. 1: first. 2: behind a digest. 3: names of aten with `_`. 4: where modules
 /// are found, and what torch's functions take.
@@ -131,11 +131,14 @@ impl Toolchain {
     /// Returns what the versions rest on: the interpreter at `python`, its `pyvenv.cfg` and the folders of `sys.path`. None where they are not what they
     /// were when the versions were asked, or have a name that is no text.
     #[must_use]
-    pub fn witnesses(&self, python: &Path, search: Option<&OsStr>) -> Option<Vec<Witness<'static>>> {
+    pub fn fingerprints(&self, python: &Path, search: Option<&OsStr>) -> Option<Vec<Fingerprint<'static>>> {
         let named = |path: &Path| Some(Cow::Owned(path.to_str()?.to_owned()));
-        let state = |path: PathBuf| Some(Witness { path: named(&path)?, was: Was::State(fs::stat(&path)) });
+        let state = |path: PathBuf| Some(Fingerprint { path: named(&path)?, was: Observed::State(fs::stat(&path)) });
         let time = |folder: &String| {
-            Some(Witness { path: Cow::Owned(folder.clone()), was: Was::Time(fs::folder_time(Path::new(folder))) })
+            Some(Fingerprint {
+                path: Cow::Owned(folder.clone()),
+                was: Observed::Time(fs::folder_time(Path::new(folder))),
+            })
         };
         let files = [Some(python.to_owned()), settings(python)].into_iter().flatten().map(state);
         let all: Option<Vec<_>> = files.chain(self.modules.path.iter().map(time)).collect();

@@ -1,6 +1,6 @@
 //! Sources: what the workspace's files are now, by digest, read only when they changed.
 //!
-//! When a file must be read again is the business of `witness`. It does not know which files matter.
+//! When a file must be read again is the business of `fingerprint`. It does not know which files matter.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -16,10 +16,10 @@ use t2t_model::record::Seen;
 use t2t_python::closure::{Tree, closure};
 use t2t_python::{FaultKind, Python};
 
+use crate::fingerprint::{Fingerprint, Known, Observed};
 use crate::fs;
 use crate::installed::{self, Found, Installed};
 use crate::kept;
-use crate::witness::{Known, Was, Witness};
 
 /// The format of the file below; another number is read as an empty one. 1: first. 2: behind a digest. 3: what files were before. 4: the kind of a fault; files have bounds.
 const VERSION: u32 = 4;
@@ -150,24 +150,24 @@ impl Sources {
         own.map(|(path, known)| (path.clone(), *known)).collect()
     }
 
-    /// Returns the witnesses of what was looked at beside the files of the workspace: packages that it may come to have, installed modules, and the folders in which they
+    /// Returns the fingerprints of what was looked at beside the files of the workspace: packages that it may come to have, installed modules, and the folders in which they
     /// were looked for. None where one has a name that is no text.
     #[must_use]
-    pub fn witnesses(&self) -> Option<Vec<Witness<'static>>> {
+    pub fn fingerprints(&self) -> Option<Vec<Fingerprint<'static>>> {
         let state = self.state.borrow();
         let absent = state.packages.iter().filter(|(_, is_there)| !**is_there);
-        let mut witnesses: Vec<Witness<'static>> =
-            absent.map(|(path, _)| Witness { path: path.clone().into(), was: Was::Time(None) }).collect();
+        let mut fingerprints: Vec<Fingerprint<'static>> =
+            absent.map(|(path, _)| Fingerprint { path: path.clone().into(), was: Observed::Time(None) }).collect();
         for (path, known) in &state.first {
             if let Some(Found::File(file)) = installed::module(path).map(|module| self.installed.find(module)) {
-                witnesses.push(Witness { path: file.to_str()?.to_owned().into(), was: Was::File(*known) });
+                fingerprints.push(Fingerprint { path: file.to_str()?.to_owned().into(), was: Observed::File(*known) });
             }
         }
         for folder in self.installed.searched() {
-            let was = Was::Time(fs::folder_time(&folder));
-            witnesses.push(Witness { path: folder.to_str()?.to_owned().into(), was });
+            let was = Observed::Time(fs::folder_time(&folder));
+            fingerprints.push(Fingerprint { path: folder.to_str()?.to_owned().into(), was });
         }
-        Some(witnesses)
+        Some(fingerprints)
     }
 
     /// Returns whether the file at `path`, or one below it, was looked at.
