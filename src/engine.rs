@@ -58,7 +58,7 @@ pub(crate) use self::settings::{AfterRejection, Children, Settings};
 
 use self::ask::RemoteLookups;
 use self::in_flight::Message;
-use self::inputs::Shared;
+use self::inputs::PreparedInputs;
 use self::order::{Binding, Work};
 use self::prewarm::Prewarm;
 use self::waiting::Waiting;
@@ -213,7 +213,7 @@ struct Run<'a, 'b> {
     since: Instant,
     pending: HashMap<Index, Pending>,
     scratch: PathBuf,
-    inputs: Shared,
+    inputs: PreparedInputs,
     stopped: bool,
     missing: Vec<(Index, Vec<String>)>,
     faults: Vec<EngineError>,
@@ -257,7 +257,7 @@ impl<'a, 'b> Run<'a, 'b> {
             since: Instant::now(),
             pending: HashMap::new(),
             scratch: session.cache.join("scratch").join(std::process::id().to_string()),
-            inputs: Shared::default(),
+            inputs: PreparedInputs::default(),
             stopped: !control.begins(),
             control,
             missing: Vec::new(),

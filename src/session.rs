@@ -14,7 +14,7 @@ use std::thread::{self, JoinHandle};
 use t2t_host::device;
 use t2t_host::interrupt::Interrupt;
 use t2t_host::pool::Pool;
-use t2t_host::toolchain::{Python, Toolchain};
+use t2t_host::toolchain::{Interpreter, Toolchain};
 use t2t_host::worker::WorkerError;
 use t2t_model::action::{Action, DeviceClass};
 use t2t_model::path::RepoPath;
@@ -52,7 +52,7 @@ const HOMES: [&str; 2] = ["kernels", "assets"];
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The interpreter, where one was found.
-    pub python: Option<Python>,
+    pub python: Option<Interpreter>,
     /// `--device`.
     pub device: DeviceChoice,
     /// `--as-device`: the model of a device that this machine need not have.

@@ -29,7 +29,7 @@ use t2t_store::store::lock::Lock;
 use super::ahead::{self, Ahead};
 use super::error::CliError;
 use super::outputs::Outputs;
-use super::remote::Shared;
+use super::remote::OpenedRemote;
 use super::running::stop_on_signal;
 use super::unchanged::{self, Since, Told};
 use super::{BuildArguments, Common, context, init, measured, setup, streams, totals};
@@ -65,7 +65,7 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
         return Ok(exit_code);
     }
     let running = signals.unwrap_or_else(|| stop_on_signal(&interrupt))?;
-    let remote = Shared::default();
+    let remote = OpenedRemote::default();
     let ahead = match since {
         Since::Edits(part, introduction) if !arguments.fail_fast => {
             let within = (&interrupt, &running, &remote);

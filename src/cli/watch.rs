@@ -71,13 +71,13 @@ pub(crate) fn watch(common: &Common, arguments: WatchArguments) -> Result<u8, Cl
             }
         }
     };
-    let shared: Shared = Shared::default();
+    let shared: StopHandle = StopHandle::default();
     stop_on_signal(&interrupt, &shared, send.clone())?;
     let how = arguments.poll.map_or(How::Told, How::Looked);
     let places = Places::new(&root, &OWN, git::index_lock(&root));
     let tell = send.clone();
     let watch = Watch::start(places, how, move |batch| {
-        tell(batch.map_or(Input::Recheck, Input::Batch));
+        tell(batch.map_or(Input::Look, Input::Batch));
     });
     let watch = watch.map_err(unwatchable)?;
     let screen = Screen::of(&Term::stdout(), &|name| env::var_os(name));
@@ -101,7 +101,7 @@ pub(crate) fn watch(common: &Common, arguments: WatchArguments) -> Result<u8, Cl
         is_read: false,
         in_flight: None,
         settings: None,
-        remote: remote::Shared::default(),
+        remote: remote::OpenedRemote::default(),
         code: None,
         last: BTreeSet::new(),
         failed: BTreeSet::new(),
@@ -113,7 +113,7 @@ pub(crate) fn watch(common: &Common, arguments: WatchArguments) -> Result<u8, Cl
 
 /// What the thread that takes signals stops.
 #[derive(Debug, Default, Clone)]
-struct Shared(Arc<Mutex<Stoppable>>);
+struct StopHandle(Arc<Mutex<Stoppable>>);
 
 #[derive(Debug, Default)]
 struct Stoppable {
@@ -121,7 +121,7 @@ struct Stoppable {
     keys: Option<Keys>,
 }
 
-impl Shared {
+impl StopHandle {
     fn lock(&self) -> MutexGuard<'_, Stoppable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -130,7 +130,7 @@ impl Shared {
 /// Has a signal kill what runs and end the watch. Before there are servers nothing runs, and it ends the process.
 fn stop_on_signal(
     interrupt: &Interrupt,
-    shared: &Shared,
+    shared: &StopHandle,
     send: impl Fn(Input) + Send + 'static,
 ) -> Result<(), CliError> {
     let shared = shared.clone();
@@ -142,7 +142,7 @@ fn stop_on_signal(
         drop(keys);
         let Some(pool) = pool else { return Then::EndHere };
         pool.stop();
-        send(Input::Recheck);
+        send(Input::Look);
         Then::EndsItself
     };
     Ok(interrupt.on_signal(stop).context("cannot take signals")?)
@@ -158,7 +158,7 @@ struct Watching<'a> {
     arguments: BuildArguments,
     root: PathBuf,
     interrupt: Interrupt,
-    shared: Shared,
+    shared: StopHandle,
     waker: Arc<OnceLock<Waker>>,
     watch: Watch,
     inbox: RefCell<Inbox>,
@@ -173,7 +173,7 @@ struct Watching<'a> {
     /// How the last round was run.
     settings: Option<Settings>,
     /// The remote cache that all rounds share.
-    remote: remote::Shared,
+    remote: remote::OpenedRemote,
     /// What the last state comes to.
     code: Option<u8>,
     /// What ran last.

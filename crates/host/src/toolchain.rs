@@ -24,7 +24,7 @@ const VERSION: u32 = 4;
 
 /// An interpreter, and why it was taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Python {
+pub struct Interpreter {
     /// The executable.
     pub path: PathBuf,
     /// Where t2t found it.
@@ -75,15 +75,15 @@ pub struct Places {
 
 /// Returns the interpreter to use. The first place that is named decides, even when what it names is not there; None where no place has one.
 #[must_use]
-pub fn find(places: &Places) -> Option<Python> {
-    let named = |path: &Option<PathBuf>, found| path.clone().map(|path| Python { path, found });
+pub fn find(places: &Places) -> Option<Interpreter> {
+    let named = |path: &Option<PathBuf>, found| path.clone().map(|path| Interpreter { path, found });
     let environment = places.environment.as_ref().map(|folder| folder.join("bin/python"));
     let workspace = places.workspace.join(".venv/bin/python");
     let beside = places.beside.as_ref().map(|folder| folder.join("python"));
     named(&places.option, Found::Option)
         .or_else(|| named(&places.variable, Found::Variable))
         .or_else(|| named(&environment, Found::Environment).filter(|python| python.path.exists()))
-        .or_else(|| workspace.exists().then_some(Python { path: workspace, found: Found::Workspace }))
+        .or_else(|| workspace.exists().then_some(Interpreter { path: workspace, found: Found::Workspace }))
         .or_else(|| named(&beside, Found::Beside).filter(|python| python.path.exists()))
 }
 

@@ -20,7 +20,7 @@ const HEADER: &str = "t2t python 1, ruff 0.0.10\n";
 
 /// What is known of a Python file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Python {
+pub struct PythonFile {
     /// The digest of the tree, or of the bytes where there is no tree.
     pub meaning: Digest,
     /// What it imports, in order.
@@ -75,7 +75,7 @@ pub struct SourceFault {
 
 /// Reads `bytes` as Python. Never fails: a file that does not parse, or is beyond [`bounds`], has a fault, and its bytes for its meaning.
 #[must_use]
-pub fn read(bytes: &[u8]) -> Python {
+pub fn read(bytes: &[u8]) -> PythonFile {
     if bytes.len() > bounds::LONGEST {
         return unread(bytes, too_long(bytes.len()));
     }
@@ -142,7 +142,7 @@ fn named(line: &str) -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
-fn of_tree(mut module: ModModule) -> Python {
+fn of_tree(mut module: ModModule) -> PythonFile {
     let docstring = docstring_of(&module.body);
     let (mut callables, mut names) = (Vec::new(), Vec::new());
     collect_names(&module.body, &mut callables, &mut names);
@@ -150,7 +150,7 @@ fn of_tree(mut module: ModModule) -> Python {
     collect_imports(&module.body, &mut imports);
     drop_docstrings(&mut module.body);
     let tree = Mod::Module(module);
-    Python { meaning: meaning_of(&tree), imports, docstring, callables, names, fault: None }
+    PythonFile { meaning: meaning_of(&tree), imports, docstring, callables, names, fault: None }
 }
 
 /// Returns the digest of the tree as text, which may be a hundred times as long as the file: it is never whole in memory.
@@ -180,9 +180,9 @@ impl Write for Hashed {
     }
 }
 
-fn unread(bytes: &[u8], fault: SourceFault) -> Python {
+fn unread(bytes: &[u8], fault: SourceFault) -> PythonFile {
     let (imports, callables, names) = (Vec::new(), Vec::new(), Vec::new());
-    Python { meaning: Digest::of(bytes), imports, docstring: None, callables, names, fault: Some(fault) }
+    PythonFile { meaning: Digest::of(bytes), imports, docstring: None, callables, names, fault: Some(fault) }
 }
 
 fn too_long(length: usize) -> SourceFault {

@@ -14,7 +14,7 @@ use t2t_model::digest::Digest;
 use t2t_model::path::RepoPath;
 use t2t_model::record::Seen;
 use t2t_python::closure::{Tree, closure};
-use t2t_python::{FaultKind, Python};
+use t2t_python::{FaultKind, PythonFile};
 
 use crate::fingerprint::{Fingerprint, Known, Observed};
 use crate::fs;
@@ -40,12 +40,12 @@ const NAMESPACE: &[u8] = b"namespace";
 const WORTH_THREADS: usize = 64;
 
 /// What parsing told of these bytes.
-type Parsed = (Digest, Python);
+type Parsed = (Digest, PythonFile);
 
 #[derive(Debug, Serialize, Deserialize, Default)]
 struct Kept {
     files: BTreeMap<RepoPath, Known>,
-    parsed: HashMap<Digest, Python>,
+    parsed: HashMap<Digest, PythonFile>,
     /// Those of `parsed` that no file is any more, the last that one was first: a revision that comes back is not parsed again.
     before: Vec<Digest>,
 }
@@ -210,7 +210,7 @@ impl Sources {
     }
 
     /// Returns what the Python file at `path` says, or None where there is no file.
-    pub fn python(&self, path: &RepoPath) -> Option<Python> {
+    pub fn python(&self, path: &RepoPath) -> Option<PythonFile> {
         let digest = self.bytes(path)?;
         let mut state = self.state.borrow_mut();
         if let Some(python) = state.kept.parsed.get(&digest) {
@@ -239,13 +239,14 @@ impl Sources {
     pub fn closure(&self, path: &RepoPath) -> BTreeMap<RepoPath, Source> {
         let found = closure(path, &mut Imported(self));
         let source =
-            |path: &RepoPath, python: &Python| Some(Source { meaning: python.meaning, bytes: self.bytes(path)? });
+            |path: &RepoPath, python: &PythonFile| Some(Source { meaning: python.meaning, bytes: self.bytes(path)? });
         found.iter().filter_map(|(path, python)| Some((path.clone(), source(path, python)?))).collect()
     }
 
     /// Returns the first file of the closure of `path` that is more than is read, and what is known of it: what it imports is not, and so not of what a result depends on.
-    pub fn beyond(&self, path: &RepoPath) -> Option<(RepoPath, Python)> {
-        let is_beyond = |python: &Python| python.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Beyond);
+    pub fn beyond(&self, path: &RepoPath) -> Option<(RepoPath, PythonFile)> {
+        let is_beyond =
+            |python: &PythonFile| python.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Beyond);
         closure(path, &mut Imported(self)).into_iter().find(|(_, python)| is_beyond(python))
     }
 
@@ -323,7 +324,7 @@ impl Sources {
 struct Imported<'a>(&'a Sources);
 
 impl Tree for Imported<'_> {
-    fn read(&mut self, path: &RepoPath) -> Option<Python> {
+    fn read(&mut self, path: &RepoPath) -> Option<PythonFile> {
         self.0.python(path)
     }
 
@@ -375,7 +376,7 @@ mod tests {
                 fs::write(&path.under(folder.path()), format!("x = '{path} {revision}'\n").as_bytes()).unwrap();
             }
             sources.look_at(&paths);
-            let asked: Vec<Python> = paths.iter().map(|path| sources.python(path).unwrap()).collect();
+            let asked: Vec<PythonFile> = paths.iter().map(|path| sources.python(path).unwrap()).collect();
             let read = |path: &RepoPath| t2t_python::read(&fs::read(&path.under(folder.path())).unwrap());
             assert_eq!(asked, paths.iter().map(read).collect::<Vec<_>>());
             sources.save().unwrap();

@@ -21,7 +21,7 @@ pub(crate) enum Input {
     /// A key.
     Key(char),
     /// Somebody is to look: a signal came, or changes came to nothing.
-    Recheck,
+    Look,
 }
 
 /// What runs although a result of it stands.
@@ -123,7 +123,7 @@ impl Inbox {
             Input::Key('e' | 'E') => view.explain(),
             Input::Key('r' | 'R') => self.ask(Again::Last),
             Input::Key('f' | 'F') => self.ask(Again::Failed),
-            Input::Key(_) | Input::Recheck => {}
+            Input::Key(_) | Input::Look => {}
         }
     }
 

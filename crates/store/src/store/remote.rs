@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use t2t_model::digest::Digest;
 use t2t_model::record::Record;
 use t2t_model::signature::{Signer, SigningKey, Trust};
-use t2t_spec::remote::{Mode, Place};
+use t2t_spec::remote::{Mode, RemoteUrl};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Notify, OnceCell, Semaphore};
 use tokio::time::timeout;
@@ -130,12 +130,12 @@ pub struct Used {
 
 /// A remote cache.
 pub struct Remote {
-    shared: Arc<Shared>,
+    shared: Arc<Connection>,
     runtime: OnceLock<Option<Runtime>>,
 }
 
-struct Shared {
-    place: Place,
+struct Connection {
+    place: RemoteUrl,
     mode: Mode,
     credentials: Credentials,
     signing: Signing,
@@ -184,8 +184,8 @@ impl fmt::Debug for Remote {
 impl Remote {
     /// Returns the remote cache at a place. Nothing is started, and nobody asked.
     #[must_use]
-    pub fn new(place: Place, mode: Mode, credentials: Credentials, signing: Signing, limits: Limits) -> Self {
-        let shared = Shared {
+    pub fn new(place: RemoteUrl, mode: Mode, credentials: Credentials, signing: Signing, limits: Limits) -> Self {
+        let shared = Connection {
             place,
             mode,
             credentials,
@@ -210,7 +210,7 @@ impl Remote {
 
     /// Returns where it lies. There are no credentials in it.
     #[must_use]
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &RemoteUrl {
         &self.shared.place
     }
 
@@ -366,10 +366,10 @@ pub struct Wanted {
 pub type Blobs = BTreeMap<Digest, Vec<u8>>;
 
 /// An upload that is not done. It counts as done also where it comes to an end that nobody thought of.
-struct Pending(Arc<Shared>);
+struct Pending(Arc<Connection>);
 
 impl Pending {
-    fn new(shared: &Arc<Shared>) -> Self {
+    fn new(shared: &Arc<Connection>) -> Self {
         shared.pending.fetch_add(1, Ordering::SeqCst);
         Self(Arc::clone(shared))
     }
