@@ -358,7 +358,7 @@ impl<'a, 'b> Run<'a, 'b> {
             Message::Done(ticket, performed) => self.land(ticket, &performed)?,
             Message::Answered(round, index, entry) if round == self.round => self.answered(index, entry)?,
             Message::Fetched(round, index, record, blobs) if round == self.round => {
-                self.fetched(index, *record, blobs)?
+                self.fetched(index, *record, blobs)?;
             }
             // What an earlier build asked, which was left.
             Message::Answered(..) | Message::Fetched(..) | Message::Wake => {}

@@ -252,7 +252,7 @@ impl Server {
             match message {
                 Ok(Some(ToWorker::Run(request))) => self.start(request),
                 Ok(Some(ToWorker::Prepare(warm_child))) if self.has_enough(&warm_child) => {
-                    self.tell_prepared(warm_child.key)
+                    self.tell_prepared(warm_child.key);
                 }
                 Ok(Some(ToWorker::Prepare(warm_child))) => self.prepare(warm_child),
                 Ok(Some(ToWorker::Cancel { id })) => self.cancel(id),
