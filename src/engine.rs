@@ -57,7 +57,7 @@ pub(crate) use self::settings::{AfterRejection, Children, Settings};
 
 use self::ask::RemoteLookups;
 use self::in_flight::Message;
-use self::inputs::Shared;
+use self::inputs::PreparedInputs;
 use self::order::{Binding, Work};
 use self::prewarm::Prewarm;
 use self::waiting::Waiting;
@@ -212,7 +212,7 @@ struct Run<'a, 'b> {
     since: Instant,
     pending: HashMap<Index, Pending>,
     scratch: PathBuf,
-    inputs: Shared,
+    inputs: PreparedInputs,
     stopped: bool,
     missing: Vec<(Index, Vec<String>)>,
     faults: Vec<EngineError>,
@@ -256,7 +256,7 @@ impl<'a, 'b> Run<'a, 'b> {
             since: Instant::now(),
             pending: HashMap::new(),
             scratch: session.cache.join("scratch").join(std::process::id().to_string()),
-            inputs: Shared::default(),
+            inputs: PreparedInputs::default(),
             stopped: !control.begins(),
             control,
             missing: Vec::new(),
@@ -357,7 +357,7 @@ impl<'a, 'b> Run<'a, 'b> {
             Message::Done(ticket, performed) => self.land(ticket, &performed)?,
             Message::Answered(round, index, entry) if round == self.round => self.answered(index, entry)?,
             Message::Fetched(round, index, record, blobs) if round == self.round => {
-                self.fetched(index, *record, blobs)?
+                self.fetched(index, *record, blobs)?;
             }
             // What an earlier build asked, which was left.
             Message::Answered(..) | Message::Fetched(..) | Message::Wake => {}

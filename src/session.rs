@@ -14,7 +14,7 @@ use std::thread::{self, JoinHandle};
 use t2t_host::device;
 use t2t_host::interrupt::Interrupt;
 use t2t_host::pool::Pool;
-use t2t_host::toolchain::{Python, Toolchain};
+use t2t_host::toolchain::{Interpreter, Toolchain};
 use t2t_host::worker::WorkerError;
 use t2t_model::action::{Action, DeviceClass};
 use t2t_model::path::RepoPath;
@@ -24,6 +24,7 @@ use t2t_plan::graph::expand::{Configurations, Inventory, expand};
 use t2t_plan::graph::{Graph, Unsealed};
 use t2t_spec::Spec;
 use t2t_store::assets;
+use t2t_store::fingerprint::Fingerprint;
 use t2t_store::fs;
 use t2t_store::harness::Harness;
 use t2t_store::installed::Installed;
@@ -32,7 +33,6 @@ use t2t_store::results::{self, Published};
 use t2t_store::sources::Sources;
 use t2t_store::store::cas::Cas;
 use t2t_store::store::journal::{Journal, LinePlace, Loaded};
-use t2t_store::witness::Witness;
 
 mod files;
 mod interpreter;
@@ -52,7 +52,7 @@ const HOMES: [&str; 2] = ["kernels", "assets"];
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The interpreter, where one was found.
-    pub python: Option<Python>,
+    pub python: Option<Interpreter>,
     /// `--device`.
     pub device: DeviceChoice,
     /// `--as-device`: the model of a device that this machine need not have.
@@ -180,7 +180,7 @@ pub struct Session {
     pub catalogue: PathBuf,
     /// The files beside the sources that the session was read from, as they were before they were read. None where a later session cannot tell whether it
     /// would read the same.
-    pub(crate) witnesses: Option<Vec<Witness<'static>>>,
+    pub(crate) fingerprints: Option<Vec<Fingerprint<'static>>>,
     /// Where the records stand that count, in a part of a workspace.
     records: Option<Vec<LinePlace>>,
     /// What the store knows, where it is being read.
@@ -240,7 +240,7 @@ impl Session {
 
     fn open_some(root: &Path, options: &Options, interrupt: &Interrupt, part: Option<Part>) -> Result<Self, NoSession> {
         let cache = options.cache.clone().unwrap_or_else(|| root.join("cache"));
-        let mut witnesses = declared(root);
+        let mut fingerprints = declared(root);
         let sources = if part.is_none() { Sources::open(root, &cache) } else { Sources::unknown(root, &cache) };
         let harness =
             Harness::open(options.harness.as_deref()).map_err(|error| machine("cannot read the harness", &error))?;
@@ -250,7 +250,7 @@ impl Session {
         let modules = toolchain.as_ref().map(|toolchain| toolchain.modules.clone()).unwrap_or_default();
         let sources = sources.beside(Installed::new(modules)).importing_from(&spec.sources);
         let templates_named: BTreeSet<&str> = spec.ops.iter().map(|op| op.template.as_str()).collect();
-        witnesses.extend(templates_named.into_iter().map(|path| Witness::of_file(root, path)));
+        fingerprints.extend(templates_named.into_iter().map(|path| Fingerprint::of_file(root, path)));
         let interpreter = witnesses_of(options, toolchain.as_ref());
         if options.require_signed && spec.trust.is_empty() {
             return Err(untrusting());
@@ -297,7 +297,7 @@ impl Session {
             spare: Vec::new(),
             pool,
             catalogue,
-            witnesses: interpreter.map(|more| [witnesses, more].concat()),
+            fingerprints: interpreter.map(|more| [fingerprints, more].concat()),
             records: part.map(|part| part.records),
             reading: RefCell::default(),
             readable: OnceCell::new(),
@@ -390,10 +390,10 @@ impl Part {
     }
 }
 
-/// Returns the witnesses of what is read whatever ops.yaml says, before it is read.
-fn declared(root: &Path) -> Vec<Witness<'static>> {
+/// Returns the fingerprints of what is read whatever ops.yaml says, before it is read.
+fn declared(root: &Path) -> Vec<Fingerprint<'static>> {
     [OPS, assets::DEVICES, assets::CATALOGUE, assets::SUMMARY_TEMPLATE]
-        .map(|path| Witness::of_file(root, path))
+        .map(|path| Fingerprint::of_file(root, path))
         .to_vec()
 }
 
@@ -406,7 +406,7 @@ impl Session {
         let is_home = |home: &str| text.strip_prefix(home).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
         text == OPS
             || HOMES.iter().any(|home| is_home(home))
-            || self.witnesses.iter().flatten().any(|witness| witness.path == text)
+            || self.fingerprints.iter().flatten().any(|fingerprint| fingerprint.path == text)
             || self.sources.has_looked_at(path)
     }
 

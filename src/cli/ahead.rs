@@ -13,7 +13,7 @@ use t2t_plan::schedule::Settled;
 
 use super::error::CliError;
 use super::outputs::Outputs;
-use super::remote::Shared;
+use super::remote::OpenedRemote;
 use super::running::Running;
 use super::{BuildArguments, Common, context, setup};
 use crate::engine;
@@ -69,7 +69,7 @@ pub(crate) fn build_part(
     part: Part,
     introduction: &[Event],
     outputs: &mut Outputs,
-    (interrupt, running, remote): (&Interrupt, &Running, &Shared),
+    (interrupt, running, remote): (&Interrupt, &Running, &OpenedRemote),
 ) -> Result<Ahead, CliError> {
     let root = context::workspace()?;
     let options = context::options(common, &root, Probing::Known);
@@ -97,7 +97,7 @@ pub(crate) fn build_part(
             Some(Settled::Ran(_)) => ahead.ran.insert(target()),
             Some(Settled::Restored(_)) => ahead.restored.insert(target()),
             Some(Settled::Fresh(_) | Settled::Skipped(_)) => true,
-            Some(Settled::Lost(_) | Settled::Planned) | None => continue,
+            Some(Settled::Lost(_) | Settled::Planned | Settled::Missing) | None => continue,
         };
         ahead.told.insert(target());
     }

@@ -28,7 +28,7 @@ use t2t_store::store::lock::Lock;
 use super::ahead::{self, Ahead};
 use super::error::CliError;
 use super::outputs::Outputs;
-use super::remote::Shared;
+use super::remote::OpenedRemote;
 use super::running::stop_on_signal;
 use super::unchanged::{self, Since, Told};
 use super::{BuildArguments, Common, context, init, measured, setup, streams, totals};
@@ -58,13 +58,13 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
         outputs.report(&Event::Waiting { what, holder: holder.to_owned() });
     })
     .context("cannot lock the store `cache/`")?;
-    let asked = unchanged::asked(common, arguments, &root);
-    let since = asked.map_or(Since::More, |asked| unchanged::since(asked, &root, outputs, start));
+    let key = unchanged::key(common, arguments, &root);
+    let since = key.map_or(Since::More, |key| unchanged::since(key, &root, outputs, start));
     if let Since::Nothing(exit_code) = since {
         return Ok(exit_code);
     }
     let running = signals.unwrap_or_else(|| stop_on_signal(&interrupt))?;
-    let remote = Shared::default();
+    let remote = OpenedRemote::default();
     let ahead = match since {
         Since::Edits(part, introduction) if !arguments.fail_fast => {
             let within = (&interrupt, &running, &remote);
@@ -132,8 +132,8 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
         table += &measured::figures(&session, &wanted, &report);
     }
     streams::print(&table);
-    if let Some(asked) = asked {
-        unchanged::keep(asked, &session, &report, Told { events: told, table, exit_code });
+    if let Some(key) = key {
+        unchanged::keep(key, &session, &report, Told { events: told, table, exit_code });
     }
     outputs.print_annotations();
     if let Some(error) = missing {

@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::Context;
 use t2t_host::interrupt::Interrupt;
-use t2t_host::toolchain::{self, Places, Python};
+use t2t_host::toolchain::{self, Interpreter, Places};
 use t2t_model::action::Phase;
 use t2t_plan::graph::expand::Configurations;
 use t2t_plan::graph::files::{self, Files};
@@ -44,7 +44,7 @@ pub(crate) fn workspace() -> Result<PathBuf, CliError> {
 }
 
 /// Returns the interpreter to use, if there is one.
-pub(crate) fn python(common: &Common, workspace: PathBuf) -> Option<Python> {
+pub(crate) fn python(common: &Common, workspace: PathBuf) -> Option<Interpreter> {
     let named = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let absolute =
         |path: PathBuf| if path.components().count() > 1 { std::path::absolute(&path).unwrap_or(path) } else { path };

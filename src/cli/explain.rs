@@ -51,7 +51,7 @@ fn page_line(class: Class) -> String {
 fn told(session: &Session, plan: &Plan) -> String {
     let target = session.graph.action(plan.index).target();
     let state = match &plan.settled {
-        Settled::Planned => "stale".to_owned(),
+        Settled::Planned | Settled::Missing => "stale".to_owned(),
         Settled::Fresh(_) => "fresh".to_owned(),
         Settled::Restored(_) => "fresh: an earlier result comes back".to_owned(),
         Settled::Skipped(on) => format!("skipped after {on}"),

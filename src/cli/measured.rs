@@ -45,7 +45,7 @@ fn bench(session: &Session, report: &Report, op: &str, variant: &str) -> Bench {
         Some(Settled::Fresh(record) | Settled::Restored(record) | Settled::Ran(record)) => record,
         Some(Settled::Skipped(on)) => return Bench::Missing(format!("{on} did not pass")),
         Some(Settled::Lost(reason)) => return Bench::Missing(format!("lost: {reason}")),
-        Some(Settled::Planned) | None => return Bench::Missing("it did not run".to_owned()),
+        Some(Settled::Planned | Settled::Missing) | None => return Bench::Missing("it did not run".to_owned()),
     };
     match &record.outcome {
         Outcome::Rejected { class } => return Bench::Missing(format!("rejected ({class})")),

@@ -206,7 +206,7 @@ fn cases(session: &Session, wanted: &Wanted, report: &Report) -> Vec<Case> {
                 Verdict::Skipped { reason: "the build was interrupted".to_owned() }
             }
             Some(Settled::Lost(reason)) => Verdict::Error { kind: "lost", message: reason.clone() },
-            Some(Settled::Planned) => Verdict::Error {
+            Some(Settled::Planned | Settled::Missing) => Verdict::Error {
                 kind: "missing",
                 message: missing.get(&index).map(|why| why.join("; ")).unwrap_or_default(),
             },

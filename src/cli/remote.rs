@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use t2t_report::figures;
 use t2t_spec::names::duration;
-use t2t_spec::remote::{EXAMPLES, Mode, Place};
+use t2t_spec::remote::{EXAMPLES, Mode, RemoteUrl};
 use t2t_spec::{Spec, remote};
 use t2t_store::store::remote::entry::Secret;
 use t2t_store::store::remote::{Credentials, Limits, NotBuilt, Remote, Signing};
@@ -16,9 +16,9 @@ use super::{Common, signing};
 
 /// The remote cache of one command, made when it is first asked for: what several builds have of it is counted and waited for once.
 #[derive(Default)]
-pub(crate) struct Shared(OnceCell<Option<Arc<Remote>>>);
+pub(crate) struct OpenedRemote(OnceCell<Option<Arc<Remote>>>);
 
-impl Shared {
+impl OpenedRemote {
     /// Returns the remote cache that was asked for, if there is one.
     pub(crate) fn of(&self, common: &Common, spec: &Spec, evidence: Evidence) -> Result<Option<Arc<Remote>>, CliError> {
         if let Some(known) = self.0.get() {
@@ -106,8 +106,8 @@ fn declared(common: &Common, spec: &Spec) -> Result<Option<remote::Remote>, CliE
 }
 
 /// What is no place may hold a password: it is not shown.
-fn place(name: &str, url: &str) -> Result<Place, CliError> {
-    Place::parse(url).ok_or_else(|| CliError::misuse(format!("{name} is no URL of a remote cache"), EXAMPLES))
+fn place(name: &str, url: &str) -> Result<RemoteUrl, CliError> {
+    RemoteUrl::parse(url).ok_or_else(|| CliError::misuse(format!("{name} is no URL of a remote cache"), EXAMPLES))
 }
 
 /// Returns the mode of that name.

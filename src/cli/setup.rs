@@ -13,7 +13,7 @@ use t2t_model::event::Event;
 use t2t_plan::graph::Wanted;
 
 use super::error::CliError;
-use super::remote::{Evidence, Shared};
+use super::remote::{Evidence, OpenedRemote};
 use super::{BuildArguments, Common, context};
 use crate::engine::{AfterRejection, Children, Settings};
 use crate::session::Session;
@@ -67,7 +67,7 @@ pub(crate) fn settings(
     common: &Common,
     arguments: &BuildArguments,
     session: &Session,
-    remote: &Shared,
+    remote: &OpenedRemote,
 ) -> Result<Settings, CliError> {
     let shares = cores::shares(session.devices.len());
     let evidence = if arguments.require_signed { Evidence::Signed } else { Evidence::Whole };

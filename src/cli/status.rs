@@ -38,7 +38,7 @@ pub(crate) fn status(common: &Common, targets: &Targets) -> Result<u8, CliError>
 /// Returns how an action stands. None where all is well.
 fn row(plan: &Plan, target: &Target) -> Option<Row> {
     let (word, why) = match &plan.settled {
-        Settled::Planned => ("stale", own_reasons(&plan.why)),
+        Settled::Planned | Settled::Missing => ("stale", own_reasons(&plan.why)),
         Settled::Skipped(on) => ("skipped", format!("after {on}")),
         settled => match settled.record().map(|record| &record.outcome) {
             Some(Outcome::Rejected { class }) => ("rejected", class.clone()),

@@ -17,7 +17,7 @@ pub(crate) fn count(report: &Report, tally: &mut Tally) {
             Settled::Ran(_) => tally.ran += 1,
             Settled::Skipped(_) => tally.skipped += 1,
             Settled::Lost(_) => tally.lost += 1,
-            Settled::Planned => {}
+            Settled::Planned | Settled::Missing => {}
         }
         let outcome = settled.record().map(|record| &record.outcome);
         tally.rejected += usize::from(outcome.is_some_and(Outcome::is_rejection));

@@ -16,10 +16,10 @@ use t2t_model::event::{Event, Tally};
 use t2t_model::path::RepoPath;
 use t2t_plan::schedule::Settled;
 use t2t_spec::Op;
+use t2t_store::fingerprint::{self, Fingerprint, Observed, Rechecked};
 use t2t_store::fs;
-use t2t_store::store::answer::{self, Answer, Piece, Place};
 use t2t_store::store::journal::{Journal, LinePlace};
-use t2t_store::witness::{self, Looked, Was, Witness};
+use t2t_store::store::noop_cache::{self, NoopCache, NoopResult, Piece};
 
 use super::outputs::Outputs;
 use super::{BuildArguments, Common, context, streams};
@@ -38,9 +38,9 @@ pub(crate) struct Told {
     pub(crate) exit_code: u8,
 }
 
-/// Returns the digest of what is asked and of who asks: the arguments, the binary, the interpreter, the devices, the screen. None for what is never answered
+/// Returns the key of the no-op cache: the digest of what is asked and of who asks: the arguments, the binary, the interpreter, the devices, the screen. None for what is never answered
 /// without a look at the store.
-pub(crate) fn asked(common: &Common, arguments: &BuildArguments, root: &Path) -> Option<Digest> {
+pub(crate) fn key(common: &Common, arguments: &BuildArguments, root: &Path) -> Option<Digest> {
     let writes = arguments.trace.is_some() || arguments.events.is_some() || arguments.junit.is_some();
     let looks = arguments.force || arguments.require_cached || common.as_device.is_some();
     let is_annotated = super::outputs::is_asked_for(arguments.annotations);
@@ -74,13 +74,13 @@ pub(crate) enum Since {
 const MANY: usize = 64;
 
 /// Looks at what the last answer rests on, and tells it again if all is as it was. The caller holds the workspace's lock.
-pub(crate) fn since(asked: Digest, root: &Path, outputs: &mut Outputs, start: Instant) -> Since {
-    let place = Place::of(&root.join("cache"), asked);
+pub(crate) fn since(key: Digest, root: &Path, outputs: &mut Outputs, start: Instant) -> Since {
+    let place = NoopCache::of(&root.join("cache"), key);
     let bytes = place.bytes();
-    let kept = answer::decode(&bytes);
-    let told = |kept: &Answer<'_>| serde_json::from_str::<Told>(&kept.told).ok();
+    let kept = noop_cache::decode(&bytes);
+    let told = |kept: &NoopResult<'_>| serde_json::from_str::<Told>(&kept.told).ok();
     let Some((kept, told)) = kept.and_then(|kept| told(&kept).map(|told| (kept, told))) else { return Since::More };
-    let looked = witness::look(root, &kept.witnesses);
+    let looked = fingerprint::look(root, &kept.fingerprints);
     if looked.changed.is_empty() {
         tell_again(&told, outputs, start);
         renew(&place, &kept, &looked);
@@ -92,12 +92,12 @@ pub(crate) fn since(asked: Digest, root: &Path, outputs: &mut Outputs, start: In
 }
 
 /// Returns the part of the workspace whose files changed, if nothing else did.
-fn edited(kept: &Answer<'_>, changed: &[usize]) -> Option<Part> {
+fn edited(kept: &NoopResult<'_>, changed: &[usize]) -> Option<Part> {
     let pieces = kept.pieces();
     let places: BTreeSet<u32> = changed.iter().map(|place| u32::try_from(*place)).collect::<Result<_, _>>().ok()?;
-    let is_hit = |piece: &&Piece<'_>| piece.witnesses.iter().any(|place| places.contains(place));
+    let is_hit = |piece: &&Piece<'_>| piece.fingerprints.iter().any(|place| places.contains(place));
     let hit: Vec<&Piece<'_>> = pieces.iter().filter(is_hit).collect();
-    let explained: BTreeSet<u32> = hit.iter().flat_map(|piece| &piece.witnesses).copied().collect();
+    let explained: BTreeSet<u32> = hit.iter().flat_map(|piece| &piece.fingerprints).copied().collect();
     if !places.is_subset(&explained) || hit.len() > MANY || hit.len() == pieces.len() {
         return None;
     }
@@ -122,10 +122,13 @@ fn tell_again(told: &Told, outputs: &mut Outputs, start: Instant) {
 }
 
 /// Keeps the answer with what is known now of files that were written again with the same bytes.
-fn renew(place: &Place, kept: &Answer<'_>, looked: &Looked) {
+fn renew(place: &NoopCache, kept: &NoopResult<'_>, looked: &Rechecked) {
     if !looked.touched.is_empty() {
         let mut renewed = kept.clone();
-        looked.touched.iter().for_each(|(place, known)| renewed.witnesses[*place].was = Was::File(Some(*known)));
+        looked
+            .touched
+            .iter()
+            .for_each(|(place, known)| renewed.fingerprints[*place].was = Observed::File(Some(*known)));
         place.keep(&renewed);
     }
 }
@@ -142,13 +145,13 @@ pub(crate) fn is_told_again(event: &Event) -> bool {
 }
 
 /// Keeps what the next build tells if nothing changes. Only what settled everything is kept: what was lost, or never decided, is to be tried again.
-pub(crate) fn keep(asked: Digest, session: &Session, report: &Report, mut told: Told) {
-    let Some(witnesses) = witnesses(session, report) else { return };
+pub(crate) fn keep(key: Digest, session: &Session, report: &Report, mut told: Told) {
+    let Some(fingerprints) = fingerprints(session, report) else { return };
     let Some(tally) = tally(report) else { return };
     let wall = std::time::Duration::ZERO;
     told.events.push(Event::Finished { tally, wall, exit_code: told.exit_code });
-    let (Ok(told), Ok(pieces)) = (serde_json::to_string(&told), pieces(session, report, &witnesses)) else { return };
-    Place::of(&session.cache, asked).keep(&Answer::new(witnesses, told, &pieces));
+    let (Ok(told), Ok(pieces)) = (serde_json::to_string(&told), pieces(session, report, &fingerprints)) else { return };
+    NoopCache::of(&session.cache, key).keep(&NoopResult::new(fingerprints, told, &pieces));
 }
 
 /// Counts what the next build finds. None where something is not settled for good.
@@ -165,14 +168,14 @@ fn tally(report: &Report) -> Option<Tally> {
                 tally.not_judged += usize::from(record.outcome.is_not_judged());
             }
             Settled::Skipped(_) => tally.skipped += 1,
-            Settled::Lost(_) | Settled::Planned => return None,
+            Settled::Lost(_) | Settled::Planned | Settled::Missing => return None,
         }
     }
     Some(tally)
 }
 
 /// Returns all that the build looked at, as it was when it did, and the logs as they are now. None where that cannot be told apart later.
-fn witnesses(session: &Session, report: &Report) -> Option<Vec<Witness<'static>>> {
+fn fingerprints(session: &Session, report: &Report) -> Option<Vec<Fingerprint<'static>>> {
     let mut sources = session.sources.looked_at();
     for index in session.graph.indices() {
         let target = session.graph.action(index).target();
@@ -189,21 +192,25 @@ fn witnesses(session: &Session, report: &Report) -> Option<Vec<Witness<'static>>
         }
         sources.insert(path, known);
     }
-    let file = |(path, known): (RepoPath, _)| Witness { path: Cow::Owned(path.into()), was: Was::File(known) };
-    let mut witnesses: Vec<Witness<'static>> = sources.into_iter().map(file).collect();
-    witnesses.extend(session.sources.witnesses()?);
-    witnesses.extend(session.witnesses.clone()?);
+    let file = |(path, known): (RepoPath, _)| Fingerprint { path: Cow::Owned(path.into()), was: Observed::File(known) };
+    let mut fingerprints: Vec<Fingerprint<'static>> = sources.into_iter().map(file).collect();
+    fingerprints.extend(session.sources.fingerprints()?);
+    fingerprints.extend(session.fingerprints.clone()?);
     let cache = session.cache.strip_prefix(&session.root).ok()?.to_str()?;
     let journal = format!("{cache}/journal");
-    let state = Was::State(fs::stat(&session.root.join(&journal)));
-    witnesses.push(Witness { path: Cow::Owned(journal), was: state });
-    witnesses.push(Witness { path: Cow::Owned(format!("{cache}/scratch")), was: Was::Empty });
-    Some(witnesses)
+    let state = Observed::State(fs::stat(&session.root.join(&journal)));
+    fingerprints.push(Fingerprint { path: Cow::Owned(journal), was: state });
+    fingerprints.push(Fingerprint { path: Cow::Owned(format!("{cache}/scratch")), was: Observed::Empty });
+    Some(fingerprints)
 }
 
 /// Returns what the answer rests on op by op.
-fn pieces<'a>(session: &'a Session, report: &Report, witnesses: &[Witness<'_>]) -> std::io::Result<Vec<Piece<'a>>> {
-    let places: HashMap<&str, u32> = witnesses.iter().map(|witness| &*witness.path).zip(0..).collect();
+fn pieces<'a>(
+    session: &'a Session,
+    report: &Report,
+    fingerprints: &[Fingerprint<'_>],
+) -> std::io::Result<Vec<Piece<'a>>> {
+    let places: HashMap<&str, u32> = fingerprints.iter().map(|fingerprint| &*fingerprint.path).zip(0..).collect();
     let mut files: HashMap<&str, BTreeSet<u32>> = HashMap::new();
     for index in session.graph.indices() {
         let action = session.graph.action(index);

@@ -66,7 +66,7 @@ pub(crate) fn watch(common: &Common, arguments: WatchArguments) -> Result<u8, Cl
             }
         }
     };
-    let shared: Shared = Shared::default();
+    let shared: StopHandle = StopHandle::default();
     stop_on_signal(&interrupt, &shared, send.clone())?;
     let how = arguments.poll.map_or(How::Told, How::Looked);
     let places = Places::new(&root, &OWN, git::index_lock(&root));
@@ -96,7 +96,7 @@ pub(crate) fn watch(common: &Common, arguments: WatchArguments) -> Result<u8, Cl
         is_read: false,
         in_flight: None,
         settings: None,
-        remote: remote::Shared::default(),
+        remote: remote::OpenedRemote::default(),
         code: None,
         last: BTreeSet::new(),
         failed: BTreeSet::new(),
@@ -108,7 +108,7 @@ pub(crate) fn watch(common: &Common, arguments: WatchArguments) -> Result<u8, Cl
 
 /// What the thread that takes signals stops.
 #[derive(Debug, Default, Clone)]
-struct Shared(Arc<Mutex<Stoppable>>);
+struct StopHandle(Arc<Mutex<Stoppable>>);
 
 #[derive(Debug, Default)]
 struct Stoppable {
@@ -116,7 +116,7 @@ struct Stoppable {
     keys: Option<Keys>,
 }
 
-impl Shared {
+impl StopHandle {
     fn lock(&self) -> MutexGuard<'_, Stoppable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -125,7 +125,7 @@ impl Shared {
 /// Has a signal kill what runs and end the watch. Before there are servers nothing runs, and it ends the process.
 fn stop_on_signal(
     interrupt: &Interrupt,
-    shared: &Shared,
+    shared: &StopHandle,
     send: impl Fn(Input) + Send + 'static,
 ) -> Result<(), CliError> {
     let shared = shared.clone();
@@ -153,7 +153,7 @@ struct Watching<'a> {
     arguments: BuildArguments,
     root: PathBuf,
     interrupt: Interrupt,
-    shared: Shared,
+    shared: StopHandle,
     waker: Arc<OnceLock<Waker>>,
     watch: Watch,
     inbox: RefCell<Inbox>,
@@ -168,7 +168,7 @@ struct Watching<'a> {
     /// How the last round was run.
     settings: Option<Settings>,
     /// The remote cache that all rounds share.
-    remote: remote::Shared,
+    remote: remote::OpenedRemote,
     /// What the last state comes to.
     code: Option<u8>,
     /// What ran last.

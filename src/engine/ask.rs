@@ -81,7 +81,7 @@ impl Run<'_, '_> {
         let (messages, round) = (self.in_flight.messages(), self.round);
         if let Some(remote) = self.remote() {
             remote.fetch(lacking, move |blobs| {
-                _ = messages.send(Message::Fetched(round, index, Box::new(record), blobs))
+                _ = messages.send(Message::Fetched(round, index, Box::new(record), blobs));
             });
         }
         Ok(())

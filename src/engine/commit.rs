@@ -159,7 +159,7 @@ impl Run<'_, '_> {
                 (self.emit)(Event::ActionRestored { target, outcome: record.outcome.clone(), key: record.key });
             }
             Settled::Skipped(on) => (self.emit)(Event::ActionSkipped { target, because: on.clone() }),
-            Settled::Ran(_) | Settled::Lost(_) | Settled::Planned => {}
+            Settled::Ran(_) | Settled::Lost(_) | Settled::Planned | Settled::Missing => {}
         }
         if let Some(record) = settled.record() {
             self.tell_failure(action, &record.outcome.clone(), record)?;

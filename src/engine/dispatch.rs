@@ -54,7 +54,7 @@ impl Run<'_, '_> {
 
     pub(super) fn needs_what_is_missing(&self, index: Index) -> bool {
         let mut sources = self.session.graph.dependencies(index).into_iter().map(|(source, _)| source);
-        sources.any(|source| self.schedule.settled(source) == Some(&Settled::Planned))
+        sources.any(|source| self.schedule.settled(source) == Some(&Settled::Missing))
     }
 
     fn may_run(&self, index: Index) -> bool {
@@ -70,7 +70,7 @@ impl Run<'_, '_> {
         let target = self.session.graph.action(index).target().clone();
         (self.emit)(Event::ActionMissing { target, why: pending.why.clone() });
         self.missing.push((index, pending.why));
-        self.schedule.finish(index, Settled::Planned);
+        self.schedule.finish(index, Settled::Missing);
     }
 
     fn tell_started(&mut self, index: Index) {

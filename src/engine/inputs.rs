@@ -21,9 +21,9 @@ pub struct Inputs {
 
 /// Those that are shared in one build, by op.
 #[derive(Debug, Default)]
-pub(crate) struct Shared(BTreeMap<String, Inputs>);
+pub(crate) struct PreparedInputs(BTreeMap<String, Inputs>);
 
-impl Shared {
+impl PreparedInputs {
     /// Returns what was prepared for an op, if something was.
     pub(crate) fn of(&self, op: &str) -> Option<Inputs> {
         self.0.get(op).cloned()

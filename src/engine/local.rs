@@ -202,7 +202,7 @@ impl Run<'_, '_> {
         let record = match settled {
             None => return Ok(Found::Skipped { reason: "it is no part of this build".to_owned() }),
             Some(Settled::Skipped(on)) => return Ok(Found::Skipped { reason: self.why_skipped(on) }),
-            Some(Settled::Lost(_) | Settled::Planned) => return Ok(Found::Lost),
+            Some(Settled::Lost(_) | Settled::Planned | Settled::Missing) => return Ok(Found::Lost),
             Some(Settled::Fresh(record) | Settled::Restored(record) | Settled::Ran(record)) => record,
         };
         match (record.outputs.get(name), &record.outcome) {

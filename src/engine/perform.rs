@@ -107,10 +107,10 @@ struct Calls<'a> {
 }
 
 impl Calls<'_> {
-    fn call(&self, kind: ServerKind, request: Request, reserves: &[WarmChild]) -> Result<Finished, NoCall> {
+    fn call(&self, kind: ServerKind, request: Request, warm_children: &[WarmChild]) -> Result<Finished, NoCall> {
         let function = request.function.trim_start_matches(PHASES).to_owned();
         let begin = cores::monotonic();
-        let finished = self.pool.call(kind, request, reserves, self.cancel)?;
+        let finished = self.pool.call(kind, request, warm_children, self.cancel)?;
         let span = Span { begin, end: cores::monotonic() };
         let mut times = self.times.borrow_mut();
         if let Some(reply) = reply_of(&finished) {

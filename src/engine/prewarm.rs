@@ -84,7 +84,7 @@ impl Run<'_, '_> {
         let awaited = self.of_one(unknown.len());
         for device in &self.session.devices {
             let (uuid, locks) = (device.uuid.clone(), self.settings.locks.clone());
-            let reserves = warm_pool::for_device(&uuid, self.settings.shares.cpu.as_ref(), awaited);
+            let warm_children = warm_pool::for_device(&uuid, self.settings.shares.cpu.as_ref(), awaited);
             let (pool, is_taken) = (Arc::clone(&self.session.pool), Arc::clone(&self.prewarm.is_taken));
             let who = Holder {
                 pid: std::process::id(),
@@ -99,8 +99,8 @@ impl Run<'_, '_> {
                 }
                 let Ok(Some(_lock)) = DeviceLock::take(&locks, &uuid, || who, |_| {}, || true) else { return };
                 let begun = Instant::now();
-                for reserve in &reserves {
-                    let _ = pool.keep_ready(ServerKind::Device, reserve);
+                for warm_child in &warm_children {
+                    let _ = pool.keep_ready(ServerKind::Device, warm_child);
                 }
                 while pool.get_ready(ServerKind::Device) && !is_taken.load(Ordering::Relaxed) && begun.elapsed() < START
                 {
@@ -188,15 +188,15 @@ impl Run<'_, '_> {
         let given = Given { device: Some(self.session.devices[device].uuid.clone()), ..Given::default() };
         let scratch = self.scratch.join("ahead").join(format!("{device}-{op}"));
         let job = self.requests().job(action, &given, scratch);
-        let Some(reserve) = prewarm_baseline(&job) else { return };
+        let Some(warm_child) = prewarm_baseline(&job) else { return };
         // Without its folder the child fails, and the baseline does without it.
-        let _ = reserve.scratch.as_ref().map(|folder| fs::make_folder(folder.as_ref()));
+        let _ = warm_child.scratch.as_ref().map(|folder| fs::make_folder(folder.as_ref()));
         self.binding.expect(&op, device);
         let (pool, preparing) = (Arc::clone(&self.session.pool), Arc::clone(&self.prewarm.preparing));
         preparing.fetch_add(1, Ordering::Relaxed);
         std::thread::spawn(move || {
             // A server that does not start is told of by the first action that needs it.
-            let _ = pool.keep_ready(ServerKind::Device, &reserve);
+            let _ = pool.keep_ready(ServerKind::Device, &warm_child);
             preparing.fetch_sub(1, Ordering::Relaxed);
         });
     }

@@ -29,12 +29,12 @@ pub(crate) struct Waiting {
     whole_cpu: BTreeSet<Precedence>,
     /// Checks first, since most of what is left waits for them.
     device: BTreeSet<(bool, Index)>,
-    places: HashMap<Index, Place>,
+    places: HashMap<Index, Queued>,
     compiles: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct Queued {
     lane: Lane,
     precedence: Precedence,
     phase: Phase,
@@ -45,7 +45,7 @@ impl Waiting {
     pub(crate) fn insert(&mut self, lane: Lane, precedence: Precedence, phase: Phase) {
         self.remove(precedence.index);
         self.compiles += usize::from(phase == Phase::Compile);
-        self.place(Place { lane, precedence, phase });
+        self.place(Queued { lane, precedence, phase });
     }
 
     /// Removes an action, if it waits.
@@ -58,7 +58,7 @@ impl Waiting {
     /// Says how long devices have still to do for the op of an action, if it waits.
     pub(crate) fn reorder(&mut self, index: Index, left: Duration) {
         if let Some(place) = self.displace(index) {
-            self.place(Place { precedence: Precedence { left: Reverse(left), ..place.precedence }, ..place });
+            self.place(Queued { precedence: Precedence { left: Reverse(left), ..place.precedence }, ..place });
         }
     }
 
@@ -82,7 +82,7 @@ impl Waiting {
         self.compiles
     }
 
-    fn place(&mut self, place: Place) {
+    fn place(&mut self, place: Queued) {
         let index = place.precedence.index;
         match place.lane {
             Lane::Cpu => self.cpu.insert(place.precedence),
@@ -92,7 +92,7 @@ impl Waiting {
         self.places.insert(index, place);
     }
 
-    fn displace(&mut self, index: Index) -> Option<Place> {
+    fn displace(&mut self, index: Index) -> Option<Queued> {
         let place = self.places.remove(&index)?;
         match place.lane {
             Lane::Cpu => self.cpu.remove(&place.precedence),

@@ -72,15 +72,15 @@ pub(super) fn of_device(job: &Job, function: &Function) -> Vec<WarmChild> {
         // Once the last check has been judged, none gets ready but in the place of another: what is measured would wait for it.
         awaited = awaited.min(WHILE_MEASURED);
     }
-    let mut reserves = for_device(device, job.spare.as_ref(), awaited);
+    let mut warm_children = for_device(device, job.spare.as_ref(), awaited);
     // The judge that works now comes back.
-    reserves.retain(|reserve| !stays(job, function) || reserve.key != judges(device));
-    reserves
+    warm_children.retain(|warm_child| !stays(job, function) || warm_child.key != judges(device));
+    warm_children
 }
 
 /// Returns how children get ready for a device: a judge, and as many others as `awaited` says.
 pub(super) fn for_device(device: &str, cores: Option<&Vec<usize>>, awaited: usize) -> Vec<WarmChild> {
-    let reserve = |key: String, most: usize| WarmChild {
+    let warm_child = |key: String, most: usize| WarmChild {
         key,
         most,
         function: START_DEVICE.to_owned(),
@@ -94,16 +94,16 @@ pub(super) fn for_device(device: &str, cores: Option<&Vec<usize>>, awaited: usiz
         cores: cores.cloned(),
         needs: Some(imports::FOR_DEVICES.to_owned()),
     };
-    let mut reserves = vec![reserve(judges(device), JUDGES_OF_DEVICE), reserve(device.to_owned(), awaited)];
-    reserves.retain(|reserve| reserve.most > 0);
-    reserves
+    let mut warm_children = vec![warm_child(judges(device), JUDGES_OF_DEVICE), warm_child(device.to_owned(), awaited)];
+    warm_children.retain(|warm_child| warm_child.most > 0);
+    warm_children
 }
 
 /// Has children ready for the next check on the interpreter, its candidate and its judge, once its server runs. For when nothing is to be done: they take time of the
 /// cores while they get ready.
 pub(crate) fn for_a_check(pool: &Pool) -> Result<(), NoCall> {
     for key in [CHECK.to_owned(), judges(CHECK)] {
-        let reserve = WarmChild {
+        let warm_child = WarmChild {
             key,
             most: 1,
             function: REHEARSE.to_owned(),
@@ -113,7 +113,7 @@ pub(crate) fn for_a_check(pool: &Pool) -> Result<(), NoCall> {
             cores: None,
             needs: None,
         };
-        pool.keep_ready(ServerKind::Interpreter, &reserve)?;
+        pool.keep_ready(ServerKind::Interpreter, &warm_child)?;
     }
     Ok(())
 }

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use t2t_model::action::Source;
 use t2t_model::digest::Digest;
 use t2t_model::path::RepoPath;
-use t2t_model::problem::{Place, Problem};
+use t2t_model::problem::{Position, Problem};
 use t2t_plan::graph::expand::{Binds, KernelFile};
-use t2t_python::{FaultKind, Python};
+use t2t_python::{FaultKind, PythonFile};
 use t2t_spec::{Op, Spec, Variant};
 use t2t_store::assets;
 use t2t_store::fs;
@@ -158,9 +158,9 @@ fn kernel_file(sources: &Sources, file: &str, named: &str) -> KernelFile {
 /// What helps where a file is more than t2t reads.
 const BEYOND: &str = "part it into several statements or files, or read what was generated from data";
 
-fn fault_of(file: &str, source: &Python) -> Option<Problem> {
+fn fault_of(file: &str, source: &PythonFile) -> Option<Problem> {
     let fault = source.fault.as_ref()?;
-    let place = Place { line: fault.line, column: fault.column };
+    let place = Position { line: fault.line, column: fault.column };
     Some(Problem {
         line: Some(place.line),
         column: Some(place.column),

@@ -13,11 +13,11 @@ use t2t_host::pool::{Cancel, NoCall, Pool};
 use t2t_host::toolchain::Toolchain;
 use t2t_host::worker::WorkerConfig;
 use t2t_protocol::{BYTECODE, End, Limits, PRELOAD, Request, ServerKind};
+use t2t_store::fingerprint::Fingerprint;
 use t2t_store::fs;
 use t2t_store::harness::Harness;
 use t2t_store::installed::Places as Modules;
 use t2t_store::store::leftovers;
-use t2t_store::witness::Witness;
 
 use super::{NoSession, Options, Probing, machine};
 
@@ -209,7 +209,7 @@ fn unprobed(error: NoCall) -> NoSession {
     }
 }
 
-/// Returns the witnesses of the interpreter's versions.
-pub(crate) fn witnesses_of(options: &Options, toolchain: Option<&Toolchain>) -> Option<Vec<Witness<'static>>> {
-    toolchain?.witnesses(&options.python.as_ref()?.path, options.search.as_deref())
+/// Returns the fingerprints of the interpreter's versions.
+pub(crate) fn witnesses_of(options: &Options, toolchain: Option<&Toolchain>) -> Option<Vec<Fingerprint<'static>>> {
+    toolchain?.fingerprints(&options.python.as_ref()?.path, options.search.as_deref())
 }

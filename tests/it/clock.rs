@@ -1,7 +1,7 @@
 //! The system's clock set back, or ahead and back again, while t2t runs: it is never believed where that could hide an edit, and nothing runs for it.
 //!
 //! The binary gets another clock by `set_back.c`, which takes a C compiler and a dynamic linker that preloads: `tests/soak.sh` runs this. What needs no such thing is
-//! tested where the clock is read: `crates/store/src/witness.rs`, `crates/host/src/watch/hold.rs`, `crates/store/src/store/answer.rs`, and in `damage.rs`.
+//! tested where the clock is read: `crates/store/src/fingerprint.rs`, `crates/host/src/watch/hold.rs`, `crates/store/src/store/noop_cache.rs`, and in `damage.rs`.
 
 use std::path::PathBuf;
 use std::process::Command;

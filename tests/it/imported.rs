@@ -53,7 +53,7 @@ fn a_build_that_finds_nothing_changed_starts_no_python_for_it() {
     project.write("../python/site-packages/mykernels/ops/deep.py", "ONE = 1\n");
     runs_again(&project);
     assert_eq!(project.build().runs("").starts, 0);
-    // The folders of `sys.path` are as they were: nobody but the module's own witnesses tells.
+    // The folders of `sys.path` are as they were: nobody but the module's own fingerprints tells.
     project.write("../python/site-packages/mykernels/ops/deep.py", "ONE = 2\n");
     runs_again(&project);
     project.write("../python/site-packages/mykernels/ops/deep/__init__.py", "ONE = 3\n");

@@ -15,7 +15,7 @@ use t2t::session::{DeviceChoice, Options, Probing, Session};
 use t2t_host::cores::Shares;
 use t2t_host::interrupt::Interrupt;
 use t2t_host::pool::Cancel;
-use t2t_host::toolchain::{Found, Python};
+use t2t_host::toolchain::{Found, Interpreter};
 use t2t_model::action::{Phase, Target};
 use t2t_store::store::cas::Cas;
 
@@ -133,7 +133,7 @@ fn nothing_is_compiled_again(workspace: &Workspace) {
     assert!(!first["misses"].as_array().unwrap().is_empty());
     let options = Options {
         configurations: t2t_plan::graph::expand::Configurations::First,
-        python: Some(Python { path: environment::python(), found: Found::Variable }),
+        python: Some(Interpreter { path: environment::python(), found: Found::Variable }),
         device: DeviceChoice::Cpu,
         as_device: None,
         cache: None,

@@ -51,7 +51,7 @@ struct Server {
     /// Whether the one that runs was told to rest.
     has_rested: bool,
     /// Key → how many children are ready for it, or will be.
-    reserves: HashMap<String, usize>,
+    warm_children: HashMap<String, usize>,
     told: Arc<Told>,
 }
 
@@ -91,12 +91,12 @@ impl Pool {
 
     /// Runs `request` in a child of the server of `kind`, and returns how the child ended. The request's id is chosen here.
     ///
-    /// Once the child runs, children are made ready as each of `reserves` says, one or two, and not more than there may be. [`Self::cancel`] with the same `cancel` kills it.
+    /// Once the child runs, children are made ready as each of `warm_children` says, one or two, and not more than there may be. [`Self::cancel`] with the same `cancel` kills it.
     pub fn call(
         &self,
         kind: ServerKind,
         mut request: Request,
-        reserves: &[WarmChild],
+        warm_children: &[WarmChild],
         cancel: &Cancel,
     ) -> Result<Finished, NoCall> {
         if cancel.is_set() {
@@ -120,8 +120,8 @@ impl Pool {
             self.let_go(kind, &worker);
         }
         submitted.ok_or(NoCall::Cancelled)??;
-        for reserve in reserves {
-            self.fill(kind, &worker, reserve);
+        for warm_child in warm_children {
+            self.fill(kind, &worker, warm_child);
         }
         drop(worker);
         let ended = receiver.recv();
@@ -157,7 +157,7 @@ impl Pool {
     /// Counts the child that a request takes.
     fn count_out(&self, kind: ServerKind, key: Option<&str>) {
         let mut servers = lock(&self.servers);
-        let count = servers.get_mut(&kind).zip(key).and_then(|(server, key)| server.reserves.get_mut(key));
+        let count = servers.get_mut(&kind).zip(key).and_then(|(server, key)| server.warm_children.get_mut(key));
         if let Some(count) = count {
             *count = count.saturating_sub(1);
         }
@@ -166,15 +166,15 @@ impl Pool {
     /// Counts a child that has served a request and is ready for the next.
     fn count_in(&self, kind: ServerKind, key: &str) {
         let mut servers = lock(&self.servers);
-        if let Some(count) = servers.get_mut(&kind).and_then(|server| server.reserves.get_mut(key)) {
+        if let Some(count) = servers.get_mut(&kind).and_then(|server| server.warm_children.get_mut(key)) {
             *count += 1;
         }
     }
 
-    /// Has children made ready as `reserve` says, as many as there may be, starting the server of `kind` where it does not run.
-    pub fn keep_ready(&self, kind: ServerKind, reserve: &WarmChild) -> Result<(), NoCall> {
+    /// Has children made ready as `warm_child` says, as many as there may be, starting the server of `kind` where it does not run.
+    pub fn keep_ready(&self, kind: ServerKind, warm_child: &WarmChild) -> Result<(), NoCall> {
         let worker = self.worker(kind)?;
-        self.fill(kind, &worker, reserve);
+        self.fill(kind, &worker, warm_child);
         Ok(())
     }
 
@@ -192,7 +192,7 @@ impl Pool {
     pub fn dismiss(&self, kind: ServerKind, device: &str) {
         let mut servers = lock(&self.servers);
         let Some(server) = servers.get_mut(&kind) else { return };
-        server.reserves.retain(|key, _| !key.starts_with(device));
+        server.warm_children.retain(|key, _| !key.starts_with(device));
         if let Some(worker) = &server.worker {
             // A server that has died has none.
             let _ = worker.dismiss(device);
@@ -210,20 +210,20 @@ impl Pool {
         Ok(())
     }
 
-    /// Has children made ready as `reserve` says, as many as there may be. How many start at once is for the server to say.
-    fn fill(&self, kind: ServerKind, worker: &Worker, reserve: &WarmChild) {
+    /// Has children made ready as `warm_child` says, as many as there may be. How many start at once is for the server to say.
+    fn fill(&self, kind: ServerKind, worker: &Worker, warm_child: &WarmChild) {
         let missing = {
             let mut servers = lock(&self.servers);
             let Some(server) = servers.get_mut(&kind) else { return };
-            let have = server.reserves.entry(reserve.key.clone()).or_default();
-            let missing = reserve.most.saturating_sub(*have);
+            let have = server.warm_children.entry(warm_child.key.clone()).or_default();
+            let missing = warm_child.most.saturating_sub(*have);
             *have += missing;
             server.told.unready.fetch_add(missing, Ordering::Relaxed);
             missing
         };
         for _ in 0..missing {
             // A server that has died is told of by the call that waits.
-            let _ = worker.prepare(reserve.clone());
+            let _ = worker.prepare(warm_child.clone());
         }
     }
 
@@ -250,7 +250,7 @@ impl Pool {
         let Some(server) = servers.get_mut(&kind) else { return };
         if server.worker.as_ref().is_some_and(|worker| Arc::ptr_eq(worker, gone)) {
             server.worker = None;
-            server.reserves.clear();
+            server.warm_children.clear();
         }
     }
 
@@ -284,7 +284,7 @@ impl Pool {
         let died = lock(&server.told.died).take();
         if died.is_some() {
             server.worker = None;
-            server.reserves.clear();
+            server.warm_children.clear();
         }
         if let Some(worker) = &server.worker {
             return Ok(Ok(Arc::clone(worker)));

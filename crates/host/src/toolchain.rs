@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use t2t_model::digest::Digest;
 use t2t_spec::{Signatures, TorchNames};
+use t2t_store::fingerprint::{Fingerprint, Observed};
 use t2t_store::fs;
 use t2t_store::installed::Places as Modules;
 use t2t_store::kept;
-use t2t_store::witness::{Was, Witness};
 
 /// The format of what is kept; another number is read as nothing. 1: first. 2: behind a digest. 3: names of aten with `_`. 4: where modules
 /// are found, and what torch's functions take.
@@ -23,7 +23,7 @@ const VERSION: u32 = 4;
 
 /// An interpreter, and why it was taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Python {
+pub struct Interpreter {
     /// The executable.
     pub path: PathBuf,
     /// Where t2t found it.
@@ -74,15 +74,15 @@ pub struct Places {
 
 /// Returns the interpreter to use. The first place that is named decides, even when what it names is not there; None where no place has one.
 #[must_use]
-pub fn find(places: &Places) -> Option<Python> {
-    let named = |path: &Option<PathBuf>, found| path.clone().map(|path| Python { path, found });
+pub fn find(places: &Places) -> Option<Interpreter> {
+    let named = |path: &Option<PathBuf>, found| path.clone().map(|path| Interpreter { path, found });
     let environment = places.environment.as_ref().map(|folder| folder.join("bin/python"));
     let workspace = places.workspace.join(".venv/bin/python");
     let beside = places.beside.as_ref().map(|folder| folder.join("python"));
     named(&places.option, Found::Option)
         .or_else(|| named(&places.variable, Found::Variable))
         .or_else(|| named(&environment, Found::Environment).filter(|python| python.path.exists()))
-        .or_else(|| workspace.exists().then_some(Python { path: workspace, found: Found::Workspace }))
+        .or_else(|| workspace.exists().then_some(Interpreter { path: workspace, found: Found::Workspace }))
         .or_else(|| named(&beside, Found::Beside).filter(|python| python.path.exists()))
 }
 
@@ -130,11 +130,14 @@ impl Toolchain {
     /// Returns what the versions rest on: the interpreter at `python`, its `pyvenv.cfg` and the folders of `sys.path`. None where they are not what they
     /// were when the versions were asked, or have a name that is no text.
     #[must_use]
-    pub fn witnesses(&self, python: &Path, search: Option<&OsStr>) -> Option<Vec<Witness<'static>>> {
+    pub fn fingerprints(&self, python: &Path, search: Option<&OsStr>) -> Option<Vec<Fingerprint<'static>>> {
         let named = |path: &Path| Some(Cow::Owned(path.to_str()?.to_owned()));
-        let state = |path: PathBuf| Some(Witness { path: named(&path)?, was: Was::State(fs::stat(&path)) });
+        let state = |path: PathBuf| Some(Fingerprint { path: named(&path)?, was: Observed::State(fs::stat(&path)) });
         let time = |folder: &String| {
-            Some(Witness { path: Cow::Owned(folder.clone()), was: Was::Time(fs::folder_time(Path::new(folder))) })
+            Some(Fingerprint {
+                path: Cow::Owned(folder.clone()),
+                was: Observed::Time(fs::folder_time(Path::new(folder))),
+            })
         };
         let files = [Some(python.to_owned()), settings(python)].into_iter().flatten().map(state);
         let all: Option<Vec<_>> = files.chain(self.modules.path.iter().map(time)).collect();

@@ -166,8 +166,8 @@ impl Worker {
     }
 
     /// Has a child made ready for a request that names its key. Nothing is heard of it before.
-    pub fn prepare(&self, reserve: WarmChild) -> Result<(), WorkerError> {
-        Ok(self.client.prepare(reserve)?)
+    pub fn prepare(&self, warm_child: WarmChild) -> Result<(), WorkerError> {
+        Ok(self.client.prepare(warm_child)?)
     }
 
     /// Ends the children that are ready for a device, or get ready for it.

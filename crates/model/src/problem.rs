@@ -11,7 +11,7 @@ const EXCERPT_WIDTH: usize = 120;
 
 /// A position in a text: both numbers count from 1, the column in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct Position {
     /// The line.
     pub line: u32,
     /// The column.
@@ -76,7 +76,7 @@ impl<'text> Listing<'text> {
     }
 
     /// Makes a problem at `place`, with the line that is there.
-    pub fn problem(&self, place: Place, message: impl Into<String>) -> Problem {
+    pub fn problem(&self, place: Position, message: impl Into<String>) -> Problem {
         let line = self.lines.get(place.line.saturating_sub(1) as usize);
         Problem {
             line: Some(place.line),
@@ -143,13 +143,13 @@ mod tests {
     use super::*;
 
     fn at(text: &str, line: u32, column: u32) -> String {
-        Listing::new("ops.yaml", text).problem(Place { line, column }, "wrong").to_string()
+        Listing::new("ops.yaml", text).problem(Position { line, column }, "wrong").to_string()
     }
 
     #[test]
     fn a_problem_shows_place_line_and_hint() {
         let listing = Listing::new("ops.yaml", "version: 1\r\nops:\r\n  softmax:\r\n");
-        let place = Place { line: 3, column: 3 };
+        let place = Position { line: 3, column: 3 };
         let problem = listing.problem(place, "op `softmax` has no inputs").with_hint("add `inputs: {input: [M, N]}`");
         let expected = "\
 error: ops.yaml:3:3: op `softmax` has no inputs
@@ -193,8 +193,8 @@ hint: add `inputs: {input: [M, N]}`";
     #[test]
     fn problems_are_printed_in_the_order_of_their_places() {
         let listing = Listing::new("ops.yaml", "a\nb");
-        let second = listing.problem(Place { line: 2, column: 1 }, "second");
-        let first = listing.problem(Place { line: 1, column: 1 }, "first");
+        let second = listing.problem(Position { line: 2, column: 1 }, "second");
+        let first = listing.problem(Position { line: 1, column: 1 }, "first");
         let expected = "\
 error: ops.yaml:1:1: first
   |

@@ -34,6 +34,8 @@ pub enum Settled {
     Lost(String),
     /// It would run: in a dry run, nothing is known of what it would make.
     Planned,
+    /// No result of it stands, and it is not to run: nothing is known of what it would make.
+    Missing,
 }
 
 impl Settled {
@@ -42,12 +44,12 @@ impl Settled {
     pub fn record(&self) -> Option<&Record> {
         match self {
             Self::Fresh(record) | Self::Restored(record) | Self::Ran(record) => Some(record),
-            Self::Skipped(_) | Self::Lost(_) | Self::Planned => None,
+            Self::Skipped(_) | Self::Lost(_) | Self::Planned | Self::Missing => None,
         }
     }
 
     fn meets(&self, need: Need) -> bool {
-        if *self == Self::Planned {
+        if matches!(self, Self::Planned | Self::Missing) {
             return need != Need::Reject;
         }
         let outcome = self.record().map(|record| &record.outcome);
@@ -224,7 +226,7 @@ fn upstream(settled: &Settled, name: &str) -> Fact {
     match settled {
         Settled::Skipped(_) => Fact::Text("skipped".to_owned()),
         Settled::Lost(_) => Fact::Text("lost".to_owned()),
-        Settled::Planned => Fact::Text(PLANNED.to_owned()),
+        Settled::Planned | Settled::Missing => Fact::Text(PLANNED.to_owned()),
         Settled::Fresh(record) | Settled::Restored(record) | Settled::Ran(record) => {
             match (record.outputs.get(name), &record.outcome) {
                 (Some(blob), _) => Fact::Digest(blob.digest),

@@ -6,19 +6,19 @@ use std::collections::BTreeMap;
 
 use t2t_model::path::RepoPath;
 
-use crate::{Import, Python};
+use crate::{Import, PythonFile};
 
 /// Where imports lead.
 pub trait Tree {
     /// Returns what the file at `path` says, or None where there is no such file.
-    fn read(&mut self, path: &RepoPath) -> Option<Python>;
+    fn read(&mut self, path: &RepoPath) -> Option<PythonFile>;
 
     /// Returns the folders, each with `/` at its end or empty for the root, that hold the package or module of this name.
     fn homes(&mut self, name: &str) -> Vec<String>;
 }
 
 /// Returns `file` and all files of the tree that it imports, directly or through others.
-pub fn closure(file: &RepoPath, tree: &mut dyn Tree) -> BTreeMap<RepoPath, Python> {
+pub fn closure(file: &RepoPath, tree: &mut dyn Tree) -> BTreeMap<RepoPath, PythonFile> {
     let mut found = BTreeMap::new();
     let mut open = vec![file.clone()];
     while let Some(path) = open.pop() {
@@ -87,7 +87,7 @@ mod tests {
     struct Files<'a>(BTreeMap<&'a str, &'a str>);
 
     impl Tree for Files<'_> {
-        fn read(&mut self, path: &RepoPath) -> Option<Python> {
+        fn read(&mut self, path: &RepoPath) -> Option<PythonFile> {
             self.0.get(path.as_str()).map(|text| crate::read(text.as_bytes()))
         }
 

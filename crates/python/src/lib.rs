@@ -18,7 +18,7 @@ const HEADER: &str = "t2t python 2\n";
 
 /// What is known of a Python file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Python {
+pub struct PythonFile {
     /// The digest of the tree, or of the bytes where there is no tree.
     pub meaning: Digest,
     /// What it imports, in order.
@@ -73,7 +73,7 @@ pub struct SourceFault {
 
 /// Reads `bytes` as Python. Never fails: a file that does not parse, or is beyond [`bounds`], has a fault, and its bytes for its meaning.
 #[must_use]
-pub fn read(bytes: &[u8]) -> Python {
+pub fn read(bytes: &[u8]) -> PythonFile {
     if bytes.len() > bounds::LONGEST {
         return unread(bytes, too_long(bytes.len()));
     }
@@ -140,19 +140,19 @@ fn named(line: &str) -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
-fn of_tree(mut module: ModModule) -> Python {
+fn of_tree(mut module: ModModule) -> PythonFile {
     let docstring = docstring_of(&module.body);
     let (mut callables, mut names) = (Vec::new(), Vec::new());
     collect_names(&module.body, &mut callables, &mut names);
     let mut imports = Vec::new();
     collect_imports(&module.body, &mut imports);
     drop_docstrings(&mut module.body);
-    Python { meaning: canonical::digest(HEADER, &module), imports, docstring, callables, names, fault: None }
+    PythonFile { meaning: canonical::digest(HEADER, &module), imports, docstring, callables, names, fault: None }
 }
 
-fn unread(bytes: &[u8], fault: SourceFault) -> Python {
+fn unread(bytes: &[u8], fault: SourceFault) -> PythonFile {
     let (imports, callables, names) = (Vec::new(), Vec::new(), Vec::new());
-    Python { meaning: Digest::of(bytes), imports, docstring: None, callables, names, fault: Some(fault) }
+    PythonFile { meaning: Digest::of(bytes), imports, docstring: None, callables, names, fault: Some(fault) }
 }
 
 fn too_long(length: usize) -> SourceFault {

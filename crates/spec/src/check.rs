@@ -13,7 +13,7 @@ use super::layers::Layers;
 use super::names::{nearest, suggestion};
 use super::parse::{Node, Value};
 use super::reader::{Reader, same_but_for_case};
-use super::remote::{Mode, Place, Remote};
+use super::remote::{Mode, Remote, RemoteUrl};
 use super::torch::{TorchName, TorchNames};
 use super::{Op, Precision, Profile, Spec, VERSION, inputs, settings};
 
@@ -71,7 +71,7 @@ fn trust(root: &Node, faults: &mut Vec<Fault>) -> Trust {
 }
 
 fn remote(root: &Node) -> Option<Remote> {
-    let place = root.at(&["cache", "remote"]).and_then(Node::text).and_then(Place::parse)?;
+    let place = root.at(&["cache", "remote"]).and_then(Node::text).and_then(RemoteUrl::parse)?;
     let mode = root.at(&["cache", "mode"]).and_then(Node::text).and_then(Mode::of).unwrap_or(Mode::ReadWrite);
     Some(Remote { place, mode })
 }

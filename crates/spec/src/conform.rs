@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use t2t_model::problem::Place;
+use t2t_model::problem::Position;
 
 use super::fault::Fault;
 use super::fields::{Absent, Field, Kind, Section};
@@ -20,7 +20,7 @@ pub(super) fn conform(root: &Node, faults: &mut Vec<Fault>) {
 /// What a value belongs to: its path in words, empty for the file itself, and the place of its key.
 struct Spot {
     path: String,
-    place: Place,
+    place: Position,
 }
 
 impl Spot {
@@ -173,7 +173,7 @@ impl Conform<'_> {
     }
 
     fn twice(&mut self, node: &Node, message: impl Fn(&str) -> String) {
-        let mut first: BTreeMap<&str, Place> = BTreeMap::new();
+        let mut first: BTreeMap<&str, Position> = BTreeMap::new();
         for entry in node.entries() {
             match first.get(entry.key.as_str()) {
                 Some(place) => {
@@ -185,7 +185,7 @@ impl Conform<'_> {
         }
     }
 
-    fn word(&mut self, place: Place, text: &str, what: &str, words: &[&'static str]) {
+    fn word(&mut self, place: Position, text: &str, what: &str, words: &[&'static str]) {
         if !words.contains(&text) {
             let fault = Fault::new(place, format!("unknown {what} `{text}`"));
             self.faults.push(fault.hint(suggestion(text, words.iter().copied())));

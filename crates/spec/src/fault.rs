@@ -2,7 +2,7 @@
 //!
 //! It becomes a [`Problem`](t2t_model::problem::Problem) once the file's name and lines are at hand; until then nothing is copied from the file.
 
-use t2t_model::problem::{Listing, Place, Problem};
+use t2t_model::problem::{Listing, Position, Problem};
 
 /// How many problems of one file are shown.
 const PROBLEM_LIMIT: usize = 100;
@@ -10,13 +10,13 @@ const PROBLEM_LIMIT: usize = 100;
 /// Something wrong at a place of the file being read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Fault {
-    pub(crate) place: Place,
+    pub(crate) place: Position,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
 }
 
 impl Fault {
-    pub(crate) fn new(place: Place, message: impl Into<String>) -> Fault {
+    pub(crate) fn new(place: Position, message: impl Into<String>) -> Fault {
         Fault { place, message: message.into(), hint: None }
     }
 

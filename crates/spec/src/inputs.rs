@@ -136,7 +136,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn place_of(&self, tensor: &Tensor) -> t2t_model::problem::Place {
+    fn place_of(&self, tensor: &Tensor) -> t2t_model::problem::Position {
         let name = tensor.list.as_ref().unwrap_or(&tensor.name);
         let entries = self.entry.node.get("inputs").map_or(&[][..], Node::entries);
         entries.iter().find(|entry| entry.key == *name).map_or(self.entry.place, |entry| entry.place)

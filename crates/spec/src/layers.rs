@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use t2t_model::problem::Place;
+use t2t_model::problem::Position;
 
 use super::fields::{Absent, Kind, Merge, Section};
 use super::parse::{Entry, Node, Value, parse};
@@ -108,7 +108,7 @@ fn inherited(section: Section) -> BTreeMap<String, Node> {
     }
 }
 
-const BEGINNING: Place = Place { line: 1, column: 1 };
+const BEGINNING: Position = Position { line: 1, column: 1 };
 
 fn nothing() -> Node {
     Node { place: BEGINNING, value: Value::Nothing }

@@ -39,7 +39,7 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use t2t_model::action::Phase;
-use t2t_model::problem::{Place, Problem};
+use t2t_model::problem::{Position, Problem};
 use t2t_model::signature::Trust;
 
 pub use self::declare::{Declaration, Facts};
@@ -90,7 +90,7 @@ pub struct Op {
     /// The name under `ops`.
     pub name: String,
     /// Where ops.yaml declares it.
-    pub place: Place,
+    pub place: Position,
     /// The torch function; None where there is a reference.
     pub torch: Option<TorchName>,
     /// What stands in its place.
@@ -474,7 +474,7 @@ fn not_utf8(file: &str, bytes: &[u8], at: usize) -> Problem {
     let before = String::from_utf8_lossy(&bytes[..at]);
     let line = before.rsplit('\n').next().unwrap_or_default();
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-    let place = Place { line: number(before.matches('\n').count() + 1), column: number(line.chars().count() + 1) };
+    let place = Position { line: number(before.matches('\n').count() + 1), column: number(line.chars().count() + 1) };
     let text = String::from_utf8_lossy(bytes);
     let message = format!("not UTF-8: byte 0x{:02x} at offset {at}", bytes[at]);
     t2t_model::problem::Listing::new(file, &text).problem(place, message).with_hint("save the file as UTF-8")

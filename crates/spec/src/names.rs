@@ -8,7 +8,7 @@ use t2t_model::signature::TrustedKey;
 
 use super::expression::Expression;
 use super::identifier::is_identifier;
-use super::remote::{EXAMPLES, Place};
+use super::remote::{EXAMPLES, RemoteUrl};
 
 /// Names that are devices on Windows in every folder and with every extension, so that no file can have them.
 const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
@@ -134,7 +134,7 @@ impl Form {
             Form::Path => is_path(text),
             Form::Duration => duration(text).is_some(),
             Form::Target => text.starts_with(|c: char| c.is_ascii_lowercase()) && text.chars().all(is_target_character),
-            Form::Remote => Place::parse(text).is_some(),
+            Form::Remote => RemoteUrl::parse(text).is_some(),
             Form::Key => TrustedKey::parse(text).is_ok(),
         }
     }

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
-use t2t_model::problem::Place;
+use t2t_model::problem::Position;
 
 use super::fault::Fault;
 
@@ -21,7 +21,7 @@ const ALIAS_LIMIT: usize = 10_000;
 /// A value and where it begins.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Node {
-    pub(crate) place: Place,
+    pub(crate) place: Position,
     pub(crate) value: Value,
 }
 
@@ -41,7 +41,7 @@ pub(super) enum Value {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Entry {
     pub(crate) key: String,
-    pub(crate) place: Place,
+    pub(crate) place: Position,
     pub(crate) node: Node,
 }
 
@@ -142,7 +142,7 @@ struct Reader<'text, 'faults> {
 
 impl<'text> Reader<'text, '_> {
     fn document(&mut self) -> Result<Node, Fault> {
-        let mut root = Node { place: Place { line: 1, column: 1 }, value: Value::Nothing };
+        let mut root = Node { place: Position { line: 1, column: 1 }, value: Value::Nothing };
         let mut documents = 0;
         loop {
             let (event, place) = self.next()?;
@@ -160,27 +160,27 @@ impl<'text> Reader<'text, '_> {
         }
     }
 
-    fn next(&mut self) -> Result<(Event<'text>, Place), Fault> {
+    fn next(&mut self) -> Result<(Event<'text>, Position), Fault> {
         loop {
             return match self.events.next_event() {
                 // Comments are events: serde-saphyr, by which tests read YAML, asks that of the parser, and both are built together.
                 Some(Ok((Event::Comment(..), _))) => continue,
                 Some(Ok((event, span))) => Ok((event, place(&span))),
                 Some(Err(error)) => Err(syntax(&error)),
-                None => Ok((Event::StreamEnd, Place { line: 1, column: 1 })),
+                None => Ok((Event::StreamEnd, Position { line: 1, column: 1 })),
             };
         }
     }
 
     /// Returns the next event inside a collection, which the parser always closes before the stream ends.
-    fn inner(&mut self) -> Result<(Event<'text>, Place), Fault> {
+    fn inner(&mut self) -> Result<(Event<'text>, Position), Fault> {
         match self.next()? {
             (Event::StreamEnd, place) => Err(Fault::new(place, "the file ends inside a collection")),
             other => Ok(other),
         }
     }
 
-    fn node(&mut self, event: Event<'text>, place: Place, depth: usize) -> Result<Node, Fault> {
+    fn node(&mut self, event: Event<'text>, place: Position, depth: usize) -> Result<Node, Fault> {
         if depth > DEPTH_LIMIT {
             return Err(too_deep(place));
         }
@@ -208,7 +208,7 @@ impl<'text> Reader<'text, '_> {
     }
 
     /// Copies what the alias stands for, after counting it: nine lines of aliases to aliases can stand for a gigabyte.
-    fn alias(&mut self, anchor: usize, place: Place, depth: usize) -> Result<Node, Fault> {
+    fn alias(&mut self, anchor: usize, place: Position, depth: usize) -> Result<Node, Fault> {
         let Some(target) = self.anchors.get(&anchor) else {
             return Err(Fault::new(place, "an alias stands for a value that contains it").hint("write the value out"));
         };
@@ -250,7 +250,7 @@ impl<'text> Reader<'text, '_> {
     }
 
     /// Reads a key. Keys are words as written, whatever they would mean as values: `1` and `no` are fine.
-    fn key(&mut self, event: Event<'text>, place: Place, depth: usize) -> Result<Option<String>, Fault> {
+    fn key(&mut self, event: Event<'text>, place: Position, depth: usize) -> Result<Option<String>, Fault> {
         match event {
             Event::Scalar(text, ScalarStyle::Plain, ..) if text == "<<" => {
                 let fault = Fault::new(place, "merge keys (`<<`) are not part of YAML 1.2");
@@ -266,7 +266,7 @@ impl<'text> Reader<'text, '_> {
         }
     }
 
-    fn refuse_tag(&mut self, tag: Option<&Tag>, place: Place) {
+    fn refuse_tag(&mut self, tag: Option<&Tag>, place: Position) {
         if let Some(tag) = tag {
             let fault = Fault::new(place, format!("the tag `{}` means nothing here", tag.original()));
             self.faults.push(fault.hint("remove it; quotes make a string"));
@@ -274,16 +274,16 @@ impl<'text> Reader<'text, '_> {
     }
 }
 
-fn place(span: &Span) -> Place {
+fn place(span: &Span) -> Position {
     place_of(&span.start)
 }
 
-fn place_of(marker: &granit_parser::Marker) -> Place {
+fn place_of(marker: &granit_parser::Marker) -> Position {
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-    Place { line: number(marker.line()), column: number(marker.col() + 1) }
+    Position { line: number(marker.line()), column: number(marker.col() + 1) }
 }
 
-fn too_deep(place: Place) -> Fault {
+fn too_deep(place: Position) -> Fault {
     Fault::new(place, format!("values nest deeper than {DEPTH_LIMIT} levels")).hint("close some brackets")
 }
 
@@ -354,7 +354,7 @@ mod tests {
             let expected = if word == "-" { continue } else { Value::Text(word.to_owned()) };
             assert_eq!(
                 value(&format!("[{word}]")),
-                Value::List(vec![Node { place: Place { line: 1, column: 2 }, value: expected }]),
+                Value::List(vec![Node { place: Position { line: 1, column: 2 }, value: expected }]),
                 "{word}"
             );
         }
@@ -379,10 +379,10 @@ mod tests {
     fn keys_and_values_know_their_places() {
         let root = read("ops:\n  softmax: {torch: é, inputs: 3}\n");
         let softmax = root.get("ops").unwrap().entries()[0].clone();
-        assert_eq!(softmax.place, Place { line: 2, column: 3 });
-        assert_eq!(softmax.node.place, Place { line: 2, column: 12 });
-        assert_eq!(softmax.node.entries()[1].place, Place { line: 2, column: 23 });
-        assert_eq!(softmax.node.get("inputs").unwrap().place, Place { line: 2, column: 31 });
+        assert_eq!(softmax.place, Position { line: 2, column: 3 });
+        assert_eq!(softmax.node.place, Position { line: 2, column: 12 });
+        assert_eq!(softmax.node.entries()[1].place, Position { line: 2, column: 23 });
+        assert_eq!(softmax.node.get("inputs").unwrap().place, Position { line: 2, column: 31 });
     }
 
     #[test]
@@ -400,7 +400,7 @@ mod tests {
     fn deep_nesting_is_a_fault_and_no_overflow() {
         assert!(parse(&"[".repeat(100_000), &mut Vec::new()).is_err());
         let fault = parse(&format!("{}{}", "[".repeat(70), "]".repeat(70)), &mut Vec::new()).unwrap_err();
-        assert_eq!(fault, too_deep(Place { line: 1, column: 65 }));
+        assert_eq!(fault, too_deep(Position { line: 1, column: 65 }));
     }
 
     #[test]

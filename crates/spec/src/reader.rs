@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use t2t_model::problem::Place;
+use t2t_model::problem::Position;
 
 use super::fault::Fault;
 use super::parse::{Entry, Node};
@@ -18,14 +18,14 @@ pub(super) struct Reader<'tree, 'faults> {
 
 impl Reader<'_, '_> {
     /// Notes a fault of this op at a place.
-    pub(crate) fn fault(&mut self, place: Place, message: &str, hint: impl Into<String>) {
+    pub(crate) fn fault(&mut self, place: Position, message: &str, hint: impl Into<String>) {
         self.faults.push(Fault::new(place, format!("op `{}`: {message}", self.entry.key)).hint(hint));
     }
 }
 
 /// Notes names that a file system without upper and lower case takes for one.
 pub(super) fn same_but_for_case<'names>(
-    names: impl Iterator<Item = (&'names str, Place)>,
+    names: impl Iterator<Item = (&'names str, Position)>,
     what: &str,
     faults: &mut Vec<Fault>,
 ) {

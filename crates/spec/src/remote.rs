@@ -40,14 +40,14 @@ impl Mode {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remote {
     /// Where it lies.
-    pub place: Place,
+    pub place: RemoteUrl,
     /// What may be done with it.
     pub mode: Mode,
 }
 
 /// Where a remote cache lies. `Display` gives the URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct RemoteUrl {
     url: String,
     /// The kind of server, and what the URL says of it.
     pub server: Server,
@@ -96,7 +96,7 @@ pub enum Server {
 pub const EXAMPLES: &str =
     "write `s3://BUCKET/FOLDER`, `https://HOST/FOLDER`, `redis://HOST:PORT` or `file:///FOLDER`, without credentials";
 
-impl Place {
+impl RemoteUrl {
     /// Returns the place that `url` names, or None where it names none or holds credentials.
     #[must_use]
     pub fn parse(url: &str) -> Option<Self> {
@@ -124,7 +124,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for RemoteUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.url)
     }
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     fn server(url: &str) -> Server {
-        let place = Place::parse(url).unwrap_or_else(|| panic!("{url}"));
+        let place = RemoteUrl::parse(url).unwrap_or_else(|| panic!("{url}"));
         assert_eq!(place.to_string(), url);
         place.server
     }
@@ -244,7 +244,7 @@ mod tests {
             "redis://host/-1",
             "redis://:secret@host",
         ] {
-            assert_eq!(Place::parse(url), None, "{url}");
+            assert_eq!(RemoteUrl::parse(url), None, "{url}");
         }
     }
 }

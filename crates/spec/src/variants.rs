@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use t2t_model::problem::Place;
+use t2t_model::problem::Position;
 
 use super::Variant;
 use super::fault::Fault;
@@ -77,7 +77,7 @@ impl Reader<'_, '_> {
 
     fn declared_twice(&mut self, nodes: &[Node]) {
         let names = || nodes.iter().filter_map(|node| Some((name(node)?, node.place)));
-        let mut first: BTreeMap<&str, Place> = BTreeMap::new();
+        let mut first: BTreeMap<&str, Position> = BTreeMap::new();
         for (name, place) in names() {
             match first.get(name) {
                 Some(earlier) => {

@@ -75,7 +75,7 @@ const LONGEST: u64 = 4 << 30;
 
 /// What may lie in the place of a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Ownership {
     /// Of somebody else: a link may lead to it.
     Given,
     /// Of t2t, which makes no links.
@@ -83,13 +83,13 @@ enum Place {
 }
 
 /// Opens a file to be read. Nothing is waited for, as a pipe would have it: what is no file is an error.
-fn opened(path: &Path, place: Place) -> io::Result<File> {
+fn opened(path: &Path, place: Ownership) -> io::Result<File> {
     let mut flags = OFlag::O_NONBLOCK;
-    flags.set(OFlag::O_NOFOLLOW, place == Place::Own);
+    flags.set(OFlag::O_NOFOLLOW, place == Ownership::Own);
     let file = OpenOptions::new().read(true).custom_flags(flags.bits()).open(path);
     let no_file = |what: &str| io::Error::new(io::ErrorKind::Unsupported, format!("{what}, and no file"));
     let file = file.map_err(|error| match error.raw_os_error().map(Errno::from_raw) {
-        Some(Errno::ELOOP) if place == Place::Own => no_file("it is a link"),
+        Some(Errno::ELOOP) if place == Ownership::Own => no_file("it is a link"),
         Some(Errno::ENXIO) => no_file("it is a socket or a device"),
         _ => error,
     })?;
@@ -116,12 +116,12 @@ pub fn open_if_there(path: &Path) -> io::Result<Option<File>> {
 
 /// Opens a file that t2t wrote to be read bit by bit, or None where there is none. A link, a pipe or a device in its place is an error.
 pub(crate) fn open_own_if_there(path: &Path) -> io::Result<Option<File>> {
-    if_there(opened(path, Place::Own))
+    if_there(opened(path, Ownership::Own))
 }
 
 /// Returns the bytes of a file that t2t wrote. What is no file, or far longer than any that it writes, is an error.
 pub fn read_own(path: &Path) -> io::Result<Vec<u8>> {
-    whole(opened(path, Place::Own)?)
+    whole(opened(path, Ownership::Own)?)
 }
 
 /// Returns the bytes of a file that t2t wrote, or None where there is none. The rest is as for [`read_own`].
@@ -143,7 +143,7 @@ fn whole(file: File) -> io::Result<Vec<u8>> {
 /// Returns why nobody can tell what is at `path`, or None where that can be told: the rights to a folder above it, or to the file, are not there.
 #[must_use]
 pub(crate) fn denied(path: &Path) -> Option<io::Error> {
-    opened(path, Place::Given).err().filter(|error| error.kind() == io::ErrorKind::PermissionDenied)
+    opened(path, Ownership::Given).err().filter(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
 /// Returns the length of an open file in bytes.
@@ -153,7 +153,7 @@ pub(crate) fn length(file: &File) -> io::Result<u64> {
 
 /// Returns the bytes of the file at `path`. What is no file is an error.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
-    whole(opened(path, Place::Given)?)
+    whole(opened(path, Ownership::Given)?)
 }
 
 /// Returns the bytes of the file at `path`, or None where there is none.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use t2t_model::action::Phase;
 use t2t_model::digest::Digest;
 use t2t_model::path::RepoPath;
-use t2t_python::Python;
+use t2t_python::PythonFile;
 use t2t_python::closure::{Tree, closure};
 
 use crate::fs;
@@ -141,7 +141,7 @@ impl Harness {
     }
 
     fn meaning(&self, phase: Phase) -> Option<(Phase, Digest)> {
-        let mut found: BTreeMap<RepoPath, Python> = BTreeMap::new();
+        let mut found: BTreeMap<RepoPath, PythonFile> = BTreeMap::new();
         for module in modules(phase) {
             let path = RepoPath::new(&format!("{PACKAGE}/{PHASES}/{module}.py")).expect("module names are plain");
             found.extend(closure(&path, &mut Carried(self)));
@@ -159,7 +159,7 @@ impl Harness {
 struct Carried<'a>(&'a Harness);
 
 impl Tree for Carried<'_> {
-    fn read(&mut self, path: &RepoPath) -> Option<Python> {
+    fn read(&mut self, path: &RepoPath) -> Option<PythonFile> {
         let name = path.as_str().strip_prefix(PACKAGE)?.strip_prefix('/')?;
         self.0.files.get(name).map(|bytes| t2t_python::read(bytes))
     }

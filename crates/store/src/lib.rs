@@ -8,7 +8,7 @@ pub mod secrets;
 pub mod kept;
 pub mod assets;
 pub mod harness;
-pub mod witness;
+pub mod fingerprint;
 pub mod installed;
 pub mod readable;
 pub mod sources;

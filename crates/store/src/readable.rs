@@ -19,7 +19,7 @@ const SECRETS: [&str; 5] = ["pem", "key", "p12", "pfx", "kdbx"];
 
 /// What a folder comes to.
 #[derive(Debug, Default)]
-struct Looked {
+struct Rechecked {
     /// Whether there is Python in it, or below it.
     has_python: bool,
     /// Whether all of it may be read.
@@ -53,17 +53,17 @@ pub fn readable(root: &Path, named: &[String]) -> Vec<PathBuf> {
     found
 }
 
-impl Looked {
+impl Rechecked {
     fn granted(self, folder: PathBuf) -> Vec<PathBuf> {
         if self.is_open { vec![folder] } else { self.parts }
     }
 }
 
-fn look(folder: &Path) -> Looked {
+fn look(folder: &Path) -> Rechecked {
     if MARKS.iter().any(|mark| folder.join(mark).exists()) {
-        return Looked::default();
+        return Rechecked::default();
     }
-    let mut looked = Looked { is_open: true, ..Looked::default() };
+    let mut looked = Rechecked { is_open: true, ..Rechecked::default() };
     for entry in entries(folder) {
         let name = entry.file_name();
         let is_hidden = name.to_str().is_none_or(is_secret);

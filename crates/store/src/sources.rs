@@ -1,6 +1,6 @@
 //! Sources: what the workspace's files are now, by digest, read only when they changed.
 //!
-//! When a file must be read again is the business of `witness`. It does not know which files matter.
+//! When a file must be read again is the business of `fingerprint`. It does not know which files matter.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -14,12 +14,12 @@ use t2t_model::digest::Digest;
 use t2t_model::path::RepoPath;
 use t2t_model::record::Seen;
 use t2t_python::closure::{Tree, closure};
-use t2t_python::{FaultKind, Python};
+use t2t_python::{FaultKind, PythonFile};
 
+use crate::fingerprint::{Fingerprint, Known, Observed};
 use crate::fs;
 use crate::installed::{self, Found, Installed};
 use crate::kept;
-use crate::witness::{Known, Was, Witness};
 
 /// The format of the file below; another number is read as an empty one. 1: first. 2: behind a digest. 3: what files were before. 4: the kind of a fault; files have bounds. 5: meanings of `t2t python 2`.
 const VERSION: u32 = 5;
@@ -40,12 +40,12 @@ const NAMESPACE: &[u8] = b"namespace";
 const WORTH_THREADS: usize = 64;
 
 /// What parsing told of these bytes.
-type Parsed = (Digest, Python);
+type Parsed = (Digest, PythonFile);
 
 #[derive(Debug, Serialize, Deserialize, Default)]
 struct Kept {
     files: BTreeMap<RepoPath, Known>,
-    parsed: HashMap<Digest, Python>,
+    parsed: HashMap<Digest, PythonFile>,
     /// Those of `parsed` that no file is any more, the last that one was first: a revision that comes back is not parsed again.
     before: Vec<Digest>,
 }
@@ -150,24 +150,24 @@ impl Sources {
         own.map(|(path, known)| (path.clone(), *known)).collect()
     }
 
-    /// Returns the witnesses of what was looked at beside the files of the workspace: packages that it may come to have, installed modules, and the folders in which they
+    /// Returns the fingerprints of what was looked at beside the files of the workspace: packages that it may come to have, installed modules, and the folders in which they
     /// were looked for. None where one has a name that is no text.
     #[must_use]
-    pub fn witnesses(&self) -> Option<Vec<Witness<'static>>> {
+    pub fn fingerprints(&self) -> Option<Vec<Fingerprint<'static>>> {
         let state = self.state.borrow();
         let absent = state.packages.iter().filter(|(_, is_there)| !**is_there);
-        let mut witnesses: Vec<Witness<'static>> =
-            absent.map(|(path, _)| Witness { path: path.clone().into(), was: Was::Time(None) }).collect();
+        let mut fingerprints: Vec<Fingerprint<'static>> =
+            absent.map(|(path, _)| Fingerprint { path: path.clone().into(), was: Observed::Time(None) }).collect();
         for (path, known) in &state.first {
             if let Some(Found::File(file)) = installed::module(path).map(|module| self.installed.find(module)) {
-                witnesses.push(Witness { path: file.to_str()?.to_owned().into(), was: Was::File(*known) });
+                fingerprints.push(Fingerprint { path: file.to_str()?.to_owned().into(), was: Observed::File(*known) });
             }
         }
         for folder in self.installed.searched() {
-            let was = Was::Time(fs::folder_time(&folder));
-            witnesses.push(Witness { path: folder.to_str()?.to_owned().into(), was });
+            let was = Observed::Time(fs::folder_time(&folder));
+            fingerprints.push(Fingerprint { path: folder.to_str()?.to_owned().into(), was });
         }
-        Some(witnesses)
+        Some(fingerprints)
     }
 
     /// Returns whether the file at `path`, or one below it, was looked at.
@@ -210,7 +210,7 @@ impl Sources {
     }
 
     /// Returns what the Python file at `path` says, or None where there is no file.
-    pub fn python(&self, path: &RepoPath) -> Option<Python> {
+    pub fn python(&self, path: &RepoPath) -> Option<PythonFile> {
         let digest = self.bytes(path)?;
         let mut state = self.state.borrow_mut();
         if let Some(python) = state.kept.parsed.get(&digest) {
@@ -238,13 +238,14 @@ impl Sources {
     pub fn closure(&self, path: &RepoPath) -> BTreeMap<RepoPath, Source> {
         let found = closure(path, &mut Imported(self));
         let source =
-            |path: &RepoPath, python: &Python| Some(Source { meaning: python.meaning, bytes: self.bytes(path)? });
+            |path: &RepoPath, python: &PythonFile| Some(Source { meaning: python.meaning, bytes: self.bytes(path)? });
         found.iter().filter_map(|(path, python)| Some((path.clone(), source(path, python)?))).collect()
     }
 
     /// Returns the first file of the closure of `path` that is more than is read, and what is known of it: what it imports is not, and so not of what a result depends on.
-    pub fn beyond(&self, path: &RepoPath) -> Option<(RepoPath, Python)> {
-        let is_beyond = |python: &Python| python.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Beyond);
+    pub fn beyond(&self, path: &RepoPath) -> Option<(RepoPath, PythonFile)> {
+        let is_beyond =
+            |python: &PythonFile| python.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Beyond);
         closure(path, &mut Imported(self)).into_iter().find(|(_, python)| is_beyond(python))
     }
 
@@ -322,7 +323,7 @@ impl Sources {
 struct Imported<'a>(&'a Sources);
 
 impl Tree for Imported<'_> {
-    fn read(&mut self, path: &RepoPath) -> Option<Python> {
+    fn read(&mut self, path: &RepoPath) -> Option<PythonFile> {
         self.0.python(path)
     }
 
@@ -374,7 +375,7 @@ mod tests {
                 fs::write(&path.under(folder.path()), format!("x = '{path} {revision}'\n").as_bytes()).unwrap();
             }
             sources.look_at(&paths);
-            let asked: Vec<Python> = paths.iter().map(|path| sources.python(path).unwrap()).collect();
+            let asked: Vec<PythonFile> = paths.iter().map(|path| sources.python(path).unwrap()).collect();
             let read = |path: &RepoPath| t2t_python::read(&fs::read(&path.under(folder.path())).unwrap());
             assert_eq!(asked, paths.iter().map(read).collect::<Vec<_>>());
             sources.save().unwrap();

@@ -95,15 +95,15 @@ fn run(py: Python<'_>, plan: Plan<'_>) -> i32 {
             let settled = settled.and_then(|()| shut_in(request, interpreter, None));
             serve(py, request, interpreter, settled).code()
         }
-        Order::Later(reserve, orders) => {
+        Order::Later(warm_child, orders) => {
             let detached = detach(origin, ends, Some(orders), secret);
-            if let Err(reason) = detached.and_then(|()| get_ready(py, reserve)) {
+            if let Err(reason) = detached.and_then(|()| get_ready(py, warm_child)) {
                 // A request that was handed over meanwhile ends with this; without one nobody hears it.
                 channel::answer(&Answer::Refused(format!("the child did not get ready: {reason}")));
                 return 1;
             }
             channel::ready();
-            serve_all(py, interpreter, reserve.scratch.as_deref())
+            serve_all(py, interpreter, warm_child.scratch.as_deref())
         }
     }
 }
@@ -248,16 +248,16 @@ fn drop_powers() -> Result<(), String> {
 }
 
 /// Does what takes time before there is a request: no kernel code runs here, and no wall is up yet.
-fn get_ready(py: Python<'_>, reserve: &WarmChild) -> Result<(), String> {
-    move_to_cores(reserve.cores.as_deref());
-    if let Some(folder) = &reserve.scratch {
+fn get_ready(py: Python<'_>, warm_child: &WarmChild) -> Result<(), String> {
+    move_to_cores(warm_child.cores.as_deref());
+    if let Some(folder) = &warm_child.scratch {
         chdir(Path::new(folder)).map_err(|error| format!("scratch folder `{folder}`: {error}"))?;
     }
     let ready = || -> PyResult<()> {
-        environment::replace(py, &reserve.environment, reserve.scratch.as_deref().unwrap_or("/nonexistent"))?;
-        let (module, name) = reserve.function.split_once(':').unwrap_or((&reserve.function, "main"));
+        environment::replace(py, &warm_child.environment, warm_child.scratch.as_deref().unwrap_or("/nonexistent"))?;
+        let (module, name) = warm_child.function.split_once(':').unwrap_or((&warm_child.function, "main"));
         let function = PyModule::import(py, module)?.getattr(name)?;
-        match &reserve.arguments {
+        match &warm_child.arguments {
             Value::Null => function.call0().map(drop),
             arguments => function.call1((convert::to_python(py, arguments)?,)).map(drop),
         }

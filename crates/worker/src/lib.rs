@@ -6,9 +6,9 @@
 //! Code map; a module uses only those above it. Plain: `kin` (processes, by /proc and wait) · `capture` (bounded
 //! output) · `channel` (what a child tells its server) · `control` (the socket to t2t) · `convert` (JSON and Python) ·
 //! `pipes` (between a child and its server) · `ready` (one child that waits) · `quiet` (the word that nothing disturbs) · `files` (what a folder holds) · `launches` (kernels, as CUPTI tells of them) ·
-//! `action` (one child, seen from outside). In the child: `watch` (the files
+//! `running_child` (one child, seen from outside). In the child: `watch` (the files
 //! it opens) · `powers` (capabilities) · `calls` (system calls) · `apart` (namespaces) · `sandbox` · `environment` (what Python finds) · `orders` (where requests come from) · `child`. In the
-//! server: `pages` (large ones) · `imports` (before it serves, and after) · `reserves` (children ready before their
+//! server: `pages` (large ones) · `imports` (before it serves, and after) · `warm_pool` (children ready before their
 //! request) · `leaving` (children that have replied) · `server` (the loop) · `start` (hello and the first imports).
 
 mod kin;

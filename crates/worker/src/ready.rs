@@ -44,11 +44,18 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    /// Awaits a child that was just forked and gets ready as `reserve` says.
-    pub(crate) fn new(reserve: WarmChild, pid: pid_t, mark: Mark, secret: Secret, pipes: Pipes, orders: File) -> Self {
-        let (device, since, heard) = (device_of(&reserve.environment), Instant::now(), Heard::new(secret, 0));
-        let go = reserve.scratch.map(|folder| Path::new(&folder).join(GO));
-        Self { key: reserve.key, pid, mark, orders, device, has_folder: go.is_some(), go, since, pipes, heard }
+    /// Awaits a child that was just forked and gets ready as `warm_child` says.
+    pub(crate) fn new(
+        warm_child: WarmChild,
+        pid: pid_t,
+        mark: Mark,
+        secret: Secret,
+        pipes: Pipes,
+        orders: File,
+    ) -> Self {
+        let (device, since, heard) = (device_of(&warm_child.environment), Instant::now(), Heard::new(secret, 0));
+        let go = warm_child.scratch.map(|folder| Path::new(&folder).join(GO));
+        Self { key: warm_child.key, pid, mark, orders, device, has_folder: go.is_some(), go, since, pipes, heard }
     }
 
     /// Hears whether the child is ready, and says so.

@@ -140,8 +140,8 @@ impl RunningChild {
     }
 
     /// Says whether it would be disturbed by a child that gets ready so, as on the same device.
-    pub(crate) fn is_disturbed_by(&self, reserve: &WarmChild) -> bool {
-        matches!(self.quiet, Quiet::Told) && self.device == device_of(&reserve.environment)
+    pub(crate) fn is_disturbed_by(&self, warm_child: &WarmChild) -> bool {
+        matches!(self.quiet, Quiet::Told) && self.device == device_of(&warm_child.environment)
     }
 
     /// Says whether others may use its device meanwhile.

@@ -66,7 +66,7 @@ pub(crate) struct Server {
     warm_pool: WarmPool,
     later: Later,
     leaving: Leaving,
-    /// Requests and reserves whose modules are not there yet, requests whose device is not free yet of what was dismissed, and reserves that would disturb what runs, in the
+    /// Requests and warm children whose modules are not there yet, requests whose device is not free yet of what was dismissed, and warm children that would disturb what runs, in the
     /// order in which they came.
     waiting: Vec<ToWorker>,
     /// Whether nothing has happened for a while.
@@ -160,7 +160,7 @@ impl Server {
         for message in std::mem::take(&mut self.waiting) {
             match message {
                 ToWorker::Run(request) => self.start(request),
-                ToWorker::Prepare(reserve) => self.prepare(reserve),
+                ToWorker::Prepare(warm_child) => self.prepare(warm_child),
                 // Nothing else waits.
                 _ => {}
             }
@@ -176,25 +176,28 @@ impl Server {
     fn needs_more(&self, message: &ToWorker) -> bool {
         match message {
             ToWorker::Run(request) => !self.later.has(request.needs.as_deref()),
-            ToWorker::Prepare(reserve) => !self.later.has(reserve.needs.as_deref()) && !self.would_disturb(reserve),
+            ToWorker::Prepare(warm_child) => {
+                !self.later.has(warm_child.needs.as_deref()) && !self.would_disturb(warm_child)
+            }
             _ => false,
         }
     }
 
     /// Says whether somebody waits for what may come at any moment, and not for the end of an action.
     fn is_awaited(&self) -> bool {
-        let is_held = |message: &ToWorker| matches!(message, ToWorker::Prepare(reserve) if self.would_disturb(reserve));
+        let is_held =
+            |message: &ToWorker| matches!(message, ToWorker::Prepare(warm_child) if self.would_disturb(warm_child));
         !self.waiting.iter().all(is_held)
     }
 
     /// Says whether an action runs that a child would disturb which gets ready so.
-    fn would_disturb(&self, reserve: &WarmChild) -> bool {
-        self.running.iter().any(|child| child.is_disturbed_by(reserve))
+    fn would_disturb(&self, warm_child: &WarmChild) -> bool {
+        self.running.iter().any(|child| child.is_disturbed_by(warm_child))
     }
 
     /// Says whether as many children start the device of such a child as may at once.
-    fn is_crowded(&mut self, reserve: &WarmChild) -> bool {
-        let device = device_of(&reserve.environment).filter(|_| reserve.scratch.is_none());
+    fn is_crowded(&mut self, warm_child: &WarmChild) -> bool {
+        let device = device_of(&warm_child.environment).filter(|_| warm_child.scratch.is_none());
         device.is_some_and(|device| self.warm_pool.starting(&device, Instant::now(), GETS_READY) >= START_AT_ONCE)
     }
 
@@ -248,8 +251,10 @@ impl Server {
             self.has_heard |= matches!(message, Ok(Some(_)));
             match message {
                 Ok(Some(ToWorker::Run(request))) => self.start(request),
-                Ok(Some(ToWorker::Prepare(reserve))) if self.has_enough(&reserve) => self.tell_prepared(reserve.key),
-                Ok(Some(ToWorker::Prepare(reserve))) => self.prepare(reserve),
+                Ok(Some(ToWorker::Prepare(warm_child))) if self.has_enough(&warm_child) => {
+                    self.tell_prepared(warm_child.key);
+                }
+                Ok(Some(ToWorker::Prepare(warm_child))) => self.prepare(warm_child),
                 Ok(Some(ToWorker::Cancel { id })) => self.cancel(id),
                 Ok(Some(ToWorker::Dismiss { device })) => self.dismiss(&device),
                 // What is imported later takes pages of its own, so it comes first.
@@ -329,27 +334,27 @@ impl Server {
     }
 
     /// Says whether as many children as there may be wait already, or will.
-    fn has_enough(&self, reserve: &WarmChild) -> bool {
-        let is_alike = |message: &&ToWorker| matches!(message, ToWorker::Prepare(other) if other.key == reserve.key);
-        self.warm_pool.count(&reserve.key) + self.waiting.iter().filter(is_alike).count() >= reserve.most
+    fn has_enough(&self, warm_child: &WarmChild) -> bool {
+        let is_alike = |message: &&ToWorker| matches!(message, ToWorker::Prepare(other) if other.key == warm_child.key);
+        self.warm_pool.count(&warm_child.key) + self.waiting.iter().filter(is_alike).count() >= warm_child.most
     }
 
     /// Forks a child that gets ready. That it cannot be is no news: its request will be told.
-    fn prepare(&mut self, reserve: WarmChild) {
-        let is_held = reserve.scratch.is_none() && self.would_disturb(&reserve);
-        if !self.later.has(reserve.needs.as_deref()) || is_held || self.is_crowded(&reserve) {
-            self.waiting.push(ToWorker::Prepare(reserve));
+    fn prepare(&mut self, warm_child: WarmChild) {
+        let is_held = warm_child.scratch.is_none() && self.would_disturb(&warm_child);
+        if !self.later.has(warm_child.needs.as_deref()) || is_held || self.is_crowded(&warm_child) {
+            self.waiting.push(ToWorker::Prepare(warm_child));
             return;
         }
         let forked = WarmPool::pipe().ok().and_then(|(orders, sink)| {
-            let (pid, mark, secret, pipes) = self.child(Order::Later(&reserve, orders)).ok()?;
+            let (pid, mark, secret, pipes) = self.child(Order::Later(&warm_child, orders)).ok()?;
             Some((pid, mark, secret, pipes, sink))
         });
         match forked {
             Some((pid, mark, secret, pipes, sink)) => {
-                self.warm_pool.add(Ready::new(reserve, pid, mark, secret, pipes, sink));
+                self.warm_pool.add(Ready::new(warm_child, pid, mark, secret, pipes, sink));
             }
-            None => self.tell_prepared(reserve.key),
+            None => self.tell_prepared(warm_child.key),
         }
     }
 

@@ -312,7 +312,7 @@ fn end(settled: &Settled, contents: &HashMap<Digest, String>) -> End {
     match settled {
         Settled::Skipped(_) => End::Skipped,
         Settled::Lost(_) => End::Lost,
-        Settled::Planned => unreachable!("nothing is only planned here"),
+        Settled::Planned | Settled::Missing => unreachable!("nothing is only planned here, or missing"),
         Settled::Fresh(record) | Settled::Restored(record) | Settled::Ran(record) => End::Result {
             rejected: class(&record.outcome),
             artifacts: record
@@ -341,7 +341,9 @@ fn word(settled: &Settled) -> &'static str {
         Settled::Fresh(_) => "fresh",
         Settled::Restored(_) => "restored",
         Settled::Skipped(_) => "skipped",
-        Settled::Ran(_) | Settled::Lost(_) | Settled::Planned => unreachable!("these were handed out"),
+        Settled::Ran(_) | Settled::Lost(_) | Settled::Planned | Settled::Missing => {
+            unreachable!("these were handed out")
+        }
     }
 }
 

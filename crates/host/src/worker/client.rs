@@ -133,8 +133,8 @@ impl Client {
     }
 
     /// Asks for a child that gets ready.
-    pub(crate) fn prepare(&self, reserve: WarmChild) -> Result<(), ClientError> {
-        self.send(&ToWorker::Prepare(reserve))
+    pub(crate) fn prepare(&self, warm_child: WarmChild) -> Result<(), ClientError> {
+        self.send(&ToWorker::Prepare(warm_child))
     }
 
     /// Asks to end the children that are ready for a device.

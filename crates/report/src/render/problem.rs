@@ -11,7 +11,7 @@ use t2t_model::problem;
 
 /// A place in a file, written `kernels/softmax/v2_tiling.py:12:5`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ProblemPlace {
     /// The workspace path.
     pub file: String,
     /// From 1.
@@ -34,7 +34,7 @@ pub struct Problem {
     /// One line for people.
     pub message: String,
     /// Where, in a file of the workspace.
-    pub place: Option<Place>,
+    pub place: Option<ProblemPlace>,
     /// The line there.
     pub excerpt: Option<String>,
     /// What may help.
@@ -69,7 +69,7 @@ impl Problem {
             case: text("case"),
             given: text("given"),
             message: text("message").unwrap_or_else(|| "nothing was said".to_owned()),
-            place: Place::of(&failure["place"]),
+            place: ProblemPlace::of(&failure["place"]),
             excerpt: text("excerpt"),
             hint: text("hint"),
             traceback: frames.filter_map(Value::as_str).map(str::to_owned).collect(),
@@ -123,21 +123,21 @@ impl Problem {
     }
 }
 
-impl Place {
+impl ProblemPlace {
     fn of(place: &Value) -> Option<Self> {
         let number = |name: &str| place[name].as_u64().and_then(|number| u32::try_from(number).ok());
         Some(Self { file: place["file"].as_str()?.to_owned(), line: number("line"), column: number("column") })
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ProblemPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
         [self.line, self.column].iter().map_while(|number| *number).try_for_each(|number| write!(f, ":{number}"))
     }
 }
 
-impl Serialize for Place {
+impl Serialize for ProblemPlace {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use t2t_model::digest::Digest;
 use t2t_model::record::Record;
 use t2t_model::signature::{Signer, SigningKey};
-use t2t_spec::remote::{Mode, Place};
+use t2t_spec::remote::{Mode, RemoteUrl};
 
 use super::entry::Entry;
 use super::{Blobs, Credentials, Limits, NotBuilt, Signing, Used, Wanted};
@@ -19,13 +19,13 @@ pub enum Remote {}
 
 impl Remote {
     /// Fails: t2t was built without it.
-    pub fn new(_: Place, _: Mode, _: Credentials, _: Signing, _: Limits) -> Result<Self, NotBuilt> {
+    pub fn new(_: RemoteUrl, _: Mode, _: Credentials, _: Signing, _: Limits) -> Result<Self, NotBuilt> {
         Err(NotBuilt)
     }
 
     /// Never called; with the feature: where it lies.
     #[must_use]
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &RemoteUrl {
         match *self {}
     }
 
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn none_can_be_made() {
-        let place = Place::parse("file:///srv/t2t").unwrap();
+        let place = RemoteUrl::parse("file:///srv/t2t").unwrap();
         let limits = Limits::of(Duration::from_secs(1));
         let made = Remote::new(place, Mode::ReadWrite, Credentials::default(), Signing::default(), limits);
         assert_eq!(made.err(), Some(NotBuilt));

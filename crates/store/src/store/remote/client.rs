@@ -13,7 +13,7 @@ use opendal::layers::RetryLayer;
 use opendal::services::{Fs, Redis, S3, Webdav};
 use opendal::{Buffer, ErrorKind, HttpBody, HttpTransport, HttpTransporter, Operator};
 use opendal_http_transport_reqwest::ReqwestTransport;
-use t2t_spec::remote::{Mode, Place, Server};
+use t2t_spec::remote::{Mode, RemoteUrl, Server};
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
@@ -63,7 +63,7 @@ pub(super) enum Failed {
 impl Client {
     /// Returns the client for a place. A folder is made where it is to be written to; otherwise it must be there.
     pub(crate) async fn open(
-        place: &Place,
+        place: &RemoteUrl,
         mode: Mode,
         credentials: &Credentials,
         limits: Limits,

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::client::{Client, Failed};
 use super::entry::{self, Entry};
-use super::server::{ROUNDS, Shared, for_size, locked};
+use super::server::{Connection, ROUNDS, for_size, locked};
 use super::{Blobs, Wanted};
 use crate::hashing;
 use crate::store::cas::{Cas, Unavailable};
@@ -26,7 +26,7 @@ fn blob_name(digest: Digest) -> String {
     format!("cas/{digest}")
 }
 
-impl Shared {
+impl Connection {
     pub(super) async fn client(&self) -> Result<&Client, Failed> {
         let open = || Client::open(&self.place, self.mode, &self.credentials, self.limits);
         self.client.get_or_try_init(open).await

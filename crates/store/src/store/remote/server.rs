@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use t2t_model::digest::Digest;
 use t2t_model::record::Record;
 use t2t_model::signature::{Signer, SigningKey};
-use t2t_spec::remote::{Mode, Place};
+use t2t_spec::remote::{Mode, RemoteUrl};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Notify, OnceCell, Semaphore};
 use tokio::time::timeout;
@@ -44,12 +44,12 @@ pub(super) fn for_size(limit: Duration, size: u64) -> Duration {
 
 /// A remote cache.
 pub struct Remote {
-    shared: Arc<Shared>,
+    shared: Arc<Connection>,
     runtime: OnceLock<Option<Runtime>>,
 }
 
-pub(super) struct Shared {
-    pub(super) place: Place,
+pub(super) struct Connection {
+    pub(super) place: RemoteUrl,
     pub(super) mode: Mode,
     pub(super) credentials: Credentials,
     pub(super) signing: Signing,
@@ -98,13 +98,13 @@ impl fmt::Debug for Remote {
 impl Remote {
     /// Returns the remote cache at a place. Nothing is started, and nobody asked. Fails where t2t was built without it.
     pub fn new(
-        place: Place,
+        place: RemoteUrl,
         mode: Mode,
         credentials: Credentials,
         signing: Signing,
         limits: Limits,
     ) -> Result<Self, NotBuilt> {
-        let shared = Shared {
+        let shared = Connection {
             place,
             mode,
             credentials,
@@ -129,7 +129,7 @@ impl Remote {
 
     /// Returns where it lies. There are no credentials in it.
     #[must_use]
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &RemoteUrl {
         &self.shared.place
     }
 
@@ -273,10 +273,10 @@ impl Drop for Remote {
 }
 
 /// An upload that is not done. It counts as done also where it comes to an end that nobody thought of.
-struct Pending(Arc<Shared>);
+struct Pending(Arc<Connection>);
 
 impl Pending {
-    fn new(shared: &Arc<Shared>) -> Self {
+    fn new(shared: &Arc<Connection>) -> Self {
         shared.pending.fetch_add(1, Ordering::SeqCst);
         Self(Arc::clone(shared))
     }

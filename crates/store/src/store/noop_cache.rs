@@ -1,6 +1,6 @@
-//! Answers: what a build told that settled everything, kept with all that it looked at. While that is as it was, the same command tells the same.
+//! The no-op cache: what a build told that settled everything, kept with all that it looked at. While that is as it was, the same command tells the same.
 //!
-//! One file an answer, named by what was asked. It does not know what is asked, nor what the text says.
+//! One file an answer, named by its key: the digest of what was asked. It does not know what is asked, nor what the text says.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use t2t_model::digest::Digest;
 
+use crate::fingerprint::Fingerprint;
 use crate::fs;
 use crate::store::journal::LinePlace;
-use crate::witness::Witness;
 
 /// What a file begins with; another number is no answer. 1: first. 2: the check covers what was asked. 3: records of
 /// ops apart.
@@ -24,13 +24,13 @@ const MOST: usize = 16;
 
 /// What was told, and on what it rests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Answer<'a> {
+pub struct NoopResult<'a> {
     /// All that was looked at.
     #[serde(borrow)]
-    pub witnesses: Vec<Witness<'a>>,
+    pub fingerprints: Vec<Fingerprint<'a>>,
     /// What was told, in the words of whoever told it.
     pub told: String,
-    /// The ops, encoded: see [`Answer::pieces`].
+    /// The ops, encoded: see [`NoopResult::pieces`].
     pieces: Cow<'a, [u8]>,
 }
 
@@ -42,8 +42,8 @@ pub struct Piece<'a> {
     pub op: Cow<'a, str>,
     /// The line of its key in ops.yaml, from 1.
     pub line: u32,
-    /// The places, in the list of witnesses, of the files that its actions depend on, and of its log.
-    pub witnesses: Vec<u32>,
+    /// The places, in the list of fingerprints, of the files that its actions depend on, and of its log.
+    pub fingerprints: Vec<u32>,
     /// The records, encoded.
     #[serde(borrow)]
     records: Cow<'a, [u8]>,
@@ -53,9 +53,9 @@ impl<'a> Piece<'a> {
     /// Returns the piece of `op`, whose key is on this line: `records` are where its records stand in the journal, and those of actions of no op that it
     /// stands on, oldest first.
     #[must_use]
-    pub fn new(op: &'a str, line: u32, witnesses: Vec<u32>, records: &[LinePlace]) -> Self {
+    pub fn new(op: &'a str, line: u32, fingerprints: Vec<u32>, records: &[LinePlace]) -> Self {
         let records = postcard::to_stdvec(records).expect("numbers can be written");
-        Self { op: Cow::Borrowed(op), line, witnesses, records: Cow::Owned(records) }
+        Self { op: Cow::Borrowed(op), line, fingerprints, records: Cow::Owned(records) }
     }
 
     /// Returns where its records stand in the journal, and those of actions of no op that it stands on, oldest first.
@@ -65,12 +65,12 @@ impl<'a> Piece<'a> {
     }
 }
 
-impl<'a> Answer<'a> {
-    /// Returns the answer that was `told`, resting on `witnesses`, those of ops named by `pieces` in the order of ops.yaml.
+impl<'a> NoopResult<'a> {
+    /// Returns the answer that was `told`, resting on `fingerprints`, those of ops named by `pieces` in the order of ops.yaml.
     #[must_use]
-    pub fn new(witnesses: Vec<Witness<'a>>, told: String, pieces: &[Piece<'_>]) -> Self {
+    pub fn new(fingerprints: Vec<Fingerprint<'a>>, told: String, pieces: &[Piece<'_>]) -> Self {
         let pieces = postcard::to_stdvec(pieces).expect("numbers and texts can be written");
-        Self { witnesses, told, pieces: Cow::Owned(pieces) }
+        Self { fingerprints, told, pieces: Cow::Owned(pieces) }
     }
 
     /// Returns the ops of the answer.
@@ -80,35 +80,35 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// The place of one answer.
+/// The place of one answer: what a command that changes nothing tells is read there.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct NoopCache {
     folder: PathBuf,
     file: PathBuf,
-    asked: Digest,
+    key: Digest,
 }
 
-impl Place {
-    /// Returns the place under `cache` for the answer to what has the digest `asked`.
+impl NoopCache {
+    /// Returns the place under `cache` for the answer to what has the digest `key`.
     #[must_use]
-    pub fn of(cache: &Path, asked: Digest) -> Self {
+    pub fn of(cache: &Path, key: Digest) -> Self {
         let folder = cache.join("answers");
-        Self { file: folder.join(asked.to_string()), folder, asked }
+        Self { file: folder.join(key.to_string()), folder, key }
     }
 
     /// Returns what the file holds: the bytes that [`decode`] reads. Empty where there is none, or one that answers something else.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         let bytes = fs::read_own(&self.file).unwrap_or_default();
-        let is_of_this = bytes.strip_prefix(HEADER).is_some_and(|rest| rest.starts_with(self.asked.as_bytes()));
+        let is_of_this = bytes.strip_prefix(HEADER).is_some_and(|rest| rest.starts_with(self.key.as_bytes()));
         if is_of_this { bytes } else { Vec::new() }
     }
 
     /// Keeps an answer. What cannot be kept costs the next build its time, nothing else.
-    pub fn keep(&self, answer: &Answer<'_>) {
+    pub fn keep(&self, answer: &NoopResult<'_>) {
         let Ok(body) = postcard::to_stdvec(answer) else { return };
-        let asked = self.asked.as_bytes();
-        let bytes = [HEADER, asked, check(asked, &body).as_bytes(), &body].concat();
+        let key = self.key.as_bytes();
+        let bytes = [HEADER, key, check(key, &body).as_bytes(), &body].concat();
         if fs::write(&self.file, &bytes).is_ok() {
             self.drop_old();
         }
@@ -129,49 +129,49 @@ impl Place {
 
 /// Returns the answer that `bytes` hold; None where they are damaged, or of another version.
 #[must_use]
-pub fn decode(bytes: &[u8]) -> Option<Answer<'_>> {
-    let (asked, rest) = bytes.strip_prefix(HEADER)?.split_at_checked(CHECK)?;
+pub fn decode(bytes: &[u8]) -> Option<NoopResult<'_>> {
+    let (key, rest) = bytes.strip_prefix(HEADER)?.split_at_checked(CHECK)?;
     let (sum, body) = rest.split_at_checked(CHECK)?;
-    (check(asked, body).as_bytes() == sum).then(|| postcard::from_bytes(body).ok()).flatten()
+    (check(key, body).as_bytes() == sum).then(|| postcard::from_bytes(body).ok()).flatten()
 }
 
-fn check(asked: &[u8], body: &[u8]) -> Digest {
-    Digest::of(&[asked, Digest::of(body).as_bytes()].concat())
+fn check(key: &[u8], body: &[u8]) -> Digest {
+    Digest::of(&[key, Digest::of(body).as_bytes()].concat())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::witness::Was;
+    use crate::fingerprint::Observed;
 
-    fn answer() -> Answer<'static> {
-        let witness = Witness { path: Cow::Borrowed("kernels/add/v1.py"), was: Was::Time(Some(7)) };
+    fn answer() -> NoopResult<'static> {
+        let fingerprint = Fingerprint { path: Cow::Borrowed("kernels/add/v1.py"), was: Observed::Time(Some(7)) };
         let piece = Piece::new("add", 3, vec![0], &[LinePlace { offset: 14, length: 300 }]);
-        Answer::new(vec![witness], "all fresh".to_owned(), &[piece])
+        NoopResult::new(vec![fingerprint], "all fresh".to_owned(), &[piece])
     }
 
     #[test]
     fn an_answer_comes_back_as_it_was_kept() {
         let cache = tempfile::tempdir().unwrap();
-        let place = Place::of(cache.path(), Digest::of(b"build"));
+        let place = NoopCache::of(cache.path(), Digest::of(b"build"));
         assert_eq!(decode(&place.bytes()), None);
         place.keep(&answer());
         assert_eq!(decode(&place.bytes()), Some(answer()));
-        assert_eq!(decode(&Place::of(cache.path(), Digest::of(b"build -q")).bytes()), None);
+        assert_eq!(decode(&NoopCache::of(cache.path(), Digest::of(b"build -q")).bytes()), None);
     }
 
     #[test]
     fn a_piece_says_where_its_records_stand() {
         let answer = answer();
         let pieces = answer.pieces();
-        assert_eq!((&*pieces[0].op, pieces[0].line, &pieces[0].witnesses[..]), ("add", 3, &[0][..]));
+        assert_eq!((&*pieces[0].op, pieces[0].line, &pieces[0].fingerprints[..]), ("add", 3, &[0][..]));
         assert_eq!(pieces[0].records(), [LinePlace { offset: 14, length: 300 }]);
     }
 
     #[test]
     fn damaged_bytes_are_no_answer() {
         let cache = tempfile::tempdir().unwrap();
-        let place = Place::of(cache.path(), Digest::of(b"build"));
+        let place = NoopCache::of(cache.path(), Digest::of(b"build"));
         place.keep(&answer());
         let bytes = place.bytes();
         for position in 0..bytes.len() {
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn an_answer_that_took_another_ones_place_is_none() {
         let cache = tempfile::tempdir().unwrap();
-        let [one, other] = [b"build".as_slice(), b"build -q"].map(|asked| Place::of(cache.path(), Digest::of(asked)));
+        let [one, other] = [b"build".as_slice(), b"build -q"].map(|key| NoopCache::of(cache.path(), Digest::of(key)));
         one.keep(&answer());
         fs::rename(&one.file, &other.file).unwrap();
         assert_eq!(decode(&other.bytes()), None);
@@ -195,7 +195,7 @@ mod tests {
     fn the_oldest_answers_are_dropped() {
         let cache = tempfile::tempdir().unwrap();
         for number in 0..=MOST {
-            Place::of(cache.path(), Digest::of(&[u8::try_from(number).unwrap()])).keep(&answer());
+            NoopCache::of(cache.path(), Digest::of(&[u8::try_from(number).unwrap()])).keep(&answer());
         }
         assert_eq!(fs::names(&cache.path().join("answers")).len(), MOST);
     }
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn answers_from_the_future_make_room_for_those_of_now() {
         let cache = tempfile::tempdir().unwrap();
-        let place = |number: usize| Place::of(cache.path(), Digest::of(&[u8::try_from(number).unwrap()]));
+        let place = |number: usize| NoopCache::of(cache.path(), Digest::of(&[u8::try_from(number).unwrap()]));
         let tomorrow = std::time::SystemTime::now() + std::time::Duration::from_hours(24);
         for number in 0..MOST {
             place(number).keep(&answer());

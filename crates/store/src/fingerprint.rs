@@ -1,4 +1,4 @@
-//! Witnesses: what was looked at, as it was, so that a later process can tell whether it would see the same.
+//! Fingerprints: what was looked at, as it was, so that a later process can tell whether it would see the same.
 //!
 //! A file is not read again while its size, times and inode are those of the last reading, unless it was written so shortly before that
 //! reading that a later write could have left the same times. It does not know what was made of what was seen.
@@ -51,7 +51,7 @@ impl Known {
 
 /// What was there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Was {
+pub enum Observed {
     /// A file of these bytes; None where none could be read.
     File(Option<Known>),
     /// A file in this state, whatever it holds: what is too long to be read. None where there was none.
@@ -64,77 +64,77 @@ pub enum Was {
 
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Witness<'a> {
+pub struct Fingerprint<'a> {
     /// Where: in the workspace, or from the root of the file system.
     #[serde(borrow)]
     pub path: Cow<'a, str>,
     /// What was there.
-    pub was: Was,
+    pub was: Observed,
 }
 
-/// What a second look at witnesses told.
+/// What a second look at fingerprints told.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Looked {
+pub struct Rechecked {
     /// The places, in the list, of those that are no more what they were.
     pub changed: Vec<usize>,
     /// The places of files that were written since and hold the same, with what is known of them now.
     pub touched: Vec<(usize, Known)>,
 }
 
-impl Looked {
-    fn take(&mut self, place: usize, look: &Look) {
+impl Rechecked {
+    fn take(&mut self, place: usize, look: &Recheck) {
         match look {
-            Look::Same => {}
-            Look::Touched(known) => self.touched.push((place, *known)),
-            Look::Changed => self.changed.push(place),
+            Recheck::Same => {}
+            Recheck::Touched(known) => self.touched.push((place, *known)),
+            Recheck::Changed => self.changed.push(place),
         }
     }
 }
 
-/// What became of one witness.
-enum Look {
+/// What became of one fingerprint.
+enum Recheck {
     Same,
     Touched(Known),
     Changed,
 }
 
-impl Witness<'_> {
-    /// Returns the witness for what a file at `path` below `root` is now.
+impl Fingerprint<'_> {
+    /// Returns the fingerprint for what a file at `path` below `root` is now.
     #[must_use]
     pub fn of_file(root: &Path, path: &str) -> Self {
-        Self { path: Cow::Owned(path.to_owned()), was: Was::File(Known::now(&root.join(path), None)) }
+        Self { path: Cow::Owned(path.to_owned()), was: Observed::File(Known::now(&root.join(path), None)) }
     }
 
-    fn look(&self, root: &Path) -> Look {
+    fn look(&self, root: &Path) -> Recheck {
         let path = root.join(&*self.path);
         let is_same = match self.was {
-            Was::File(known) => return look_at_file(&path, known),
-            Was::State(stat) => fs::stat(&path) == stat,
-            Was::Time(time) => fs::folder_time(&path) == time,
-            Was::Empty => fs::names(&path).is_empty(),
+            Observed::File(known) => return look_at_file(&path, known),
+            Observed::State(stat) => fs::stat(&path) == stat,
+            Observed::Time(time) => fs::folder_time(&path) == time,
+            Observed::Empty => fs::names(&path).is_empty(),
         };
-        if is_same { Look::Same } else { Look::Changed }
+        if is_same { Recheck::Same } else { Recheck::Changed }
     }
 }
 
-fn look_at_file(path: &Path, was: Option<Known>) -> Look {
+fn look_at_file(path: &Path, was: Option<Known>) -> Recheck {
     let now = Known::now(path, was);
     match (was, now) {
-        _ if was == now => Look::Same,
-        (Some(was), Some(now)) if was.bytes == now.bytes => Look::Touched(now),
-        _ => Look::Changed,
+        _ if was == now => Recheck::Same,
+        (Some(was), Some(now)) if was.bytes == now.bytes => Recheck::Touched(now),
+        _ => Recheck::Changed,
     }
 }
 
-/// Looks again at all `witnesses` of the workspace at `root`, on all cores where they are many.
+/// Looks again at all `fingerprints` of the workspace at `root`, on all cores where they are many.
 #[must_use]
-pub fn look(root: &Path, witnesses: &[Witness<'_>]) -> Looked {
-    let mut looked = Looked::default();
-    if witnesses.len() < WORTH_THREADS {
-        witnesses.iter().enumerate().for_each(|(place, witness)| looked.take(place, &witness.look(root)));
+pub fn look(root: &Path, fingerprints: &[Fingerprint<'_>]) -> Rechecked {
+    let mut looked = Rechecked::default();
+    if fingerprints.len() < WORTH_THREADS {
+        fingerprints.iter().enumerate().for_each(|(place, fingerprint)| looked.take(place, &fingerprint.look(root)));
     } else {
-        let looks: Vec<Look> =
-            witnesses.par_iter().with_min_len(WORTH_THREADS / 4).map(|witness| witness.look(root)).collect();
+        let looks: Vec<Recheck> =
+            fingerprints.par_iter().with_min_len(WORTH_THREADS / 4).map(|fingerprint| fingerprint.look(root)).collect();
         looks.into_iter().enumerate().for_each(|(place, look)| looked.take(place, &look));
     }
     looked
@@ -144,8 +144,8 @@ pub fn look(root: &Path, witnesses: &[Witness<'_>]) -> Looked {
 mod tests {
     use super::*;
 
-    fn witness(path: &str, was: Was) -> Witness<'static> {
-        Witness { path: Cow::Owned(path.to_owned()), was }
+    fn fingerprint(path: &str, was: Observed) -> Fingerprint<'static> {
+        Fingerprint { path: Cow::Owned(path.to_owned()), was }
     }
 
     #[test]
@@ -156,14 +156,14 @@ mod tests {
         fs::write(&root.join("b"), b"2").unwrap();
         fs::make_folder(&root.join("empty")).unwrap();
         let all = [
-            Witness::of_file(root, "a"),
-            Witness::of_file(root, "b"),
-            Witness::of_file(root, "absent"),
-            witness("a", Was::State(fs::stat(&root.join("a")))),
-            witness("empty", Was::Time(fs::folder_time(&root.join("empty")))),
-            witness("empty", Was::Empty),
-            witness("none", Was::Empty),
-            witness("none", Was::Time(None)),
+            Fingerprint::of_file(root, "a"),
+            Fingerprint::of_file(root, "b"),
+            Fingerprint::of_file(root, "absent"),
+            fingerprint("a", Observed::State(fs::stat(&root.join("a")))),
+            fingerprint("empty", Observed::Time(fs::folder_time(&root.join("empty")))),
+            fingerprint("empty", Observed::Empty),
+            fingerprint("none", Observed::Empty),
+            fingerprint("none", Observed::Time(None)),
         ];
         assert_eq!(look(root, &all).changed, Vec::<usize>::new());
         fs::write(&root.join("a"), b"3").unwrap();
@@ -179,7 +179,7 @@ mod tests {
     fn a_file_that_was_written_again_with_the_same_bytes_is_only_touched() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(&folder.path().join("a"), b"1").unwrap();
-        let all = [Witness::of_file(folder.path(), "a")];
+        let all = [Fingerprint::of_file(folder.path(), "a")];
         fs::write(&folder.path().join("a"), b"1").unwrap();
         let looked = look(folder.path(), &all);
         assert_eq!((looked.changed.len(), looked.touched.len()), (0, 1));
@@ -230,8 +230,8 @@ mod tests {
         for number in (0..WORTH_THREADS * 2).step_by(2) {
             fs::write(&folder.path().join(name(number)), name(number).as_bytes()).unwrap();
         }
-        let all: Vec<Witness<'_>> =
-            (0..WORTH_THREADS * 2).map(|number| Witness::of_file(folder.path(), &name(number))).collect();
+        let all: Vec<Fingerprint<'_>> =
+            (0..WORTH_THREADS * 2).map(|number| Fingerprint::of_file(folder.path(), &name(number))).collect();
         assert_eq!(look(folder.path(), &all).changed, Vec::<usize>::new());
         for number in [3, 4, WORTH_THREADS + 7] {
             fs::write(&folder.path().join(name(number)), b"other").unwrap();
