@@ -1,4 +1,4 @@
-//! All integration tests, one binary. A file that is not declared here is not run, which `layers` checks.
+//! All integration tests that run t2t or a Python, one binary; `tests/core` has the others. A file that is not declared here is not run, which `layers` of that checks.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -13,22 +13,8 @@
 
 mod environment;
 mod soak;
-mod inventory;
 
-mod layers;
-mod docs;
-mod calibration;
-
-mod world;
 mod worn;
-mod core_rules;
-mod core_fuzz;
-
-mod spec_docs;
-mod spec_errors;
-mod spec_fuzz;
-mod fuzz;
-mod spec_meaning;
 
 mod worker_setup;
 mod worker_staying;
