@@ -15,7 +15,7 @@ use t2t_protocol::{FrameError, FrameReader, FromWorker, ToWorker, encode};
 use t2t_spec::Spec;
 use t2t_store::store::journal::Lines;
 
-use crate::soak;
+use crate::draws;
 
 /// The folder of the bytes to begin with.
 const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus");
@@ -234,7 +234,7 @@ const SEED: u64 = 4;
 #[test]
 fn edits_of_the_corpus_never_panic() {
     let seeds = READERS.map(|(name, _)| corpus(name));
-    soak::fuzz(SEED, CASES, &(0..READERS.len(), any::<usize>(), edits()), |(kind, seed, edits)| {
+    draws::fuzz(SEED, CASES, &(0..READERS.len(), any::<usize>(), edits()), |(kind, seed, edits)| {
         let mut bytes = seeds[kind][seed % seeds[kind].len()].clone();
         for edit in &edits {
             apply(&mut bytes, edit);
@@ -245,7 +245,7 @@ fn edits_of_the_corpus_never_panic() {
 
 #[test]
 fn any_bytes_never_panic_any_reader() {
-    soak::fuzz(SEED, CASES, &prop::collection::vec(any::<u8>(), 0..200), |bytes| {
+    draws::fuzz(SEED, CASES, &prop::collection::vec(any::<u8>(), 0..200), |bytes| {
         for (_, read) in READERS {
             read(&bytes);
         }
@@ -255,7 +255,7 @@ fn any_bytes_never_panic_any_reader() {
 #[test]
 fn targets_of_plain_names_are_read_as_they_are_written() {
     let inputs = ("[a-z][a-z0-9_]{0,9}", prop::option::of("[a-z0-9_]{1,9}"), 0..Phase::ALL.len());
-    soak::fuzz(SEED, CASES, &inputs, |(op, variant, phase)| {
+    draws::fuzz(SEED, CASES, &inputs, |(op, variant, phase)| {
         let phase = Phase::ALL[phase];
         let of_build = [Phase::Calibrate, Phase::Summary].contains(&phase);
         let target = match variant {

@@ -13,6 +13,7 @@
 
 #[path = "../it/soak.rs"]
 mod soak;
+mod draws;
 mod inventory;
 
 mod layers;

@@ -69,6 +69,7 @@ mod workspace;
 mod repro;
 mod bad_kernels;
 mod adoption;
+mod examples;
 mod hostile;
 mod mutants;
 mod level1;
