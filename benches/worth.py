@@ -1,7 +1,7 @@
 """Fills the table of what the kernels are worth on one CUDA device: v4_optimized, and the chosen variant where it is another, against eager torch.
 
 For each op: its declared sizes, and for the ops of TABLE further sizes and dtypes, with what is to be reached there. Each is compiled ahead in
-parallel processes, tuned, and timed in turns with torch by the harness's own bench (docs/measuring.md): medians and means of the runs, their ratio
+parallel processes, tuned, and timed in turns with torch by the harness's own bench (docs/reference/measuring.md): medians and means of the runs, their ratio
 with its 95 % bootstrap interval, percent of a copy of 1 GiB measured in this run, TFLOP/s, and the error against float64 beside torch's own.
 
     python benches/worth.py [WORKSPACE] [--op OP]... [--variant OP=NAME]... [--runs N] [--out FILE]

@@ -15,7 +15,10 @@ esac
 [[ "$minutes" =~ ^[1-9][0-9]*$ ]] || { echo "error: not a number of minutes: $minutes" >&2; exit 2; }
 
 cargo build --bin t2t
-tests="$(cargo test --test it --no-run 2>&1 | tee /dev/stderr | sed -n 's/.*Executable.*(\(.*\))$/\1/p')"
+# Returns the binary of a target of tests.
+binary() { cargo test --test "$1" --no-run 2>&1 | tee /dev/stderr | sed -n 's/.*Executable.*(\(.*\))$/\1/p'; }
+tests="$(binary it)"
+core="$(binary core)"
 python="${T2T_TEST_PYTHON:-.venv/bin/python}"
 said="target/soak"
 rm -rf "$said" && mkdir -p "$said"
@@ -36,7 +39,7 @@ kind() {
 
 quarter=$((minutes * 15))
 set -m # The fuzz in a process group of its own, so that all of it can be killed.
-kind fuzz $((minutes * 60)) "$tests" fuzz:: &
+kind fuzz $((minutes * 60)) "$core" fuzz:: &
 fuzz=$!
 set +m
 trap 'kill -- "-$fuzz" 2>/dev/null || true' EXIT

@@ -1,4 +1,4 @@
-//! All integration tests, one binary. A file that is not declared here is not run, which `layers` checks.
+//! All integration tests that run t2t or a Python, one binary; `tests/core` has the others. A file that is not declared here is not run, which `layers` of that checks.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -13,22 +13,8 @@
 
 mod environment;
 mod soak;
-mod inventory;
 
-mod layers;
-mod docs;
-mod calibration;
-
-mod world;
 mod worn;
-mod core_rules;
-mod core_fuzz;
-
-mod spec_docs;
-mod spec_errors;
-mod spec_fuzz;
-mod fuzz;
-mod spec_meaning;
 
 mod worker_setup;
 mod worker_staying;
@@ -61,7 +47,6 @@ mod compared;
 mod affected;
 mod portable;
 mod ci;
-mod circles;
 mod commands;
 mod secrets;
 mod probes;
@@ -84,6 +69,7 @@ mod workspace;
 mod repro;
 mod bad_kernels;
 mod adoption;
+mod examples;
 mod hostile;
 mod mutants;
 mod level1;

@@ -3,13 +3,9 @@
 //! It does not know what is counted. Without a soak each test goes as far as it says itself, and its line is not shown.
 
 use std::env;
-use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-
-use proptest::prelude::{ProptestConfig, Strategy};
-use proptest::test_runner::{RngSeed, TestRunner};
 
 /// How many seconds each test of a kind goes on.
 const SECONDS: &str = "T2T_SOAK_SECONDS";
@@ -54,22 +50,4 @@ pub fn rounds(usual: u64) -> impl Iterator<Item = u64> {
 fn seconds() -> Option<Duration> {
     let text = env::var(SECONDS).ok()?;
     Some(Duration::from_secs(text.parse().unwrap_or_else(|_| panic!("{SECONDS} is no number: {text}"))))
-}
-
-/// Draws `cases` inputs from a seed, or in a soak as many from each of the seeds after it as there is time for, and checks each.
-pub fn fuzz<S: Strategy>(seed: u64, cases: u32, inputs: &S, check: impl Fn(S::Value))
-where
-    S::Value: Debug,
-{
-    let count = Count::of("fuzz", "inputs");
-    for round in rounds(1) {
-        let seed = RngSeed::Fixed(seed + round);
-        let config = ProptestConfig { failure_persistence: None, rng_seed: seed, cases, ..ProptestConfig::default() };
-        let drawn = TestRunner::new(config).run(inputs, |input| {
-            check(input);
-            count.add(1);
-            Ok(())
-        });
-        drawn.unwrap_or_else(|failure| panic!("{seed:?}: {failure}"));
-    }
 }

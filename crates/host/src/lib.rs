@@ -1,6 +1,6 @@
 //! The machine: its cores, devices and interpreters, the processes that t2t starts on it, what tells t2t to stop or to look again.
 //!
-//! The code map. A module uses only modules declared above it; `tests/it/layers.rs` holds it to that. It does not know actions, the graph, or what is kept of results.
+//! The code map. A module uses only modules declared above it; `tests/core/layers.rs` holds it to that. It does not know actions, the graph, or what is kept of results.
 
 pub mod functions;
 pub mod imports;

@@ -1,6 +1,6 @@
 //! Documents made readable: figures, which variant is chosen and why, two sides compared, logs.
 //!
-//! The code map. A module uses only modules declared above it; `tests/it/layers.rs` holds it to that. It does not know where documents come from, nor that there is a cache.
+//! The code map. A module uses only modules declared above it; `tests/core/layers.rs` holds it to that. It does not know where documents come from, nor that there is a cache.
 
 pub mod figures;
 pub mod rank;

@@ -1,6 +1,6 @@
 //! Files: what a workspace holds, what the binary carries, what is kept of results, here and on servers.
 //!
-//! The code map. A module uses only modules declared above it; `tests/it/layers.rs` holds it to that. It does not know the graph, nor which results still stand.
+//! The code map. A module uses only modules declared above it; `tests/core/layers.rs` holds it to that. It does not know the graph, nor which results still stand.
 
 pub mod fs;
 mod hashing;

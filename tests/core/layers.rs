@@ -126,7 +126,7 @@ fn source_of(package: &str) -> String {
 
 /// Returns the folders of source of all crates, and of these tests.
 fn folders() -> Vec<String> {
-    CRATES.iter().map(|(name, _)| source_of(name)).chain(["tests/it".to_owned()]).collect()
+    CRATES.iter().map(|(name, _)| source_of(name)).chain(["tests/core", "tests/it"].map(str::to_owned)).collect()
 }
 
 #[test]
@@ -385,16 +385,18 @@ fn the_engine_changes_no_property_of_its_process() {
 
 #[test]
 fn every_integration_test_is_declared() {
-    let main = read(&root().join("tests/it/main.rs"));
-    for entry in fs::read_dir(root().join("tests/it")).unwrap() {
-        let path = entry.unwrap().path();
-        let is_rust = path.extension().is_some_and(|ending| ending == "rs");
-        let name = path.file_stem().unwrap().to_str().unwrap();
-        if is_rust && name != "main" {
-            assert!(
-                main.lines().any(|line| line == format!("mod {name};")),
-                "tests/it/main.rs does not declare `{name}`"
-            );
+    for folder in ["tests/core", "tests/it"] {
+        let main = read(&root().join(folder).join("main.rs"));
+        for entry in fs::read_dir(root().join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            let is_rust = path.extension().is_some_and(|ending| ending == "rs");
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            if is_rust && name != "main" {
+                assert!(
+                    main.lines().any(|line| line == format!("mod {name};")),
+                    "{folder}/main.rs does not declare `{name}`"
+                );
+            }
         }
     }
 }

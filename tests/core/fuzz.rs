@@ -15,8 +15,10 @@ use t2t_protocol::{FrameError, FrameReader, FromWorker, ToWorker, encode};
 use t2t_spec::Spec;
 use t2t_store::store::journal::Lines;
 
-use crate::environment;
-use crate::soak;
+use crate::draws;
+
+/// The folder of the bytes to begin with.
+const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus");
 
 /// What reads bytes.
 type Reader = fn(&[u8]);
@@ -120,13 +122,13 @@ fn published(bytes: &[u8]) {
 
 /// Returns trust in the key of the corpus.
 fn trust() -> Trust {
-    let line = fs::read_to_string(environment::root().join("tests/corpus/signature/key")).unwrap();
+    let line = fs::read_to_string(format!("{CORPUS}/signature/key")).unwrap();
     Trust::of(vec![TrustedKey::parse(&line).unwrap()])
 }
 
 fn signature(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    let good = fs::read_to_string(environment::root().join("tests/corpus/signature/good")).unwrap();
+    let good = fs::read_to_string(format!("{CORPUS}/signature/good")).unwrap();
     let letters = |text: &str| text.split_whitespace().collect::<String>();
     if trust().verify(Purpose::Record, b"a message", &text).is_ok() {
         assert_eq!(letters(&text), letters(&good), "nobody made another one");
@@ -139,7 +141,7 @@ fn signature(bytes: &[u8]) {
 
 /// Returns the files of a folder of the corpus, in order.
 fn corpus(kind: &str) -> Vec<Vec<u8>> {
-    let folder = environment::root().join("tests/corpus").join(kind);
+    let folder = format!("{CORPUS}/{kind}");
     let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     paths.iter().map(|path| fs::read(path).unwrap()).collect()
@@ -147,10 +149,8 @@ fn corpus(kind: &str) -> Vec<Vec<u8>> {
 
 #[test]
 fn everything_in_the_corpus_is_read_and_no_folder_is_forgotten() {
-    let mut folders: Vec<String> = fs::read_dir(environment::root().join("tests/corpus"))
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
+    let mut folders: Vec<String> =
+        fs::read_dir(CORPUS).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     folders.sort();
     let mut known: Vec<&str> = READERS.iter().map(|(kind, _)| *kind).collect();
     known.sort_unstable();
@@ -234,7 +234,7 @@ const SEED: u64 = 4;
 #[test]
 fn edits_of_the_corpus_never_panic() {
     let seeds = READERS.map(|(name, _)| corpus(name));
-    soak::fuzz(SEED, CASES, &(0..READERS.len(), any::<usize>(), edits()), |(kind, seed, edits)| {
+    draws::fuzz(SEED, CASES, &(0..READERS.len(), any::<usize>(), edits()), |(kind, seed, edits)| {
         let mut bytes = seeds[kind][seed % seeds[kind].len()].clone();
         for edit in &edits {
             apply(&mut bytes, edit);
@@ -245,7 +245,7 @@ fn edits_of_the_corpus_never_panic() {
 
 #[test]
 fn any_bytes_never_panic_any_reader() {
-    soak::fuzz(SEED, CASES, &prop::collection::vec(any::<u8>(), 0..200), |bytes| {
+    draws::fuzz(SEED, CASES, &prop::collection::vec(any::<u8>(), 0..200), |bytes| {
         for (_, read) in READERS {
             read(&bytes);
         }
@@ -255,7 +255,7 @@ fn any_bytes_never_panic_any_reader() {
 #[test]
 fn targets_of_plain_names_are_read_as_they_are_written() {
     let inputs = ("[a-z][a-z0-9_]{0,9}", prop::option::of("[a-z0-9_]{1,9}"), 0..Phase::ALL.len());
-    soak::fuzz(SEED, CASES, &inputs, |(op, variant, phase)| {
+    draws::fuzz(SEED, CASES, &inputs, |(op, variant, phase)| {
         let phase = Phase::ALL[phase];
         let of_build = [Phase::Calibrate, Phase::Summary].contains(&phase);
         let target = match variant {

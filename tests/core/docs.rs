@@ -63,8 +63,8 @@ fn the_glossary_names_every_phase() {
 }
 
 #[test]
-fn every_file_that_the_glossary_and_the_architecture_name_is_there() {
-    for page in ["docs/glossary.md", "docs/architecture.md"] {
+fn every_file_that_the_glossary_the_architecture_and_the_guide_for_contributors_name_is_there() {
+    for page in ["CONTRIBUTING.md", "docs/glossary.md", "docs/architecture.md"] {
         let text = read(page);
         let names = text.split('`').skip(1).step_by(2);
         let ours = ["src/", "crates/", "python/", "docs/", "tests/", "assets/"];

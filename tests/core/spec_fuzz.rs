@@ -4,7 +4,7 @@ use proptest::prelude::{Strategy, any, prop};
 use t2t_model::problem::render;
 use t2t_spec::{Profile, Spec};
 
-use crate::soak;
+use crate::draws;
 
 const REPOSITORY: &str = include_str!("../../ops.yaml");
 
@@ -86,7 +86,7 @@ const SEED: u64 = 4;
 
 #[test]
 fn edits_of_a_good_file_never_panic() {
-    soak::fuzz(SEED, CASES, &edits(), |edits| {
+    draws::fuzz(SEED, CASES, &edits(), |edits| {
         let mut bytes = REPOSITORY.as_bytes().to_vec();
         for edit in &edits {
             apply(&mut bytes, edit);
@@ -97,5 +97,5 @@ fn edits_of_a_good_file_never_panic() {
 
 #[test]
 fn any_bytes_never_panic() {
-    soak::fuzz(SEED, CASES, &prop::collection::vec(any::<u8>(), 0..200), |bytes| read(&bytes));
+    draws::fuzz(SEED, CASES, &prop::collection::vec(any::<u8>(), 0..200), |bytes| read(&bytes));
 }

@@ -1,0 +1,32 @@
+//! The tests of what needs no Python, network or device: the pure crates, the rules of the layers, the docs. One binary, done in seconds.
+//! A file that is not declared here is not run, which `layers` checks.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    clippy::print_stdout,
+    reason = "tests stand outside the boundary that they test"
+)]
+#![allow(
+    unreachable_pub,
+    reason = "what a file of tests offers to the others is marked so; nothing of the binary is reached from outside"
+)]
+
+#[path = "../it/soak.rs"]
+mod soak;
+mod draws;
+mod inventory;
+
+mod layers;
+mod circles;
+mod docs;
+mod calibration;
+
+mod world;
+mod core_rules;
+mod core_fuzz;
+
+mod spec_docs;
+mod spec_errors;
+mod spec_fuzz;
+mod fuzz;
+mod spec_meaning;

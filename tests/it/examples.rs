@@ -1,0 +1,39 @@
+//! The workspaces of `examples/`, each built from a copy on the interpreter: a stranger's first build passes, and what its README says of a wrong edit holds.
+
+use crate::adoption::copied;
+use crate::workspace::Workspace;
+
+fn built(name: &str, targets: &[&str]) -> Workspace {
+    let workspace = copied(&format!("examples/{name}"));
+    let ran = workspace.build(&[]);
+    assert_eq!(ran.code, Some(0), "{}", ran.told);
+    for target in targets {
+        assert_eq!(workspace.outcome(target), "passed", "{target}\n{}", ran.told);
+    }
+    workspace
+}
+
+/// Edits a kernel as the README proposes, and expects its check to reject it.
+fn edit_is_rejected(workspace: &Workspace, file: &str, (from, to): (&str, &str), target: &str) {
+    workspace.edit(file, from, to);
+    let ran = workspace.build(&[target]);
+    assert_eq!(ran.code, Some(1), "{}", ran.told);
+    assert_eq!(workspace.outcome(target), "mismatch", "{}", ran.told);
+}
+
+#[test]
+fn the_smallest_workspace_builds_and_its_readme_names_a_rejection() {
+    let check = "relu/v1_baseline:check";
+    let workspace = built("minimal", &["relu:analyze", "relu/v1_baseline:compile", check, "relu/v1_baseline:bench"]);
+    assert!(workspace.read("logs/relu_log.md").contains("v1_baseline"));
+    edit_is_rejected(&workspace, "kernels/relu/v1_baseline.py", ("x < 0", "x > 0"), check);
+}
+
+#[test]
+fn an_op_with_a_reference_and_two_outputs_builds_and_its_readme_names_a_rejection() {
+    let check = "row_stats/one_pass:check";
+    let workspace =
+        built("reference", &["row_stats:analyze", "row_stats/one_pass:compile", check, "row_stats/one_pass:bench"]);
+    let edit = ("tl.where(mask, tl.abs(x - mean), 0.0)", "tl.abs(x - mean)");
+    edit_is_rejected(&workspace, "kernels/row_stats/one_pass.py", edit, check);
+}
