@@ -18,8 +18,8 @@ use t2t_model::manifest::canonical_json;
 use t2t_model::record::Outcome;
 use t2t_model::spans::{ChildSpan, DeviceSpan, Doing, Span, Times};
 use t2t_protocol::{
-    End, Fault, Finished, More, Reply, Request, ServerKind, ToCandidate, ToFollow, ToJudge, ToRepro, ToSample, ToldDoing,
-    ToldSpan, WarmChild,
+    End, Fault, Finished, More, Reply, Request, ServerKind, ToCandidate, ToFollow, ToJudge, ToRepro, ToSample,
+    ToldDoing, ToldSpan, WarmChild,
 };
 use t2t_store::fs;
 
@@ -320,7 +320,8 @@ fn prepared(job: &Job, calls: &Calls) -> Result<Inputs, Box<Performed>> {
     if let Some(inputs) = &job.inputs {
         return Ok(inputs.clone());
     }
-    let prepare = Step { job, name: "prepare", function: &functions::PREPARE, more: More::Nothing {}, read: Vec::new() };
+    let prepare =
+        Step { job, name: "prepare", function: &functions::PREPARE, more: More::Nothing {}, read: Vec::new() };
     let finished = prepare.run(calls).map_err(|error| Box::new(Performed::lost(error.to_string())))?;
     if !has_passed(&finished) {
         // The op's `cases.py` is at fault, or took too long.

@@ -34,7 +34,6 @@ const PART_OF_FREE: u64 = 2;
 /// How far above an action's scratch folder lies that of all builds: theirs come and go.
 const ABOVE: usize = 2;
 
-
 /// The variable that names further folders of the workspace that are imported from, parted by colons.
 const SOURCES: &str = "T2T_SOURCES";
 
