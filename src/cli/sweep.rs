@@ -156,7 +156,7 @@ fn job(session: &Session, op: &Op, variants: &[&Variant], plans: &[Plan], shares
     let arguments = &mut job.arguments;
     arguments.op = arguments.op.take().map(|op| t2t_protocol::Declaration { sizes, ..op });
     arguments.variant = None;
-    let variants = variants.iter().map(|variant| told(variant)).collect();
+    let variants = variants.iter().map(told).collect();
     arguments.part = Part::Sweep(OfSweep { protocol: told(&declaration.protocol), baselines, variants });
     job.deadline *= u32::try_from(subjects).unwrap_or(u32::MAX);
     job
