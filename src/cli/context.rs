@@ -1,5 +1,4 @@
 //! What the commands share: the workspace around the current folder and its session.
-#![expect(clippy::disallowed_methods, reason = "the command line owns the environment")]
 
 use std::env;
 use std::ffi::{OsStr, OsString};

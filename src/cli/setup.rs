@@ -1,7 +1,6 @@
 //! How a build is set up by what the command line says, and how it is introduced.
 //!
 //! It does not know what becomes of it.
-#![expect(clippy::disallowed_methods, reason = "the command line owns the environment")]
 
 use std::collections::BTreeMap;
 use std::env;
