@@ -17,8 +17,7 @@ use t2t_spec::remote::{Mode, RemoteUrl, Server};
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
-use super::server::for_size;
-use super::{Credentials, Limits};
+use super::{Credentials, Limits, entry};
 use crate::fs;
 
 /// How often an operation is tried again within its time.
@@ -33,6 +32,9 @@ const CONNECTIONS: usize = 32;
 /// The folders of a cache.
 const FOLDERS: [&str; 2] = ["ac/", "cas/"];
 
+/// How fast a server must be that is not waited for longer because of a blob's size, in bytes a second.
+const RATE: u64 = 1 << 20;
+
 /// A connection to a server, made when it is first used.
 pub(super) struct Client {
     operator: Operator,
@@ -41,6 +43,11 @@ pub(super) struct Client {
     folders: Option<OnceCell<()>>,
     /// Whether the server answered a write with 401 or 403.
     refused: Arc<AtomicBool>,
+}
+
+/// Returns a limit, longer for what is large. What may be read as one entry has the usual one.
+pub(super) fn for_size(limit: Duration, size: u64) -> Duration {
+    limit + Duration::from_secs(size.saturating_sub(entry::MOST) / RATE)
 }
 
 /// Why an operation did not work.

@@ -11,9 +11,9 @@ use t2t_model::record::{Blob, Record};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::client::{Client, Failed};
+use super::client::{Client, Failed, for_size};
 use super::entry::{self, Entry};
-use super::server::{Connection, ROUNDS, for_size, locked};
+use super::server::{Connection, ROUNDS, locked};
 use super::{Blobs, Wanted};
 use crate::hashing;
 use crate::store::cas::{Cas, Unavailable};

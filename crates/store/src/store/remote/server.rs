@@ -34,14 +34,6 @@ const LOOK: Duration = Duration::from_millis(100);
 /// How often an entry is written that others write at the same time.
 pub(super) const ROUNDS: usize = 3;
 
-/// How fast a server must be that is not waited for longer because of a blob's size, in bytes a second.
-const RATE: u64 = 1 << 20;
-
-/// Returns a limit, longer for what is large. What may be read as one entry has the usual one.
-pub(super) fn for_size(limit: Duration, size: u64) -> Duration {
-    limit + Duration::from_secs(size.saturating_sub(entry::MOST) / RATE)
-}
-
 /// A remote cache.
 pub struct Remote {
     shared: Arc<Connection>,
