@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from t2t_harness.judging import files
+
 if TYPE_CHECKING:
     import torch
 
@@ -90,7 +92,7 @@ class Writer:
         text = json.dumps(self.entries).encode()
         if self.held is not None:
             text = text.ljust(-(-len(text) // ALIGNED) * ALIGNED)
-            self.path.write_bytes(struct.pack("<Q", len(text)) + text + self.held)
+            files.put(self.path, struct.pack("<Q", len(text)) + text + self.held)
             return
         if len(text) > HEADER:
             # Of hundreds of results.

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from t2t_harness.judging import files
+
 FILE = "progress.jsonl"
 
 MOST_BYTES = 64 << 20
@@ -64,9 +66,7 @@ def tell_case(folder: Path, position: int, facts: Mapping[str, Any]) -> None:
 
 
 def _tell(folder: Path, line: Mapping[str, Any]) -> None:
-    # Opened anew each time: a kernel may close what it finds open.
-    with (folder / FILE).open("ab", buffering=0) as file:
-        file.write(json.dumps(line).encode() + b"\n")
+    files.put(f"{folder}/{FILE}", json.dumps(line).encode() + b"\n", appends=True)
 
 
 class Reader:

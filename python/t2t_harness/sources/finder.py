@@ -179,8 +179,8 @@ def install_finder(root: str) -> WorkspaceFinder:
     # The process that forked this one may have looked at folders long ago.
     importlib.invalidate_caches()
     folders = [folder for folder in os.environ.get(SOURCES, "").split(":") if folder]
-    # A package of the workspace may have been imported for another finder.
-    given = {name.partition(".")[0] for name in sys.modules} - set(PACKAGES)
+    # A package of the workspace may have been imported for another finder. Modules inside of packages do no harm here: nobody asks for them.
+    given = set(sys.modules) - set(PACKAGES)
     finder = WorkspaceFinder(Path(root), folders, given | TOOLCHAIN | sys.stdlib_module_names, probed)
     sys.meta_path.insert(0, finder)
     sys.meta_path.append(NamespaceFinder(finder))

@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from t2t_harness.triton import binding
+from t2t_harness.triton import binding, replacing
 
 INSIDES = (
     "GridExecutor",
@@ -32,6 +32,9 @@ INSIDES = (
     "interpreter_semantic",
 )
 """What of Triton's module is relied on."""
+
+OWN_RESULT = frozenset("int1 int8 int16 int32 int64 uint8 uint16 uint32 uint64 fp32 fp64".split())
+"""Types of which an operation on two numbers makes a third of the same type, whatever the operation (triton 3.6, `TritonSemantic.computation_type_impl`)."""
 
 _installed: list[Any] = []
 
@@ -81,6 +84,7 @@ def patch_once(interpreter: Any) -> None:
     """Has `triton.language` replaced at the beginning of a launch, and for each further part of it that a called function sees, once."""
     patch_lang: Callable[[Any], Any] = interpreter._patch_lang
     launches: list[set[int]] = []
+    replacements = replacing.Replacements()
 
     def patch(function: Any) -> Any:
         seen = parts(interpreter, function)
@@ -92,12 +96,19 @@ def patch_once(interpreter: Any) -> None:
         # Of a called function nobody undoes what was replaced: the launch does.
         return None
 
+    @contextlib.contextmanager
+    def replaced_for(function: Any) -> Iterator[None]:
+        """Has `triton.language` replaced for a kernel, for the length of the context."""
+        seen = parts(interpreter, function)
+        with afresh(launches, seen), replacements.for_parts(frozenset(seen), lambda: patch_lang(function)):
+            yield
+
     def launched(self: Any, *args: Any, **kwargs: Any) -> None:
         # As Triton's own, where what is the same for each launch of a kernel is found out once (triton 3.6, `GridExecutor.__call__`).
         known = binding.known_of(self.fn, kwargs)
         for hook in self.pre_run_hooks:
             hook(*args, **known)
-        with afresh(launches), replaced_for(interpreter, self.fn):
+        with replaced_for(self.fn):
             given = binding.called_with(self.fn, args, known)
             values = {
                 name: value if name in self.constexprs else interpreter._implicit_cvt(value)
@@ -146,19 +157,9 @@ def remember_builtins(interpreter: Any) -> None:
 
 
 @contextlib.contextmanager
-def replaced_for(interpreter: Any, function: Any) -> Iterator[None]:
-    """Has `triton.language` replaced for a kernel, for the length of the context."""
-    scope = interpreter._patch_lang(function)
-    try:
-        yield
-    finally:
-        scope.restore()
-
-
-@contextlib.contextmanager
-def afresh(launches: list[set[int]]) -> Iterator[None]:
-    """Puts a launch for which nothing is replaced yet on `launches`, for the length of the context."""
-    launches.append(set())
+def afresh(launches: list[set[int]], seen: set[int]) -> Iterator[None]:
+    """Puts a launch for which the parts `seen` are replaced on `launches`, for the length of the context."""
+    launches.append(set(seen))
     try:
         yield
     finally:
@@ -262,7 +263,25 @@ def remember_shapes(interpreter: Any) -> None:
             return one, other
         return make_alike(self, one, other)
 
+    check: Callable[..., Any] = semantic.binary_op_type_checking_impl
+    value = core.tensor
+
+    def checked(self: Any, one: Any, other: Any, *rest: Any, **more: Any) -> Any:
+        # Neither is converted, and nothing can be wrong, where both are numbers of one type and one shape.
+        if type(one) is value and type(other) is value:
+            first, second = one.type, other.type
+            is_same = first is second or (
+                type(first) is block
+                and type(second) is block
+                and first.shape is second.shape
+                and one.dtype is other.dtype
+            )
+            if is_same and one.dtype.name in OWN_RESULT:
+                return one, other
+        return check(self, one, other, *rest, **more)
+
     semantic.broadcast_impl_value = alike
+    semantic.binary_op_type_checking_impl = checked
     block.__init__ = typed
     core.tensor.__init__ = valued
 
