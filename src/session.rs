@@ -77,6 +77,8 @@ pub struct Options {
     pub configurations: Configurations,
     /// The servers of an earlier session with the same interpreter, harness and devices, to be used further.
     pub pool: Option<Arc<Pool>>,
+    /// What an earlier session was told of its interpreter, which is asked again only where that has changed.
+    pub toolchain: Option<Arc<Toolchain>>,
 }
 
 /// Whether the interpreter may be started, and for what.
@@ -165,7 +167,7 @@ pub struct Session {
     /// Its files.
     pub(crate) sources: Sources,
     /// The interpreter and what is in it.
-    pub(crate) toolchain: Option<Toolchain>,
+    pub(crate) toolchain: Option<Arc<Toolchain>>,
     /// The CUDA devices of the device lane.
     pub(crate) devices: Vec<device::Device>,
     /// Whether the device lane is of a device that this machine need not have: nothing runs on it, and its results are those that are known.
@@ -246,12 +248,12 @@ impl Session {
             Harness::open(options.harness.as_deref()).map_err(|error| machine("cannot read the harness", &error))?;
         let devices = if options.as_device.is_some() { Vec::new() } else { devices(options)? };
         let (pool, toolchain) = asked(options, &harness, [&cache, root], interrupt, !devices.is_empty())?;
-        let spec = spec(root, toolchain.as_ref(), part.as_ref())?;
+        let spec = spec(root, toolchain.as_deref(), part.as_ref())?;
         let modules = toolchain.as_ref().map(|toolchain| toolchain.modules.clone()).unwrap_or_default();
         let sources = sources.beside(Installed::new(modules)).importing_from(&spec.sources);
         let templates_named: BTreeSet<&str> = spec.ops.iter().map(|op| op.template.as_str()).collect();
         fingerprints.extend(templates_named.into_iter().map(|path| Fingerprint::of_file(root, path)));
-        let interpreter = witnesses_of(options, toolchain.as_ref());
+        let interpreter = witnesses_of(options, toolchain.as_deref());
         if options.require_signed && spec.trust.is_empty() {
             return Err(untrusting());
         }
@@ -378,7 +380,7 @@ fn spec(root: &Path, toolchain: Option<&Toolchain>, part: Option<&Part>) -> Resu
     let bytes = part.map_or(Some(bytes.clone()), |part| part.of(&bytes));
     let bytes = bytes.ok_or_else(|| machine("cannot read a part of `ops.yaml`", &"its ops are no blocks"))?;
     let names = toolchain.and_then(Toolchain::names);
-    Spec::parse(OPS, &bytes, names.as_ref()).map_err(NoSession::Spec)
+    Spec::parse(OPS, &bytes, names).map_err(NoSession::Spec)
 }
 
 impl Part {

@@ -86,6 +86,7 @@ pub(crate) fn options(common: &Common, root: &Path, probing: Probing) -> Options
         probing,
         configurations: Configurations::First,
         pool: None,
+        toolchain: None,
     }
 }
 

@@ -296,7 +296,8 @@ impl Watching<'_> {
     }
 
     fn open_on(&self, pool: Option<Arc<Pool>>) -> Result<Session, CliError> {
-        let options = Options { pool, ..context::options(self.common, &self.root, Probing::Allowed) };
+        let toolchain = self.picked.as_ref().and_then(|(session, _)| session.toolchain.clone());
+        let options = Options { pool, toolchain, ..context::options(self.common, &self.root, Probing::Allowed) };
         Ok(Session::open(&self.root, &options, &self.interrupt)?)
     }
 

@@ -37,12 +37,13 @@ pub(crate) fn asked(
     [cache, root]: [&Path; 2],
     interrupt: &Interrupt,
     has_devices: bool,
-) -> Result<(Arc<Pool>, Option<Toolchain>), NoSession> {
+) -> Result<(Arc<Pool>, Option<Arc<Toolchain>>), NoSession> {
     let mut attempt = 1;
     loop {
-        let pool = pool(options, harness, cache, interrupt)?;
+        let known = known(options, cache);
+        let pool = pool(options, harness, cache, interrupt, known.is_some())?;
         let placed = harness.trace(cache);
-        match toolchain(options, cache, root, &pool, has_devices) {
+        match toolchain(options, cache, root, &pool, has_devices, known) {
             // `t2t clean --cache` waits for nobody who only looks.
             Err(_) if attempt < ASKED && (placed.is_none() || harness.trace(cache) != placed) => attempt += 1,
             found => return Ok((pool, found?)),
@@ -50,14 +51,26 @@ pub(crate) fn asked(
     }
 }
 
-fn pool(options: &Options, harness: &Harness, cache: &Path, interrupt: &Interrupt) -> Result<Arc<Pool>, NoSession> {
+/// Returns what an earlier session, or an earlier build, was told of the interpreter, if its environment has not changed since.
+fn known(options: &Options, cache: &Path) -> Option<Arc<Toolchain>> {
+    let (python, search) = (&options.python.as_ref()?.path, options.search.as_deref());
+    let earlier = options.toolchain.as_ref().filter(|toolchain| toolchain.stands(python, search));
+    earlier.cloned().or_else(|| Toolchain::kept(cache, python, search).map(Arc::new))
+}
+
+fn pool(
+    options: &Options,
+    harness: &Harness,
+    cache: &Path,
+    interrupt: &Interrupt,
+    is_known: bool,
+) -> Result<Arc<Pool>, NoSession> {
     let no_servers = || Arc::new(Pool::new(Vec::new(), interrupt.clone()));
     let Some(python) = options.python.as_ref().filter(|_| options.probing != Probing::Never) else {
         return Ok(no_servers());
     };
     // Servers that run hold the modules of the environment that they were started in.
-    let is_known = || Toolchain::kept(cache, &python.path, options.search.as_deref()).is_some();
-    if let Some(pool) = options.pool.as_ref().filter(|_| is_known()) {
+    if let Some(pool) = options.pool.as_ref().filter(|_| is_known) {
         return Ok(Arc::clone(pool));
     }
     let placed = harness.place(cache);
@@ -96,7 +109,8 @@ fn toolchain(
     root: &Path,
     pool: &Arc<Pool>,
     has_devices: bool,
-) -> Result<Option<Toolchain>, NoSession> {
+    known: Option<Arc<Toolchain>>,
+) -> Result<Option<Arc<Toolchain>>, NoSession> {
     let Some(python) = &options.python else {
         return match options.probing {
             Probing::Never => Ok(None),
@@ -106,9 +120,8 @@ fn toolchain(
             }),
         };
     };
-    let kept = Toolchain::kept(cache, &python.path, options.search.as_deref());
     match options.probing {
-        _ if kept.is_some() => return Ok(kept),
+        _ if known.is_some() => return Ok(known),
         Probing::Never => return Ok(None),
         Probing::Known => {
             return Err(machine(&format!("`{}` was not asked", python.path.display()), &"what it has is not known"));
@@ -123,7 +136,7 @@ fn toolchain(
     }
     let probed = probe(options, &python.path, cache, root, pool)?;
     probed.keep(cache, &python.path);
-    Ok(Some(probed))
+    Ok(Some(Arc::new(probed)))
 }
 
 /// Starts a server while something else goes on: what is probed is about to be built, and need not wait for another server then.

@@ -145,6 +145,7 @@ fn nothing_is_compiled_again(workspace: &Workspace) {
         require_signed: false,
         probing: Probing::Allowed,
         pool: None,
+        toolchain: None,
     };
     let session = Session::open(workspace.root(), &options, &Interrupt::default()).unwrap();
     let requests = Requests {

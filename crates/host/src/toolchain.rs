@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 use t2t_model::digest::Digest;
@@ -99,7 +100,22 @@ pub struct Toolchain {
     names: Vec<String>,
     /// What they take, where torch says so for certain.
     signatures: Signatures,
+    /// Both, for who asks often.
+    #[serde(skip)]
+    known: Known,
 }
+
+/// The functions of a torch, put in order once. It is made of what else a toolchain has, so it tells no two apart.
+#[derive(Debug, Clone, Default)]
+struct Known(OnceLock<TorchNames>);
+
+impl PartialEq for Known {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Known {}
 
 impl Toolchain {
     /// Returns what a probe of `python` told, with the state that its environment has now. `search` is `$PYTHONPATH`.
@@ -112,14 +128,27 @@ impl Toolchain {
         names: Vec<String>,
         signatures: Signatures,
     ) -> Self {
-        Self { state: state(python, search, &modules.path), modules, versions, names, signatures }
+        Self {
+            state: state(python, search, &modules.path),
+            modules,
+            versions,
+            names,
+            signatures,
+            known: Known::default(),
+        }
     }
 
     /// Returns what an earlier probe of `python` told, if it is kept under `cache` and the environment has not changed since.
     #[must_use]
     pub fn kept(cache: &Path, python: &Path, search: Option<&OsStr>) -> Option<Self> {
         let kept: Self = kept::read(&file(cache, python), VERSION)?;
-        (kept.state == state(python, search, &kept.modules.path)).then_some(kept)
+        kept.stands(python, search).then_some(kept)
+    }
+
+    /// Returns whether the environment of `python` is as it was when this was told.
+    #[must_use]
+    pub fn stands(&self, python: &Path, search: Option<&OsStr>) -> bool {
+        self.state == state(python, search, &self.modules.path)
     }
 
     /// Keeps what the probe told. A store that cannot be written costs the next build a probe, nothing else.
@@ -141,14 +170,14 @@ impl Toolchain {
         };
         let files = [Some(python.to_owned()), settings(python)].into_iter().flatten().map(state);
         let all: Option<Vec<_>> = files.chain(self.modules.path.iter().map(time)).collect();
-        all.filter(|_| self.state == self::state(python, search, &self.modules.path))
+        all.filter(|_| self.stands(python, search))
     }
 
     /// Returns the functions that torch has, or None where there is no torch.
     #[must_use]
-    pub fn names(&self) -> Option<TorchNames> {
-        (!self.names.is_empty())
-            .then(|| self.names.iter().cloned().collect::<TorchNames>().with(self.signatures.clone()))
+    pub fn names(&self) -> Option<&TorchNames> {
+        let ordered = || self.names.iter().cloned().collect::<TorchNames>().with(self.signatures.clone());
+        (!self.names.is_empty()).then(|| self.known.0.get_or_init(ordered))
     }
 }
 

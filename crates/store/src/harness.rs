@@ -2,9 +2,11 @@
 //!
 //! It does not know what they do.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use t2t_model::action::Phase;
 use t2t_model::digest::Digest;
@@ -46,23 +48,24 @@ fn modules(phase: Phase) -> &'static [&'static str] {
 /// The harness files: those carried, or those of a folder that a developer names. A name has `/` between its parts, as in `cases/inputs.py`.
 #[derive(Debug, Clone)]
 pub struct Harness {
-    files: BTreeMap<String, Vec<u8>>,
+    files: BTreeMap<String, Cow<'static, [u8]>>,
     folder: Option<PathBuf>,
+    digest: OnceLock<Digest>,
 }
 
 impl Harness {
     /// Returns the harness of `folder` (`$T2T_HARNESS`), or the one that the binary carries. Fails where the folder cannot be read.
     pub fn open(folder: Option<&Path>) -> io::Result<Self> {
         let Some(folder) = folder else {
-            let files = CARRIED.iter().map(|(name, bytes)| ((*name).to_owned(), bytes.to_vec())).collect();
-            return Ok(Self { files, folder: None });
+            let files = CARRIED.iter().map(|(name, bytes)| ((*name).to_owned(), Cow::Borrowed(*bytes))).collect();
+            return Ok(Self { files, folder: None, digest: OnceLock::new() });
         };
         let package = folder.join(PACKAGE);
         let files = fs::files_below(&package, "py").into_iter().filter_map(|path| {
             let name = path.strip_prefix(&package).ok()?.to_str()?.to_owned();
-            Some(fs::read(&path).map(|bytes| (name, bytes)))
+            Some(fs::read(&path).map(|bytes| (name, Cow::Owned(bytes))))
         });
-        Ok(Self { files: files.collect::<io::Result<_>>()?, folder: Some(folder.to_owned()) })
+        Ok(Self { files: files.collect::<io::Result<_>>()?, folder: Some(folder.to_owned()), digest: OnceLock::new() })
     }
 
     /// Returns the folder that holds the package, for the worker's path. Carried files are put under `cache` first, by digest; bytecode beside them, which nothing
@@ -89,7 +92,7 @@ impl Harness {
         let mut written = 0;
         for (name, bytes) in &self.files {
             let path = folder.join(PACKAGE).join(name);
-            if fs::read_own(&path).ok().as_ref() != Some(bytes) {
+            if fs::read_own(&path).ok().as_deref() != Some(bytes.as_ref()) {
                 fs::write(&path, bytes).map_err(|error| fs::at(&path, &error))?;
                 written += 1;
             }
@@ -119,12 +122,14 @@ impl Harness {
     /// Returns the digest of all files' bytes.
     #[must_use]
     pub(crate) fn digest(&self) -> Digest {
-        let mut bytes = Vec::new();
-        for (name, file) in &self.files {
-            bytes.extend_from_slice(name.as_bytes());
-            bytes.extend_from_slice(Digest::of(file).as_bytes());
-        }
-        Digest::of(&bytes)
+        *self.digest.get_or_init(|| {
+            let mut bytes = Vec::new();
+            for (name, file) in &self.files {
+                bytes.extend_from_slice(name.as_bytes());
+                bytes.extend_from_slice(Digest::of(file).as_bytes());
+            }
+            Digest::of(&bytes)
+        })
     }
 
     /// Returns, by phase, the digest of the meaning of the files that the phase imports. `known` keeps what parsing told, by the digest of
@@ -188,7 +193,7 @@ mod tests {
         let harness = Harness::open(None).unwrap();
         let edited = |suffix: &str| {
             let mut other = harness.clone();
-            other.files.get_mut("op/flops.py").unwrap().extend_from_slice(suffix.as_bytes());
+            other.files.get_mut("op/flops.py").unwrap().to_mut().extend_from_slice(suffix.as_bytes());
             other
         };
         let meanings = |harness: &Harness| {
