@@ -1,6 +1,6 @@
 //! The workspaces of `examples/`, each built from a copy on the interpreter: a stranger's first build passes, and what its README says of a wrong edit holds.
 
-use crate::adoption::copied;
+use crate::real::adoption::copied;
 use crate::workspace::Workspace;
 
 fn built(name: &str, targets: &[&str]) -> Workspace {

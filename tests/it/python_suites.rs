@@ -14,8 +14,8 @@ fn part(suite: &str, first: usize, count: usize) -> Vec<PathBuf> {
     let entries = fs::read_dir(environment::root().join("tests/python").join(suite)).unwrap();
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     files.retain(|file| {
-        let name = file.file_name().unwrap().to_str().unwrap();
-        name.starts_with("test_") && name.ends_with(".py")
+        let is_test = file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("test_"));
+        is_test && file.extension().is_some_and(|ending| ending == "py")
     });
     files.sort();
     files.into_iter().skip(first).step_by(count).collect()
