@@ -58,7 +58,7 @@ const EVERYWHERE: &str = "Options of every command";
 
 /// A declarative build system for repositories of Torch-to-Triton kernels
 #[derive(Debug, Parser)]
-#[command(name = "t2t", version = LONG_VERSION, max_term_width = 100, infer_subcommands = false)]
+#[command(name = "t2t", bin_name = "t2t", version = LONG_VERSION, max_term_width = 100, infer_subcommands = false)]
 struct Cli {
     #[command(flatten)]
     common: Common,

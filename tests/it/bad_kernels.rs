@@ -6,10 +6,10 @@ use std::{env, fs};
 
 use serde_json::json;
 
-use crate::damage::is_root;
+use crate::cli::damage::is_root;
 use crate::environment;
 use crate::soak::Count;
-use crate::worker_leftovers::expect_none_marked;
+use crate::worker::worker_leftovers::expect_none_marked;
 use crate::workspace::{Ran, Workspace};
 
 /// Kernel, how its compile ends, how its check ends. The first is right.

@@ -476,6 +476,20 @@ fn what_needs_no_workspace_works_anywhere() {
     anywhere("--help").says("Usage: t2t [OPTIONS] <COMMAND>");
 }
 
+#[test]
+fn a_copy_under_another_name_calls_itself_t2t() {
+    let project = Project::with("");
+    let copy = project.path("../t2t-of-yesterday");
+    copy_program(&environment::binary(), &copy);
+    let usage = |arguments: &str| {
+        let command = project.command(arguments);
+        let output = Command::new(&copy).args(command.get_args()).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(usage("--help").contains("Usage: t2t [OPTIONS] <COMMAND>"));
+    assert!(usage("build --help").contains("Usage: t2t build "));
+}
+
 // Where t2t is run, and with what.
 
 #[test]

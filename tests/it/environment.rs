@@ -46,7 +46,8 @@ fn sync(root: &Path) -> Command {
     for (name, _) in env::vars_os() {
         let text = name.to_string_lossy().into_owned();
         let of_cargo = text.starts_with("CARGO") && text != "CARGO_HOME";
-        if of_cargo || text == "RUSTFLAGS" || text == "RUSTC_WRAPPER" || text == "VIRTUAL_ENV" {
+        let of_rustc = ["RUSTFLAGS", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER"].contains(&text.as_str());
+        if of_cargo || of_rustc || text == "VIRTUAL_ENV" {
             command.env_remove(&name);
         }
     }

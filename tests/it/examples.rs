@@ -1,6 +1,6 @@
 //! The workspaces of `examples/`, each built from a copy on the interpreter: a stranger's first build passes, and what its README says of a wrong edit holds.
 
-use crate::adoption::copied;
+use crate::real::adoption::copied;
 use crate::workspace::Workspace;
 
 fn built(name: &str, targets: &[&str]) -> Workspace {
@@ -36,4 +36,17 @@ fn an_op_with_a_reference_and_two_outputs_builds_and_its_readme_names_a_rejectio
         built("reference", &["row_stats:analyze", "row_stats/one_pass:compile", check, "row_stats/one_pass:bench"]);
     let edit = ("tl.where(mask, tl.abs(x - mean), 0.0)", "tl.abs(x - mean)");
     edit_is_rejected(&workspace, "kernels/row_stats/one_pass.py", edit, check);
+}
+
+#[test]
+fn an_adopted_kernel_builds_with_its_gradient_and_its_readme_names_a_rejection() {
+    let check = "silu/fused:check";
+    let workspace = built("adopted", &["silu:analyze", "silu/fused:compile", check, "silu/fused:bench"]);
+    let verdict = workspace.document(check, "verdict");
+    for case in ["hook/large", "hook/larger"] {
+        assert_eq!(verdict["cases"][case], "passed", "{verdict}");
+    }
+    edit_is_rejected(&workspace, "lib/activations.py", ("x * s * (1.0 - s)", "x * s"), check);
+    let failure = &workspace.document(check, "evidence")["failure"]["message"];
+    assert!(failure.as_str().unwrap().starts_with("gradient of `input`: "), "{failure}");
 }

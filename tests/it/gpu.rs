@@ -14,9 +14,9 @@ use t2t_model::action::DeviceClass;
 use t2t_model::record::Outcome;
 use t2t_store::store::cas::Cas;
 
-use crate::adoption;
 use crate::environment;
-use crate::hostile;
+use crate::real::adoption;
+use crate::real::hostile;
 use crate::workspace::{Ran, Workspace, finished};
 
 /// How the kernels of `tests/gpu_kernels` and `tests/bad_kernels` are called.

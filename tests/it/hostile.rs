@@ -10,8 +10,8 @@ use t2t_model::action::DeviceClass;
 use t2t_model::record::Outcome;
 use t2t_spec::Spec;
 
-use crate::adoption;
 use crate::environment;
+use crate::real::adoption;
 use crate::workspace::Workspace;
 
 #[test]

@@ -20,7 +20,7 @@ use t2t_model::digest::Digest;
 use crate::lite;
 use crate::project::{Project, until};
 use crate::soak::{Count, rounds};
-use crate::worker_leftovers::marked;
+use crate::worker::worker_leftovers::marked;
 
 /// How many moments a test draws, where it is no soak.
 const MOMENTS: u64 = 20;

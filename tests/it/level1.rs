@@ -5,8 +5,8 @@ use std::fs;
 
 use t2t_spec::Spec;
 
-use crate::adoption;
 use crate::environment;
+use crate::real::adoption;
 use crate::workspace::Workspace;
 
 /// The ops that have kernels, one of each kind, and the class of the broken one.

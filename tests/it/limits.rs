@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::process::Command;
 
-use crate::damage::is_root;
+use crate::cli::damage::is_root;
 use crate::project::{Project, Ran, copy_program};
 use crate::soak::Count;
 

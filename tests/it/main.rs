@@ -1,4 +1,5 @@
-//! All integration tests that run t2t or a Python, one binary; `tests/core` has the others. A file that is not declared here is not run, which `layers` of that checks.
+//! All integration tests that run t2t or a Python; `tests/core` has the others. One binary, which links all crates once and is carried to machines with a device; its parts
+//! are modules: `cargo test --test it cli::`. A file that is not declared here is not run, which `layers` of `tests/core` checks.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -13,72 +14,83 @@
 
 mod environment;
 mod soak;
-
-mod worn;
-
-mod worker_setup;
-mod worker_staying;
-mod worker_client;
-mod worker_hello;
-mod worker_ends;
-mod worker_output;
-mod worker_walls;
-mod worker_calls;
-mod worker_later;
-mod worker_leftovers;
-mod worker_reserves;
-mod bytecode;
-
-mod python_suites;
-
 mod project;
 mod lite;
-mod edits;
-mod kills;
-mod damage;
-mod power;
-mod together;
-mod cleaned;
-mod history;
-mod published;
-mod signed;
-mod stored;
-mod compared;
-mod affected;
-mod portable;
-mod ci;
-mod commands;
-mod secrets;
-mod probes;
-mod targets;
-mod messages;
-mod foreign;
-mod deep;
-mod limits;
-mod devices;
-mod outputs;
-mod unchanged;
-mod remote_servers;
-mod remote;
 mod watching;
-mod watch;
-mod editors;
-mod clock;
-
+mod remote_servers;
+mod worker_setup;
 mod workspace;
-mod repro;
-mod bad_kernels;
-mod adoption;
-mod examples;
-mod hostile;
-mod mutants;
-mod level1;
-mod real;
-mod kernel_names;
-mod called;
-mod adopt;
-mod imported;
-mod adopted;
-mod sweep;
 
+/// The binary over small workspaces, with a stand-in for Python.
+#[path = "."]
+mod cli {
+    mod worn;
+    mod edits;
+    mod kills;
+    pub mod damage;
+    mod power;
+    mod together;
+    mod cleaned;
+    mod history;
+    mod published;
+    mod signed;
+    mod stored;
+    mod compared;
+    mod affected;
+    mod imported;
+    mod portable;
+    mod ci;
+    mod commands;
+    mod secrets;
+    mod targets;
+    mod messages;
+    mod foreign;
+    mod deep;
+    mod limits;
+    mod devices;
+    mod outputs;
+    mod unchanged;
+    mod remote;
+    mod watch;
+    mod editors;
+    mod clock;
+}
+
+/// The fork server and its children, without torch.
+#[path = "."]
+mod worker {
+    mod worker_staying;
+    mod worker_client;
+    mod worker_hello;
+    mod worker_ends;
+    mod worker_output;
+    mod worker_walls;
+    mod worker_calls;
+    mod worker_later;
+    pub mod worker_leftovers;
+    mod worker_reserves;
+    mod bytecode;
+    pub mod probes;
+}
+
+/// Real kernels, checked with torch on the interpreter.
+#[path = "."]
+mod real {
+    mod repro;
+    mod bad_kernels;
+    pub mod adoption;
+    mod examples;
+    pub mod hostile;
+    mod mutants;
+    mod level1;
+    #[expect(clippy::module_inception, reason = "this repository's own ops are a file of it")]
+    mod real;
+    mod kernel_names;
+    mod called;
+    mod adopt;
+    mod adopted;
+    mod sweep;
+}
+
+mod python_suites;
 mod gpu;

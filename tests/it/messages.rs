@@ -10,7 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use t2t_model::classes::CLASSES;
 
-use crate::damage::bound_by_modes;
+use crate::cli::damage::bound_by_modes;
 use crate::project::{OPS, Project};
 
 fn rejecting() -> Project {

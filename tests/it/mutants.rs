@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::adoption;
 use crate::environment;
+use crate::real::adoption;
 use crate::workspace::Workspace;
 
 /// The fewest that the library has.

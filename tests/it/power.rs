@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use crate::damage::{logs, steady};
+use crate::cli::damage::{logs, steady};
 use crate::project::Project;
 use crate::soak::{Count, rounds};
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
-use crate::damage::is_root;
+use crate::cli::damage::is_root;
 use crate::lite;
 use crate::project::Project;
 use crate::soak::Count;

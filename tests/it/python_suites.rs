@@ -1,15 +1,32 @@
-//! The tests that are written in Python, one process for each way in which Triton can be imported.
+//! The tests that are written in Python, in processes for each way in which Triton can be imported.
 
+use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
 use crate::environment;
 
-fn passes(suite: &str) {
-    let root = environment::root();
+/// Over how many processes the tests of the interpreter are spread, so that none is the last by far: they take most of the time.
+const PARTS: usize = 4;
+
+/// Returns every n-th file of a suite, from this one on.
+fn part(suite: &str, first: usize, count: usize) -> Vec<PathBuf> {
+    let entries = fs::read_dir(environment::root().join("tests/python").join(suite)).unwrap();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.retain(|file| {
+        let is_test = file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("test_"));
+        is_test && file.extension().is_some_and(|ending| ending == "py")
+    });
+    files.sort();
+    files.into_iter().skip(first).step_by(count).collect()
+}
+
+fn passes(files: &[PathBuf]) {
+    assert!(!files.is_empty());
     let output = Command::new(environment::python())
         .args(["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"])
-        .arg(root.join("tests/python").join(suite))
-        .current_dir(&root)
+        .args(files)
+        .current_dir(environment::root())
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("OMP_NUM_THREADS", "1")
         .output()
@@ -19,11 +36,26 @@ fn passes(suite: &str) {
 }
 
 #[test]
-fn the_suite_of_the_interpreter_passes() {
-    passes("interpreter");
+fn the_suite_of_the_interpreter_passes_in_its_first_part() {
+    passes(&part("interpreter", 0, PARTS));
+}
+
+#[test]
+fn the_suite_of_the_interpreter_passes_in_its_second_part() {
+    passes(&part("interpreter", 1, PARTS));
+}
+
+#[test]
+fn the_suite_of_the_interpreter_passes_in_its_third_part() {
+    passes(&part("interpreter", 2, PARTS));
+}
+
+#[test]
+fn the_suite_of_the_interpreter_passes_in_its_last_part() {
+    passes(&part("interpreter", PARTS - 1, PARTS));
 }
 
 #[test]
 fn the_suite_of_the_compiler_passes() {
-    passes("compiled");
+    passes(&part("compiled", 0, 1));
 }

@@ -21,7 +21,7 @@ use t2t_store::store::cas::Cas;
 
 use crate::environment;
 use crate::project::{SOON, copy_program};
-use crate::worker_leftovers::expect_none_marked;
+use crate::worker::worker_leftovers::expect_none_marked;
 use crate::workspace::{Workspace, finished};
 
 /// The addition of the repository, small.

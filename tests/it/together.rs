@@ -6,7 +6,7 @@ use std::process::{Child, ChildStderr};
 
 use nix::sys::signal::Signal;
 
-use crate::damage::steady;
+use crate::cli::damage::steady;
 use crate::project::{Project, Ran};
 use crate::soak::{Count, rounds};
 use crate::watching::Watching;

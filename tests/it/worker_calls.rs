@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs, os::unix::fs::MetadataExt};
 use serde_json::{Value, json};
 use t2t_protocol::{Sandbox, WarmChild};
 
-use crate::probes::refusals;
+use crate::worker::probes::refusals;
 use crate::worker_setup::{Bench, reply, text};
 
 const MODULE: &str = r#"

@@ -6,7 +6,7 @@ use std::time::Instant;
 use serde_json::json;
 use t2t_protocol::{End, Fault, FaultClass};
 
-use crate::worker_leftovers::marked;
+use crate::worker::worker_leftovers::marked;
 use crate::worker_setup::{Bench, SOON, reply};
 
 const MODULE: &str = r#"

@@ -6,7 +6,7 @@ use nix::{sys::signal::Signal, unistd::Pid};
 use serde_json::{Value, json};
 use t2t_protocol::{DEVICE, End, Fault, Request, WarmChild};
 
-use crate::worker_leftovers::runs;
+use crate::worker::worker_leftovers::runs;
 use crate::worker_setup::{Bench, SOON, Server, reply};
 
 const MODULE: &str = r#"

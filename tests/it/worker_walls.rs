@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use t2t_protocol::{BYTECODE, End, Sandbox};
 
 use crate::environment;
-use crate::probes::refusals;
+use crate::worker::probes::refusals;
 use crate::worker_setup::{Bench, Server, reply, text};
 
 const MODULE: &str = r#"

@@ -1,12 +1,14 @@
 """Runs a function of the harness in a forked child, as t2t's worker does: it may patch what it likes, and nothing of it stays.
 
-The children come from a server that has imported torch and Triton and has done nothing with them.
+The children come from a server that has imported what `preloaded` names, and has done nothing with it.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 import multiprocessing
+import multiprocessing.forkserver
 import os
 import sys
 from collections.abc import Mapping
@@ -24,10 +26,8 @@ def ask(
 
     `constants` are other values of the harness's own, each as `package.module.NAME`. Raises ChildProcessError where the child ends without a reply.
     """
+    start_server(interpreter)
     context = multiprocessing.get_context("forkserver")
-    # One server serves all: a test session is either interpreted or compiled, as the two folders of tests are run.
-    os.environ["TRITON_INTERPRET"] = "1" if interpreter else "0"
-    context.set_forkserver_preload(["torch", "triton", "torch._dynamo", "safetensors.torch"])
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=answer, args=(sender, target, request, interpreter, constants or {}))
     process.start()
@@ -39,6 +39,23 @@ def ask(
         raise ChildProcessError(f"the child ended with {process.exitcode}") from None
     process.join()
     return reply
+
+
+@functools.cache
+def start_server(interpreter: bool) -> None:
+    """Starts the server that forks the children. One serves all: a test session is either interpreted or compiled, as the two folders of tests are run."""
+    os.environ["TRITON_INTERPRET"] = "1" if interpreter else "0"
+    multiprocessing.set_forkserver_preload(["preloaded"])
+    # The server is a process of its own, and has no path of this one but what the variable says.
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), HARNESS, *([before] if before else [])])
+    try:
+        multiprocessing.forkserver.ensure_running()
+    finally:
+        if before is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = before
 
 
 def answer(

@@ -21,8 +21,9 @@ HARNESS = Path(__file__).resolve().parents[3] / "python"
 
 SERVER = """
 import faulthandler, json, os, sys
-sys.path.insert(0, sys.argv[1])
-import torch, triton, safetensors.torch
+sys.path[:0] = sys.argv[1:]
+import torch
+import preloaded
 from importlib import import_module
 torch.set_num_threads(1)
 for line in sys.stdin:
@@ -113,9 +114,9 @@ def declaration(**changes: Any) -> dict[str, Any]:
 
 @functools.cache
 def server() -> subprocess.Popen[str]:
-    """Returns a process that has imported torch and Triton, and forks a child per request."""
+    """Returns a process that has imported what `preloaded` names, and forks a child per request."""
     environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", SERVER, str(HARNESS)]
+    command = [sys.executable, "-c", SERVER, str(HARNESS), str(HARNESS.parent / "tests/python")]
     started = subprocess.Popen(command, text=True, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     atexit.register(started.kill)
     return started

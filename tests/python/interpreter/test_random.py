@@ -191,16 +191,17 @@ def test_probabilities_have_no_edges_beyond_what_they_can_be() -> None:
 
 MULTINOMIAL = """
 @triton.jit
-def pick_kernel(w_ptr, out_ptr, K, S, seed, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
+def pick_kernel(w_ptr, out_ptr, M, K, S, seed, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     offsets = tl.arange(0, BLOCK)
-    w = tl.load(w_ptr + row * K + offsets, mask=offsets < K, other=0.0)
+    there = (rows < M)[:, None] & (offsets < K)[None, :]
+    w = tl.load(w_ptr + rows[:, None] * K + offsets[None, :], mask=there, other=0.0)
     for place in range(S):
-        total = tl.sum(w)
-        u = tl.rand(seed, row * S + place) * total
-        pick = tl.sum((tl.cumsum(w, 0) <= u).to(tl.int32))
+        total = tl.sum(w, 1)
+        u = tl.rand(seed, rows * S + place) * total
+        pick = tl.sum((tl.cumsum(w, 1) <= u[:, None]).to(tl.int32), 1)
         pick = tl.minimum(pick, K - 1)
-        tl.store(out_ptr + row * S + place, pick.to(tl.int64))
+        tl.store(out_ptr + rows * S + place, pick.to(tl.int64), mask=rows < M)
         {after}
 
 
@@ -208,11 +209,12 @@ def wrapper(input, num_samples, seed, replacement=False):
     w = input.contiguous(){weights}
     out = torch.empty((w.shape[0], num_samples), dtype=torch.int64, device=w.device)
     if w.shape[0]:
-        pick_kernel[(w.shape[0],)](w, out, w.shape[1], num_samples, seed, BLOCK=16)
+        grid = (triton.cdiv(w.shape[0], 32),)
+        pick_kernel[grid](w, out, w.shape[0], w.shape[1], num_samples, seed, ROWS=32, BLOCK=16)
     return out
 """
 
-LOSE = "w = tl.where(offsets == pick, 0.0, w)"
+LOSE = "w = tl.where(offsets[None, :] == pick[:, None], 0.0, w)"
 
 PICKED = {
     "with replacement": (True, "pass", "", None),
