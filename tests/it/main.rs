@@ -33,6 +33,7 @@ mod python_suites;
 
 mod project;
 mod lite;
+mod edited;
 mod edits;
 mod kills;
 mod damage;
