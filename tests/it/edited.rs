@@ -235,12 +235,12 @@ fn what_another_command_built_meanwhile_is_part_of_the_edit() {
 
 #[test]
 fn a_result_of_an_op_that_is_alike_comes_back() {
-    let ops = OPS.replace("nn.functional.gelu", "nn.functional.softmax");
-    let ops = format!("{ops}    kwargs: {{dim: -1}}\n").replace("torch.nn.functional.softmax", "softmax");
-    let shared = ops.replace("  variants: [v1_baseline, v2_tiling]\n", "").replace(
-        "kwargs: {dim: -1}",
-        "kwargs: {dim: -1}\n    variants:\n      one: {file: kernels/shared.py, entry: triton_softmax}",
-    );
+    let op = |name: &str| {
+        format!(
+            "  {name}:\n    torch: softmax\n    inputs: {{input: [M, N]}}\n    kwargs: {{dim: -1}}\n    variants: [{{name: one, path: kernels/shared.py, entry: triton_softmax}}]\n"
+        )
+    };
+    let shared = format!("version: 1\nops:\n{}{}", op("left"), op("right"));
     let pair = Pair { short: Project::with(&shared), whole: Project::with(&shared) };
     pair.both(|project| {
         project.write("../python/bin/steady", "");
