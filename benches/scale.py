@@ -1,9 +1,9 @@
 """Measures t2t on generated workspaces of many ops, whose actions are trivial, against ninja and make on the same graph in one run.
 
 The binary is the one that ships. `--python` is an interpreter that speaks the worker's protocol and answers at once, so that probing, harness,
-templates, records and logs cost what they cost. Each op has four kernel files of about 2 KB. Per size it prints the median of a no-op build, its
-peak memory, and the time from one edited kernel to the first action started; for the peers their no-op. Figures of one run are comparable
-with each other only.
+templates, records and logs cost what they cost. Each op has four kernel files of about 2 KB. Per size it prints, of t2t and its peers, the median of a
+no-op build and of a build of one edited kernel, in turns, and the peak memory of either; of t2t also the time from an edit to the first action started,
+and how long the interpreter takes to start and answer. Figures of one run are comparable with each other only.
 
     python benches/scale.py [--t2t PATH] [--ops 10 1000 10000] [--runs N] [--keep FOLDER] [--out FILE]
 """
@@ -11,11 +11,14 @@ with each other only.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import random
 import shutil
+import socket
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
@@ -89,6 +92,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--t2t", default=str(ROOT / ".venv/bin/t2t"), help="the release binary")
     parser.add_argument("--ops", type=int, nargs="+", default=[10, 1000, 10000], help="how many ops each workspace has")
     parser.add_argument("--runs", type=int, default=21, help="runs of each no-op")
+    parser.add_argument("--edits", type=int, default=9, help="edits of a kernel")
     parser.add_argument("--keep", help="a folder in which the workspaces are kept, and found again")
     parser.add_argument("--out", help="a JSON file for the figures")
     return parser.parse_args()
@@ -111,12 +115,42 @@ def measure(arguments: argparse.Namespace, folder: Path, count: int) -> dict[str
     subprocess.run(build, cwd=workspace, env=environment, check=True, stdout=subprocess.DEVNULL)
     row["t2t first (s)"] = round(time.perf_counter() - started, 2)
     commands = {"t2t": (build, workspace, environment)}
-    for name, command in (("ninja", ["ninja", "--quiet"]), ("make", ["make", "-s"])):
-        if shutil.which(name):
-            subprocess.run(command, cwd=twin, check=True, stdout=subprocess.DEVNULL)
-            commands[name] = (command, twin, {"PATH": os.environ["PATH"]})
+    for name, options in (("ninja", ["--quiet"]), ("make", ["-s"])):
+        if path := program(name):
+            commands[name] = ([path, *options], twin, {"PATH": os.environ["PATH"]})
+            silently(*commands[name])
     row |= no_ops(commands, arguments.runs)
-    return row | first_action(arguments.t2t, workspace, environment)
+    row["interpreter start (ms)"] = interpreter_start(Path(environment["T2T_PYTHON"]))
+    return row | edits(commands, workspace, Path(environment["T2T_PYTHON"]).with_name("started"), arguments.edits)
+
+
+def program(name: str) -> str | None:
+    """Returns the program itself, where the first of that name on the path is a script that starts it, as of pyenv or of an older wheel."""
+    for folder in os.environ["PATH"].split(os.pathsep):
+        found = shutil.which(name, path=folder)
+        if found and Path(found).read_bytes()[:4] == b"\x7fELF":
+            return found
+    wheel = importlib.util.find_spec(name)
+    if wheel is None or wheel.origin is None:
+        return None
+    return shutil.which(name, path=str(Path(wheel.origin).parent / "data/bin"))
+
+
+def interpreter_start(python: Path, runs: int = 11) -> float:
+    """Returns the median time, in ms, from the start of the interpreter to its hello: what no build that runs anything in it can do without."""
+    hello = {"hello": {"kind": "interpreter", "harness": None, "preload": ["torch"], "later": [], "asked": []}}
+    body, times = json.dumps(hello).encode(), []
+    for _ in range(runs):
+        ours, theirs = socket.socketpair()
+        begun = time.perf_counter()
+        with ours, subprocess.Popen([str(python), "-c", ""], stdin=theirs.fileno()) as process:
+            theirs.close()
+            ours.sendall(struct.pack(">I", len(body)) + body)
+            if not ours.recv(1):
+                raise RuntimeError(f"{python} does not answer")
+            times.append((time.perf_counter() - begun) * 1000)
+            process.kill()
+    return round(statistics.median(times), 2)
 
 
 def generate(workspace: Path, environment: Path, count: int) -> None:
@@ -202,27 +236,35 @@ def peak(timer: str, command: list[str], folder: Path, environment: dict[str, st
     return int(told.stderr.split()[-1]) / 1024
 
 
-def first_action(t2t: str, workspace: Path, environment: dict[str, str], runs: int = 5) -> dict[str, object]:
-    """Returns the median times, in ms, from the start of t2t after one kernel was edited: to the moment when the interpreter is started for the first
-    stale action, and to the end."""
+def edits(
+    commands: Mapping[str, tuple[list[str], Path, dict[str, str]]], workspace: Path, mark: Path, runs: int
+) -> dict[str, object]:
+    """Returns, of each command, the median time in ms from its start after one kernel was edited to its end, and the peak memory of one such run; of t2t also the
+    time to the moment when the interpreter is started for the first stale action. All get the same edits, in turns."""
     name = sorted(path.name for path in (workspace / "kernels").iterdir())[-1]
     file = workspace / "kernels" / name / "v2_tiling.py"
-    text, started, ended = file.read_text(), [], []
-    mark = Path(environment["T2T_PYTHON"]).with_name("started")
-    build = [t2t, "build", "-q"]
-    for number in range(runs):
-        silently(build, workspace, environment)
+    text = file.read_text()
+    started: list[float] = []
+    ended: dict[str, list[float]] = {command: [] for command in commands}
+    peaks: dict[str, float] = {}
+    for number in range(runs + 1):
         file.write_text(f"{text}\nEDIT = {time.time_ns()}{number}\n")
-        begun = time.time_ns()
-        silently(build, workspace, environment)
-        ended.append((time.time_ns() - begun) / 1e6)
-        started.append(int(mark.read_text()) / 1e3 - begun / 1e6)
+        for command, (words, folder, environment) in commands.items():
+            if number == runs:
+                if timer := shutil.which("time"):
+                    peaks[command] = peak(timer, words, folder, environment)
+                continue
+            begun = time.time_ns()
+            silently(words, folder, environment)
+            ended[command].append((time.time_ns() - begun) / 1e6)
+            if command == "t2t":
+                started.append(int(mark.read_text()) / 1e3 - begun / 1e6)
     file.write_text(text)
-    silently(build, workspace, environment)
-    return {
-        "edit, first action (ms)": round(statistics.median(started), 2),
-        "edit, whole build (ms)": round(statistics.median(ended), 2),
-    }
+    for words, folder, environment in commands.values():
+        silently(words, folder, environment)
+    row: dict[str, object] = {"t2t edit, first action (ms)": round(statistics.median(started), 2)}
+    row |= {f"{command} edit (ms)": round(statistics.median(of), 2) for command, of in ended.items()}
+    return row | {f"{command} edit (MB)": round(of, 1) for command, of in peaks.items()}
 
 
 def silently(command: list[str], folder: Path | None = None, environment: dict[str, str] | None = None) -> None:

@@ -17,13 +17,14 @@ use crate::session::DeviceChoice;
 
 mod adopt;
 mod affected;
-mod ahead;
 mod build;
 mod cache;
 mod compare;
 mod context;
 mod declared;
 mod doctor;
+mod edit;
+mod edits;
 mod error;
 mod explain;
 mod init;

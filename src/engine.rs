@@ -43,6 +43,7 @@ pub mod perform;
 mod queue;
 pub(crate) mod warm_pool;
 mod report;
+mod rest;
 pub mod request;
 mod settings;
 mod control;
@@ -269,7 +270,8 @@ impl<'a, 'b> Run<'a, 'b> {
     fn until_all_settled(&mut self) -> Result<Report, Stop> {
         self.withdraw();
         self.begin_prewarm();
-        let ended = match self.steps() {
+        let ended = self.steps().and_then(|ended| self.settle_summary_of_all(ended));
+        let ended = match ended {
             Err(Stop::Outdated(path)) if self.control.is_controlled() => Ok(Ended::Outdated(path)),
             ended => ended,
         };
@@ -373,6 +375,10 @@ impl<'a, 'b> Run<'a, 'b> {
                 return Ok(self.journal.write_added()?);
             };
             match step {
+                Step::Recall { index, key } => {
+                    self.history.recall(key, self.session.recall(key)?);
+                    self.schedule.again(index);
+                }
                 Step::Settled(index) => {
                     self.prewarm.forget(index);
                     self.cancel_orphan(index);

@@ -6,10 +6,12 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
+use std::iter;
 use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use t2t_host::device;
 use t2t_host::interrupt::Interrupt;
@@ -17,11 +19,14 @@ use t2t_host::pool::Pool;
 use t2t_host::toolchain::{Interpreter, Toolchain};
 use t2t_host::worker::WorkerError;
 use t2t_model::action::{Action, DeviceClass};
+use t2t_model::digest::Digest;
 use t2t_model::path::RepoPath;
 use t2t_model::problem::Problem;
 use t2t_model::publication::Entry;
+use t2t_model::record::Record;
 use t2t_plan::graph::expand::{Configurations, Inventory, expand};
 use t2t_plan::graph::{Graph, Unsealed};
+use t2t_report::render::build_page::OpSummary;
 use t2t_spec::Spec;
 use t2t_store::assets;
 use t2t_store::fingerprint::Fingerprint;
@@ -33,6 +38,7 @@ use t2t_store::results::{self, Published};
 use t2t_store::sources::Sources;
 use t2t_store::store::cas::Cas;
 use t2t_store::store::journal::{Journal, LinePlace, Loaded};
+use t2t_store::store::key_index::KeyIndex;
 
 mod files;
 mod interpreter;
@@ -114,8 +120,25 @@ pub(crate) struct Part {
     pub(crate) lines: Vec<(String, u32)>,
     /// Those that the part has.
     pub(crate) ops: BTreeSet<String>,
-    /// Their records.
+    /// The last record of each of their actions, and of those of no op.
     pub(crate) records: Vec<LinePlace>,
+    /// Where all records stand, by key.
+    pub(crate) keys: KeyIndex<'static>,
+    /// What the summary of the whole takes of the rest. None where the part is built without it.
+    pub(crate) rest: Option<Rest>,
+}
+
+/// What the summary of a workspace takes of the ops that a part of it does not have.
+#[derive(Debug, Clone)]
+pub(crate) struct Rest {
+    /// Of every op of the workspace, in order, what is told of it; None for those of the part.
+    pub(crate) ops: Vec<Option<OpSummary>>,
+    /// How long the actions ran that the part does not have, in all.
+    pub(crate) wall: Duration,
+    /// How long those held a device.
+    pub(crate) device: Duration,
+    /// The manifest of the summary that stood before.
+    pub(crate) manifest: Digest,
 }
 
 /// Why a session cannot be opened.
@@ -183,8 +206,8 @@ pub struct Session {
     /// The files beside the sources that the session was read from, as they were before they were read. None where a later session cannot tell whether it
     /// would read the same.
     pub(crate) fingerprints: Option<Vec<Fingerprint<'static>>>,
-    /// Where the records stand that count, in a part of a workspace.
-    records: Option<Vec<LinePlace>>,
+    /// What part of the workspace it is, where it is one.
+    part: Option<Part>,
     /// What the store knows, where it is being read.
     reading: RefCell<Option<Reading>>,
     /// What of the workspace, and of editable installs, kernel code may read.
@@ -300,7 +323,7 @@ impl Session {
             pool,
             catalogue,
             fingerprints: interpreter.map(|more| [fingerprints, more].concat()),
-            records: part.map(|part| part.records),
+            part,
             reading: RefCell::default(),
             readable: OnceCell::new(),
         })
@@ -321,10 +344,25 @@ impl Session {
         })
     }
 
-    /// Returns whether this is a part of a workspace, so that ops which it does not have may be declared all the same.
+    /// Returns every op of the workspace, in order. Of an op that this is not a part with, what a summary tells of it comes along.
     #[must_use]
-    pub(crate) fn is_part(&self) -> bool {
-        self.records.is_some()
+    pub(crate) fn ops(&self) -> Vec<(&str, Option<&OpSummary>)> {
+        let Some(part) = &self.part else { return self.spec.ops.iter().map(|op| (op.name.as_str(), None)).collect() };
+        let told = part.rest.iter().flat_map(|rest| &rest.ops).map(Option::as_ref);
+        part.lines.iter().map(|(op, _)| op.as_str()).zip(told.chain(iter::repeat(None))).collect()
+    }
+
+    /// Returns what the summary takes of the ops that this part does not have, where this is a part that is built with it.
+    #[must_use]
+    pub(crate) fn rest(&self) -> Option<&Rest> {
+        self.part.as_ref()?.rest.as_ref()
+    }
+
+    /// Returns all records of a part's store that are known by `key`, oldest first.
+    pub(crate) fn recall(&self, key: Digest) -> io::Result<Vec<Record>> {
+        let places = self.part.as_ref().map(|part| part.keys.find(key)).unwrap_or_default();
+        let records = Journal::open(&self.cache).records_at(&places)?;
+        Ok(records.into_iter().flatten().filter(|record| record.key == key).collect())
     }
 
     /// Lets go of what is large and need not be put in order at the end of a process.
@@ -345,9 +383,9 @@ impl Session {
     pub(crate) fn history(&self) -> io::Result<Loaded> {
         let journal = Journal::open(&self.cache);
         let ahead = self.reading.take().and_then(|reading| reading.join().ok());
-        let mut loaded = match (ahead, &self.records) {
+        let mut loaded = match (ahead, &self.part) {
             (Some(loaded), None) => loaded,
-            (_, Some(places)) => journal.load_from(places),
+            (_, Some(part)) => journal.load_from(&part.records),
             (None, None) => journal.load(),
         }?;
         for entry in self.published.iter().flat_map(|published| &published.entries) {

@@ -19,13 +19,13 @@ use t2t_model::signature::Signer;
 use t2t_plan::graph::Index;
 use t2t_plan::graph::pick::{Force, pick};
 use t2t_plan::schedule::Settled;
-use t2t_report::rank::Found;
-use t2t_report::render::build_page::closing_table;
+use t2t_report::render::build_page::{OpSummary, closing_table};
 use t2t_store::fs;
 use t2t_store::results;
 use t2t_store::store::lock::Lock;
+use t2t_store::store::noop_cache::NoopCache;
 
-use super::ahead::{self, Ahead};
+use super::edit::{self, Ahead, Edited};
 use super::error::CliError;
 use super::outputs::Outputs;
 use super::remote::OpenedRemote;
@@ -59,19 +59,29 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
     })
     .context("cannot lock the store `cache/`")?;
     let key = unchanged::key(common, arguments, &root);
-    let since = key.map_or(Since::More, |key| unchanged::since(key, &root, outputs, start));
+    let place = key.map(|key| NoopCache::of(&root.join(unchanged::CACHE), key));
+    let bytes = place.as_ref().map(NoopCache::bytes).unwrap_or_default();
+    let since = place.as_ref().map_or(Since::More, |place| unchanged::since(place, &bytes, &root, outputs, start));
     if let Since::Nothing(exit_code) = since {
         return Ok(exit_code);
     }
     let running = signals.unwrap_or_else(|| stop_on_signal(&interrupt))?;
     let remote = OpenedRemote::default();
-    let ahead = match since {
-        Since::Edits(part, introduction) if !arguments.fail_fast => {
+    let edited = match (since, &place) {
+        (Since::Edits(edits), Some(place)) if !arguments.fail_fast => {
             let within = (&interrupt, &running, &remote);
-            ahead::build_part(common, arguments, part, &introduction, outputs, within)?
+            edit::build(common, arguments, *edits, place, outputs, within, start)?
         }
-        _ => Ahead::default(),
+        _ => Edited::Part(Ahead::default()),
     };
+    let ahead = match edited {
+        Edited::Whole(exit_code) => {
+            outputs.close()?;
+            return Ok(exit_code);
+        }
+        Edited::Part(ahead) => ahead,
+    };
+    drop(bytes);
     if interrupt.is_set() {
         outputs.report(&Event::Finished { tally: ahead.tally(), wall: start.elapsed(), exit_code: 130 });
         return Ok(130);
@@ -101,13 +111,14 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
             outputs.report(event);
         }
     }
+    let mut failures = Vec::new();
     let mut tally = Tally::default();
     cores::keep_off_devices(&settings.shares);
     let built = engine::build(&session, &wanted, &settings, &interrupt, &mut |event| {
         if !ahead.repeats(&event) {
             outputs.report(&event);
         }
-        told.extend(Some(event).filter(unchanged::is_told_again));
+        failures.extend(Some(event).filter(|event| matches!(event, Event::Failure { .. })));
     });
     engine::drain_remote(&settings, &interrupt, &mut |event| outputs.report(&event));
     if let Err(error) = session.sources.save() {
@@ -127,13 +138,16 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
     outputs.close_screen();
     tell_outdated_pages(&session, &report);
     let missing = missing(&session, &report, arguments);
-    let mut table = table(&session, &report);
+    let summaries = unchanged::summaries(&session, &report);
+    let mut table = table(&summaries);
     if arguments.figures {
         table += &measured::figures(&session, &wanted, &report);
     }
     streams::print(&table);
     if let Some(key) = key {
-        unchanged::keep(key, &session, &report, Told { events: told, table, exit_code });
+        told.extend(unchanged::told_again(&session, &report, &failures));
+        let summary = unchanged::summary(&session, &report);
+        unchanged::keep(key, &session, &report, Told { events: told, table, exit_code, summary }, summaries);
     }
     outputs.print_annotations();
     if let Some(error) = missing {
@@ -257,19 +271,9 @@ fn unjudged(report: &Report, arguments: &BuildArguments) -> u8 {
 }
 
 /// Returns the table of the ops that were selected; nothing where none was.
-fn table(session: &Session, report: &Report) -> String {
-    let cas = session.cas();
-    let found = |op: &str| {
-        let index = session.graph.find(&Target::of_op(op, Phase::Select))?;
-        let record = report.settled[index.number()].as_ref()?.record()?;
-        let bytes = cas.get(record.outputs.get("selection")?.digest).ok()?;
-        serde_json::from_slice(&bytes).ok().map(Found::Document)
-    };
-    let selections: Vec<(&str, Found)> =
-        session.spec.ops.iter().filter_map(|op| Some((op.name.as_str(), found(&op.name)?))).collect();
-    if selections.is_empty() {
+fn table(summaries: &[OpSummary]) -> String {
+    if summaries.is_empty() {
         return String::new();
     }
-    let rows: Vec<(&str, &Found)> = selections.iter().map(|(op, found)| (*op, found)).collect();
-    closing_table(&rows, streams::width())
+    closing_table(&summaries.iter().collect::<Vec<_>>(), streams::width())
 }

@@ -35,6 +35,7 @@ pub(crate) fn plans(session: &Session, wanted: &Wanted) -> Result<Vec<Plan>, Cli
     let mut plans = Vec::new();
     while let Some(step) = schedule.next_step(&history, &|path, like| session.sources.seen(path, like)) {
         let plan = match step {
+            Step::Recall { .. } => unreachable!("a plan has the whole history"),
             Step::Settled(index) => {
                 let settled = schedule.settled(index).cloned().expect("it settled");
                 let manifest = settled.record().and_then(|record| stored(&cas, record.key));

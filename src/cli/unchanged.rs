@@ -14,18 +14,26 @@ use t2t_model::action::{Phase, Target};
 use t2t_model::digest::Digest;
 use t2t_model::event::{Event, Tally};
 use t2t_model::path::RepoPath;
+use t2t_model::record::Record;
+use t2t_plan::graph::Index;
 use t2t_plan::schedule::Settled;
-use t2t_spec::Op;
-use t2t_store::fingerprint::{self, Fingerprint, Observed, Rechecked};
+use t2t_report::rank::Found;
+use t2t_report::render::build_page::OpSummary;
+use t2t_store::fingerprint::{self, Fingerprint, Known, Observed};
 use t2t_store::fs;
-use t2t_store::store::journal::{Journal, LinePlace};
-use t2t_store::store::noop_cache::{self, NoopCache, NoopResult, Piece};
+use t2t_store::store::journal::Journal;
+use t2t_store::store::key_index::KeyIndex;
+use t2t_store::store::noop_cache::{self, LastRecords, NoopCache, NoopResult, Ops, Piece};
 
+use super::edits::Edits;
 use super::outputs::Outputs;
 use super::{BuildArguments, Common, context, streams};
 use crate::engine::{Report, local};
 use crate::reporter::Reporter;
-use crate::session::{DeviceChoice, Part, Session};
+use crate::session::{DeviceChoice, Session};
+
+/// The store of a workspace.
+pub(crate) const CACHE: &str = "cache";
 
 /// What a build that finds nothing to do tells.
 #[derive(Serialize, Deserialize)]
@@ -36,6 +44,8 @@ pub(crate) struct Told {
     pub(crate) table: String,
     /// What it ends with.
     pub(crate) exit_code: u8,
+    /// The key of the summary that stands, where it was asked for.
+    pub(crate) summary: Option<Digest>,
 }
 
 /// Returns the key of the no-op cache: the digest of what is asked and of who asks: the arguments, the binary, the interpreter, the devices, the screen. None for what is never answered
@@ -43,6 +53,8 @@ pub(crate) struct Told {
 pub(crate) fn key(common: &Common, arguments: &BuildArguments, root: &Path) -> Option<Digest> {
     let writes = arguments.trace.is_some() || arguments.events.is_some() || arguments.junit.is_some();
     let looks = arguments.force || arguments.require_cached || common.as_device.is_some();
+    // What is signed is looked at in a store of its own.
+    let looks = looks || arguments.require_signed;
     let is_annotated = super::outputs::is_asked_for(arguments.annotations);
     let options = context::options(common, root, crate::session::Probing::Never);
     if writes || looks || is_annotated || options.harness.is_some() {
@@ -61,51 +73,46 @@ pub(crate) fn key(common: &Common, arguments: &BuildArguments, root: &Path) -> O
 }
 
 /// What has become of what the last answer rests on.
-pub(crate) enum Since {
+pub(crate) enum Since<'a> {
     /// It is as it was, the answer was told again, and this is the exit code.
     Nothing(u8),
-    /// Files of a few ops were edited, and nothing else: the part of the workspace that has them, and what was told before anything was decided.
-    Edits(Part, Vec<Event>),
+    /// Files of a few ops were edited, and nothing else.
+    Edits(Box<Edits<'a>>),
     /// There is no answer, or something else changed.
     More,
 }
 
-/// From how many edited ops on the whole workspace is looked at without delay.
-const MANY: usize = 64;
-
-/// Looks at what the last answer rests on, and tells it again if all is as it was. The caller holds the workspace's lock.
-pub(crate) fn since(key: Digest, root: &Path, outputs: &mut Outputs, start: Instant) -> Since {
-    let place = NoopCache::of(&root.join("cache"), key);
-    let bytes = place.bytes();
-    let kept = noop_cache::decode(&bytes);
-    let told = |kept: &NoopResult<'_>| serde_json::from_str::<Told>(&kept.told).ok();
-    let Some((kept, told)) = kept.and_then(|kept| told(&kept).map(|told| (kept, told))) else { return Since::More };
-    let looked = fingerprint::look(root, &kept.fingerprints);
-    if looked.changed.is_empty() {
-        tell_again(&told, outputs, start);
-        renew(&place, &kept, &looked);
-        return Since::Nothing(told.exit_code);
+/// Looks at what the last answer, which `bytes` hold, rests on, and tells it again if all is as it was. The caller holds the workspace's lock.
+pub(crate) fn since<'a>(
+    place: &NoopCache,
+    bytes: &'a [u8],
+    root: &Path,
+    outputs: &mut Outputs,
+    start: Instant,
+) -> Since<'a> {
+    let Some(kept) = noop_cache::decode(bytes) else { return Since::More };
+    let looked = fingerprint::look(root, &kept.files);
+    let others = fingerprint::look(root, &kept.others);
+    let added = Journal::open(&root.join(CACHE)).added_since(&kept.journal);
+    let Some(added) = added.filter(|_| others.changed.is_empty()) else { return Since::More };
+    if !looked.changed.is_empty() || !added.is_empty() {
+        let edits = Edits::of(kept, root, looked, others.touched, added);
+        return edits.map_or(Since::More, |edits| Since::Edits(Box::new(edits)));
     }
-    let introduction =
-        told.events.into_iter().take_while(|event| !is_told_again(event) && !matches!(event, Event::Finished { .. }));
-    edited(&kept, &looked.changed).map_or(Since::More, |part| Since::Edits(part, introduction.collect()))
+    let Ok(told) = serde_json::from_str::<Told>(&kept.told) else { return Since::More };
+    tell_again(&told, outputs, start);
+    if !looked.touched.is_empty() || !others.touched.is_empty() {
+        let mut renewed = kept;
+        touch(&mut renewed.files, &looked.touched);
+        touch(&mut renewed.others, &others.touched);
+        place.keep(&renewed);
+    }
+    Since::Nothing(told.exit_code)
 }
 
-/// Returns the part of the workspace whose files changed, if nothing else did.
-fn edited(kept: &NoopResult<'_>, changed: &[usize]) -> Option<Part> {
-    let pieces = kept.pieces();
-    let places: BTreeSet<u32> = changed.iter().map(|place| u32::try_from(*place)).collect::<Result<_, _>>().ok()?;
-    let is_hit = |piece: &&Piece<'_>| piece.fingerprints.iter().any(|place| places.contains(place));
-    let hit: Vec<&Piece<'_>> = pieces.iter().filter(is_hit).collect();
-    let explained: BTreeSet<u32> = hit.iter().flat_map(|piece| &piece.fingerprints).copied().collect();
-    if !places.is_subset(&explained) || hit.len() > MANY || hit.len() == pieces.len() {
-        return None;
-    }
-    Some(Part {
-        ops: hit.iter().map(|piece| piece.op.to_string()).collect(),
-        records: hit.iter().flat_map(|piece| piece.records()).collect(),
-        lines: pieces.iter().map(|piece| (piece.op.to_string(), piece.line)).collect(),
-    })
+/// Puts down what is known now of files that were written again with the same bytes.
+pub(crate) fn touch(fingerprints: &mut [Fingerprint<'_>], touched: &[(usize, Known)]) {
+    touched.iter().for_each(|(place, known)| fingerprints[*place].was = Observed::File(Some(*known)));
 }
 
 fn tell_again(told: &Told, outputs: &mut Outputs, start: Instant) {
@@ -121,61 +128,156 @@ fn tell_again(told: &Told, outputs: &mut Outputs, start: Instant) {
     streams::print(&told.table);
 }
 
-/// Keeps the answer with what is known now of files that were written again with the same bytes.
-fn renew(place: &NoopCache, kept: &NoopResult<'_>, looked: &Rechecked) {
-    if !looked.touched.is_empty() {
-        let mut renewed = kept.clone();
-        looked
-            .touched
-            .iter()
-            .for_each(|(place, known)| renewed.fingerprints[*place].was = Observed::File(Some(*known)));
-        place.keep(&renewed);
+/// Returns what a build that finds nothing to do tells of the actions that settled, in the order of the graph. `failures` are the rejections that were told.
+pub(crate) fn told_again(session: &Session, report: &Report, failures: &[Event]) -> Vec<Event> {
+    let failure = |event: &Event| match event {
+        Event::Failure { target, .. } => Some((target.clone(), event.clone())),
+        _ => None,
+    };
+    let mut failures: HashMap<Target, Event> = failures.iter().filter_map(failure).collect();
+    let again = |index: Index| {
+        let target = session.graph.action(index).target();
+        match report.settled[index.number()].as_ref()? {
+            Settled::Skipped(on) => Some(Event::ActionSkipped { target: target.clone(), because: on.clone() }),
+            settled => {
+                let Record { outcome, key, .. } = settled.record()?;
+                let fresh = || Event::ActionFresh { target: target.clone(), outcome: outcome.clone(), key: *key };
+                if outcome.is_not_judged() { Some(fresh()) } else { failures.remove(target) }
+            }
+        }
+    };
+    session.graph.indices().filter_map(again).collect()
+}
+
+/// Returns the key of the summary, where it has settled with one.
+pub(crate) fn summary(session: &Session, report: &Report) -> Option<Digest> {
+    let index = session.graph.find(&Target::summary())?;
+    report.settled[index.number()].as_ref()?.record().map(|record| record.key)
+}
+
+/// How an op stands, or what is of no op.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Standing {
+    /// What a build that finds nothing to do counts.
+    pub(crate) tally: Tally,
+    /// How long its actions ran, in milliseconds, as far as the summary counts them.
+    pub(crate) wall_ms: u64,
+    /// How long they held a device, in milliseconds.
+    pub(crate) device_ms: u64,
+    /// What pages of many ops tell of it.
+    pub(crate) summary: Option<OpSummary>,
+}
+
+impl Standing {
+    /// Returns what `bytes` hold.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        postcard::from_bytes(bytes).ok()
+    }
+
+    /// Returns the bytes that [`Self::decode`] reads.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        postcard::to_stdvec(self).expect("numbers and texts can be written")
+    }
+
+    /// Adds an action. False where it has not settled for good.
+    fn add(&mut self, settled: &Settled) -> bool {
+        match settled {
+            Settled::Fresh(record) | Settled::Restored(record) | Settled::Ran(record) => {
+                self.tally.fresh += 1;
+                self.tally.rejected += usize::from(record.outcome.is_rejection());
+                self.tally.not_judged += usize::from(record.outcome.is_not_judged());
+                // As the summary has it: what a rejected bench measured is no figure of its.
+                let is_left_out = record.outcome.is_rejection() && record.identity.target.phase == Phase::Bench;
+                if record.outputs.contains_key("cost") && !is_left_out {
+                    self.wall_ms += record.wall_ms;
+                    self.device_ms += record.device_ms;
+                }
+            }
+            Settled::Skipped(_) => self.tally.skipped += 1,
+            Settled::Lost(_) | Settled::Planned | Settled::Missing => return false,
+        }
+        true
     }
 }
 
-/// Returns whether a build that finds nothing to do tells of this, too.
-pub(crate) fn is_told_again(event: &Event) -> bool {
-    match event {
-        Event::ActionSkipped { .. } | Event::Failure { .. } => true,
-        Event::ActionFinished { outcome, .. }
-        | Event::ActionFresh { outcome, .. }
-        | Event::ActionRestored { outcome, .. } => outcome.is_not_judged(),
-        _ => false,
-    }
-}
-
-/// Keeps what the next build tells if nothing changes. Only what settled everything is kept: what was lost, or never decided, is to be tried again.
-pub(crate) fn keep(key: Digest, session: &Session, report: &Report, mut told: Told) {
-    let Some(fingerprints) = fingerprints(session, report) else { return };
-    let Some(tally) = tally(report) else { return };
-    let wall = std::time::Duration::ZERO;
-    told.events.push(Event::Finished { tally, wall, exit_code: told.exit_code });
-    let (Ok(told), Ok(pieces)) = (serde_json::to_string(&told), pieces(session, report, &fingerprints)) else { return };
-    NoopCache::of(&session.cache, key).keep(&NoopResult::new(fingerprints, told, &pieces));
-}
-
-/// Counts what the next build finds. None where something is not settled for good.
-fn tally(report: &Report) -> Option<Tally> {
+/// Returns how each op stands that the session has, and with no name what is of no op. None where something is not settled for good: it is to be tried again.
+pub(crate) fn standings(session: &Session, report: &Report) -> Option<HashMap<String, Standing>> {
     if report.interrupted || report.stopped || report.damaged > 0 || !report.missing.is_empty() {
         return None;
     }
-    let mut tally = Tally::default();
-    for settled in report.settled.iter().flatten() {
-        match settled {
-            Settled::Fresh(record) | Settled::Restored(record) | Settled::Ran(record) => {
-                tally.fresh += 1;
-                tally.rejected += usize::from(record.outcome.is_rejection());
-                tally.not_judged += usize::from(record.outcome.is_not_judged());
-            }
-            Settled::Skipped(_) => tally.skipped += 1,
-            Settled::Lost(_) | Settled::Planned | Settled::Missing => return None,
+    let mut standings: HashMap<String, Standing> = HashMap::from([(String::new(), Standing::default())]);
+    standings.extend(session.spec.ops.iter().map(|op| (op.name.clone(), Standing::default())));
+    for index in session.graph.indices() {
+        let Some(settled) = &report.settled[index.number()] else { continue };
+        if !standings.get_mut(&session.graph.action(index).target().op)?.add(settled) {
+            return None;
         }
     }
-    Some(tally)
+    Some(standings)
 }
 
-/// Returns all that the build looked at, as it was when it did, and the logs as they are now. None where that cannot be told apart later.
-fn fingerprints(session: &Session, report: &Report) -> Option<Vec<Fingerprint<'static>>> {
+/// Returns what pages of many ops tell of each op of the session that was asked for.
+pub(crate) fn summaries(session: &Session, report: &Report) -> Vec<OpSummary> {
+    let cas = session.cas();
+    let found = |op: &str| {
+        let index = session.graph.find(&Target::of_op(op, Phase::Select))?;
+        let record = report.settled[index.number()].as_ref()?.record()?;
+        let bytes = cas.get(record.outputs.get("selection")?.digest).ok()?;
+        serde_json::from_slice(&bytes).ok().map(Found::Document)
+    };
+    session.spec.ops.iter().filter_map(|op| Some(OpSummary::of(&op.name, &found(&op.name)?))).collect()
+}
+
+/// Adds up what is counted of the ops.
+pub(crate) fn sum<'a>(standings: impl IntoIterator<Item = &'a Standing>) -> Tally {
+    let mut sum = Tally::default();
+    for Standing { tally, .. } in standings {
+        sum.fresh += tally.fresh;
+        sum.skipped += tally.skipped;
+        sum.rejected += tally.rejected;
+        sum.not_judged += tally.not_judged;
+    }
+    sum
+}
+
+/// Keeps what the next build tells if nothing changes. Only what settled everything is kept.
+pub(crate) fn keep(key: Digest, session: &Session, report: &Report, mut told: Told, summaries: Vec<OpSummary>) {
+    let Some(mut standings) = standings(session, report) else { return };
+    let Some((files, others)) = fingerprints(session, report) else { return };
+    let (tally, wall) = (sum(standings.values()), std::time::Duration::ZERO);
+    told.events.push(Event::Finished { tally, wall, exit_code: told.exit_code });
+    for summary in summaries {
+        let op = summary.op().to_owned();
+        standings.entry(op).or_default().summary = Some(summary);
+    }
+    let journal = Journal::open(&session.cache);
+    let (Ok(told), Ok(lines), Ok(extent)) = (serde_json::to_string(&told), journal.places(), journal.extent(None))
+    else {
+        return;
+    };
+    let keys = KeyIndex::of(lines.iter().map(|line| (line.key, line.place)));
+    let mut records: HashMap<String, LastRecords> = HashMap::new();
+    for line in lines {
+        let op = line.target().split(['/', ':']).next().unwrap_or_default();
+        let op = if Target::of_build(line.target()).is_some() { "" } else { op };
+        records.entry(op.to_owned()).or_default().insert(line.identity, line.place);
+    }
+    let mut read = files_of_ops(session, report, &files);
+    let ops = session.spec.ops.iter().map(|op| (op.name.as_str(), op.place.line));
+    let piece = |(op, line): (&'_ str, u32)| {
+        let (files, records) = (read.remove(op).unwrap_or_default(), records.remove(op).unwrap_or_default());
+        let standing = standings.remove(op).unwrap_or_default();
+        Piece::new(Cow::Owned(op.to_owned()), line, files, &records, standing.encode())
+    };
+    let pieces = std::iter::once(("", 0)).chain(ops).map(piece).collect();
+    let ops = Ops { pieces, keys: Cow::Borrowed(keys.bytes()) }.encode();
+    let kept = NoopResult { files, others, journal: extent, told: told.into(), ops: ops.into() };
+    NoopCache::of(&session.cache, key).keep(&kept);
+}
+
+/// Returns the fingerprints of the workspace's files that the build looked at, as they were when it did, the logs as they are now. None where a log is not what the
+/// store holds.
+pub(crate) fn files(session: &Session, report: &Report) -> Option<Vec<Fingerprint<'static>>> {
     let mut sources = session.sources.looked_at();
     for index in session.graph.indices() {
         let target = session.graph.action(index).target();
@@ -193,46 +295,29 @@ fn fingerprints(session: &Session, report: &Report) -> Option<Vec<Fingerprint<'s
         sources.insert(path, known);
     }
     let file = |(path, known): (RepoPath, _)| Fingerprint { path: Cow::Owned(path.into()), was: Observed::File(known) };
-    let mut fingerprints: Vec<Fingerprint<'static>> = sources.into_iter().map(file).collect();
-    fingerprints.extend(session.sources.fingerprints()?);
-    fingerprints.extend(session.fingerprints.clone()?);
-    let cache = session.cache.strip_prefix(&session.root).ok()?.to_str()?;
-    let journal = format!("{cache}/journal");
-    let state = Observed::State(fs::stat(&session.root.join(&journal)));
-    fingerprints.push(Fingerprint { path: Cow::Owned(journal), was: state });
-    fingerprints.push(Fingerprint { path: Cow::Owned(format!("{cache}/scratch")), was: Observed::Empty });
-    Some(fingerprints)
+    Some(sources.into_iter().map(file).collect())
 }
 
-/// Returns what the answer rests on op by op.
-fn pieces<'a>(
-    session: &'a Session,
-    report: &Report,
-    fingerprints: &[Fingerprint<'_>],
-) -> std::io::Result<Vec<Piece<'a>>> {
-    let places: HashMap<&str, u32> = fingerprints.iter().map(|fingerprint| &*fingerprint.path).zip(0..).collect();
-    let mut files: HashMap<&str, BTreeSet<u32>> = HashMap::new();
+/// Returns all that the build looked at: files of the workspace, and what else. None where that cannot be told apart later.
+fn fingerprints(session: &Session, report: &Report) -> Option<(Vec<Fingerprint<'static>>, Vec<Fingerprint<'static>>)> {
+    let mut others = session.sources.fingerprints()?;
+    others.extend(session.fingerprints.clone()?);
+    let scratch = format!("{CACHE}/scratch");
+    others.push(Fingerprint { path: Cow::Owned(scratch), was: Observed::Empty });
+    Some((files(session, report)?, others))
+}
+
+/// Returns, op by op, the places among `files` of those that its actions depend on, and of its log.
+pub(crate) fn files_of_ops(session: &Session, report: &Report, files: &[Fingerprint<'_>]) -> HashMap<String, Vec<u32>> {
+    let places: HashMap<&str, u32> = files.iter().map(|file| &*file.path).zip(0..).collect();
+    let mut found: HashMap<String, BTreeSet<u32>> = HashMap::new();
     for index in session.graph.indices() {
         let action = session.graph.action(index);
         let record = report.settled[index.number()].as_ref().and_then(Settled::record);
         let read = action.sources.keys().chain(record.into_iter().flat_map(|record| record.discovered.keys()));
         let page = (action.target().phase == Phase::Log).then(|| local::log_path(&action.target().op));
-        let read = read
-            .filter_map(|path| places.get(path.as_str()))
-            .chain(page.as_ref().and_then(|page| places.get(page.as_str())));
-        files.entry(&action.target().op).or_default().extend(read);
+        let read = read.map(RepoPath::as_str).chain(page.as_deref()).filter_map(|path| places.get(path));
+        found.entry(action.target().op.clone()).or_default().extend(read);
     }
-    let mut records: HashMap<String, Vec<LinePlace>> = HashMap::new();
-    for (target, place) in Journal::open(&session.cache).places()? {
-        let op = target.split(['/', ':']).next().unwrap_or_default();
-        records.entry(op.to_owned()).or_default().push(place);
-    }
-    // An op's log stands on the calibration, which is of no op.
-    let of_all = records.remove(&Target::calibrate().to_string()).unwrap_or_default();
-    let piece = |op: &'a Op| {
-        let looked_at = files.remove(op.name.as_str()).unwrap_or_default().into_iter().collect();
-        let own = records.remove(&op.name).unwrap_or_default();
-        Piece::new(&op.name, op.place.line, looked_at, &[of_all.as_slice(), &own].concat())
-    };
-    Ok(session.spec.ops.iter().map(piece).collect())
+    found.into_iter().map(|(op, places)| (op, places.into_iter().collect())).collect()
 }

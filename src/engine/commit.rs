@@ -53,8 +53,19 @@ impl Run<'_, '_> {
         outcome: &Outcome,
         performed: &Performed,
     ) -> Result<Record, Stop> {
+        self.commit_encoded(action, &manifest.encode(), outcome, performed)
+    }
+
+    /// Does what [`Self::commit_record`] does, with an encoded manifest.
+    pub(super) fn commit_encoded(
+        &mut self,
+        action: &Action,
+        manifest: &[u8],
+        outcome: &Outcome,
+        performed: &Performed,
+    ) -> Result<Record, Stop> {
         let outputs = self.put(action, performed)?;
-        let key = self.cas.put(&manifest.encode())?.digest;
+        let key = self.cas.put(manifest)?.digest;
         let record = Record {
             identity: action.identity.clone(),
             key,

@@ -73,7 +73,7 @@ impl Run<'_, '_> {
         self.schedule.finish(index, Settled::Missing);
     }
 
-    fn tell_started(&mut self, index: Index) {
+    pub(super) fn tell_started(&mut self, index: Index) {
         let pending = &self.pending[&index];
         let target = self.session.graph.action(index).target().clone();
         (self.emit)(Event::ActionStarted { target, lane: pending.lane.clone(), why: pending.why.clone() });

@@ -2,6 +2,7 @@
 //!
 //! Documents are read from the store; what is made of them is for pure crates to say.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use t2t_model::record::Outcome;
 use t2t_plan::graph::Index;
 use t2t_plan::schedule::Settled;
 use t2t_report::rank::{self, Found, VariantResult};
-use t2t_report::render::build_page::BuildPage;
+use t2t_report::render::build_page::{BuildPage, OpSummary};
 use t2t_report::render::op_page::{OpPage, VariantPage};
 use t2t_report::render::{self, Template};
 use t2t_spec::Op;
@@ -21,6 +22,7 @@ use t2t_store::assets;
 
 use super::{EngineError, Run, Stop, evidence};
 use crate::engine::perform::Performed;
+use crate::session::Session;
 
 /// The artifact of a log and of the summary.
 pub(crate) const PAGE: &str = "page";
@@ -33,18 +35,10 @@ impl Run<'_, '_> {
             Phase::Select => self.select(&target).map(Some),
             Phase::Log => self.log(&target).map(Some),
             Phase::Summary => self.summary().map(Some),
-            Phase::Compile | Phase::Check => Ok(self.unusable(&target)),
+            Phase::Compile | Phase::Check => Ok(unusable(self.session, &target)),
             Phase::Tune => self.not_tuned(&target),
             Phase::Calibrate | Phase::Analyze | Phase::Generate | Phase::Baseline | Phase::Bench => Ok(None),
         }
-    }
-
-    fn unusable(&self, target: &Target) -> Option<Performed> {
-        let variant = self.op(target)?.variant(target.variant.as_deref()?)?;
-        let cases = self.op(target)?.cases.as_ref().filter(|_| target.phase == Phase::Check);
-        let inventory = &self.session.inventory;
-        let unfit = || inventory.files.get(cases?)?.fault.clone();
-        inventory.fault(variant).or_else(unfit).as_ref().map(evidence::unusable)
     }
 
     fn not_tuned(&self, target: &Target) -> Result<Option<Performed>, Stop> {
@@ -139,24 +133,28 @@ impl Run<'_, '_> {
         })
     }
 
-    fn summary(&self) -> Result<Performed, Stop> {
-        let names: Vec<String> = self.session.spec.ops.iter().map(|op| op.name.clone()).collect();
-        let selections = self.selections(&names)?;
-        let (wall, device) = self.costs()?;
-        let mut files: Vec<String> = names.iter().map(|name| log_path(name)).collect();
+    /// Makes the summary of the workspace, of which the session may be a part.
+    pub(super) fn summary(&self) -> Result<Performed, Stop> {
+        let known = self.session.ops();
+        let told = known.iter().map(|(op, known)| match known {
+            Some(known) => Ok(Cow::Borrowed(*known)),
+            None => Ok(Cow::Owned(OpSummary::of(op, &self.found(&Target::of_op(op, Phase::Select), "selection")?))),
+        });
+        let told: Vec<Cow<'_, OpSummary>> = told.collect::<Result<_, Stop>>()?;
+        let (mut wall, mut device) = self.costs()?;
+        if let Some(rest) = self.session.rest() {
+            wall += rest.wall;
+            device += rest.device;
+        }
+        let mut files: Vec<String> = known.iter().map(|(op, _)| log_path(op)).collect();
         files.push(SUMMARY.to_owned());
         files.sort();
         let calibration = self.found(&Target::calibrate(), "calibration")?;
-        let ops = names.iter().map(String::as_str).zip(&selections).collect();
+        let ops = told.iter().map(AsRef::as_ref).collect();
         let page = BuildPage { ops, files, calibration: &calibration, wall, device };
         let text = self.template(assets::SUMMARY_TEMPLATE)?;
         let template = Template { path: assets::SUMMARY_TEMPLATE, text: &text };
         Ok(passed(&[(PAGE, render::summary(template, &page).map_err(EngineError::from)?)]))
-    }
-
-    /// Returns the document `selection` of each op.
-    pub(super) fn selections(&self, names: &[String]) -> Result<Vec<Found>, Stop> {
-        names.iter().map(|name| self.found(&Target::of_op(name, Phase::Select), "selection")).collect()
     }
 
     /// Returns the sums of how long the actions behind the summary ran and held a device.
@@ -224,6 +222,15 @@ impl Run<'_, '_> {
             _ => format!("`{on}` did not pass"),
         }
     }
+}
+
+/// Returns what a compile or a check comes to without a child: its file, or the file of its cases, cannot be used. None where it takes one to tell.
+pub(crate) fn unusable(session: &Session, target: &Target) -> Option<Performed> {
+    let op = session.spec.op(&target.op)?;
+    let variant = op.variant(target.variant.as_deref()?)?;
+    let cases = op.cases.as_ref().filter(|_| target.phase == Phase::Check);
+    let unfit = || session.inventory.files.get(cases?)?.fault.clone();
+    session.inventory.fault(variant).or_else(unfit).as_ref().map(evidence::unusable)
 }
 
 /// What the log tells of a variant, as found.

@@ -3,6 +3,8 @@
 //! A file that somebody changed is put back, and the change is kept under `cache/replaced/`. A file whose bytes are in the store is nobody's edit: a build that was
 //! killed before it wrote its logs left those of an earlier one.
 
+use std::collections::HashSet;
+
 use t2t_model::action::Phase;
 use t2t_model::digest::Digest;
 use t2t_model::event::Event;
@@ -38,11 +40,9 @@ impl Run<'_, '_> {
 
     /// Removes the logs of ops that ops.yaml has no more. One whose bytes are not the store's is somebody's own file, and stays.
     fn drop_logs_of_no_op(&mut self) -> Result<(), Stop> {
-        if self.session.is_part() {
-            return Ok(());
-        }
+        let ops: HashSet<&str> = self.session.ops().into_iter().map(|(op, _)| op).collect();
         for name in fs::names(&self.session.root.join(local::LOGS)) {
-            let Some(op) = local::op_of_log(&name).filter(|op| self.session.spec.op(op).is_none()) else { continue };
+            let Some(op) = local::op_of_log(&name).filter(|op| !ops.contains(op)) else { continue };
             let Ok(path) = RepoPath::new(&format!("{}/{name}", local::LOGS)) else { continue };
             let file = path.under(&self.session.root);
             let Ok(bytes) = fs::read(&file) else { continue };

@@ -501,7 +501,7 @@ fn handed_out(graph: &Graph, schedule: &mut Schedule<'_>) -> Vec<String> {
     let steps = std::iter::from_fn(|| schedule.next_step(&history, &|_, _| Seen::Absent));
     let running = steps.filter_map(|step| match step {
         Step::Run { index, .. } => Some(graph.action(index).target().op.clone()),
-        Step::Settled(_) => None,
+        Step::Settled(_) | Step::Recall { .. } => None,
     });
     running.collect()
 }

@@ -25,6 +25,7 @@ mod workspace;
 #[path = "."]
 mod cli {
     mod worn;
+    mod edited;
     mod edits;
     mod kills;
     pub mod damage;

@@ -199,6 +199,32 @@ pub struct Vouched {
     pub results: usize,
 }
 
+impl Event {
+    /// Returns the action that it tells of; None where it tells of none.
+    #[must_use]
+    pub fn target(&self) -> Option<&Target> {
+        match self {
+            Self::ActionStarted { target, .. }
+            | Self::ActionFinished { target, .. }
+            | Self::ActionFresh { target, .. }
+            | Self::ActionRestored { target, .. }
+            | Self::ActionSkipped { target, .. }
+            | Self::ActionMissing { target, .. }
+            | Self::ActionLost { target, .. }
+            | Self::ActionCancelled { target, .. }
+            | Self::Failure { target, .. } => Some(target),
+            Self::BuildStarted { .. }
+            | Self::Note { .. }
+            | Self::Warning { .. }
+            | Self::Waiting { .. }
+            | Self::DeviceUsed { .. }
+            | Self::RemoteUsed { .. }
+            | Self::Vouched { .. }
+            | Self::Finished { .. } => None,
+        }
+    }
+}
+
 /// What became of the actions of a build: how many ended how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {

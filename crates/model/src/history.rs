@@ -2,7 +2,7 @@
 //!
 //! It does not know how they are stored, nor which of them still stand.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::action::Identity;
@@ -17,12 +17,19 @@ pub struct History {
     /// Results whose place by key a newer one of an action took that is alike, as the baselines of two ops of one declaration. Each gets its own back, and what was made
     /// of it stands.
     ceded: HashMap<(Digest, Identity), Vec<Arc<Record>>>,
+    /// The keys of which all results are here; None where that is so of every key.
+    recalled: Option<HashSet<Digest>>,
 }
 
 impl History {
     /// Adds a finished action. It becomes the action's last result. A lost one is known by no key, so that it takes no other's place.
     pub fn add(&mut self, record: impl Into<Arc<Record>>) {
         let record = record.into();
+        self.add_known(&record);
+        self.last.insert(record.identity.clone(), record);
+    }
+
+    fn add_known(&mut self, record: &Arc<Record>) {
         if !matches!(record.outcome, Outcome::Lost { .. }) {
             if !self.ceded.is_empty()
                 && let Some(own) = self.ceded.get_mut(&(record.key, record.identity.clone()))
@@ -38,7 +45,26 @@ impl History {
             }
             known.insert(0, record.clone());
         }
-        self.last.insert(record.identity.clone(), record);
+    }
+
+    /// Returns the history as one that may lack results: it has the last of each action that it is asked for, and all of a key once they are recalled.
+    #[must_use]
+    pub fn in_part(self) -> Self {
+        Self { recalled: Some(HashSet::new()), ..self }
+    }
+
+    /// Returns whether all results known by `key` are here.
+    #[must_use]
+    pub fn has_all_of(&self, key: Digest) -> bool {
+        self.recalled.as_ref().is_none_or(|recalled| recalled.contains(&key))
+    }
+
+    /// Takes all results that are known by `key`, oldest first. No action's last result is another one then.
+    pub fn recall(&mut self, key: Digest, records: impl IntoIterator<Item = Record>) {
+        self.by_key.remove(&key);
+        self.ceded.retain(|(of, _), _| *of != key);
+        records.into_iter().for_each(|record| self.add_known(&Arc::new(record)));
+        self.recalled.iter_mut().for_each(|recalled| _ = recalled.insert(key));
     }
 
     /// Adds a finished action as older than all that are known.

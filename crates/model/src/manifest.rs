@@ -73,15 +73,47 @@ impl Manifest {
             let name = String::from_utf8(take(&mut rest)?.to_vec()).ok()?;
             let (tag, after) = rest.split_first()?;
             rest = after;
-            let body = take(&mut rest)?;
-            let fact = match tag {
-                0 => Fact::Text(String::from_utf8(body.to_vec()).ok()?),
-                1 => Fact::Digest(<[u8; 32]>::try_from(body).ok()?.into()),
-                _ => return None,
-            };
-            facts.insert(name, fact);
+            facts.insert(name, decoded(*tag, take(&mut rest)?)?);
         }
         Some(Self { facts })
+    }
+}
+
+/// Puts `facts` in the place of those of the same names in an encoded manifest: what it holds else is not decoded, however many facts it has. None where `bytes` encode no
+/// manifest of this version, or one that lacks such a name; they may be changed then.
+#[must_use]
+pub fn replace(bytes: &mut Vec<u8>, facts: &BTreeMap<String, Fact>) -> Option<Vec<Fact>> {
+    bytes.starts_with(HEADER).then_some(())?;
+    let mut replaced = Vec::with_capacity(facts.len());
+    let mut place = HEADER.len();
+    for (name, fact) in facts {
+        loop {
+            let mut rest = &bytes[place..];
+            let is_named = take(&mut rest)? == name.as_bytes();
+            let begin = bytes.len() - rest.len();
+            let (tag, after) = rest.split_first()?;
+            rest = after;
+            let body = take(&mut rest)?;
+            place = bytes.len() - rest.len();
+            if is_named {
+                replaced.push(decoded(*tag, body)?);
+                let mut new = Vec::new();
+                put_fact(&mut new, fact);
+                let end = begin + new.len();
+                bytes.splice(begin..place, new);
+                place = end;
+                break;
+            }
+        }
+    }
+    Some(replaced)
+}
+
+fn decoded(tag: u8, body: &[u8]) -> Option<Fact> {
+    match tag {
+        0 => Some(Fact::Text(String::from_utf8(body.to_vec()).ok()?)),
+        1 => Some(Fact::Digest(<[u8; 32]>::try_from(body).ok()?.into())),
+        _ => None,
     }
 }
 
@@ -89,18 +121,18 @@ fn encode<'a>(facts: impl IntoIterator<Item = (&'a String, &'a Fact)>) -> Vec<u8
     let mut bytes = HEADER.to_vec();
     for (name, fact) in facts {
         put(&mut bytes, name.as_bytes());
-        match fact {
-            Fact::Text(text) => {
-                bytes.push(0);
-                put(&mut bytes, text.as_bytes());
-            }
-            Fact::Digest(digest) => {
-                bytes.push(1);
-                put(&mut bytes, digest.as_bytes());
-            }
-        }
+        put_fact(&mut bytes, fact);
     }
     bytes
+}
+
+fn put_fact(bytes: &mut Vec<u8>, fact: &Fact) {
+    let (tag, body) = match fact {
+        Fact::Text(text) => (0, text.as_bytes()),
+        Fact::Digest(digest) => (1, digest.as_bytes().as_slice()),
+    };
+    bytes.push(tag);
+    put(bytes, body);
 }
 
 fn put(bytes: &mut Vec<u8>, part: &[u8]) {
@@ -175,6 +207,26 @@ mod tests {
             let whole = Manifest { facts: facts.clone().into_iter().chain(more.clone()).collect() };
             assert_eq!(Manifest::key_with(&facts, &more), whole.key());
         }
+    }
+
+    #[test]
+    fn facts_that_are_replaced_give_the_encoding_of_the_manifest_that_has_them() {
+        let names = ["a", "b", "c", "d"];
+        let text = |length: usize| Fact::Text("x".repeat(length));
+        let old = manifest(&names.map(|name| (name, text(3))));
+        for new in [&["a"][..], &["b", "c"], &["d"], &[], &names] {
+            for fact in [text(0), text(3), text(40), Fact::Digest(Digest::of(b"x"))] {
+                let facts: BTreeMap<String, Fact> = new.iter().map(|name| ((*name).to_owned(), fact.clone())).collect();
+                let mut bytes = old.encode();
+                assert_eq!(replace(&mut bytes, &facts), Some(vec![text(3); new.len()]));
+                let expected = Manifest { facts: old.facts.clone().into_iter().chain(facts).collect() };
+                assert_eq!(bytes, expected.encode());
+            }
+        }
+        let unknown = BTreeMap::from([("bb".to_owned(), text(1))]);
+        assert_eq!(replace(&mut old.encode(), &unknown), None);
+        let bytes = old.encode();
+        assert_eq!(replace(&mut bytes[..bytes.len() - 1].to_vec(), &BTreeMap::from([("d".to_owned(), text(1))])), None);
     }
 
     #[test]

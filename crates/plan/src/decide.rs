@@ -13,11 +13,11 @@ use t2t_model::path::RepoPath;
 use t2t_model::record::{Outcome, Record, Seen};
 
 /// Answers what a file is now, in the terms in which it was seen.
-pub(crate) type Tree<'a> = dyn Fn(&RepoPath, Seen) -> Seen + 'a;
+pub type Tree<'a> = dyn Fn(&RepoPath, Seen) -> Seen + 'a;
 
 /// What is to be done about an action.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Decision<'a> {
+pub enum Decision<'a> {
     /// Its last result stands.
     Fresh(&'a Arc<Record>),
     /// An earlier result stands: it comes back.
@@ -63,7 +63,8 @@ pub enum Why {
 }
 
 /// Returns what is to be done about `action`, whose manifest has the digest `key`.
-pub(crate) fn decide<'a>(action: &Action, key: Digest, history: &'a History, tree: &Tree<'_>) -> Decision<'a> {
+#[must_use]
+pub fn decide<'a>(action: &Action, key: Digest, history: &'a History, tree: &Tree<'_>) -> Decision<'a> {
     let last = history.last(&action.identity);
     if let Some(record) = last
         && record.key == key

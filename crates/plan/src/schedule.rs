@@ -70,6 +70,13 @@ impl Settled {
 pub enum Step {
     /// Nothing: this action settled without running. For those who watch.
     Settled(Index),
+    /// Nothing of this action yet: the history may lack results of this key. Have it recall them, then call `again`.
+    Recall {
+        /// Which.
+        index: Index,
+        /// Its key.
+        key: Digest,
+    },
     /// Perform this action, then call `finish`.
     Run {
         /// Which.
@@ -115,11 +122,15 @@ impl<'g> Schedule<'g> {
         }
         let upstream = self.upstream(index);
         let action = self.graph.action(index);
+        let key = Manifest::key_with(&action.facts, &upstream);
         let decision = if self.wanted.forced[index.number()] {
             Decision::Stale(Why::Forced)
         } else {
-            decide(action, Manifest::key_with(&action.facts, &upstream), history, tree)
+            decide(action, key, history, tree)
         };
+        if !matches!(decision, Decision::Fresh(_) | Decision::Stale(Why::Forced)) && !history.has_all_of(key) {
+            return Some(Step::Recall { index, key });
+        }
         Some(match decision {
             Decision::Fresh(record) => self.settle(index, Settled::Fresh(Arc::clone(record))),
             Decision::Restore(record) if record.identity == action.identity => {
@@ -205,8 +216,9 @@ impl<'g> Schedule<'g> {
         unmet.map(|(_, dependency)| dependency.on.clone())
     }
 
-    /// Returns the facts of an action's manifest that are known when its dependencies have settled.
-    fn upstream(&self, index: Index) -> BTreeMap<String, Fact> {
+    /// Returns the facts of an action's manifest that are known when its dependencies have settled, as they must have.
+    #[must_use]
+    pub fn upstream(&self, index: Index) -> BTreeMap<String, Fact> {
         let mut facts = BTreeMap::new();
         for (source, dependency) in self.graph.dependencies(index) {
             let settled = self.settled(source).expect("an action is decided after its dependencies");

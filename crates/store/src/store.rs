@@ -3,12 +3,13 @@
 //! It may be deleted, copied and shared at any time: what is torn or damaged in it is a miss. It does not know
 //! which results still stand.
 
-pub mod noop_cache;
 pub mod archive;
 pub mod audit;
 pub mod cas;
 pub mod collect;
 pub mod journal;
+pub mod key_index;
+pub mod noop_cache;
 pub mod leftovers;
 pub mod lock;
 pub mod remote;

@@ -116,6 +116,7 @@ impl Engine {
         build: &mut Build,
     ) -> Option<Job> {
         match step {
+            Step::Recall { .. } => unreachable!("the history is whole"),
             Step::Settled(index) => {
                 let settled = schedule.settled(index).unwrap();
                 self.count(word(settled));

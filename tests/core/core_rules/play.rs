@@ -206,6 +206,7 @@ impl Play {
         let mut log = Vec::new();
         while let Some(step) = schedule.next_step(&self.history, &|path, like| seen(&self.files, path, like)) {
             match step {
+                Step::Recall { .. } => unreachable!("the history is whole"),
                 Step::Settled(index) => log.push(settled_line(&graph, &schedule, index)),
                 Step::Run { index, why, .. } => {
                     log.push(format!("{}: would run, {}", name(&graph, index), words(&why)));
@@ -230,6 +231,7 @@ impl Play {
         let files = self.files.clone();
         while let Some(step) = schedule.next_step(&self.history, &|path, like| seen(&files, path, like)) {
             match step {
+                Step::Recall { .. } => unreachable!("the history is whole"),
                 Step::Settled(index) => {
                     log.push(settled_line(&graph, &schedule, index));
                     if let Some(Settled::Restored(record)) = schedule.settled(index) {

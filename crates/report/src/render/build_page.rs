@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::figures;
@@ -15,8 +15,8 @@ use crate::render::table::{Align, Table};
 /// All that the summary of a build is made from.
 #[derive(Clone, Debug)]
 pub struct BuildPage<'a> {
-    /// Op → document `selection`, in the order of names.
-    pub ops: Vec<(&'a str, &'a Found)>,
+    /// The ops, in the order of names.
+    pub ops: Vec<&'a OpSummary>,
     /// Workspace paths of the files that the build made for people, in the order of names.
     pub files: Vec<String>,
     /// The document `calibration`.
@@ -27,10 +27,20 @@ pub struct BuildPage<'a> {
     pub device: Duration,
 }
 
+/// What a page of many ops says of one: little, so that it can be kept and told again without the documents that it was made from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OpSummary {
+    row: OpRow,
+    /// Whether Triton's interpreter ran its kernels.
+    is_interpreted: bool,
+    /// The device that measured it, as JSON; none where there was none.
+    device: Option<String>,
+}
+
 /// What a summary template sees.
 #[derive(Debug, Serialize)]
 pub(crate) struct SummaryContext<'a> {
-    ops: Vec<OpRow<'a>>,
+    ops: Vec<&'a OpRow>,
     interpreter: bool,
     device: Value,
     ceilings: Option<Rates>,
@@ -42,21 +52,21 @@ pub(crate) struct SummaryContext<'a> {
 }
 
 /// One op in the summary.
-#[derive(Debug, Serialize)]
-struct OpRow<'a> {
-    op: &'a str,
-    chosen: Option<&'a str>,
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct OpRow {
+    op: String,
+    chosen: Option<String>,
     /// How long the interpreter took for one call at each size, in all; none on a device.
     interpreter_ms: Option<f64>,
     final_ms: Option<f64>,
     torch_final_ms: Option<f64>,
     speedup: Option<f64>,
     geomean_speedup: Option<f64>,
-    against_torch: Option<&'a str>,
+    against_torch: Option<String>,
     comparable: bool,
     success: bool,
     unstable: bool,
-    ties: Vec<&'a str>,
+    ties: Vec<String>,
     passed: u64,
     rejected: u64,
     not_judged: u64,
@@ -89,14 +99,11 @@ impl BuildPage<'_> {
     /// Returns what a template sees. docs/reference/log-templates.md describes it.
     #[must_use]
     pub(crate) fn context(&self) -> SummaryContext<'_> {
-        let ops = rows(&self.ops);
-        let documents = || self.ops.iter().filter_map(|(_, found)| found.document());
+        let ops: Vec<&OpRow> = self.ops.iter().map(|op| &op.row).collect();
+        let device = self.ops.iter().find_map(|op| op.device.as_deref());
         SummaryContext {
             interpreter: is_interpreted(&self.ops),
-            device: documents()
-                .map(|found| found["device"].clone())
-                .find(|device| !device.is_null())
-                .unwrap_or_default(),
+            device: device.and_then(|device| serde_json::from_str(device).ok()).unwrap_or_default(),
             ceilings: self.calibration.document().and_then(ceilings::rates),
             speedups: Speedups::of(&ops),
             kernels: Kernels::of(&ops),
@@ -110,15 +117,15 @@ impl BuildPage<'_> {
 
 /// Returns the table that ends a build on a terminal: a row an op, then what its figures do not say.
 #[must_use]
-pub fn closing_table(ops: &[(&str, &Found)], width: Option<usize>) -> String {
+pub fn closing_table(ops: &[&OpSummary], width: Option<usize>) -> String {
     let is_interpreted = is_interpreted(ops);
     let (name, figures) = if is_interpreted { ("First right kernel", INTERPRETED) } else { ("Best kernel", MEASURED) };
     let mut head = vec![("Op", Align::Left), (name, Align::Left)];
     head.extend(figures.iter().map(|name| (*name, Align::Right)));
     head.extend([("Correct", Align::Right), ("Note", Align::Left)]);
     let mut table = Table::new(&head);
-    for row in rows(ops) {
-        table.push(row.cells(is_interpreted));
+    for op in ops {
+        table.push(op.row.cells(is_interpreted));
     }
     table.text(width)
 }
@@ -127,7 +134,7 @@ pub fn closing_table(ops: &[(&str, &Found)], width: Option<usize>) -> String {
 const MEASURED: &[&str] = &["Final (ms)", "Speedup", "Geomean"];
 const INTERPRETED: &[&str] = &["Interpreter took"];
 
-impl OpRow<'_> {
+impl OpRow {
     fn cells(&self, is_interpreted: bool) -> Vec<String> {
         let told = |value: Option<f64>, written: fn(f64) -> String| value.map_or_else(|| "–".to_owned(), written);
         let figures = if is_interpreted {
@@ -140,29 +147,45 @@ impl OpRow<'_> {
             ]
         };
         let correct = format!("{}/{}", self.passed, self.passed + self.rejected);
-        let names = [self.op.to_owned(), self.chosen.unwrap_or("none").to_owned()];
+        let names = [self.op.clone(), self.chosen.clone().unwrap_or_else(|| "none".to_owned())];
         names.into_iter().chain(figures).chain([correct, self.note.clone()]).collect()
     }
 }
 
-fn rows<'a>(ops: &[(&'a str, &'a Found)]) -> Vec<OpRow<'a>> {
-    ops.iter().map(|(op, found)| row(op, found)).collect()
+impl OpSummary {
+    /// Returns what is said of `op`, by its document `selection`, or by why there is none.
+    #[must_use]
+    pub fn of(op: &str, found: &Found) -> Self {
+        let device = found.document().map(|selection| &selection["device"]).filter(|device| !device.is_null());
+        Self {
+            row: row(op, found),
+            is_interpreted: found.document().is_some_and(|selection| selection["interpreter"] == true),
+            device: device.map(Value::to_string),
+        }
+    }
+
+    /// Returns the op.
+    #[must_use]
+    pub fn op(&self) -> &str {
+        &self.row.op
+    }
 }
 
-fn row<'a>(op: &'a str, found: &'a Found) -> OpRow<'a> {
+fn row(op: &str, found: &Found) -> OpRow {
     let selection = found.document().unwrap_or(&Value::Null);
     let chosen = &selection["figures"];
     let count = |name: &str| selection["counts"][name].as_u64().unwrap_or(0);
+    let text = |value: &Value| value.as_str().map(str::to_owned);
     let ties: Vec<&str> = selection["ties"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     OpRow {
-        op,
-        chosen: selection["chosen"].as_str(),
+        op: op.to_owned(),
+        chosen: text(&selection["chosen"]),
         interpreter_ms: interpreter_ms(&selection["interpreter_ms"]),
         final_ms: chosen["final_ms"].as_f64(),
         torch_final_ms: chosen["torch_final_ms"].as_f64(),
         speedup: chosen["speedup"].as_f64(),
         geomean_speedup: chosen["geomean_speedup"].as_f64(),
-        against_torch: selection["against_torch"].as_str(),
+        against_torch: text(&selection["against_torch"]),
         comparable: selection["comparable"] == true,
         success: selection["success"] == true,
         unstable: chosen["unstable"] == true,
@@ -170,9 +193,9 @@ fn row<'a>(op: &'a str, found: &'a Found) -> OpRow<'a> {
         rejected: count("rejected"),
         not_judged: count("not_judged"),
         skipped: count("skipped") + count("lost"),
-        why: selection["why"].as_str().map_or_else(|| missing(found), str::to_owned),
+        why: text(&selection["why"]).unwrap_or_else(|| missing(found)),
         note: note(selection, found, &ties),
-        ties,
+        ties: ties.into_iter().map(str::to_owned).collect(),
     }
 }
 
@@ -217,12 +240,12 @@ fn missing(found: &Found) -> String {
     found.reason().unwrap_or_else(|| "no reason is recorded".to_owned())
 }
 
-fn is_interpreted(ops: &[(&str, &Found)]) -> bool {
-    ops.iter().filter_map(|(_, found)| found.document()).any(|selection| selection["interpreter"] == true)
+fn is_interpreted(ops: &[&OpSummary]) -> bool {
+    ops.iter().any(|op| op.is_interpreted)
 }
 
 impl Speedups {
-    fn of(ops: &[OpRow<'_>]) -> Self {
+    fn of(ops: &[&OpRow]) -> Self {
         let compared: Vec<f64> = ops.iter().filter(|row| row.comparable).filter_map(|row| row.speedup).collect();
         let successes = ops.iter().filter(|row| row.success).count();
         let logarithms: Vec<f64> = compared.iter().map(|speedup| speedup.ln()).collect();
@@ -237,8 +260,8 @@ impl Speedups {
 }
 
 impl Kernels {
-    fn of(ops: &[OpRow<'_>]) -> Self {
-        let sum = |count: fn(&OpRow<'_>) -> u64| ops.iter().map(count).sum::<u64>();
+    fn of(ops: &[&OpRow]) -> Self {
+        let sum = |count: fn(&OpRow) -> u64| ops.iter().map(|row| count(row)).sum::<u64>();
         let (passed, rejected) = (sum(|row| row.passed), sum(|row| row.rejected));
         Self {
             passed,

@@ -8,7 +8,7 @@ use t2t_model::action::Phase;
 
 use super::*;
 use crate::rank::{Found, Lane, VariantResult, select};
-use crate::render::build_page::closing_table;
+use crate::render::build_page::{OpSummary, closing_table};
 use crate::render::op_page::VariantPage;
 use crate::render::problem::Problem;
 
@@ -288,9 +288,10 @@ fn sizes_of_other_names_stand_by_their_names_after_the_standard_ones() {
 #[test]
 fn the_summary_counts_what_was_judged_and_compares_what_can_be() {
     let (softmax, unjudged) = (Softmax::on_a_device(), Found::Document(select(&[], None, Lane::Device)));
-    let lost = Found::Lost;
+    let ops = [("add", &unjudged), ("gelu", &Found::Lost), ("softmax", &softmax.selection)];
+    let ops = ops.map(|(op, found)| OpSummary::of(op, found));
     let page = BuildPage {
-        ops: vec![("add", &unjudged), ("gelu", &lost), ("softmax", &softmax.selection)],
+        ops: ops.iter().collect(),
         files: vec!["logs/softmax_log.md".to_owned()],
         calibration: &softmax.calibration,
         wall: Duration::from_secs(200),
@@ -329,8 +330,9 @@ fn the_summary_counts_what_was_judged_and_compares_what_can_be() {
 #[test]
 fn a_summary_of_the_interpreter_compares_nothing() {
     let softmax = Softmax::on_the_interpreter();
+    let op = OpSummary::of("softmax", &softmax.selection);
     let page = BuildPage {
-        ops: vec![("softmax", &softmax.selection)],
+        ops: vec![&op],
         files: vec![],
         calibration: &Found::Lost,
         wall: Duration::ZERO,
@@ -346,10 +348,10 @@ fn a_summary_of_the_interpreter_compares_nothing() {
 #[test]
 fn the_closing_table_fits_sixty_columns() {
     let device = Softmax::on_a_device();
-    let told = closing_table(&[("softmax", &device.selection)], Some(60));
+    let told = closing_table(&[&OpSummary::of("softmax", &device.selection)], Some(60));
     assert!(told.lines().all(|line| unicode_width::UnicodeWidthStr::width(line) <= 60), "{told}");
     assert!(told.contains("v4_optimized     0.01773    1.49x    1.37x      2/3\n"), "{told}");
-    let narrow = closing_table(&[("softmax", &device.selection)], Some(52));
+    let narrow = closing_table(&[&OpSummary::of("softmax", &device.selection)], Some(52));
     assert!(narrow.contains("v4_optimized     0.01773    1.49x    1.37x\n  Correct 2/3\n"), "{narrow}");
 }
 
@@ -357,13 +359,13 @@ fn the_closing_table_fits_sixty_columns() {
 fn the_closing_table_is_the_summary_for_a_terminal() {
     let (device, interpreter) = (Softmax::on_a_device(), Softmax::on_the_interpreter());
     assert_eq!(
-        closing_table(&[("softmax", &device.selection)], None),
+        closing_table(&[&OpSummary::of("softmax", &device.selection)], None),
         "Op       Best kernel   Final (ms)  Speedup  Geomean  Correct  Note\n\
          ───────  ────────────  ──────────  ───────  ───────  ───────  ────\n\
          softmax  v4_optimized     0.01773    1.49x    1.37x      2/3\n"
     );
     assert_eq!(
-        closing_table(&[("softmax", &interpreter.selection)], Some(80)),
+        closing_table(&[&OpSummary::of("softmax", &interpreter.selection)], Some(80)),
         "Op       First right kernel  Interpreter took  Correct  Note\n\
          ───────  ──────────────────  ────────────────  ───────  ────\n\
          softmax  v1_baseline                   236 ms      1/1\n"
@@ -373,7 +375,7 @@ fn the_closing_table_is_the_summary_for_a_terminal() {
 #[test]
 fn the_closing_table_says_what_torch_computed() {
     let selection = json!({"chosen": "v1", "variants": [{"name": "v1", "allowed": ["sum", "mul"]}]});
-    let table = closing_table(&[("loss", &Found::Document(selection))], None);
+    let table = closing_table(&[&OpSummary::of("loss", &Found::Document(selection))], None);
     assert!(table.contains("torch computes sum, mul for it"), "{table}");
 }
 
@@ -457,8 +459,9 @@ fn names(context: &Value, found: &mut Vec<String>) {
 fn every_name_and_filter_is_documented() {
     let documented = include_str!("../../../../docs/reference/log-templates.md");
     let softmax = Softmax::on_a_device();
+    let op = OpSummary::of("softmax", &softmax.selection);
     let page = BuildPage {
-        ops: vec![("softmax", &softmax.selection)],
+        ops: vec![&op],
         files: vec![],
         calibration: &Found::Lost,
         wall: Duration::ZERO,

@@ -19,7 +19,12 @@ use crate::fs;
 
 #[cfg(test)]
 mod tests;
+mod extent;
+mod named;
 mod wear;
+
+pub use self::extent::Extent;
+pub use self::named::Named;
 
 /// The first line; another number is read as an empty journal. 1: first.
 const HEADER: &str = "t2t journal 1";
@@ -150,34 +155,38 @@ impl Journal {
         Ok(loaded)
     }
 
-    /// Returns where the lines of each action stand, oldest first: the target as it is written there, the line's offset in bytes and its length. What they
-    /// hold is not looked at; of lines that are alike only the last is told.
-    pub fn places(&self) -> io::Result<Vec<(String, LinePlace)>> {
+    /// Returns what each line names, and where it stands, oldest first. What the line holds else is not looked at; of lines that are alike only the last is told.
+    pub fn places(&self) -> io::Result<Vec<Named>> {
         let bytes = self.bytes()?;
-        let mut offset = 0;
-        let lines = bytes.split_inclusive(|byte| *byte == b'\n').map(|line| {
-            let place = LinePlace { offset, length: u32::try_from(line.len()).unwrap_or(u32::MAX) };
-            offset += line.len() as u64;
-            (line, place)
-        });
-        let lines: Vec<(&[u8], LinePlace)> = lines.collect();
+        let lines: Vec<(&[u8], LinePlace)> = parted(&bytes, 0).collect();
         let lines = distinct(lines.into_iter(), |(line, _)| line);
-        Ok(lines.into_iter().filter_map(|((line, place), _)| Some((target_of(line)?, place))).collect())
+        Ok(lines.into_iter().filter_map(|((line, place), _)| Named::of(line, place)).collect())
     }
 
     /// Reads the records at `places` alone.
     pub fn load_from(&self, places: &[LinePlace]) -> io::Result<Loaded> {
-        let file = File::open(&self.path)?;
-        let mut loaded = Loaded::default();
-        for place in places {
-            let mut line = vec![0; place.length as usize];
-            file.read_exact_at(&mut line, place.offset)?;
-            match std::str::from_utf8(&line).ok().and_then(|line| parse(line.trim_end_matches('\n'))) {
+        let mut loaded = Loaded { history: History::default().in_part(), ..Loaded::default() };
+        for record in self.records_at(places)? {
+            match record {
                 Some(record) => loaded.history.add(record),
                 None => loaded.damaged += 1,
             }
         }
         Ok(loaded)
+    }
+
+    /// Reads the records at `places`; None for each that is damaged.
+    pub fn records_at(&self, places: &[LinePlace]) -> io::Result<Vec<Option<Record>>> {
+        if places.is_empty() {
+            return Ok(Vec::new());
+        }
+        let file = File::open(&self.path)?;
+        let read = |place: &LinePlace| {
+            let mut line = vec![0; place.length as usize];
+            file.read_exact_at(&mut line, place.offset)?;
+            Ok(std::str::from_utf8(&line).ok().and_then(|line| parse(line.trim_end_matches('\n'))))
+        };
+        places.iter().map(read).collect()
     }
 
     /// Reads all lines, the damaged ones counted.
@@ -272,6 +281,15 @@ fn body(text: &str) -> Option<impl DoubleEndedIterator<Item = &str>> {
     (lines.next() == Some(HEADER)).then_some(lines)
 }
 
+/// Returns the lines of `bytes`, which begin at this offset of the journal, each with where it stands.
+fn parted(bytes: &[u8], mut offset: u64) -> impl Iterator<Item = (&[u8], LinePlace)> {
+    bytes.split_inclusive(|byte| *byte == b'\n').map(move |line| {
+        let place = LinePlace { offset, length: u32::try_from(line.len()).unwrap_or(u32::MAX) };
+        offset += line.len() as u64;
+        (line, place)
+    })
+}
+
 /// Returns the lines that differ, in the order in which each stands there last, and how often each does.
 fn distinct<'a, T>(lines: impl DoubleEndedIterator<Item = T>, bytes: impl Fn(&T) -> &'a [u8]) -> Vec<(T, usize)> {
     // By their checks: to look at all of each line costs more than there is to save. A damaged line may have another one's.
@@ -291,14 +309,6 @@ fn distinct<'a, T>(lines: impl DoubleEndedIterator<Item = T>, bytes: impl Fn(&T)
 /// Returns the record of each line, on all cores where they are many; None for one that is damaged.
 fn parse_all<T: Sync>(lines: &[T], text: impl Fn(&T) -> &str + Sync) -> Vec<Option<Record>> {
     lines.par_iter().with_min_len(WORTH_A_THREAD).map(|line| parse(text(line))).collect()
-}
-
-/// Returns the target that a line names first, which is that of its identity.
-fn target_of(line: &[u8]) -> Option<String> {
-    const BEFORE: &[u8] = br#" {"identity":{"target":""#;
-    let rest = line.get(CHECK..)?.strip_prefix(BEFORE)?;
-    let end = rest.iter().position(|byte| *byte == b'"')?;
-    String::from_utf8(rest[..end].to_vec()).ok()
 }
 
 fn line(record: &Record) -> io::Result<String> {

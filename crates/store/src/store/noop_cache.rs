@@ -3,18 +3,19 @@
 //! One file an answer, named by its key: the digest of what was asked. It does not know what is asked, nor what the text says.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use t2t_model::digest::Digest;
 
 use crate::fingerprint::Fingerprint;
 use crate::fs;
-use crate::store::journal::LinePlace;
+use crate::store::journal::{Extent, LinePlace};
 
 /// What a file begins with; another number is no answer. 1: first. 2: the check covers what was asked. 3: records of
-/// ops apart.
-const HEADER: &[u8] = b"t2t answer 3\n";
+/// ops apart. 4: how each op stands, and records by key.
+const HEADER: &[u8] = b"t2t answer 4\n";
 
 /// How many bytes each digest takes that follows the header: of what was asked, and of that with the digest of the rest.
 const CHECK: usize = 32;
@@ -25,58 +26,85 @@ const MOST: usize = 16;
 /// What was told, and on what it rests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NoopResult<'a> {
-    /// All that was looked at.
+    /// The files of the workspace that were looked at.
     #[serde(borrow)]
-    pub fingerprints: Vec<Fingerprint<'a>>,
+    pub files: Vec<Fingerprint<'a>>,
+    /// What else was looked at: what every op rests on.
+    #[serde(borrow)]
+    pub others: Vec<Fingerprint<'a>>,
+    /// How far the journal was read.
+    pub journal: Extent,
     /// What was told, in the words of whoever told it.
-    pub told: String,
-    /// The ops, encoded: see [`NoopResult::pieces`].
-    pieces: Cow<'a, [u8]>,
+    #[serde(borrow)]
+    pub told: Cow<'a, str>,
+    /// The ops, as [`Ops::encode`] writes them: who finds nothing changed does not read them.
+    #[serde(borrow, serialize_with = "as_bytes")]
+    pub ops: Cow<'a, [u8]>,
 }
 
-/// What an answer rests on for one op. All of them are read where any is asked for: what only few are asked for stays encoded.
+/// What an answer rests on op by op.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ops<'a> {
+    /// The actions of no op, then the ops in the order of ops.yaml.
+    #[serde(borrow)]
+    pub pieces: Vec<Piece<'a>>,
+    /// Where the records of each key stand: the bytes of a [`KeyIndex`](crate::store::key_index::KeyIndex).
+    #[serde(borrow, serialize_with = "as_bytes")]
+    pub keys: Cow<'a, [u8]>,
+}
+
+/// What an answer rests on for one op.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Piece<'a> {
-    /// The op.
+    /// The op; empty for the actions of none.
     #[serde(borrow)]
     pub op: Cow<'a, str>,
     /// The line of its key in ops.yaml, from 1.
     pub line: u32,
-    /// The places, in the list of fingerprints, of the files that its actions depend on, and of its log.
-    pub fingerprints: Vec<u32>,
-    /// The records, encoded.
-    #[serde(borrow)]
+    /// The places, in the list of files, of those that its actions depend on, and of its log.
+    pub files: Vec<u32>,
+    /// The records, encoded: all pieces are read where any is asked for.
+    #[serde(borrow, serialize_with = "as_bytes")]
     records: Cow<'a, [u8]>,
+    /// How it stands, in the words of whoever keeps the answer.
+    #[serde(borrow, serialize_with = "as_bytes")]
+    pub standing: Cow<'a, [u8]>,
 }
 
+/// Where the last record of each action stands in the journal, by the action's identity as it is written there.
+pub type LastRecords = BTreeMap<String, LinePlace>;
+
 impl<'a> Piece<'a> {
-    /// Returns the piece of `op`, whose key is on this line: `records` are where its records stand in the journal, and those of actions of no op that it
-    /// stands on, oldest first.
+    /// Returns the piece of `op`, whose key is on this line of ops.yaml.
     #[must_use]
-    pub fn new(op: &'a str, line: u32, fingerprints: Vec<u32>, records: &[LinePlace]) -> Self {
-        let records = postcard::to_stdvec(records).expect("numbers can be written");
-        Self { op: Cow::Borrowed(op), line, fingerprints, records: Cow::Owned(records) }
+    pub fn new(op: Cow<'a, str>, line: u32, files: Vec<u32>, records: &LastRecords, standing: Vec<u8>) -> Self {
+        let records = postcard::to_stdvec(records).expect("numbers and texts can be written");
+        Self { op, line, files, records: Cow::Owned(records), standing: Cow::Owned(standing) }
     }
 
-    /// Returns where its records stand in the journal, and those of actions of no op that it stands on, oldest first.
+    /// Returns where the last record of each of its actions stands.
     #[must_use]
-    pub fn records(&self) -> Vec<LinePlace> {
+    pub fn records(&self) -> LastRecords {
         postcard::from_bytes(&self.records).unwrap_or_default()
     }
 }
 
-impl<'a> NoopResult<'a> {
-    /// Returns the answer that was `told`, resting on `fingerprints`, those of ops named by `pieces` in the order of ops.yaml.
+/// Writes bytes as what they are: one by one they take ten times as long.
+fn as_bytes<S: Serializer>(bytes: &Cow<'_, [u8]>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_bytes(bytes)
+}
+
+impl Ops<'_> {
+    /// Returns the bytes that [`Ops::decode`] reads.
     #[must_use]
-    pub fn new(fingerprints: Vec<Fingerprint<'a>>, told: String, pieces: &[Piece<'_>]) -> Self {
-        let pieces = postcard::to_stdvec(pieces).expect("numbers and texts can be written");
-        Self { fingerprints, told, pieces: Cow::Owned(pieces) }
+    pub fn encode(&self) -> Vec<u8> {
+        postcard::to_stdvec(self).expect("numbers and texts can be written")
     }
 
-    /// Returns the ops of the answer.
+    /// Returns the ops that `bytes` hold.
     #[must_use]
-    pub fn pieces(&self) -> Vec<Piece<'_>> {
-        postcard::from_bytes(&self.pieces).unwrap_or_default()
+    pub fn decode(bytes: &[u8]) -> Option<Ops<'_>> {
+        postcard::from_bytes(bytes).ok()
     }
 }
 
@@ -143,11 +171,20 @@ fn check(key: &[u8], body: &[u8]) -> Digest {
 mod tests {
     use super::*;
     use crate::fingerprint::Observed;
+    use crate::store::journal::Journal;
 
     fn answer() -> NoopResult<'static> {
-        let fingerprint = Fingerprint { path: Cow::Borrowed("kernels/add/v1.py"), was: Observed::Time(Some(7)) };
-        let piece = Piece::new("add", 3, vec![0], &[LinePlace { offset: 14, length: 300 }]);
-        NoopResult::new(vec![fingerprint], "all fresh".to_owned(), &[piece])
+        let fingerprint = |path| Fingerprint { path: Cow::Borrowed(path), was: Observed::Time(Some(7)) };
+        let records = BTreeMap::from([("add:log".to_owned(), LinePlace { offset: 14, length: 300 })]);
+        let piece = Piece::new(Cow::Borrowed("add"), 3, vec![0], &records, b"well".to_vec());
+        let ops = Ops { pieces: vec![piece], keys: Cow::Borrowed(b"") };
+        NoopResult {
+            files: vec![fingerprint("kernels/add/v1.py")],
+            others: vec![fingerprint("ops.yaml")],
+            journal: Journal::open(Path::new("nowhere")).extent(None).unwrap(),
+            told: Cow::Borrowed("all fresh"),
+            ops: Cow::Owned(ops.encode()),
+        }
     }
 
     #[test]
@@ -163,9 +200,10 @@ mod tests {
     #[test]
     fn a_piece_says_where_its_records_stand() {
         let answer = answer();
-        let pieces = answer.pieces();
-        assert_eq!((&*pieces[0].op, pieces[0].line, &pieces[0].fingerprints[..]), ("add", 3, &[0][..]));
-        assert_eq!(pieces[0].records(), [LinePlace { offset: 14, length: 300 }]);
+        let ops = Ops::decode(&answer.ops).unwrap();
+        assert_eq!((&*ops.pieces[0].op, ops.pieces[0].line, &ops.pieces[0].files[..]), ("add", 3, &[0][..]));
+        assert_eq!(ops.pieces[0].records()["add:log"], LinePlace { offset: 14, length: 300 });
+        assert_eq!(&*ops.pieces[0].standing, b"well");
     }
 
     #[test]

@@ -37,11 +37,33 @@ fn results_that_came_back_are_the_last_again_and_are_read_once() {
     assert_eq!(**loaded.history.last(&one.identity).unwrap(), one);
     assert_eq!(**loaded.history.last(&other.identity).unwrap(), other);
     let places = journal.places().unwrap();
-    let targets: Vec<&str> = places.iter().map(|(target, _)| target.as_str()).collect();
+    let targets: Vec<&str> = places.iter().map(Named::target).collect();
     assert_eq!(targets, ["mul:analyze", "add:analyze", "add:analyze"]);
-    let read = journal.load_from(&places.into_iter().map(|(_, place)| place).collect::<Vec<_>>()).unwrap();
+    let read = journal.load_from(&places.into_iter().map(|line| line.place).collect::<Vec<_>>()).unwrap();
     assert_eq!(**read.history.last(&one.identity).unwrap(), one);
     assert_eq!(journal.lines().unwrap().records.len(), 6);
+}
+
+#[test]
+fn what_was_added_to_a_journal_is_told_unless_it_is_another_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let [one, two] = [("add", 1), ("mul", 2)].map(|(op, key)| record(op, key));
+    let mut journal = kept(folder.path(), &[&line(&one).unwrap()]);
+    let extent = journal.extent(None).unwrap();
+    assert_eq!(journal.added_since(&extent), Some(vec![]));
+    journal.add(&two).unwrap();
+    let added = journal.added_since(&extent).unwrap();
+    assert_eq!(added.iter().map(|(record, _)| record).collect::<Vec<_>>(), [&two]);
+    assert_eq!(journal.records_at(&[added[0].1]).unwrap(), [Some(two.clone())]);
+    let named = &journal.places().unwrap()[1];
+    assert_eq!((named.target(), named.key, named.place), ("mul:analyze", two.key, added[0].1));
+    let whole = journal.bytes().unwrap();
+    std::fs::File::options().append(true).open(folder.path().join("journal")).unwrap().write_all(b"torn").unwrap();
+    assert_eq!(journal.added_since(&extent), None, "a line is torn");
+    let other = kept(folder.path(), &[&line(&two).unwrap(), &line(&one).unwrap()]);
+    assert_eq!(other.added_since(&extent), None, "it was written anew");
+    fs::write(&folder.path().join("journal"), &whole[..whole.len() - 1]).unwrap();
+    assert_eq!(other.added_since(&extent), None);
 }
 
 #[test]

@@ -1,0 +1,223 @@
+//! The edits since the last answer: which ops they are of, what of the answer speaks of them, and the answer that follows once those ops are built.
+//!
+//! It builds nothing, and does not know how the ops were built.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::path::Path;
+use std::time::Duration;
+
+use t2t_model::action::Phase;
+use t2t_model::event::{Event, Tally};
+use t2t_model::record::Record;
+use t2t_report::render::build_page::OpSummary;
+use t2t_store::fingerprint::{Fingerprint, Known, Observed, Rechecked};
+use t2t_store::fs;
+use t2t_store::store::journal::{Journal, LinePlace};
+use t2t_store::store::key_index::KeyIndex;
+use t2t_store::store::noop_cache::{NoopCache, NoopResult, Ops, Piece};
+
+use super::unchanged::{self, Standing, Told};
+use crate::engine::{Report, local};
+use crate::session::{Part, Rest, Session};
+
+/// From how many edited ops on the whole workspace is looked at without delay.
+const MANY: usize = 64;
+
+/// What was edited since the last answer.
+pub(crate) struct Edits<'a> {
+    kept: NoopResult<'a>,
+    ops: Ops<'a>,
+    told: Told,
+    /// The files that changed, by their places in the list.
+    changed: Vec<usize>,
+    /// The ops that are edited, by their places among the pieces.
+    edited: BTreeSet<usize>,
+    /// What the journal got since.
+    added: Vec<(Record, LinePlace)>,
+}
+
+impl<'a> Edits<'a> {
+    /// Returns the edits by which files `looked` at differ from what an answer rests on, and what the journal got since. None where they may be of more than a few ops.
+    pub(crate) fn of(
+        mut kept: NoopResult<'a>,
+        root: &Path,
+        looked: Rechecked,
+        others: Vec<(usize, Known)>,
+        added: Vec<(Record, LinePlace)>,
+    ) -> Option<Self> {
+        // A file that went or came may be what imports of any op find, or find no more.
+        let is_there = |place: &usize| {
+            let Fingerprint { path, was } = &kept.files[*place];
+            matches!(was, Observed::File(Some(_))) && fs::stat(&root.join(&**path)).is_some()
+        };
+        if !looked.changed.iter().all(is_there) {
+            return None;
+        }
+        let Cow::Borrowed(ops) = kept.ops else { return None };
+        let ops = Ops::decode(ops)?;
+        let told: Told = serde_json::from_str(&kept.told).ok()?;
+        let changed: BTreeSet<u32> = looked.changed.iter().filter_map(|place| u32::try_from(*place).ok()).collect();
+        let is_read = |place: &u32| changed.contains(place);
+        let read = ops.pieces.iter().enumerate().filter(|(_, piece)| piece.files.iter().any(is_read));
+        let mut edited: BTreeSet<usize> = read.map(|(place, _)| place).collect();
+        let explained: BTreeSet<u32> = edited.iter().flat_map(|place| &ops.pieces[*place].files).copied().collect();
+        if !changed.is_subset(&explained) {
+            return None;
+        }
+        for (record, _) in &added {
+            let target = &record.identity.target;
+            if target.phase != Phase::Summary {
+                // What another build did since; an op that is not known, and what is of none, is of account for all.
+                let place = ops.pieces.iter().position(|piece| !target.op.is_empty() && *piece.op == target.op)?;
+                edited.insert(place);
+            }
+        }
+        if edited.len() > MANY || edited.contains(&0) {
+            return None;
+        }
+        unchanged::touch(&mut kept.files, &looked.touched);
+        unchanged::touch(&mut kept.others, &others);
+        Some(Self { kept, ops, told, changed: looked.changed, edited, added })
+    }
+
+    /// Returns what was told before anything was decided.
+    pub(crate) fn introduction(&self) -> impl Iterator<Item = &Event> {
+        self.told.events.iter().take_while(|event| event.target().is_none() && !matches!(event, Event::Finished { .. }))
+    }
+
+    /// Returns the part of the workspace that has the edited ops; with what the summary takes of the others, where `with_summary`, and where that is known.
+    pub(crate) fn part(&self, with_summary: bool) -> Part {
+        let pieces = || self.ops.pieces.iter().enumerate();
+        let mut records: BTreeMap<String, LinePlace> = BTreeMap::new();
+        for place in self.edited.iter().chain([&0]) {
+            records.extend(self.ops.pieces[*place].records());
+        }
+        for (record, place) in &self.added {
+            records.insert(identity(record), *place);
+        }
+        let mut records: Vec<LinePlace> = records.into_values().collect();
+        records.sort_by_key(|place| place.offset);
+        let ops = pieces().skip(1);
+        Part {
+            lines: ops.clone().map(|(_, piece)| (piece.op.to_string(), piece.line)).collect(),
+            ops: ops.filter(|(place, _)| self.edited.contains(place)).map(|(_, piece)| piece.op.to_string()).collect(),
+            records,
+            keys: self.keys_with(&self.added),
+            rest: if with_summary { self.rest() } else { None },
+        }
+    }
+
+    fn keys_with(&self, added: &[(Record, LinePlace)]) -> KeyIndex<'static> {
+        KeyIndex::read(&*self.ops.keys).with(added.iter().map(|(record, place)| (record.key, *place)))
+    }
+
+    fn rest(&self) -> Option<Rest> {
+        let (mut wall, mut device) = (0, 0);
+        let standing = |(place, piece): (usize, &Piece<'_>)| {
+            if self.edited.contains(&place) {
+                return Some(None);
+            }
+            let standing = Standing::decode(&piece.standing)?;
+            wall += standing.wall_ms;
+            device += standing.device_ms;
+            standing.summary.map(Some)
+        };
+        let ops: Option<Vec<Option<OpSummary>>> = self.ops.pieces.iter().enumerate().skip(1).map(standing).collect();
+        let (wall, device) = (Duration::from_millis(wall), Duration::from_millis(device));
+        Some(Rest { ops: ops?, wall, device, manifest: self.told.summary? })
+    }
+
+    /// Returns what is told again of the ops that are not edited, each with the place of its op.
+    pub(crate) fn told_of_others(&self) -> Vec<(usize, Event)> {
+        let places = self.places();
+        let place = |event: &Event| places.get(event.target()?.op.as_str()).copied();
+        let told = self.told.events.iter().filter_map(|event| Some((place(event)?, event.clone())));
+        told.filter(|(place, _)| *place > 0 && !self.edited.contains(place)).collect()
+    }
+
+    /// Returns the place of each op, in the order of ops.yaml.
+    pub(crate) fn places(&self) -> HashMap<&str, usize> {
+        self.ops.pieces.iter().enumerate().map(|(place, piece)| (&*piece.op, place)).collect()
+    }
+
+    /// Returns what is counted of the ops that are not edited.
+    pub(crate) fn tally_of_others(&self) -> Option<Tally> {
+        let others = self.ops.pieces.iter().enumerate().filter(|(place, _)| *place > 0 && !self.edited.contains(place));
+        let standings: Option<Vec<Standing>> = others.map(|(_, piece)| Standing::decode(&piece.standing)).collect();
+        standings.map(|standings| unchanged::sum(&standings))
+    }
+
+    /// Keeps the answer that follows: that of a build of the whole which finds nothing to do. `told` is what that tells, and `summaries` are of the edited ops.
+    pub(crate) fn keep(
+        mut self,
+        place: &NoopCache,
+        session: &Session,
+        report: &Report,
+        told: &Told,
+        mut standings: HashMap<String, Standing>,
+        summaries: &[OpSummary],
+    ) {
+        let journal = Journal::open(&session.cache);
+        let Some(added) = journal.added_since(&self.kept.journal) else { return };
+        let Ok(extent) = journal.extent(Some(&self.kept.journal)) else { return };
+        let (Some(files), Some(others)) = (unchanged::files(session, report), session.sources.fingerprints()) else {
+            return;
+        };
+        let Ok(told) = serde_json::to_string(told) else { return };
+        self.take_files(files);
+        self.take_others(others);
+        for summary in summaries {
+            standings.entry(summary.op().to_owned()).or_default().summary = Some(summary.clone());
+        }
+        let keys = self.keys_with(&added);
+        let mut read = unchanged::files_of_ops(session, report, &self.kept.files);
+        for number in self.edited.iter().chain([&0]) {
+            let piece = &mut self.ops.pieces[*number];
+            let mut records = piece.records();
+            let own = added.iter().filter(|(record, _)| record.identity.target.op == *piece.op);
+            records.extend(own.map(|(record, place)| (identity(record), *place)));
+            let files = read.remove(&*piece.op).unwrap_or_default();
+            let standing = standings.remove(&*piece.op).unwrap_or_default().encode();
+            *piece = Piece::new(piece.op.clone(), piece.line, files, &records, standing);
+        }
+        self.ops.keys = keys.into_bytes();
+        let ops = self.ops.encode();
+        let NoopResult { files, others, .. } = self.kept;
+        place.keep(&NoopResult { files, others, journal: extent, told: told.into(), ops: ops.into() });
+    }
+
+    /// Takes what the build saw of files that changed, and of those that nobody had looked at. What it saw of others is what others saw, or the next look tells.
+    fn take_files(&mut self, seen: Vec<Fingerprint<'static>>) {
+        let places: HashMap<&str, usize> =
+            self.kept.files.iter().enumerate().map(|(place, file)| (&*file.path, place)).collect();
+        let changed: HashSet<usize> = self.changed.iter().copied().collect();
+        let (mut now, mut new) = (Vec::new(), Vec::new());
+        for file in seen {
+            match places.get(&*file.path) {
+                None => new.push(file),
+                Some(place) if changed.contains(place) || is_log(&file.path) => now.push((*place, file.was)),
+                Some(_) => {}
+            }
+        }
+        for (place, was) in now {
+            self.kept.files[place].was = was;
+        }
+        self.kept.files.extend(new);
+    }
+
+    fn take_others(&mut self, seen: Vec<Fingerprint<'static>>) {
+        let known: HashSet<&str> = self.kept.others.iter().map(|other| &*other.path).collect();
+        let new: Vec<Fingerprint<'static>> = seen.into_iter().filter(|other| !known.contains(&*other.path)).collect();
+        self.kept.others.extend(new);
+    }
+}
+
+fn is_log(path: &str) -> bool {
+    path.strip_prefix(local::LOGS).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Returns the identity of a record's action, as the journal has it.
+fn identity(record: &Record) -> String {
+    serde_json::to_string(&record.identity).unwrap_or_default()
+}

@@ -1,0 +1,297 @@
+//! Edits of a few ops, built from what the last answer knows of the others: never other than what a look at everything makes of them.
+//!
+//! Two workspaces get the same edits. One forgets its answers before each build, so that it looks at everything. What they hold, tell and keep is compared after each.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
+use crate::project::{OPS, Project, RELU, Ran, file, until};
+
+const OPS_OF_ALL: [&str; 3] = ["gelu", "relu", "softmax"];
+const VARIANTS: [&str; 2] = ["v1_baseline", "v2_tiling"];
+
+/// Two workspaces that get the same edits.
+struct Pair {
+    short: Project,
+    whole: Project,
+}
+
+impl Pair {
+    fn new() -> Self {
+        let [short, whole] = [0; 2].map(|_| {
+            let project = Project::with(&format!("{OPS}{RELU}"));
+            project.write("../python/bin/steady", "");
+            project.write("kernels/common.py", "def add(x):\n    return x + 1\n");
+            for op in OPS_OF_ALL {
+                VARIANTS.iter().for_each(|variant| project.kernel(op, variant, ""));
+            }
+            project.build().exits(0);
+            project
+        });
+        Self { short, whole }
+    }
+
+    fn both(&self, edit: impl Fn(&Project)) {
+        edit(&self.short);
+        edit(&self.whole);
+    }
+
+    /// Builds both, and fails where they differ.
+    fn build(&self, what: &str) -> Ran {
+        if self.whole.exists("cache/answers") {
+            self.whole.forget_answers();
+        }
+        let (short, whole) = (self.short.build(), self.whole.build());
+        let told = |ran: &Ran| (ran.code, ran.actions.clone(), ran.stdout.clone());
+        assert_eq!(told(&short), told(&whole), "{what}\n{}\n{}", short.stderr, whole.stderr);
+        assert_eq!(lines(&short.stderr), lines(&whole.stderr), "{what}");
+        assert_eq!(logs(&self.short), logs(&self.whole), "{what}");
+        assert_eq!(records(&self.short), records(&self.whole), "{what}");
+        short
+    }
+
+    /// Fails where a build that has nothing to do tells other than one that looks at everything.
+    fn expect_rest(&self, what: &str) {
+        let quick = self.short.build().runs("");
+        self.short.forget_answers();
+        let looked = self.short.build().runs("");
+        let told = |ran: &Ran| (ran.code, ran.stdout.clone(), ran.stderr.clone());
+        assert_eq!(told(&quick), told(&looked), "{what}");
+    }
+}
+
+/// Returns what is told, without what differs by chance: how long things took, which child ended first.
+fn lines(stderr: &str) -> Vec<String> {
+    let mut lines: Vec<String> = stderr.lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+/// Returns the logs, without times that were added up.
+fn logs(project: &Project) -> BTreeMap<String, String> {
+    let logs = project.files("logs").into_iter().map(|path| {
+        let text = fs::read_to_string(&path).unwrap();
+        let lines: Vec<&str> = text.lines().filter(|line| !line.contains("Time of all actions")).collect();
+        (path.file_name().unwrap().to_string_lossy().into_owned(), lines.join("\n"))
+    });
+    logs.collect()
+}
+
+/// Returns the lines of the journal in any order, each without what a run is not twice: its times, and the digests of what holds times.
+fn records(project: &Project) -> Vec<String> {
+    let journal = project.read("cache/journal");
+    let record = |line: &str| {
+        let mut record: serde_json::Value = serde_json::from_str(line.split_once(' ').unwrap().1).unwrap();
+        let is_of_costs = record["identity"]["target"] == "summary";
+        for name in ["wall_ms", "device_ms"] {
+            record[name].take();
+        }
+        record["outputs"]["cost"].take();
+        if is_of_costs {
+            record["key"].take();
+            record["outputs"].take();
+        }
+        record.to_string()
+    };
+    let mut records: Vec<String> = journal.lines().skip(1).map(record).collect();
+    records.sort();
+    records
+}
+
+/// One edit: what is done, in words, and the edit itself.
+fn edit(pair: &Pair, draw: &mut impl FnMut(usize) -> usize, round: usize) -> String {
+    let (op, variant) = (OPS_OF_ALL[draw(3)], VARIANTS[draw(2)]);
+    let path = file(op, variant);
+    match draw(9) {
+        0 | 1 => {
+            pair.both(|project| {
+                project.kernel(op, variant, "");
+                project.edit(&path, "input + 1", &format!("input + {round}"));
+            });
+            format!("code of {path}")
+        }
+        2 => {
+            pair.both(|project| project.kernel(op, variant, ""));
+            format!("{path} as it was")
+        }
+        3 => {
+            let mark = ["ERROR 1", "RAISE", "COMPILE-ERROR", "NOT-JUDGED"][draw(4)];
+            pair.both(|project| project.kernel(op, variant, mark));
+            format!("{mark} in {path}")
+        }
+        4 => {
+            pair.both(|project| project.write(&path, "def broken(:\n"));
+            format!("a syntax error in {path}")
+        }
+        5 => {
+            pair.both(|project| {
+                project.kernel(op, variant, "");
+                project.edit(&path, "import triton\n", "import triton\nfrom kernels.common import add\n");
+            });
+            format!("an import in {path}")
+        }
+        6 => {
+            pair.both(|project| project.write("kernels/common.py", format!("def add(x):\n    return x + {round}\n")));
+            "the helper".to_owned()
+        }
+        7 => {
+            if pair.short.exists(&path) {
+                pair.both(|project| project.remove(&path));
+            } else {
+                pair.both(|project| project.kernel(op, variant, ""));
+            }
+            format!("{path} went or came")
+        }
+        _ => {
+            pair.both(|project| {
+                for op in OPS_OF_ALL {
+                    project.kernel(op, variant, "");
+                    project.edit(&file(op, variant), "Launch it.", &format!("Launch it {round} times."));
+                }
+            });
+            format!("docstrings of all {variant}")
+        }
+    }
+}
+
+#[test]
+fn random_edits_come_to_what_a_look_at_everything_comes_to() {
+    let pair = Pair::new();
+    let mut state: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut draw = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        usize::try_from(state % below as u64).unwrap()
+    };
+    let mut done = Vec::new();
+    for round in 2..26 {
+        for _ in 0..=draw(2) {
+            done.push(edit(&pair, &mut draw, round));
+        }
+        pair.build(&done.join(", then "));
+        if draw(4) == 0 {
+            pair.expect_rest(&done.join(", then "));
+        }
+    }
+}
+
+#[test]
+fn an_edit_tells_of_the_failures_of_other_ops_where_a_look_at_everything_does() {
+    let pair = Pair::new();
+    pair.both(|project| {
+        project.kernel("gelu", "v1_baseline", "RAISE");
+        project.kernel("softmax", "v1_baseline", "COMPILE-ERROR");
+        project.write("kernels/relu/v1_baseline.py", "def broken(:\n");
+    });
+    pair.build("three failures").exits(1);
+    pair.both(|project| project.edit(&file("relu", "v2_tiling"), "input + 1", "input + 2"));
+    pair.whole.forget_answers();
+    let [short, whole] = [&pair.short, &pair.whole].map(|project| project.build().exits(1));
+    // What runs at the same time ends in any order.
+    let before = |ran: &Ran| ran.stderr.split(" … passed").next().unwrap().rsplit_once('\n').unwrap().0.to_owned();
+    assert_eq!(before(&short), before(&whole));
+    assert_eq!(lines(&short.stderr), lines(&whole.stderr));
+    pair.expect_rest("an edit beside failures");
+}
+
+#[test]
+fn an_edit_reads_no_other_op() {
+    let project = Project::built();
+    let known = project.read("cache/sources.json");
+    for number in 2..5 {
+        project.kernel("softmax", "v2_tiling", "");
+        project.edit(&file("softmax", "v2_tiling"), "input + 1", &format!("input + {number}"));
+        // Nobody looks at what is known of the rest.
+        project.write("cache/sources.json", "nothing");
+        project.build().exits(0).runs("softmax:select,log softmax/v2_tiling:compile,check,bench summary");
+        assert_eq!(project.read("cache/sources.json"), "nothing");
+        project.build().exits(0).runs("");
+    }
+    project.write("cache/sources.json", known);
+    project.forget_answers();
+    project.build().exits(0).runs("");
+}
+
+#[test]
+fn what_another_command_built_meanwhile_is_part_of_the_edit() {
+    let pair = Pair::new();
+    pair.both(|project| {
+        project.edit(&file("gelu", "v2_tiling"), "input + 1", "input + 2");
+        project.t2t("build --quiet").exits(0);
+        project.edit(&file("softmax", "v2_tiling"), "input + 1", "input + 3");
+    });
+    pair.build("two edits, one of them built by another command").exits(0);
+    pair.both(|project| {
+        project.edit(&file("softmax", "v2_tiling"), "input + 3", "input + 4");
+        project.t2t("build softmax").exits(0);
+        project.edit(&file("softmax", "v2_tiling"), "input + 4", "input + 3");
+    });
+    pair.build("an edit that was undone").exits(0).runs("");
+    pair.expect_rest("the end");
+}
+
+#[test]
+fn a_result_of_an_op_that_is_alike_comes_back() {
+    let op = |name: &str| {
+        format!(
+            "  {name}:\n    torch: softmax\n    inputs: {{input: [M, N]}}\n    kwargs: {{dim: -1}}\n    variants: [{{name: one, path: kernels/shared.py, entry: triton_softmax}}]\n"
+        )
+    };
+    let shared = format!("version: 1\nops:\n{}{}", op("left"), op("right"));
+    let pair = Pair { short: Project::with(&shared), whole: Project::with(&shared) };
+    pair.both(|project| {
+        project.write("../python/bin/steady", "");
+        project.kernel("softmax", "v1_baseline", "");
+        project.write("kernels/shared.py", project.read(&file("softmax", "v1_baseline")));
+    });
+    pair.build("first").exits(0);
+    for number in [2, 3, 1, 2] {
+        pair.both(|project| {
+            project.kernel("softmax", "v1_baseline", "");
+            let text = project.read(&file("softmax", "v1_baseline"));
+            project.write("kernels/shared.py", text.replace("input + 1", &format!("input + {number}")));
+        });
+        pair.build("a shared file").exits(0);
+    }
+    pair.expect_rest("a shared file");
+}
+
+#[test]
+fn a_build_of_an_edit_that_was_killed_is_made_up_for() {
+    let pair = Pair::new();
+    for (round, wait) in [5, 40, 80, 120, 200, 400].into_iter().enumerate() {
+        pair.both(|project| {
+            project.kernel("softmax", "v2_tiling", "");
+            project.edit(&file("softmax", "v2_tiling"), "input + 1", &format!("input + 1{round}"));
+        });
+        let mut killed = pair.short.spawn("build");
+        thread::sleep(Duration::from_millis(wait));
+        killed.kill().unwrap();
+        killed.wait().unwrap();
+        pair.short.build().exits(0);
+        pair.whole.build().exits(0);
+        assert_eq!(logs(&pair.short), logs(&pair.whole));
+        pair.expect_rest("a kill");
+    }
+    pair.short.t2t("cache verify").exits(0).says(": 0 damages");
+}
+
+#[test]
+fn a_file_that_changes_while_its_edit_is_built_is_built_again() {
+    let project = Project::built();
+    let path = file("softmax", "v2_tiling");
+    project.kernel("softmax", "v2_tiling", "WAITS");
+    let child = project.spawn("build");
+    until(|| project.log().iter().any(|line| line.starts_with("softmax/v2_tiling:")).then_some(()));
+    project.kernel("softmax", "v2_tiling", "");
+    project.edit(&path, "input + 1", "input + 7");
+    project.calm();
+    // The action is lost, for nobody knows in which state it read the file; or it had read all of it.
+    child.wait_with_output().unwrap();
+    project.build().exits(0);
+    project.forget_answers();
+    project.build().exits(0).runs("");
+}
