@@ -41,7 +41,7 @@ pub mod job;
 mod commit;
 pub(crate) mod local;
 pub mod perform;
-pub(crate) mod warm_pool;
+mod warm_pool;
 mod report;
 pub mod request;
 mod settings;

@@ -454,8 +454,7 @@ fn warm(session: &Session, in_flight: Option<&InFlight>) {
     std::thread::spawn(move || {
         // A server that does not start is told of by the action that needs it.
         if interprets {
-            let _ =
-                pool.rest(ServerKind::Interpreter).and_then(|()| engine::warm_pool::for_a_check(&dispatcher, &pool));
+            let _ = pool.rest(ServerKind::Interpreter).and_then(|()| dispatcher.prepare_a_check(&pool));
         }
         let _ = pool.rest(ServerKind::Compiled);
         if has_devices {

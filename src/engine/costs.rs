@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use t2t_model::action::{Lane, Phase, Target};
-use t2t_plan::dispatcher::{Event, Work, guess};
+use t2t_plan::dispatcher::{Dispatcher, Event, Work, guess};
 use t2t_plan::graph::Index;
 use t2t_plan::graph::expand::profile;
 use t2t_plan::schedule::Settled;
@@ -19,11 +19,11 @@ impl Run<'_, '_> {
         for index in &news {
             self.in_flight.dispatcher().handle(Event::Settled(*index));
         }
-        if !self.in_flight.dispatcher().ask(|dispatcher| dispatcher.shares_devices()) {
+        if !self.in_flight.dispatcher().ask(Dispatcher::shares_devices) {
             return Ok(());
         }
         self.tell_costs(&news)?;
-        for index in self.in_flight.dispatcher().ask(|dispatcher| dispatcher.unbound()) {
+        for index in self.in_flight.dispatcher().ask(Dispatcher::unbound) {
             if let Some(device) = self.home(index)? {
                 self.in_flight.dispatcher().handle(Event::Measured(index, device));
             }

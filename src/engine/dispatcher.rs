@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use t2t_host::pool::{Cancel, NoCall, Pool, Serving};
-use t2t_plan::dispatcher::{Beginning, Call, Command, Dispatcher, Event, Server, Wanted};
+use t2t_plan::dispatcher::{Beginning, Call, Command, Dispatcher, Event, Server, Wanted, of_a_check};
 use t2t_plan::functions::{Function, Queues};
 use t2t_protocol::{Finished, Request, ServerKind, WarmChild};
 
@@ -64,16 +64,16 @@ impl SharedDispatcher {
         cancel: &Cancel,
     ) -> Result<Finished, NoCall> {
         let (kind, caller) = (job.kind, warm_pool::caller(job));
-        let mut called = None;
+        let mut begun = None;
         let ended = pool.call(kind, request, cancel, |serving, id| {
             let call = Call { server: server(kind, serving), id };
-            called = Some(call);
+            begun = Some(call);
             let commands = self.handle(Event::Called { call, caller, function, queues });
             make(serving, commands, |key| {
                 warm_pool::for_device(job.device.as_deref().unwrap_or_default(), job.spare.as_ref(), key)
             });
         });
-        if let Some(call) = called {
+        if let Some(call) = begun {
             let has_stayed = matches!(&ended, Ok(Finished { stayed: true, .. }));
             self.handle(Event::Returned { call, has_stayed });
         }
@@ -93,6 +93,13 @@ impl SharedDispatcher {
         let commands = self.handle(Event::Wanted { server: server(kind, &serving), key, most: *most });
         make(&serving, commands, warm_child);
         Ok(())
+    }
+
+    /// Has children ready for the next check on the interpreter, its candidate and its judge, once its server runs. For when nothing is to be done: they take time of the
+    /// cores while they get ready.
+    pub(crate) fn prepare_a_check(&self, pool: &Pool) -> Result<(), NoCall> {
+        let kind = ServerKind::Interpreter;
+        of_a_check().iter().try_for_each(|wanted| self.keep_ready(pool, kind, wanted, warm_pool::for_a_check))
     }
 
     /// Ends the children that wait for the device of `job`, which lacked something there: it may have been theirs as well.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use t2t_host::device::{DeviceLock, Holder};
-use t2t_plan::dispatcher::{Event, Wanted, of_device};
+use t2t_plan::dispatcher::{Dispatcher, Event, Wanted, of_device};
 use t2t_plan::graph::Index;
 use t2t_protocol::ServerKind;
 use t2t_report::figures;
@@ -36,7 +36,7 @@ impl Run<'_, '_> {
             since: figures::moment(fs::now()),
         };
         std::thread::spawn(move || {
-            let is_taken = || dispatcher.ask(|dispatcher| dispatcher.has_used_device());
+            let is_taken = || dispatcher.ask(Dispatcher::has_used_device);
             // A server that does not start is told of by the first action that needs it.
             if pool.hello(ServerKind::Device).is_err() || is_taken() {
                 return;
@@ -49,7 +49,7 @@ impl Run<'_, '_> {
             }
             let get_ready = || {
                 dispatcher.hear_devices(&pool);
-                dispatcher.ask(|dispatcher| dispatcher.prepares_devices())
+                dispatcher.ask(Dispatcher::prepares_devices)
             };
             while get_ready() && !is_taken() && begun.elapsed() < START {
                 std::thread::sleep(LOOK);

@@ -3,13 +3,11 @@
 //! It counts none.
 
 use serde_json::Value;
-use t2t_host::pool::{NoCall, Pool};
-use t2t_plan::dispatcher::{Caller, of_a_check};
+use t2t_plan::dispatcher::Caller;
 use t2t_plan::functions::{Queues, REHEARSE, START_DEVICE};
 use t2t_plan::imports;
 use t2t_protocol::{DEVICE, Declaration, Init, Input, RandomKind, ServerKind, WarmChild};
 
-use super::dispatcher::SharedDispatcher;
 use super::job::Job;
 
 /// Returns what the dispatcher has to know of a job.
@@ -52,10 +50,9 @@ pub(super) fn for_device(device: &str, cores: Option<&Vec<usize>>, key: String) 
     }
 }
 
-/// Has children ready for the next check on the interpreter, its candidate and its judge, once its server runs. For when nothing is to be done: they take time of the
-/// cores while they get ready.
-pub(crate) fn for_a_check(dispatcher: &SharedDispatcher, pool: &Pool) -> Result<(), NoCall> {
-    let rehearsing = |key| WarmChild {
+/// Returns how the children of a key get ready that serve checks on the interpreter.
+pub(super) fn for_a_check(key: String) -> WarmChild {
+    WarmChild {
         key,
         most: usize::MAX,
         function: REHEARSE.to_owned(),
@@ -64,6 +61,5 @@ pub(crate) fn for_a_check(dispatcher: &SharedDispatcher, pool: &Pool) -> Result<
         environment: [(DEVICE.to_owned(), String::new())].into(),
         cores: None,
         needs: None,
-    };
-    of_a_check().iter().try_for_each(|wanted| dispatcher.keep_ready(pool, ServerKind::Interpreter, wanted, rehearsing))
+    }
 }

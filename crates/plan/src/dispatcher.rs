@@ -226,7 +226,9 @@ impl Dispatcher {
         let baselines = self.build.baselines_to_prepare();
         let mut commands: Vec<Command> =
             baselines.into_iter().map(|(index, device)| Command::PrepareBaseline(index, device)).collect();
-        commands.iter().for_each(|_| self.warm.begin_asking());
+        for _ in &commands {
+            self.warm.begin_asking();
+        }
         while let Some(start) = self.start(now) {
             commands.push(Command::Start(start));
         }
