@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use t2t_host::cores;
 use t2t_host::interrupt::Interrupt;
-use t2t_model::action::{Lane, Phase};
+use t2t_model::action::Lane;
 use t2t_model::digest::Digest;
 use t2t_model::event::Event;
 use t2t_model::history::History;
@@ -16,8 +16,9 @@ use t2t_model::manifest::Manifest;
 use t2t_model::publication::is_published;
 use t2t_model::record::Record;
 use t2t_model::spans::{self, Span, Times};
+use t2t_plan::dispatcher::{Beginning, Command as Told, Work};
 use t2t_plan::explain;
-use t2t_plan::graph::{Graph, Index, Wanted};
+use t2t_plan::graph::{Index, Wanted};
 use t2t_plan::schedule::{Schedule, Settled, Step};
 use t2t_store::fs;
 use t2t_store::store::cas::Cas;
@@ -30,25 +31,23 @@ use crate::session::Session;
 mod reuse;
 mod prewarm;
 mod ask;
+pub mod dispatcher;
 mod dispatch;
+mod costs;
 mod write_logs;
 pub(crate) mod evidence;
 mod inputs;
 pub mod job;
 mod commit;
-mod lanes;
 pub(crate) mod local;
-mod order;
 pub mod perform;
-mod queue;
-pub(crate) mod warm_pool;
+mod warm_pool;
 mod report;
 mod rest;
 pub mod request;
 mod settings;
 mod control;
 mod in_flight;
-mod waiting;
 
 pub(crate) use self::ask::drain_remote;
 pub(crate) use self::control::{Begins, Command, Control, Ended};
@@ -59,9 +58,6 @@ pub(crate) use self::settings::{AfterRejection, Children, Settings};
 use self::ask::RemoteLookups;
 use self::in_flight::Message;
 use self::inputs::PreparedInputs;
-use self::order::{Binding, Work};
-use self::prewarm::Prewarm;
-use self::waiting::Waiting;
 
 /// How often a build starts over because of one result, which it has made anew each time.
 const RESTARTS: usize = 4;
@@ -197,15 +193,10 @@ struct Run<'a, 'b> {
     in_flight: &'a mut InFlight,
     /// Which build over what is in flight this is.
     round: u64,
-    queue: Waiting,
-    /// By op: how long devices have still to do, where there are several.
-    left: BTreeMap<String, Duration>,
-    /// Analyses that may not have settled.
-    unanalyzed: Vec<Index>,
-    prewarm: Prewarm,
     lookups: RemoteLookups,
     wanted: Vec<bool>,
-    binding: Binding,
+    /// Whether the dispatcher knows how long actions take on devices.
+    are_costs_told: bool,
     /// By op: what its analysis says it asks of a device at each size.
     work: BTreeMap<String, Vec<Work>>,
     /// By lane of a device: its actions, and when they had it.
@@ -242,16 +233,12 @@ impl<'a, 'b> Run<'a, 'b> {
             settings,
             interrupt,
             emit,
-            unanalyzed: analyses(&session.graph, &wanted),
-            prewarm: Prewarm::default(),
             wanted: wanted.wanted.clone(),
             schedule: Schedule::new(&session.graph, wanted),
             round: in_flight.begin_round(),
             in_flight,
-            queue: Waiting::default(),
-            left: BTreeMap::new(),
             lookups: RemoteLookups::default(),
-            binding: Binding::new(session.devices.len(), settings.any_device),
+            are_costs_told: false,
             work: BTreeMap::new(),
             used: BTreeMap::new(),
             since: Instant::now(),
@@ -268,10 +255,10 @@ impl<'a, 'b> Run<'a, 'b> {
 
     /// Steps until nothing is ready and nothing runs, or until the build is left.
     fn until_all_settled(&mut self) -> Result<Report, Stop> {
+        let commands = self.begin();
         self.withdraw();
-        self.begin_prewarm();
-        let ended = self.steps().and_then(|ended| self.settle_summary_of_all(ended));
-        let ended = match ended {
+        let ended = self.carry_out(commands).and_then(|()| self.steps());
+        let ended = match ended.and_then(|ended| self.settle_summary_of_all(ended)) {
             Err(Stop::Outdated(path)) if self.control.is_controlled() => Ok(Ended::Outdated(path)),
             ended => ended,
         };
@@ -300,6 +287,22 @@ impl<'a, 'b> Run<'a, 'b> {
             ended,
             faults: std::mem::take(&mut self.faults),
             ..Report::default()
+        })
+    }
+
+    /// Tells the dispatcher what is to come.
+    fn begin(&self) -> Vec<Told> {
+        let memory = self.session.inventory.targets.values().filter_map(|row| row["memory"].as_u64()).min();
+        let graph = &self.session.graph;
+        self.in_flight.dispatcher().begin(&Beginning {
+            graph,
+            wanted: &self.wanted,
+            running: &self.in_flight.tickets(),
+            any_device: self.settings.any_device,
+            prewarms: self.may_prewarm(),
+            is_followed: self.control.is_controlled(),
+            memory: memory.unwrap_or(0),
+            is_unknown: &|index| self.history.last(&graph.action(index).identity).is_none(),
         })
     }
 
@@ -338,7 +341,6 @@ impl<'a, 'b> Run<'a, 'b> {
                 Command::Touched(files) => self.in_flight.touch(&files),
                 Command::GoOn => {}
             }
-            self.prepare_baselines()?;
             self.start_queued()?;
             if self.in_flight.is_idle() && self.lookups.is_answered() {
                 return Ok(Ended::Settled);
@@ -380,7 +382,6 @@ impl<'a, 'b> Run<'a, 'b> {
                     self.schedule.again(index);
                 }
                 Step::Settled(index) => {
-                    self.prewarm.forget(index);
                     self.cancel_orphan(index);
                     self.tell_settled(index)?;
                 }
@@ -424,9 +425,4 @@ impl<'a, 'b> Run<'a, 'b> {
             }
         }
     }
-}
-
-fn analyses(graph: &Graph, wanted: &Wanted) -> Vec<Index> {
-    let is_analyze = |index: &Index| graph.action(*index).target().phase == Phase::Analyze;
-    graph.indices().filter(|index| wanted.wanted[index.number()] && is_analyze(index)).collect()
 }

@@ -439,13 +439,14 @@ impl Watching<'_> {
             view.problem(&faults.join("\n"));
         }
         drop(view);
-        warm(session);
+        warm(session, self.in_flight.as_ref());
     }
 }
 
 /// Has the servers run that an edit of a kernel needs, so that it does not wait for them.
-fn warm(session: &Session) {
+fn warm(session: &Session, in_flight: Option<&InFlight>) {
     let pool = Arc::clone(&session.pool);
+    let dispatcher = in_flight.map(|in_flight| in_flight.dispatcher().clone()).unwrap_or_default();
     if session.toolchain.is_none() {
         return;
     }
@@ -454,7 +455,7 @@ fn warm(session: &Session) {
     std::thread::spawn(move || {
         // A server that does not start is told of by the action that needs it.
         if interprets {
-            let _ = pool.rest(ServerKind::Interpreter).and_then(|()| engine::warm_pool::for_a_check(&pool));
+            let _ = pool.rest(ServerKind::Interpreter).and_then(|()| dispatcher.prepare_a_check(&pool));
         }
         let _ = pool.rest(ServerKind::Compiled);
         if has_devices {

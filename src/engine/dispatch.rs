@@ -1,21 +1,23 @@
-//! Dispatch: what becomes of an action that is to run: it is performed here, or queued, and started with what it is given once it has a slot, or it is missing.
+//! Dispatch: what becomes of an action that is to run: it is performed here, or handed to the dispatcher, and started when that says so with what it is given, or it is missing.
 //!
-//! It does not know which action is to run.
+//! It does not know which action is to run, nor which of them runs next.
+
+use std::time::Duration;
 
 use serde_json::Value;
+use t2t_host::cores;
 use t2t_model::digest::Digest;
 use t2t_model::event::Event;
+use t2t_plan::dispatcher::{Command, Event as Told, Start};
 use t2t_plan::graph::Index;
 use t2t_plan::schedule::Settled;
 use t2t_store::store::cas::Unavailable;
 
-use super::in_flight::{self, Start};
+use super::in_flight::{self, Slot, Starting};
 use super::job::Job;
-use super::lanes::Slot;
 use super::report::EngineError;
 use super::request::{Given, Requests};
 use super::settings::Children;
-use super::waiting::Waiting;
 use super::{Run, Stop};
 
 impl Run<'_, '_> {
@@ -37,7 +39,9 @@ impl Run<'_, '_> {
                 self.miss(index);
                 return Ok(());
             }
-            self.enqueue(index);
+            let action = self.session.graph.action(index);
+            let (lane, phase) = (action.lane, action.target().phase);
+            self.in_flight.dispatcher().handle(Told::Ready { index, lane, phase });
             return Ok(());
         };
         performed.wall = self.pending[&index].since.elapsed();
@@ -79,37 +83,58 @@ impl Run<'_, '_> {
         (self.emit)(Event::ActionStarted { target, lane: pending.lane.clone(), why: pending.why.clone() });
     }
 
-    /// Starts what is queued and finds a free slot.
+    /// Starts what the dispatcher says may run now, and has children get ready as it says.
     pub(super) fn start_queued(&mut self) -> Result<(), Stop> {
+        self.tell_news()?;
+        let dispatcher = self.in_flight.dispatcher();
+        dispatcher.hear_devices(&self.session.pool);
         if self.stopped {
-            self.queue = Waiting::default();
+            dispatcher.handle(Told::Stopped);
         }
-        while let Some((index, slot)) = self.next_queued()? {
-            self.prewarm.forget(index);
-            let job = self.job(index, &slot)?;
-            let pending = self.pending.get_mut(&index).expect("what is queued is pending");
-            pending.lane.clone_from(&slot.name);
-            let (manifest, why) = (pending.manifest.clone(), pending.why.clone());
-            self.tell_started(index);
-            let (pool, locks, interrupt) = (&self.session.pool, self.settings.locks.as_path(), self.interrupt);
-            let start = Start { job, slot, manifest, why, index, pool, locks, interrupt };
-            self.in_flight.start(self.session.graph.action(index), start);
+        let commands = dispatcher.handle(Told::Turn { now: Duration::from_nanos(cores::monotonic()) });
+        self.carry_out(commands)
+    }
+
+    /// Does what the dispatcher says. Where that fails the build is over, and the next one begins without the slots that were given.
+    pub(super) fn carry_out(&mut self, commands: Vec<Command>) -> Result<(), Stop> {
+        for command in commands {
+            match command {
+                Command::Start(start) => self.start(start)?,
+                Command::PrepareBaseline(index, device) => self.prepare_baseline(index, device),
+                Command::PrepareDevice(device, awaited) => self.prepare_device(device, awaited),
+                // Threads that call children are told so, and do it themselves.
+                Command::Prepare(..) | Command::Dismiss => {}
+            }
         }
         Ok(())
     }
 
-    fn job(&self, index: Index, slot: &Slot) -> Result<Job, Stop> {
+    fn start(&mut self, start: Start) -> Result<(), Stop> {
+        let (index, slot) = (start.index, self.in_flight.slot(start.slot));
+        let job = self.job(&start, &slot)?;
+        let pending = self.pending.get_mut(&index).expect("what is queued is pending");
+        pending.lane.clone_from(&slot.name);
+        let (manifest, why) = (pending.manifest.clone(), pending.why.clone());
+        self.tell_started(index);
+        let (pool, locks, interrupt) = (&self.session.pool, self.settings.locks.as_path(), self.interrupt);
+        let starting = Starting { job, slot, manifest, why, index, pool, locks, interrupt };
+        self.in_flight.start(self.session.graph.action(index), starting);
+        Ok(())
+    }
+
+    fn job(&self, start: &Start, slot: &Slot) -> Result<Job, Stop> {
+        let action = self.session.graph.action(start.index);
         let given = Given {
             cores: slot.cores.clone(),
             nice: slot.nice,
-            processes: self.processes(index),
-            ready: self.awaited(),
-            has_room: self.in_flight.lanes.has_room(),
-            inputs: self.inputs.of(&self.session.graph.action(index).target().op),
-            ..self.given(index, slot.device.clone())?
+            processes: start.processes,
+            ready: start.awaited,
+            has_room: start.has_room,
+            inputs: self.inputs.of(&action.target().op),
+            ..self.given(start.index, slot.device.clone())?
         };
         let scratch = in_flight::folder(&self.scratch, slot.ticket);
-        Ok(self.requests().job(self.session.graph.action(index), &given, scratch))
+        Ok(self.requests().job(action, &given, scratch))
     }
 
     pub(super) fn requests(&self) -> Requests<'_> {

@@ -18,13 +18,14 @@ use t2t_model::action::{Action, Identity};
 use t2t_model::manifest::Manifest;
 use t2t_model::path::RepoPath;
 use t2t_model::record::Record;
+use t2t_plan::dispatcher::{self, Event, Place, Ticket};
 use t2t_plan::graph::Index;
 use t2t_report::figures;
 use t2t_store::fs;
 use t2t_store::store::remote::Blobs;
 use t2t_store::store::remote::entry::Entry;
 
-use super::lanes::{Lanes, Slot, Ticket};
+use super::dispatcher::SharedDispatcher;
 use crate::engine::job::Job;
 use crate::engine::perform::{Performed, perform};
 
@@ -69,9 +70,26 @@ pub(super) struct Running {
     thread: JoinHandle<()>,
 }
 
-/// The actions that run, and the slots that they have.
+/// A slot that an action has, as its children have to know it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Slot {
+    /// Its number, which frees it.
+    pub(crate) ticket: Ticket,
+    /// The lane's name, for people.
+    pub(crate) name: String,
+    /// The device's UUID, for a device's slot.
+    pub(crate) device: Option<String>,
+    /// The cores that children in it run on. None where they run on whichever they get.
+    pub(crate) cores: Option<Vec<usize>>,
+    /// How much they give way to others.
+    pub(crate) nice: Option<i32>,
+}
+
+/// The actions that run, and the dispatcher, which knows their slots.
 pub(crate) struct InFlight {
-    pub(super) lanes: Lanes,
+    dispatcher: SharedDispatcher,
+    devices: Vec<String>,
+    shares: Shares,
     running: BTreeMap<Ticket, Running>,
     messages: (Sender<Message>, Receiver<Message>),
     held: VecDeque<Message>,
@@ -98,7 +116,7 @@ impl Waker {
 }
 
 /// What starting an action takes, beside the action.
-pub(super) struct Start<'a> {
+pub(super) struct Starting<'a> {
     pub(crate) job: Job,
     pub(crate) slot: Slot,
     pub(crate) manifest: Manifest,
@@ -114,7 +132,9 @@ impl InFlight {
     #[must_use]
     pub(crate) fn new(jobs: usize, devices: Vec<String>, shares: Shares) -> Self {
         Self {
-            lanes: Lanes::new(jobs, devices, shares),
+            dispatcher: SharedDispatcher::new(jobs, devices.len()),
+            devices,
+            shares,
             running: BTreeMap::new(),
             messages: channel(),
             held: VecDeque::new(),
@@ -126,6 +146,37 @@ impl InFlight {
     #[must_use]
     pub(crate) fn is_idle(&self) -> bool {
         self.running.is_empty()
+    }
+
+    /// Returns the dispatcher.
+    #[must_use]
+    pub(crate) fn dispatcher(&self) -> &SharedDispatcher {
+        &self.dispatcher
+    }
+
+    /// Returns the number of the device with this UUID.
+    pub(super) fn device(&self, uuid: &str) -> Option<usize> {
+        self.devices.iter().position(|device| device == uuid)
+    }
+
+    /// Returns the slots in which something runs.
+    pub(super) fn tickets(&self) -> Vec<Ticket> {
+        self.running.keys().copied().collect()
+    }
+
+    /// Returns a slot that the dispatcher gave, as children have to know it.
+    pub(super) fn slot(&self, slot: dispatcher::Slot) -> Slot {
+        let dispatcher::Slot { ticket, place, nice } = slot;
+        match place {
+            Place::Cpu => Slot { ticket, name: "cpu".to_owned(), device: None, cores: self.shares.cpu.clone(), nice },
+            Place::Device(number) => Slot {
+                ticket,
+                name: format!("cuda:{number}"),
+                device: Some(self.devices[number].clone()),
+                cores: self.shares.devices.get(number).cloned(),
+                nice,
+            },
+        }
     }
 
     /// Returns what wakes the loop.
@@ -161,22 +212,23 @@ impl InFlight {
             running.pool.stop();
             // A thread that panicked has said so.
             let _ = running.thread.join();
-            self.lanes.free(ticket);
+            self.dispatcher.handle(Event::Ended(ticket));
         }
         while self.messages.1.try_recv().is_ok() {}
         self.held.clear();
     }
 
     /// Starts `action`.
-    pub(super) fn start(&mut self, action: &Action, start: Start<'_>) {
-        let Start { job, slot, manifest, why, index, pool, locks, interrupt } = start;
+    pub(super) fn start(&mut self, action: &Action, starting: Starting<'_>) {
+        let Starting { job, slot, manifest, why, index, pool, locks, interrupt } = starting;
         let (ticket, cancel) = (slot.ticket, Cancel::default());
         let thread = {
             let (messages, locks, interrupt) = (self.messages.0.clone(), locks.to_owned(), interrupt.clone());
-            let (pool, cancel) = (Arc::clone(pool), cancel.clone());
+            let (pool, dispatcher, cancel) = (Arc::clone(pool), self.dispatcher.clone(), cancel.clone());
             std::thread::spawn(move || {
                 let stopped = || interrupt.is_set() || cancel.is_set();
-                let performed = locked(&job, &locks, &messages, stopped, || perform(&job, &pool, &cancel));
+                let work = || perform(&job, &pool, &dispatcher, &cancel);
+                let performed = locked(&job, &locks, &messages, stopped, work);
                 let _ = messages.send(Message::Done(ticket, Box::new(performed)));
             })
         };
@@ -219,7 +271,7 @@ impl InFlight {
 
     /// Takes an action that is done from what is in flight, and frees its slot.
     pub(super) fn land(&mut self, ticket: Ticket) -> Option<Running> {
-        self.lanes.free(ticket);
+        self.dispatcher.handle(Event::Ended(ticket));
         self.running.remove(&ticket)
     }
 
@@ -248,6 +300,7 @@ impl InFlight {
     pub(super) fn cancel(&mut self, ticket: Ticket) {
         if let Some(running) = self.running.get(&ticket) {
             running.pool.cancel(&running.cancel);
+            self.dispatcher.handle(Event::Cancelled(ticket));
         }
     }
 }

@@ -10,19 +10,20 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use t2t_host::cores;
-use t2t_host::functions::{self, Function, PHASES};
-use t2t_host::imports;
 use t2t_host::pool::{Cancel, NoCall, Pool};
 use t2t_model::action::Phase;
 use t2t_model::manifest::canonical_json;
 use t2t_model::record::Outcome;
 use t2t_model::spans::{ChildSpan, DeviceSpan, Doing, Span, Times};
+use t2t_plan::functions::{self, Function, PHASES, Queues};
+use t2t_plan::imports;
 use t2t_protocol::{
-    End, Fault, Finished, More, Reply, Request, ServerKind, ToCandidate, ToFollow, ToJudge, ToRepro, ToSample,
-    ToldDoing, ToldSpan, WarmChild,
+    End, Fault, Finished, More, Reply, Request, ToCandidate, ToFollow, ToJudge, ToRepro, ToSample, ToldDoing, ToldSpan,
+    WarmChild,
 };
 use t2t_store::fs;
 
+use super::dispatcher::SharedDispatcher;
 use super::inputs::Inputs;
 use super::job::Job;
 use super::warm_pool;
@@ -82,15 +83,12 @@ impl Performed {
 
 /// Performs `job`, and once more where the machine failed it. Once `cancel` is set nothing more is called.
 #[must_use]
-pub fn perform(job: &Job, pool: &Pool, cancel: &Cancel) -> Performed {
+pub fn perform(job: &Job, pool: &Pool, dispatcher: &SharedDispatcher, cancel: &Cancel) -> Performed {
     let start = Instant::now();
-    let calls = Calls { pool, cancel, times: RefCell::default() };
+    let calls = Calls { pool, dispatcher, cancel, times: RefCell::default() };
     let mut performed = attempt(job, &calls);
     if performed.is_lost() && !cancel.is_set() {
-        // Where it was memory of the device that lacked, it was theirs as well.
-        if let Some(device) = &job.device {
-            pool.dismiss(job.kind, device);
-        }
+        dispatcher.dismiss_for(job, pool);
         let again = attempt(job, &calls);
         performed = if again.is_lost() { performed } else { again };
     }
@@ -102,15 +100,16 @@ pub fn perform(job: &Job, pool: &Pool, cancel: &Cancel) -> Performed {
 /// The calls of one action: how they are made, and when they were.
 struct Calls<'a> {
     pool: &'a Pool,
+    dispatcher: &'a SharedDispatcher,
     cancel: &'a Cancel,
     times: RefCell<Times>,
 }
 
 impl Calls<'_> {
-    fn call(&self, kind: ServerKind, request: Request, warm_children: &[WarmChild]) -> Result<Finished, NoCall> {
+    fn call(&self, job: &Job, called: (&'static Function, Queues), request: Request) -> Result<Finished, NoCall> {
         let function = request.function.trim_start_matches(PHASES).to_owned();
         let begin = cores::monotonic();
-        let finished = self.pool.call(kind, request, warm_children, self.cancel)?;
+        let finished = self.dispatcher.call(self.pool, job, called, request, self.cancel)?;
         let span = Span { begin, end: cores::monotonic() };
         let mut times = self.times.borrow_mut();
         if let Some(reply) = reply_of(&finished) {
@@ -140,7 +139,7 @@ pub(crate) fn sweep(job: &Job, pool: &Pool) -> Performed {
         return lost;
     }
     let step = Step { job, name: "main", function: &functions::SWEEP, more: More::Nothing {}, read: Vec::new() };
-    concluded(&step, &alone(pool, &Cancel::default()))
+    concluded(&step, &alone(pool, &SharedDispatcher::default(), &Cancel::default()))
 }
 
 /// Writes a case of a check as files that run without t2t. The job is that of the check, its request changed to what `repro.write` is told.
@@ -149,8 +148,8 @@ pub(crate) fn repro(job: &Job, pool: &Pool) -> Performed {
     if let Some(lost) = no_scratch(job) {
         return lost;
     }
-    let cancel = Cancel::default();
-    let calls = alone(pool, &cancel);
+    let (dispatcher, cancel) = (SharedDispatcher::default(), Cancel::default());
+    let calls = alone(pool, &dispatcher, &cancel);
     let folder = match has_own_cases(job).then(|| prepared(job, &calls)).transpose() {
         Ok(prepared) => prepared.map(|inputs| inputs.folder),
         Err(ended) => return *ended,
@@ -161,8 +160,8 @@ pub(crate) fn repro(job: &Job, pool: &Pool) -> Performed {
 }
 
 /// Returns the calls of what is no action.
-fn alone<'a>(pool: &'a Pool, cancel: &'a Cancel) -> Calls<'a> {
-    Calls { pool, cancel, times: RefCell::default() }
+fn alone<'a>(pool: &'a Pool, dispatcher: &'a SharedDispatcher, cancel: &'a Cancel) -> Calls<'a> {
+    Calls { pool, dispatcher, cancel, times: RefCell::default() }
 }
 
 fn concluded(step: &Step, calls: &Calls) -> Performed {
@@ -182,7 +181,7 @@ pub(super) fn prewarm_baseline(job: &Job) -> Option<WarmChild> {
     let Request { arguments, environment, reserve, .. } = step.request(&folder, function.queues, None);
     Some(WarmChild {
         key: reserve?,
-        most: 1,
+        most: usize::MAX,
         function: functions::COMPILE_AHEAD.to_owned(),
         arguments,
         scratch: Some(text(&folder)),
@@ -281,7 +280,7 @@ fn check(job: &Job, calls: &Calls) -> Performed {
 /// Returns the judge that judges what the candidate has left of each case while it runs the next one, where it stays for the request to judge them all, and there is room for it.
 fn follower<'a>(job: &'a Job, candidate: &Step, attempt: u64) -> Option<Step<'a>> {
     let is_to_follow =
-        job.has_room && job.device.is_none() && !has_own_cases(job) && warm_pool::stays(job, &functions::FOLLOW);
+        job.has_room && job.device.is_none() && !has_own_cases(job) && warm_pool::caller(job).stays(&functions::FOLLOW);
     is_to_follow.then(|| Step {
         job,
         name: "follower",
@@ -293,12 +292,12 @@ fn follower<'a>(job: &'a Job, candidate: &Step, attempt: u64) -> Option<Step<'a>
 
 /// Runs a candidate, and its judge beside it, and returns how the candidate ended. What becomes of the judge is of no consequence.
 fn both(candidate: &Step, judge: &Step, calls: &Calls) -> Result<Finished, NoCall> {
-    let (pool, cancel) = (calls.pool, Cancel::default());
+    let (pool, dispatcher, cancel) = (calls.pool, calls.dispatcher, Cancel::default());
     let (sender, ended) = channel();
     thread::scope(|scope| {
         let follows = cancel.clone();
         scope.spawn(move || {
-            let own = Calls { pool, cancel: &follows, times: RefCell::default() };
+            let own = Calls { pool, dispatcher, cancel: &follows, times: RefCell::default() };
             // It judges nothing that is not judged again where it fails.
             let _ = judge.run(&own);
             let _ = sender.send(own.times.into_inner());

@@ -7,14 +7,13 @@ use t2t_model::event::Event;
 use t2t_model::manifest::Manifest;
 use t2t_model::path::RepoPath;
 use t2t_model::record::Outcome;
+use t2t_plan::dispatcher::{Event as Told, Ticket, measures};
 use t2t_plan::explain;
 use t2t_plan::graph::Index;
 use t2t_store::fs;
 
 use super::in_flight::{self, Running, Touched};
-use super::order::measures;
 use super::{Pending, Run, Stop};
-use crate::engine::lanes::Ticket;
 use crate::engine::perform::Performed;
 
 /// Facts that other actions make: they are known when those have settled.
@@ -50,10 +49,11 @@ impl Run<'_, '_> {
     /// An op whose measurement is in flight is measured on that device.
     fn bind(&mut self, ticket: Ticket) {
         let Some(running) = self.in_flight.get(ticket) else { return };
-        let target = running.action.target().clone();
-        let device = running.device.as_deref().and_then(|uuid| self.in_flight.lanes.device(uuid));
-        if let Some(device) = device.filter(|_| measures(target.phase)) {
-            self.binding.bind(&target.op, device);
+        let target = running.action.target();
+        let device = running.device.as_deref().and_then(|uuid| self.in_flight.device(uuid));
+        let index = self.session.graph.find(target).filter(|_| measures(target.phase));
+        if let Some((index, device)) = index.zip(device) {
+            self.in_flight.dispatcher().handle(Told::Measured(index, device));
         }
     }
 
@@ -69,6 +69,7 @@ impl Run<'_, '_> {
         let pending = Pending { manifest: manifest.clone(), why: why.clone(), lane: lane.clone(), since: *since };
         self.pending.insert(index, pending);
         self.in_flight.place(ticket, Some(index));
+        self.in_flight.dispatcher().handle(Told::Reused(index));
         true
     }
 

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use t2t_host::imports;
 use t2t_host::interrupt::Interrupt;
 use t2t_host::pool::{Cancel, NoCall, Pool};
 use t2t_host::toolchain::Toolchain;
 use t2t_host::worker::WorkerConfig;
+use t2t_plan::imports;
 use t2t_protocol::{BYTECODE, End, Limits, PRELOAD, Request, ServerKind};
 use t2t_store::fingerprint::Fingerprint;
 use t2t_store::fs;
@@ -206,7 +206,7 @@ pub(crate) fn ask(
         undisturbed: false,
         needs: None,
     };
-    let finished = pool.call(ServerKind::Compiled, request, &[], &Cancel::default());
+    let finished = pool.call(ServerKind::Compiled, request, &Cancel::default(), |_, _| {});
     let _ = fs::remove(&scratch);
     match finished.map_err(unprobed)?.end {
         End::Reply(reply) => Ok(reply["documents"].clone()),

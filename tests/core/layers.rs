@@ -88,8 +88,8 @@ const CRATES: &[(&str, &[&str])] = &[
     ("t2t-python", &["t2t-model"]),
     ("t2t-spec", &["t2t-model", "t2t-python"]),
     ("t2t-report", &["t2t-model"]),
-    ("t2t-plan", &["t2t-model", "t2t-report", "t2t-spec"]),
     ("t2t-protocol", &[]),
+    ("t2t-plan", &["t2t-model", "t2t-protocol", "t2t-report", "t2t-spec"]),
     ("t2t-store", &["t2t-model", "t2t-python", "t2t-spec"]),
     ("t2t-host", &["t2t-model", "t2t-protocol", "t2t-spec", "t2t-store"]),
     (

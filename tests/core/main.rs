@@ -20,6 +20,7 @@ mod layers;
 mod circles;
 mod docs;
 mod calibration;
+mod functions;
 
 mod world;
 mod core_rules;

@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use t2t::engine::dispatcher::SharedDispatcher;
 use t2t::engine::perform::perform;
 use t2t::engine::request::{Given, Requests};
 use t2t::session::{DeviceChoice, Options, Probing, Session};
@@ -162,7 +163,7 @@ fn nothing_is_compiled_again(workspace: &Workspace) {
     let given = Given { warm: vec![Cas::open(&session.cache).path(archive)], processes: 1, ..Given::default() };
     let index = session.graph.find(&Target::of_variant("add", "v4_optimized", Phase::Compile)).unwrap();
     let job = requests.job(session.graph.action(index), &given, workspace.path("cache/scratch/again"));
-    let performed = perform(&job, &session.pool, &Cancel::default());
+    let performed = perform(&job, &session.pool, &SharedDispatcher::default(), &Cancel::default());
     let second: Value = serde_json::from_slice(&performed.documents["triton_cache"]).unwrap();
     assert_eq!(second["misses"], json!([]));
     assert!(second["hits"].as_u64().unwrap() > 0);

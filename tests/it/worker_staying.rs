@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 use t2t_host::interrupt::Interrupt;
-use t2t_host::pool::{Cancel, Pool};
+use t2t_host::pool::{Cancel, Heard, Pool, Serving};
 use t2t_protocol::{End, Finished, Request, Sandbox, ServerKind, WarmChild};
 
 use crate::worker_setup::{Bench, Server, reply, text};
@@ -148,18 +148,30 @@ fn whatever_is_no_reply_ends_it_and_the_next_request_has_another() {
 }
 
 #[test]
-fn a_pool_counts_one_that_stays_among_those_that_are_ready_until_it_ends() {
+fn a_pool_says_which_server_took_a_call_how_many_children_it_has_made_and_which_of_them_stayed() {
     let staying = Staying::new();
     let pool = Pool::new(vec![staying.bench.config()], Interrupt::default());
-    let call = |id, function| pool.call(ServerKind::Compiled, staying.request(id, function), &[], &Cancel::default());
-    pool.keep_ready(ServerKind::Compiled, &reserve()).unwrap();
-    let first = call(1, "says").unwrap();
-    pool.keep_ready(ServerKind::Compiled, &reserve()).unwrap();
-    assert!(!pool.get_ready(ServerKind::Compiled), "no other is asked for");
-    let second = call(2, "says").unwrap();
-    assert_eq!(reply(&second)["served"], json!(["r1", "r2"]), "{:?}", first.end);
-    assert!(matches!(call(3, "raises").unwrap().end, End::Raised { .. }));
-    pool.keep_ready(ServerKind::Compiled, &reserve()).unwrap();
-    let other = call(4, "says").unwrap();
+    let kind = ServerKind::Compiled;
+    assert_eq!(pool.heard(kind), None);
+    let serial = pool.serving(kind).unwrap().serial();
+    let prepare = || pool.serving(kind).unwrap().prepare(reserve());
+    let call = |id, function| {
+        let is_same = |serving: &Serving, _| assert_eq!(serving.serial(), serial);
+        pool.call(kind, staying.request(id, function), &Cancel::default(), is_same).unwrap()
+    };
+    let heard = |prepared| assert_eq!(pool.heard(kind), Some(Heard { serial, prepared, is_gone: false }));
+    heard(0);
+    prepare();
+    assert!(call(1, "says").stayed);
+    heard(1);
+    let second = call(2, "says");
+    assert_eq!((second.stayed, &reply(&second)["served"]), (true, &json!(["r1", "r2"])));
+    let raised = call(3, "raises");
+    assert!(matches!(raised.end, End::Raised { .. }) && !raised.stayed);
+    prepare();
+    let other = call(4, "says");
     assert_eq!((other.stayed, &reply(&other)["served"]), (true, &json!(["r4"])));
+    heard(2);
+    let another = Pool::new(vec![staying.bench.config()], Interrupt::default());
+    assert!(another.serving(kind).unwrap().serial() > serial);
 }

@@ -2,8 +2,6 @@
 //!
 //! The code map. A module uses only modules declared above it; `tests/core/layers.rs` holds it to that. It does not know actions, the graph, or what is kept of results.
 
-pub mod functions;
-pub mod imports;
 pub mod worker;
 pub mod cores;
 pub mod device;

@@ -1,9 +1,9 @@
 //! The pool: the fork servers of a build, started when first needed, and calls to their children as plain functions.
 //!
-//! Each kind of server is restarted once when it dies. It does not know phases or outcomes.
+//! Each kind of server is restarted once when it dies. It does not know phases or outcomes, and counts no children.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -18,6 +18,9 @@ pub use cancel::Cancel;
 
 /// How often a kind of server is started in one build.
 const STARTS: u32 = 2;
+
+/// How many servers were started in this process, by any pool.
+static STARTED: AtomicU64 = AtomicU64::new(0);
 
 /// The fork servers of a build.
 #[derive(Debug)]
@@ -40,8 +43,8 @@ pub struct Pool {
 struct Told {
     /// What it died of, once it has.
     died: Mutex<Option<String>>,
-    /// How many children get ready.
-    unready: AtomicUsize,
+    /// Of how many children it has said that they are ready, or never will be.
+    prepared: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -50,9 +53,41 @@ struct Server {
     starts: u32,
     /// Whether the one that runs was told to rest.
     has_rested: bool,
-    /// Key → how many children are ready for it, or will be.
-    warm_children: HashMap<String, usize>,
+    /// The number of the one that runs, or ran last.
+    serial: u64,
     told: Arc<Told>,
+}
+
+/// A server that runs, for as long as something is said to it.
+#[derive(Debug)]
+pub struct Serving {
+    serial: u64,
+    worker: Arc<Worker>,
+}
+
+impl Serving {
+    /// Returns its number, which no other server of this process has. A later one has a greater number.
+    #[must_use]
+    pub fn serial(&self) -> u64 {
+        self.serial
+    }
+
+    /// Has it make a child as `warm_child` says. When that is forked is for the server to say.
+    pub fn prepare(&self, warm_child: WarmChild) {
+        // A server that has died is told of by the call that waits.
+        let _ = self.worker.prepare(warm_child);
+    }
+}
+
+/// What is known of the server of a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Heard {
+    /// Its number.
+    pub serial: u64,
+    /// Of how many children that it was to make it has said that they are ready, or never will be.
+    pub prepared: u64,
+    /// Whether it runs no more.
+    pub is_gone: bool,
 }
 
 /// Why a call could not be made.
@@ -91,47 +126,40 @@ impl Pool {
 
     /// Runs `request` in a child of the server of `kind`, and returns how the child ended. The request's id is chosen here.
     ///
-    /// Once the child runs, children are made ready as each of `warm_children` says, one or two, and not more than there may be. [`Self::cancel`] with the same `cancel` kills it.
+    /// Once the request was sent, `then` is called with the server and that id. [`Self::cancel`] with the same `cancel` kills the child.
     pub fn call(
         &self,
         kind: ServerKind,
         mut request: Request,
-        warm_children: &[WarmChild],
         cancel: &Cancel,
+        then: impl FnOnce(&Serving, u64),
     ) -> Result<Finished, NoCall> {
         if cancel.is_set() {
             return Err(NoCall::Cancelled);
         }
-        let worker = self.worker(kind)?;
+        let serving = self.serving(kind)?;
         if let Some(bytecode) = self.bytecode.get().filter(|_| request.undisturbed) {
             bytecode.stop();
         }
-        let key = request.reserve.clone();
-        self.count_out(kind, key.as_deref());
         request.id = self.next.fetch_add(1, Ordering::Relaxed);
         let id = request.id;
         let (sender, receiver) = channel();
         lock(&self.calls).insert(id, sender);
-        let submitted = cancel.begin(kind, id, || worker.submit(request));
+        let submitted = cancel.begin(kind, id, || serving.worker.submit(request));
         if !matches!(submitted, Some(Ok(()))) {
             lock(&self.calls).remove(&id);
         }
         if matches!(submitted, Some(Err(_))) {
-            self.let_go(kind, &worker);
+            self.let_go(kind, &serving.worker);
         }
         submitted.ok_or(NoCall::Cancelled)??;
-        for warm_child in warm_children {
-            self.fill(kind, &worker, warm_child);
-        }
-        drop(worker);
+        then(&serving, id);
+        drop(serving);
         let ended = receiver.recv();
         cancel.end();
-        if let (Ok(Finished { stayed: true, .. }), Some(key)) = (&ended, &key) {
-            self.count_in(kind, key);
-        }
         match ended {
-            _ if cancel.is_set() => Err(NoCall::Cancelled),
             Ok(finished) => Ok(finished),
+            Err(_) if cancel.is_set() => Err(NoCall::Cancelled),
             Err(_) if self.interrupt.is_set() => Err(NoCall::Interrupted),
             Err(_) => Err(NoCall::Died("gone".to_owned())),
         }
@@ -154,30 +182,6 @@ impl Pool {
         }
     }
 
-    /// Counts the child that a request takes.
-    fn count_out(&self, kind: ServerKind, key: Option<&str>) {
-        let mut servers = lock(&self.servers);
-        let count = servers.get_mut(&kind).zip(key).and_then(|(server, key)| server.warm_children.get_mut(key));
-        if let Some(count) = count {
-            *count = count.saturating_sub(1);
-        }
-    }
-
-    /// Counts a child that has served a request and is ready for the next.
-    fn count_in(&self, kind: ServerKind, key: &str) {
-        let mut servers = lock(&self.servers);
-        if let Some(count) = servers.get_mut(&kind).and_then(|server| server.warm_children.get_mut(key)) {
-            *count += 1;
-        }
-    }
-
-    /// Has children made ready as `warm_child` says, as many as there may be, starting the server of `kind` where it does not run.
-    pub fn keep_ready(&self, kind: ServerKind, warm_child: &WarmChild) -> Result<(), NoCall> {
-        let worker = self.worker(kind)?;
-        self.fill(kind, &worker, warm_child);
-        Ok(())
-    }
-
     /// Notes that `device` was timed until then, on the machine's monotonic clock.
     pub fn note_timed(&self, device: &str, until: u64) {
         lock(&self.timed).insert(device.to_owned(), until);
@@ -188,20 +192,16 @@ impl Pool {
         lock(&self.timed).get(device).copied()
     }
 
-    /// Ends the children of the server of `kind` that are ready for `device`, whose keys begin with it.
+    /// Ends the children of the server of `kind` that are ready for `device`.
     pub fn dismiss(&self, kind: ServerKind, device: &str) {
-        let mut servers = lock(&self.servers);
-        let Some(server) = servers.get_mut(&kind) else { return };
-        server.warm_children.retain(|key, _| !key.starts_with(device));
-        if let Some(worker) = &server.worker {
-            // A server that has died has none.
-            let _ = worker.dismiss(device);
-        }
+        let worker = lock(&self.servers).get(&kind).and_then(|server| server.worker.clone());
+        // A server that has died has none.
+        let _ = worker.map(|worker| worker.dismiss(device));
     }
 
     /// Has the server of `kind` ready for a time without requests, starting it where it does not run. Of the times after the first it is not told.
     pub fn rest(&self, kind: ServerKind) -> Result<(), NoCall> {
-        let worker = self.worker(kind)?;
+        let Serving { worker, .. } = self.serving(kind)?;
         let has_rested =
             lock(&self.servers).get_mut(&kind).is_none_or(|server| std::mem::replace(&mut server.has_rested, true));
         if !has_rested {
@@ -210,32 +210,18 @@ impl Pool {
         Ok(())
     }
 
-    /// Has children made ready as `warm_child` says, as many as there may be. How many start at once is for the server to say.
-    fn fill(&self, kind: ServerKind, worker: &Worker, warm_child: &WarmChild) {
-        let missing = {
-            let mut servers = lock(&self.servers);
-            let Some(server) = servers.get_mut(&kind) else { return };
-            let have = server.warm_children.entry(warm_child.key.clone()).or_default();
-            let missing = warm_child.most.saturating_sub(*have);
-            *have += missing;
-            server.told.unready.fetch_add(missing, Ordering::Relaxed);
-            missing
-        };
-        for _ in 0..missing {
-            // A server that has died is told of by the call that waits.
-            let _ = worker.prepare(warm_child.clone());
-        }
-    }
-
-    /// Says whether children of the server of `kind` get ready.
-    pub fn get_ready(&self, kind: ServerKind) -> bool {
-        let has_any = |server: &Server| server.worker.is_some() && server.told.unready.load(Ordering::Relaxed) > 0;
-        lock(&self.servers).get(&kind).is_some_and(has_any)
+    /// Returns what is known of the server of `kind`; None where none was started.
+    #[must_use]
+    pub fn heard(&self, kind: ServerKind) -> Option<Heard> {
+        let servers = lock(&self.servers);
+        let server = servers.get(&kind).filter(|server| server.serial > 0)?;
+        let is_gone = server.worker.is_none() || lock(&server.told.died).is_some();
+        Some(Heard { serial: server.serial, prepared: server.told.prepared.load(Ordering::Relaxed), is_gone })
     }
 
     /// Returns what the server of `kind` says of itself, starting it where it does not run.
     pub fn hello(&self, kind: ServerKind) -> Result<ServerHello, NoCall> {
-        Ok(self.worker(kind)?.hello().clone())
+        Ok(self.serving(kind)?.worker.hello().clone())
     }
 
     /// Kills all servers and their children; calls that wait return.
@@ -250,18 +236,18 @@ impl Pool {
         let Some(server) = servers.get_mut(&kind) else { return };
         if server.worker.as_ref().is_some_and(|worker| Arc::ptr_eq(worker, gone)) {
             server.worker = None;
-            server.warm_children.clear();
         }
     }
 
-    fn worker(&self, kind: ServerKind) -> Result<Arc<Worker>, NoCall> {
+    /// Returns the server of `kind`, starting it where it does not run. Whoever has it lets go of it soon: it ends with the last that does.
+    pub fn serving(&self, kind: ServerKind) -> Result<Serving, NoCall> {
         if self.interrupt.is_set() {
             return Err(NoCall::Interrupted);
         }
         let place = self.configs.iter().position(|config| config.kind == kind).expect("every kind is configured");
         let _starting = lock(&self.starting[place]);
         let told = match self.running(kind)? {
-            Ok(worker) => return Ok(worker),
+            Ok(serving) => return Ok(serving),
             Err(told) => told,
         };
         self.bytecode.get_or_init(|| Bytecode::begin(&self.configs[place]));
@@ -273,21 +259,21 @@ impl Pool {
         let server = servers.entry(kind).or_default();
         server.worker = Some(Arc::clone(&worker));
         server.has_rested = false;
+        server.serial = STARTED.fetch_add(1, Ordering::Relaxed) + 1;
         server.told = told;
-        Ok(worker)
+        Ok(Serving { serial: server.serial, worker })
     }
 
     /// Returns the server of `kind` that runs; where none does, it is counted as started, and the place of what it will tell is returned.
-    fn running(&self, kind: ServerKind) -> Result<Result<Arc<Worker>, Arc<Told>>, NoCall> {
+    fn running(&self, kind: ServerKind) -> Result<Result<Serving, Arc<Told>>, NoCall> {
         let mut servers = lock(&self.servers);
         let server = servers.entry(kind).or_default();
         let died = lock(&server.told.died).take();
         if died.is_some() {
             server.worker = None;
-            server.warm_children.clear();
         }
         if let Some(worker) = &server.worker {
-            return Ok(Ok(Arc::clone(worker)));
+            return Ok(Ok(Serving { serial: server.serial, worker: Arc::clone(worker) }));
         }
         if server.starts >= STARTS {
             return Err(NoCall::Died(died.unwrap_or_else(|| "it would not start again".to_owned())));
@@ -304,8 +290,7 @@ impl Pool {
         move |event| match event {
             WorkerEvent::Started { .. } => {}
             WorkerEvent::Prepared { .. } => {
-                let one_less = |count: usize| count.checked_sub(1);
-                let _ = told.unready.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
+                told.prepared.fetch_add(1, Ordering::Relaxed);
             }
             WorkerEvent::Finished(finished) => {
                 let call = lock(&calls).remove(&finished.id);

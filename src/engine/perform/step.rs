@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::json;
-use t2t_host::functions::{Function, PHASES, Queues};
-use t2t_host::imports;
 use t2t_host::pool::NoCall;
+use t2t_plan::functions::{Function, PHASES, Queues};
+use t2t_plan::imports;
 use t2t_protocol::{Arguments, Common, DEVICE, End, Finished, Limits, More, ReplyOutcome, Request, Sandbox};
 use t2t_store::fs;
 
@@ -76,7 +76,7 @@ impl Step<'_> {
         }
         let device = self.job.device.as_deref();
         let request = self.request(&folder, queues, device.and_then(|device| calls.pool.timed_until(device)));
-        let finished = calls.call(self.job.kind, request, &warm_pool::of_device(self.job, self.function));
+        let finished = calls.call(self.job, (self.function, queues), request);
         if let Some((device, until)) = device.zip(calls.times.borrow().timed_until()) {
             calls.pool.note_timed(device, until);
         }
@@ -97,7 +97,7 @@ impl Step<'_> {
             limits: self.limits(),
             sandbox: Some(self.sandbox()),
             watch_under: (!self.stays()).then(|| text(&self.job.root)),
-            reserve: warm_pool::key(self.job, self.function, queues),
+            reserve: warm_pool::caller(self.job).key(self.function, queues),
             stays: self.stays(),
             undisturbed,
             needs: imports::needed(self.function, self.job.device.is_some()).map(str::to_owned),
@@ -106,7 +106,7 @@ impl Step<'_> {
 
     /// Returns whether the child serves other actions, too. It opens no sources.
     fn stays(&self) -> bool {
-        warm_pool::stays(self.job, self.function)
+        warm_pool::caller(self.job).stays(self.function)
     }
 
     fn environment(&self, folder: &Path, queues: Queues) -> BTreeMap<String, String> {

@@ -1,4 +1,4 @@
-//! What waits: the actions that are queued for a slot of their lane, in the order in which they are taken.
+//! The queue: the actions that wait for a slot of their lane, in the order in which they are taken.
 //!
 //! It does not know when a slot is free. Nothing here looks at all that waits: there may be a hundred thousand.
 
@@ -7,24 +7,24 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use t2t_model::action::{Lane, Phase};
-use t2t_plan::graph::Index;
 
-use super::order::times;
+use super::cost::times;
+use crate::graph::Index;
 
 /// When an action of the CPU lane is taken: what sorts first is taken first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Precedence {
+pub(super) struct Precedence {
     /// Whether it can wait: no device waits for what it makes at once.
-    pub(crate) is_late: bool,
+    pub(super) is_late: bool,
     /// How long devices have still to do for its op: the op with the most comes first.
-    pub(crate) left: Reverse<Duration>,
+    pub(super) left: Reverse<Duration>,
     /// What is alike is taken in the declared order.
-    pub(crate) index: Index,
+    pub(super) index: Index,
 }
 
 /// The actions that wait.
 #[derive(Debug, Default)]
-pub(crate) struct Waiting {
+pub(super) struct Queue {
     cpu: BTreeSet<Precedence>,
     whole_cpu: BTreeSet<Precedence>,
     /// Checks first, since most of what is left waits for them.
@@ -40,45 +40,44 @@ struct Queued {
     phase: Phase,
 }
 
-impl Waiting {
+impl Queue {
     /// Adds an action.
-    pub(crate) fn insert(&mut self, lane: Lane, precedence: Precedence, phase: Phase) {
+    pub(super) fn insert(&mut self, lane: Lane, precedence: Precedence, phase: Phase) {
         self.remove(precedence.index);
         self.compiles += usize::from(phase == Phase::Compile);
         self.place(Queued { lane, precedence, phase });
     }
 
     /// Removes an action, if it waits.
-    pub(crate) fn remove(&mut self, index: Index) {
+    pub(super) fn remove(&mut self, index: Index) {
         if let Some(place) = self.displace(index) {
             self.compiles -= usize::from(place.phase == Phase::Compile);
         }
     }
 
     /// Says how long devices have still to do for the op of an action, if it waits.
-    pub(crate) fn reorder(&mut self, index: Index, left: Duration) {
+    pub(super) fn reorder(&mut self, index: Index, left: Duration) {
         if let Some(place) = self.displace(index) {
             self.place(Queued { precedence: Precedence { left: Reverse(left), ..place.precedence }, ..place });
         }
     }
 
-    /// Returns the first of each kind of slot of the CPU lane, in the order in which they are taken, with the lane that each asks for.
-    pub(crate) fn first_on_cpu(&self) -> impl Iterator<Item = (Index, Lane)> + use<> {
-        let mut firsts: Vec<(Precedence, Lane)> = [(&self.cpu, Lane::Cpu), (&self.whole_cpu, Lane::WholeCpu)]
-            .into_iter()
-            .filter_map(|(those, lane)| Some((*those.first()?, lane)))
-            .collect();
+    /// Returns the first of each kind of slot of the CPU lane, in the order in which they are taken, with the lane that each asks for and its phase.
+    pub(super) fn first_on_cpu(&self) -> Vec<(Index, Lane, Phase)> {
+        let firsts = [(&self.cpu, Lane::Cpu), (&self.whole_cpu, Lane::WholeCpu)];
+        let mut firsts: Vec<(Precedence, Lane)> =
+            firsts.into_iter().filter_map(|(those, lane)| Some((*those.first()?, lane))).collect();
         firsts.sort_by_key(|(precedence, _)| *precedence);
-        firsts.into_iter().map(|(precedence, lane)| (precedence.index, lane))
+        firsts.into_iter().map(|(first, lane)| (first.index, lane, self.places[&first.index].phase)).collect()
     }
 
-    /// Returns what waits for devices: checks, then what times something, each in the declared order.
-    pub(crate) fn on_device(&self) -> impl Iterator<Item = Index> {
-        self.device.iter().map(|(_, index)| *index)
+    /// Returns what waits for devices, with its phase: checks, then what times something, each in the declared order.
+    pub(super) fn on_device(&self) -> impl Iterator<Item = (Index, Phase)> {
+        self.device.iter().map(|(_, index)| (*index, self.places[index].phase))
     }
 
     /// Returns how many of those that wait compile.
-    pub(crate) fn compiles(&self) -> usize {
+    pub(super) fn compiles(&self) -> usize {
         self.compiles
     }
 
@@ -108,7 +107,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     use t2t_model::action::{Action, Identity, Target};
-    use t2t_plan::graph::Graph;
+
+    use crate::graph::Graph;
 
     use super::*;
 
@@ -133,12 +133,12 @@ mod tests {
     #[test]
     fn what_devices_wait_for_is_first_then_the_op_with_the_most_left_then_what_was_declared_first() {
         let places = places();
-        let mut waiting = Waiting::default();
+        let mut waiting = Queue::default();
         for (place, (is_late, seconds)) in places.iter().zip([(true, 1), (true, 9), (true, 9), (false, 0), (true, 5)]) {
             waiting.insert(Lane::Cpu, precedence(is_late, seconds, *place), Phase::Analyze);
         }
         let mut order = Vec::new();
-        while let Some((index, _)) = waiting.first_on_cpu().next() {
+        while let Some((index, ..)) = waiting.first_on_cpu().first().copied() {
             waiting.remove(index);
             order.push(index.number());
         }
@@ -148,12 +148,13 @@ mod tests {
     #[test]
     fn what_is_left_of_an_op_may_change_while_its_actions_wait() {
         let places = places();
-        let mut waiting = Waiting::default();
+        let mut waiting = Queue::default();
         waiting.insert(Lane::Cpu, precedence(true, 5, places[0]), Phase::Compile);
         waiting.insert(Lane::Cpu, precedence(true, 3, places[1]), Phase::Compile);
         waiting.reorder(places[0], Duration::from_secs(1));
         waiting.reorder(places[4], Duration::from_secs(100));
-        let firsts: Vec<(Index, Lane)> = waiting.first_on_cpu().collect();
+        let firsts: Vec<(Index, Lane)> =
+            waiting.first_on_cpu().into_iter().map(|(index, lane, _)| (index, lane)).collect();
         assert_eq!(firsts, [(places[1], Lane::Cpu)]);
         assert_eq!(waiting.compiles(), 2);
     }
@@ -161,11 +162,12 @@ mod tests {
     #[test]
     fn each_kind_of_slot_has_its_own_first() {
         let places = places();
-        let mut waiting = Waiting::default();
+        let mut waiting = Queue::default();
         waiting.insert(Lane::WholeCpu, precedence(true, 0, places[1]), Phase::Check);
         waiting.insert(Lane::Cpu, precedence(true, 0, places[2]), Phase::Compile);
         waiting.insert(Lane::Cpu, precedence(true, 0, places[0]), Phase::Compile);
-        let firsts: Vec<(Index, Lane)> = waiting.first_on_cpu().collect();
+        let firsts: Vec<(Index, Lane)> =
+            waiting.first_on_cpu().into_iter().map(|(index, lane, _)| (index, lane)).collect();
         assert_eq!(firsts, [(places[0], Lane::Cpu), (places[1], Lane::WholeCpu)]);
         waiting.remove(places[0]);
         waiting.remove(places[0]);
@@ -175,12 +177,13 @@ mod tests {
     #[test]
     fn devices_check_before_they_measure() {
         let places = places();
-        let mut waiting = Waiting::default();
+        let mut waiting = Queue::default();
         for (place, phase) in [(1, Phase::Check), (4, Phase::Bench), (0, Phase::Baseline), (3, Phase::Check)] {
             waiting.insert(Lane::Device, precedence(true, 0, places[place]), phase);
         }
-        assert_eq!(waiting.on_device().collect::<Vec<_>>(), [1, 3, 0, 4].map(|place| places[place]));
+        let order = |waiting: &Queue| waiting.on_device().map(|(index, _)| index.number()).collect::<Vec<_>>();
+        assert_eq!(order(&waiting), [1, 3, 0, 4]);
         waiting.remove(places[1]);
-        assert_eq!(waiting.on_device().collect::<Vec<_>>(), [3, 0, 4].map(|place| places[place]));
+        assert_eq!(order(&waiting), [3, 0, 4]);
     }
 }

@@ -1,0 +1,177 @@
+//! Slots: which are free, and what has the others. The CPU lane has several, each device exactly one.
+//!
+//! It does not know cores, nor devices by more than their numbers.
+
+use std::collections::BTreeMap;
+
+use t2t_model::action::{Lane, Phase};
+
+/// How much children of the CPU lane give way where there are devices: what analyzes and the first compiles, for which devices wait, and the others.
+const NICE: i32 = 10;
+const NICER: i32 = 15;
+
+/// How many compiles others give way to.
+const FIRST: usize = 2;
+
+/// The number of a slot that was taken, never given twice.
+pub type Ticket = u64;
+
+/// Where a slot is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// On the CPU lane: one slot, or all of them.
+    Cpu,
+    /// On the device of this number.
+    Device(usize),
+}
+
+/// A slot that was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slot {
+    /// Its number, which frees it.
+    pub ticket: Ticket,
+    /// Where it is.
+    pub place: Place,
+    /// How much children in it give way to others.
+    pub nice: Option<i32>,
+}
+
+/// The slots of a machine. They outlive builds.
+#[derive(Debug)]
+pub(super) struct Slots {
+    cpu: usize,
+    devices: usize,
+    taken: BTreeMap<Ticket, Taken>,
+    next: Ticket,
+}
+
+#[derive(Debug)]
+struct Taken {
+    what: What,
+    phase: Phase,
+    is_cancelled: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    Cpu,
+    WholeCpu,
+    Device(usize),
+}
+
+impl Slots {
+    /// Returns so many slots of the CPU lane, at least one, and one of each device, none taken.
+    pub(super) fn new(cpu: usize, devices: usize) -> Self {
+        Self { cpu: cpu.max(1), devices, taken: BTreeMap::new(), next: 0 }
+    }
+
+    pub(super) fn devices(&self) -> usize {
+        self.devices
+    }
+
+    pub(super) fn on_cpu(&self) -> usize {
+        self.cpu
+    }
+
+    /// Takes a free slot of the CPU lane, if there is one and `lane` is the CPU's.
+    ///
+    /// A measurement on the host waits until nothing else uses the CPU lane, and nothing else starts there while it runs. Where there are devices, children give way, and more so
+    /// where two compiles or more that began before go on.
+    pub(super) fn take(&mut self, lane: Lane, phase: Phase) -> Option<Slot> {
+        let what = match lane {
+            Lane::Cpu if self.has_room() => What::Cpu,
+            Lane::WholeCpu if self.exclusive() == 0 && self.shared() == 0 => What::WholeCpu,
+            Lane::Cpu | Lane::WholeCpu | Lane::Device => return None,
+        };
+        // What is measured on a device does not wait for what is made ready for it.
+        let nice = (self.devices > 0).then_some(if self.compiles() < FIRST { NICE } else { NICER });
+        Some(Slot { ticket: self.give(what, phase), place: Place::Cpu, nice })
+    }
+
+    /// Takes the slot of a device, which must be free.
+    pub(super) fn take_device(&mut self, number: usize, phase: Phase) -> Slot {
+        debug_assert!(!self.holds(What::Device(number)), "a device has one slot");
+        Slot { ticket: self.give(What::Device(number), phase), place: Place::Device(number), nice: None }
+    }
+
+    /// Returns the numbers of the devices that are free.
+    pub(super) fn free_devices(&self) -> Vec<usize> {
+        (0..self.devices).filter(|number| !self.holds(What::Device(*number))).collect()
+    }
+
+    /// Returns whether a slot of the CPU lane is free.
+    pub(super) fn has_room(&self) -> bool {
+        self.exclusive() == 0 && self.shared() < self.cpu
+    }
+
+    /// Counts what compiles, and was not cancelled.
+    pub(super) fn compiles(&self) -> usize {
+        self.taken.values().filter(|taken| taken.phase == Phase::Compile && !taken.is_cancelled).count()
+    }
+
+    /// Notes that what has a slot was cancelled. It has it until its child is gone.
+    pub(super) fn cancel(&mut self, ticket: Ticket) {
+        if let Some(taken) = self.taken.get_mut(&ticket) {
+            taken.is_cancelled = true;
+        }
+    }
+
+    /// Frees a slot.
+    pub(super) fn free(&mut self, ticket: Ticket) {
+        self.taken.remove(&ticket);
+    }
+
+    /// Frees all slots but those.
+    pub(super) fn keep(&mut self, tickets: &[Ticket]) {
+        self.taken.retain(|ticket, _| tickets.contains(ticket));
+    }
+
+    fn give(&mut self, what: What, phase: Phase) -> Ticket {
+        self.next += 1;
+        self.taken.insert(self.next, Taken { what, phase, is_cancelled: false });
+        self.next
+    }
+
+    fn shared(&self) -> usize {
+        self.taken.values().filter(|taken| taken.what == What::Cpu).count()
+    }
+
+    fn exclusive(&self) -> usize {
+        self.taken.values().filter(|taken| taken.what == What::WholeCpu).count()
+    }
+
+    fn holds(&self, what: What) -> bool {
+        self.taken.values().any(|other| other.what == what)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_there_are_devices_children_give_way_and_more_so_beside_two_compiles() {
+        let nice = |devices, before| {
+            let mut slots = Slots::new(20, devices);
+            let compile = |slots: &mut Slots| slots.take(Lane::Cpu, Phase::Compile).unwrap();
+            let cancelled = compile(&mut slots);
+            slots.cancel(cancelled.ticket);
+            (0..before).for_each(|_| _ = compile(&mut slots));
+            slots.take(Lane::Cpu, Phase::Analyze).unwrap().nice
+        };
+        assert_eq!([0, 1, 2, 13].map(|before| nice(1, before)), [Some(10), Some(10), Some(15), Some(15)]);
+        assert_eq!([0, 2].map(|before| nice(0, before)), [None, None]);
+    }
+
+    #[test]
+    fn what_has_the_whole_cpu_lane_shares_it_with_nothing() {
+        let mut slots = Slots::new(2, 0);
+        let first = slots.take(Lane::Cpu, Phase::Compile).unwrap();
+        assert_eq!(slots.take(Lane::WholeCpu, Phase::Bench), None);
+        slots.free(first.ticket);
+        let whole = slots.take(Lane::WholeCpu, Phase::Bench).unwrap();
+        assert_eq!((slots.take(Lane::Cpu, Phase::Check), slots.has_room()), (None, false));
+        slots.keep(&[]);
+        assert!(slots.take(Lane::Cpu, Phase::Check).unwrap().ticket > whole.ticket, "no ticket is given twice");
+    }
+}

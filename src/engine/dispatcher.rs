@@ -1,0 +1,131 @@
+//! The dispatcher of a process, shared by the loop of a build and the threads of its actions.
+//!
+//! What becomes of children is told to it here, and what it says about them is carried out. It does not know what children compute.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use t2t_host::pool::{Cancel, NoCall, Pool, Serving};
+use t2t_plan::dispatcher::{Beginning, Call, Command, Dispatcher, Event, Server, Wanted, of_a_check};
+use t2t_plan::functions::{Function, Queues};
+use t2t_protocol::{Finished, Request, ServerKind, WarmChild};
+
+use super::job::Job;
+use super::warm_pool;
+
+/// The dispatcher. Clones are the same one.
+#[derive(Debug, Clone)]
+pub struct SharedDispatcher(Arc<Mutex<Dispatcher>>);
+
+impl Default for SharedDispatcher {
+    /// Returns one for calls that belong to no build.
+    fn default() -> Self {
+        Self::new(1, 0)
+    }
+}
+
+impl SharedDispatcher {
+    /// Returns the dispatcher of a machine of which nothing is in use: `jobs` slots on the CPU, and so many devices.
+    #[must_use]
+    pub(super) fn new(jobs: usize, devices: usize) -> Self {
+        Self(Arc::new(Mutex::new(Dispatcher::new(jobs, devices))))
+    }
+
+    /// Begins a build.
+    pub(super) fn begin(&self, beginning: &Beginning<'_>) -> Vec<Command> {
+        self.dispatcher().begin(beginning)
+    }
+
+    /// Tells it what happened, and returns what is to be done.
+    pub(super) fn handle(&self, event: Event<'_>) -> Vec<Command> {
+        self.dispatcher().handle(event)
+    }
+
+    /// Asks it something.
+    pub(super) fn ask<T>(&self, question: impl FnOnce(&Dispatcher) -> T) -> T {
+        question(&self.dispatcher())
+    }
+
+    /// Tells it how far the server for devices has come with the children that get ready there.
+    pub(super) fn hear_devices(&self, pool: &Pool) {
+        let kind = ServerKind::Device;
+        let Some(heard) = pool.heard(kind) else { return };
+        let server = Server { kind, serial: heard.serial };
+        let event = if heard.is_gone { Event::Gone(server) } else { Event::Prepared(server, heard.prepared) };
+        self.handle(event);
+    }
+
+    /// Has a child call `function` for `job`, and others get ready beside it. Once `cancel` is set nothing is called.
+    pub(super) fn call(
+        &self,
+        pool: &Pool,
+        job: &Job,
+        (function, queues): (&'static Function, Queues),
+        request: Request,
+        cancel: &Cancel,
+    ) -> Result<Finished, NoCall> {
+        let (kind, caller) = (job.kind, warm_pool::caller(job));
+        let mut begun = None;
+        let ended = pool.call(kind, request, cancel, |serving, id| {
+            let call = Call { server: server(kind, serving), id };
+            begun = Some(call);
+            let commands = self.handle(Event::Called { call, caller, function, queues });
+            make(serving, commands, |key| {
+                warm_pool::for_device(job.device.as_deref().unwrap_or_default(), job.spare.as_ref(), key)
+            });
+        });
+        if let Some(call) = begun {
+            let has_stayed = matches!(&ended, Ok(Finished { stayed: true, .. }));
+            self.handle(Event::Returned { call, has_stayed });
+        }
+        if cancel.is_set() { Err(NoCall::Cancelled) } else { ended }
+    }
+
+    /// Has children get ready at the server of `kind`, starting it where it does not run; `warm_child` says how those of a key do.
+    pub(super) fn keep_ready(
+        &self,
+        pool: &Pool,
+        kind: ServerKind,
+        wanted: &Wanted,
+        warm_child: impl Fn(String) -> WarmChild,
+    ) -> Result<(), NoCall> {
+        let serving = pool.serving(kind)?;
+        let Wanted { key, most } = wanted;
+        let commands = self.handle(Event::Wanted { server: server(kind, &serving), key, most: *most });
+        make(&serving, commands, warm_child);
+        Ok(())
+    }
+
+    /// Has children ready for the next check on the interpreter, its candidate and its judge, once its server runs. For when nothing is to be done: they take time of the
+    /// cores while they get ready.
+    pub(crate) fn prepare_a_check(&self, pool: &Pool) -> Result<(), NoCall> {
+        let kind = ServerKind::Interpreter;
+        of_a_check().iter().try_for_each(|wanted| self.keep_ready(pool, kind, wanted, warm_pool::for_a_check))
+    }
+
+    /// Ends the children that wait for the device of `job`, which lacked something there: it may have been theirs as well.
+    pub(super) fn dismiss_for(&self, job: &Job, pool: &Pool) {
+        let Some(device) = &job.device else { return };
+        if self.handle(Event::Lacked(job.kind, device)).contains(&Command::Dismiss) {
+            pool.dismiss(job.kind, device);
+        }
+    }
+
+    /// A thread that panicked while it held the lock broke a rule of the dispatcher's own, and has said so.
+    fn dispatcher(&self) -> MutexGuard<'_, Dispatcher> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn server(kind: ServerKind, serving: &Serving) -> Server {
+    Server { kind, serial: serving.serial() }
+}
+
+/// Has a server make the children that the dispatcher says.
+fn make(serving: &Serving, commands: Vec<Command>, warm_child: impl Fn(String) -> WarmChild) {
+    for command in commands {
+        if let Command::Prepare(key, count) = command {
+            let warm_child = warm_child(key);
+            (0..count).for_each(|_| serving.prepare(warm_child.clone()));
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! The table of the functions of the harness, held against the harness.
+
+use std::fs;
+use std::path::Path;
+
+use t2t_plan::functions::{COMPILE_AHEAD, FUNCTIONS, PHASES, REHEARSE, START_DEVICE};
+
+/// Returns whether the harness has the function that is named as `package.module:function`.
+fn exists(name: &str) -> bool {
+    let (module, function) = name.split_once(':').unwrap();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("python");
+    let file = folder.join(module.replace('.', "/")).with_extension("py");
+    let text = fs::read_to_string(file).unwrap_or_default();
+    text.lines().any(|line| line.starts_with(&format!("def {function}(")))
+}
+
+#[test]
+fn each_function_is_one_of_the_harness() {
+    let listed = FUNCTIONS.map(|function| format!("{PHASES}{}", function.name));
+    let others = [START_DEVICE, REHEARSE, COMPILE_AHEAD].map(str::to_owned);
+    let missing: Vec<&String> = listed.iter().chain(&others).filter(|name| !exists(name)).collect();
+    assert!(missing.is_empty(), "the harness has no {missing:?}");
+    assert!(!exists("t2t_harness.phases.judge:no_such_function") && !exists("t2t_harness.phases.none:none"));
+}
