@@ -50,7 +50,7 @@ const PURE: &[(&str, &[&str])] = &[
     ("t2t-report", &["jiff", "minijinja", "plotters", "serde", "serde_json", "thiserror", "unicode-width"]),
     ("t2t-plan", &["petgraph", "serde_json", "strsim", "thiserror"]),
     // `schemars` is for the schema alone, which the product does not have.
-    ("t2t-protocol", &["schemars", "serde", "serde_json"]),
+    ("t2t-protocol", &["schemars", "serde", "serde_json", "serde_path_to_error"]),
 ];
 
 /// What no pure crate may reach, through others or not: whatever such a crate uses in the end stands on one of these.

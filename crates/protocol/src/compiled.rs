@@ -10,8 +10,9 @@ use serde_json::Value;
 use crate::DroppedConfig;
 
 /// What a device will launch.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct Launches {
     /// The devices that were compiled for.
     pub targets: Vec<String>,
@@ -30,19 +31,21 @@ pub struct Launches {
 }
 
 /// Whether all launches are known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Coverage {
     /// All are.
+    #[default]
     Full,
     /// Some are not.
     Partial,
 }
 
 /// One launch.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct Launch {
     /// The device.
     pub target: String,
@@ -61,16 +64,18 @@ pub struct Launch {
 }
 
 /// What compiled kernels use.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct Resources {
     /// The kernels.
     pub kernels: Vec<CompiledKernel>,
 }
 
 /// A compiled kernel, with the configuration and the constants of its first launch.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct CompiledKernel {
     /// Its folder.
     pub compiled: String,
@@ -97,8 +102,9 @@ pub struct CompiledKernel {
 }
 
 /// What Triton's cache had, and what was compiled.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct TritonCache {
     /// How many kernels it had.
     pub hits: u64,
@@ -115,8 +121,9 @@ pub struct TritonCache {
 }
 
 /// What a cache had, and what was compiled.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct Misses {
     /// How many it had.
     pub hits: u64,
