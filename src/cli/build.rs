@@ -19,7 +19,8 @@ use t2t_model::signature::Signer;
 use t2t_plan::graph::Index;
 use t2t_plan::graph::pick::{Force, pick};
 use t2t_plan::schedule::Settled;
-use t2t_report::rank::Found;
+use t2t_protocol::read;
+use t2t_report::rank::{Found, Selection as Selected};
 use t2t_report::render::build_page::closing_table;
 use t2t_store::fs;
 use t2t_store::results;
@@ -263,13 +264,13 @@ fn table(session: &Session, report: &Report) -> String {
         let index = session.graph.find(&Target::of_op(op, Phase::Select))?;
         let record = report.settled[index.number()].as_ref()?.record()?;
         let bytes = cas.get(record.outputs.get("selection")?.digest).ok()?;
-        serde_json::from_slice(&bytes).ok().map(Found::Document)
+        read::document(&bytes).ok().map(Found::Document)
     };
-    let selections: Vec<(&str, Found)> =
+    let selections: Vec<(&str, Found<Selected>)> =
         session.spec.ops.iter().filter_map(|op| Some((op.name.as_str(), found(&op.name)?))).collect();
     if selections.is_empty() {
         return String::new();
     }
-    let rows: Vec<(&str, &Found)> = selections.iter().map(|(op, found)| (*op, found)).collect();
+    let rows: Vec<(&str, &Found<Selected>)> = selections.iter().map(|(op, found)| (*op, found)).collect();
     closing_table(&rows, streams::width())
 }

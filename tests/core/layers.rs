@@ -86,8 +86,8 @@ const OUTSIDE: &[&str] = &[
 const CRATES: &[(&str, &[&str])] = &[
     ("t2t-model", &[]),
     ("t2t-python", &["t2t-model"]),
-    ("t2t-spec", &["t2t-model", "t2t-python"]),
-    ("t2t-report", &["t2t-model"]),
+    ("t2t-spec", &["t2t-model", "t2t-protocol", "t2t-python"]),
+    ("t2t-report", &["t2t-model", "t2t-protocol"]),
     ("t2t-plan", &["t2t-model", "t2t-report", "t2t-spec"]),
     ("t2t-protocol", &[]),
     ("t2t-store", &["t2t-model", "t2t-python", "t2t-spec"]),

@@ -117,7 +117,7 @@ pub struct Evidence {
     /// A row a case.
     pub cases: Vec<CaseRow>,
     /// `[atol, rtol]` by dtype.
-    pub tolerances: BTreeMap<String, Vec<f64>>,
+    pub tolerances: BTreeMap<String, [f64; 2]>,
     /// Wrong results → a case of each dtype that rejects it.
     pub lint: BTreeMap<String, Vec<String>>,
     /// The wrong results that all cases of a dtype accept.

@@ -22,12 +22,17 @@ pub struct Launches {
     pub reasons: Vec<String>,
     /// `all`, or `first` where one configuration of an autotuned kernel was compiled.
     pub configurations: String,
-    /// Whether a kernel is autotuned.
+    /// Whether a kernel is autotuned; of a document that does not say so it may be.
+    #[serde(default = "may_be")]
     pub autotuned: bool,
     /// The launches.
     pub launches: Vec<Launch>,
     /// Configurations that a device cannot hold.
     pub dropped: Vec<DroppedConfig>,
+}
+
+fn may_be() -> bool {
+    true
 }
 
 /// Whether all launches are known.

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 use crate::{Binding, DroppedConfig, Protocol, TritonCache};
 
@@ -75,13 +75,17 @@ pub struct MeasuredDevice {
 #[serde(default)]
 pub struct Snapshot {
     /// The clock of its multiprocessors.
-    pub sm_clock_mhz: Value,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
+    pub sm_clock_mhz: Option<Number>,
     /// The clock of its memory.
-    pub memory_clock_mhz: Value,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
+    pub memory_clock_mhz: Option<Number>,
     /// Its temperature.
-    pub temperature_c: Value,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
+    pub temperature_c: Option<Number>,
     /// Its power.
-    pub power_w: Value,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
+    pub power_w: Option<Number>,
     /// Its driver.
     pub driver: Option<String>,
     /// Its name.

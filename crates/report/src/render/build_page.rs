@@ -5,10 +5,10 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use serde_json::Value;
+use t2t_protocol::{Calibration, MeasuredDevice};
 
 use crate::figures;
-use crate::rank::Found;
+use crate::rank::{Found, Selection};
 use crate::render::ceilings::{self, Rates};
 use crate::render::table::{Align, Table};
 
@@ -16,11 +16,11 @@ use crate::render::table::{Align, Table};
 #[derive(Clone, Debug)]
 pub struct BuildPage<'a> {
     /// Op → document `selection`, in the order of names.
-    pub ops: Vec<(&'a str, &'a Found)>,
+    pub ops: Vec<(&'a str, &'a Found<Selection>)>,
     /// Workspace paths of the files that the build made for people, in the order of names.
     pub files: Vec<String>,
     /// The document `calibration`.
-    pub calibration: &'a Found,
+    pub calibration: &'a Found<Calibration>,
     /// The sum over the records it stands on: how long actions ran.
     pub wall: Duration,
     /// The sum over the records it stands on: how long actions held a device.
@@ -32,7 +32,7 @@ pub struct BuildPage<'a> {
 pub(crate) struct SummaryContext<'a> {
     ops: Vec<OpRow<'a>>,
     interpreter: bool,
-    device: Value,
+    device: Option<&'a MeasuredDevice>,
     ceilings: Option<Rates>,
     speedups: Speedups,
     kernels: Kernels,
@@ -93,10 +93,7 @@ impl BuildPage<'_> {
         let documents = || self.ops.iter().filter_map(|(_, found)| found.document());
         SummaryContext {
             interpreter: is_interpreted(&self.ops),
-            device: documents()
-                .map(|found| found["device"].clone())
-                .find(|device| !device.is_null())
-                .unwrap_or_default(),
+            device: documents().find_map(|found| found.device.as_ref()),
             ceilings: self.calibration.document().and_then(ceilings::rates),
             speedups: Speedups::of(&ops),
             kernels: Kernels::of(&ops),
@@ -110,7 +107,7 @@ impl BuildPage<'_> {
 
 /// Returns the table that ends a build on a terminal: a row an op, then what its figures do not say.
 #[must_use]
-pub fn closing_table(ops: &[(&str, &Found)], width: Option<usize>) -> String {
+pub fn closing_table(ops: &[(&str, &Found<Selection>)], width: Option<usize>) -> String {
     let is_interpreted = is_interpreted(ops);
     let (name, figures) = if is_interpreted { ("First right kernel", INTERPRETED) } else { ("Best kernel", MEASURED) };
     let mut head = vec![("Op", Align::Left), (name, Align::Left)];
@@ -145,45 +142,45 @@ impl OpRow<'_> {
     }
 }
 
-fn rows<'a>(ops: &[(&'a str, &'a Found)]) -> Vec<OpRow<'a>> {
+fn rows<'a>(ops: &[(&'a str, &'a Found<Selection>)]) -> Vec<OpRow<'a>> {
     ops.iter().map(|(op, found)| row(op, found)).collect()
 }
 
-fn row<'a>(op: &'a str, found: &'a Found) -> OpRow<'a> {
-    let selection = found.document().unwrap_or(&Value::Null);
-    let chosen = &selection["figures"];
-    let count = |name: &str| selection["counts"][name].as_u64().unwrap_or(0);
-    let ties: Vec<&str> = selection["ties"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+fn row<'a>(op: &'a str, found: &'a Found<Selection>) -> OpRow<'a> {
+    let selection = found.document();
+    let figures = selection.and_then(|selection| selection.figures.as_ref());
+    let counts = selection.map(|selection| selection.counts).unwrap_or_default();
+    let ties: Vec<&str> = selection.into_iter().flat_map(|selection| &selection.ties).map(String::as_str).collect();
     OpRow {
         op,
-        chosen: selection["chosen"].as_str(),
-        interpreter_ms: interpreter_ms(&selection["interpreter_ms"]),
-        final_ms: chosen["final_ms"].as_f64(),
-        torch_final_ms: chosen["torch_final_ms"].as_f64(),
-        speedup: chosen["speedup"].as_f64(),
-        geomean_speedup: chosen["geomean_speedup"].as_f64(),
-        against_torch: selection["against_torch"].as_str(),
-        comparable: selection["comparable"] == true,
-        success: selection["success"] == true,
-        unstable: chosen["unstable"] == true,
-        passed: count("passed"),
-        rejected: count("rejected"),
-        not_judged: count("not_judged"),
-        skipped: count("skipped") + count("lost"),
-        why: selection["why"].as_str().map_or_else(|| missing(found), str::to_owned),
-        note: note(selection, found, &ties),
+        chosen: selection.and_then(|selection| selection.chosen.as_deref()),
+        interpreter_ms: selection.and_then(interpreter_ms),
+        final_ms: figures.map(|figures| figures.final_ms),
+        torch_final_ms: figures.and_then(|figures| figures.torch_final_ms),
+        speedup: figures.and_then(|figures| figures.speedup),
+        geomean_speedup: figures.and_then(|figures| figures.geomean_speedup),
+        against_torch: selection.and_then(|selection| selection.against_torch.as_deref()),
+        comparable: selection.is_some_and(|selection| selection.comparable),
+        success: selection.is_some_and(|selection| selection.success),
+        unstable: figures.is_some_and(|figures| figures.unstable),
+        passed: counts.passed as u64,
+        rejected: counts.rejected as u64,
+        not_judged: counts.not_judged as u64,
+        skipped: (counts.skipped + counts.lost) as u64,
+        why: selection.map_or_else(|| missing(found), |selection| selection.why.clone()),
+        note: selection.map_or_else(|| missing(found), |selection| note(selection, &ties)),
         ties,
     }
 }
 
 /// Returns what a reader must know beside the figures.
-fn note(selection: &Value, found: &Found, ties: &[&str]) -> String {
+fn note(selection: &Selection, ties: &[&str]) -> String {
     let mut notes = Vec::new();
-    if selection["chosen"].is_null() {
-        notes.push(selection["why"].as_str().map_or_else(|| missing(found), str::to_owned));
+    if selection.chosen.is_none() {
+        notes.push(selection.why.clone());
     }
-    notes.extend(selection["note"].as_str().filter(|_| selection["interpreter"] != true).map(str::to_owned));
-    match selection["against_torch"].as_str() {
+    notes.extend(selection.note.clone().filter(|_| !selection.interpreter));
+    match selection.against_torch.as_deref() {
         Some("ties") => notes.push("ties with torch".to_owned()),
         Some("slower") => notes.push("slower than torch".to_owned()),
         _ => {}
@@ -191,21 +188,19 @@ fn note(selection: &Value, found: &Found, ties: &[&str]) -> String {
     if !ties.is_empty() {
         notes.push(format!("ties with {}", ties.join(", ")));
     }
-    let chosen = selection["variants"].as_array().into_iter().flatten().find(|one| one["name"] == selection["chosen"]);
-    let allowed = chosen.and_then(|chosen| chosen["allowed"].as_array()).into_iter().flatten();
-    let allowed: Vec<&str> = allowed.filter_map(Value::as_str).collect();
-    if !allowed.is_empty() {
-        notes.push(format!("torch computes {} for it", allowed.join(", ")));
+    let chosen = selection.variants.iter().find(|one| Some(&one.name) == selection.chosen.as_ref());
+    if let Some(chosen) = chosen.filter(|chosen| !chosen.allowed.is_empty()) {
+        notes.push(format!("torch computes {} for it", chosen.allowed.join(", ")));
     }
-    if selection["figures"]["unstable"] == true {
+    if selection.figures.as_ref().is_some_and(|figures| figures.unstable) {
         notes.push("unstable".to_owned());
     }
     notes.join("; ")
 }
 
 /// Returns the sum of the times of all sizes, none where there is no time.
-fn interpreter_ms(sizes: &Value) -> Option<f64> {
-    let times: Vec<f64> = sizes.as_object()?.values().filter_map(Value::as_f64).collect();
+fn interpreter_ms(selection: &Selection) -> Option<f64> {
+    let times: Vec<f64> = selection.interpreter_ms.as_ref()?.values().copied().flatten().collect();
     (!times.is_empty()).then(|| times.iter().sum())
 }
 
@@ -213,12 +208,12 @@ fn time(ms: f64) -> String {
     figures::time(Duration::try_from_secs_f64(ms / 1e3).unwrap_or_default())
 }
 
-fn missing(found: &Found) -> String {
+fn missing(found: &Found<Selection>) -> String {
     found.reason().unwrap_or_else(|| "no reason is recorded".to_owned())
 }
 
-fn is_interpreted(ops: &[(&str, &Found)]) -> bool {
-    ops.iter().filter_map(|(_, found)| found.document()).any(|selection| selection["interpreter"] == true)
+fn is_interpreted(ops: &[(&str, &Found<Selection>)]) -> bool {
+    ops.iter().filter_map(|(_, found)| found.document()).any(|selection| selection.interpreter)
 }
 
 impl Speedups {
