@@ -1247,7 +1247,7 @@ class Launches(TypedDict):
     """What a device will launch."""
 
     autotuned: bool
-    """Whether a kernel is autotuned."""
+    """Whether a kernel is autotuned; of a document that does not say so it may be."""
     configurations: str
     """`all`, or `first` where one configuration of an autotuned kernel was compiled."""
     coverage: Coverage
@@ -1727,17 +1727,17 @@ class Snapshot(TypedDict):
 
     driver: str | None
     """Its driver."""
-    memory_clock_mhz: Json
+    memory_clock_mhz: float | None
     """The clock of its memory."""
     name: str | None
     """Its name."""
     other_processes: int | None
     """How many processes of others use it."""
-    power_w: Json
+    power_w: float | None
     """Its power."""
-    sm_clock_mhz: Json
+    sm_clock_mhz: float | None
     """The clock of its multiprocessors."""
-    temperature_c: Json
+    temperature_c: float | None
     """Its temperature."""
     throttle: list[str] | None
     """What slows it down."""
