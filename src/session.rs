@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use t2t_host::device;
 use t2t_host::interrupt::Interrupt;
 use t2t_host::pool::Pool;
@@ -225,13 +226,13 @@ pub(crate) fn read_ahead(cache: &Path) -> Option<Reading> {
 }
 
 /// Asks a function of the harness that runs no kernel code about the folder `root`, which need not be a workspace yet, and returns its documents.
-pub(crate) fn ask(
+pub(crate) fn ask<T: DeserializeOwned>(
     root: &Path,
     options: &Options,
     interrupt: &Interrupt,
     function: &str,
     arguments: serde_json::Value,
-) -> Result<serde_json::Value, NoSession> {
+) -> Result<T, NoSession> {
     let cache = options.cache.clone().unwrap_or_else(|| root.join("cache"));
     let harness =
         Harness::open(options.harness.as_deref()).map_err(|error| machine("cannot read the harness", &error))?;

@@ -5,10 +5,11 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use serde_json::{Value, json};
+use serde_json::json;
 use t2t_host::interrupt::Interrupt;
 use t2t_model::action::{Identity, Phase, Target};
 use t2t_model::path::RepoPath;
+use t2t_protocol::{Adopted, AdoptedEntry, CaseVerdict, Evidence, Failure, OfAdopt, Unclear, read};
 use t2t_spec::names::Form;
 use t2t_spec::{Spec, entry};
 use t2t_store::fs;
@@ -31,15 +32,20 @@ pub(crate) fn adopt(common: &Common, arguments: &AdoptArguments) -> Result<u8, C
     is_free(before.as_deref(), &arguments.name)?;
     let wrapper = Wrapper::of(&arguments.what, &root, &here);
     let options = context::options(common, &root, Probing::Allowed);
-    let asked = json!({
-        "what": arguments.what, "name": arguments.name, "file": wrapper.file, "module": wrapper.module, "entry": wrapper.entry,
-        "torch": arguments.torch, "reference": arguments.reference.as_deref().map(|told| in_workspace(told, &root, &here)),
+    let asked = json!(OfAdopt {
+        what: arguments.what.clone(),
+        name: arguments.name.clone(),
+        file: wrapper.file.clone(),
+        module: wrapper.module.clone(),
+        entry: wrapper.entry.clone(),
+        torch: arguments.torch.clone(),
+        reference: arguments.reference.as_deref().map(|told| in_workspace(told, &root, &here)),
     });
-    let told = session::ask(&root, &options, &Interrupt::default(), "t2t_harness.phases.adopt:adopt", asked)?;
-    if let Some(message) = told["unclear"]["message"].as_str() {
-        return Err(CliError::misuse(message, told["unclear"]["hint"].as_str().unwrap_or_default()));
+    let told: Adopted = session::ask(&root, &options, &Interrupt::default(), "t2t_harness.phases.adopt:adopt", asked)?;
+    if let Some(Unclear { message, hint }) = told.unclear {
+        return Err(CliError::misuse(message, hint));
     }
-    let found = &told["entry"];
+    let found = &told.entry.ok_or_else(|| CliError::machine("the wrapper was read, and nothing was said of it"))?;
     write(&root, before.as_deref(), &arguments.name, found, &wrapper)?;
     introduce(arguments, found);
     let targets = Targets { targets: vec![format!("{}:check", arguments.name)], ..Targets::default() };
@@ -72,19 +78,14 @@ impl Wrapper {
     }
 
     /// Returns the text of the entry with which ops.yaml declares it.
-    fn declared(&self, op: &str, found: &Value) -> String {
+    fn declared(&self, op: &str, found: &AdoptedEntry) -> String {
         let name = self.name();
         let is_usual = self.file.as_deref() == Some(&format!("kernels/{op}/{name}.py"));
         let path = if is_usual { None } else { self.file.as_deref() };
         let (name, path, module) = (json!(name), json!(path), json!(self.module));
-        let variant = [
-            ("name", &name),
-            ("path", &path),
-            ("module", &module),
-            ("entry", &found["entry"]),
-            ("call", &found["call"]),
-        ];
-        entry::text(op, found, &variant)
+        let (entry, call) = (json!(found.entry), json!(found.call));
+        let variant = [("name", &name), ("path", &path), ("module", &module), ("entry", &entry), ("call", &call)];
+        entry::text(op, &json!(found), &variant)
     }
 }
 
@@ -108,7 +109,13 @@ fn is_free(before: Option<&[u8]>, name: &str) -> Result<(), CliError> {
     }
 }
 
-fn write(root: &Path, before: Option<&[u8]>, op: &str, found: &Value, wrapper: &Wrapper) -> Result<(), CliError> {
+fn write(
+    root: &Path,
+    before: Option<&[u8]>,
+    op: &str,
+    found: &AdoptedEntry,
+    wrapper: &Wrapper,
+) -> Result<(), CliError> {
     let text = wrapper.declared(op, found);
     let file: PathBuf = root.join(OPS);
     let old = before.map_or("version: 1\n".to_owned(), |bytes| String::from_utf8_lossy(bytes).into_owned());
@@ -121,18 +128,15 @@ fn write(root: &Path, before: Option<&[u8]>, op: &str, found: &Value, wrapper: &
     Ok(())
 }
 
-fn introduce(arguments: &AdoptArguments, found: &Value) {
-    let op = found["torch"].as_str().or_else(|| found["reference"].as_str()).unwrap_or_default();
-    let entry = found["entry"].as_str().unwrap_or_default();
+fn introduce(arguments: &AdoptArguments, found: &AdoptedEntry) {
+    let op = found.torch.as_ref().or(found.reference.as_ref()).map_or("", String::as_str);
+    let entry = &found.entry;
     let home = arguments.what.split("::").next().unwrap_or_default();
     streams::say(&format!("ops.yaml: `{}` is {op}, and `{entry}` of {home} its kernel", arguments.name));
-    let pairs = found["mapped"].as_array().into_iter().flatten();
-    for pair in pairs {
-        let (own, meant) = (pair[0].as_str().unwrap_or_default(), pair[1].as_str().unwrap_or_default());
+    for [own, meant] in &found.mapped {
         streams::say(&format!("  `{own}` of the kernel is `{meant}`"));
     }
-    let kwargs = found["kwargs"].as_object().into_iter().flatten();
-    for (name, value) in kwargs {
+    for (name, value) in &found.kwargs {
         streams::say(&format!("  `{name}` of the op is {value}"));
     }
 }
@@ -146,14 +150,14 @@ fn conclude(common: &Common, op: &str, variant: &str) -> Result<(), CliError> {
     let Some(record) = history.last(&identity) else { return Ok(()) };
     let Some(blob) = record.outputs.get("evidence") else { return Ok(()) };
     let bytes = session.cas().get(blob.digest).context("cannot read the store `cache/`")?;
-    let evidence: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-    let cases: Vec<&Value> = evidence["cases"].as_array().into_iter().flatten().collect();
-    let passed = cases.iter().filter(|case| case["verdict"] == "passed").count();
+    let evidence: Evidence = read::document(&bytes).unwrap_or_default();
+    let cases = &evidence.cases;
+    let passed = cases.iter().filter(|case| case.verdict == CaseVerdict::Passed).count();
     streams::say(&format!("{passed} of {} cases passed", cases.len()));
-    let rejected = cases.iter().filter(|case| case["verdict"] == "rejected").filter_map(|case| case["name"].as_str());
+    let rejected = cases.iter().filter(|case| case.verdict == CaseVerdict::Rejected).map(|case| case.name.as_str());
     let (edges, others): (Vec<&str>, Vec<&str>) = rejected.partition(|name| name.starts_with("edge/"));
     if !others.is_empty() {
-        streams::say(&why_all_fail(&evidence["failure"]));
+        streams::say(&why_all_fail(&evidence.failure.unwrap_or_default()));
     } else if !edges.is_empty() {
         let kinds: BTreeSet<&str> = edges.into_iter().map(kind).collect();
         streams::say(&leaving_out(&kinds));
@@ -162,16 +166,16 @@ fn conclude(common: &Common, op: &str, variant: &str) -> Result<(), CliError> {
 }
 
 /// Returns what may be at fault where declared cases fail: by the class of the failure, since a wrapper may mean it.
-fn why_all_fail(failure: &Value) -> String {
-    let message = failure["message"].as_str().unwrap_or_default();
-    match (failure["class"].as_str(), message.split_once("torch computes for the wrapper: ")) {
-        (Some("torch-fallback"), Some((_, named))) => {
+fn why_all_fail(failure: &Failure) -> String {
+    let message = &failure.message;
+    match (failure.class.as_str(), message.split_once("torch computes for the wrapper: ")) {
+        ("torch-fallback", Some((_, named))) => {
             let computed = named.replace("aten.", "");
             format!(
                 "declared cases fail: torch computes {computed} for the wrapper. Where that is glue around what its kernels make, write so under the op:\n    allow: [{computed}]"
             )
         }
-        (Some("type"), _) => format!(
+        ("type", _) => format!(
             "declared cases fail: {message}. Adopt a wrapper that returns what torch does, or write one around this one"
         ),
         _ => "declared cases fail: the kernel is wrong, or `call` in ops.yaml is".to_owned(),

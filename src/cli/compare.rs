@@ -5,14 +5,15 @@ use std::path::Path;
 
 use anyhow::Context;
 use console::Term;
-use serde_json::Value;
 use t2t_host::interrupt::Interrupt;
 use t2t_model::action::{Phase, Target};
 use t2t_model::record::Record;
 use t2t_plan::explain;
 use t2t_plan::graph::pattern::fits;
 use t2t_plan::graph::pick::{Force, Selection, pick};
+use t2t_protocol::{Bench, read};
 use t2t_report::compare::{Measurements, Side, compare};
+use t2t_report::rank::Selection as Selected;
 use t2t_report::render::comparison::{self, Shown};
 use t2t_spec::names::suggestion;
 use t2t_store::fs;
@@ -122,8 +123,7 @@ fn of_path(common: &Common, path: &Path, letter: &str) -> Result<Side, CliError>
     }
     let name = format!("{}{}", path.display(), described(&published));
     let entries = published.entries.iter().map(|entry| (&entry.record, &entry.documents));
-    let document = |documents: &BTreeMap<String, Vec<u8>>, name: &str| parsed(documents.get(name)?);
-    let ops = measured(entries.map(|(record, documents)| (record, move |name: &str| document(documents, name))));
+    let ops = measured(entries.map(|(record, documents)| (record, move |name: &str| documents.get(name).cloned())));
     if ops.is_empty() {
         return Err(unknown(&path.display().to_string(), "there are no published measurements"));
     }
@@ -165,7 +165,7 @@ fn of_key(prefix: &str) -> Result<Option<Side>, CliError> {
     };
     let cas = Cas::open(&cache).with(entries().flat_map(|entry| entry.documents.values()));
     let named = format!("{} ({})", record.identity, record.key.short());
-    let ops = measured([(&record, |name: &str| document(&cas, &record, name))].into_iter());
+    let ops = measured([(&record, |name: &str| bytes(&cas, &record, name))].into_iter());
     if ops.is_empty() {
         return Err(CliError::misuse(
             format!("{named} has no measurements"),
@@ -205,7 +205,7 @@ fn of_session(mut session: Session, root: &Path, name: &str, letter: &str) -> Re
     let plans = plans(&session, &wanted)?;
     let cas = session.cas();
     let records = plans.iter().filter_map(|plan| plan.settled.record());
-    let ops = measured(records.map(|record| (record, |name: &str| document(&cas, record, name))));
+    let ops = measured(records.map(|record| (record, |name: &str| bytes(&cas, record, name))));
     let unknown = unresolved(&session, &plans);
     if ops.values().all(|op| op.benches.is_empty()) {
         let why: Vec<&str> = unknown.iter().take(NAMED).map(String::as_str).collect();
@@ -231,29 +231,24 @@ fn unresolved(session: &Session, plans: &[Plan]) -> Vec<String> {
 }
 
 /// Returns what the benches among `records` measured, and what the selections chose.
-fn measured<'a, F: Fn(&str) -> Option<Value>>(
+fn measured<'a, F: Fn(&str) -> Option<Vec<u8>>>(
     records: impl Iterator<Item = (&'a Record, F)>,
 ) -> BTreeMap<String, Measurements> {
     let mut ops: BTreeMap<String, Measurements> = BTreeMap::new();
-    for (record, document) in records {
+    for (record, bytes) in records {
         let Target { op, variant, .. } = &record.identity.target;
-        if let Some((bench, variant)) =
-            document("bench").filter(|bench| bench["final_ms"].is_f64()).zip(variant.clone())
-        {
+        let bench = bytes("bench").and_then(|bytes| read::document::<Bench>(&bytes).ok());
+        if let Some((bench, variant)) = bench.filter(|bench| bench.final_ms.is_some()).zip(variant.clone()) {
             ops.entry(op.clone()).or_default().benches.insert(variant, bench);
         }
-        if let Some(selection) = document("selection") {
-            ops.entry(op.clone()).or_default().chosen = selection["chosen"].as_str().map(str::to_owned);
+        if let Some(selection) = bytes("selection").and_then(|bytes| read::document::<Selected>(&bytes).ok()) {
+            ops.entry(op.clone()).or_default().chosen = selection.chosen;
         }
     }
     ops.retain(|_, op| !op.benches.is_empty());
     ops
 }
 
-fn document(cas: &Cas, record: &Record, name: &str) -> Option<Value> {
-    parsed(&cas.get(record.outputs.get(name)?.digest).ok()?)
-}
-
-fn parsed(bytes: &[u8]) -> Option<Value> {
-    serde_json::from_slice(bytes).ok()
+fn bytes(cas: &Cas, record: &Record, name: &str) -> Option<Vec<u8>> {
+    cas.get(record.outputs.get(name)?.digest).ok()
 }

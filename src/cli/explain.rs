@@ -1,6 +1,5 @@
 //! `t2t explain`: why an action is stale, or how its result came to be; what a class of rejections means.
 
-use serde_json::Value;
 use t2t_host::interrupt::Interrupt;
 use t2t_model::action::Target;
 use t2t_model::classes::{self, Class};
@@ -79,10 +78,9 @@ fn told(session: &Session, plan: &Plan) -> String {
 /// Returns what came of an action whose result stands, and where that comes from.
 fn came_of(session: &Session, record: &Record, target: &Target) -> String {
     let cas = session.cas();
-    let read = |blob| cas.get(blob).map(|bytes| serde_json::from_slice::<Value>(&bytes).unwrap_or_default());
     let mut text = match &record.outcome {
         Outcome::Rejected { class } => {
-            let failure = evidence::failure(record, read).unwrap_or_default();
+            let failure = evidence::failure(record, |digest| cas.get(digest)).unwrap_or_default();
             let whole = evidence::text(&failure, target);
             let lines = whole.lines().map(|line| format!("    {line}\n"));
             format!("  rejected ({class})\n{}", lines.collect::<String>())

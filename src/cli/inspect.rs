@@ -4,7 +4,7 @@ use std::io::Read;
 
 use anyhow::Context;
 use flate2::read::GzDecoder;
-use serde_json::Value;
+use serde_json::json;
 use t2t_host::interrupt::Interrupt;
 use t2t_model::action::{Phase, Target};
 use t2t_model::record::Record;
@@ -13,6 +13,7 @@ use t2t_plan::explain;
 use t2t_plan::graph::pick::{Force, Selection, pick};
 use t2t_plan::graph::{Index, Wanted};
 use t2t_plan::schedule::Settled;
+use t2t_protocol::{CompiledKernel, Resources, read};
 
 use super::error::CliError;
 use super::plan::{history, plans};
@@ -121,16 +122,16 @@ pub(crate) fn ir(
     let (Some(resources), Some(archive)) = (artifact("resources"), artifact("triton.tar.gz")) else {
         return Err(CliError::misuse(format!("`{place}` is not compiled"), format!("run `t2t build {place}:compile`")));
     };
-    let resources: Value = serde_json::from_slice(&resources).unwrap_or_default();
+    let resources: Resources = read::document(&resources).unwrap_or_default();
     let mut shown: Vec<&str> = Vec::new();
-    for row in resources["kernels"].as_array().into_iter().flatten() {
-        let name = row["kernel"].as_str().unwrap_or_default();
+    for row in &resources.kernels {
+        let name = row.kernel.as_str();
         let again = shown.contains(&name) && kernels == Kernels::First;
         if again || kernel.is_some_and(|wanted| wanted != name) {
             continue;
         }
         shown.push(name);
-        let Some(member) = row["stages"][stage].as_str() else {
+        let Some(member) = row.stages.get(stage) else {
             streams::say(&format!("{name} has no {stage}: Gluon kernels begin with ttgir"));
             continue;
         };
@@ -143,15 +144,13 @@ pub(crate) fn ir(
     Ok(0)
 }
 
-fn print_stage(row: &Value, stage: &str, bytes: &[u8]) {
+fn print_stage(row: &CompiledKernel, stage: &str, bytes: &[u8]) {
     if stage == "cubin" {
         streams::print_bytes(bytes);
         return;
     }
-    let config = if row["config"].is_null() { String::new() } else { format!(" {}", row["config"]) };
-    let name = row["kernel"].as_str().unwrap_or_default();
-    let target = row["target"].as_str().unwrap_or_default();
-    streams::say(&format!("{name} for {target}{config} {}", row["constants"]));
+    let config = row.config.as_ref().map(|config| format!(" {}", json!(config))).unwrap_or_default();
+    streams::say(&format!("{} for {}{config} {}", row.kernel, row.target, json!(row.constants)));
     streams::print(&String::from_utf8_lossy(bytes));
 }
 

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
 use t2t_model::action::{DeviceClass, Phase, Target};
 use t2t_model::record::Outcome;
 use t2t_plan::graph::Wanted;
 use t2t_plan::schedule::Settled;
+use t2t_protocol::read;
 use t2t_report::render::bench_table::{Bench, Measured, text};
 
 use super::streams::width;
@@ -52,10 +52,11 @@ fn bench(session: &Session, report: &Report, op: &str, variant: &str) -> Bench {
         Outcome::NotJudged { reason } => return Bench::Missing(format!("not judged: {reason}")),
         Outcome::Passed | Outcome::Lost { .. } => {}
     }
-    let read = |name: &str| session.cas().get(record.outputs.get(name)?.digest).ok();
-    let document: Value = read("bench").and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
-    match document["measured"].as_bool() {
-        Some(false) => Bench::Missing(document["reason"].as_str().unwrap_or("it was not measured").to_owned()),
-        _ => Bench::Measured(document),
+    let Some(blob) = record.outputs.get("bench") else { return Bench::Missing("it was not measured".to_owned()) };
+    let document = session.cas().get(blob.digest).map(|bytes| read::document(&bytes));
+    match document {
+        Ok(Ok(document)) => Bench::Measured(Box::new(document)),
+        Ok(Err(misfit)) => Bench::Missing(format!("its figures cannot be read: {misfit}")),
+        Err(_) => Bench::Missing("its figures are not in the store any more".to_owned()),
     }
 }

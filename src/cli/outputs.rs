@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use console::Term;
-use serde_json::Value;
 use t2t_host::cores;
 use t2t_model::action::{Phase, Target};
 use t2t_model::digest::Digest;
@@ -18,6 +17,7 @@ use t2t_model::foreign;
 use t2t_model::record::{Outcome, Record};
 use t2t_plan::graph::{Index, Wanted};
 use t2t_plan::schedule::Settled;
+use t2t_protocol::{Evidence, Failure, PrintedOutput, read};
 use t2t_store::fs;
 use t2t_store::store::cas::Cas;
 
@@ -223,23 +223,29 @@ fn cases(session: &Session, wanted: &Wanted, report: &Report) -> Vec<Case> {
 }
 
 fn case_of(cas: &Cas, target: &Target, record: &Record) -> Case {
-    let document = |digest: Digest| cas.get(digest).map(|bytes| serde_json::from_slice(&bytes).unwrap_or(Value::Null));
-    let named = |name: &str| record.outputs.get(name).and_then(|blob| document(blob.digest).ok()).unwrap_or_default();
+    let bytes = |digest: Digest| cas.get(digest);
+    let named = |name: &str| bytes(record.outputs.get(name)?.digest).ok();
     let verdict = match &record.outcome {
         Outcome::Rejected { class } => {
             // What is not in the store any more says nothing.
-            let failure = evidence::failure(record, document).unwrap_or_default();
+            let failure = evidence::failure(record, bytes).unwrap_or_default();
             let message = evidence::fault(class, &failure, target).message;
             Verdict::Failure { class: class.clone(), message, text: evidence::text(&failure, target) }
         }
         Outcome::NotJudged { reason } => Verdict::Skipped { reason: format!("not judged: {reason}") },
         Outcome::Passed | Outcome::Lost { .. } => Verdict::Passed,
     };
-    let printed = [named("evidence"), named("failure")].map(|document| document["output"].clone());
-    let stream = |name: &str| {
-        let texts = printed.iter().filter_map(|output| output[name].as_str());
-        texts.map(str::to_owned).find(|text| !text.is_empty()).unwrap_or_default()
+    let evidence = named("evidence").and_then(|bytes| read::document::<Evidence>(&bytes).ok());
+    let failure = named("failure").and_then(|bytes| read::document::<Failure>(&bytes).ok());
+    let printed = [evidence.map(|evidence| evidence.output), failure.and_then(|failure| failure.output)];
+    let stream = |of: fn(&PrintedOutput) -> &String| {
+        printed.iter().flatten().map(of).find(|text| !text.is_empty()).cloned().unwrap_or_default()
     };
     let seconds = std::time::Duration::from_millis(record.wall_ms).as_secs_f64();
-    Case { seconds, stdout: stream("stdout"), stderr: stream("stderr"), ..Case::of(target, verdict) }
+    Case {
+        seconds,
+        stdout: stream(|output| &output.stdout),
+        stderr: stream(|output| &output.stderr),
+        ..Case::of(target, verdict)
+    }
 }

@@ -7,13 +7,12 @@ use std::process::Command;
 
 use anyhow::Context;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use t2t_host::cores;
 use t2t_host::interrupt::Interrupt;
 use t2t_model::action::{DeviceClass, Phase, Target};
 use t2t_model::record::Outcome;
 use t2t_plan::graph::pick::{Force, Selection, pick};
-use t2t_protocol::{Binding, OfRepro, Part, Reached};
+use t2t_protocol::{Binding, Evidence, OfRepro, Part, Reached, Repro, read};
 use t2t_spec::names::nearest;
 use t2t_store::fs;
 use t2t_store::secrets;
@@ -110,27 +109,22 @@ struct Checked {
 
 impl Checked {
     /// Returns what the document `evidence` says of it: nothing of what another t2t wrote otherwise.
-    fn of(evidence: &Value) -> Self {
-        let rows = evidence["cases"].as_array().map(Vec::as_slice).unwrap_or_default();
+    fn of(evidence: Evidence) -> Self {
         let bindings: BTreeMap<String, Binding> =
-            rows.iter().filter_map(|row| Some((row["name"].as_str()?.to_owned(), read(&row["binding"])?))).collect();
-        let reached = rows.iter().filter_map(|row| {
-            let name = row["name"].as_str()?;
+            evidence.cases.into_iter().map(|row| (row.name, row.binding)).collect();
+        let reached = bindings.iter().filter_map(|(name, binding)| {
             let (size, _) = name.strip_prefix("reach/")?.split_once('[')?;
-            Some(Reached { size: size.to_owned(), binding: bindings.get(name)?.clone() })
+            Some(Reached { size: size.to_owned(), binding: binding.clone() })
         });
+        let constants = evidence.constants.iter().map(|(name, value)| Some((name.clone(), value.as_i64()?)));
         Self {
-            salt: evidence["salt"].as_str().unwrap_or_default().to_owned(),
-            constants: read(&evidence["constants"]).unwrap_or_default(),
-            least: read(&evidence["configurations"]["least"]),
+            salt: evidence.salt.unwrap_or_default(),
+            constants: constants.collect::<Option<_>>().unwrap_or_default(),
+            least: evidence.configurations.least,
             reached: reached.collect(),
             bindings,
         }
     }
-}
-
-fn read<T: DeserializeOwned>(value: &Value) -> Option<T> {
-    serde_json::from_value(value.clone()).ok()
 }
 
 /// Returns the case: the one that was named, else the one that was rejected last; and what a check found out of all of them.
@@ -146,10 +140,10 @@ fn known(session: &Session, target: &Target, named: Option<&str>) -> Result<(Opt
     // An edit since then changes neither most names of cases nor, most often, the blocks.
     let Some(record) = stands.or(last) else { return Ok((named.map(str::to_owned), Checked::default())) };
     let cas = session.cas();
-    let read = |digest| cas.get(digest).map(|bytes| serde_json::from_slice::<Value>(&bytes).unwrap_or_default());
-    let failed = || evidence::failure(&record, read).ok()?["case"].as_str().map(str::to_owned);
-    let evidence = record.outputs.get("evidence").and_then(|blob| read(blob.digest).ok()).unwrap_or_default();
-    Ok((named.map(str::to_owned).or_else(failed), Checked::of(&evidence)))
+    let failed = || evidence::failure(&record, |digest| cas.get(digest)).ok()?.case;
+    let bytes = record.outputs.get("evidence").and_then(|blob| cas.get(blob.digest).ok());
+    let evidence: Evidence = bytes.and_then(|bytes| read::document(&bytes).ok()).unwrap_or_default();
+    Ok((named.map(str::to_owned).or_else(failed), Checked::of(evidence)))
 }
 
 /// Returns the job: that of the check, told of the case.
@@ -189,25 +183,24 @@ fn kept(
     case: Option<&str>,
     out: Option<&Path>,
 ) -> Result<PathBuf, CliError> {
-    let document =
-        |name: &str| performed.documents.get(name).and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok());
     match &performed.outcome {
         Some(Outcome::Passed) => {}
         Some(Outcome::Lost { reason } | Outcome::NotJudged { reason }) => {
             return Err(CliError::machine(reason.clone()));
         }
         _ => {
-            let failure = document("evidence").map(|evidence| evidence["failure"].clone()).unwrap_or_default();
-            let message = failure["message"].as_str().unwrap_or("the case cannot be made").to_owned();
+            let evidence: Option<Evidence> = document(performed, "evidence");
+            let failure = evidence.and_then(|evidence| evidence.failure);
+            let message = failure.map_or_else(|| "the case cannot be made".to_owned(), |failure| failure.message);
             return Err(CliError::Use { message, hint: None });
         }
     }
-    let told = document("repro").unwrap_or_default();
-    let Some(found) = told["case"].as_str() else {
-        let names: Vec<&str> = told["cases"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let told: Repro = document(performed, "repro").unwrap_or_default();
+    let Some(found) = &told.case else {
+        let names: Vec<&str> = told.cases.iter().map(String::as_str).collect();
         return Err(unknown(target, case.unwrap_or_default(), &names));
     };
-    if let Some(refused) = told["refused"].as_str() {
+    if let Some(refused) = told.refused {
         return Err(CliError::misuse(format!("case `{found}`: {refused}"), "name another case"));
     }
     let place = format!("{}-{}-{}", target.op, target.variant.as_deref().unwrap_or_default(), file_name(found));
@@ -217,6 +210,10 @@ fn kept(
         fs::write(&path, bytes).with_context(|| format!("cannot write `{}`", path.display()))?;
     }
     Ok(folder)
+}
+
+fn document<T: DeserializeOwned>(performed: &Performed, name: &str) -> Option<T> {
+    read::document(performed.documents.get(name)?).ok()
 }
 
 fn unknown(target: &Target, case: &str, names: &[&str]) -> CliError {

@@ -12,7 +12,7 @@ use t2t_model::action::{DeviceClass, Phase, Target};
 use t2t_model::record::Outcome;
 use t2t_plan::graph::expand::profile;
 use t2t_plan::graph::pick::{Force, Selection, pick};
-use t2t_protocol::{OfSweep, Part};
+use t2t_protocol::{Failure, OfSweep, Part, Sweep, read};
 use t2t_report::figures;
 use t2t_report::render::sweep::{csv, svg, text};
 use t2t_spec::doubling::doubled;
@@ -195,13 +195,13 @@ fn perform_alone(session: &Session, job: &Job, interrupt: &Interrupt) -> Result<
 
 /// Writes and prints what came of it.
 fn finish(performed: &Performed, folder: &Path, op: &str) -> Result<u8, CliError> {
-    let document =
-        |name: &str| performed.documents.get(name).and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok());
     match &performed.outcome {
         Some(Outcome::Passed) => {}
         Some(Outcome::Rejected { class }) => {
-            let failure = document("failure").unwrap_or_default();
-            let message = failure["message"].as_str().unwrap_or(class);
+            let failure: Option<Failure> =
+                performed.documents.get("failure").and_then(|bytes| read::document(bytes).ok());
+            let message = failure.map(|failure| failure.message).filter(|message| !message.is_empty());
+            let message = message.unwrap_or_else(|| class.clone());
             streams::say(&format!("error: {op}: {message} ({class})"));
             return Ok(1);
         }
@@ -210,16 +210,18 @@ fn finish(performed: &Performed, folder: &Path, op: &str) -> Result<u8, CliError
         }
         None => return Err(CliError::machine("the sweep ended without an outcome")),
     }
-    let sweep = document("sweep").ok_or_else(|| CliError::machine("the sweep left no document"))?;
+    let left = performed.documents.get("sweep").and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok());
+    let left = left.ok_or_else(|| CliError::machine("the sweep left no document"))?;
+    let sweep: Sweep = read::leniently(&left).map_err(|misfit| CliError::machine(format!("the sweep: {misfit}")))?;
     let picture = svg(&sweep).map_err(|error| CliError::machine(error.to_string()))?;
-    let files = [("csv", csv(&sweep)), ("json", format!("{sweep:#}\n")), ("svg", picture)];
+    let files = [("csv", csv(&sweep)), ("json", format!("{left:#}\n")), ("svg", picture)];
     for (ending, content) in files {
         let path: PathBuf = folder.join(format!("{op}.{ending}"));
         fs::write(&path, content.as_bytes()).with_context(|| format!("cannot write `{}`", path.display()))?;
         streams::say(&format!("wrote {}", path.display()));
     }
-    for (what, why) in sweep["reasons"].as_object().into_iter().flatten() {
-        streams::say(&format!("note: {what}: no figure: {}", why.as_str().unwrap_or_default()));
+    for (what, why) in &sweep.reasons {
+        streams::say(&format!("note: {what}: no figure: {why}"));
     }
     streams::print(&text(&sweep));
     Ok(0)

@@ -15,6 +15,7 @@ use t2t_model::path::RepoPath;
 use t2t_model::record::{Blob, Outcome, Record, Seen};
 use t2t_plan::graph::Index;
 use t2t_plan::schedule::Settled;
+use t2t_protocol::{Cost, UnjudgedDtype, Verdict, read};
 use t2t_report::render;
 use t2t_store::installed;
 
@@ -112,12 +113,12 @@ impl Run<'_, '_> {
             outputs.insert(name.clone(), self.cas.put(bytes)?);
         }
         if !matches!(action.target().phase, Phase::Log | Phase::Summary) {
-            let cost = json!({
-                "wall_ms": milliseconds(performed.wall),
-                "device_ms": milliseconds(performed.times.busy()),
-                "timing_ms": milliseconds(performed.times.timing()),
-            });
-            outputs.insert("cost".to_owned(), self.cas.put(canonical_json(&cost).as_bytes())?);
+            let cost = Cost {
+                wall_ms: milliseconds(performed.wall),
+                device_ms: milliseconds(performed.times.busy()),
+                timing_ms: milliseconds(performed.times.timing()),
+            };
+            outputs.insert("cost".to_owned(), self.cas.put(canonical_json(&json!(cost)).as_bytes())?);
         }
         Ok(outputs)
     }
@@ -183,14 +184,14 @@ impl Run<'_, '_> {
         let Some(blob) = record.outputs.get("verdict").filter(|_| action.target().phase == Phase::Check) else {
             return Ok(());
         };
-        let verdict = self.document(blob.digest)?;
-        for dtype in verdict["not_judged"].as_array().into_iter().flatten().filter(|_| record.outcome.is_pass()) {
-            let (name, reason) = (dtype["dtype"].as_str().unwrap_or("?"), dtype["reason"].as_str().unwrap_or("?"));
-            let (left, of) = (dtype["cases"].as_u64().unwrap_or(0), dtype["of"].as_u64().unwrap_or(0));
-            let text = format!("{} did not judge {left} of {of} cases in {name}: {reason}", action.target());
+        let verdict: Verdict = read::document(&self.bytes(blob.digest)?).unwrap_or_default();
+        let unjudged = verdict.not_judged.iter().flatten().filter(|_| record.outcome.is_pass());
+        for UnjudgedDtype { dtype, cases, of, reason } in unjudged {
+            let reason = reason.as_deref().unwrap_or("?");
+            let text = format!("{} did not judge {cases} of {of} cases in {dtype}: {reason}", action.target());
             (self.emit)(Event::Note { text });
         }
-        for missed in verdict["missed"].as_array().into_iter().flatten() {
+        for missed in verdict.missed.iter().flatten() {
             let text = format!("{}: {}", action.target(), render::missed::missed(missed));
             (self.emit)(Event::Note { text });
         }
@@ -201,7 +202,7 @@ impl Run<'_, '_> {
     fn tell_failure(&mut self, action: &Action, outcome: &Outcome, record: &Record) -> Result<(), Stop> {
         let Outcome::Rejected { class } = outcome else { return Ok(()) };
         self.stopped |= self.settings.after_rejection == AfterRejection::Stop;
-        let failure = evidence::failure(record, |digest| self.document(digest))?;
+        let failure = evidence::failure(record, |digest| self.bytes(digest))?;
         let target = action.target();
         let variant = target.variant.as_ref().and_then(|variant| self.session.spec.op(&target.op)?.variant(variant));
         let unusable = variant.and_then(|variant| self.session.inventory.fault(variant));

@@ -2,13 +2,13 @@
 //!
 //! docs/design/harness.md has the form of the documents.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use t2t_model::action::Target;
 use t2t_model::digest::Digest;
 use t2t_model::event::Fault;
 use t2t_model::problem::Problem;
 use t2t_model::record::Record;
-use t2t_protocol::{Failure, SourcePlace};
+use t2t_protocol::{CheckVerdict, Evidence, Failure, SourcePlace, Verdict, read};
 use t2t_report::render;
 
 use crate::engine::perform::Performed;
@@ -20,13 +20,17 @@ pub(crate) const SOURCE: &str = "source";
 #[must_use]
 pub(crate) fn unusable(problem: &Problem) -> Performed {
     let failure = failure_of(problem);
-    let verdict = json!({"verdict": "rejected", "class": SOURCE, "reason": problem.message, "cases": {}});
-    let evidence = json!({
-        "cases": [], "tolerances": {}, "lint": {}, "unfit": [], "repeat": null, "constants": {},
-        "configurations": {"tried": 0, "dropped": []}, "worst": null, "notes": [], "failure": failure,
-        "output": {"stdout": "", "stderr": "", "truncated": false},
-    });
-    Performed::rejected(SOURCE, &[("verdict", verdict), ("evidence", evidence), ("failure", json!(failure))])
+    let verdict = Verdict {
+        verdict: CheckVerdict::Rejected,
+        class: Some(SOURCE.to_owned()),
+        reason: Some(problem.message.clone()),
+        ..Verdict::default()
+    };
+    let evidence = Evidence { failure: Some(failure.clone()), ..Evidence::default() };
+    Performed::rejected(
+        SOURCE,
+        &[("verdict", json!(verdict)), ("evidence", json!(evidence)), ("failure", json!(failure))],
+    )
 }
 
 fn failure_of(problem: &Problem) -> Failure {
@@ -37,26 +41,25 @@ fn failure_of(problem: &Problem) -> Failure {
     Failure { place, excerpt: problem.excerpt.clone(), hint: problem.hint.clone(), ..Failure::new(SOURCE, message) }
 }
 
-/// Returns the document `failure` of a rejected action, read through `document`; null where it left none.
-pub(crate) fn failure<E>(record: &Record, document: impl Fn(Digest) -> Result<Value, E>) -> Result<Value, E> {
+/// Returns the document `failure` of a rejected action, whose documents `bytes` reads; a blank one where it left none.
+pub(crate) fn failure<E>(record: &Record, bytes: impl Fn(Digest) -> Result<Vec<u8>, E>) -> Result<Failure, E> {
     if let Some(blob) = record.outputs.get("failure") {
-        return document(blob.digest);
+        return Ok(read::document(&bytes(blob.digest)?).unwrap_or_default());
     }
-    match record.outputs.get("evidence") {
-        Some(blob) => Ok(document(blob.digest)?["failure"].clone()),
-        None => Ok(Value::Null),
-    }
+    let Some(blob) = record.outputs.get("evidence") else { return Ok(Failure::default()) };
+    let evidence: Evidence = read::document(&bytes(blob.digest)?).unwrap_or_default();
+    Ok(evidence.failure.unwrap_or_default())
 }
 
 /// Returns the message of a rejection for a terminal: that of the document `failure`, as `target`'s.
 #[must_use]
-pub(crate) fn text(failure: &Value, target: &Target) -> String {
+pub(crate) fn text(failure: &Failure, target: &Target) -> String {
     render::problem::Problem::of(target.phase.name(), failure).text(&target.to_string())
 }
 
 /// Returns the parts of a rejection of `class`: those of the document `failure`, as `target`'s.
 #[must_use]
-pub(crate) fn fault(class: &str, failure: &Value, target: &Target) -> Fault {
+pub(crate) fn fault(class: &str, failure: &Failure, target: &Target) -> Fault {
     let problem = render::problem::Problem::of(target.phase.name(), failure);
     let (line, column) = problem.place.as_ref().map_or((None, None), |place| (place.line, place.column));
     Fault {

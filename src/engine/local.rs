@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use serde_json::json;
 use t2t_model::action::{DeviceClass, Phase, Target};
 use t2t_model::digest::Digest;
@@ -13,7 +14,8 @@ use t2t_model::manifest::canonical_json;
 use t2t_model::record::Outcome;
 use t2t_plan::graph::Index;
 use t2t_plan::schedule::Settled;
-use t2t_report::rank::{self, Found, VariantResult};
+use t2t_protocol::{Baseline, Cost, Evidence, Failure, Launches, Resources, Tune, read};
+use t2t_report::rank::{self, Found, Selection, VariantResult};
 use t2t_report::render::build_page::{BuildPage, OpSummary};
 use t2t_report::render::op_page::{OpPage, VariantPage};
 use t2t_report::render::{self, Template};
@@ -42,17 +44,17 @@ impl Run<'_, '_> {
     }
 
     fn not_tuned(&self, target: &Target) -> Result<Option<Performed>, Stop> {
-        let launches = self.sibling(target, Phase::Compile, "launches")?;
-        let autotuned = launches.document().is_none_or(|launches| launches["autotuned"] != false);
-        let tune = json!({"device": self.session.inventory.device.class.to_string(), "choices": []});
-        Ok((!autotuned).then(|| passed(&[("tune", canonical_json(&tune))])))
+        let launches: Found<Launches> = self.sibling(target, Phase::Compile, "launches")?;
+        let autotuned = launches.document().is_none_or(|launches| launches.autotuned);
+        let tune = Tune { device: self.session.inventory.device.class.to_string(), ..Tune::default() };
+        Ok((!autotuned).then(|| passed(&[("tune", canonical_json(&json!(tune)))])))
     }
 
     fn select(&self, target: &Target) -> Result<Performed, Stop> {
         let results = self.results(target)?;
-        let baseline = self.found(&Target::of_op(&target.op, Phase::Baseline), "baseline")?;
+        let baseline: Found<Baseline> = self.found(&Target::of_op(&target.op, Phase::Baseline), "baseline")?;
         let selection = rank::select(&results, baseline.document(), self.lane());
-        Ok(passed(&[("selection", canonical_json(&selection))]))
+        Ok(passed(&[("selection", canonical_json(&json!(selection)))]))
     }
 
     fn lane(&self) -> rank::Lane {
@@ -77,12 +79,12 @@ impl Run<'_, '_> {
 
     fn log(&self, target: &Target) -> Result<Performed, Stop> {
         let op = self.op(target).expect("an action of an op");
-        let of_op = |phase, name| self.found(&Target::of_op(&target.op, phase), name);
-        let analysis = of_op(Phase::Analyze, "analysis")?;
+        let of_op = |phase| Target::of_op(&target.op, phase);
+        let analysis = self.found(&of_op(Phase::Analyze), "analysis")?;
         let calibration = self.found(&Target::calibrate(), "calibration")?;
-        let analysis_failure = of_op(Phase::Analyze, "failure")?;
-        let baseline = of_op(Phase::Baseline, "baseline")?;
-        let selection = of_op(Phase::Select, "selection")?;
+        let analysis_failure: Found<Failure> = self.found(&of_op(Phase::Analyze), "failure")?;
+        let baseline = self.found(&of_op(Phase::Baseline), "baseline")?;
+        let selection = self.found(&of_op(Phase::Select), "selection")?;
         let results = self.results(target)?;
         let parts: Vec<Parts> =
             op.variants.iter().map(|variant| self.parts(target, &variant.name)).collect::<Result<_, _>>()?;
@@ -96,10 +98,9 @@ impl Run<'_, '_> {
             tune: parts.tune.document(),
             failures: parts.failures.iter().filter_map(|(phase, found)| Some((*phase, found.document()?))).collect(),
         });
-        let kwargs = json!(op.kwargs);
         let page = OpPage {
             op: &op.name,
-            kwargs: &kwargs,
+            kwargs: &op.kwargs,
             precision: op.precision.name(),
             calibration: &calibration,
             analysis: &analysis,
@@ -115,20 +116,20 @@ impl Run<'_, '_> {
     }
 
     fn parts(&self, target: &Target, variant: &str) -> Result<Parts, Stop> {
-        let of = |phase, name| self.found(&Target::of_variant(&target.op, variant, phase), name);
+        let of = |phase| Target::of_variant(&target.op, variant, phase);
         let mut failures = BTreeMap::new();
         for phase in [Phase::Compile, Phase::Check, Phase::Tune, Phase::Bench] {
-            failures.insert(phase, of(phase, "failure")?);
+            failures.insert(phase, self.found(&of(phase), "failure")?);
         }
-        let evidence = of(Phase::Check, "evidence")?;
-        if evidence.document().is_some_and(|evidence| !evidence["failure"].is_null()) {
+        let evidence: Found<Evidence> = self.found(&of(Phase::Check), "evidence")?;
+        if evidence.document().is_some_and(|evidence| evidence.failure.is_some()) {
             failures.remove(&Phase::Check);
         }
         Ok(Parts {
             evidence,
-            launches: of(Phase::Compile, "launches")?,
-            resources: of(Phase::Compile, "resources")?,
-            tune: of(Phase::Tune, "tune")?,
+            launches: self.found(&of(Phase::Compile), "launches")?,
+            resources: self.found(&of(Phase::Compile), "resources")?,
+            tune: self.found(&of(Phase::Tune), "tune")?,
             failures,
         })
     }
@@ -162,9 +163,9 @@ impl Run<'_, '_> {
         let (mut wall, mut device) = (0, 0);
         for index in self.session.graph.indices() {
             let target = self.session.graph.action(index).target();
-            if let Some(cost) = self.found(target, "cost")?.document() {
-                wall += cost["wall_ms"].as_u64().unwrap_or(0);
-                device += cost["device_ms"].as_u64().unwrap_or(0);
+            if let Found::Document(Cost { wall_ms, device_ms, .. }) = self.found(target, "cost")? {
+                wall += wall_ms;
+                device += device_ms;
             }
         }
         Ok((Duration::from_millis(wall), Duration::from_millis(device)))
@@ -190,12 +191,12 @@ impl Run<'_, '_> {
         self.session.spec.op(&target.op)
     }
 
-    fn sibling(&self, target: &Target, phase: Phase, name: &str) -> Result<Found, Stop> {
+    fn sibling<T: DeserializeOwned>(&self, target: &Target, phase: Phase, name: &str) -> Result<Found<T>, Stop> {
         self.found(&Target { phase, ..target.clone() }, name)
     }
 
     /// Returns the artifact `name` of `target`, or why there is none.
-    pub(super) fn found(&self, target: &Target, name: &str) -> Result<Found, Stop> {
+    pub(super) fn found<T: DeserializeOwned>(&self, target: &Target, name: &str) -> Result<Found<T>, Stop> {
         let settled = self.session.graph.find(target).and_then(|index| self.schedule.settled(index));
         let record = match settled {
             None => return Ok(Found::Skipped { reason: "it is no part of this build".to_owned() }),
@@ -208,7 +209,10 @@ impl Run<'_, '_> {
             (Some(_), Outcome::Rejected { class }) if target.phase == Phase::Bench => {
                 Ok(Found::Rejected { class: class.clone() })
             }
-            (Some(blob), _) => Ok(Found::Document(self.document(blob.digest)?)),
+            (Some(blob), _) => Ok(match read::document(&self.bytes(blob.digest)?) {
+                Ok(document) => Found::Document(document),
+                Err(misfit) => Found::Skipped { reason: format!("`{name}` of `{target}` cannot be read: {misfit}") },
+            }),
             (None, Outcome::Rejected { class }) => Ok(Found::Rejected { class: class.clone() }),
             (None, _) => Ok(Found::Skipped { reason: format!("`{target}` made no `{name}`") }),
         }
@@ -235,11 +239,11 @@ pub(crate) fn unusable(session: &Session, target: &Target) -> Option<Performed> 
 
 /// What the log tells of a variant, as found.
 struct Parts {
-    evidence: Found,
-    launches: Found,
-    resources: Found,
-    tune: Found,
-    failures: BTreeMap<Phase, Found>,
+    evidence: Found<Evidence>,
+    launches: Found<Launches>,
+    resources: Found<Resources>,
+    tune: Found<Tune>,
+    failures: BTreeMap<Phase, Found<Failure>>,
 }
 
 /// The summary's place in the workspace.

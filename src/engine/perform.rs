@@ -166,7 +166,7 @@ fn alone<'a>(pool: &'a Pool, dispatcher: &'a SharedDispatcher, cancel: &'a Cance
 
 fn concluded(step: &Step, calls: &Calls) -> Performed {
     match step.run(calls) {
-        Ok(finished) => conclude(&step.folder(), finished),
+        Ok(finished) => conclude(step.function, &step.folder(), finished),
         Err(error) => Performed::lost(error.to_string()),
     }
 }
@@ -217,7 +217,7 @@ fn attempt(job: &Job, calls: &Calls) -> Performed {
 fn single(job: &Job, calls: &Calls, function: &'static Function) -> Performed {
     let step = Step { job, name: "main", function, more: More::Nothing {}, read: Vec::new() };
     match step.run(calls) {
-        Ok(finished) => conclude(&step.folder(), finished),
+        Ok(finished) => conclude(step.function, &step.folder(), finished),
         Err(error) => Performed::lost(error.to_string()),
     }
 }
@@ -264,7 +264,7 @@ fn check(job: &Job, calls: &Calls) -> Performed {
         Err(error) => return Performed::lost(error.to_string()),
     };
     let mut performed = match judged.end {
-        End::Reply(_) => conclude(&judge.folder(), judged),
+        End::Reply(_) => conclude(judge.function, &judge.folder(), judged),
         // No kernel code is in that process: torch, or the reference, has died of a case, and there is nothing to judge by.
         End::Signal(_) if matches!(judged.end.fault(), Some(Fault::Kernel(_))) => not_judged(judged),
         _ => unjudged(judged),
@@ -324,7 +324,7 @@ fn prepared(job: &Job, calls: &Calls) -> Result<Inputs, Box<Performed>> {
     let finished = prepare.run(calls).map_err(|error| Box::new(Performed::lost(error.to_string())))?;
     if !has_passed(&finished) {
         // The op's `cases.py` is at fault, or took too long.
-        return Err(conclude(&prepare.folder(), finished).into());
+        return Err(conclude(prepare.function, &prepare.folder(), finished).into());
     }
     Ok(Inputs { folder: prepare.folder(), opened: finished.opened })
 }
@@ -341,7 +341,7 @@ fn bench(job: &Job, calls: &Calls) -> Performed {
         Ok(finished) => finished,
         Err(error) => return Performed::lost(error.to_string()),
     };
-    let mut performed = conclude(&measure.folder(), measured);
+    let mut performed = conclude(measure.function, &measure.folder(), measured);
     if performed.outcome != Some(Outcome::Passed) {
         return performed;
     }
@@ -354,7 +354,7 @@ fn bench(job: &Job, calls: &Calls) -> Performed {
         read: vec![measure.folder()],
     };
     let mut judged = match judge.run(calls) {
-        Ok(finished) if replied(&finished) => conclude(&judge.folder(), finished),
+        Ok(finished) if replied(&finished) => conclude(judge.function, &judge.folder(), finished),
         Ok(finished) => return unjudged(finished),
         Err(error) => return Performed::lost(error.to_string()),
     };

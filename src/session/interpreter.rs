@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use t2t_host::interrupt::Interrupt;
 use t2t_host::pool::{Cancel, NoCall, Pool};
 use t2t_host::toolchain::Toolchain;
 use t2t_host::worker::WorkerConfig;
 use t2t_plan::imports;
-use t2t_protocol::{BYTECODE, End, Limits, PRELOAD, Request, ServerKind};
+use t2t_protocol::{Alone, BYTECODE, End, Lane, Limits, PRELOAD, Probed, Reply, Request, ServerKind, read};
 use t2t_store::fingerprint::Fingerprint;
 use t2t_store::fs;
 use t2t_store::harness::Harness;
@@ -157,20 +158,10 @@ fn probe(options: &Options, python: &Path, cache: &Path, root: &Path, pool: &Poo
             });
         }
     }
-    let reply = ask(python, cache, root, pool, "t2t_harness.phases.probe:probe", json!({}))?;
-    let text = |value: &Value| value.as_str().map(str::to_owned);
-    let versions = reply["toolchain"].as_object().into_iter().flatten();
-    let versions = versions.filter_map(|(name, value)| Some((name.clone(), text(value)?))).collect();
-    let texts = |value: &Value| value.as_array().into_iter().flatten().filter_map(text).collect();
-    let names = texts(&reply["names"]);
-    let signatures = serde_json::from_value(reply["signatures"].clone()).unwrap_or_default();
-    let told = &reply["modules"];
-    let mapped = told["mapped"].as_object().into_iter().flatten();
-    let modules = Modules {
-        path: hello.path,
-        suffixes: texts(&told["suffixes"]),
-        mapped: mapped.filter_map(|(name, value)| Some((name.clone(), text(value)?))).collect(),
-    };
+    let Probed { toolchain, names, signatures, modules } =
+        ask(python, cache, root, pool, "t2t_harness.phases.probe:probe", json!({}))?;
+    let versions = toolchain.into_iter().filter_map(|(name, version)| Some((name, version?))).collect();
+    let modules = Modules { path: hello.path, suffixes: modules.suffixes, mapped: modules.mapped };
     Ok(Toolchain::new(python, options.search.as_deref(), modules, versions, names, signatures))
 }
 
@@ -179,19 +170,21 @@ fn scratch_of(cache: &Path) -> PathBuf {
 }
 
 /// Asks a function of the harness that runs no kernel code, and returns its documents.
-pub(crate) fn ask(
+pub(crate) fn ask<T: DeserializeOwned>(
     python: &Path,
     cache: &Path,
     root: &Path,
     pool: &Pool,
     function: &str,
     mut arguments: Value,
-) -> Result<Value, NoSession> {
+) -> Result<T, NoSession> {
     let scratch = scratch_of(cache);
     fs::make_folder(&scratch).map_err(|error| machine("cannot write to `cache/`", &error))?;
-    arguments["root"] = root.to_string_lossy().into();
-    arguments["scratch"] = scratch.to_string_lossy().into();
-    arguments["lane"] = "compile".into();
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let alone = Alone { root: text(root), scratch: text(&scratch), lane: Lane::Compile };
+    if let (Value::Object(own), Value::Object(alone)) = (&mut arguments, json!(alone)) {
+        own.extend(alone);
+    }
     let request = Request {
         id: 0,
         function: function.to_owned(),
@@ -209,7 +202,11 @@ pub(crate) fn ask(
     let finished = pool.call(ServerKind::Compiled, request, &Cancel::default(), |_, _| {});
     let _ = fs::remove(&scratch);
     match finished.map_err(unprobed)?.end {
-        End::Reply(reply) => Ok(reply["documents"].clone()),
+        End::Reply(told) => {
+            let documents = Reply::of(&told).map(|reply| json!(reply.documents));
+            let found = documents.and_then(|documents| read::leniently(&documents));
+            found.map_err(|misfit| machine(&format!("`{function}` gave no usable reply"), &misfit))
+        }
         end => Err(machine(&format!("`{}` cannot be asked what it has", python.display()), &end)),
     }
 }

@@ -10,8 +10,9 @@ use serde_json::Value;
 use crate::{Binding, Failure, PrintedOutput, Reached};
 
 /// What bench and select depend on; it holds no tolerance, figure or time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct Verdict {
     /// The verdict.
     pub verdict: CheckVerdict,
@@ -36,7 +37,7 @@ pub struct Verdict {
 }
 
 /// What becomes of a kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum CheckVerdict {
@@ -45,11 +46,12 @@ pub enum CheckVerdict {
     /// It is wrong.
     Rejected,
     /// Nothing is known.
+    #[default]
     NotJudged,
 }
 
 /// What becomes of a case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum CaseVerdict {
@@ -58,14 +60,29 @@ pub enum CaseVerdict {
     /// It is wrong.
     Rejected,
     /// It did not run.
+    #[default]
     NotJudged,
     /// Nothing can be judged by it.
     Dropped,
 }
 
+impl CaseVerdict {
+    /// Returns the verdict as documents write it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Rejected => "rejected",
+            Self::NotJudged => "not-judged",
+            Self::Dropped => "dropped",
+        }
+    }
+}
+
 /// Cases of one dtype that were not judged.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct UnjudgedDtype {
     /// The dtype.
     pub dtype: String,
@@ -78,8 +95,9 @@ pub struct UnjudgedDtype {
 }
 
 /// What is launched at a measured size and in no judged case.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct Missed {
     /// The size.
     pub size: String,
@@ -92,13 +110,14 @@ pub struct Missed {
 }
 
 /// Everything that a check found out beside its verdict.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct Evidence {
     /// A row a case.
     pub cases: Vec<CaseRow>,
     /// `[atol, rtol]` by dtype.
-    pub tolerances: BTreeMap<String, Vec<f64>>,
+    pub tolerances: BTreeMap<String, [f64; 2]>,
     /// Wrong results → a case of each dtype that rejects it.
     pub lint: BTreeMap<String, Vec<String>>,
     /// The wrong results that all cases of a dtype accept.
@@ -136,8 +155,9 @@ pub struct Evidence {
 }
 
 /// One case of a check.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct CaseRow {
     /// Its name, as `small/float32/0`.
     pub name: String,
@@ -178,8 +198,9 @@ pub struct CaseRow {
 }
 
 /// The tests of the results of a random op.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct RandomTests {
     /// The level of each test.
     pub level: f64,
@@ -188,8 +209,9 @@ pub struct RandomTests {
 }
 
 /// One test.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct RandomTest {
     /// The dtype.
     pub dtype: String,
@@ -202,8 +224,9 @@ pub struct RandomTest {
 }
 
 /// The configurations of an autotuned kernel.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct Configurations {
     /// How many were tried.
     pub tried: u64,
@@ -216,8 +239,9 @@ pub struct Configurations {
 }
 
 /// A configuration that the device cannot hold.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct DroppedConfig {
     /// The device, where several are compiled for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -232,8 +256,9 @@ pub struct DroppedConfig {
 }
 
 /// The case with the largest error.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct WorstCase {
     /// Its name.
     pub case: String,

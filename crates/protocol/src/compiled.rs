@@ -10,8 +10,9 @@ use serde_json::Value;
 use crate::DroppedConfig;
 
 /// What a device will launch.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct Launches {
     /// The devices that were compiled for.
     pub targets: Vec<String>,
@@ -21,7 +22,8 @@ pub struct Launches {
     pub reasons: Vec<String>,
     /// `all`, or `first` where one configuration of an autotuned kernel was compiled.
     pub configurations: String,
-    /// Whether a kernel is autotuned.
+    /// Whether a kernel is autotuned; of a document that does not say so it may be.
+    #[serde(default = "may_be")]
     pub autotuned: bool,
     /// The launches.
     pub launches: Vec<Launch>,
@@ -29,20 +31,26 @@ pub struct Launches {
     pub dropped: Vec<DroppedConfig>,
 }
 
+fn may_be() -> bool {
+    true
+}
+
 /// Whether all launches are known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Coverage {
     /// All are.
+    #[default]
     Full,
     /// Some are not.
     Partial,
 }
 
 /// One launch.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct Launch {
     /// The device.
     pub target: String,
@@ -61,16 +69,18 @@ pub struct Launch {
 }
 
 /// What compiled kernels use.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct Resources {
     /// The kernels.
     pub kernels: Vec<CompiledKernel>,
 }
 
 /// A compiled kernel, with the configuration and the constants of its first launch.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct CompiledKernel {
     /// Its folder.
     pub compiled: String,
@@ -97,8 +107,9 @@ pub struct CompiledKernel {
 }
 
 /// What Triton's cache had, and what was compiled.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct TritonCache {
     /// How many kernels it had.
     pub hits: u64,
@@ -115,8 +126,9 @@ pub struct TritonCache {
 }
 
 /// What a cache had, and what was compiled.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct Misses {
     /// How many it had.
     pub hits: u64,

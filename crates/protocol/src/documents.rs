@@ -5,20 +5,16 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use crate::{AnalysisFailure, Failure};
-use crate::{Baseline, Bench, Calibration, Evidence, Launches, Progress, Resources, Sweep, TritonCache, Tune, Verdict};
-
-/// What an op is and does, as docs/design/analyze.md says.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(transparent)]
-pub struct Analysis(pub BTreeMap<String, Value>);
+use crate::{AdoptedEntry, AnalysisFailure, Failure, Signatures, ToldModules, Unclear};
+use crate::{
+    Analysis, Baseline, Bench, Calibration, Evidence, Launches, Progress, Resources, Sweep, TritonCache, Tune, Verdict,
+};
 
 /// What was written of a case.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct Repro {
     /// The case; null where there is none of the name.
     pub case: Option<String>,
@@ -37,6 +33,18 @@ pub enum AnyFailure {
     Kernel(Box<Failure>),
     /// An op's.
     Analysis(AnalysisFailure),
+}
+
+/// What an action cost, which t2t itself writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Cost {
+    /// How long it ran, in milliseconds.
+    pub wall_ms: u64,
+    /// How long a device worked for it.
+    pub device_ms: u64,
+    /// How much of that was timed.
+    pub timing_ms: u64,
 }
 
 /// The documents of a reply: each function leaves some of them.
@@ -59,6 +67,10 @@ pub struct Documents {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Calibration"))]
     pub calibration: Option<Calibration>,
+    /// The document `entry`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "AdoptedEntry"))]
+    pub entry: Option<AdoptedEntry>,
     /// The document `evidence`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Evidence"))]
@@ -71,6 +83,14 @@ pub struct Documents {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Launches"))]
     pub launches: Option<Launches>,
+    /// The document `modules`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "ToldModules"))]
+    pub modules: Option<ToldModules>,
+    /// The document `names`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+    pub names: Option<Vec<String>>,
     /// The document `ran`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Progress"))]
@@ -83,10 +103,18 @@ pub struct Documents {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Resources"))]
     pub resources: Option<Resources>,
+    /// The document `signatures`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Signatures"))]
+    pub signatures: Option<Signatures>,
     /// The document `sweep`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Sweep"))]
     pub sweep: Option<Sweep>,
+    /// The document `toolchain`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "BTreeMap<String, Option<String>>"))]
+    pub toolchain: Option<BTreeMap<String, Option<String>>>,
     /// The document `triton_cache`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "TritonCache"))]
@@ -95,6 +123,10 @@ pub struct Documents {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Tune"))]
     pub tune: Option<Tune>,
+    /// The document `unclear`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Unclear"))]
+    pub unclear: Option<Unclear>,
     /// The document `verdict`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Verdict"))]

@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Why something was rejected: a check's evidence holds it, and it is the document `failure` of a compile, a tune and a bench.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct Failure {
     /// The class of the rejection.
     pub class: String,
@@ -49,30 +50,14 @@ impl Failure {
     /// Returns a failure of which nothing is known but its class and its message.
     #[must_use]
     pub fn new(class: impl Into<String>, message: impl Into<String>) -> Self {
-        Self {
-            class: class.into(),
-            case: None,
-            given: None,
-            message: message.into(),
-            place: None,
-            excerpt: None,
-            hint: None,
-            traceback: Vec::new(),
-            index: None,
-            got: Value::Null,
-            expected: Value::Null,
-            max_abs: Value::Null,
-            max_rel: Value::Null,
-            bad: None,
-            total: None,
-            output: None,
-        }
+        Self { class: class.into(), message: message.into(), ..Self::default() }
     }
 }
 
 /// A place in a file of the workspace.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct SourcePlace {
     /// Relative to the workspace.
     pub file: String,
@@ -83,8 +68,9 @@ pub struct SourcePlace {
 }
 
 /// What a process printed, each stream at most 8 KiB.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct PrintedOutput {
     /// Its output.
     pub stdout: String,

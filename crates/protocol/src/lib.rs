@@ -5,25 +5,29 @@
 //!
 //! Code map, in order of dependency: `frame` (bytes on the wire) · `hello` (who is there) · `request` (what t2t asks) ·
 //! `end` (how a child ended, and whose fault that is) · `message` (the two enums that travel). Then what a request's arguments and a reply hold, which the
-//! worker passes on unread: `declaration` (ops and variants) · `failure` (why something was rejected) · `reply` (what a function returns) · `asked` (what
-//! each function is told) · `compiled`, `checked`, `measured` (documents) · `documents` (which there are) · `schema` (all of these as a schema, and as Python).
+//! worker passes on unread: `read` (text as a type, and what does not fit) · `declaration` (ops and variants) · `failure` (why something was rejected) · `reply` (what a function returns) · `asked` (what
+//! each function is told) · `analyzed`, `compiled`, `checked`, `measured` (documents) · `told` (what is no action's) · `documents` (which there are) · `schema` (all of these as a schema, and as Python).
 
 mod frame;
 mod hello;
 mod request;
 mod end;
 mod message;
+pub mod read;
 mod declaration;
 mod failure;
 mod reply;
 mod asked;
+mod analyzed;
 mod compiled;
 mod checked;
 mod measured;
+mod told;
 mod documents;
 #[cfg(feature = "schema")]
 pub mod schema;
 
+pub use analyzed::*;
 pub use asked::*;
 pub use checked::*;
 pub use compiled::*;
@@ -37,6 +41,7 @@ pub use measured::*;
 pub use message::{Finished, FromWorker, ToWorker, Unfit, UnfitReason};
 pub use reply::*;
 pub use request::{DEVICE, GO, Limits, QUIET, Request, Sandbox, WarmChild};
+pub use told::*;
 
 /// The version of the protocol. Both sides refuse another one.
 ///

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 use crate::{Binding, DroppedConfig, Protocol, TritonCache};
 
@@ -40,6 +40,7 @@ pub struct Figure {
     /// The coefficient of variation of the runs' means.
     pub cv: f64,
     /// How many runs were made in the place of an interrupted one.
+    #[serde(default)]
     pub repeated: u64,
     /// The host's time of a call in µs, of what torch compiled on a device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,8 +53,9 @@ pub struct Figure {
 }
 
 /// What ran a measurement.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct MeasuredDevice {
     /// `interpreter`, or the model's id.
     pub model: String,
@@ -68,17 +70,22 @@ pub struct MeasuredDevice {
 }
 
 /// What a device was doing.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct Snapshot {
     /// The clock of its multiprocessors.
-    pub sm_clock_mhz: Value,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
+    pub sm_clock_mhz: Option<Number>,
     /// The clock of its memory.
-    pub memory_clock_mhz: Value,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
+    pub memory_clock_mhz: Option<Number>,
     /// Its temperature.
-    pub temperature_c: Value,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
+    pub temperature_c: Option<Number>,
     /// Its power.
-    pub power_w: Value,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
+    pub power_w: Option<Number>,
     /// Its driver.
     pub driver: Option<String>,
     /// Its name.
@@ -90,8 +97,9 @@ pub struct Snapshot {
 }
 
 /// What a device was doing before and after.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct Telemetry {
     /// Before.
     pub before: Option<Snapshot>,
@@ -100,8 +108,9 @@ pub struct Telemetry {
 }
 
 /// The figures of a variant beside torch's. One on the interpreter has `clock`, `protocol`, `device`, `judged` and `sizes` alone.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct Bench {
     /// `cuda-events` or `host`.
     pub clock: String,
@@ -162,8 +171,9 @@ pub struct Bench {
 }
 
 /// One size of a bench.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct BenchSize {
     /// The lengths of its dims.
     pub binding: Binding,
@@ -185,9 +195,24 @@ pub struct BenchSize {
     pub interpreter_ms: Option<f64>,
 }
 
+impl BaselineSize {
+    /// Returns the figures of those that were timed, by name.
+    pub fn figures(&self) -> impl Iterator<Item = (&'static str, &Figure)> {
+        let all = [("torch", &self.torch), ("torch.compile", &self.compiled)];
+        all.into_iter().filter_map(|(name, figure)| Some((name, figure.as_ref()?.as_ref()?)))
+    }
+
+    /// Returns the figure of the baseline of this name, where it has one.
+    #[must_use]
+    pub fn figure(&self, name: &str) -> Option<&Figure> {
+        self.figures().find_map(|(own, figure)| (own == name).then_some(figure))
+    }
+}
+
 /// What became of an output of a timed call.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct JudgedSize {
     /// The run.
     pub run: Option<u64>,
@@ -196,8 +221,9 @@ pub struct JudgedSize {
 }
 
 /// The figures of torch.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct Baseline {
     /// `cuda-events` or `host`.
     pub clock: String,
@@ -222,8 +248,9 @@ pub struct Baseline {
 }
 
 /// One size of a baseline. One that was not asked for is absent, one that torch refuses is null.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct BaselineSize {
     /// The lengths of its dims.
     pub binding: Binding,
@@ -241,8 +268,9 @@ pub struct BaselineSize {
 }
 
 /// The configurations that were fastest.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct Tune {
     /// The device's model.
     pub device: String,
@@ -259,8 +287,9 @@ pub struct Tune {
 }
 
 /// The fastest configuration of a kernel at a key.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct Choice {
     /// The kernel.
     pub kernel: String,
@@ -278,8 +307,9 @@ pub struct Choice {
 pub struct Timing(pub BTreeMap<String, Value>, pub f64);
 
 /// What a device does at most, in figures whose rates are those of the median.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct Calibration {
     /// `cuda-events`.
     pub clock: String,
@@ -340,8 +370,9 @@ pub struct ProductFigure {
 }
 
 /// All variants of an op over many sizes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct Sweep {
     /// The op.
     pub op: String,
@@ -364,8 +395,9 @@ pub struct Sweep {
 }
 
 /// One size of a sweep.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct SweepPoint {
     /// The lengths of its dims.
     pub binding: Binding,

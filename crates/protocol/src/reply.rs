@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::read::{self, Misfit};
+
 /// The reply of a phase's function.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -35,10 +37,9 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Returns the reply that a value is, or None.
-    #[must_use]
-    pub fn of(value: &Value) -> Option<Self> {
-        Self::deserialize(value).ok()
+    /// Returns the reply that a value is. Fails, naming the field, where it is none. What is in its documents is not looked at.
+    pub fn of(value: &Value) -> Result<Self, Misfit> {
+        read::exactly(value)
     }
 
     /// Returns when the child kept the device at work.

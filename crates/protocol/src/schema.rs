@@ -26,6 +26,8 @@ macro_rules! request {
     };
 }
 
+request!(ProbeRequest, "What `probe.probe` is told.": alone: crate::Alone);
+request!(AdoptRequest, "What `adopt.adopt` is told.": alone: crate::Alone, part: crate::OfAdopt);
 request!(CalibrateRequest, "What `calibrate.calibrate` is told.": common: Common);
 request!(OpRequest, "What every child of an op's action is told.": common: Common, of_op: crate::OfOp);
 request!(AnalyzeRequest, "What `analyze.analyze` is told.": common: Common, of_op: crate::OfOp, part: OfAnalyze);
@@ -56,6 +58,8 @@ pub fn schema() -> Value {
         Declaration,
         Variant,
         Protocol,
+        ProbeRequest,
+        AdoptRequest,
         CalibrateRequest,
         OpRequest,
         AnalyzeRequest,
@@ -88,12 +92,26 @@ pub fn schema() -> Value {
         Sweep,
         Analysis,
     );
-    let definitions: Map<String, Value> = generator.take_definitions(true);
+    let mut definitions: Map<String, Value> = generator.take_definitions(true);
+    definitions.values_mut().for_each(without_defaults);
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "What t2t and its harness tell each other",
         "$defs": definitions,
     })
+}
+
+/// Takes defaults away: they are what is read of documents that others wrote. Whoever writes one says everything.
+fn without_defaults(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            // No field of a type is called so.
+            fields.remove("default");
+            fields.values_mut().for_each(without_defaults);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_defaults),
+        _ => {}
+    }
 }
 
 /// Returns [`schema`] as the text of a file.

@@ -71,9 +71,31 @@ pub struct SourceFault {
     pub excerpt: String,
 }
 
+/// Which imports of a file are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Told {
+    /// All, whether they run or not.
+    All,
+    /// Those that may run: not those for type checkers alone.
+    Run,
+}
+
 /// Reads `bytes` as Python. Never fails: a file that does not parse, or is beyond [`bounds`], has a fault, and its bytes for its meaning.
 #[must_use]
 pub fn read(bytes: &[u8]) -> PythonFile {
+    read_told(bytes, Told::All)
+}
+
+/// Reads `bytes` as [`read`] does, but for the imports under `if TYPE_CHECKING:`, which never run: the file imports none of them.
+///
+/// That holds where the name is what `typing` has under it, and nobody sets it. It is so for files that one knows; in a file of somebody else's the name may be a
+/// variable like any other, and a key must not miss what runs.
+#[must_use]
+pub fn read_as_run(bytes: &[u8]) -> PythonFile {
+    read_told(bytes, Told::Run)
+}
+
+fn read_told(bytes: &[u8], told: Told) -> PythonFile {
     if bytes.len() > bounds::LONGEST {
         return unread(bytes, too_long(bytes.len()));
     }
@@ -93,7 +115,7 @@ pub fn read(bytes: &[u8]) -> PythonFile {
         );
     }
     let mut read = bounds::with_stack(depth, || match parse_module(text) {
-        Ok(parsed) => of_tree(parsed.into_syntax()),
+        Ok(parsed) => of_tree(parsed.into_syntax(), told),
         Err(error) => {
             let at = error.location.start().to_usize();
             unread(bytes, fault(text, at, &error.error.to_string()))
@@ -140,12 +162,12 @@ fn named(line: &str) -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
-fn of_tree(mut module: ModModule) -> PythonFile {
+fn of_tree(mut module: ModModule, told: Told) -> PythonFile {
     let docstring = docstring_of(&module.body);
     let (mut callables, mut names) = (Vec::new(), Vec::new());
     collect_names(&module.body, &mut callables, &mut names);
     let mut imports = Vec::new();
-    collect_imports(&module.body, &mut imports);
+    collect_imports(&module.body, told, &mut imports);
     drop_docstrings(&mut module.body);
     PythonFile { meaning: canonical::digest(HEADER, &module), imports, docstring, callables, names, fault: None }
 }
@@ -213,7 +235,7 @@ fn assigned(target: &Expr) -> Option<String> {
 }
 
 /// Imports at every depth: one in a function is read when the function runs.
-fn collect_imports(body: &[Stmt], into: &mut Vec<Import>) {
+fn collect_imports(body: &[Stmt], told: Told, into: &mut Vec<Import>) {
     for statement in body {
         match statement {
             Stmt::Import(import) => into.extend(import.names.iter().map(|alias| Import {
@@ -228,9 +250,23 @@ fn collect_imports(body: &[Stmt], into: &mut Vec<Import>) {
             })),
             _ => {}
         }
-        for inner in bodies(statement) {
-            collect_imports(inner, into);
+        // The first body of an `if` is that of its test; the others run where it fails.
+        let skipped = usize::from(told == Told::Run && is_for_types(statement));
+        for inner in bodies(statement).into_iter().skip(skipped) {
+            collect_imports(inner, told, into);
         }
+    }
+}
+
+/// Returns whether a statement is `if TYPE_CHECKING:` or `if typing.TYPE_CHECKING:`.
+fn is_for_types(statement: &Stmt) -> bool {
+    let Stmt::If(choice) = statement else { return false };
+    match &*choice.test {
+        Expr::Name(name) => name.id == "TYPE_CHECKING",
+        Expr::Attribute(of) => {
+            of.attr.as_str() == "TYPE_CHECKING" && of.value.as_name_expr().is_some_and(|module| module.id == "typing")
+        }
+        _ => false,
     }
 }
 
@@ -342,6 +378,18 @@ mod tests {
     fn an_import_inside_a_function_is_found() {
         let file = read(b"def f():\n    try:\n        from .a import b\n    except ImportError:\n        pass\n");
         assert_eq!(file.imports, [Import { level: 1, module: "a".into(), name: Some("b".into()) }]);
+    }
+
+    #[test]
+    fn imports_for_type_checkers_run_nowhere_and_those_beside_them_do() {
+        let text = b"import typing\nif TYPE_CHECKING:\n    import a\n    if x:\n        import b\nelif y:\n    import c\nelse:\n    import d\n\
+            if typing.TYPE_CHECKING:\n    import e\nif not TYPE_CHECKING:\n    import f\nif other.TYPE_CHECKING:\n    import g\n\
+            def h():\n    if TYPE_CHECKING:\n        import i\n    import j\n";
+        let modules = |file: &PythonFile| file.imports.iter().map(|import| import.module.clone()).collect::<Vec<_>>();
+        let (all, run) = (read(text), read_as_run(text));
+        assert_eq!(modules(&all), ["typing", "a", "b", "c", "d", "e", "f", "g", "i", "j"]);
+        assert_eq!(modules(&run), ["typing", "c", "d", "f", "g", "j"]);
+        assert_eq!(all.meaning, run.meaning, "what the file itself says counts");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde_json::{Value, json};
+use t2t_protocol::{Bench, Binding, Figure};
 
 use crate::rank::bootstrap::{self, Interval, Pairing};
 use crate::rank::is_unstable_at;
@@ -37,7 +38,7 @@ pub struct Measurements {
     /// The variant that was selected, where that is known.
     pub chosen: Option<String>,
     /// Variant → its document `bench`.
-    pub benches: BTreeMap<String, Value>,
+    pub benches: BTreeMap<String, Bench>,
 }
 
 /// What a ratio says of B.
@@ -146,7 +147,7 @@ impl Row {
             "a_ms": self.ms[0],
             "b_ms": self.ms[1],
             "ratio": self.ratio,
-            "interval": self.interval.map(|interval| [interval.low, interval.high]),
+            "interval": self.interval.map(Interval::bounds),
             "torch_ratio": self.torch,
             "verdict": self.verdict.to_string(),
             "regression": self.is_regression,
@@ -192,15 +193,15 @@ impl Comparison {
         } else {
             format!("{op}/{} and {op}/{}", variants[0], variants[1])
         };
-        if a["clock"] != b["clock"] {
-            let why = format!("the clocks are {} and {}", a["clock"], b["clock"]);
+        if a.clock != b.clock {
+            let why = format!("the clocks are {:?} and {:?}", a.clock, b.clock);
             self.incomparable.push((what, why));
             return;
         }
         let selected = (0..2).all(|side| sides[side].chosen.as_ref() == Some(variants[side]));
         let pair = Pair { op, variants, selected, threshold: self.threshold };
         let common = self.common_sizes(&what, a, b);
-        let all = common.len() == sizes(a).len() && common.len() == sizes(b).len();
+        let all = common.len() == a.sizes.len() && common.len() == b.sizes.len();
         self.rows.extend(common.iter().filter_map(|size| pair.row(size, &[size], a, b)));
         if all && common.len() > 1 {
             self.rows.extend(pair.row(FINAL, &common, a, b));
@@ -208,23 +209,27 @@ impl Comparison {
     }
 
     /// Returns the sizes that can be compared, the smallest first, and notes the others.
-    fn common_sizes<'a>(&mut self, what: &str, a: &'a Value, b: &Value) -> Vec<&'a str> {
+    fn common_sizes<'a>(&mut self, what: &str, a: &'a Bench, b: &Bench) -> Vec<&'a str> {
         let mut common = Vec::new();
-        for size in sizes(a) {
-            let [ours, theirs] = [&a["sizes"][size], &b["sizes"][size]];
+        for (size, ours) in &a.sizes {
             let what = format!("{what} at {size}");
-            if theirs.is_null() {
+            let Some(theirs) = b.sizes.get(size) else {
                 self.only[0].push(what);
-            } else if let Some(field) = ["binding", "dtype"].into_iter().find(|field| ours[field] != theirs[field]) {
-                self.incomparable.push((what, format!("the {field} is {} and {}", ours[field], theirs[field])));
+                continue;
+            };
+            if ours.binding != theirs.binding {
+                let [ours, theirs] = [ours, theirs].map(|size| json!(size.binding));
+                self.incomparable.push((what, format!("the binding is {ours} and {theirs}")));
+            } else if ours.dtype != theirs.dtype {
+                self.incomparable.push((what, format!("the dtype is {:?} and {:?}", ours.dtype, theirs.dtype)));
             } else {
-                common.push(size);
+                common.push((size.as_str(), volume(&ours.binding)));
             }
         }
-        let missing = sizes(b).into_iter().filter(|size| a["sizes"][size].is_null());
+        let missing = b.sizes.keys().filter(|size| !a.sizes.contains_key(*size));
         self.only[1].extend(missing.map(|size| format!("{what} at {size}")));
-        common.sort_by(|left, right| volume(&a["sizes"][left]).total_cmp(&volume(&a["sizes"][right])));
-        common
+        common.sort_by(|(_, left), (_, right)| left.total_cmp(right));
+        common.into_iter().map(|(size, _)| size).collect()
     }
 }
 
@@ -259,9 +264,9 @@ struct Pair<'a> {
 
 impl Pair<'_> {
     /// Returns the row of one size, or of the mean of several. None where one has no figure.
-    fn row(&self, name: &str, sizes: &[&str], a: &Value, b: &Value) -> Option<Row> {
-        let ms = [time(a, sizes, "variant")?, time(b, sizes, "variant")?];
-        let torch = time(a, sizes, "torch").zip(time(b, sizes, "torch")).map(|(ours, theirs)| ours / theirs);
+    fn row(&self, name: &str, sizes: &[&str], a: &Bench, b: &Bench) -> Option<Row> {
+        let ms = [time(a, sizes, own)?, time(b, sizes, own)?];
+        let torch = time(a, sizes, torch).zip(time(b, sizes, torch)).map(|(ours, theirs)| ours / theirs);
         let runs = [runs(a, sizes), runs(b, sizes)];
         let [above, below] = [&runs[0], &runs[1]].map(|runs| runs.iter().map(Vec::as_slice).collect::<Vec<_>>());
         let interval = bootstrap::ratio(&above, &below, Pairing::Independent);
@@ -300,31 +305,38 @@ fn verdict(ratio: f64, interval: Option<Interval>, is_unstable: bool) -> Verdict
 }
 
 /// Returns whether the mean of these sizes cannot be relied on.
-fn is_unstable(bench: &Value, sizes: &[&str]) -> bool {
-    let time = |size: &&str| bench["sizes"][size]["variant"]["mean"].as_f64().unwrap_or(0.0);
+fn is_unstable(bench: &Bench, sizes: &[&str]) -> bool {
+    let time = |size: &&str| own(bench, size).map_or(0.0, |figure| figure.mean);
     let shaken: f64 = sizes.iter().filter(|size| is_unstable_at(bench, size)).map(time).sum();
     shaken > SHAKES * sizes.iter().map(time).sum::<f64>()
 }
 
-fn sizes(bench: &Value) -> Vec<&str> {
-    bench["sizes"].as_object().into_iter().flat_map(|sizes| sizes.keys().map(String::as_str)).collect()
+/// Returns the product of a size's dims: what orders sizes.
+#[expect(clippy::cast_precision_loss, reason = "it orders sizes")]
+fn volume(binding: &Binding) -> f64 {
+    binding.values().map(|length| *length as f64).product()
 }
 
-/// Returns the product of a size's dims: what orders sizes.
-fn volume(size: &Value) -> f64 {
-    size["binding"].as_object().into_iter().flat_map(|dims| dims.values().filter_map(Value::as_f64)).product()
+/// Returns the figure of the variant at a size.
+fn own<'a>(bench: &'a Bench, size: &str) -> Option<&'a Figure> {
+    bench.sizes.get(size)?.variant.as_ref()
+}
+
+/// Returns the figure of torch beside the variant at a size.
+fn torch<'a>(bench: &'a Bench, size: &str) -> Option<&'a Figure> {
+    bench.sizes.get(size)?.torch.as_ref()
 }
 
 /// Returns the mean over sizes of what a subject took.
 #[expect(clippy::cast_precision_loss, reason = "there are fewer sizes than 2^52")]
-fn time(bench: &Value, sizes: &[&str], subject: &str) -> Option<f64> {
-    let times: Option<Vec<f64>> = sizes.iter().map(|size| bench["sizes"][size][subject]["mean"].as_f64()).collect();
+fn time(bench: &Bench, sizes: &[&str], subject: for<'a> fn(&'a Bench, &str) -> Option<&'a Figure>) -> Option<f64> {
+    let times: Option<Vec<f64>> = sizes.iter().map(|size| Some(subject(bench, size)?.mean)).collect();
     times.map(|times| times.iter().sum::<f64>() / times.len() as f64)
 }
 
-fn runs(bench: &Value, sizes: &[&str]) -> Vec<Vec<f64>> {
-    let of = |size: &&str| bench["sizes"][size]["variant"]["runs"].as_array().into_iter().flatten();
-    sizes.iter().map(|size| of(size).filter_map(|run| run["mean"].as_f64()).collect()).collect()
+fn runs(bench: &Bench, sizes: &[&str]) -> Vec<Vec<f64>> {
+    let of = |size: &&str| own(bench, size).map(|figure| figure.runs.iter().map(|run| run.mean).collect());
+    sizes.iter().map(|size| of(size).unwrap_or_default()).collect()
 }
 
 #[cfg(test)]

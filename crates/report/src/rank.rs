@@ -5,16 +5,19 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use t2t_protocol::{Baseline, Bench, CheckVerdict, MeasuredDevice, Verdict};
 
 use crate::figures;
 use crate::rank::bootstrap::Interval;
 use crate::rank::measured::{Measured, Tie};
+pub use crate::rank::selection::Selection;
+pub(crate) use crate::rank::selection::{AgainstFirst, Counts, Gain, Gains, VariantRow};
 pub(crate) use crate::rank::stability::{STEADY, is_unstable, is_unstable_at, slowed_torch, why_unstable};
 
 mod against;
 pub(crate) mod bootstrap;
 mod measured;
+mod selection;
 mod stability;
 
 /// The version of the document `selection` and of the rule that makes it. A new one selects again. 1: first. 2: each size's
@@ -25,15 +28,15 @@ pub const VERSION: u32 = 6;
 
 /// Returns how many attempts at a kernel were judged: the records there are of its check.
 #[must_use]
-pub(crate) fn attempts(verdict: &Found) -> usize {
+pub(crate) fn attempts(verdict: &Found<Verdict>) -> usize {
     usize::from(matches!(verdict, Found::Document(_) | Found::Rejected { .. }))
 }
 
 /// What there is of an artifact that a view reads.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Found {
+pub enum Found<T> {
     /// The document.
-    Document(Value),
+    Document(T),
     /// None: the action that makes it was rejected.
     Rejected {
         /// As in `source` or `timeout`.
@@ -48,10 +51,10 @@ pub enum Found {
     Lost,
 }
 
-impl Found {
+impl<T> Found<T> {
     /// Returns the document, if there is one.
     #[must_use]
-    pub fn document(&self) -> Option<&Value> {
+    pub fn document(&self) -> Option<&T> {
         match self {
             Self::Document(document) => Some(document),
             _ => None,
@@ -76,9 +79,9 @@ pub struct VariantResult {
     /// Its name.
     pub name: String,
     /// The document `verdict` of its check.
-    pub verdict: Found,
+    pub verdict: Found<Verdict>,
     /// The document `bench`.
-    pub bench: Found,
+    pub bench: Found<Bench>,
 }
 
 /// What the judging of a variant came to.
@@ -155,13 +158,13 @@ pub(crate) fn standing(variant: &VariantResult) -> Standing {
     }
 }
 
-fn judged(verdict: &Value) -> Standing {
-    let status = match verdict["verdict"].as_str() {
-        Some("passed") => Status::Passed,
-        Some("rejected") => Status::Rejected,
-        _ => Status::NotJudged,
+fn judged(verdict: &Verdict) -> Standing {
+    let status = match verdict.verdict {
+        CheckVerdict::Passed => Status::Passed,
+        CheckVerdict::Rejected => Status::Rejected,
+        CheckVerdict::NotJudged => Status::NotJudged,
     };
-    Standing { status, class: text(&verdict["class"]), reason: text(&verdict["reason"]) }
+    Standing { status, class: verdict.class.clone(), reason: verdict.reason.clone() }
 }
 
 /// Returns the document `selection`: the chosen variant, why, its figures, and how every variant of the op stands.
@@ -170,48 +173,49 @@ fn judged(verdict: &Value) -> Standing {
 /// interval of its ratio to an earlier one holds 1: then they tie and the earliest is, of those that are stable if one is. An unstable one that would tie by its fastest runs
 /// is named with those that tie, and not chosen. Interpreter timings choose the earliest that passed.
 #[must_use]
-pub fn select(variants: &[VariantResult], baseline: Option<&Value>, lane: Lane) -> Value {
+pub fn select(variants: &[VariantResult], baseline: Option<&Baseline>, lane: Lane) -> Selection {
     let interpreter = lane == Lane::Interpreter;
     let entrants: Vec<Entrant> = variants.iter().map(|variant| Entrant::of(variant, baseline, lane)).collect();
     let choice = if interpreter { earliest(&entrants) } else { fastest(&entrants) };
     let comparable = !interpreter && choice.chosen.is_some();
     let chosen = choice.chosen.map(|at| &entrants[at]);
     let measured = chosen.and_then(|entrant| entrant.measured.as_ref());
-    json!({
-        "version": VERSION,
-        "comparable": comparable,
-        "interpreter": interpreter,
-        "note": interpreter.then_some("not comparable: interpreter"),
-        "device": device(variants, baseline),
-        "chosen": chosen.map(|entrant| &entrant.name),
-        "why": choice.why,
-        "ties": choice.ties.iter().map(|&at| &entrants[at].name).collect::<Vec<_>>(),
-        "fastest": choice.fastest.map(|at| &entrants[at].name),
-        "success": comparable && measured.is_some_and(Measured::reaches_torch),
-        "against_torch": measured.filter(|_| comparable).and_then(Measured::against_torch),
-        "figures": measured.map(Measured::document),
-        "interpreter_ms": chosen.map(|entrant| &entrant.interpreter_ms),
-        "against": if interpreter { Value::Null } else { against::first(&entrants) },
-        "variants": variants.iter().zip(&entrants).map(|(variant, entrant)| entrant.document(variant)).collect::<Vec<_>>(),
-        "counts": counts(&entrants),
-    })
+    let against_torch = measured.filter(|_| comparable).and_then(Measured::against_torch);
+    Selection {
+        version: VERSION,
+        comparable,
+        interpreter,
+        note: interpreter.then(|| "not comparable: interpreter".to_owned()),
+        device: device(variants, baseline),
+        chosen: chosen.map(|entrant| entrant.name.clone()),
+        why: choice.why,
+        ties: choice.ties.iter().map(|&at| entrants[at].name.clone()).collect(),
+        fastest: choice.fastest.map(|at| entrants[at].name.clone()),
+        success: comparable && measured.is_some_and(Measured::reaches_torch),
+        against_torch: against_torch.map(str::to_owned),
+        figures: measured.map(Measured::document),
+        interpreter_ms: chosen.and_then(|entrant| entrant.interpreter_ms.clone()),
+        against: if interpreter { None } else { against::first(&entrants) },
+        variants: variants.iter().zip(&entrants).map(|(variant, entrant)| entrant.document(variant)).collect(),
+        counts: counts(&entrants),
+    }
 }
 
 struct Entrant {
     name: String,
     standing: Standing,
     measured: Option<Measured>,
-    /// Size → how long Triton's interpreter took for one call, in milliseconds; null on a device.
-    interpreter_ms: Value,
+    /// Size → how long Triton's interpreter took for one call, in milliseconds; none on a device.
+    interpreter_ms: Option<InterpreterTimes>,
 }
 
 impl Entrant {
-    fn of(variant: &VariantResult, baseline: Option<&Value>, lane: Lane) -> Self {
+    fn of(variant: &VariantResult, baseline: Option<&Baseline>, lane: Lane) -> Self {
         let bench = variant.bench.document();
         let slowed = bench.zip(baseline).and_then(|(bench, baseline)| slowed_torch(bench, baseline));
         let measured = bench.filter(|_| lane == Lane::Device).and_then(Measured::of);
         let measured = measured.map(|measured| measured.doubted(slowed));
-        let interpreter_ms = bench.filter(|_| lane == Lane::Interpreter).map(interpreter_times).unwrap_or_default();
+        let interpreter_ms = bench.filter(|_| lane == Lane::Interpreter).map(interpreter_times);
         Self { name: variant.name.clone(), standing: standing(variant), measured, interpreter_ms }
     }
 
@@ -219,26 +223,20 @@ impl Entrant {
         self.standing.status == Status::Passed
     }
 
-    fn document(&self, variant: &VariantResult) -> Value {
-        json!({
-            "name": self.name,
-            "status": self.standing.status.name(),
-            "mark": self.standing.status.mark(),
-            "class": self.standing.class,
-            "reason": self.standing.reason,
-            "attempts": attempts(&variant.verdict),
-            "cases": case_counts(&variant.verdict),
-            "figures": self.measured.as_ref().map(Measured::document),
-            "interpreter_ms": self.interpreter_ms,
-            "allowed": allowed(variant),
-        })
+    fn document(&self, variant: &VariantResult) -> VariantRow {
+        VariantRow {
+            name: self.name.clone(),
+            status: self.standing.status.name().to_owned(),
+            mark: self.standing.status.mark().to_owned(),
+            class: self.standing.class.clone(),
+            reason: self.standing.reason.clone(),
+            attempts: attempts(&variant.verdict),
+            cases: case_counts(&variant.verdict),
+            figures: self.measured.as_ref().map(Measured::document),
+            interpreter_ms: self.interpreter_ms.clone(),
+            allowed: variant.verdict.document().and_then(|verdict| verdict.allowed.clone()).unwrap_or_default(),
+        }
     }
-}
-
-/// Returns what torch computed for a wrapper, as the op's `allow` lets it.
-fn allowed(variant: &VariantResult) -> Vec<&str> {
-    let names = variant.verdict.document().and_then(|verdict| verdict["allowed"].as_array());
-    names.into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
 /// The outcome of a rule: places among the entrants, and the reason.
@@ -337,47 +335,38 @@ pub enum Lane {
     Device,
 }
 
-/// Returns how long the interpreter took by a document `bench` of it: size → milliseconds of one call.
-#[must_use]
-pub(crate) fn interpreter_times(bench: &Value) -> Value {
-    let sizes = bench["sizes"].as_object().into_iter().flatten();
-    sizes.map(|(name, size)| (name.clone(), size["interpreter_ms"].clone())).collect::<Map<_, _>>().into()
+/// Size → how long Triton's interpreter took for one call, in milliseconds, where that is known.
+type InterpreterTimes = BTreeMap<String, Option<f64>>;
+
+/// Returns how long the interpreter took by a document `bench` of it.
+fn interpreter_times(bench: &Bench) -> InterpreterTimes {
+    bench.sizes.iter().map(|(name, size)| (name.clone(), size.interpreter_ms)).collect()
 }
 
-fn device(variants: &[VariantResult], baseline: Option<&Value>) -> Value {
-    benches(variants, baseline)
-        .map(|document| document["device"].clone())
-        .find(|device| !device.is_null())
-        .unwrap_or_default()
+/// Returns the first device that a document names.
+fn device(variants: &[VariantResult], baseline: Option<&Baseline>) -> Option<MeasuredDevice> {
+    let benches = variants.iter().filter_map(|variant| variant.bench.document()).map(|bench| &bench.device);
+    benches.chain(baseline.map(|baseline| &baseline.device)).find(|device| !device.model.is_empty()).cloned()
 }
 
-fn benches<'a>(variants: &'a [VariantResult], baseline: Option<&'a Value>) -> impl Iterator<Item = &'a Value> {
-    variants.iter().filter_map(|variant| variant.bench.document()).chain(baseline)
-}
-
-fn counts(entrants: &[Entrant]) -> Value {
+fn counts(entrants: &[Entrant]) -> Counts {
     let of = |status| entrants.iter().filter(|entrant| entrant.standing.status == status).count();
-    json!({
-        "variants": entrants.len(),
-        "passed": of(Status::Passed),
-        "rejected": of(Status::Rejected),
-        "not_judged": of(Status::NotJudged),
-        "skipped": of(Status::Skipped),
-        "lost": of(Status::Lost),
-    })
+    Counts {
+        variants: entrants.len(),
+        passed: of(Status::Passed),
+        rejected: of(Status::Rejected),
+        not_judged: of(Status::NotJudged),
+        skipped: of(Status::Skipped),
+        lost: of(Status::Lost),
+    }
 }
 
-fn case_counts(verdict: &Found) -> BTreeMap<String, usize> {
+fn case_counts(verdict: &Found<Verdict>) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
-    let cases = verdict.document().and_then(|verdict| verdict["cases"].as_object());
-    for status in cases.into_iter().flat_map(serde_json::Map::values).filter_map(Value::as_str) {
-        *counts.entry(status.replace('-', "_")).or_default() += 1;
+    for status in verdict.document().into_iter().flat_map(|verdict| verdict.cases.values()) {
+        *counts.entry(status.name().replace('-', "_")).or_default() += 1;
     }
     counts
-}
-
-fn text(value: &Value) -> Option<String> {
-    value.as_str().map(str::to_owned)
 }
 
 #[cfg(test)]

@@ -49,6 +49,7 @@ pub(crate) use self::outputs::Output;
 pub(crate) use self::random::Random;
 pub(crate) use self::reference::Reference;
 pub use self::torch::{Signature, Signatures, TorchName, TorchNames};
+pub use t2t_protocol::Protocol;
 
 /// The version of ops.yaml that this t2t reads.
 ///
@@ -152,17 +153,6 @@ pub struct Settings {
     pub baselines: Vec<String>,
     /// The deadline of a bench.
     pub(crate) bench_timeout: Duration,
-}
-
-/// How a size is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Protocol {
-    /// How many runs a figure has.
-    pub runs: u64,
-    /// How long a run warms up, in milliseconds.
-    pub warmup_ms: u64,
-    /// How long a run samples, in milliseconds.
-    pub rep_ms: u64,
 }
 
 /// What stands in an input's place.

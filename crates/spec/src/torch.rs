@@ -2,9 +2,9 @@
 //!
 //! It does not know how the names torch has are found out; without them it can only complete prefixes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
+pub use t2t_protocol::{Signature, Signatures};
 
 use super::names::nearest;
 
@@ -23,24 +23,6 @@ const ATEN: &str = "torch.ops.aten.";
 pub struct TorchNames {
     names: BTreeSet<String>,
     signatures: Signatures,
-}
-
-/// What torch's functions take, as far as torch says so for certain.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Signatures {
-    /// Names that any of them may take.
-    pub common: BTreeSet<String>,
-    /// What each takes, by its full dotted name.
-    pub functions: BTreeMap<String, Signature>,
-}
-
-/// By which names a function takes arguments.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Signature {
-    /// All of them but the common ones.
-    pub parameters: BTreeSet<String>,
-    /// As people read it: `(input, dim=None, dtype=None)`.
-    pub text: String,
 }
 
 impl FromIterator<String> for TorchNames {

@@ -23,8 +23,8 @@ pub(crate) const PACKAGE: &str = "t2t_harness";
 /// The package in it whose functions are called: a file each.
 const PHASES: &str = "phases";
 
-/// The format of the file that keeps what parsing told. 1: no version. 2: behind a digest. 3: meanings of `t2t python 2`.
-const VERSION: u32 = 3;
+/// The format of the file that keeps what parsing told. 1: no version. 2: behind a digest. 3: meanings of `t2t python 2`. 4: without what is imported for type checkers.
+const VERSION: u32 = 4;
 
 /// How often the harness is put in its place where somebody removes it meanwhile.
 const PLACED: usize = 8;
@@ -166,7 +166,7 @@ struct Carried<'a>(&'a Harness);
 impl Tree for Carried<'_> {
     fn read(&mut self, path: &RepoPath) -> Option<PythonFile> {
         let name = path.as_str().strip_prefix(PACKAGE)?.strip_prefix('/')?;
-        self.0.files.get(name).map(|bytes| t2t_python::read(bytes))
+        self.0.files.get(name).map(|bytes| t2t_python::read_as_run(bytes))
     }
 
     fn homes(&mut self, name: &str) -> Vec<String> {
@@ -204,6 +204,21 @@ mod tests {
         let before = meanings(&harness);
         let stale: Vec<Phase> = before.keys().copied().filter(|phase| before[phase] != changed[phase]).collect();
         assert_eq!(stale, [Phase::Analyze]);
+    }
+
+    #[test]
+    fn the_types_of_the_boundary_are_no_part_of_any_phase() {
+        let harness = Harness::open(None).unwrap();
+        let mut other = harness.clone();
+        other.files.get_mut("boundary/documents.py").unwrap().extend_from_slice(b"\nEXTRA = 1\n");
+        assert!(Phase::ALL.into_iter().all(|phase| harness.meaning(phase) == other.meaning(phase)));
+        for (name, bytes) in &harness.files {
+            let text = String::from_utf8_lossy(bytes);
+            let sets = text.lines().any(|line| line.trim_start().starts_with("TYPE_CHECKING"));
+            assert!(!sets && !text.contains("typing.TYPE_CHECKING ="), "{name} sets what no import may depend on");
+            let is_from_typing = text.contains("from typing import TYPE_CHECKING");
+            assert!(is_from_typing || !text.contains("if TYPE_CHECKING"), "{name} has it from elsewhere");
+        }
     }
 
     #[test]

@@ -13,8 +13,114 @@ if TYPE_CHECKING:
 Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
 """Any value of JSON."""
 
-Analysis: TypeAlias = "dict[str, Json]"
-"""What an op is and does, as docs/design/analyze.md says."""
+Access = TypedDict(
+    "Access",
+    {
+        "class": "str | None",
+        "description": "str | None",
+        "patterns": "list[str]",
+    },
+)
+"""How an op goes through memory."""
+
+
+@final
+class AdoptRequest(TypedDict):
+    """What `adopt.adopt` is told."""
+
+    entry: str | None
+    """The wrapper's name, where one is named."""
+    file: str | None
+    """The wrapper's file, relative to the workspace."""
+    lane: Lane
+    """Where kernel code would run: it is compiled."""
+    module: str | None
+    """The installed module that it is in, where no file of the workspace is."""
+    name: str
+    """The op's name."""
+    reference: str | None
+    """What stands in its place, as `FILE::NAME`, where one is named."""
+    root: str
+    """The workspace, absolute."""
+    scratch: str
+    """Absolute: the child's working directory, and the only folder it may write."""
+    torch: str | None
+    """The torch function, where one is named."""
+    what: str
+    """What is adopted, as it was named."""
+
+
+@final
+class AdoptedEntry(TypedDict):
+    """What ops.yaml is to say of a wrapper, and how its arguments were mapped."""
+
+    call: str | None
+    """How it is called; null where names decide."""
+    entry: str
+    """The wrapper's name."""
+    inputs: list[AdoptedInput]
+    """The tensors."""
+    kwargs: dict[str, Json]
+    """The other arguments."""
+    mapped: list[list[str]]
+    """Pairs of the wrapper's parameter and the op's argument."""
+    reference: str | None
+    """What stands in its place, as `FILE::NAME`."""
+    torch: str | None
+    """The torch function; null where there is a reference."""
+
+
+@final
+class AdoptedInput(TypedDict):
+    """A tensor as ops.yaml is to say it."""
+
+    dtype: NotRequired[str]
+    """Its dtype, where it does not follow the tested one."""
+    init: NotRequired[dict[str, Json]]
+    """How its values are drawn, as ops.yaml writes it, where they are not by default."""
+    name: str
+    """The argument's name."""
+    shape: list[Length]
+    """Its shape."""
+
+
+@final
+class Analysis(TypedDict):
+    """What an op is and does, as docs/reference/analyze.md says."""
+
+    access: Access
+    """How it goes through memory."""
+    aten: list[AtenOperation]
+    """The aten operations dispatched at the first size."""
+    defined_in: str | None
+    """The module that says it defines it."""
+    definition: str | None
+    """From the catalogue: plain text, one line."""
+    documentation: Documentation
+    """What its docstring says."""
+    dtype: str
+    """The first declared dtype, in which everything below is counted."""
+    growth: Growth
+    """How work and memory grow."""
+    inputs: list[AnalyzedInput]
+    """The tensors that it takes."""
+    notes: str | None
+    """Likewise."""
+    operation: str
+    """The dotted name that is called."""
+    outputs: list[AnalyzedOutput] | None
+    """Those that it returns; null where they depend on values."""
+    ridge: Ridge
+    """The reference machine."""
+    signature: str | None
+    """Python's own; a builtin's from the first paragraph of its docstring."""
+    sizes: dict[str, AnalyzedSize]
+    """What it comes to at each size."""
+    unknown: list[NotKnown]
+    """The aten operations because of which something is null."""
+    version: int
+    """The version of the document: 1."""
+
 
 AnalysisFailure = TypedDict(
     "AnalysisFailure",
@@ -56,8 +162,69 @@ class AnalyzeRequest(TypedDict):
     """Absolute paths of archives of compiled kernels and their launchers, which are unpacked into `TRITON_CACHE_DIR`, on a device each when Triton looks for it; empty but there and in a compile."""
 
 
+@final
+class AnalyzedInput(TypedDict):
+    """A tensor that an op takes."""
+
+    description: str | None
+    """What the docstring says of it."""
+    dtype: str
+    """Its dtype."""
+    layout: str
+    """How it lies in memory."""
+    name: str
+    """The argument's name."""
+    shape: list[Length]
+    """Its declared shape."""
+
+
+@final
+class AnalyzedOutput(TypedDict):
+    """A tensor that an op returns."""
+
+    dtype: str
+    """Its dtype."""
+    shape: list[Length | None]
+    """Its shape, with dims, declared expressions of dims, or multiples of a dim; null where a length is none of these."""
+
+
+@final
+class AnalyzedSize(TypedDict):
+    """What an op comes to at one size."""
+
+    bound: str | None
+    """`memory`, `compute` or `none`."""
+    bytes: int | None
+    """How many bytes it reads and writes at least, likewise."""
+    dims: dict[str, int]
+    """The lengths of its dims."""
+    flops: int | None
+    """How many elementary results it computes. A whole number, which may be one beyond 2^64."""
+    intensity: float | None
+    """Elementary results a byte."""
+    outputs: list[ShapedOutput] | None
+    """What it returns."""
+
+
 AnyFailure: TypeAlias = "Failure | AnalysisFailure"
 """The failure of an analysis, or that of anything else."""
+
+
+@final
+class AtenOperation(TypedDict):
+    """What of an aten operation was dispatched."""
+
+    access: str | None
+    """How it goes through memory."""
+    calls: int
+    """How often it was called."""
+    op: str
+    """Its name."""
+    schema: str
+    """Its schema."""
+    work: str | None
+    """The rule that counts its work, in words."""
+
 
 Axes: TypeAlias = "int | list[int]"
 """One dim, or several trailing ones that are counted through together."""
@@ -639,6 +806,16 @@ class DeviceTarget(TypedDict):
 
 
 @final
+class Documentation(TypedDict):
+    """What a docstring says."""
+
+    math: list[str]
+    """Its formulas, in LaTeX."""
+    summary: str | None
+    """Its first paragraph."""
+
+
+@final
 class Documents(TypedDict):
     """The documents of a reply: each function leaves some of them."""
 
@@ -650,24 +827,36 @@ class Documents(TypedDict):
     """The document `bench`."""
     calibration: NotRequired[Calibration]
     """The document `calibration`."""
+    entry: NotRequired[AdoptedEntry]
+    """The document `entry`."""
     evidence: NotRequired[Evidence]
     """The document `evidence`."""
     failure: NotRequired[AnyFailure]
     """The document `failure`."""
     launches: NotRequired[Launches]
     """The document `launches`."""
+    modules: NotRequired[ToldModules]
+    """The document `modules`."""
+    names: NotRequired[list[str]]
+    """The document `names`."""
     ran: NotRequired[Progress]
     """The document `ran`."""
     repro: NotRequired[Repro]
     """The document `repro`."""
     resources: NotRequired[Resources]
     """The document `resources`."""
+    signatures: NotRequired[Signatures]
+    """The document `signatures`."""
     sweep: NotRequired[Sweep]
     """The document `sweep`."""
+    toolchain: NotRequired[dict[str, str | None]]
+    """The document `toolchain`."""
     triton_cache: NotRequired[TritonCache]
     """The document `triton_cache`."""
     tune: NotRequired[Tune]
     """The document `tune`."""
+    unclear: NotRequired[Unclear]
+    """The document `unclear`."""
     verdict: NotRequired[Verdict]
     """The document `verdict`."""
 
@@ -831,6 +1020,16 @@ class FollowRequest(TypedDict):
     """The variant."""
     warm: list[str]
     """Absolute paths of archives of compiled kernels and their launchers, which are unpacked into `TRITON_CACHE_DIR`, on a device each when Triton looks for it; empty but there and in a compile."""
+
+
+@final
+class Growth(TypedDict):
+    """The exponents with which something grows in each dim."""
+
+    memory: dict[str, float | None]
+    """Of the memory."""
+    work: dict[str, float | None]
+    """Of the work."""
 
 
 Init: TypeAlias = "InitNormal | InitUniform | InitRandint | InitConstant | InitOnes | InitPermutation | InitUnique | InitSorted | InitMask | InitTriangular | InitBlockSparse | InitLowRank | InitIllConditioned | InitFile"
@@ -1048,7 +1247,7 @@ class Launches(TypedDict):
     """What a device will launch."""
 
     autotuned: bool
-    """Whether a kernel is autotuned."""
+    """Whether a kernel is autotuned; of a document that does not say so it may be."""
     configurations: str
     """`all`, or `first` where one configuration of an autotuned kernel was compiled."""
     coverage: Coverage
@@ -1121,6 +1320,16 @@ class Misses(TypedDict):
 
 
 @final
+class NotKnown(TypedDict):
+    """An aten operation because of which something is not known."""
+
+    op: str
+    """Which."""
+    why: str
+    """Why."""
+
+
+@final
 class OpRequest(TypedDict):
     """What every child of an op's action is told."""
 
@@ -1160,6 +1369,18 @@ class PrintedOutput(TypedDict):
     """Its output."""
     truncated: bool
     """Whether either is cut."""
+
+
+@final
+class ProbeRequest(TypedDict):
+    """What `probe.probe` is told."""
+
+    lane: Lane
+    """Where kernel code would run: it is compiled."""
+    root: str
+    """The workspace, absolute."""
+    scratch: str
+    """Absolute: the child's working directory, and the only folder it may write."""
 
 
 @final
@@ -1397,6 +1618,20 @@ class Resources(TypedDict):
 
 
 @final
+class Ridge(TypedDict):
+    """The reference machine's rates."""
+
+    bytes_per_second: float | None
+    """Its memory."""
+    device: str
+    """The machine."""
+    flops_per_byte: float | None
+    """The intensity at which they balance."""
+    flops_per_second: float | None
+    """Its arithmetic."""
+
+
+@final
 class Run(TypedDict):
     """The times of one run."""
 
@@ -1457,22 +1692,52 @@ class ScalarInput(TypedDict):
 
 
 @final
+class ShapedOutput(TypedDict):
+    """A tensor with its lengths."""
+
+    dtype: str
+    """Its dtype."""
+    shape: list[int]
+    """The lengths."""
+
+
+@final
+class Signature(TypedDict):
+    """By which names a function takes arguments."""
+
+    parameters: list[str]
+    """All of them but the common ones."""
+    text: str
+    """As people read it: `(input, dim=None, dtype=None)`."""
+
+
+@final
+class Signatures(TypedDict):
+    """What torch's functions take, as far as torch says so for certain."""
+
+    common: list[str]
+    """Names that any of them may take."""
+    functions: dict[str, Signature]
+    """What each takes, by its full dotted name."""
+
+
+@final
 class Snapshot(TypedDict):
     """What a device was doing."""
 
     driver: str | None
     """Its driver."""
-    memory_clock_mhz: Json
+    memory_clock_mhz: float | None
     """The clock of its memory."""
     name: str | None
     """Its name."""
     other_processes: int | None
     """How many processes of others use it."""
-    power_w: Json
+    power_w: float | None
     """Its power."""
-    sm_clock_mhz: Json
+    sm_clock_mhz: float | None
     """The clock of its multiprocessors."""
-    temperature_c: Json
+    temperature_c: float | None
     """Its temperature."""
     throttle: list[str] | None
     """What slows it down."""
@@ -1643,6 +1908,17 @@ class TimingRequest(TypedDict):
 ToldDoing: TypeAlias = Literal["timing", "work"]
 """What the device worked for."""
 
+
+@final
+class ToldModules(TypedDict):
+    """How modules are found beside `sys.path`."""
+
+    mapped: dict[str, str]
+    """Module to file or folder, of editable installs that no folder of `sys.path` leads to."""
+    suffixes: list[str]
+    """The endings of compiled modules, in order."""
+
+
 ToldSpan: TypeAlias = "list[int | ToldDoing]"
 """When the device worked: begin and end in nanoseconds of `CLOCK_MONOTONIC`, and for what."""
 
@@ -1703,6 +1979,16 @@ class TuneRequest(TypedDict):
     """The variant."""
     warm: list[str]
     """Absolute paths of archives of compiled kernels and their launchers, which are unpacked into `TRITON_CACHE_DIR`, on a device each when Triton looks for it; empty but there and in a compile."""
+
+
+@final
+class Unclear(TypedDict):
+    """Why it cannot be told what ops.yaml is to say."""
+
+    hint: str
+    """What to add."""
+    message: str
+    """What is unclear."""
 
 
 @final

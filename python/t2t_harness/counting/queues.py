@@ -11,11 +11,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from t2t_harness.boundary.documents import Common
+    from t2t_harness.boundary.documents import Common, Reply
 
 Asked = TypeVar("Asked", bound="Common")
 """The request of a phase."""
@@ -23,7 +23,7 @@ Asked = TypeVar("Asked", bound="Common")
 QUEUES = "CUDA_DEVICE_MAX_CONNECTIONS"
 """The variable that says how many a process has (src/engine/ready.rs)."""
 
-AGAIN: Mapping[str, Any] = {"outcome": "again", "class": None, "cites": False, "documents": {}, "files": {}}
+AGAIN: Reply = {"outcome": "again", "class": None, "cites": False, "documents": {}, "files": {}}
 """The reply that asks to be called again (src/engine/perform/step.rs)."""
 
 
@@ -35,16 +35,16 @@ _limits: list[list[bool]] = []
 """Whether another stream was wanted, in the context that sets the limit."""
 
 
-def in_one(function: Callable[[Asked], dict[str, Any]]) -> Callable[[Asked], dict[str, Any]]:
+def in_one(function: Callable[[Asked], Reply]) -> Callable[[Asked], Reply]:
     """Returns the phase function so that it replies `AGAIN` where it raises Wanted, or code that it calls does in a process with one queue, whatever that code makes of it."""
 
     @functools.wraps(function)
-    def limited(request: Asked) -> dict[str, Any]:
+    def limited(request: Asked) -> Reply:
         try:
             with kept_to_one(request["lane"]):
                 return function(request)
         except Wanted:
-            return dict(AGAIN)
+            return AGAIN.copy()
 
     return limited
 

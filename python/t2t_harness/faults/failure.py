@@ -15,12 +15,18 @@ import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from t2t_harness.faults import bounds, order, refusal
 
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import Failure, SourcePlace
+
 FOREIGN = ("site-packages", "dist-packages", ".venv", "cache")
 """Folders below a workspace whose code is not the user's."""
+
+FIGURES = frozenset(("index", "got", "expected", "max_abs", "max_rel", "bad", "total"))
+"""What a failure may tell of the result that is wrong."""
 
 MESSAGE = 2000
 """A message is cut to this many characters."""
@@ -33,20 +39,19 @@ def failure(
     root: str | Path,
     case: str | None = None,
     error: BaseException | None = None,
-    place: dict[str, Any] | None = None,
+    place: SourcePlace | None = None,
     printed: str | None = None,
     hint: str | None = None,
     given: str | None = None,
     **figures: Any,
-) -> dict[str, Any]:
+) -> Failure:
     """Returns the FAILURE document of docs/design/harness.md.
 
     With `error`, the traceback is reduced to the lines of the workspace `root`, and the last of them is the place
     unless `place` (file relative to `root`, line, column) is given. `printed` is text with a stack of a process that is
     gone. `given` is the line that tells of the case (`naming.given`). `figures` may hold `index`, `got`, `expected`, `max_abs`, `max_rel`, `bad` and `total`.
     """
-    known: dict[str, Any] = dict.fromkeys(("index", "got", "expected", "max_abs", "max_rel", "bad", "total"))
-    if unknown := set(figures) - set(known):
+    if unknown := set(figures) - FIGURES:
         raise TypeError(f"a failure has no {sorted(unknown)}")
     frames = [] if error is None else workspace_frames(error, root)
     if error is None and printed is not None:
@@ -54,7 +59,7 @@ def failure(
     if place is None and error is not None:
         place = place_of(error, frames, root)
     elif place is None and frames:
-        place = {name: frames[-1][name] for name in ("file", "line", "column")}
+        place = frame_place(frames[-1])
     if hint is None and error is not None:
         hint = refusal.hint(chain(error), root)
     return {
@@ -66,12 +71,17 @@ def failure(
         "excerpt": excerpt(root, place),
         "hint": hint,
         "traceback": [f"{frame['file']}:{frame['line']} in {frame['function']}" for frame in frames],
-        **known,
-        **{name: json_number(value) for name, value in figures.items()},
+        "index": figures.get("index"),
+        "got": json_number(figures.get("got")),
+        "expected": json_number(figures.get("expected")),
+        "max_abs": json_number(figures.get("max_abs")),
+        "max_rel": json_number(figures.get("max_rel")),
+        "bad": figures.get("bad"),
+        "total": figures.get("total"),
     }
 
 
-def cites(record: dict[str, Any] | None) -> bool:
+def cites(record: Failure | None) -> bool:
     """Tells whether a FAILURE document, or None, cites lines of source."""
     return record is not None and bool(record["place"] or record["traceback"])
 
@@ -155,19 +165,22 @@ def printed_frames(text: str, root: str | Path) -> list[dict[str, Any]]:
     return frames[::-1] if "most recent call first" in text else frames
 
 
-def place_of(error: BaseException, frames: list[dict[str, Any]], root: str | Path) -> dict[str, Any] | None:
+def place_of(error: BaseException, frames: list[dict[str, Any]], root: str | Path) -> SourcePlace | None:
     """Returns where `error` points to: what a syntax or compile error names, else the innermost workspace frame, else
     None."""
     for one in reversed(chain(error)):
         place = syntax_place(one, root) or compile_place(one, root)
         if place is not None:
             return place
-    if not frames:
-        return None
-    return {name: frames[-1][name] for name in ("file", "line", "column")}
+    return frame_place(frames[-1]) if frames else None
 
 
-def place_in(told: Any, root: str | Path) -> dict[str, Any] | None:
+def frame_place(frame: dict[str, Any]) -> SourcePlace:
+    """Returns the place of a frame."""
+    return {"file": frame["file"], "line": frame["line"], "column": frame["column"]}
+
+
+def place_in(told: Any, root: str | Path) -> SourcePlace | None:
     """Returns the place that the kernel's process told, or None where that is none of a file of the workspace."""
     if not isinstance(told, dict) or not isinstance(told.get("file"), str) or not isinstance(told.get("line"), int):
         return None
@@ -175,7 +188,7 @@ def place_in(told: Any, root: str | Path) -> dict[str, Any] | None:
     return None if file is None else {"file": file, "line": told["line"], "column": None}
 
 
-def syntax_place(error: BaseException, root: str | Path) -> dict[str, Any] | None:
+def syntax_place(error: BaseException, root: str | Path) -> SourcePlace | None:
     """Returns the place that a SyntaxError of a workspace file names, or None."""
     if not isinstance(error, SyntaxError) or error.filename is None:
         return None
@@ -183,7 +196,7 @@ def syntax_place(error: BaseException, root: str | Path) -> dict[str, Any] | Non
     return None if file is None else {"file": file, "line": error.lineno or 1, "column": error.offset or None}
 
 
-def compile_place(error: BaseException, root: str | Path) -> dict[str, Any] | None:
+def compile_place(error: BaseException, root: str | Path) -> SourcePlace | None:
     """Returns the user's own line for Triton's CompilationError, whose line is of the function's normalized source, or
     None.
 
@@ -226,11 +239,11 @@ def jit_functions(root: str | Path) -> Iterator[Any]:
                     yield value
 
 
-def excerpt(root: str | Path, place: dict[str, Any] | None) -> str | None:
+def excerpt(root: str | Path, place: SourcePlace | None) -> str | None:
     """Returns the line of the workspace that `place` names, without indentation, or None."""
     if place is None:
         return None
-    return linecache.getline(str(Path(root) / place["file"]), place["line"]).strip() or None
+    return linecache.getline(str(Path(root) / place["file"]), place["line"] or 0).strip() or None
 
 
 def json_number(value: Any) -> Any:

@@ -8,12 +8,12 @@ import functools
 import gc
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from t2t_harness.faults import failure
 
 if TYPE_CHECKING:
-    from t2t_harness.boundary.documents import Common
+    from t2t_harness.boundary.documents import Common, Reply
 
 Asked = TypeVar("Asked", bound="Common")
 """The request of a phase."""
@@ -68,11 +68,11 @@ def part_of_device(part: int) -> int:
     return int(torch.cuda.get_device_properties(0).total_memory) // part
 
 
-def let_go(function: Callable[[Asked], dict[str, Any]]) -> Callable[[Asked], dict[str, Any]]:
+def let_go(function: Callable[[Asked], Reply]) -> Callable[[Asked], Reply]:
     """Returns the phase function of a child that stays: on a device, no more than its part of the memory is held once it has returned."""
 
     @functools.wraps(function)
-    def letting_go(request: Asked) -> dict[str, Any]:
+    def letting_go(request: Asked) -> Reply:
         try:
             return function(request)
         finally:

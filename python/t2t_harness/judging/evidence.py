@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from t2t_harness.cases import cases, reach
 from t2t_harness.cases.prepared import salt
@@ -11,17 +11,20 @@ from t2t_harness.faults import failure
 from t2t_harness.judging import verdicts
 from t2t_harness.judging.trial import Trial, figures, run_to_run
 
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import CaseRow, CheckVerdict, Documents, Evidence, Failure, Missed, Reply
+
 MOST_STRIDES = 3
 """So many results with other strides than torch's are told of."""
 
 
-def reply(trial: Trial) -> dict[str, Any]:
+def reply(trial: Trial) -> Reply:
     """Returns the reply of a finished trial."""
     record = failure_of(trial)
     why = None if record is not None else verdicts.not_judged(lasting(trial), trial.declaration, unloaded(trial))
-    outcome = "rejected" if record is not None else "passed" if why is None else "not-judged"
+    outcome: CheckVerdict = "rejected" if record is not None else "passed" if why is None else "not-judged"
     class_ = None if record is None else record["class"]
-    documents = {
+    documents: Documents = {
         "verdict": {
             "verdict": outcome,
             "class": class_,
@@ -37,12 +40,13 @@ def reply(trial: Trial) -> dict[str, Any]:
     return {"outcome": outcome, "class": class_, "reason": why, "cites": cited, "documents": documents, "files": {}}
 
 
-def lasting(trial: Trial) -> list[dict[str, Any]]:
+def lasting(trial: Trial) -> list[CaseRow]:
     """Returns the rows without those of drawn shapes that were not rejected: those may be left out in one build and not in another, and later actions depend on the verdict."""
-    return [row for row in trial.rows if row["verdict"] == "rejected" or not row["name"].startswith("edge/drawn-")]
+    rows = cast("list[CaseRow]", trial.rows)
+    return [row for row in rows if row["verdict"] == "rejected" or not row["name"].startswith("edge/drawn-")]
 
 
-def missed(trial: Trial) -> list[dict[str, Any]]:
+def missed(trial: Trial) -> list[Missed]:
     """Returns what is launched at measured sizes and in no case that was judged: `size`, `kernel`, `constants`, `reason`."""
     unjudged = [
         reach.missed(row["name"].split("/")[1].split("[")[0], None, str(row["reason"]))
@@ -58,7 +62,7 @@ def unloaded(trial: Trial) -> str | None:
     return None if said is None else str(said)
 
 
-def failure_of(trial: Trial) -> dict[str, Any] | None:
+def failure_of(trial: Trial) -> Failure | None:
     """Returns the FAILURE document of the trial, or None."""
     root = trial.request["root"]
     if trial.first is None:
@@ -70,13 +74,15 @@ def failure_of(trial: Trial) -> dict[str, Any] | None:
         return failure.failure("unfit-cases", message, root=root, hint=hint)
     name, finding = trial.first
     if finding.record is not None:
-        return {**finding.record, "case": name or finding.record["case"], "given": trial.given}
+        record = finding.record.copy()
+        record["case"], record["given"] = name or record["case"], trial.given
+        return record
     shown = {} if finding.comparison is None else figures(finding.comparison)
     shown.pop("torch_max_abs", None)
     return failure.failure(finding.class_, finding.message, root=root, case=name, given=trial.given, **shown)
 
 
-def evidence(trial: Trial, record: dict[str, Any] | None) -> dict[str, Any]:
+def evidence(trial: Trial, record: Failure | None) -> Evidence:
     """Returns the document `evidence`."""
     end = trial.request["end"]
     judged = [row for row in trial.rows if isinstance(row["max_abs"], float)]
@@ -91,7 +97,7 @@ def evidence(trial: Trial, record: dict[str, Any] | None) -> dict[str, Any]:
         else "identical"
     )
     return {
-        "cases": trial.rows,
+        "cases": cast("list[CaseRow]", trial.rows),
         "tolerances": {
             dtype: list(trial.declaration["tolerances"].get(dtype, [])) for dtype in trial.declaration["dtypes"]
         },
@@ -109,8 +115,11 @@ def evidence(trial: Trial, record: dict[str, Any] | None) -> dict[str, Any]:
         else {"case": worst["name"], "max_abs": worst["max_abs"], "max_rel": worst["max_rel"]},
         "notes": [*declared_notes(trial), *notes(end)],
         "failure": record,
-        "output": {name: end.get(name) or "" for name in ("stdout", "stderr")}
-        | {"truncated": bool(end.get("truncated"))},
+        "output": {
+            "stdout": end.get("stdout") or "",
+            "stderr": end.get("stderr") or "",
+            "truncated": bool(end.get("truncated")),
+        },
     }
 
 

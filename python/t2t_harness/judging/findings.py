@@ -19,7 +19,7 @@ from t2t_harness.measuring import spans
 if TYPE_CHECKING:
     import torch
 
-    from t2t_harness.boundary.documents import Declaration
+    from t2t_harness.boundary.documents import Declaration, Failure
 
 
 def find(
@@ -50,7 +50,7 @@ def find(
         return Finding("no-reply", f"the case left no readable result: {failure.describe(error)}")
 
 
-def is_refusal(declaration: Declaration, case: cases.Case, record: Mapping[str, Any]) -> bool:
+def is_refusal(declaration: Declaration, case: cases.Case, record: Failure) -> bool:
     """Tells whether a wrapper says that it does not take what nobody declared: it may, if it says so. That is an argument at another value, or a length beyond all that are measured."""
     if record["class"] == "exception" and probes.is_beyond(declaration, case):
         return True

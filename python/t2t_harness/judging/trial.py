@@ -12,7 +12,7 @@ from t2t_harness.judging import lint, oracle, progress, random_trial, tolerance
 if TYPE_CHECKING:
     import torch
 
-    from t2t_harness.boundary.documents import Declaration, JudgeRequest
+    from t2t_harness.boundary.documents import Declaration, Failure, JudgeRequest
 
 
 @dataclass
@@ -22,7 +22,7 @@ class Finding:
     class_: str
     message: str
     comparison: tolerance.Comparison | None = None
-    record: dict[str, Any] | None = None
+    record: Failure | None = None
     """A FAILURE document that the candidate made, where its traceback is the news."""
     label: str | None = None
     """The run that showed it, where a single one did."""

@@ -13,7 +13,7 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from t2t_harness.boundary.documents import Common
+    from t2t_harness.boundary.documents import Common, Reply
 
 Asked = TypeVar("Asked", bound="Common")
 """The request of a phase."""
@@ -61,11 +61,11 @@ def work(device: str, *, waits: bool = True) -> Iterator[None]:
         _marked.append((begun, monotonic_ns(), WORK))
 
 
-def told(function: Callable[[Asked], dict[str, Any]]) -> Callable[[Asked], dict[str, Any]]:
+def told(function: Callable[[Asked], Reply]) -> Callable[[Asked], Reply]:
     """Returns the phase function with `device_spans` in its reply: `[begin, end, kind]`, in nanoseconds, sorted and apart."""
 
     @functools.wraps(function)
-    def telling(request: Asked) -> dict[str, Any]:
+    def telling(request: Asked) -> Reply:
         _marked.clear()
         return {**function(request), "device_spans": merged(_marked)}
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import Figure, Run
 
 STEADY = 0.05
 """Largest coefficient of variation of a figure that counts as stable."""
@@ -45,7 +48,7 @@ def geometric_mean(values: Sequence[float]) -> float:
     return math.exp(mean([math.log(value) for value in values]))
 
 
-def run_facts(samples: Sequence[float]) -> dict[str, float]:
+def run_facts(samples: Sequence[float]) -> Run:
     """Returns mean, median, p20 and p80 of the samples of one run."""
     return {
         "mean": mean(samples),
@@ -55,19 +58,26 @@ def run_facts(samples: Sequence[float]) -> dict[str, float]:
     }
 
 
-def is_interrupted(run: Mapping[str, float]) -> bool:
+def is_interrupted(run: Run) -> bool:
     """Tells whether a few samples of a run are so long that its mean lies beyond most of them: the host was stopped between two events."""
     return run["mean"] > INTERRUPTED * run["p80"]
 
 
-def figure(runs: Sequence[Mapping[str, float]], repeated: int = 0) -> dict[str, Any]:
+def figure(runs: Sequence[Run], repeated: int = 0) -> Figure:
     """Returns a FIGURE (docs/design/harness.md): the runs, the mean over the runs of each of their facts, and the variation of their means.
 
     `repeated` is how many runs were made in the place of an interrupted one.
     """
-    facts = {name: mean([run[name] for run in runs]) for name in ("mean", "median", "p20", "p80")}
-    cv = variation([run["mean"] for run in runs])
-    return {"runs": [dict(run) for run in runs], **facts, "cv": cv, "repeated": repeated}
+    means = [run["mean"] for run in runs]
+    return {
+        "runs": [run.copy() for run in runs],
+        "mean": mean(means),
+        "median": mean([run["median"] for run in runs]),
+        "p20": mean([run["p20"] for run in runs]),
+        "p80": mean([run["p80"] for run in runs]),
+        "cv": variation(means),
+        "repeated": repeated,
+    }
 
 
 def comparison(variant: Sequence[float], torch: Sequence[float]) -> dict[str, float]:

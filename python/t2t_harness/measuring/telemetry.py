@@ -6,13 +6,13 @@ NVML is asked in this process, and `nvidia-smi` where it cannot be. A machine th
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from t2t_harness.measuring import nvml, quiet
 
 if TYPE_CHECKING:
-    from t2t_harness.boundary.documents import Common
+    from t2t_harness.boundary.documents import Common, MeasuredDevice, Snapshot
 
 QUERIES = {
     "sm_clock_mhz": "clocks.sm",
@@ -41,7 +41,7 @@ SLOWDOWNS = frozenset(THROTTLES.values()) - {"power cap"}
 """What makes a figure unstable. A power cap is how a large product runs at all times: it is recorded, and counts only if the figure varies."""
 
 
-def device_facts(request: Common, told: Mapping[str, Any] | None) -> dict[str, Any]:
+def device_facts(request: Common, told: Snapshot | None) -> MeasuredDevice:
     """Returns the `device` of a bench document: what ran it. `model` is the request's, `interpreter` where there is no GPU.
 
     `told` is a snapshot, whose driver it is.
@@ -52,7 +52,7 @@ def device_facts(request: Common, told: Mapping[str, Any] | None) -> dict[str, A
 
     properties = torch.cuda.get_device_properties(0)
     return {
-        "model": request.get("model"),
+        "model": request["model"],
         "name": properties.name,
         "uuid": device_uuid(),
         "driver": told["driver"] if told else None,
@@ -70,7 +70,7 @@ def device_uuid() -> str | None:
     return str(told) if str(told).startswith(("GPU-", "MIG-")) else f"GPU-{told}"
 
 
-def snapshot(request: Common) -> dict[str, Any] | None:
+def snapshot(request: Common) -> Snapshot | None:
     """Returns clocks in MHz, temperature in °C, power in W, throttle reasons and the count of other processes, of this process's GPU.
 
     None where nobody can be asked, and on lanes without a device. CUDA must have been started in this process, which counts as one of those
@@ -83,7 +83,7 @@ def snapshot(request: Common) -> dict[str, Any] | None:
     return by_library(uuid, own) or by_program(uuid, own)
 
 
-def by_library(uuid: str | None, own: int) -> dict[str, Any] | None:
+def by_library(uuid: str | None, own: int) -> Snapshot | None:
     """Returns the snapshot as NVML tells it, or None where it cannot be asked."""
     device = None if uuid is None else nvml.device(uuid)
     if device is None:
@@ -101,7 +101,7 @@ def by_library(uuid: str | None, own: int) -> dict[str, Any] | None:
     }
 
 
-def by_program(uuid: str | None, own: int) -> dict[str, Any] | None:
+def by_program(uuid: str | None, own: int) -> Snapshot | None:
     """Returns the snapshot as `nvidia-smi` tells it, or None where it cannot be asked."""
     names = list(QUERIES.values())
     rows = ask(uuid, "--query-gpu=" + ",".join(names)) or ask(
@@ -110,10 +110,14 @@ def by_program(uuid: str | None, own: int) -> dict[str, Any] | None:
     if not rows:
         return None
     cells = dict(zip(QUERIES, rows[0], strict=False))
-    facts: dict[str, Any] = {name: value_of(text) for name, text in cells.items()}
     processes = ask(uuid, "--query-compute-apps=pid")
-    return facts | {
+    return {
+        "sm_clock_mhz": number_of(cells["sm_clock_mhz"]),
+        "memory_clock_mhz": number_of(cells["memory_clock_mhz"]),
+        "temperature_c": number_of(cells["temperature_c"]),
+        "power_w": number_of(cells["power_w"]),
         "driver": cells["driver"],
+        "name": None if is_unknown(cells["name"]) else cells["name"],
         "throttle": throttles(cells["throttle"]),
         "other_processes": None if processes is None else others((row[0] for row in processes), own),
     }
@@ -138,12 +142,17 @@ def ask(uuid: str | None, *query: str) -> list[list[str]] | None:
     return [[cell.strip() for cell in line.split(",")] for line in told.splitlines() if line.strip()]
 
 
-def value_of(text: str) -> float | str | None:
-    """Returns a cell as a number where it is one, None where `nvidia-smi` does not know, else the text."""
+def number_of(text: str) -> float | None:
+    """Returns a cell as a number, None where `nvidia-smi` does not know it."""
     try:
         return float(text)
     except ValueError:
-        return None if text.startswith("[") or text == "N/A" else text
+        return None
+
+
+def is_unknown(text: str) -> bool:
+    """Tells whether `nvidia-smi` says in a cell that it does not know."""
+    return text.startswith("[") or text == "N/A"
 
 
 def throttles(mask: str) -> list[str]:
@@ -159,7 +168,7 @@ def reasons_of(bits: int) -> list[str]:
     return [reason for bit, reason in THROTTLES.items() if bits & bit]
 
 
-def disturbances(snapshots: Sequence[Mapping[str, Any] | None]) -> list[str]:
+def disturbances(snapshots: Sequence[Snapshot | None]) -> list[str]:
     """Returns why figures measured between the snapshots cannot be relied on, in words; nothing where none of them says so."""
     found: list[str] = []
     for one in snapshots:

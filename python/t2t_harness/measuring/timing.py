@@ -20,7 +20,7 @@ from t2t_harness.op import operation
 if TYPE_CHECKING:
     import torch
 
-    from t2t_harness.boundary.documents import Declaration, OpRequest, TimingRequest
+    from t2t_harness.boundary.documents import Declaration, Figure, OpRequest, TimingRequest
     from t2t_harness.measuring.clock import Call, Clock
 
 
@@ -253,7 +253,7 @@ class Runs:
         """Returns the times in ms of the calls of one run."""
         return self.clock.sample(call, self.protocol.warmup_ms, self.protocol.rep_ms, before)
 
-    def figure(self) -> dict[str, Any]:
+    def figure(self) -> Figure:
         """Returns the FIGURE of the runs."""
         return figure_of(self.facts())
 
@@ -262,7 +262,7 @@ class Runs:
         return {"samples": self.samples, "repeated": self.repeated}
 
 
-def figure_of(raw: Mapping[str, Any]) -> dict[str, Any]:
+def figure_of(raw: Mapping[str, Any]) -> Figure:
     """Returns the FIGURE of raw times as `Runs.facts` has them. Raises KeyError, TypeError or ValueError where they are none."""
     return statistics.figure([statistics.run_facts(samples) for samples in raw["samples"]], int(raw["repeated"]))
 

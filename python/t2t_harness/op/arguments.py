@@ -9,9 +9,12 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from t2t_harness.op import declaration, docstring
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import Signature, Signatures
 
 OTHERWISE = {"dim": "axis", "keepdim": "keepdims", "other": "x2"}
 """The name of an argument → that by which NumPy has it, which torch's parser takes as well."""
@@ -24,13 +27,13 @@ COMMON = (
 are made."""
 
 
-def signatures(names: Iterable[str]) -> dict[str, Any]:
+def signatures(names: Iterable[str]) -> Signatures:
     """Returns `common`, names that any function may take, and `functions`: `{"parameters": [...], "text": "(input,
     dim=None)"}` by dotted name, for those of `names` of which all other parameters are known."""
     return {"common": list(COMMON), "functions": dict(_known(names))}
 
 
-def _known(names: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _known(names: Iterable[str]) -> Iterator[tuple[str, Signature]]:
     schemas = _schemas()
     for name in names:
         try:

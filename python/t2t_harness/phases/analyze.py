@@ -20,7 +20,23 @@ from t2t_harness.op import aten, declaration, docstring, expression, operation
 from t2t_harness.op.flops import Operand
 
 if TYPE_CHECKING:
-    from t2t_harness.boundary.documents import AnalyzeRequest, Declaration
+    from t2t_harness.boundary.documents import (
+        Analysis,
+        AnalysisFailure,
+        AnalyzedInput,
+        AnalyzedOutput,
+        AnalyzedSize,
+        AnalyzeRequest,
+        AtenOperation,
+        Declaration,
+        Documents,
+        Growth,
+        NotKnown,
+        Reply,
+        ReplyOutcome,
+        Ridge,
+        ShapedOutput,
+    )
 
 VERSION = 1
 
@@ -69,7 +85,7 @@ class Unfit(Exception):
         self.hint = hint
 
 
-def analyze(request: AnalyzeRequest) -> dict[str, Any]:
+def analyze(request: AnalyzeRequest) -> Reply:
     """Return the reply with the document `analysis`; where torch refuses the call, rejected with `failure`.
 
     `request` holds `op`, a declaration, and `catalogue`, the path of the operation catalogue. A `failure` holds the
@@ -82,7 +98,7 @@ def analyze(request: AnalyzeRequest) -> dict[str, Any]:
         return _reply("rejected", {"failure": _failure(unfit)})
 
 
-def analysis(op: Declaration, catalogue: Mapping[str, Any]) -> dict[str, Any]:
+def analysis(op: Declaration, catalogue: Mapping[str, Any]) -> Analysis:
     """Return the analysis of a declared operation in its first dtype. Raises `Unfit` where torch refuses the call."""
     try:
         function = operation.found(op)
@@ -121,16 +137,18 @@ def analysis(op: Declaration, catalogue: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _reply(outcome: str, documents: Mapping[str, Any]) -> dict[str, Any]:
+def _reply(outcome: ReplyOutcome, documents: Documents) -> Reply:
     why = "exception" if outcome == "rejected" else None
-    return {"outcome": outcome, "class": why, "cites": False, "documents": dict(documents), "files": {}}
+    return {"outcome": outcome, "class": why, "cites": False, "documents": documents, "files": {}}
 
 
-def _failure(unfit: Unfit) -> dict[str, Any]:
+def _failure(unfit: Unfit) -> AnalysisFailure:
     cause = unfit.__cause__
     message = re.sub(r"0x[0-9a-f]{6,}", "0x…", str(cause)).replace("FakeTensor", "Tensor")[:2000]
-    told = {"class": type(cause).__name__, "message": message, "size": unfit.size}
-    return told if unfit.hint is None else {**told, "hint": unfit.hint}
+    told: AnalysisFailure = {"class": type(cause).__name__, "message": message, "size": unfit.size}
+    if unfit.hint is not None:
+        told["hint"] = unfit.hint
+    return told
 
 
 def _judged_by(op: Declaration, size: str, found: aten.Trace) -> None:
@@ -175,7 +193,7 @@ def _fake_input(declared: Mapping[str, Any], dtype: str, binding: Mapping[str, i
     return torch.empty_strided(shape, steps, dtype=getattr(torch, declared["dtype"] or dtype), device="cpu")
 
 
-def _inputs(op: Declaration, told: Mapping[str, str]) -> list[dict[str, Any]]:
+def _inputs(op: Declaration, told: Mapping[str, str]) -> list[AnalyzedInput]:
     return [
         {
             "name": declared["name"],
@@ -188,7 +206,7 @@ def _inputs(op: Declaration, told: Mapping[str, str]) -> list[dict[str, Any]]:
     ]
 
 
-def _outputs(op: Declaration, first: aten.Trace) -> list[dict[str, Any]] | None:
+def _outputs(op: Declaration, first: aten.Trace) -> list[AnalyzedOutput] | None:
     """Return shape and dtype of each result: a length as the dim, or the expression of dims, that it is at this size and
     wherever one dim is larger; None where none of the declared ones is."""
     if first.outputs is None:
@@ -225,9 +243,9 @@ def _symbol(lengths: Sequence[tuple[Mapping[str, int], int]], named: Sequence[st
     return None
 
 
-def _aten(found: aten.Trace) -> list[dict[str, Any]]:
+def _aten(found: aten.Trace) -> list[AtenOperation]:
     """Return the aten operations dispatched, in order of first appearance, with calls and how they are counted."""
-    told: dict[str, dict[str, Any]] = {}
+    told: dict[str, AtenOperation] = {}
     for one in found.dispatched:
         entry = told.setdefault(
             one.op, {"op": one.op, "schema": one.schema, "calls": 0, "work": one.formula, "access": _access(one)}
@@ -236,7 +254,7 @@ def _aten(found: aten.Trace) -> list[dict[str, Any]]:
     return list(told.values())
 
 
-def _size(binding: Mapping[str, int], found: aten.Trace, ridge: Mapping[str, Any]) -> dict[str, Any]:
+def _size(binding: Mapping[str, int], found: aten.Trace, ridge: Ridge) -> AnalyzedSize:
     work, traffic = aten.total_work(found), found.bytes
     intensity = None if work is None or not traffic else round(work / traffic, 4)
     return {
@@ -249,7 +267,7 @@ def _size(binding: Mapping[str, int], found: aten.Trace, ridge: Mapping[str, Any
     }
 
 
-def _operand(operand: Operand) -> dict[str, Any]:
+def _operand(operand: Operand) -> ShapedOutput:
     return {"shape": list(operand.shape), "dtype": operand.dtype}
 
 
@@ -264,7 +282,7 @@ def _bound(work: int | None, traffic: int | None, ridge: float | None) -> str | 
     return "compute" if work >= ridge * traffic else "memory"
 
 
-def _ridge(op: Declaration, access: str | None, reference: Mapping[str, Any]) -> dict[str, Any]:
+def _ridge(op: Declaration, access: str | None, reference: Mapping[str, Any]) -> Ridge:
     """Return the reference machine's rates and the intensity at which they balance.
 
     A contraction runs at the rate of matrix products in its dtype, everything else at that of float32 arithmetic.
@@ -280,7 +298,7 @@ def _ridge(op: Declaration, access: str | None, reference: Mapping[str, Any]) ->
     }
 
 
-def _growth(op: Declaration) -> dict[str, dict[str, float | None]]:
+def _growth(op: Declaration) -> Growth:
     """Return, for each dim, the exponent with which work and memory grow in it: log2 of the ratio when the dim doubles.
 
     Doubled far out, from 1024 times the first size, so that the fastest term decides; where torch refuses that, or a
@@ -371,7 +389,7 @@ def _reduction(one: aten.Dispatched) -> str:
     return "row reduction" if contiguous in reduced else "column reduction"
 
 
-def _unknown(found: aten.Trace) -> list[dict[str, str]]:
+def _unknown(found: aten.Trace) -> list[NotKnown]:
     """Return the aten operations because of which something is not known, and why."""
     missing = {one.op: "no rule counts its work" for one in aten.leaves(found.dispatched) if one.work is None}
     if found.blocked is not None and found.why is not None:

@@ -16,7 +16,15 @@ from t2t_harness.measuring import clock as clocks
 from t2t_harness.measuring import host, spans, statistics, telemetry, timing
 
 if TYPE_CHECKING:
-    from t2t_harness.boundary.documents import BaselineRequest, Declaration
+    from t2t_harness.boundary.documents import (
+        Baseline,
+        BaselineRequest,
+        BaselineSize,
+        Declaration,
+        Figure,
+        Reply,
+        Snapshot,
+    )
 
 EAGER, COMPILED = "torch", "torch.compile"
 
@@ -37,14 +45,14 @@ AHEAD: dict[str, Ahead] = {}
 
 
 @spans.told
-def baseline(request: BaselineRequest) -> dict[str, Any]:
+def baseline(request: BaselineRequest) -> Reply:
     """Returns the reply with the document `baseline`.
 
     Raises what eager torch raises: an op that torch itself refuses is no result.
     """
     clock, protocol = clocks.clock_of(request), timing.protocol_of(request)
     timing.set_precision(request["op"])
-    before: list[dict[str, Any] | None] = []
+    before: list[Snapshot | None] = []
     reasons: dict[str, str] = {}
     compile_ms: list[float] = []
     sizes = {
@@ -54,9 +62,9 @@ def baseline(request: BaselineRequest) -> dict[str, Any]:
     before = before or [telemetry.snapshot(request)]
     device = telemetry.device_facts(request, before[0])
     after = telemetry.snapshot(request)
-    document = {
+    document: Baseline = {
         "clock": clock.name,
-        "protocol": dict(request["protocol"]),
+        "protocol": request["protocol"].copy(),
         "device": device,
         "sizes": sizes,
         "finals": {name: final(sizes, name) for name in request["baselines"]},
@@ -75,10 +83,10 @@ def measure_size(
     protocol: timing.Protocol,
     size: str,
     case: cases.Case,
-    before: list[dict[str, Any] | None],
+    before: list[Snapshot | None],
     reasons: dict[str, str],
     compile_ms: list[float],
-) -> dict[str, Any]:
+) -> BaselineSize:
     """Returns the figures of one size, the baselines timed in turns. Adds the telemetry to `before` if there is none yet, why one has no figures to `reasons`, and
     to `compile_ms`."""
     declaration, device = request["op"], timing.device_of(request["lane"])
@@ -97,13 +105,22 @@ def measure_size(
         buffers.refill(run)
         for name, call in calls.items():
             runs[name].add(call)
-    figures = {name: runs[name].figure() if name in runs else None for name in request["baselines"]}
-    compiled = figures.get(COMPILED)
-    if clock.is_device and compiled is not None:
-        with spans.work(device):
-            compiled["host_us"] = host.time_us(clock, calls[COMPILED], compiled["median"])
-        compiled["hidden_us"] = clock.hidden_us()
-    return {"binding": case.binding, "dtype": case.dtype, **figures}
+    found: BaselineSize = {"binding": case.binding, "dtype": case.dtype}
+    if EAGER in request["baselines"]:
+        found["torch"] = runs[EAGER].figure()
+    if COMPILED in request["baselines"]:
+        compiled = runs[COMPILED].figure() if COMPILED in runs else None
+        if clock.is_device and compiled is not None:
+            with spans.work(device):
+                compiled["host_us"] = host.time_us(clock, calls[COMPILED], compiled["median"])
+            compiled["hidden_us"] = clock.hidden_us()
+        found["torch.compile"] = compiled
+    return found
+
+
+def figure_of(size: BaselineSize, name: str) -> Figure | None:
+    """Returns the figure of the baseline `name` at a size, None where it has none."""
+    return size.get("torch") if name == EAGER else size.get("torch.compile")
 
 
 def compiled_call(
@@ -168,22 +185,21 @@ def compile_ahead(request: BaselineRequest, stops: Callable[[], bool]) -> None:
     torch.cuda.empty_cache()
 
 
-def final(sizes: Mapping[str, Mapping[str, Any]], name: str) -> float | None:
+def final(sizes: Mapping[str, BaselineSize], name: str) -> float | None:
     """Returns the mean over sizes of the figures of `name`; None where one is missing."""
-    figures = [size[name] for size in sizes.values()]
-    if not figures or any(figure is None for figure in figures):
-        return None
-    return statistics.mean([figure["mean"] for figure in figures])
+    figures = [figure_of(size, name) for size in sizes.values()]
+    means = [figure["mean"] for figure in figures if figure is not None]
+    return statistics.mean(means) if means and len(means) == len(figures) else None
 
 
 def unsteady(
-    request: BaselineRequest, sizes: Mapping[str, Mapping[str, Any]], snapshots: list[dict[str, Any] | None]
+    request: BaselineRequest, sizes: Mapping[str, BaselineSize], snapshots: list[Snapshot | None]
 ) -> list[str]:
     """Returns why the figures cannot be relied on, in words."""
     why = telemetry.disturbances(snapshots)
     for size, figures in sizes.items():
         for name in request["baselines"]:
-            one = figures[name]
+            one = figure_of(figures, name)
             if one is None:
                 continue
             if one["cv"] > statistics.STEADY:

@@ -25,7 +25,7 @@ from t2t_harness.sources import loading
 from t2t_harness.triton import launching, stage
 
 if TYPE_CHECKING:
-    from t2t_harness.boundary.documents import BenchRequest
+    from t2t_harness.boundary.documents import Bench, BenchRequest, BenchSize, Failure, Reply, Snapshot
 
 
 class StrayWork(Exception):
@@ -42,7 +42,7 @@ class Measurement:
     protocol: timing.Protocol
     own: frozenset[str] = frozenset()
     """The operations of torch that the op itself consists of."""
-    sizes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    sizes: dict[str, BenchSize] = field(default_factory=dict)
     times: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Size → subject → raw times."""
     hits: int = 0
@@ -52,7 +52,7 @@ class Measurement:
     """The names of the kernels that the watched calls at the present size launched."""
     host_beside: float = math.inf
     """The device's time in ms of a call at the size where `host_us` was measured."""
-    before: list[dict[str, Any] | None] = field(default_factory=list)
+    before: list[Snapshot | None] = field(default_factory=list)
     """The GPU's telemetry before the first measurement, once that has come."""
 
     @property
@@ -62,7 +62,7 @@ class Measurement:
 
 
 @spans.told
-def bench(request: BenchRequest) -> dict[str, Any]:
+def bench(request: BenchRequest) -> Reply:
     """Returns the reply with the document `bench`, without figures; leaves raw times and sampled outputs in scratch for `sample.judge_sample`, which makes them.
 
     Rejected with class `exception`, or `memory`, and a `failure` where the wrapper raises, or where it replaced what times it, or
@@ -82,7 +82,7 @@ def bench(request: BenchRequest) -> dict[str, Any]:
             before = found.before[0] if found.before else None
             device = telemetry.device_facts(request, before)
         except queues.Wanted:
-            return dict(queues.AGAIN)
+            return queues.AGAIN.copy()
         except SystemExit:
             raise
         except BaseException as error:
@@ -92,9 +92,9 @@ def bench(request: BenchRequest) -> dict[str, Any]:
     if replaced := clock.replaced():
         message = f"the kernel's module replaced what times it: {', '.join(replaced)}"
         return rejected(failure.failure("exception", message, root=request["root"]))
-    document: dict[str, Any] = {
+    document: Bench = {
         "clock": clock.name,
-        "protocol": dict(request["protocol"]),
+        "protocol": request["protocol"].copy(),
         "device": device,
         "sizes": found.sizes,
     }
@@ -110,7 +110,7 @@ def bench(request: BenchRequest) -> dict[str, Any]:
     return {"outcome": "passed", "class": None, "cites": False, "documents": {"bench": document}, "files": {}}
 
 
-def rejected(record: dict[str, Any]) -> dict[str, Any]:
+def rejected(record: Failure) -> Reply:
     """Returns the reply of a bench that `record` ends."""
     return {
         "outcome": "rejected",
@@ -121,12 +121,12 @@ def rejected(record: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def snapshot(request: BenchRequest) -> dict[str, Any] | None:
+def snapshot(request: BenchRequest) -> Snapshot | None:
     """Returns the GPU's telemetry, or None where there is no GPU."""
     return telemetry.snapshot(request)
 
 
-def measure(found: Measurement) -> tuple[list[str], bool, dict[str, Any] | None]:
+def measure(found: Measurement) -> tuple[list[str], bool, Snapshot | None]:
     """Measures every size, and on a GPU once more what was not stable. Returns what disturbed the GPU, whether it was repeated, and the telemetry.
 
     Raises what the wrapper raises.

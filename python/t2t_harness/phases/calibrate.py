@@ -6,13 +6,13 @@ The clock and the protocol are those of a bench, so that a kernel's figures can 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from t2t_harness.measuring import clock as clocks
 from t2t_harness.measuring import spans, statistics, telemetry
 
 if TYPE_CHECKING:
-    from t2t_harness.boundary.documents import CalibrateRequest
+    from t2t_harness.boundary.documents import CalibrateRequest, Calibration, CopyFigure, ProductFigure, Reply
 
 WARMUP_MS, REP_MS = 25, 100
 """One run of the protocol of a bench: ceilings and figures last equally long, so that a power cap meets both."""
@@ -43,7 +43,7 @@ LONGEST_MS = 40.0
 
 
 @spans.told
-def calibrate(request: CalibrateRequest) -> dict[str, Any]:
+def calibrate(request: CalibrateRequest) -> Reply:
     """Returns the reply with the document `calibration`. Raises what torch raises where it cannot even copy."""
     clock = clocks.clock_of(request)
     before = telemetry.snapshot(request)
@@ -52,7 +52,7 @@ def calibrate(request: CalibrateRequest) -> dict[str, Any]:
     products, reasons = measure_products(clock)
     after = telemetry.snapshot(request)
     why = telemetry.disturbances([before, after])
-    document = {
+    document: Calibration = {
         "clock": clock.name,
         "protocol": {"runs": 1, "warmup_ms": WARMUP_MS, "rep_ms": REP_MS},
         "device": device,
@@ -67,7 +67,7 @@ def calibrate(request: CalibrateRequest) -> dict[str, Any]:
     return {"outcome": "passed", "class": None, "cites": False, "documents": {"calibration": document}, "files": {}}
 
 
-def measure_copies(clock: clocks.Clock) -> list[dict[str, Any]]:
+def measure_copies(clock: clocks.Clock) -> list[CopyFigure]:
     """Returns the figures of copies of rising size, the ceiling last. It is timed first, when the device has been kept at work for a while."""
     import torch
 
@@ -85,12 +85,12 @@ def measure_copies(clock: clocks.Clock) -> list[dict[str, Any]]:
     return [*(copy_figure(moved, samples(moved, CURVE_WARMUP_MS, CURVE_REP_MS)) for moved in COPIES), largest]
 
 
-def measure_products(clock: clocks.Clock) -> tuple[dict[str, dict[str, Any] | None], dict[str, str]]:
+def measure_products(clock: clocks.Clock) -> tuple[dict[str, ProductFigure | None], dict[str, str]]:
     """Returns the figures of matrix products by name, None where torch refuses one, and the reasons. Leaves torch's precision as it was."""
     import torch
 
     usual = torch.get_float32_matmul_precision()
-    found: dict[str, dict[str, Any] | None] = {}
+    found: dict[str, ProductFigure | None] = {}
     reasons: dict[str, str] = {}
     for name, (dtype, precision) in PRODUCTS.items():
         torch.set_float32_matmul_precision(precision)
@@ -102,7 +102,7 @@ def measure_products(clock: clocks.Clock) -> tuple[dict[str, dict[str, Any] | No
     return found, reasons
 
 
-def measure_product(clock: clocks.Clock, dtype: str) -> dict[str, Any]:
+def measure_product(clock: clocks.Clock, dtype: str) -> ProductFigure:
     """Returns the figure of the product of two square matrices of random numbers of `dtype`, as large as the device does quickly.
 
     Raises RuntimeError where torch refuses it.
@@ -125,13 +125,13 @@ def side_for(smallest_ms: float) -> int:
     return next(fits, SIDES[-1])
 
 
-def copy_figure(moved: int, samples: Sequence[float]) -> dict[str, Any]:
+def copy_figure(moved: int, samples: Sequence[float]) -> CopyFigure:
     """Returns the figure of a copy that reads and writes `moved` bytes: times in ms, and the rate of the median."""
     facts = statistics.run_facts(samples)
     return {"bytes": moved, **facts, "gb_per_s": moved / facts["median"] / 1e6}
 
 
-def product_figure(side: int, samples: Sequence[float]) -> dict[str, Any]:
+def product_figure(side: int, samples: Sequence[float]) -> ProductFigure:
     """Returns the figure of a product of square matrices: times in ms, and the rate of the median."""
     facts = statistics.run_facts(samples)
     return {"side": side, **facts, "tflop_per_s": 2 * side**3 / facts["median"] / 1e9}

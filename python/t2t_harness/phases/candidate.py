@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from t2t_harness.cases import budget, calling, cases, inputs, pace, probes, reach, seeds
 from t2t_harness.cases.prepared import prepared_cases, salt
@@ -25,7 +25,7 @@ from t2t_harness.sources import loading
 from t2t_harness.triton import effort, launchers, launching, stage
 
 if TYPE_CHECKING:
-    from t2t_harness.boundary.documents import CandidateRequest
+    from t2t_harness.boundary.documents import CandidateRequest, Failure, Progress, Reply
 
 SHORTER = 2
 """How often a probe with a budget of its own is tried at half its length."""
@@ -45,7 +45,7 @@ TUNED = "t"
 
 @spans.told
 @queues.in_one
-def run(request: CandidateRequest) -> dict[str, Any]:
+def run(request: CandidateRequest) -> Reply:
     """Returns the reply with the document `ran`; leaves `outputs/N.safetensors` for each case, and its progress beside them.
 
     What a kernel raises is recorded and not raised; SystemExit ends the process, as any process of the kernel's would
@@ -306,10 +306,11 @@ def in_time(bench: called.Bench, case: cases.Case) -> tuple[cases.Case, str | No
     return case, late
 
 
-def _failure(class_: str, error: BaseException, root: str, case: str | None) -> dict[str, Any]:
+def _failure(class_: str, error: BaseException, root: str, case: str | None) -> Failure:
     return failure.failure(class_, failure.describe(error), root=root, case=case, error=error)
 
 
-def _reply(folder: Path, state: dict[str, Any]) -> dict[str, Any]:
+def _reply(folder: Path, state: dict[str, Any]) -> Reply:
     progress.tell_state(folder, state)
-    return {"outcome": "passed", "class": None, "cites": False, "documents": {"ran": state}, "files": {}}
+    ran = cast("Progress", state)
+    return {"outcome": "passed", "class": None, "cites": False, "documents": {"ran": ran}, "files": {}}

@@ -21,7 +21,19 @@ from t2t_harness.sources import finder, loading
 from t2t_harness.triton import ahead, facade, launchers, launching, normalize, resources, warm
 
 if TYPE_CHECKING:
-    from t2t_harness.boundary.documents import CompileRequest, Declaration, DeviceTarget
+    from t2t_harness.boundary.documents import (
+        CompiledKernel,
+        CompileRequest,
+        Declaration,
+        DeviceTarget,
+        Documents,
+        DroppedConfig,
+        Failure,
+        Launches,
+        Reply,
+        SourcePlace,
+    )
+    from t2t_harness.boundary.documents import Launch as LaunchFacts
 
 ARCHIVE = "triton.tar.gz"
 
@@ -34,9 +46,9 @@ class Survey:
     """What was launched, on all targets."""
 
     forge: launchers.Forge
-    launches: list[dict[str, Any]] = field(default_factory=list)
-    kernels: list[dict[str, Any]] = field(default_factory=list)
-    dropped: list[dict[str, Any]] = field(default_factory=list)
+    launches: list[LaunchFacts] = field(default_factory=list)
+    kernels: list[CompiledKernel] = field(default_factory=list)
+    dropped: list[DroppedConfig] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
     """Why the coverage is partial."""
     folders: set[str] = field(default_factory=set)
@@ -52,12 +64,12 @@ class Survey:
 class Refused(Exception):
     """The variant is rejected; holds its FAILURE record."""
 
-    def __init__(self, record: dict[str, Any]) -> None:
+    def __init__(self, record: Failure) -> None:
         super().__init__(record["message"])
         self.record = record
 
 
-def compile_variant(request: CompileRequest) -> dict[str, Any]:
+def compile_variant(request: CompileRequest) -> Reply:
     """Returns the reply with the documents `launches` and `resources` and the file `triton.tar.gz`, or with `failure`.
 
     Request key `warm` may list archives of earlier compiles: what they hold is not compiled again. The document `triton_cache` counts that, and
@@ -101,7 +113,7 @@ def compile_variant(request: CompileRequest) -> dict[str, Any]:
     forge.finish()
     cache, archive = Path(os.environ["TRITON_CACHE_DIR"]), Path(request["scratch"]) / ARCHIVE
     warm.pack(cache, survey.folders, forge.folders, archive)
-    documents = {
+    documents: Documents = {
         "launches": launches_document(request, survey),
         "resources": {"kernels": survey.kernels},
         "triton_cache": {
@@ -114,7 +126,7 @@ def compile_variant(request: CompileRequest) -> dict[str, Any]:
     return {"outcome": "passed", "class": None, "cites": False, "documents": documents, "files": {ARCHIVE: ARCHIVE}}
 
 
-def launches_document(request: CompileRequest, survey: Survey) -> dict[str, Any]:
+def launches_document(request: CompileRequest, survey: Survey) -> Launches:
     """Returns the document `launches`: what a GPU's launches will be, and what was left out."""
     return {
         "targets": [device["id"] for device in request["targets"]],
@@ -330,7 +342,7 @@ def stored_dtype(name: str) -> Any:
     return _TYPES[name]
 
 
-def launch_facts(launch: launching.Launch, target: str, case: cases.Case) -> dict[str, Any]:
+def launch_facts(launch: launching.Launch, target: str, case: cases.Case) -> LaunchFacts:
     """Returns one launch as the document `launches` holds it."""
     return {
         "target": target,
@@ -343,11 +355,12 @@ def launch_facts(launch: launching.Launch, target: str, case: cases.Case) -> dic
     }
 
 
-def kernel_facts(launch: launching.Launch, target: str) -> dict[str, Any]:
+def kernel_facts(launch: launching.Launch, target: str) -> CompiledKernel:
     """Returns one compiled kernel as the document `resources` holds it. `config` and `constants` are those of its first launch."""
     compiled, metadata = launch.compiled, launch.compiled.metadata
     folder = folder_name(compiled.hash)
     cubin = Path(os.environ["TRITON_CACHE_DIR"]) / folder / f"{metadata.name[:150]}.cubin"
+    used = resources.usage(cubin)
     return {
         "compiled": folder,
         "target": target,
@@ -356,7 +369,8 @@ def kernel_facts(launch: launching.Launch, target: str) -> dict[str, Any]:
         "constants": launch.constants,
         "num_warps": metadata.num_warps,
         "num_stages": metadata.num_stages,
-        **resources.usage(cubin),
+        "registers": used["registers"],
+        "spills": used["spills"],
         "shared": metadata.shared,
         "stages": {file.suffix[1:]: f"{folder}/{file.name}" for file in warm.stages_of(cubin.with_suffix(".json"))},
     }
@@ -369,7 +383,7 @@ def folder_name(hash_: str) -> str:
     return str(_base32(hash_))
 
 
-def compile_failure(error: BaseException, root: str, case: str) -> dict[str, Any]:
+def compile_failure(error: BaseException, root: str, case: str) -> Failure:
     """Returns the FAILURE record of what Triton raised: its place is the user's own line and column where Triton names one."""
     from triton.runtime.errors import OutOfResources, PTXASError
 
@@ -393,7 +407,7 @@ def compile_failure(error: BaseException, root: str, case: str) -> dict[str, Any
     return record
 
 
-def kernel_place(error: BaseException, root: str) -> tuple[dict[str, Any] | None, str | None]:
+def kernel_place(error: BaseException, root: str) -> tuple[SourcePlace | None, str | None]:
     """Returns the place in the user's file that the innermost of Triton's compile errors names, and the kernel's name; else None twice.
 
     The error names a place of the normalized source, by which its function is found.

@@ -23,7 +23,7 @@ from t2t_harness.measuring import spans
 if TYPE_CHECKING:
     import torch
 
-    from t2t_harness.boundary.documents import Declaration, FollowRequest, JudgeRequest
+    from t2t_harness.boundary.documents import Declaration, FollowRequest, JudgeRequest, Reply
 
 
 ENDS = {
@@ -42,7 +42,7 @@ ENDS = {
 
 @spans.told
 @memory.let_go
-def judge(request: JudgeRequest) -> dict[str, Any]:
+def judge(request: JudgeRequest) -> Reply:
     """Returns the reply with the documents `verdict` and `evidence`.
 
     `prepared` (null where nothing was to prepare) and `candidate` are the scratch folders of the other two children, `end` tells how the candidate's ended.
@@ -70,7 +70,7 @@ def judge(request: JudgeRequest) -> dict[str, Any]:
 
 @spans.told
 @memory.let_go
-def follow(request: FollowRequest) -> dict[str, Any]:
+def follow(request: FollowRequest) -> Reply:
     """Judges cases while the candidate runs, which goes on with others meanwhile, and returns a reply without documents once it has ended. What was judged is for the request to
     `judge` that this process gets next; where another process gets it, or the candidate told of something else in the end, all is judged there.
     """

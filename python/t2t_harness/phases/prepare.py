@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from t2t_harness.cases import cases, inputs, prepared
 from t2t_harness.faults import failure
@@ -20,10 +20,10 @@ from t2t_harness.sources import finder, loading
 if TYPE_CHECKING:
     import torch
 
-    from t2t_harness.boundary.documents import CheckRequest, Declaration
+    from t2t_harness.boundary.documents import CheckRequest, Declaration, Evidence, Failure, Reply, Verdict
 
 
-def prepare(request: CheckRequest) -> dict[str, Any]:
+def prepare(request: CheckRequest) -> Reply:
     """Returns the reply; leaves `cases.json`, and `inputs/*.safetensors` for hook cases, in the scratch folder.
 
     Rejected with class `unfit-cases` and the documents of a check where the op's `cases.py` fails.
@@ -131,12 +131,13 @@ def plain(value: Any) -> Any:
     return str(value) if isinstance(value, torch.dtype) else value
 
 
-def _rejected(record: dict[str, Any]) -> dict[str, Any]:
-    verdict = {"verdict": "rejected", "class": record["class"], "reason": None, "cases": {}}
+def _rejected(record: Failure) -> Reply:
+    # The rest of the evidence is what a check that has not begun has: nothing.
+    verdict: Verdict = {"verdict": "rejected", "class": record["class"], "reason": None, "cases": {}}
     return {
         "outcome": "rejected",
         "class": record["class"],
         "cites": failure.cites(record),
-        "documents": {"verdict": verdict, "evidence": {"cases": [], "failure": record}},
+        "documents": {"verdict": verdict, "evidence": cast("Evidence", {"cases": [], "failure": record})},
         "files": {},
     }

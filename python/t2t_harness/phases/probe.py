@@ -12,16 +12,19 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from t2t_harness.op import arguments
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import ProbeRequest, Reply, ToldModules
 
 NAMESPACES = ("torch", "torch.Tensor", "torch.fft", "torch.linalg", "torch.nn.functional", "torch.special")
 
 
-def probe(request: Mapping[str, Any]) -> dict[str, Any]:
+def probe(request: ProbeRequest) -> Reply:
     """Return the documents `toolchain` (name to version, null where absent), `names` (sorted dotted callables), `signatures` (by name, where all parameters are
     known) and `modules` (how they are found beside `sys.path`)."""
     names = sorted(set(_names()))
@@ -39,7 +42,7 @@ def probe(request: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def modules() -> dict[str, Any]:
+def modules() -> ToldModules:
     """Return `suffixes`, the endings of compiled modules in order, and `mapped`: module to file or folder, of editable installs that no folder of `sys.path` leads to.
 
     Those are found by modules that setuptools writes, as `__editable___mykernels_0_1_finder`, with a mapping in each.

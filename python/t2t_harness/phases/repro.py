@@ -23,7 +23,7 @@ from t2t_harness.sources import loading
 if TYPE_CHECKING:
     import torch
 
-    from t2t_harness.boundary.documents import Declaration, ReproRequest
+    from t2t_harness.boundary.documents import Declaration, Reply, Repro, ReproRequest
 
 TENSORS = "case.safetensors"
 """The file of the inputs, `NAME` or `NAME.0`, of the upstream gradients, `upstream.0`, and of `expected.NAME`."""
@@ -31,7 +31,7 @@ TENSORS = "case.safetensors"
 SCRIPT = "repro.py"
 
 
-def write(request: ReproRequest) -> dict[str, Any]:
+def write(request: ReproRequest) -> Reply:
     """Returns the reply with the document `repro`: the names of the files, of the case and of all cases.
 
     `case` is the name of a case, or null for the first; `constants` are those of the kernel's first launch, around which
@@ -41,8 +41,8 @@ def write(request: ReproRequest) -> dict[str, Any]:
     listed = listed_cases(request)
     names = [case.name for case in listed]
     case = next((case for case in listed if request["case"] in (None, case.name)), None)
-    document: dict[str, Any] = {"case": None if case is None else case.name, "cases": names, "refused": None}
-    files = {}
+    document: Repro = {"case": None if case is None else case.name, "cases": names, "refused": None}
+    files: dict[str, str] = {}
     if case is not None:
         try:
             files = written(request, case)

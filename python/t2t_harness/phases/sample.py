@@ -12,7 +12,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from t2t_harness.cases import cases, seeds
 from t2t_harness.counting import counting
@@ -24,13 +24,23 @@ from t2t_harness.measuring import spans, statistics, timing
 if TYPE_CHECKING:
     import torch
 
-    from t2t_harness.boundary.documents import Declaration, JudgeRequest, SampleRequest
+    from t2t_harness.boundary.documents import (
+        Bench,
+        BenchSize,
+        Declaration,
+        Documents,
+        Failure,
+        JudgedSize,
+        JudgeRequest,
+        Reply,
+        SampleRequest,
+    )
     from t2t_harness.measuring.clock import Call
 
 FACTS = "bench_samples.json"
 TIMES = "bench_times.json"
 
-NOT_JUDGED = "not-judged"
+NOT_JUDGED: Final = "not-judged"
 
 FIRST_CALLS = 12
 """Among so many untimed calls of a run is the one whose kernels are counted, if it has as many."""
@@ -170,27 +180,28 @@ class Unusable(Exception):
 
 @spans.told
 @memory.let_go
-def judge_sample(request: SampleRequest) -> dict[str, Any]:
+def judge_sample(request: SampleRequest) -> Reply:
     """Returns the reply with the document `bench`, its figures and `judged` filled in; rejected, with a `failure` too, where an output is wrong, or a size has none.
 
     `sample` is the scratch folder of the bench, `bench` its document. Figures are made of the raw times that lie there.
     """
     folder = Path(request["sample"])
-    document: dict[str, Any] = dict(request["bench"])
-    document["judged"] = {size: {"run": None, "verdict": NOT_JUDGED} for size in timing.timed_cases(request)}
+    document = request["bench"].copy()
+    judged: dict[str, JudgedSize] = {size: {"run": None, "verdict": NOT_JUDGED} for size in timing.timed_cases(request)}
+    document["judged"] = judged
     first = None
     try:
-        document |= figures(request, folder)
+        figures(request, folder, document)
         for facts in kept_facts(folder):
             size, case = str(facts["size"]), cases.from_facts(facts["case"])
             if not facts["samples"] or not facts["untimed"]:
                 raise Unusable(f"what was kept of size `{size}` holds no result")
             found = wrong(request, case, facts)
             run = next((one["state"]["run"] for one in facts["samples"]), None)
-            document["judged"][size] = {"run": run, "verdict": "rejected" if found else "passed"}
+            judged[size] = {"run": run, "verdict": "rejected" if found else "passed"}
             if found is not None and first is None:
                 first = failure.failure(found.class_, found.message, root=request["root"], case=case.name)
-        missing = [size for size, told in document["judged"].items() if told["verdict"] == NOT_JUDGED]
+        missing = [size for size, told in judged.items() if told["verdict"] == NOT_JUDGED]
         if missing and first is None:
             raise Unusable(f"no timed call left a result at size `{missing[0]}`")
     except (Unusable, KeyError, ValueError, TypeError, OSError, AttributeError, IndexError, RecursionError) as error:
@@ -199,9 +210,9 @@ def judge_sample(request: SampleRequest) -> dict[str, Any]:
     return reply(document, first)
 
 
-def figures(request: SampleRequest, folder: Path) -> dict[str, Any]:
-    """Returns the fields of the document that are made of raw times: `sizes`, and on a device the Finals and whether anything varies. Raises Unusable, or what reading raises."""
-    sizes: dict[str, dict[str, Any]] = {size: dict(facts) for size, facts in request["bench"]["sizes"].items()}
+def figures(request: SampleRequest, folder: Path, document: Bench) -> None:
+    """Fills in the fields of the document that are made of raw times: `sizes`, and on a device the Finals and whether anything varies. Raises Unusable, or what reading raises."""
+    sizes = {size: facts.copy() for size, facts in request["bench"]["sizes"].items()}
     path = folder / TIMES
     if path.stat().st_size > MOST_TIMES:
         raise Unusable(f"{path.stat().st_size} bytes of times")
@@ -209,30 +220,39 @@ def figures(request: SampleRequest, folder: Path) -> dict[str, Any]:
     if request["lane"] != "cuda":
         for size, facts in sizes.items():
             facts["interpreter_ms"] = timing.figure_of(times[size]["variant"])["median"]
-        return {"sizes": sizes}
+        document["sizes"] = sizes
+        return
     for size, facts in sizes.items():
-        facts |= {who: timing.figure_of(times[size][who]) for who in ("variant", "torch")}
+        facts["variant"] = timing.figure_of(times[size]["variant"])
+        facts["torch"] = timing.figure_of(times[size]["torch"])
     disturbed = list(request["bench"]["disturbed"])
     why = [*disturbed, *varied(sizes)]
-    means = {who: [facts[who]["mean"] for facts in sizes.values()] for who in ("variant", "torch")}
-    finals = statistics.comparison(means["variant"], means["torch"]) if sizes else {}
-    return {"sizes": sizes, **finals, "unstable": bool(why), "why_unstable": "; ".join(why) or None}
+    own, torch = (
+        [facts["variant"]["mean"] for facts in sizes.values()],
+        [facts["torch"]["mean"] for facts in sizes.values()],
+    )
+    finals = statistics.comparison(own, torch) if sizes else {}
+    document["sizes"], document["unstable"], document["why_unstable"] = sizes, bool(why), "; ".join(why) or None
+    if finals:
+        document["final_ms"], document["torch_final_ms"] = finals["final_ms"], finals["torch_final_ms"]
+        document["speedup"], document["geomean_speedup"] = finals["speedup"], finals["geomean_speedup"]
 
 
-def varied(sizes: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def varied(sizes: Mapping[str, BenchSize]) -> list[str]:
     """Returns in words which figures vary from run to run by more than is stable, a line a size."""
     told = []
     for size, facts in sizes.items():
-        if max(facts[who]["cv"] for who in ("variant", "torch")) > statistics.STEADY:
-            shares = ", ".join(f"{who} {100 * facts[who]['cv']:.0f} %" for who in ("variant", "torch"))
+        variations = {"variant": facts["variant"]["cv"], "torch": facts["torch"]["cv"]}
+        if max(variations.values()) > statistics.STEADY:
+            shares = ", ".join(f"{who} {100 * cv:.0f} %" for who, cv in variations.items())
             told.append(f"{size}: runs vary by {shares}")
     return told
 
 
-def reply(document: dict[str, Any], record: dict[str, Any] | None) -> dict[str, Any]:
+def reply(document: Bench, record: Failure | None) -> Reply:
     """Returns the reply with `document`, rejected by `record` if there is one."""
     document.pop("disturbed", None)
-    documents = {"bench": document} if record is None else {"bench": document, "failure": record}
+    documents: Documents = {"bench": document} if record is None else {"bench": document, "failure": record}
     return {
         "outcome": "passed" if record is None else "rejected",
         "class": None if record is None else record["class"],

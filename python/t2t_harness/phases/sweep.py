@@ -21,7 +21,7 @@ from t2t_harness.sources import loading
 from t2t_harness.triton import launching, stage
 
 if TYPE_CHECKING:
-    from t2t_harness.boundary.documents import SweepRequest
+    from t2t_harness.boundary.documents import Documents, Reply, SweepRequest
 
 INTERPRETED = "ms in the interpreter"
 """The unit of a sweep without a device, whose times compare nothing."""
@@ -44,7 +44,7 @@ class Sweep:
         return str(self.request["lane"])
 
 
-def sweep(request: SweepRequest) -> dict[str, Any]:
+def sweep(request: SweepRequest) -> Reply:
     """Returns the reply with the document `sweep`. Request keys: those of a bench, with `variants` for `variant`, and `baselines`.
 
     Rejected with class `exception` and a `failure` where a module replaced what times it.
@@ -59,7 +59,7 @@ def sweep(request: SweepRequest) -> dict[str, Any]:
     if replaced := clock.replaced():
         message = f"a kernel's module replaced what times it: {', '.join(replaced)}"
         record = failure.failure("exception", message, root=request["root"])
-        documents = {"failure": record}
+        documents: Documents = {"failure": record}
         return {"outcome": "rejected", "class": "exception", "cites": False, "documents": documents, "files": {}}
     is_product = any(one["flop"] for one in points)
     is_device = clock.is_device

@@ -19,7 +19,7 @@ from t2t_harness.sources import loading
 from t2t_harness.triton import launching, stage
 
 if TYPE_CHECKING:
-    from t2t_harness.boundary.documents import TuneRequest
+    from t2t_harness.boundary.documents import Reply, Tune, TuneRequest
 
 WARMUP_MS = 10.0
 REP_MS = 40.0
@@ -28,13 +28,13 @@ REP_MS = 40.0
 
 @spans.told
 @queues.in_one
-def tune(request: TuneRequest) -> dict[str, Any]:
+def tune(request: TuneRequest) -> Reply:
     """Returns the reply with the document `tune`: the choices, empty where nothing is autotuned or the lane is not `cuda`.
 
     Rejected with class `exception`, or `memory`, where the wrapper raises. In a process with one queue a wrapper that wants another stream is not called on: the reply is
     `queues.AGAIN`.
     """
-    document: dict[str, Any] = {"device": request.get("model"), "choices": [], "dropped": []}
+    document: Tune = {"device": request["model"], "choices": [], "dropped": []}
     if request["lane"] == "cuda":
         try:
             with stage.lane(request) as modules:
@@ -55,7 +55,7 @@ def tune(request: TuneRequest) -> dict[str, Any]:
     return {"outcome": "passed", "class": None, "cites": False, "documents": {"tune": document}, "files": {}}
 
 
-def tune_all(request: TuneRequest, clock: clocks.Clock, document: dict[str, Any]) -> None:
+def tune_all(request: TuneRequest, clock: clocks.Clock, document: Tune) -> None:
     """Calls the wrapper once per size and dtype, and adds what is chosen to `document`. Raises what the wrapper raises."""
     entry = loading.load_entry(request["root"], request["variant"])
     hits = 0
@@ -78,9 +78,7 @@ def tune_all(request: TuneRequest, clock: clocks.Clock, document: dict[str, Any]
     document["triton_cache"] = {"hits": hits, "misses": sorted(misses)}
 
 
-def choice(
-    tuner: Any, configs: list[Any], recorder: launching.Recorder, clock: clocks.Clock, document: dict[str, Any]
-) -> Any:
+def choice(tuner: Any, configs: list[Any], recorder: launching.Recorder, clock: clocks.Clock, document: Tune) -> Any:
     """Returns the fastest configuration for the present launch, and notes it in `document` unless its key is known.
 
     Raises what the last configuration raised where the device can hold none.

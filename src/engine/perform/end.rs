@@ -7,8 +7,10 @@ use std::io;
 use std::path::Path;
 
 use serde_json::json;
+use t2t_host::functions::Function;
 use t2t_model::manifest::canonical_json;
 use t2t_model::record::Outcome;
+use t2t_protocol::read::Misfit;
 use t2t_protocol::{
     CandidateEnd, End, EndKind, Failure, Fault, FaultClass, Finished, Output, PrintedOutput, RaisedError, Reply,
     ReplyOutcome,
@@ -23,25 +25,37 @@ const SHOWN: usize = 8 << 10;
 /// How long a file may be that a child leaves, in bytes. What Triton compiled for one variant is a few million.
 const LONGEST: u64 = 256 << 20;
 
-/// Turns the end of a child into what came of the action.
-pub(super) fn conclude(folder: &Path, finished: Finished) -> Performed {
-    match &finished.end {
-        End::Reply(_) => replied_with(folder, reply_of(&finished), finished.opened.iter().cloned().collect()),
-        _ => unjudged(finished),
+/// Turns the end of a child that called `function` into what came of the action.
+pub(super) fn conclude(function: &Function, folder: &Path, finished: Finished) -> Performed {
+    let End::Reply(told) = &finished.end else { return unjudged(finished) };
+    match Reply::of(told) {
+        Ok(reply) => replied_with(folder, reply, finished.opened.into_iter().collect()),
+        Err(misfit) => no_reply(function, &misfit, finished),
     }
 }
 
-fn replied_with(folder: &Path, reply: Option<Reply>, opened: BTreeSet<String>) -> Performed {
-    let outcome = reply.as_ref().and_then(|reply| match (reply.outcome, &reply.class) {
-        (ReplyOutcome::Passed, _) => Some(Outcome::Passed),
-        (ReplyOutcome::Rejected, Some(class)) => Some(Outcome::Rejected { class: class.clone() }),
+/// Returns what came of an action whose child said something that is no reply: kernel code shares a process with what replies, unless the function is trusted.
+fn no_reply(function: &Function, misfit: &Misfit, finished: Finished) -> Performed {
+    let mut performed = if function.is_trusted {
+        Performed::lost(format!("the harness gave no usable reply: {misfit}"))
+    } else {
+        let why = format!("the process gave no usable reply: {misfit}");
+        failed(FaultClass::NoReply, &why, [&finished.stdout, &finished.stderr])
+    };
+    performed.opened = finished.opened.into_iter().collect();
+    performed
+}
+
+fn replied_with(folder: &Path, reply: Reply, opened: BTreeSet<String>) -> Performed {
+    let outcome = match (reply.outcome, &reply.class) {
+        (ReplyOutcome::Passed, _) => Outcome::Passed,
+        (ReplyOutcome::Rejected, Some(class)) => Outcome::Rejected { class: class.clone() },
         (ReplyOutcome::NotJudged, _) => {
-            Some(Outcome::NotJudged { reason: reply.reason.clone().unwrap_or_else(|| "no reason is told".to_owned()) })
+            Outcome::NotJudged { reason: reply.reason.clone().unwrap_or_else(|| "no reason is told".to_owned()) }
         }
-        (ReplyOutcome::Rejected | ReplyOutcome::Again, _) => None,
-    });
-    let (Some(outcome), Some(reply)) = (outcome, reply) else {
-        return Performed { opened, ..Performed::lost("the harness gave a reply without an outcome") };
+        (ReplyOutcome::Rejected | ReplyOutcome::Again, _) => {
+            return Performed { opened, ..Performed::lost("the harness gave a reply without an outcome") };
+        }
     };
     let files = match left(folder, &reply) {
         Ok(files) => files,
@@ -116,7 +130,7 @@ pub(super) fn has_passed(finished: &Finished) -> bool {
 /// Returns what a child replied; None where it did not, or where that is no reply.
 pub(super) fn reply_of(finished: &Finished) -> Option<Reply> {
     match &finished.end {
-        End::Reply(reply) => Reply::of(reply),
+        End::Reply(reply) => Reply::of(reply).ok(),
         _ => None,
     }
 }
@@ -177,4 +191,40 @@ fn shown(output: &Output) -> String {
 
 fn cut(streams: [&Output; 2]) -> bool {
     streams.iter().any(|output| output.total > SHOWN as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+    use t2t_host::functions;
+
+    use super::*;
+
+    fn ended(function: &Function, reply: Value) -> (Outcome, String) {
+        let performed = conclude(function, Path::new("/nowhere"), Finished::bare(1, End::Reply(reply)));
+        let told = performed.documents.get("failure").map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+        (performed.outcome.unwrap(), told.unwrap_or_default())
+    }
+
+    #[test]
+    fn what_is_no_reply_names_the_field_and_is_the_kernels_fault_where_kernel_code_was_in_the_process() {
+        let odd = json!({"outcome": "passed", "class": null, "cites": "no", "documents": {}, "files": {}});
+        let (outcome, failure) = ended(&functions::BENCH, odd.clone());
+        assert_eq!(outcome, Outcome::Rejected { class: "no-reply".to_owned() });
+        let told = "gave no usable reply: `cites`: invalid type: string \\\"no\\\", expected a boolean";
+        assert!(failure.contains(told), "{failure}");
+        let (outcome, failure) = ended(&functions::ANALYZE, odd);
+        let Outcome::Lost { reason } = outcome else { panic!("{outcome:?}") };
+        assert!(reason.starts_with("the harness gave no usable reply: `cites`: "), "{reason}");
+        assert_eq!(failure, "");
+    }
+
+    #[test]
+    fn what_a_reply_need_not_have_is_not_asked_for_and_its_documents_are_kept_as_they_came() {
+        let documents = json!({"bench": {"nobody": ["knows", 1.50]}});
+        let reply = json!({"outcome": "passed", "class": null, "documents": documents, "device_spans": [["garbage"]]});
+        let performed = conclude(&functions::BENCH, Path::new("/nowhere"), Finished::bare(1, End::Reply(reply)));
+        assert_eq!(performed.outcome, Some(Outcome::Passed));
+        assert_eq!(performed.documents["bench"], br#"{"nobody":["knows",1.5]}"#);
+    }
 }

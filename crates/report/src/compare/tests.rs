@@ -1,21 +1,34 @@
 //! What two sides come to, of documents written by hand.
 
+use t2t_protocol::Run;
+use t2t_protocol::read::exactly;
+
 use super::*;
 
 /// Returns the bench of a variant whose runs at each size scatter by 0.2 % around these times.
-fn bench(sizes: &[(&str, u64, f64)]) -> Value {
+fn bench(sizes: &[(&str, u64, f64)]) -> Bench {
     let figure = |ms: f64| {
-        let runs: Vec<Value> = [0.998, 0.999, 1.0, 1.001, 1.002].map(|part| json!({"mean": ms * part})).into();
-        json!({"mean": ms, "runs": runs})
+        let runs = [0.998, 0.999, 1.0, 1.001, 1.002].map(|part| run(ms * part));
+        json!({"mean": ms, "median": ms, "p20": ms, "p80": ms, "cv": 0.0, "runs": runs})
     };
     let sizes = sizes.iter().map(|(name, dim, ms)| {
         let size = json!({"binding": {"M": dim}, "dtype": "float32", "variant": figure(*ms), "torch": figure(2.0)});
         ((*name).to_owned(), size)
     });
-    json!({"clock": "cuda-events", "unstable": false, "sizes": sizes.collect::<serde_json::Map<_, _>>()})
+    let sizes: serde_json::Map<String, Value> = sizes.collect();
+    exactly(&json!({"clock": "cuda-events", "unstable": false, "sizes": sizes})).unwrap()
 }
 
-fn side(chosen: Option<&str>, benches: &[(&str, Value)]) -> Side {
+fn run(ms: f64) -> Run {
+    Run { mean: ms, median: ms, p20: ms, p80: ms }
+}
+
+/// Returns the figure of the variant at a size.
+fn own<'a>(bench: &'a mut Bench, size: &str) -> &'a mut Figure {
+    bench.sizes.get_mut(size).unwrap().variant.as_mut().unwrap()
+}
+
+fn side(chosen: Option<&str>, benches: &[(&str, Bench)]) -> Side {
     let benches = benches.iter().map(|(name, bench)| ((*name).to_owned(), bench.clone())).collect();
     let measurements = Measurements { chosen: chosen.map(str::to_owned), benches };
     Side { name: "a side".to_owned(), ops: [("softmax".to_owned(), measurements)].into() }
@@ -47,7 +60,8 @@ fn above_one_b_is_faster_and_within_noise_they_are_the_same() {
 #[test]
 fn a_difference_that_the_scatter_explains_is_none() {
     let mut wide = bench(&[("small", 8, 1.0)]);
-    wide["sizes"]["small"]["variant"] = json!({"mean": 1.1, "runs": [{"mean": 0.6}, {"mean": 1.6}, {"mean": 1.1}]});
+    let figure = own(&mut wide, "small");
+    (figure.mean, figure.runs) = (1.1, [0.6, 1.6, 1.1].map(run).into());
     let compared = compare(&side(None, &[("v1", bench(&[("small", 8, 1.0)]))]), &side(None, &[("v1", wide)]), 0.05);
     assert_eq!((compared.rows[0].verdict, compared.regressions()), (Verdict::Same, 0));
 }
@@ -63,7 +77,7 @@ fn a_regression_lies_beyond_the_threshold_with_its_whole_interval() {
 #[test]
 fn what_is_unstable_is_neither_faster_nor_a_regression() {
     let mut shaken = bench(&[("small", 8, 3.0)]);
-    shaken["unstable"] = json!(true);
+    shaken.unstable = Some(true);
     let compared = compare(&side(None, &[("v1", bench(&[("small", 8, 1.0)]))]), &side(None, &[("v1", shaken)]), 0.05);
     assert_eq!((compared.rows[0].verdict, compared.regressions()), (Verdict::Unstable, 0));
 }
@@ -71,7 +85,8 @@ fn what_is_unstable_is_neither_faster_nor_a_regression() {
 #[test]
 fn what_is_the_hosts_is_no_regression() {
     let mut behind = bench(&[("small", 8, 3.0)]);
-    (behind["sizes"]["small"]["variant"]["p20"], behind["sizes"]["small"]["variant"]["p80"]) = (json!(2.5), json!(3.5));
+    let figure = own(&mut behind, "small");
+    (figure.p20, figure.p80) = (2.5, 3.5);
     let compared = compare(&side(None, &[("v1", bench(&[("small", 8, 1.0)]))]), &side(None, &[("v1", behind)]), 0.05);
     assert_eq!((compared.rows[0].verdict, compared.regressions()), (Verdict::Unstable, 0));
 }
@@ -80,8 +95,8 @@ fn what_is_the_hosts_is_no_regression() {
 fn an_unstable_small_size_does_not_shake_the_final() {
     let of = |small: f64, large: f64, shaken: &str| {
         let mut bench = bench(&[("large", 64, large), ("small", 8, small)]);
-        bench["unstable"] = json!(true);
-        bench["sizes"][shaken]["variant"]["cv"] = json!(0.2);
+        bench.unstable = Some(true);
+        own(&mut bench, shaken).cv = 0.2;
         side(None, &[("v1", bench)])
     };
     let verdicts = |shaken: &str| -> Vec<Verdict> {
@@ -95,7 +110,7 @@ fn an_unstable_small_size_does_not_shake_the_final() {
 fn one_run_a_size_says_nothing_of_a_difference() {
     let once = |ms: f64| {
         let mut bench = bench(&[("small", 8, ms)]);
-        bench["sizes"]["small"]["variant"]["runs"] = json!([{"mean": ms}]);
+        own(&mut bench, "small").runs = vec![run(ms)];
         side(None, &[("v1", bench)])
     };
     let verdict = |a, b| compare(&once(a), &once(b), 0.05).rows[0].verdict;
@@ -120,7 +135,7 @@ fn sizes_of_another_binding_or_clock_are_not_compared() {
     let why = r#"the binding is {"M":4096} and {"M":8192}"#.to_owned();
     assert_eq!(compared.incomparable, [("softmax/v1 at large".to_owned(), why)]);
     let mut host = bench(&[("small", 256, 3.0)]);
-    host["clock"] = json!("host");
+    "host".clone_into(&mut host.clock);
     let compared = compare(&a, &side(None, &[("v1", host)]), 0.05);
     assert_eq!((compared.rows.len(), compared.incomparable.len()), (0, 1));
 }

@@ -27,6 +27,12 @@ impl Interval {
     pub(crate) fn holds_one(&self) -> bool {
         self.low <= 1.0 && 1.0 <= self.high
     }
+
+    /// Returns both as documents have them.
+    #[must_use]
+    pub(crate) fn bounds(self) -> [f64; 2] {
+        [self.low, self.high]
+    }
 }
 
 impl fmt::Display for Interval {

@@ -4,9 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use t2t_protocol::{Bench, BenchSize, CaseVerdict, Figure};
 
 use crate::rank::bootstrap::{self, Interval, Pairing};
+use crate::rank::selection::{SelectedFigures, SelectedSize};
 use crate::rank::stability::{is_unstable, is_unstable_at, why_unstable};
 
 /// The figures of one bench. Times in milliseconds.
@@ -45,16 +46,16 @@ struct Size {
 impl Measured {
     /// Returns the figures of a document `bench`, None where it has no Final, or at some size no output of a timed call that was judged right.
     #[must_use]
-    pub(crate) fn of(bench: &Value) -> Option<Self> {
+    pub(crate) fn of(bench: &Bench) -> Option<Self> {
         if !is_judged(bench) {
             return None;
         }
-        let sizes = bench["sizes"].as_object().into_iter().flatten();
+        let sizes = bench.sizes.iter();
         let mut measured = Self {
-            final_ms: bench["final_ms"].as_f64()?,
-            torch_final_ms: bench["torch_final_ms"].as_f64(),
-            speedup: bench["speedup"].as_f64(),
-            geomean_speedup: bench["geomean_speedup"].as_f64(),
+            final_ms: bench.final_ms?,
+            torch_final_ms: bench.torch_final_ms,
+            speedup: bench.speedup,
+            geomean_speedup: bench.geomean_speedup,
             sizes: sizes.map(|(name, size)| (name.clone(), Size::of(size, is_unstable_at(bench, name)))).collect(),
             unstable: is_unstable(bench),
             why_unstable: why_unstable(bench),
@@ -143,17 +144,17 @@ impl Measured {
 
     /// Returns the figures as the document `selection` holds them.
     #[must_use]
-    pub(crate) fn document(&self) -> Value {
-        json!({
-            "final_ms": self.final_ms,
-            "torch_final_ms": self.torch_final_ms,
-            "speedup": self.speedup,
-            "interval": self.interval.map(|interval| [interval.low, interval.high]),
-            "geomean_speedup": self.geomean_speedup,
-            "sizes": self.sizes.iter().map(|(name, size)| (name.clone(), size.document())).collect::<BTreeMap<_, _>>(),
-            "unstable": self.unstable,
-            "why_unstable": self.why_unstable,
-        })
+    pub(crate) fn document(&self) -> SelectedFigures {
+        SelectedFigures {
+            final_ms: self.final_ms,
+            torch_final_ms: self.torch_final_ms,
+            speedup: self.speedup,
+            interval: self.interval.map(Interval::bounds),
+            geomean_speedup: self.geomean_speedup,
+            sizes: self.sizes.iter().map(|(name, size)| (name.clone(), size.document())).collect(),
+            unstable: self.unstable,
+            why_unstable: self.why_unstable.clone(),
+        }
     }
 
     fn runs(&self) -> Vec<&[f64]> {
@@ -166,17 +167,18 @@ impl Measured {
 }
 
 /// Returns whether outputs of timed calls were right at every size.
-fn is_judged(bench: &Value) -> bool {
-    let mut sizes = bench["sizes"].as_object().into_iter().flatten();
-    sizes.all(|(name, _)| bench["judged"][name.as_str()]["verdict"] == "passed")
+fn is_judged(bench: &Bench) -> bool {
+    let judged = |name: &String| bench.judged.as_ref()?.get(name);
+    bench.sizes.keys().all(|name| judged(name).is_some_and(|judged| judged.verdict == CaseVerdict::Passed))
 }
 
 impl Size {
-    fn of(size: &Value, is_unstable: bool) -> Self {
-        let (runs, torch_runs) = (means(&size["variant"]), means(&size["torch"]));
+    fn of(size: &BenchSize, is_unstable: bool) -> Self {
+        let (own, torch) = (size.variant.as_ref(), size.torch.as_ref());
+        let [runs, torch_runs] = [own, torch].map(|figure| figure.map(means).unwrap_or_default());
         Self {
-            ms: size["variant"]["mean"].as_f64(),
-            torch_ms: size["torch"]["mean"].as_f64(),
+            ms: own.map(|figure| figure.mean),
+            torch_ms: torch.map(|figure| figure.mean),
             interval: bootstrap::ratio(&[&torch_runs], &[&runs], Pairing::Interleaved),
             is_unstable,
             runs,
@@ -193,13 +195,17 @@ impl Size {
         vec![fastest; self.runs.len()]
     }
 
-    fn document(&self) -> Value {
-        let speedup = self.torch_ms.zip(self.ms).map(|(torch, ms)| torch / ms);
-        let interval = self.interval.map(|interval| [interval.low, interval.high]);
-        json!({"ms": self.ms, "torch_ms": self.torch_ms, "speedup": speedup, "interval": interval, "unstable": self.is_unstable})
+    fn document(&self) -> SelectedSize {
+        SelectedSize {
+            ms: self.ms,
+            torch_ms: self.torch_ms,
+            speedup: self.torch_ms.zip(self.ms).map(|(torch, ms)| torch / ms),
+            interval: self.interval.map(Interval::bounds),
+            unstable: self.is_unstable,
+        }
     }
 }
 
-fn means(figure: &Value) -> Vec<f64> {
-    figure["runs"].as_array().into_iter().flatten().filter_map(|run| run["mean"].as_f64()).collect()
+fn means(figure: &Figure) -> Vec<f64> {
+    figure.runs.iter().map(|run| run.mean).collect()
 }

@@ -1,25 +1,33 @@
 //! The rule on figures made by hand.
 
 use serde_json::{Value, json};
+use t2t_protocol::read::exactly;
+use t2t_protocol::{CaseVerdict, Figure, Run};
 
 use super::*;
 
-fn select(variants: &[VariantResult], baseline: Option<&Value>) -> Value {
-    super::select(variants, baseline, Lane::Device)
+fn select(variants: &[VariantResult], baseline: Option<&Baseline>) -> Value {
+    json!(super::select(variants, baseline, Lane::Device))
 }
 
 fn select_interpreted(variants: &[VariantResult]) -> Value {
-    super::select(variants, None, Lane::Interpreter)
+    json!(super::select(variants, None, Lane::Interpreter))
 }
 
 /// A figure whose runs are `center`, a little less and a little more: `spread` is the share.
-fn figure(center: f64, spread: f64) -> Value {
+fn figure(center: f64, spread: f64) -> Figure {
     let shares = [-1.0, 1.0, -0.5, 0.5, -0.25, 0.25, -0.75, 0.75, 0.0, 0.0];
-    let runs: Vec<Value> = shares.iter().map(|share| json!({"mean": center * (1.0 + share * spread)})).collect();
-    json!({"runs": runs, "mean": center, "cv": spread})
+    of_runs(center, spread, shares.iter().map(|share| center * (1.0 + share * spread)))
 }
 
-fn bench(clock: &str, ms: f64, spread: f64) -> Found {
+/// A figure of these runs.
+fn of_runs(center: f64, cv: f64, runs: impl Iterator<Item = f64>) -> Figure {
+    let run = |ms| Run { mean: ms, median: ms, p20: ms, p80: ms };
+    let Run { mean, median, p20, p80 } = run(center);
+    Figure { runs: runs.map(run).collect(), mean, median, p20, p80, cv, repeated: 0, host_us: None, hidden_us: None }
+}
+
+fn bench(clock: &str, ms: f64, spread: f64) -> Found<Bench> {
     let torch = 1.2;
     let size = json!({"variant": figure(ms, spread), "torch": figure(torch, 0.001)});
     judged(json!({
@@ -30,22 +38,26 @@ fn bench(clock: &str, ms: f64, spread: f64) -> Found {
 }
 
 /// A document `bench` in which the timed calls of every size were right.
-fn judged(mut bench: Value) -> Found {
+fn judged(mut bench: Value) -> Found<Bench> {
     let sizes: Vec<String> = bench["sizes"].as_object().unwrap().keys().cloned().collect();
     bench["judged"] = sizes.into_iter().map(|size| (size, json!({"run": 3, "verdict": "passed"}))).collect();
-    Found::Document(bench)
+    Found::Document(exactly(&bench).unwrap())
 }
 
-fn verdict(verdict: &str) -> Found {
-    Found::Document(json!({"verdict": verdict, "class": (verdict == "rejected").then_some("mismatch"), "reason": null,
+fn verdict(verdict: &str) -> Found<Verdict> {
+    read(json!({"verdict": verdict, "class": (verdict == "rejected").then_some("mismatch"), "reason": null,
         "cases": {"small/float32/0": verdict, "small/float32/1": "passed"}}))
 }
 
-fn variant(name: &str, judged: &str, bench: Found) -> VariantResult {
+fn read(verdict: Value) -> Found<Verdict> {
+    Found::Document(exactly(&verdict).unwrap())
+}
+
+fn variant(name: &str, judged: &str, bench: Found<Bench>) -> VariantResult {
     VariantResult { name: name.to_owned(), verdict: verdict(judged), bench }
 }
 
-fn skipped() -> Found {
+fn skipped<T>() -> Found<T> {
     Found::Skipped { reason: "its check was rejected".to_owned() }
 }
 
@@ -73,8 +85,7 @@ fn the_fastest_that_passed_is_chosen() {
 #[test]
 fn what_torch_computed_for_a_variant_is_told() {
     let allowed = json!({"verdict": "passed", "cases": {}, "allowed": ["sum"]});
-    let helped =
-        VariantResult { verdict: Found::Document(allowed), ..variant("v1", "passed", bench("host", 1.0, 0.0)) };
+    let helped = VariantResult { verdict: read(allowed), ..variant("v1", "passed", bench("host", 1.0, 0.0)) };
     let found = select(&[helped, variant("v2", "passed", bench("host", 1.0, 0.0))], None);
     assert_eq!((&found["variants"][0]["allowed"], &found["variants"][1]["allowed"]), (&json!(["sum"]), &json!([])));
 }
@@ -213,8 +224,8 @@ fn a_bench_that_finds_a_wrong_output_rejects_the_variant() {
 #[test]
 fn a_single_run_tells_nothing_apart() {
     let one = |ms: f64| {
-        judged(json!({"clock": "cuda-events", "final_ms": ms,
-            "sizes": {"s": {"variant": {"runs": [{"mean": ms}], "mean": ms}, "torch": {"runs": [], "mean": null}}}}))
+        let sizes = json!({"s": {"variant": of_runs(ms, 0.0, [ms].into_iter())}});
+        judged(json!({"clock": "cuda-events", "final_ms": ms, "sizes": sizes}))
     };
     let found = select(&[variant("v1", "passed", one(2.0)), variant("v2", "passed", one(1.0))], None);
     assert_eq!(found["chosen"], "v1");
@@ -230,18 +241,20 @@ fn an_unstable_bench_is_marked() {
 }
 
 /// A bench whose runs agree to 1 %, and of each 80 of 100 calls take at most so many times as long as 20.
-fn spread(clock: &str, who: &str, times: f64) -> Found {
+fn spread(clock: &str, who: &str, times: f64) -> Found<Bench> {
     let Found::Document(mut bench) = bench(clock, 1.0, 0.01) else { unreachable!("it is made so") };
     for (subject, times) in [("variant", 1.1), ("torch", 1.18), (who, times)] {
-        let figure = &mut bench["sizes"]["large"][subject];
-        (figure["p20"], figure["p80"]) = (json!(1.0), json!(times));
+        let large = bench.sizes.get_mut("large").unwrap();
+        let figure = if subject == "torch" { &mut large.torch } else { &mut large.variant };
+        let figure = figure.as_mut().unwrap();
+        (figure.p20, figure.p80) = (1.0, times);
     }
     Found::Document(bench)
 }
 
 #[test]
 fn a_figure_for_which_the_host_was_behind_is_unstable_however_well_its_runs_agree() {
-    let figures = |bench: Found| select(&[variant("v1", "passed", bench)], None)["figures"].clone();
+    let figures = |bench: Found<Bench>| select(&[variant("v1", "passed", bench)], None)["figures"].clone();
     for (who, told) in [("variant", "variant 43 %, torch 18 %"), ("torch", "variant 10 %, torch 43 %")] {
         let found = figures(spread("cuda-events", who, 1.43));
         let why = format!("large: the host was behind the device (p20 to p80 of a run: {told})");
@@ -258,7 +271,7 @@ fn a_figure_for_which_the_host_was_behind_is_unstable_however_well_its_runs_agre
 #[test]
 fn what_the_bench_says_of_its_figures_comes_before_what_is_seen_in_them() {
     let Found::Document(mut bench) = spread("cuda-events", "variant", 1.43) else { unreachable!("it is made so") };
-    (bench["unstable"], bench["why_unstable"]) = (json!(true), json!("the GPU was slowed down"));
+    (bench.unstable, bench.why_unstable) = (Some(true), Some(Some("the GPU was slowed down".to_owned())));
     let found = select(&[variant("v1", "passed", Found::Document(bench))], None);
     let why = found["figures"]["why_unstable"].as_str().unwrap();
     assert!(why.starts_with("the GPU was slowed down; large: the host was behind the device"), "{why}");
@@ -274,7 +287,7 @@ fn equal_documents_give_equal_bytes() {
 }
 
 /// A bench of two sizes whose figures at `small` and `large` scatter by `spread`.
-fn two_sizes(small: f64, large: f64, spread: [f64; 2], unstable: bool) -> Found {
+fn two_sizes(small: f64, large: f64, spread: [f64; 2], unstable: bool) -> Found<Bench> {
     let size = |ms: f64, spread: f64| json!({"variant": figure(ms, spread), "torch": figure(1.2, 0.001)});
     judged(json!({
         "clock": "cuda-events", "sizes": {"small": size(small, spread[0]), "large": size(large, spread[1])},
@@ -306,7 +319,7 @@ fn what_a_variant_brings_is_told_against_the_first_declared_one_size_by_size() {
 
 #[test]
 fn a_disturbed_bench_is_unstable_at_every_size_and_a_varied_one_where_it_varies() {
-    let figures = |bench: Found| select(&[variant("v1", "passed", bench)], None)["figures"]["sizes"].clone();
+    let figures = |bench: Found<Bench>| select(&[variant("v1", "passed", bench)], None)["figures"]["sizes"].clone();
     let unstable = |sizes: &Value| [sizes["small"]["unstable"] == true, sizes["large"]["unstable"] == true];
     assert_eq!(unstable(&figures(two_sizes(1.0, 1.0, [0.01, 0.01], true))), [true, true]);
     assert_eq!(unstable(&figures(two_sizes(1.0, 1.0, [0.2, 0.01], true))), [true, false]);
@@ -325,24 +338,26 @@ fn there_is_nothing_to_hold_others_against_where_the_first_was_not_measured() {
 
 #[test]
 fn a_size_at_which_no_timed_call_was_judged_right_leaves_no_figure() {
-    for verdict in ["rejected", "not-judged"] {
+    for verdict in [CaseVerdict::Rejected, CaseVerdict::NotJudged] {
         let Found::Document(mut fastest) = bench("cuda-events", 0.1, 0.001) else { unreachable!() };
-        fastest["judged"]["large"]["verdict"] = json!(verdict);
+        fastest.judged.as_mut().unwrap().get_mut("large").unwrap().verdict = verdict;
         let variants = [
             variant("v1", "passed", bench("cuda-events", 1.0, 0.001)),
             variant("v2", "passed", Found::Document(fastest)),
         ];
         let found = select(&variants, None);
-        assert_eq!((&found["chosen"], &found["variants"][1]["figures"]), (&json!("v1"), &Value::Null), "{verdict}");
+        assert_eq!((&found["chosen"], &found["variants"][1]["figures"]), (&json!("v1"), &Value::Null), "{verdict:?}");
     }
 }
 
 #[test]
 fn a_variant_beside_which_torch_is_slow_is_not_relied_on() {
-    let alone = |ms: f64| json!({"sizes": {"large": {"torch": {"median": ms}}}});
+    let alone = |ms: f64| -> Baseline {
+        exactly(&json!({"sizes": {"large": {"torch": of_runs(ms, 0.0, [].into_iter())}}})).unwrap()
+    };
     let with_median = |ms: f64, torch: f64| {
         let Found::Document(mut document) = bench("cuda-events", ms, 0.001) else { unreachable!() };
-        document["sizes"]["large"]["torch"]["median"] = json!(torch);
+        document.sizes.get_mut("large").unwrap().torch.as_mut().unwrap().median = torch;
         Found::Document(document)
     };
     let variants = [

@@ -2,7 +2,7 @@
 //!
 //! It compares nothing: which variant is chosen, `select` says.
 
-use serde_json::Value;
+use t2t_protocol::{self as protocol, Figure};
 
 use crate::figures;
 use crate::render::sizes;
@@ -12,7 +12,7 @@ use crate::render::table::{Align, Table};
 #[derive(Clone, Debug)]
 pub enum Bench {
     /// Its document.
-    Measured(Value),
+    Measured(Box<protocol::Bench>),
     /// Why there is none.
     Missing(String),
 }
@@ -55,23 +55,24 @@ pub fn text(op: &str, variants: &[(&str, Bench)], measured: Measured, width: Opt
     table + &reasons
 }
 
-fn rows(variant: &str, document: &Value, measured: Measured) -> Vec<Vec<String>> {
-    let names = sizes::ordered(std::iter::once((&document["sizes"], "binding")));
+fn rows(variant: &str, document: &protocol::Bench, measured: Measured) -> Vec<Vec<String>> {
+    let names = sizes::ordered(document.sizes.iter().map(|(name, size)| (name, &size.binding)));
     let told = |value: Option<f64>, written: fn(f64) -> String| value.map_or_else(|| "–".to_owned(), written);
     let row = |name: &String| {
-        let size = &document["sizes"][name];
-        let mean = |subject: &str| size[subject]["mean"].as_f64();
+        let size = &document.sizes[name];
+        let mean = |figure: &Option<Figure>| figure.as_ref().map(|figure| figure.mean);
         let own = match measured {
-            Measured::OnADevice => mean("variant"),
-            Measured::Interpreted => size["interpreter_ms"].as_f64(),
+            Measured::OnADevice => mean(&size.variant),
+            Measured::Interpreted => size.interpreter_ms,
         };
         let mut cells = vec![variant.to_owned(), name.clone(), told(own, figures::milliseconds)];
         if measured == Measured::OnADevice {
-            let torch = mean("torch");
+            let torch = mean(&size.torch);
             let speedup = own.zip(torch).filter(|(own, _)| *own > 0.0).map(|(own, torch)| torch / own);
             cells.extend([told(torch, figures::milliseconds), told(speedup, figures::ratio)]);
         }
-        cells.push(document["why_unstable"].as_str().map(|why| format!("unstable: {why}")).unwrap_or_default());
+        let why = document.why_unstable.as_ref().and_then(Option::as_ref);
+        cells.push(why.map(|why| format!("unstable: {why}")).unwrap_or_default());
         cells
     };
     names.iter().map(row).collect()
@@ -79,14 +80,21 @@ fn rows(variant: &str, document: &Value, measured: Measured) -> Vec<Vec<String>>
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
+    use t2t_protocol::read::exactly;
 
     use super::*;
 
+    fn measured(bench: &Value) -> Bench {
+        Bench::Measured(Box::new(exactly(bench).unwrap()))
+    }
+
     fn benches() -> Vec<(&'static str, Bench)> {
-        let size = |binding: u64, own: f64| json!({"binding": {"M": binding}, "variant": {"mean": own}, "torch": {"mean": 2.0}});
+        let figure = |mean: f64| json!({"runs": [], "mean": mean, "median": mean, "p20": mean, "p80": mean, "cv": 0.0});
+        let size =
+            |binding: u64, own: f64| json!({"binding": {"M": binding}, "variant": figure(own), "torch": figure(2.0)});
         let sizes = json!({"sizes": {"small": size(16, 1.0), "large": size(64, 4.0)}, "why_unstable": null});
-        vec![("v1", Bench::Measured(sizes)), ("v2", Bench::Missing("its check was rejected (mismatch)".to_owned()))]
+        vec![("v1", measured(&sizes)), ("v2", Bench::Missing("its check was rejected (mismatch)".to_owned()))]
     }
 
     #[test]
@@ -105,7 +113,7 @@ softmax/v2 has no figures: its check was rejected (mismatch)
     #[test]
     fn the_interpreters_time_is_held_against_nothing() {
         let sizes = json!({"sizes": {"small": {"binding": {"M": 16}, "interpreter_ms": 12.5}}});
-        let told = text("softmax", &[("v1", Bench::Measured(sizes))], Measured::Interpreted, None);
+        let told = text("softmax", &[("v1", measured(&sizes))], Measured::Interpreted, None);
         let expected = "\
 softmax
 Variant  Size   Interpreter (ms)  Note

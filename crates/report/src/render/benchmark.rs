@@ -6,44 +6,51 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::Value;
+use t2t_protocol::{
+    Analysis, AnalyzedSize, Baseline, BaselineSize, Bench, BenchSize, Binding, Calibration, Figure, MeasuredDevice,
+    Protocol,
+};
 
-use crate::rank::{Found, STEADY, Status, VariantResult, is_unstable, is_unstable_at, standing, why_unstable};
+use crate::rank::{
+    AgainstFirst, Found, Gain, STEADY, Selection, Status, VariantResult, is_unstable, is_unstable_at, standing,
+    why_unstable,
+};
 use crate::render::ceilings::{self, Ceiling, Rates, Work};
 use crate::render::sizes;
 use crate::render::telemetry::{self, TelemetryRow};
 
 /// The documents that a benchmark is told from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Documents<'a> {
+pub(crate) struct Documents<'s, 'a> {
     /// The variants, in declared order.
-    pub(crate) variants: &'a [VariantResult],
+    pub(crate) variants: &'s [&'a VariantResult],
     /// The document `baseline`.
-    pub(crate) baseline: Option<&'a Value>,
+    pub(crate) baseline: Option<&'a Baseline>,
     /// The document `analysis`.
-    pub(crate) analysis: Option<&'a Value>,
+    pub(crate) analysis: Option<&'a Analysis>,
     /// The document `calibration`.
-    pub(crate) calibration: &'a Found,
+    pub(crate) calibration: &'a Found<Calibration>,
     /// `ieee` or `tf32`, as declared.
     pub(crate) precision: &'a str,
     /// The document `selection`.
-    pub(crate) selection: Option<&'a Value>,
+    pub(crate) selection: Option<&'a Selection>,
 }
 
 /// What a template sees of an op's benchmark.
 #[derive(Debug, Serialize)]
-pub(crate) struct Benchmark {
+pub(crate) struct Benchmark<'a> {
     /// Sizes in reading order.
     columns: Vec<Column>,
     /// Torch, other baselines, then the variants in declared order.
     rows: Vec<Row>,
     /// Size by size, what was measured there.
-    sizes: Vec<SizeTable>,
-    against: Option<Against>,
+    sizes: Vec<SizeTable<'a>>,
+    against: Option<Against<'a>>,
     telemetry: Vec<TelemetryRow>,
     ceilings: Option<Rates>,
     no_ceilings: Option<String>,
-    device: Value,
-    protocol: Value,
+    device: Option<&'a MeasuredDevice>,
+    protocol: Option<&'a Protocol>,
     unstable: bool,
     baseline_unstable: Option<String>,
 }
@@ -58,44 +65,44 @@ struct Column {
 struct Row {
     kernel: String,
     kind: &'static str,
-    times: Vec<Value>,
+    times: Vec<Option<f64>>,
     /// How long Triton's interpreter took for one call, a size each; null on a device.
-    interpreter_ms: Vec<Value>,
-    final_ms: Value,
+    interpreter_ms: Vec<Option<f64>>,
+    final_ms: Option<f64>,
     speedup: Option<f64>,
-    geomean_speedup: Value,
-    host_us: Value,
+    geomean_speedup: Option<f64>,
+    host_us: Option<f64>,
     mark: &'static str,
     unstable: bool,
-    why_unstable: Value,
+    why_unstable: Option<String>,
     remeasured: bool,
     not_measured: Option<String>,
 }
 
 /// One size: what it comes to, and the figures of all that was measured there.
 #[derive(Debug, Serialize)]
-struct SizeTable {
+struct SizeTable<'a> {
     name: String,
     title: String,
-    binding: Value,
-    dtype: Value,
+    binding: Option<&'a Binding>,
+    dtype: Option<&'a str>,
     bytes: Option<f64>,
     flops: Option<f64>,
     ceiling: Option<Ceiling>,
     copy_ms: Option<f64>,
-    rows: Vec<Detail>,
+    rows: Vec<Detail<'a>>,
 }
 
 #[derive(Debug, Serialize)]
-struct Detail {
+struct Detail<'a> {
     kernel: String,
     kind: &'static str,
-    config: Value,
-    mean: Value,
-    median: Value,
-    p20: Value,
-    p80: Value,
-    cv: Value,
+    config: Option<&'a BTreeMap<String, Value>>,
+    mean: f64,
+    median: f64,
+    p20: f64,
+    p80: f64,
+    cv: f64,
     unstable: bool,
     speedup: Option<f64>,
     gb_per_s: Option<f64>,
@@ -106,32 +113,31 @@ struct Detail {
 
 /// Each variant against the first declared one: ratios with their intervals, as the selection tells them.
 #[derive(Debug, Serialize)]
-struct Against {
-    base: Value,
-    rows: Vec<AgainstRow>,
+struct Against<'a> {
+    base: &'a str,
+    rows: Vec<AgainstRow<'a>>,
 }
 
 #[derive(Debug, Serialize)]
-struct AgainstRow {
-    kernel: Value,
+struct AgainstRow<'a> {
+    kernel: &'a str,
     /// One a column.
-    gains: Vec<Value>,
-    whole: Value,
+    gains: Vec<Option<&'a Gain>>,
+    whole: &'a Gain,
 }
 
-impl Against {
-    fn of(against: &Value, names: &[String]) -> Option<Self> {
-        let row = |variant: &Value| AgainstRow {
-            kernel: variant["name"].clone(),
-            gains: names.iter().map(|name| variant["sizes"][name].clone()).collect(),
-            whole: variant["final"].clone(),
-        };
-        let rows = against["variants"].as_array()?.iter().map(row).collect();
-        Some(Self { base: against["base"].clone(), rows })
+impl<'a> Against<'a> {
+    fn of(against: &'a AgainstFirst, names: &[String]) -> Self {
+        let rows = against.variants.iter().map(|variant| AgainstRow {
+            kernel: &variant.name,
+            gains: names.iter().map(|name| variant.sizes.get(name)).collect(),
+            whole: &variant.whole,
+        });
+        Self { base: &against.base, rows: rows.collect() }
     }
 }
 
-impl Benchmark {
+impl Benchmark<'_> {
     /// Returns whether at least one variant was measured.
     #[must_use]
     pub(crate) fn has_variant(&self) -> bool {
@@ -141,68 +147,79 @@ impl Benchmark {
 
 /// Returns the benchmark of an op. Rates are told where the analysis counted the very size that was measured on a device, in the dtype that was.
 #[must_use]
-pub(crate) fn of(found: Documents<'_>) -> Benchmark {
+pub(crate) fn of<'a>(found: Documents<'_, 'a>) -> Benchmark<'a> {
     let Documents { variants, baseline, calibration, .. } = found;
-    let names = sizes::ordered(found.measurements().map(|document| (&document["sizes"], "binding")));
+    let of_baseline = found.baseline_sizes().map(|(name, size)| (name, &size.binding));
+    let of_benches = found.benches().flat_map(|bench| &bench.sizes).map(|(name, size)| (name, &size.binding));
+    let names = sizes::ordered(of_baseline.chain(of_benches));
     let mut rows: Vec<Row> = baseline.map(|baseline| baseline_rows(baseline, &names)).unwrap_or_default();
     rows.extend(variants.iter().map(|variant| variant_row(variant, &names)));
-    let first =
-        |field: &str| found.measurements().map(|document| &document[field]).find(|value| !value.is_null()).cloned();
+    let measured = baseline.map(|baseline| (&baseline.device, &baseline.protocol));
+    let mut measured = measured.into_iter().chain(found.benches().map(|bench| (&bench.device, &bench.protocol)));
+    let (device, protocol) = measured.find(|(device, _)| !device.model.is_empty()).unzip();
+    let against = found.selection.and_then(|selection| selection.against.as_ref());
     Benchmark {
         unstable: rows.iter().any(|row| row.unstable),
-        baseline_unstable: baseline.and_then(|baseline| baseline["why_unstable"].as_str()).map(str::to_owned),
+        baseline_unstable: baseline.and_then(|baseline| baseline.why_unstable.clone()),
         rows,
         sizes: names.iter().map(|name| found.size(name)).filter(|size| !size.rows.is_empty()).collect(),
-        against: found.selection.and_then(|selection| Against::of(&selection["against"], &names)),
+        against: against.map(|against| Against::of(against, &names)),
         telemetry: telemetry::rows(variants, baseline, calibration.document()),
         ceilings: calibration.document().and_then(ceilings::rates),
         no_ceilings: calibration.reason(),
-        device: first("device").unwrap_or_default(),
-        protocol: first("protocol").unwrap_or_default(),
+        device,
+        protocol,
         columns: names.into_iter().map(|name| Column { title: sizes::title(&name), name }).collect(),
     }
 }
 
-fn baseline_rows(baseline: &Value, names: &[String]) -> Vec<Row> {
-    let finals: BTreeMap<&String, &Value> = baseline["finals"].as_object().into_iter().flatten().collect();
-    let torch = baseline["finals"]["torch"].as_f64();
-    let mut kernels: Vec<&String> = finals.keys().copied().collect();
-    kernels.sort_by_key(|kernel| (*kernel != "torch", *kernel));
-    let rows = kernels.into_iter().map(|kernel| Row {
+fn baseline_rows(baseline: &Baseline, names: &[String]) -> Vec<Row> {
+    let torch = baseline.finals.get("torch").copied().flatten();
+    let mut kernels: Vec<(&String, Option<f64>)> = baseline.finals.iter().map(|(name, ms)| (name, *ms)).collect();
+    kernels.sort_by_key(|(kernel, _)| (*kernel != "torch", *kernel));
+    let time = |name: &String, kernel: &str| Some(baseline.sizes.get(name)?.figure(kernel)?.mean);
+    let rows = kernels.into_iter().map(|(kernel, final_ms)| Row {
         kernel: kernel.clone(),
-        kind: if kernel == "torch" { "torch" } else { "baseline" },
-        times: names.iter().map(|name| baseline["sizes"][name][kernel]["mean"].clone()).collect(),
+        kind: kind(kernel),
+        times: names.iter().map(|name| time(name, kernel)).collect(),
         interpreter_ms: Vec::new(),
-        final_ms: finals[kernel].clone(),
-        speedup: torch.zip(finals[kernel].as_f64()).map(|(torch, own)| torch / own),
-        geomean_speedup: Value::Null,
-        host_us: Value::Null,
+        final_ms,
+        speedup: torch.zip(final_ms).map(|(torch, own)| torch / own),
+        geomean_speedup: None,
+        host_us: None,
         mark: "",
         unstable: false,
-        why_unstable: Value::Null,
+        why_unstable: None,
         remeasured: false,
-        not_measured: baseline["reasons"][kernel].as_str().map(str::to_owned),
+        not_measured: baseline.reasons.get(kernel).cloned(),
     });
     rows.collect()
 }
 
+/// Returns what a baseline is called.
+fn kind(baseline: &str) -> &'static str {
+    if baseline == "torch" { "torch" } else { "baseline" }
+}
+
 fn variant_row(variant: &VariantResult, names: &[String]) -> Row {
-    let bench = variant.bench.document().unwrap_or(&Value::Null);
-    let interpreter_ms: Vec<Value> = names.iter().map(|name| bench["sizes"][name]["interpreter_ms"].clone()).collect();
-    let is_measured = !bench["final_ms"].is_null() || interpreter_ms.iter().any(Value::is_number);
+    let bench = variant.bench.document();
+    let sizes: Vec<Option<&BenchSize>> = names.iter().map(|name| bench?.sizes.get(name)).collect();
+    let interpreter_ms: Vec<Option<f64>> = sizes.iter().map(|size| size.and_then(|size| size.interpreter_ms)).collect();
+    let final_ms = bench.and_then(|bench| bench.final_ms);
+    let is_measured = final_ms.is_some() || interpreter_ms.iter().any(Option::is_some);
     Row {
         kernel: variant.name.clone(),
         kind: "variant",
-        times: names.iter().map(|name| bench["sizes"][name]["variant"]["mean"].clone()).collect(),
+        times: sizes.iter().map(|size| Some(size.as_ref()?.variant.as_ref()?.mean)).collect(),
         interpreter_ms,
-        final_ms: bench["final_ms"].clone(),
-        speedup: bench["speedup"].as_f64(),
-        geomean_speedup: bench["geomean_speedup"].clone(),
-        host_us: bench["host_us"].clone(),
+        final_ms,
+        speedup: bench.and_then(|bench| bench.speedup),
+        geomean_speedup: bench.and_then(|bench| bench.geomean_speedup),
+        host_us: bench.and_then(|bench| bench.host_us.flatten()),
         mark: standing(variant).status.mark(),
-        unstable: is_unstable(bench),
-        why_unstable: why_unstable(bench).into(),
-        remeasured: bench["remeasured"] == true,
+        unstable: bench.is_some_and(is_unstable),
+        why_unstable: bench.and_then(why_unstable),
+        remeasured: bench.is_some_and(|bench| bench.remeasured == Some(true)),
         not_measured: (!is_measured).then(|| why_not_measured(variant)),
     }
 }
@@ -217,99 +234,104 @@ fn why_not_measured(variant: &VariantResult) -> String {
     }
 }
 
-impl<'a> Documents<'a> {
-    fn measurements(self) -> impl Iterator<Item = &'a Value> {
-        self.baseline.into_iter().chain(self.variants.iter().filter_map(|variant| variant.bench.document()))
+impl<'a> Documents<'_, 'a> {
+    fn benches(self) -> impl Iterator<Item = &'a Bench> {
+        self.variants.iter().copied().filter_map(|variant| variant.bench.document())
     }
 
-    fn size(self, name: &str) -> SizeTable {
-        let first = self.measurements().map(|document| &document["sizes"][name]).find(|size| size.is_object());
-        let first = first.unwrap_or(&Value::Null);
-        let work = self.work(name, first);
-        let calibration = self.calibration.document().unwrap_or(&Value::Null);
+    fn baseline_sizes(self) -> impl Iterator<Item = (&'a String, &'a BaselineSize)> {
+        self.baseline.into_iter().flat_map(|baseline| &baseline.sizes)
+    }
+
+    /// Returns the lengths and the dtype of the first measurement of a size.
+    fn first(self, name: &str) -> Option<(&'a Binding, &'a str)> {
+        let baseline = self.baseline.and_then(|baseline| baseline.sizes.get(name));
+        let baseline = baseline.map(|size| (&size.binding, size.dtype.as_str()));
+        let of_bench = |bench: &'a Bench| bench.sizes.get(name).map(|size| (&size.binding, size.dtype.as_str()));
+        baseline.or_else(|| self.benches().find_map(of_bench))
+    }
+
+    fn size(self, name: &str) -> SizeTable<'a> {
+        let first = self.first(name);
+        let (binding, dtype) = first.unzip();
+        let work = first.and_then(|(binding, dtype)| self.work(name, binding, dtype));
+        let calibration = self.calibration.document();
+        let product = self.product(dtype.unwrap_or_default());
         let size = SizeTable {
             name: name.to_owned(),
             title: sizes::title(name),
-            binding: first["binding"].clone(),
-            dtype: first["dtype"].clone(),
+            binding,
+            dtype,
             bytes: work.map(|work| work.bytes),
             flops: work.and_then(|work| work.flops),
-            ceiling: work.and_then(|work| ceilings::limit(calibration, work, self.product(&first["dtype"]))),
-            copy_ms: work.and_then(|work| ceilings::copy_ms(calibration, work.bytes)),
+            ceiling: calibration.zip(work).and_then(|(calibration, work)| ceilings::limit(calibration, work, product)),
+            copy_ms: calibration.zip(work).and_then(|(calibration, work)| ceilings::copy_ms(calibration, work.bytes)),
             rows: Vec::new(),
         };
         let baselines = self.baseline.into_iter().flat_map(|baseline| baseline_details(&size, baseline));
-        let variants = self.variants.iter().filter_map(|variant| variant_detail(&size, variant));
+        let variants = self.variants.iter().copied().filter_map(|variant| variant_detail(&size, variant));
         SizeTable { rows: baselines.chain(variants).collect(), ..size }
     }
 
     /// Returns what the op moves and computes at a size, if the analysis counted what a device ran.
-    fn work(self, name: &str, measured: &Value) -> Option<Work> {
+    fn work(self, name: &str, binding: &Binding, dtype: &str) -> Option<Work> {
         let analysis = self.analysis?;
-        let counted = &analysis["sizes"][name];
-        let on_device = self.measurements().all(|document| document["clock"] != "host");
-        let same = counted["dims"] == measured["binding"] && analysis["dtype"] == measured["dtype"];
-        let bytes = counted["bytes"].as_f64().filter(|_| on_device && same)?;
-        Some(Work { bytes, flops: counted["flops"].as_f64() })
+        let AnalyzedSize { dims, bytes, flops, .. } = analysis.sizes.get(name)?;
+        let mut clocks = self.baseline.map(|baseline| &baseline.clock).into_iter();
+        let on_device = clocks.all(|clock| clock != "host") && self.benches().all(|bench| bench.clock != "host");
+        let bytes = bytes.as_ref()?.as_f64().filter(|_| on_device && dims == binding && analysis.dtype == dtype)?;
+        Some(Work { bytes, flops: flops.as_ref().and_then(serde_json::Number::as_f64) })
     }
 
     /// Returns the name of the matrix product that computes in `dtype` as declared.
-    fn product(self, dtype: &'a Value) -> &'a str {
-        match dtype.as_str() {
-            Some("float32") if self.precision == "tf32" => "tf32",
-            dtype => dtype.unwrap_or_default(),
-        }
+    fn product(self, dtype: &'a str) -> &'a str {
+        if dtype == "float32" && self.precision == "tf32" { "tf32" } else { dtype }
     }
 }
 
-fn baseline_details(size: &SizeTable, baseline: &Value) -> Vec<Detail> {
-    let figures = &baseline["sizes"][&size.name];
-    let torch = figures["torch"]["mean"].as_f64();
-    let measured = figures.as_object().into_iter().flatten().filter(|(_, figure)| figure["median"].is_number());
-    let mut kernels: Vec<(&String, &Value)> = measured.collect();
-    kernels.sort_by_key(|(kernel, _)| (*kernel != "torch", *kernel));
-    let details = kernels.into_iter().map(|(kernel, figure)| Detail {
-        kind: if kernel == "torch" { "torch" } else { "baseline" },
-        unstable: baseline["unstable"] == true && figure["cv"].as_f64().is_some_and(|cv| cv > STEADY),
-        speedup: torch.zip(figure["mean"].as_f64()).map(|(torch, own)| torch / own),
+fn baseline_details<'a>(size: &SizeTable<'_>, baseline: &'a Baseline) -> Vec<Detail<'a>> {
+    let Some(at) = baseline.sizes.get(&size.name) else { return Vec::new() };
+    let torch = at.figure("torch").map(|figure| figure.mean);
+    let details = at.figures().map(|(kernel, figure)| Detail {
+        kind: kind(kernel),
+        unstable: baseline.unstable && figure.cv > STEADY,
+        speedup: torch.map(|torch| torch / figure.mean),
         ..Detail::of(size, kernel, figure)
     });
     details.collect()
 }
 
-fn variant_detail(size: &SizeTable, variant: &VariantResult) -> Option<Detail> {
+fn variant_detail<'a>(size: &SizeTable<'_>, variant: &'a VariantResult) -> Option<Detail<'a>> {
     let bench = variant.bench.document()?;
-    let figures = &bench["sizes"][&size.name];
-    let figure = Some(&figures["variant"]).filter(|figure| figure["median"].is_number())?;
-    let (torch, own) = (figures["torch"]["mean"].as_f64(), figure["mean"].as_f64());
+    let at = bench.sizes.get(&size.name)?;
+    let figure = at.variant.as_ref()?;
     Some(Detail {
-        config: figures["config"].clone(),
+        config: at.config.as_ref(),
         unstable: is_unstable_at(bench, &size.name),
-        speedup: torch.zip(own).map(|(torch, own)| torch / own),
+        speedup: at.torch.as_ref().map(|torch| torch.mean / figure.mean),
         ..Detail::of(size, &variant.name, figure)
     })
 }
 
-impl Detail {
+impl Detail<'_> {
     /// Returns the figures of `kernel` at a size. Rates and shares are those of the median.
-    fn of(size: &SizeTable, kernel: &str, figure: &Value) -> Self {
-        let value = |field: &str| figure[field].clone();
-        let median = figure["median"].as_f64();
-        let rate = |amount: Option<f64>, unit: f64| amount.zip(median).map(|(amount, ms)| amount / ms / unit);
+    fn of(size: &SizeTable<'_>, kernel: &str, figure: &Figure) -> Self {
+        let Figure { mean, median, p20, p80, cv, .. } = *figure;
+        let rate = |amount: Option<f64>, unit: f64| amount.map(|amount| amount / median / unit);
         Self {
             kernel: kernel.to_owned(),
             kind: "variant",
-            config: Value::Null,
-            mean: value("mean"),
-            median: value("median"),
-            p20: value("p20"),
-            p80: value("p80"),
-            cv: value("cv"),
+            config: None,
+            mean,
+            median,
+            p20,
+            p80,
+            cv,
             unstable: false,
             speedup: None,
             gb_per_s: rate(size.bytes, 1e6),
             tflop_per_s: rate(size.flops, 1e9),
-            of_ceiling: size.ceiling.as_ref().zip(median).map(|(ceiling, ms)| ceiling.share(ms)),
+            of_ceiling: size.ceiling.as_ref().map(|ceiling| ceiling.share(median)),
             of_copy: rate(size.copy_ms, 1.0),
         }
     }

@@ -5,10 +5,10 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use t2t_protocol::{Calibration, MeasuredDevice};
 
 use crate::figures;
-use crate::rank::Found;
+use crate::rank::{Found, Selection};
 use crate::render::ceilings::{self, Rates};
 use crate::render::table::{Align, Table};
 
@@ -20,7 +20,7 @@ pub struct BuildPage<'a> {
     /// Workspace paths of the files that the build made for people, in the order of names.
     pub files: Vec<String>,
     /// The document `calibration`.
-    pub calibration: &'a Found,
+    pub calibration: &'a Found<Calibration>,
     /// The sum over the records it stands on: how long actions ran.
     pub wall: Duration,
     /// The sum over the records it stands on: how long actions held a device.
@@ -42,7 +42,7 @@ pub struct OpSummary {
 pub(crate) struct SummaryContext<'a> {
     ops: Vec<&'a OpRow>,
     interpreter: bool,
-    device: Value,
+    device: Option<&'a MeasuredDevice>,
     ceilings: Option<Rates>,
     speedups: Speedups,
     kernels: Kernels,
@@ -103,7 +103,7 @@ impl BuildPage<'_> {
         let device = self.ops.iter().find_map(|op| op.device.as_deref());
         SummaryContext {
             interpreter: is_interpreted(&self.ops),
-            device: device.and_then(|device| serde_json::from_str(device).ok()).unwrap_or_default(),
+            device: device.and_then(|device| serde_json::from_str(device).ok()),
             ceilings: self.calibration.document().and_then(ceilings::rates),
             speedups: Speedups::of(&ops),
             kernels: Kernels::of(&ops),
@@ -155,12 +155,13 @@ impl OpRow {
 impl OpSummary {
     /// Returns what is said of `op`, by its document `selection`, or by why there is none.
     #[must_use]
-    pub fn of(op: &str, found: &Found) -> Self {
-        let device = found.document().map(|selection| &selection["device"]).filter(|device| !device.is_null());
+    pub fn of(op: &str, found: &Found<Selection>) -> Self {
+        let selection = found.document();
+        let device = selection.and_then(|selection| selection.device.as_ref());
         Self {
             row: row(op, found),
-            is_interpreted: found.document().is_some_and(|selection| selection["interpreter"] == true),
-            device: device.map(Value::to_string),
+            is_interpreted: selection.is_some_and(|selection| selection.interpreter),
+            device: device.and_then(|device| serde_json::to_string(device).ok()),
         }
     }
 
@@ -171,42 +172,41 @@ impl OpSummary {
     }
 }
 
-fn row(op: &str, found: &Found) -> OpRow {
-    let selection = found.document().unwrap_or(&Value::Null);
-    let chosen = &selection["figures"];
-    let count = |name: &str| selection["counts"][name].as_u64().unwrap_or(0);
-    let text = |value: &Value| value.as_str().map(str::to_owned);
-    let ties: Vec<&str> = selection["ties"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+fn row(op: &str, found: &Found<Selection>) -> OpRow {
+    let selection = found.document();
+    let figures = selection.and_then(|selection| selection.figures.as_ref());
+    let counts = selection.map(|selection| selection.counts).unwrap_or_default();
+    let ties: Vec<&str> = selection.into_iter().flat_map(|selection| &selection.ties).map(String::as_str).collect();
     OpRow {
         op: op.to_owned(),
-        chosen: text(&selection["chosen"]),
-        interpreter_ms: interpreter_ms(&selection["interpreter_ms"]),
-        final_ms: chosen["final_ms"].as_f64(),
-        torch_final_ms: chosen["torch_final_ms"].as_f64(),
-        speedup: chosen["speedup"].as_f64(),
-        geomean_speedup: chosen["geomean_speedup"].as_f64(),
-        against_torch: text(&selection["against_torch"]),
-        comparable: selection["comparable"] == true,
-        success: selection["success"] == true,
-        unstable: chosen["unstable"] == true,
-        passed: count("passed"),
-        rejected: count("rejected"),
-        not_judged: count("not_judged"),
-        skipped: count("skipped") + count("lost"),
-        why: text(&selection["why"]).unwrap_or_else(|| missing(found)),
-        note: note(selection, found, &ties),
+        chosen: selection.and_then(|selection| selection.chosen.clone()),
+        interpreter_ms: selection.and_then(interpreter_ms),
+        final_ms: figures.map(|figures| figures.final_ms),
+        torch_final_ms: figures.and_then(|figures| figures.torch_final_ms),
+        speedup: figures.and_then(|figures| figures.speedup),
+        geomean_speedup: figures.and_then(|figures| figures.geomean_speedup),
+        against_torch: selection.and_then(|selection| selection.against_torch.clone()),
+        comparable: selection.is_some_and(|selection| selection.comparable),
+        success: selection.is_some_and(|selection| selection.success),
+        unstable: figures.is_some_and(|figures| figures.unstable),
+        passed: counts.passed as u64,
+        rejected: counts.rejected as u64,
+        not_judged: counts.not_judged as u64,
+        skipped: (counts.skipped + counts.lost) as u64,
+        why: selection.map_or_else(|| missing(found), |selection| selection.why.clone()),
+        note: selection.map_or_else(|| missing(found), |selection| note(selection, &ties)),
         ties: ties.into_iter().map(str::to_owned).collect(),
     }
 }
 
 /// Returns what a reader must know beside the figures.
-fn note(selection: &Value, found: &Found, ties: &[&str]) -> String {
+fn note(selection: &Selection, ties: &[&str]) -> String {
     let mut notes = Vec::new();
-    if selection["chosen"].is_null() {
-        notes.push(selection["why"].as_str().map_or_else(|| missing(found), str::to_owned));
+    if selection.chosen.is_none() {
+        notes.push(selection.why.clone());
     }
-    notes.extend(selection["note"].as_str().filter(|_| selection["interpreter"] != true).map(str::to_owned));
-    match selection["against_torch"].as_str() {
+    notes.extend(selection.note.clone().filter(|_| !selection.interpreter));
+    match selection.against_torch.as_deref() {
         Some("ties") => notes.push("ties with torch".to_owned()),
         Some("slower") => notes.push("slower than torch".to_owned()),
         _ => {}
@@ -214,21 +214,19 @@ fn note(selection: &Value, found: &Found, ties: &[&str]) -> String {
     if !ties.is_empty() {
         notes.push(format!("ties with {}", ties.join(", ")));
     }
-    let chosen = selection["variants"].as_array().into_iter().flatten().find(|one| one["name"] == selection["chosen"]);
-    let allowed = chosen.and_then(|chosen| chosen["allowed"].as_array()).into_iter().flatten();
-    let allowed: Vec<&str> = allowed.filter_map(Value::as_str).collect();
-    if !allowed.is_empty() {
-        notes.push(format!("torch computes {} for it", allowed.join(", ")));
+    let chosen = selection.variants.iter().find(|one| Some(&one.name) == selection.chosen.as_ref());
+    if let Some(chosen) = chosen.filter(|chosen| !chosen.allowed.is_empty()) {
+        notes.push(format!("torch computes {} for it", chosen.allowed.join(", ")));
     }
-    if selection["figures"]["unstable"] == true {
+    if selection.figures.as_ref().is_some_and(|figures| figures.unstable) {
         notes.push("unstable".to_owned());
     }
     notes.join("; ")
 }
 
 /// Returns the sum of the times of all sizes, none where there is no time.
-fn interpreter_ms(sizes: &Value) -> Option<f64> {
-    let times: Vec<f64> = sizes.as_object()?.values().filter_map(Value::as_f64).collect();
+fn interpreter_ms(selection: &Selection) -> Option<f64> {
+    let times: Vec<f64> = selection.interpreter_ms.as_ref()?.values().copied().flatten().collect();
     (!times.is_empty()).then(|| times.iter().sum())
 }
 
@@ -236,7 +234,7 @@ fn time(ms: f64) -> String {
     figures::time(Duration::try_from_secs_f64(ms / 1e3).unwrap_or_default())
 }
 
-fn missing(found: &Found) -> String {
+fn missing(found: &Found<Selection>) -> String {
     found.reason().unwrap_or_else(|| "no reason is recorded".to_owned())
 }
 

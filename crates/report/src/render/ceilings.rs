@@ -3,7 +3,7 @@
 //! It does not know whose figures are held against them.
 
 use serde::Serialize;
-use serde_json::Value;
+use t2t_protocol::Calibration;
 
 /// The rates of a document `calibration`.
 #[derive(Debug, Serialize)]
@@ -11,7 +11,7 @@ pub(crate) struct Rates {
     copy_gb_per_s: f64,
     products: Vec<ProductRate>,
     unstable: bool,
-    why_unstable: Value,
+    why_unstable: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -52,27 +52,30 @@ pub(crate) struct Work {
 
 /// Returns the rates of a calibration, None where it has none.
 #[must_use]
-pub(crate) fn rates(calibration: &Value) -> Option<Rates> {
-    let products = calibration["products"].as_object().into_iter().flatten();
-    let product = |(name, figure): (&String, &Value)| ProductRate {
-        name: name.clone(),
-        tflop_per_s: figure["tflop_per_s"].as_f64(),
-    };
+pub(crate) fn rates(calibration: &Calibration) -> Option<Rates> {
+    let rate = |name: &String| Some(calibration.products.get(name)?.as_ref()?.tflop_per_s);
+    let product = |name: &String| ProductRate { name: name.clone(), tflop_per_s: rate(name) };
     Some(Rates {
-        copy_gb_per_s: calibration["copy_gb_per_s"].as_f64()?,
-        products: products.map(product).collect(),
-        unstable: calibration["unstable"] == true,
-        why_unstable: calibration["why_unstable"].clone(),
+        copy_gb_per_s: copy_rate(calibration)?,
+        products: calibration.products.keys().map(product).collect(),
+        unstable: calibration.unstable,
+        why_unstable: calibration.why_unstable.clone(),
     })
+}
+
+/// Returns GB/s of the largest copy, None where none was measured.
+fn copy_rate(calibration: &Calibration) -> Option<f64> {
+    Some(calibration.copy_gb_per_s).filter(|rate| *rate > 0.0)
 }
 
 /// Returns what limits `work` by the roofline: whichever takes longer at the measured rates, a copy of its bytes or, for its operations, the product
 /// named `product`. A product that was not measured limits nothing. None where the operations were not counted.
 #[must_use]
-pub(crate) fn limit(calibration: &Value, work: Work, product: &str) -> Option<Ceiling> {
-    let copy = calibration["copy_gb_per_s"].as_f64()?;
+pub(crate) fn limit(calibration: &Calibration, work: Work, product: &str) -> Option<Ceiling> {
+    let copy = copy_rate(calibration)?;
     let moving = Ceiling { kind: "copy", product: None, rate: copy, ms: work.bytes / copy / 1e6 };
-    let (flops, rate) = (work.flops?, calibration["products"][product]["tflop_per_s"].as_f64());
+    let rate = calibration.products.get(product).and_then(Option::as_ref).map(|figure| figure.tflop_per_s);
+    let flops = work.flops?;
     let computing =
         rate.map(|rate| Ceiling { kind: "product", product: Some(product.to_owned()), rate, ms: flops / rate / 1e9 });
     Some(computing.filter(|computing| computing.ms > moving.ms).unwrap_or(moving))
@@ -81,10 +84,9 @@ pub(crate) fn limit(calibration: &Value, work: Work, product: &str) -> Option<Ce
 /// Returns how long, in milliseconds, a copy takes that moves `bytes`, read off the measured ones: between two in proportion on logarithmic scales,
 /// below the first as long as that, above the last at its rate.
 #[must_use]
-pub(crate) fn copy_ms(calibration: &Value, bytes: f64) -> Option<f64> {
-    let copies = calibration["copies"].as_array().into_iter().flatten();
-    let points: Vec<(f64, f64)> =
-        copies.filter_map(|copy| Some((copy["bytes"].as_f64()?, copy["median"].as_f64()?))).collect();
+#[expect(clippy::cast_precision_loss, reason = "a copy moves fewer bytes than 2^52")]
+pub(crate) fn copy_ms(calibration: &Calibration, bytes: f64) -> Option<f64> {
+    let points: Vec<(f64, f64)> = calibration.copies.iter().map(|copy| (copy.bytes as f64, copy.median)).collect();
     let (&(first, shortest), &(last, longest)) = (points.first()?, points.last()?);
     if bytes <= first {
         return Some(shortest);
@@ -100,16 +102,19 @@ pub(crate) fn copy_ms(calibration: &Value, bytes: f64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use t2t_protocol::{CopyFigure, ProductFigure};
 
     use super::*;
 
-    fn calibration() -> Value {
-        json!({
-            "copy_gb_per_s": 4000.0,
-            "copies": [{"bytes": 100, "median": 1.0}, {"bytes": 400, "median": 2.0}, {"bytes": 1600, "median": 8.0}],
-            "products": {"float32": {"tflop_per_s": 50.0}, "float64": null},
-        })
+    fn calibration() -> Calibration {
+        let copy = |bytes, median| CopyFigure { bytes, median, mean: median, p20: median, p80: median, gb_per_s: 1.0 };
+        let product = ProductFigure { side: 8, mean: 1.0, median: 1.0, p20: 1.0, p80: 1.0, tflop_per_s: 50.0 };
+        Calibration {
+            copy_gb_per_s: 4000.0,
+            copies: vec![copy(100, 1.0), copy(400, 2.0), copy(1600, 8.0)],
+            products: [("float32".to_owned(), Some(product)), ("float64".to_owned(), None)].into(),
+            ..Calibration::default()
+        }
     }
 
     fn kind(flops: Option<f64>, product: &str) -> Option<(&'static str, f64)> {
@@ -128,7 +133,7 @@ mod tests {
         assert_eq!(kind(Some(1e15), "float64"), Some(("copy", 1.0)));
         assert_eq!(kind(Some(1e15), "int8"), Some(("copy", 1.0)));
         assert_eq!(kind(None, "float32"), None);
-        assert_eq!(limit(&Value::Null, Work { bytes: 1.0, flops: Some(1.0) }, "float32"), None);
+        assert_eq!(limit(&Calibration::default(), Work { bytes: 1.0, flops: Some(1.0) }, "float32"), None);
     }
 
     #[test]
@@ -139,6 +144,6 @@ mod tests {
         }
         // Halfway on logarithmic scales.
         assert!((ms(200.0) - 2.0_f64.sqrt()).abs() < 1e-12 && (ms(800.0) - 4.0).abs() < 1e-12);
-        assert_eq!(copy_ms(&json!({"copies": []}), 1.0), None);
+        assert_eq!(copy_ms(&Calibration::default(), 1.0), None);
     }
 }

@@ -1,18 +1,19 @@
 //! What is launched at a measured size and in no case of a check, in words.
 
-use serde_json::Value;
+use t2t_protocol::Missed;
 
 use crate::render::sizes;
 
 /// Returns one entry of `missed`, of the document `verdict`, as a sentence without a stop.
 #[must_use]
-pub fn missed(entry: &Value) -> String {
-    let size = sizes::title(entry["size"].as_str().unwrap_or("a measured size"));
-    let reason = entry["reason"].as_str().unwrap_or("no reason is told");
-    let Some(kernel) = entry["kernel"].as_str() else {
+pub fn missed(entry: &Missed) -> String {
+    let or = |text: &str, instead: &str| if text.is_empty() { instead.to_owned() } else { text.to_owned() };
+    let size = sizes::title(&or(&entry.size, "a measured size"));
+    let reason = or(&entry.reason, "no reason is told");
+    let Some(kernel) = &entry.kernel else {
         return format!("what it launches at {size} was not reached by a case: {reason}");
     };
-    let constants = entry["constants"].as_object().into_iter().flatten();
+    let constants = entry.constants.iter().flatten();
     let constants: Vec<String> = constants.map(|(name, value)| format!("{name}={value}")).collect();
     let constants = if constants.is_empty() { String::new() } else { format!(" ({})", constants.join(", ")) };
     format!("at {size} it launches `{kernel}`{constants}, which no case reached here: {reason}")
@@ -21,14 +22,16 @@ pub fn missed(entry: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use t2t_protocol::read::leniently;
 
     use super::*;
 
     #[test]
     fn a_kernel_that_no_case_reaches_is_named_with_its_constants() {
+        let read = |entry| missed(&leniently(&entry).unwrap());
         let entry = json!({"size": "large", "kernel": "k_long", "constants": {"BLOCK": 4096}, "reason": "too large"});
-        assert_eq!(missed(&entry), "at Large it launches `k_long` (BLOCK=4096), which no case reached here: too large");
+        assert_eq!(read(entry), "at Large it launches `k_long` (BLOCK=4096), which no case reached here: too large");
         let entry = json!({"size": "large", "kernel": null, "constants": null, "reason": "cannot be told"});
-        assert_eq!(missed(&entry), "what it launches at Large was not reached by a case: cannot be told");
+        assert_eq!(read(entry), "what it launches at Large was not reached by a case: cannot be told");
     }
 }

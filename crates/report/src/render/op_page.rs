@@ -7,8 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use serde_json::Value;
 use t2t_model::action::Phase;
+use t2t_protocol::{
+    Analysis, Baseline, Calibration, CaseVerdict, Choice, Coverage, DroppedConfig, Evidence, Failure, Launches,
+    PrintedOutput, Resources, Tune, Verdict,
+};
 
-use crate::rank::{Found, Lane, Standing, VariantResult, attempts, standing};
+use crate::rank::{Found, Lane, Selection, Standing, VariantResult, attempts, standing};
 use crate::render::benchmark::{self, Benchmark};
 use crate::render::defects::{self, Defect};
 use crate::render::missed::missed;
@@ -22,21 +26,21 @@ pub struct OpPage<'a> {
     /// The op's name.
     pub op: &'a str,
     /// Its declared keyword arguments.
-    pub kwargs: &'a Value,
+    pub kwargs: &'a BTreeMap<String, Value>,
     /// `ieee` or `tf32`: how exact its float32 products are declared to be.
     pub precision: &'a str,
     /// The document `calibration`.
-    pub calibration: &'a Found,
+    pub calibration: &'a Found<Calibration>,
     /// The document `analysis`.
-    pub analysis: &'a Found,
+    pub analysis: &'a Found<Analysis>,
     /// Why there is no analysis: its `failure`.
-    pub analysis_failure: Option<&'a Value>,
+    pub analysis_failure: Option<&'a Failure>,
     /// The document `baseline`.
-    pub baseline: &'a Found,
+    pub baseline: &'a Found<Baseline>,
     /// Where the kernels were called.
     pub lane: Lane,
     /// The document `selection`.
-    pub selection: &'a Found,
+    pub selection: &'a Found<Selection>,
     /// The variants, in declared order.
     pub variants: Vec<VariantPage<'a>>,
 }
@@ -51,22 +55,22 @@ pub struct VariantPage<'a> {
     /// Its module docstring.
     pub docstring: Option<&'a str>,
     /// The document `evidence` of its check.
-    pub evidence: Option<&'a Value>,
+    pub evidence: Option<&'a Evidence>,
     /// The document `launches` of its compile.
-    pub launches: Option<&'a Value>,
+    pub launches: Option<&'a Launches>,
     /// The document `resources` of its compile.
-    pub resources: &'a Found,
+    pub resources: &'a Found<Resources>,
     /// The document `tune`.
-    pub tune: Option<&'a Value>,
+    pub tune: Option<&'a Tune>,
     /// The documents `failure` of phases other than check.
-    pub failures: BTreeMap<Phase, &'a Value>,
+    pub failures: BTreeMap<Phase, &'a Failure>,
 }
 
 impl<'a> OpPage<'a> {
     /// Returns what a template sees. docs/reference/log-templates.md describes it.
     #[must_use]
     pub(crate) fn context(&self) -> LogContext<'a> {
-        let results: Vec<VariantResult> = self.variants.iter().map(|variant| variant.result.clone()).collect();
+        let results: Vec<&'a VariantResult> = self.variants.iter().map(|variant| variant.result).collect();
         let interpreter = self.lane == Lane::Interpreter;
         let analysis = self.analysis.document();
         let variants: Vec<VariantSection> = self.variants.iter().map(VariantPage::section).collect();
@@ -81,7 +85,7 @@ impl<'a> OpPage<'a> {
         });
         LogContext {
             op: self.op,
-            operation: analysis.and_then(|analysis| analysis["operation"].as_str()),
+            operation: analysis.map(|analysis| analysis.operation.as_str()),
             kwargs: self.kwargs,
             interpreter,
             analysis,
@@ -108,17 +112,17 @@ impl<'a> OpPage<'a> {
 pub(crate) struct LogContext<'a> {
     op: &'a str,
     operation: Option<&'a str>,
-    kwargs: &'a Value,
+    kwargs: &'a BTreeMap<String, Value>,
     interpreter: bool,
-    analysis: Option<&'a Value>,
+    analysis: Option<&'a Analysis>,
     sizes: Vec<SizeRow>,
     growth: Vec<Growth>,
     analysis_problem: Option<Problem>,
     variants: Vec<VariantSection<'a>>,
     tolerances: Vec<Tolerance>,
-    benchmark: Benchmark,
+    benchmark: Benchmark<'a>,
     defects: Vec<Defect>,
-    selection: Option<&'a Value>,
+    selection: Option<&'a Selection>,
     checklist: Checklist,
 }
 
@@ -126,8 +130,8 @@ pub(crate) struct LogContext<'a> {
 #[derive(Debug, Serialize)]
 struct Growth {
     dim: String,
-    work: Value,
-    memory: Value,
+    work: Option<f64>,
+    memory: Option<f64>,
 }
 
 /// What there is to be told of a variant.
@@ -144,10 +148,10 @@ struct VariantSection<'a> {
     kernels: Vec<KernelRow>,
     targets: BTreeSet<String>,
     not_compiled: Option<String>,
-    coverage: Option<&'a str>,
-    coverage_reasons: Vec<&'a str>,
-    dropped: Vec<&'a Value>,
-    choices: Vec<&'a Value>,
+    coverage: Option<Coverage>,
+    coverage_reasons: &'a [String],
+    dropped: &'a [DroppedConfig],
+    choices: &'a [Choice],
     cases: Cases,
     worst: Option<Worst<'a>>,
     repeat: Option<&'a str>,
@@ -172,24 +176,21 @@ struct Worst<'a> {
     case: &'a str,
     max_abs: &'a Value,
     max_rel: &'a Value,
-    torch_max_abs: &'a Value,
+    torch_max_abs: Option<&'a Value>,
 }
 
 /// The tolerances of a dtype.
 #[derive(Debug, Serialize)]
 struct Tolerance {
     dtype: String,
-    atol: Value,
-    rtol: Value,
+    atol: f64,
+    rtol: f64,
 }
 
 /// What a rejected kernel printed.
 #[derive(Debug, Serialize)]
-struct Output<'a> {
-    stdout: &'a str,
-    stderr: &'a str,
-    truncated: bool,
-}
+#[serde(transparent)]
+struct Output<'a>(&'a PrintedOutput);
 
 /// What of the workflow is done.
 #[derive(Debug, Serialize)]
@@ -208,14 +209,18 @@ struct Checklist {
 impl<'a> VariantPage<'a> {
     /// Returns what was compiled on a device's time.
     fn defects(&self) -> Vec<Defect> {
-        defects::of(&self.result.name, [self.evidence, self.tune, self.result.bench.document()])
+        let bench = self.result.bench.document();
+        let caches = [
+            self.evidence.and_then(|evidence| evidence.triton_cache.as_ref()),
+            self.tune.and_then(|tune| tune.triton_cache.as_ref()),
+            bench.and_then(|bench| bench.triton_cache.as_ref()),
+        ];
+        defects::of(&self.result.name, caches)
     }
 
     fn section(&self) -> VariantSection<'a> {
         let Standing { status, class, reason } = standing(self.result);
         let resources = self.resources.document();
-        let launches = self.launches.unwrap_or(&Value::Null);
-        let evidence = self.evidence.unwrap_or(&Value::Null);
         VariantSection {
             name: &self.result.name,
             file: self.file,
@@ -228,32 +233,37 @@ impl<'a> VariantPage<'a> {
             kernels: resources.map(resources::rows).unwrap_or_default(),
             targets: resources.map(resources::targets).unwrap_or_default(),
             not_compiled: self.resources.reason(),
-            coverage: launches["coverage"].as_str(),
-            coverage_reasons: texts(&launches["reasons"]),
-            dropped: list(&launches["dropped"]).collect(),
-            choices: list(&self.tune.unwrap_or(&Value::Null)["choices"]).collect(),
+            coverage: self.launches.map(|launches| launches.coverage),
+            coverage_reasons: self.launches.map(|launches| launches.reasons.as_slice()).unwrap_or_default(),
+            dropped: self.launches.map(|launches| launches.dropped.as_slice()).unwrap_or_default(),
+            choices: self.tune.map(|tune| tune.choices.as_slice()).unwrap_or_default(),
             cases: Cases::of(&self.result.verdict),
-            worst: worst(evidence),
-            repeat: evidence["repeat"].as_str(),
-            notes: self.notes(evidence),
-            problems: self.problems(evidence),
-            output: output(evidence)
-                .filter(|_| !evidence["failure"].is_null())
-                .or_else(|| self.failures.values().find_map(|failure| output(failure))),
+            worst: self.evidence.and_then(worst),
+            repeat: self.evidence.and_then(|evidence| evidence.repeat.as_deref()),
+            notes: self.notes(),
+            problems: self.problems(),
+            output: self.output(),
         }
     }
 
     /// What else is to be said of its check: how the candidate ended, and what no case reached.
-    fn notes(&self, evidence: &Value) -> Vec<String> {
-        let verdict = self.result.verdict.document().unwrap_or(&Value::Null);
-        let told = texts(&evidence["notes"]).into_iter().map(str::to_owned);
-        told.chain(list(&verdict["missed"]).map(missed)).collect()
+    fn notes(&self) -> Vec<String> {
+        let told = self.evidence.into_iter().flat_map(|evidence| evidence.notes.clone());
+        let verdict = self.result.verdict.document();
+        told.chain(verdict.and_then(|verdict| verdict.missed.as_ref()).into_iter().flatten().map(missed)).collect()
     }
 
-    fn problems(&self, evidence: &Value) -> Vec<Problem> {
-        let check = Some(&evidence["failure"]).filter(|failure| !failure.is_null());
+    /// Returns what a rejected kernel printed.
+    fn output(&self) -> Option<Output<'a>> {
+        let check = self.evidence.filter(|evidence| evidence.failure.is_some()).map(|evidence| &evidence.output);
+        let others = self.failures.values().filter_map(|failure| failure.output.as_ref());
+        check.into_iter().chain(others).find(|output| has_text(output)).map(Output)
+    }
+
+    fn problems(&self) -> Vec<Problem> {
+        let check = self.evidence.and_then(|evidence| evidence.failure.as_ref());
         let check = check.map(|failure| (Phase::Check, failure));
-        let mut all: Vec<(Phase, &Value)> =
+        let mut all: Vec<(Phase, &Failure)> =
             self.failures.iter().map(|(phase, failure)| (*phase, *failure)).chain(check).collect();
         all.sort_by_key(|(phase, _)| *phase);
         // A file that cannot be used is every phase's problem, told once.
@@ -263,16 +273,15 @@ impl<'a> VariantPage<'a> {
 }
 
 impl Cases {
-    fn of(verdict: &Found) -> Self {
-        let cases = verdict.document().and_then(|verdict| verdict["cases"].as_object());
+    fn of(verdict: &Found<Verdict>) -> Self {
         let mut told = Self::default();
-        for verdict in cases.into_iter().flat_map(serde_json::Map::values) {
+        for verdict in verdict.document().into_iter().flat_map(|verdict| verdict.cases.values()) {
             told.total += 1;
-            match verdict.as_str() {
-                Some("passed") => told.passed += 1,
-                Some("rejected") => told.rejected += 1,
-                Some("dropped") => told.dropped += 1,
-                _ => told.not_judged += 1,
+            match verdict {
+                CaseVerdict::Passed => told.passed += 1,
+                CaseVerdict::Rejected => told.rejected += 1,
+                CaseVerdict::Dropped => told.dropped += 1,
+                CaseVerdict::NotJudged => told.not_judged += 1,
             }
         }
         told
@@ -282,65 +291,57 @@ impl Cases {
 impl Checklist {
     fn of(
         variants: &[VariantSection<'_>],
-        analysis: Option<&Value>,
-        benchmark: &Benchmark,
-        selection: Option<&Value>,
+        analysis: Option<&Analysis>,
+        benchmark: &Benchmark<'_>,
+        selection: Option<&Selection>,
     ) -> Self {
         let every = |is: fn(&VariantSection<'_>) -> bool| !variants.is_empty() && variants.iter().all(is);
         Self {
             analyzed: analysis.is_some(),
-            compiled: every(|variant| variant.not_compiled.is_none() && variant.coverage != Some("partial")),
+            compiled: every(|variant| variant.not_compiled.is_none() && variant.coverage != Some(Coverage::Partial)),
             compiled_in_part: variants
                 .iter()
-                .filter(|variant| variant.coverage == Some("partial"))
+                .filter(|variant| variant.coverage == Some(Coverage::Partial))
                 .map(|variant| variant.name.to_owned())
                 .collect(),
             judged: every(|variant| matches!(variant.status, "passed" | "rejected" | "not-judged")),
             correct: every(|variant| variant.status == "passed"),
             measured: benchmark.has_variant(),
-            selected: selection.is_some_and(|selection| !selection["chosen"].is_null()),
+            selected: selection.is_some_and(|selection| selection.chosen.is_some()),
         }
     }
 }
 
-fn growth(analysis: &Value) -> Vec<Growth> {
-    let work = &analysis["growth"]["work"];
-    let dims = work.as_object().into_iter().flat_map(serde_json::Map::keys).collect::<BTreeSet<_>>();
-    let memory = &analysis["growth"]["memory"];
-    dims.into_iter()
-        .map(|dim| Growth { dim: dim.clone(), work: work[dim].clone(), memory: memory[dim].clone() })
-        .collect()
+fn growth(analysis: &Analysis) -> Vec<Growth> {
+    let t2t_protocol::Growth { work, memory } = &analysis.growth;
+    let exponents = |(dim, work): (&String, &Option<f64>)| Growth {
+        dim: dim.clone(),
+        work: *work,
+        memory: memory.get(dim).copied().flatten(),
+    };
+    work.iter().map(exponents).collect()
 }
 
-fn worst(evidence: &Value) -> Option<Worst<'_>> {
-    let worst = &evidence["worst"];
-    let case = worst["case"].as_str()?;
-    let found = list(&evidence["cases"]).find(|found| found["name"] == case).unwrap_or(&Value::Null);
-    Some(Worst { case, max_abs: &worst["max_abs"], max_rel: &worst["max_rel"], torch_max_abs: &found["torch_max_abs"] })
+fn worst(evidence: &Evidence) -> Option<Worst<'_>> {
+    let worst = evidence.worst.as_ref()?;
+    let found = evidence.cases.iter().find(|found| found.name == worst.case);
+    Some(Worst {
+        case: &worst.case,
+        max_abs: &worst.max_abs,
+        max_rel: &worst.max_rel,
+        torch_max_abs: found.map(|found| &found.torch_max_abs),
+    })
 }
 
 /// Returns the tolerances of the dtypes that were tested, None where none was.
-fn tolerances(evidence: &Value) -> Option<Vec<Tolerance>> {
-    let tested: BTreeSet<&str> = list(&evidence["cases"]).filter_map(|case| case["dtype"].as_str()).collect();
-    let declared = tested.into_iter().map(|dtype| (dtype, &evidence["tolerances"][dtype]));
-    let told: Vec<Tolerance> = declared
-        .filter(|(_, pair)| pair.is_array())
-        .map(|(dtype, pair)| Tolerance { dtype: dtype.to_owned(), atol: pair[0].clone(), rtol: pair[1].clone() })
-        .collect();
+fn tolerances(evidence: &Evidence) -> Option<Vec<Tolerance>> {
+    let tested: BTreeSet<&String> = evidence.cases.iter().map(|case| &case.dtype).collect();
+    let declared = tested.into_iter().filter_map(|dtype| Some((dtype, evidence.tolerances.get(dtype)?)));
+    let told: Vec<Tolerance> =
+        declared.map(|(dtype, [atol, rtol])| Tolerance { dtype: dtype.clone(), atol: *atol, rtol: *rtol }).collect();
     (!told.is_empty()).then_some(told)
 }
 
-fn output(evidence: &Value) -> Option<Output<'_>> {
-    let output = &evidence["output"];
-    let (stdout, stderr) = (output["stdout"].as_str().unwrap_or(""), output["stderr"].as_str().unwrap_or(""));
-    let truncated = output["truncated"].as_bool().unwrap_or(false);
-    (!stdout.trim().is_empty() || !stderr.trim().is_empty()).then_some(Output { stdout, stderr, truncated })
-}
-
-fn list(value: &Value) -> impl Iterator<Item = &Value> {
-    value.as_array().into_iter().flatten()
-}
-
-fn texts(value: &Value) -> Vec<&str> {
-    list(value).filter_map(Value::as_str).collect()
+fn has_text(output: &PrintedOutput) -> bool {
+    !output.stdout.trim().is_empty() || !output.stderr.trim().is_empty()
 }

@@ -5,9 +5,10 @@
 use std::fmt;
 
 use serde::{Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Value, json};
 use t2t_model::foreign::printable;
 use t2t_model::problem;
+use t2t_protocol::{Failure, SourcePlace};
 
 /// A place in a file, written `kernels/softmax/v2_tiling.py:12:5`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +43,7 @@ pub struct Problem {
     /// The kernel's own frames, outermost first.
     pub(crate) traceback: Vec<String>,
     /// Where the first bad element is.
-    pub(crate) index: Value,
+    pub(crate) index: Option<Vec<i64>>,
     /// What was there.
     pub(crate) got: Value,
     /// What should have been there.
@@ -52,34 +53,36 @@ pub struct Problem {
     /// The largest relative error.
     pub(crate) max_rel: Value,
     /// How many elements are bad.
-    pub(crate) bad: Value,
+    pub(crate) bad: Option<i64>,
     /// Of how many.
-    pub(crate) total: Value,
+    pub(crate) total: Option<i64>,
 }
 
 impl Problem {
     /// Returns the problem that a document tells of, as met by `phase`.
     #[must_use]
-    pub fn of(phase: &str, failure: &Value) -> Self {
-        let text = |name: &str| failure[name].as_str().map(str::to_owned);
-        let frames = failure["traceback"].as_array().into_iter().flatten();
+    pub fn of(phase: &str, failure: &Failure) -> Self {
+        let Failure {
+            case, given, excerpt, hint, traceback, index, got, expected, max_abs, max_rel, bad, total, ..
+        } = failure.clone();
+        let said = |text: &String| Some(text).filter(|text| !text.is_empty()).cloned();
         Self {
             phase: phase.to_owned(),
-            class: text("class"),
-            case: text("case"),
-            given: text("given"),
-            message: text("message").unwrap_or_else(|| "nothing was said".to_owned()),
-            place: ProblemPlace::of(&failure["place"]),
-            excerpt: text("excerpt"),
-            hint: text("hint"),
-            traceback: frames.filter_map(Value::as_str).map(str::to_owned).collect(),
-            index: failure["index"].clone(),
-            got: failure["got"].clone(),
-            expected: failure["expected"].clone(),
-            max_abs: failure["max_abs"].clone(),
-            max_rel: failure["max_rel"].clone(),
-            bad: failure["bad"].clone(),
-            total: failure["total"].clone(),
+            class: said(&failure.class),
+            message: said(&failure.message).unwrap_or_else(|| "nothing was said".to_owned()),
+            place: failure.place.as_ref().filter(|place| !place.file.is_empty()).map(ProblemPlace::of),
+            case,
+            given,
+            excerpt,
+            hint,
+            traceback,
+            index,
+            got,
+            expected,
+            max_abs,
+            max_rel,
+            bad,
+            total,
         }
     }
 
@@ -117,16 +120,15 @@ impl Problem {
     }
 
     fn values(&self) -> Option<String> {
-        let element = if self.index.is_null() { String::new() } else { format!(" at {}", self.index) };
+        let element = self.index.as_ref().map(|index| format!(" at {}", json!(index))).unwrap_or_default();
         (!self.got.is_null() || !self.expected.is_null())
             .then(|| format!("  got {}, expected {}{element}", bare(&self.got), bare(&self.expected)))
     }
 }
 
 impl ProblemPlace {
-    fn of(place: &Value) -> Option<Self> {
-        let number = |name: &str| place[name].as_u64().and_then(|number| u32::try_from(number).ok());
-        Some(Self { file: place["file"].as_str()?.to_owned(), line: number("line"), column: number("column") })
+    fn of(place: &SourcePlace) -> Self {
+        Self { file: place.file.clone(), line: place.line, column: place.column }
     }
 }
 

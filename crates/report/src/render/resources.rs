@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::Value;
-use t2t_model::manifest::canonical_json;
+use t2t_protocol::{CompiledKernel, Resources};
 
 /// A row of the table of resources.
 #[derive(Debug, PartialEq, Serialize)]
@@ -15,8 +15,8 @@ pub(crate) struct KernelRow {
     kernel: String,
     /// Block sizes: the constants that name one, or all where none does.
     blocks: BTreeMap<String, Value>,
-    num_warps: Value,
-    num_stages: Value,
+    num_warps: u64,
+    num_stages: u64,
     registers: Option<String>,
     spills: Option<String>,
     shared: Option<String>,
@@ -26,9 +26,9 @@ pub(crate) struct KernelRow {
 
 /// Returns the rows of a document `resources`, in the order of target, kernel and configuration.
 #[must_use]
-pub(crate) fn rows(resources: &Value) -> Vec<KernelRow> {
-    let mut groups: BTreeMap<String, Vec<&Value>> = BTreeMap::new();
-    for kernel in resources["kernels"].as_array().into_iter().flatten() {
+pub(crate) fn rows(resources: &Resources) -> Vec<KernelRow> {
+    let mut groups: BTreeMap<String, Vec<&CompiledKernel>> = BTreeMap::new();
+    for kernel in &resources.kernels {
         groups.entry(configuration(kernel)).or_default().push(kernel);
     }
     let mut rows: Vec<KernelRow> = groups.values().map(|group| row(group)).collect();
@@ -38,45 +38,40 @@ pub(crate) fn rows(resources: &Value) -> Vec<KernelRow> {
 
 /// Returns the devices that a document `resources` speaks of.
 #[must_use]
-pub(crate) fn targets(resources: &Value) -> BTreeSet<String> {
-    let kernels = resources["kernels"].as_array().into_iter().flatten();
-    kernels.filter_map(|kernel| kernel["target"].as_str()).map(str::to_owned).collect()
+pub(crate) fn targets(resources: &Resources) -> BTreeSet<String> {
+    resources.kernels.iter().map(|kernel| kernel.target.clone()).collect()
 }
 
-fn configuration(kernel: &Value) -> String {
-    let blocks: BTreeMap<String, Value> = blocks(kernel);
-    let parts = [&kernel["target"], &kernel["kernel"], &kernel["num_warps"], &kernel["num_stages"]];
-    let told: Vec<String> = parts.into_iter().map(canonical_json).collect();
-    format!("{} {blocks:?}", told.join(" "))
+fn configuration(kernel: &CompiledKernel) -> String {
+    let CompiledKernel { target, kernel: name, num_warps, num_stages, .. } = kernel;
+    format!("{target:?} {name:?} {num_warps} {num_stages} {:?}", blocks(kernel))
 }
 
-fn blocks(kernel: &Value) -> BTreeMap<String, Value> {
-    let constants = kernel["constants"].as_object().into_iter().flatten();
-    let constants: BTreeMap<String, Value> = constants.map(|(name, value)| (name.clone(), value.clone())).collect();
+fn blocks(kernel: &CompiledKernel) -> BTreeMap<String, Value> {
     let named = |name: &String| ["BLOCK", "TILE", "GROUP"].iter().any(|word| name.to_uppercase().contains(word));
+    let constants = kernel.constants.iter();
     let found: BTreeMap<String, Value> =
-        constants.iter().filter(|(name, _)| named(name)).map(|(name, value)| (name.clone(), value.clone())).collect();
-    if found.is_empty() { constants } else { found }
+        constants.filter(|(name, _)| named(name)).map(|(name, value)| (name.clone(), value.clone())).collect();
+    if found.is_empty() { kernel.constants.clone() } else { found }
 }
 
-fn row(group: &[&Value]) -> KernelRow {
+fn row(group: &[&CompiledKernel]) -> KernelRow {
     let first = group[0];
-    let text = |name: &str| first[name].as_str().unwrap_or("?").to_owned();
     KernelRow {
-        target: text("target"),
-        kernel: text("kernel"),
+        target: first.target.clone(),
+        kernel: first.kernel.clone(),
         blocks: blocks(first),
-        num_warps: first["num_warps"].clone(),
-        num_stages: first["num_stages"].clone(),
-        registers: range(group, "registers"),
-        spills: range(group, "spills"),
-        shared: range(group, "shared"),
+        num_warps: first.num_warps,
+        num_stages: first.num_stages,
+        registers: range(group, |kernel| kernel.registers),
+        spills: range(group, |kernel| kernel.spills),
+        shared: range(group, |kernel| Some(kernel.shared)),
         compiled: group.len(),
     }
 }
 
-fn range(group: &[&Value], name: &str) -> Option<String> {
-    let found: BTreeSet<u64> = group.iter().filter_map(|kernel| kernel[name].as_u64()).collect();
+fn range(group: &[&CompiledKernel], of: fn(&CompiledKernel) -> Option<u64>) -> Option<String> {
+    let found: BTreeSet<u64> = group.iter().filter_map(|kernel| of(kernel)).collect();
     let (low, high) = (found.first()?, found.last()?);
     Some(if low == high { low.to_string() } else { format!("{low}–{high}") })
 }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde_json::Value;
+use t2t_protocol::{Analysis, AnalyzedSize, Binding};
 
 const STANDARD: [&str; 3] = ["small", "medium", "large"];
 
@@ -14,46 +14,25 @@ const STANDARD: [&str; 3] = ["small", "medium", "large"];
 pub(crate) struct SizeRow {
     name: String,
     title: String,
-    dims: Value,
-    outputs: Value,
-    flops: Value,
-    bytes: Value,
-    intensity: Value,
-    bound: Value,
+    #[serde(flatten)]
+    size: AnalyzedSize,
 }
 
 /// Returns an analysis size by size.
 #[must_use]
-pub(crate) fn analyzed(analysis: &Value) -> Vec<SizeRow> {
-    let names = ordered([(&analysis["sizes"], "dims")]);
-    names.into_iter().map(|name| SizeRow::of(&name, &analysis["sizes"][&name])).collect()
+pub(crate) fn analyzed(analysis: &Analysis) -> Vec<SizeRow> {
+    let names = ordered(analysis.sizes.iter().map(|(name, size)| (name, &size.dims)));
+    let row = |name: String| Some(SizeRow { title: title(&name), size: analysis.sizes.get(&name)?.clone(), name });
+    names.into_iter().filter_map(row).collect()
 }
 
-impl SizeRow {
-    fn of(name: &str, size: &Value) -> Self {
-        let value = |field: &str| size[field].clone();
-        Self {
-            name: name.to_owned(),
-            title: title(name),
-            dims: value("dims"),
-            outputs: value("outputs"),
-            flops: value("flops"),
-            bytes: value("bytes"),
-            intensity: value("intensity"),
-            bound: value("bound"),
-        }
-    }
-}
-
-/// Returns the names of all sizes in `documents`, each a mapping of sizes with the field that binds the dims.
+/// Returns the names of all sizes, each with the lengths of its dims; the first lengths of a name count.
 #[must_use]
-pub(crate) fn ordered<'a>(documents: impl IntoIterator<Item = (&'a Value, &'static str)>) -> Vec<String> {
+pub(crate) fn ordered<'a>(sizes: impl IntoIterator<Item = (&'a String, &'a Binding)>) -> Vec<String> {
     let mut places = BTreeMap::new();
-    for (sizes, binding) in documents {
-        for (name, size) in sizes.as_object().into_iter().flatten() {
-            let standard = STANDARD.iter().position(|standard| standard == name).unwrap_or(STANDARD.len());
-            places.entry(name.clone()).or_insert((standard, volume(&size[binding])));
-        }
+    for (name, binding) in sizes {
+        let standard = STANDARD.iter().position(|standard| standard == name).unwrap_or(STANDARD.len());
+        places.entry(name.clone()).or_insert((standard, volume(binding)));
     }
     let mut names: Vec<(String, (usize, u128))> = places.into_iter().collect();
     names.sort_by(|(a, at), (b, other)| (at, a).cmp(&(other, b)));
@@ -70,7 +49,6 @@ pub(crate) fn title(name: &str) -> String {
     }
 }
 
-fn volume(binding: &Value) -> u128 {
-    let lengths = binding.as_object().into_iter().flat_map(serde_json::Map::values).filter_map(Value::as_u64);
-    lengths.fold(1, |volume: u128, length| volume.saturating_mul(u128::from(length)))
+fn volume(binding: &Binding) -> u128 {
+    binding.values().fold(1, |volume: u128, length| volume.saturating_mul(u128::from(*length)))
 }

@@ -3,7 +3,7 @@
 //! It knows the document `sweep` (docs/design/harness.md) and no file.
 
 use plotters::prelude::*;
-use serde_json::Value;
+use t2t_protocol::{Sweep, SweepPoint};
 
 use crate::figures;
 use crate::render::table::Align;
@@ -18,14 +18,13 @@ pub struct Undrawn(String);
 
 /// Returns the rates as aligned text, one line a size, one column a subject.
 #[must_use]
-pub fn text(sweep: &Value) -> String {
-    let subjects = subjects(sweep);
-    let mut rows = vec![[vec!["size".to_owned()], subjects.iter().map(|name| (*name).to_owned()).collect()].concat()];
-    for point in points(sweep) {
-        let rate = |name: &&str| point["rate"][*name].as_f64().map_or_else(|| "–".to_owned(), figures::figure);
-        rows.push([vec![label(point)], subjects.iter().map(rate).collect()].concat());
+pub fn text(sweep: &Sweep) -> String {
+    let mut rows = vec![[vec!["size".to_owned()], sweep.subjects.clone()].concat()];
+    for point in &sweep.points {
+        let told = |name: &String| rate(point, name).map_or_else(|| "–".to_owned(), figures::figure);
+        rows.push([vec![label(point)], sweep.subjects.iter().map(told).collect()].concat());
     }
-    format!("{} of {}, {}\n{}", sweep["unit"].as_str().unwrap_or_default(), op(sweep), model(sweep), aligned(&rows))
+    format!("{} of {}, {}\n{}", sweep.unit, sweep.op, sweep.model, aligned(&rows))
 }
 
 fn aligned(rows: &[Vec<String>]) -> String {
@@ -42,68 +41,66 @@ fn aligned(rows: &[Vec<String>]) -> String {
 
 /// Returns one line a size: its lengths, then rate and times in ms of each subject; empty cells where there is no figure.
 #[must_use]
-pub fn csv(sweep: &Value) -> String {
-    let subjects = subjects(sweep);
-    let dims: Vec<&str> = points(sweep).first().into_iter().flat_map(|point| names(&point["binding"])).collect();
-    let unit = sweep["unit"].as_str().unwrap_or_default();
+pub fn csv(sweep: &Sweep) -> String {
+    let Sweep { subjects, unit, .. } = sweep;
+    let dims: Vec<&String> = sweep.points.first().into_iter().flat_map(|point| point.binding.keys()).collect();
     let headings = subjects.iter().flat_map(|name| {
         [format!("{name} ({unit})")]
             .into_iter()
             .chain(["median", "p20", "p80"].map(|kind| format!("{name} {kind} (ms)")))
     });
-    let head: Vec<String> = dims.iter().map(|dim| (*dim).to_owned()).chain(headings).collect();
+    let head: Vec<String> = dims.iter().map(|dim| (*dim).clone()).chain(headings).collect();
     let mut text = head.join(",") + "\n";
-    for point in points(sweep) {
-        let lengths = dims.iter().map(|dim| point["binding"][*dim].to_string());
+    for point in &sweep.points {
+        let lengths = dims.iter().map(|dim| point.binding.get(*dim).map_or_else(String::new, u64::to_string));
         let cells = subjects.iter().flat_map(|name| {
-            let times = &point["ms"][*name];
-            [cell(&point["rate"][*name])].into_iter().chain(["median", "p20", "p80"].map(|kind| cell(&times[kind])))
+            let times = point.ms.get(name).and_then(Option::as_ref);
+            let times = [times.map(|told| told.median), times.map(|told| told.p20), times.map(|told| told.p80)];
+            [rate(point, name)].into_iter().chain(times).map(cell)
         });
         text += &(lengths.chain(cells).collect::<Vec<_>>().join(",") + "\n");
     }
     text
 }
 
-fn cell(value: &Value) -> String {
-    value.as_f64().map(|number| number.to_string()).unwrap_or_default()
+fn cell(value: Option<f64>) -> String {
+    value.map(|number| number.to_string()).unwrap_or_default()
+}
+
+/// Returns the rate of a subject at a size, where it has one.
+fn rate(point: &SweepPoint, subject: &str) -> Option<f64> {
+    point.rate.get(subject).copied().flatten()
 }
 
 /// Returns the rates over the sizes as an SVG: a line a subject, sizes a power of two apart at equal distances.
-pub fn svg(sweep: &Value) -> Result<String, Undrawn> {
+pub fn svg(sweep: &Sweep) -> Result<String, Undrawn> {
     let mut text = String::new();
     draw(sweep, SVGBackend::with_string(&mut text, SIZE)).map_err(|error| Undrawn(error.to_string()))?;
     Ok(text)
 }
 
-fn draw(sweep: &Value, backend: SVGBackend<'_>) -> Result<(), Box<dyn std::error::Error>> {
-    let (points, subjects) = (points(sweep), subjects(sweep));
-    let rates = points.iter().flat_map(|point| subjects.iter().filter_map(|name| point["rate"][*name].as_f64()));
+fn draw(sweep: &Sweep, backend: SVGBackend<'_>) -> Result<(), Box<dyn std::error::Error>> {
+    let Sweep { points, subjects, .. } = sweep;
+    let rates = points.iter().flat_map(|point| subjects.iter().filter_map(|name| rate(point, name)));
     let highest = rates.fold(0.0, f64::max).max(f64::MIN_POSITIVE);
     let area = backend.into_drawing_area();
     area.fill(&WHITE)?;
     let last = i32::try_from(points.len().saturating_sub(1)).unwrap_or(i32::MAX).max(1);
     let mut chart = ChartBuilder::on(&area)
-        .caption(format!("{}, {}", op(sweep), model(sweep)), ("sans-serif", 22))
+        .caption(format!("{}, {}", sweep.op, sweep.model), ("sans-serif", 22))
         .margin(16)
         .x_label_area_size(44)
         .y_label_area_size(72)
         .build_cartesian_2d(0..last, 0.0..highest * 1.05)?;
-    let size = |at: &i32| {
-        usize::try_from(*at).ok().and_then(|at| points.get(at)).map(|point| label(point)).unwrap_or_default()
-    };
-    chart
-        .configure_mesh()
-        .x_labels(points.len().max(2))
-        .x_label_formatter(&size)
-        .y_desc(sweep["unit"].as_str().unwrap_or_default())
-        .draw()?;
+    let size = |at: &i32| usize::try_from(*at).ok().and_then(|at| points.get(at)).map(label).unwrap_or_default();
+    chart.configure_mesh().x_labels(points.len().max(2)).x_label_formatter(&size).y_desc(&sweep.unit).draw()?;
     for (number, name) in subjects.iter().enumerate() {
         let color = Palette99::pick(number).to_rgba();
-        let rate = |(at, point): (usize, &&Value)| Some((i32::try_from(at).ok()?, point["rate"][*name].as_f64()?));
-        let line: Vec<(i32, f64)> = points.iter().enumerate().filter_map(rate).collect();
+        let place = |(at, point): (usize, &SweepPoint)| Some((i32::try_from(at).ok()?, rate(point, name)?));
+        let line: Vec<(i32, f64)> = points.iter().enumerate().filter_map(place).collect();
         chart
             .draw_series(LineSeries::new(line, color.stroke_width(2)).point_size(3))?
-            .label(*name)
+            .label(name)
             .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 18, y)], color.stroke_width(2)));
     }
     chart
@@ -116,47 +113,28 @@ fn draw(sweep: &Value, backend: SVGBackend<'_>) -> Result<(), Box<dyn std::error
     Ok(())
 }
 
-fn points(sweep: &Value) -> Vec<&Value> {
-    sweep["points"].as_array().into_iter().flatten().collect()
-}
-
-fn subjects(sweep: &Value) -> Vec<&str> {
-    sweep["subjects"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
-}
-
-fn names(map: &Value) -> Vec<&str> {
-    map.as_object().into_iter().flat_map(|map| map.keys().map(String::as_str)).collect()
-}
-
-fn op(sweep: &Value) -> &str {
-    sweep["op"].as_str().unwrap_or_default()
-}
-
-fn model(sweep: &Value) -> &str {
-    sweep["model"].as_str().unwrap_or_default()
-}
-
 /// Returns the lengths of a point, as in `256×256`.
-fn label(point: &Value) -> String {
-    let lengths = point["binding"].as_object().into_iter().flatten().map(|(_, length)| length.to_string());
-    lengths.collect::<Vec<_>>().join("×")
+fn label(point: &SweepPoint) -> String {
+    point.binding.values().map(u64::to_string).collect::<Vec<_>>().join("×")
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use t2t_protocol::read::exactly;
 
     use super::*;
 
-    fn sweep() -> Value {
+    fn sweep() -> Sweep {
         let times = |median: f64| json!({"median": median, "p20": median, "p80": median});
-        json!({
+        let sweep = json!({
             "op": "add", "model": "nvidia-h200", "unit": "GB/s", "subjects": ["torch", "v1"], "reasons": {},
             "points": [
                 {"binding": {"M": 256, "N": 256}, "ms": {"torch": times(0.5), "v1": times(0.25)}, "rate": {"torch": 100.0, "v1": 200.0}},
                 {"binding": {"M": 512, "N": 512}, "ms": {"torch": times(1.0), "v1": null}, "rate": {"torch": 400.5, "v1": null}},
             ],
-        })
+        });
+        exactly(&sweep).unwrap()
     }
 
     #[test]

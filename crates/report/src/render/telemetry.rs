@@ -3,7 +3,8 @@
 //! It does not judge: what makes a figure unstable is for the bench and the ranking to say.
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::Number;
+use t2t_protocol::{Baseline, Calibration, Snapshot, Telemetry};
 
 use crate::figures;
 use crate::rank::VariantResult;
@@ -24,31 +25,34 @@ pub(crate) struct TelemetryRow {
 /// Returns a row for each measurement around which the device was asked: the calibration, the baselines, then the variants.
 #[must_use]
 pub(crate) fn rows(
-    variants: &[VariantResult],
-    baseline: Option<&Value>,
-    calibration: Option<&Value>,
+    variants: &[&VariantResult],
+    baseline: Option<&Baseline>,
+    calibration: Option<&Calibration>,
 ) -> Vec<TelemetryRow> {
-    let benches = variants.iter().filter_map(|variant| Some((variant.name.as_str(), variant.bench.document()?)));
-    let others = [("calibration", calibration), ("baselines", baseline)];
-    let others = others.into_iter().filter_map(|(name, document)| Some((name, document?)));
-    others.chain(benches).filter_map(|(name, document)| TelemetryRow::of(name, &document["telemetry"])).collect()
+    let benches = variants.iter().map(|variant| {
+        let bench = variant.bench.document();
+        (variant.name.as_str(), bench.and_then(|bench| bench.telemetry.as_ref()))
+    });
+    let others = [
+        ("calibration", calibration.map(|calibration| &calibration.telemetry)),
+        ("baselines", baseline.map(|baseline| &baseline.telemetry)),
+    ];
+    others.into_iter().chain(benches).filter_map(|(name, telemetry)| TelemetryRow::of(name, telemetry?)).collect()
 }
 
 impl TelemetryRow {
-    fn of(subject: &str, telemetry: &Value) -> Option<Self> {
-        let (before, after) = (&telemetry["before"], &telemetry["after"]);
-        if before.is_null() && after.is_null() {
-            return None;
-        }
-        let span = |field: &str| span(told(&before[field]), told(&after[field]));
+    fn of(subject: &str, telemetry: &Telemetry) -> Option<Self> {
+        let (before, after) = (telemetry.before.as_ref(), telemetry.after.as_ref());
+        before.or(after)?;
+        let span = |field: fn(&Snapshot) -> Option<String>| span(before.and_then(field), after.and_then(field));
         Some(Self {
             subject: subject.to_owned(),
-            sm_clock_mhz: span("sm_clock_mhz"),
-            memory_clock_mhz: span("memory_clock_mhz"),
-            temperature_c: span("temperature_c"),
-            power_w: span("power_w"),
-            throttle: span("throttle"),
-            other_processes: span("other_processes"),
+            sm_clock_mhz: span(|told| number(told.sm_clock_mhz.as_ref())),
+            memory_clock_mhz: span(|told| number(told.memory_clock_mhz.as_ref())),
+            temperature_c: span(|told| number(told.temperature_c.as_ref())),
+            power_w: span(|told| number(told.power_w.as_ref())),
+            throttle: span(|told| throttle(told.throttle.as_ref()?)),
+            other_processes: span(|told| Some(told.other_processes?.to_string())),
         })
     }
 }
@@ -60,12 +64,10 @@ fn span(before: Option<String>, after: Option<String>) -> Option<String> {
     }
 }
 
-fn told(value: &Value) -> Option<String> {
-    match value {
-        Value::Null => None,
-        Value::Array(reasons) if reasons.is_empty() => Some("none".to_owned()),
-        Value::Array(reasons) => Some(reasons.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")),
-        Value::Number(number) => number.as_f64().map(figures::figure),
-        other => Some(other.as_str().map_or_else(|| other.to_string(), str::to_owned)),
-    }
+fn number(told: Option<&Number>) -> Option<String> {
+    told.and_then(Number::as_f64).map(figures::figure)
+}
+
+fn throttle(reasons: &[String]) -> Option<String> {
+    Some(if reasons.is_empty() { "none".to_owned() } else { reasons.join(", ") })
 }

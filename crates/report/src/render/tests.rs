@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use t2t_model::action::Phase;
+use t2t_protocol::read::{exactly, leniently};
+use t2t_protocol::{Analysis, Baseline, Bench, Calibration, Evidence, Failure, Launches, Resources, Tune, Verdict};
 
 use super::*;
-use crate::rank::{Found, Lane, VariantResult, select};
+use crate::rank::{Found, Lane, Selection, VariantResult, select};
 use crate::render::build_page::{OpSummary, closing_table};
 use crate::render::op_page::VariantPage;
 use crate::render::problem::Problem;
@@ -23,32 +25,32 @@ const SUMMARY_TEMPLATE: &str = include_str!("../../../../assets/summary_template
 
 macro_rules! sample {
     ($name:literal) => {
-        serde_json::from_str::<Value>(include_str!(concat!("../../../../tests/it/samples/", $name, ".json"))).unwrap()
+        serde_json::from_str(include_str!(concat!("../../../../tests/it/samples/", $name, ".json"))).unwrap()
     };
 }
 
-fn result(name: &str, verdict: Value, bench: Found) -> VariantResult {
+fn result(name: &str, verdict: Verdict, bench: Found<Bench>) -> VariantResult {
     VariantResult { name: name.to_owned(), verdict: Found::Document(verdict), bench }
 }
 
-fn skipped(reason: &str) -> Found {
+fn skipped<T>(reason: &str) -> Found<T> {
     Found::Skipped { reason: reason.to_owned() }
 }
 
 /// The documents of an op with a variant of each kind.
 struct Softmax {
     results: Vec<VariantResult>,
-    calibration: Found,
-    analysis: Found,
-    baseline: Found,
-    selection: Found,
-    evidence: [Value; 2],
-    launches: Value,
-    resources: Found,
-    uncompiled: Found,
-    tune: Value,
-    failure: Value,
-    kwargs: Value,
+    calibration: Found<Calibration>,
+    analysis: Found<Analysis>,
+    baseline: Found<Baseline>,
+    selection: Found<Selection>,
+    evidence: [Evidence; 2],
+    launches: Launches,
+    resources: Found<Resources>,
+    uncompiled: Found<Resources>,
+    tune: Tune,
+    failure: Failure,
+    kwargs: BTreeMap<String, Value>,
     lane: Lane,
 }
 
@@ -72,7 +74,7 @@ impl Softmax {
         }
     }
 
-    fn of(results: Vec<VariantResult>, baseline: Found, lane: Lane) -> Self {
+    fn of(results: Vec<VariantResult>, baseline: Found<Baseline>, lane: Lane) -> Self {
         let selection = Found::Document(select(&results, baseline.document(), lane));
         Self {
             results,
@@ -85,8 +87,10 @@ impl Softmax {
             resources: Found::Document(sample!("resources")),
             uncompiled: Found::Rejected { class: "compile-error".to_owned() },
             tune: sample!("tune"),
-            failure: json!({"class": "compile-error", "message": "`y` is not defined", "place": {"file": "kernels/softmax/v3_inline.py", "line": 7, "column": null}}),
-            kwargs: json!({"dim": -1}),
+            failure: failure(
+                json!({"class": "compile-error", "message": "`y` is not defined", "place": {"file": "kernels/softmax/v3_inline.py", "line": 7, "column": null}}),
+            ),
+            kwargs: BTreeMap::from([("dim".to_owned(), json!(-1))]),
             lane,
         }
     }
@@ -134,6 +138,10 @@ impl Softmax {
             _ => page,
         }
     }
+}
+
+fn failure(told: Value) -> Failure {
+    exactly(&told).unwrap()
 }
 
 fn shipped(path: &'static str, text: &'static str) -> Template<'static> {
@@ -198,8 +206,9 @@ fn interpreter_times_stand_alone_under_their_name() {
 
 #[test]
 fn a_log_of_nothing_says_that_nothing_is_known() {
-    let (lost, kwargs) = (Found::Lost, json!({}));
-    let failure = json!({"class": "TypeError", "message": "softmax() got an unexpected keyword", "size": "small"});
+    let kwargs = BTreeMap::new();
+    let failure =
+        failure(json!({"class": "TypeError", "message": "softmax() got an unexpected keyword", "size": "small"}));
     let source = Found::Rejected { class: "source".into() };
     let results = [VariantResult { name: "v1".into(), verdict: source, bench: Found::Lost }];
     let variant = VariantPage {
@@ -208,7 +217,7 @@ fn a_log_of_nothing_says_that_nothing_is_known() {
         docstring: None,
         evidence: None,
         launches: None,
-        resources: &lost,
+        resources: &Found::Lost,
         tune: None,
         failures: BTreeMap::new(),
     };
@@ -217,11 +226,11 @@ fn a_log_of_nothing_says_that_nothing_is_known() {
         kwargs: &kwargs,
         precision: "ieee",
         lane: Lane::Device,
-        calibration: &lost,
-        analysis: &lost,
+        calibration: &Found::Lost,
+        analysis: &Found::Lost,
         analysis_failure: Some(&failure),
-        baseline: &lost,
-        selection: &lost,
+        baseline: &Found::Lost,
+        selection: &Found::Lost,
         variants: vec![variant],
     };
     for (path, text) in [("log_template.md", LOG_TEMPLATE), ("log_template_ko.md", LOG_TEMPLATE_KO)] {
@@ -248,7 +257,7 @@ fn where_the_device_was_not_calibrated_shares_are_not_known_and_the_reason_is_to
 fn arithmetic_is_the_ceiling_where_it_takes_longer_in_the_declared_precision() {
     let mut softmax = Softmax::on_a_device();
     let Found::Document(analysis) = &mut softmax.analysis else { unreachable!() };
-    analysis["sizes"]["large"]["flops"] = json!(2.06e12);
+    analysis.sizes.get_mut("large").unwrap().flops = serde_json::Number::from_f64(2.06e12);
     let told = |page: &OpPage<'_>| {
         let log = log(shipped("assets/log_template.md", LOG_TEMPLATE), page).unwrap();
         log.lines().find(|line| line.starts_with("The ceiling is arithmetic")).map(str::to_owned)
@@ -263,7 +272,7 @@ fn arithmetic_is_the_ceiling_where_it_takes_longer_in_the_declared_precision() {
 fn figures_of_a_dtype_that_the_analysis_did_not_count_have_no_rates() {
     let mut softmax = Softmax::on_a_device();
     let Found::Document(analysis) = &mut softmax.analysis else { unreachable!() };
-    analysis["dtype"] = json!("float16");
+    "float16".clone_into(&mut analysis.dtype);
     let log = log(shipped("assets/log_template.md", LOG_TEMPLATE), &softmax.page()).unwrap();
     assert!(log.contains("| 1 % | 1.57x | – | – | – | – | softmax_kernel: BLOCK_N=1024, num_warps=4 |"), "{log}");
 }
@@ -271,10 +280,14 @@ fn figures_of_a_dtype_that_the_analysis_did_not_count_have_no_rates() {
 #[test]
 fn sizes_of_other_names_stand_by_their_names_after_the_standard_ones() {
     let mut softmax = Softmax::on_a_device();
-    let mut bench = sample!("bench_v4");
-    let large = bench["sizes"]["large"].clone();
-    bench["sizes"] =
-        json!({"wide": large, "large": large, "a tall one": {"binding": {"M": 2, "N": 3}, "variant": {"mean": 1.5}}});
+    let mut bench: Bench = sample!("bench_v4");
+    let large = bench.sizes["large"].clone();
+    let mut tall = large.clone();
+    tall.binding = [("M".to_owned(), 2), ("N".to_owned(), 3)].into();
+    tall.variant.as_mut().unwrap().mean = 1.5;
+    bench.sizes = [("wide", large.clone()), ("large", large), ("a tall one", tall)]
+        .map(|(name, size)| (name.to_owned(), size))
+        .into();
     softmax.results = vec![result("v4", sample!("verdict_passed"), Found::Document(bench))];
     softmax.baseline = Found::Lost;
     let log = log(shipped("log_template.md", LOG_TEMPLATE), &softmax.page()).unwrap();
@@ -375,7 +388,8 @@ fn the_closing_table_is_the_summary_for_a_terminal() {
 #[test]
 fn the_closing_table_says_what_torch_computed() {
     let selection = json!({"chosen": "v1", "variants": [{"name": "v1", "allowed": ["sum", "mul"]}]});
-    let table = closing_table(&[&OpSummary::of("loss", &Found::Document(selection))], None);
+    let found = Found::Document(leniently(&selection).unwrap());
+    let table = closing_table(&[&OpSummary::of("loss", &found)], None);
     assert!(table.contains("torch computes sum, mul for it"), "{table}");
 }
 
@@ -415,9 +429,14 @@ fn nothing_is_escaped_and_no_text_breaks_out_of_its_block() {
     assert_eq!(rendered("a  \n\n\n\n{{ 'x\n\n\ny' | fence }}\n\n"), "a\n\n```text\nx\n\n\ny\n```\n");
 }
 
+fn sample_failure() -> Option<Failure> {
+    let evidence: Evidence = sample!("evidence_rejected");
+    evidence.failure
+}
+
 #[test]
 fn a_problem_reads_like_every_message() {
-    let problem = Problem::of("check", &sample!("evidence_rejected")["failure"]);
+    let problem = Problem::of("check", sample_failure().as_ref().unwrap());
     assert_eq!(
         problem.text("softmax/v2_tiling:check"),
         "error: kernels/softmax/v2_tiling.py:12:5: 16 of 256 elements differ (mismatch)\n   \
@@ -437,7 +456,7 @@ fn a_problem_reads_like_every_message() {
     let told = odd.text("softmax/v2_tiling:check");
     assert!(told.contains(":check\n  edge case: input float32[2, 128]\n  got 0.5"), "{told}");
     assert!(told.ends_with("\nalone: t2t repro softmax/v2_tiling 'edge/at-block[N=128]/float32'"), "{told}");
-    let bare = Problem::of("check", &json!({"class": "timeout", "message": "no end after 120 s"}));
+    let bare = Problem::of("check", &Failure::new("timeout", "no end after 120 s"));
     assert_eq!(bare.text("mha/v1:check"), "error: mha/v1:check: no end after 120 s (timeout)");
 }
 
