@@ -9,15 +9,16 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use serde_json::{Value, json};
+use serde::de::DeserializeOwned;
 use t2t_model::action::DeviceClass;
 use t2t_model::history::History;
 use t2t_model::record::{Blob, Outcome, Record};
 use t2t_plan::graph::expand::{Inventory, expand};
 use t2t_plan::graph::{Graph, Wanted};
 use t2t_plan::schedule::{Schedule, Settled, Step};
-use t2t_report::rank::{Found, Lane, VariantResult, select};
-use t2t_report::render::build_page::BuildPage;
+use t2t_protocol::read;
+use t2t_report::rank::{Found, Lane, Selection, VariantResult, select};
+use t2t_report::render::build_page::{BuildPage, OpSummary};
 use t2t_report::render::{Template, summary};
 use t2t_spec::Spec;
 
@@ -64,6 +65,7 @@ fn decide(graph: &Graph, history: &mut History) -> usize {
                 Some(Settled::Restored(record)) => history.add(record.clone()),
                 _ => {}
             },
+            Step::Recall { .. } => unreachable!("the history has all results"),
             Step::Run { index, manifest, .. } => {
                 let action = graph.action(index);
                 let reads = graph.dependents(index).into_iter().flat_map(|dependent| graph.dependencies(dependent));
@@ -87,9 +89,12 @@ fn decide(graph: &Graph, history: &mut History) -> usize {
     standing
 }
 
+fn sample<T: DeserializeOwned>(text: &str) -> T {
+    read::document(text.as_bytes()).expect("the sample is such a document")
+}
+
 /// Returns the document `selection` of an op of which one variant was measured.
-fn selection() -> Found {
-    let sample = |text: &str| serde_json::from_str::<Value>(text).expect("the sample is JSON");
+fn selection() -> Found<Selection> {
     let passed = sample(include_str!("../../tests/it/samples/verdict_passed.json"));
     let bench = sample(include_str!("../../tests/it/samples/bench_v4.json"));
     let baseline = sample(include_str!("../../tests/it/samples/baseline.json"));
@@ -142,15 +147,15 @@ fn core(criterion: &mut Criterion) {
         (graph, history)
     };
     bench(criterion, "decide", built, |(graph, history)| decide(graph, history));
-    let pages = |count: usize| -> Vec<(String, Found)> {
+    let pages = |count: usize| -> Vec<OpSummary> {
         let selection = selection();
-        (0..count).map(|number| (format!("op{number}"), selection.clone())).collect()
+        (0..count).map(|number| OpSummary::of(&format!("op{number}"), &selection)).collect()
     };
-    let calibration = Found::Document(json!(null));
+    let calibration = Found::Failed("nothing was calibrated".to_owned());
     bench(criterion, "render", pages, |pages| {
         let page = BuildPage {
-            ops: pages.iter().map(|(name, found)| (name.as_str(), found)).collect(),
-            files: pages.iter().map(|(name, _)| format!("logs/{name}_log.md")).collect(),
+            ops: pages.iter().collect(),
+            files: pages.iter().map(|page| format!("logs/{}_log.md", page.op())).collect(),
             calibration: &calibration,
             wall: Duration::from_mins(1),
             device: Duration::from_secs(30),

@@ -15,7 +15,7 @@ use t2t_model::record::Outcome;
 use t2t_plan::graph::Index;
 use t2t_plan::schedule::Settled;
 use t2t_protocol::{Baseline, Cost, Evidence, Failure, Launches, Resources, Tune, read};
-use t2t_report::rank::{self, Found, Selection, VariantResult};
+use t2t_report::rank::{self, Found, VariantResult};
 use t2t_report::render::build_page::{BuildPage, OpSummary};
 use t2t_report::render::op_page::{OpPage, VariantPage};
 use t2t_report::render::{self, Template};

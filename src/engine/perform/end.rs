@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 use serde_json::json;
-use t2t_host::functions::Function;
+use t2t_plan::functions::Function;
 use t2t_model::manifest::canonical_json;
 use t2t_model::record::Outcome;
 use t2t_protocol::read::Misfit;
@@ -196,7 +196,7 @@ fn cut(streams: [&Output; 2]) -> bool {
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
-    use t2t_host::functions;
+    use t2t_plan::functions;
 
     use super::*;
 

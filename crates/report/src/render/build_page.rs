@@ -42,7 +42,7 @@ pub struct OpSummary {
 pub(crate) struct SummaryContext<'a> {
     ops: Vec<&'a OpRow>,
     interpreter: bool,
-    device: Option<&'a MeasuredDevice>,
+    device: Option<MeasuredDevice>,
     ceilings: Option<Rates>,
     speedups: Speedups,
     kernels: Kernels,
