@@ -181,7 +181,6 @@ pub(super) fn prewarm_baseline(job: &Job) -> Option<WarmChild> {
     let Request { arguments, environment, reserve, .. } = step.request(&folder, function.queues, None);
     Some(WarmChild {
         key: reserve?,
-        most: usize::MAX,
         function: functions::COMPILE_AHEAD.to_owned(),
         arguments,
         scratch: Some(text(&folder)),

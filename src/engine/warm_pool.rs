@@ -36,7 +36,6 @@ fn opens_files(op: &Declaration) -> bool {
 pub(super) fn for_device(device: &str, cores: Option<&Vec<usize>>, key: String) -> WarmChild {
     WarmChild {
         key,
-        most: usize::MAX,
         function: START_DEVICE.to_owned(),
         arguments: Value::Null,
         scratch: None,
@@ -54,7 +53,6 @@ pub(super) fn for_device(device: &str, cores: Option<&Vec<usize>>, key: String) 
 pub(super) fn for_a_check(key: String) -> WarmChild {
     WarmChild {
         key,
-        most: usize::MAX,
         function: REHEARSE.to_owned(),
         arguments: Value::Null,
         scratch: None,

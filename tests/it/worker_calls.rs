@@ -242,7 +242,6 @@ fn what_is_outside_of_a_childs_folders_keeps_its_mode_and_times_by_namespaces() 
     let is_apart = server.worker.hello().namespaces;
     let ready = WarmChild {
         key: "threaded".to_owned(),
-        most: 1,
         function: "work:threaded".to_owned(),
         arguments: Value::Null,
         scratch: None,

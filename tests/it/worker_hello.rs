@@ -143,7 +143,7 @@ def serve():
 "#,
     );
     let (message, hint) = message(&config);
-    assert!(message.contains("speaks version 99 of the worker protocol, this t2t 8"), "{message}");
+    assert!(message.contains("speaks version 99 of the worker protocol, this t2t 9"), "{message}");
     assert_eq!(hint, Some("t2t and `t2t_worker` come from different builds; run `uv sync`"));
 }
 
@@ -166,7 +166,7 @@ fn a_t2t_of_another_version_is_refused_by_the_worker() {
     let error = connect(ours, &hello, SOON).unwrap_err();
     let ClientError::Unfit(unfit) = error else { panic!("{error}") };
     assert_eq!(unfit.kind, UnfitReason::Version);
-    assert_eq!(unfit.reason, "t2t speaks version 99 of the worker protocol, this module 8");
+    assert_eq!(unfit.reason, "t2t speaks version 99 of the worker protocol, this module 9");
     assert_eq!(server.wait().unwrap().code(), Some(1));
 }
 

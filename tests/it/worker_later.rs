@@ -86,7 +86,6 @@ fn request(bench: &Bench, id: u64, function: &str, needs: Option<&str>) -> Reque
 fn reserve(key: &str, function: &str) -> WarmChild {
     WarmChild {
         key: key.to_owned(),
-        most: 1,
         function: format!("work:{function}"),
         arguments: Value::Null,
         scratch: None,
@@ -281,8 +280,7 @@ fn a_reserve_waits_like_a_request_and_takes_the_one_that_waits_after_it() {
     let asked =
         |id| Request { reserve: Some("device".to_owned()), ..request(&bench, id, "told_when_ready", Some("two")) };
     let run = |id| ToWorker::Run(Box::new(asked(id)));
-    // There may be one.
-    let messages = [ToWorker::Prepare(reserve.clone()), ToWorker::Prepare(reserve), ToWorker::Rest, run(1), run(2)];
+    let messages = [ToWorker::Prepare(reserve), ToWorker::Rest, run(1), run(2)];
     let mut server = Raw::start(&bench, &["one", "two"], &messages);
     server.hello();
     let (_, ended) = server.ends(2);

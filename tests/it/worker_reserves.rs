@@ -116,7 +116,6 @@ fn bench() -> Bench {
 fn reserve(bench: &Bench, function: &str) -> WarmChild {
     WarmChild {
         key: "device".to_owned(),
-        most: 2,
         function: format!("work:{function}"),
         arguments: Value::Null,
         scratch: None,
@@ -193,21 +192,37 @@ fn a_request_gets_a_child_that_is_ready_before_an_elder_one_that_is_not() {
 }
 
 #[test]
-fn there_are_never_more_than_there_may_be() {
+fn a_server_makes_every_child_that_it_is_told_to_and_each_request_uses_one_up() {
     let bench = bench();
     let server = bench.start();
-    let ask = || (0..3).for_each(|_| server.worker.prepare(reserve(&bench, "start")).unwrap());
-    ask();
-    let first = ready(&bench, 2);
-    // What was asked for more has been heard by the end of a request that came after it.
-    assert!(!is_ready(&server, bench.request(1, "says")));
-    assert_eq!(ready(&bench, 2).len(), 2);
-    assert!(is_ready(&server, request(&bench, 2)));
-    ask();
+    let ask = || server.worker.prepare(reserve(&bench, "start")).unwrap();
+    (0..3).for_each(|_| ask());
+    ready(&bench, 3);
+    assert!(is_ready(&server, request(&bench, 1)));
+    let longer = Request { arguments: json!({"text": "x".repeat(2_000_000)}), ..request(&bench, 2) };
+    assert_eq!(reply(&server.run(longer))["ready"], json!(false), "it has a child of its own");
     assert!(is_ready(&server, request(&bench, 3)));
-    assert!(is_ready(&server, request(&bench, 4)));
-    assert!(!is_ready(&server, request(&bench, 5)));
-    assert_eq!(ready(&bench, 3).len(), 3, "{first:?} and one more");
+    assert!(!is_ready(&server, request(&bench, 4)), "the one that the long request would have had was ended");
+    ask();
+    assert!(is_ready(&server, request(&bench, 5)));
+    assert_eq!(ready(&bench, 4).len(), 4);
+}
+
+#[test]
+fn what_was_to_get_ready_for_a_device_that_is_dismissed_does_not() {
+    let bench = bench();
+    let server = bench.start();
+    for _ in 0..=AT_ONCE {
+        server.worker.prepare(on_device(reserve(&bench, "begins_and_waits"))).unwrap();
+    }
+    let first = ready(&bench, AT_ONCE);
+    server.worker.dismiss("GPU-1").unwrap();
+    first.iter().for_each(|pid| until(|| runs(*pid)));
+    let other = WarmChild { key: "other".to_owned(), ..on_device(reserve(&bench, "start")) };
+    server.worker.prepare(other).unwrap();
+    ready(&bench, AT_ONCE + 1);
+    assert!(!is_ready(&server, bench.request(1, "says")));
+    assert_eq!(ready(&bench, AT_ONCE + 1).len(), AT_ONCE + 1, "the last of them never began");
 }
 
 #[test]
@@ -331,7 +346,7 @@ fn what_measures_is_told_once_no_child_gets_ready_and_how_many_others_have_the_d
     let bench = bench();
     let server = bench.start();
     let one = |function, device| {
-        let reserve = WarmChild { most: 9, ..reserve(&bench, function) };
+        let reserve = reserve(&bench, function);
         server.worker.prepare(if device { on_device(reserve) } else { reserve }).unwrap();
     };
     one("start", true);
@@ -361,7 +376,7 @@ fn few_children_start_a_device_at_once_and_the_next_begins_when_one_is_ready() {
     let bench = bench();
     let server = bench.start();
     for _ in 0..9 {
-        server.worker.prepare(on_device(WarmChild { most: 9, ..reserve(&bench, "begins_and_waits") })).unwrap();
+        server.worker.prepare(on_device(reserve(&bench, "begins_and_waits"))).unwrap();
     }
     server.worker.prepare(WarmChild { key: "none".to_owned(), ..reserve(&bench, "start") }).unwrap();
     let mut other = reserve(&bench, "start");
@@ -380,15 +395,15 @@ fn a_request_that_comes_before_its_child_has_begun_takes_its_place() {
     let bench = bench();
     let server = bench.start();
     for _ in 0..AT_ONCE {
-        server.worker.prepare(on_device(WarmChild { most: AT_ONCE, ..reserve(&bench, "begins_and_waits") })).unwrap();
+        server.worker.prepare(on_device(reserve(&bench, "begins_and_waits"))).unwrap();
     }
-    let late = |most| on_device(WarmChild { key: "late".to_owned(), most, ..reserve(&bench, "start") });
-    server.worker.prepare(late(1)).unwrap();
+    let late = || on_device(WarmChild { key: "late".to_owned(), ..reserve(&bench, "start") });
+    server.worker.prepare(late()).unwrap();
     ready(&bench, AT_ONCE);
     let request = Request { reserve: Some("late".to_owned()), ..bench.request(1, "says") };
     assert!(!is_ready(&server, request), "it got a child of its own");
     fs::write(bench.path("go"), "").unwrap();
-    server.worker.prepare(WarmChild { key: "last".to_owned(), ..late(1) }).unwrap();
+    server.worker.prepare(WarmChild { key: "last".to_owned(), ..late() }).unwrap();
     ready(&bench, AT_ONCE + 1);
     assert!(!is_ready(&server, bench.request(2, "says")));
     assert_eq!(ready(&bench, AT_ONCE + 1).len(), AT_ONCE + 1, "the one that was to be ready is not made any more");
@@ -400,7 +415,7 @@ fn children_that_are_dismissed_end_with_all_that_they_hold_of_their_device_and_o
     let server = bench.start();
     server.worker.prepare(on_device(reserve(&bench, "start"))).unwrap();
     let dismissed = ready(&bench, 1);
-    server.worker.prepare(WarmChild { most: 3, ..reserve(&bench, "start") }).unwrap();
+    server.worker.prepare(reserve(&bench, "start")).unwrap();
     let both = ready(&bench, 2);
     server.worker.dismiss("GPU-1").unwrap();
     until(|| runs(dismissed[0]));

@@ -44,7 +44,6 @@ def descriptors(arguments):
 fn reserve() -> WarmChild {
     WarmChild {
         key: "judges".to_owned(),
-        most: 1,
         function: "work:start".to_owned(),
         arguments: Value::Null,
         scratch: None,

@@ -56,4 +56,4 @@ pub use told::*;
 /// - 7: children get ready with arguments and a folder of their own, and the server tells when they are; what measures is told when nothing disturbs it; what is imported only once it is
 ///   asked for, of which nothing is told any more; children that are ready can be dismissed; a child that has replied is done, though its process takes time to end.
 /// - 8: a server tells whether its children get namespaces of their own; limits say what a scratch folder may hold.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;

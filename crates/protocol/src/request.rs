@@ -44,8 +44,6 @@ pub struct Request {
 pub struct WarmChild {
     /// What requests ask for it by.
     pub key: String,
-    /// How many such children there may be that wait, or will: one more is not made. What asks for it cannot know whether a request took one.
-    pub most: usize,
     /// The function, as `module:function`. What it returns is dropped.
     pub function: String,
     /// Its only parameter; it gets none where this is null.

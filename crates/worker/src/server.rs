@@ -251,9 +251,6 @@ impl Server {
             self.has_heard |= matches!(message, Ok(Some(_)));
             match message {
                 Ok(Some(ToWorker::Run(request))) => self.start(request),
-                Ok(Some(ToWorker::Prepare(warm_child))) if self.has_enough(&warm_child) => {
-                    self.tell_prepared(warm_child.key);
-                }
                 Ok(Some(ToWorker::Prepare(warm_child))) => self.prepare(warm_child),
                 Ok(Some(ToWorker::Cancel { id })) => self.cancel(id),
                 Ok(Some(ToWorker::Dismiss { device })) => self.dismiss(&device),
@@ -267,9 +264,11 @@ impl Server {
     }
 
     fn cancel(&mut self, id: u64) {
-        let count = self.waiting.len();
-        self.waiting.retain(|message| !matches!(message, ToWorker::Run(request) if request.id == id));
-        if self.waiting.len() < count {
+        let is_it = |message: &ToWorker| matches!(message, ToWorker::Run(request) if request.id == id);
+        if let Some(index) = self.waiting.iter().position(is_it)
+            && let ToWorker::Run(request) = self.waiting.remove(index)
+        {
+            self.use_up(request.reserve.as_deref());
             self.report_end(Finished::bare(id, End::Cancelled));
         }
         for child in self.running.iter_mut().filter(|child| child.id == id) {
@@ -277,8 +276,14 @@ impl Server {
         }
     }
 
-    /// Ends children that are ready. What is asked for next of their device waits until they hold nothing of it.
+    /// Ends children that are ready, and forgets those that were to get ready. What is asked for next of their device waits until they hold nothing of it.
     fn dismiss(&mut self, device: &str) {
+        let is_of_device = |message: &ToWorker| matches!(message, ToWorker::Prepare(warm_child) if device_of(&warm_child.environment).as_deref() == Some(device));
+        for message in self.waiting.extract_if(.., |message| is_of_device(message)).collect::<Vec<_>>() {
+            if let ToWorker::Prepare(warm_child) = message {
+                self.tell_prepared(warm_child.key);
+            }
+        }
         let now = Instant::now();
         for ready in self.warm_pool.dismiss(device) {
             self.leaving.dismiss(ready.pid, ready.mark, now, device);
@@ -298,7 +303,7 @@ impl Server {
             return;
         }
         if ready.is_none() {
-            self.forget_reserve(request.reserve.as_deref());
+            self.use_up(request.reserve.as_deref());
         }
         match ready.map_or_else(|| self.fork(&request), Ok) {
             Ok(child) => {
@@ -317,9 +322,9 @@ impl Server {
         Some(RunningChild::of_ready(request, ready, before))
     }
 
-    /// Forgets one child that was to get ready for a request which gets one of its own.
-    fn forget_reserve(&mut self, key: Option<&str>) {
-        let Some(key) = key else { return };
+    /// Ends or forgets one child that was to serve a request which has one of its own, or was taken back: t2t, which counts them, takes each request to use one up.
+    fn use_up(&mut self, key: Option<&str>) {
+        let Some(key) = key.filter(|key| !self.warm_pool.end_one(key)) else { return };
         let is_alike = |message: &ToWorker| matches!(message, ToWorker::Prepare(other) if other.key == key);
         if let Some(index) = self.waiting.iter().position(is_alike) {
             self.waiting.remove(index);
@@ -331,12 +336,6 @@ impl Server {
         let before = Before::now(self.pid.as_raw());
         let (pid, mark, secret, pipes) = self.child(Order::Now(request))?;
         Ok(RunningChild::new(request, pid, mark, secret, pipes, before))
-    }
-
-    /// Says whether as many children as there may be wait already, or will.
-    fn has_enough(&self, warm_child: &WarmChild) -> bool {
-        let is_alike = |message: &&ToWorker| matches!(message, ToWorker::Prepare(other) if other.key == warm_child.key);
-        self.warm_pool.count(&warm_child.key) + self.waiting.iter().filter(is_alike).count() >= warm_child.most
     }
 
     /// Forks a child that gets ready. That it cannot be is no news: its request will be told.

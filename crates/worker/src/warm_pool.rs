@@ -104,9 +104,10 @@ impl WarmPool {
         of_device.map(|ready| usize::from(ready.disturbs(now, patience))).sum()
     }
 
-    /// Counts those that a request with this key could get.
-    pub(crate) fn count(&self, key: &str) -> usize {
-        self.all.iter().filter(|ready| ready.key == key).count()
+    /// Ends the eldest child that has this key, and says whether there was one.
+    pub(crate) fn end_one(&mut self, key: &str) -> bool {
+        let found = self.all.iter().position(|ready| ready.key == key);
+        found.map(|index| end(&self.all.remove(index))).is_some()
     }
 
     /// Lists what their descendants can be told by.

@@ -165,7 +165,7 @@ def introduction(hello: Mapping[str, Any]) -> Reply:
     told = versions()
     missing = [{"module": name, "reason": "ImportError: none"} for name in ("torch", "triton") if name not in told]
     return {
-        "version": 8,
+        "version": 9,
         "kind": hello["kind"],
         "worker": "0.1.0",
         "pid": os.getpid(),
