@@ -125,7 +125,7 @@ pub struct Evidence {
     /// `identical`, `differs`, or `declared run-to-run`.
     pub repeat: Option<String>,
     /// What the results of a random op show.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "crate::read::told", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<RandomTests>"))]
     pub random: Option<Option<RandomTests>>,
     /// What values of inputs depend on.

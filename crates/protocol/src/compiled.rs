@@ -120,7 +120,7 @@ pub struct TritonCache {
     #[cfg_attr(feature = "schema", schemars(with = "Misses"))]
     pub launchers: Option<Misses>,
     /// Why some launchers could not be made: of a compile alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "crate::read::told", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub launchers_missing: Option<Option<String>>,
 }

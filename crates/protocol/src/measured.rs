@@ -137,7 +137,7 @@ pub struct Bench {
     #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub geomean_speedup: Option<f64>,
     /// The host's time of a call, in µs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "crate::read::told", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
     pub host_us: Option<Option<f64>>,
     /// What disturbed the device, before figures are made.
@@ -149,7 +149,7 @@ pub struct Bench {
     #[cfg_attr(feature = "schema", schemars(with = "bool"))]
     pub unstable: Option<bool>,
     /// Why.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "crate::read::told", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub why_unstable: Option<Option<String>>,
     /// Whether something was measured again.
@@ -257,11 +257,11 @@ pub struct BaselineSize {
     /// Its dtype.
     pub dtype: String,
     /// That of eager torch.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "crate::read::told", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<Figure>"))]
     pub torch: Option<Option<Figure>>,
     /// That of what torch compiled.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "crate::read::told", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<Figure>"))]
     #[serde(rename = "torch.compile")]
     pub compiled: Option<Option<Figure>>,

@@ -4,8 +4,8 @@
 
 use std::fmt;
 
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_path_to_error::{Path, Segment};
 
@@ -62,6 +62,11 @@ pub fn document<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Misfit> {
         let whole = |error: serde_json::Error| Misfit { field: ".".to_owned(), message: error.to_string() };
         leniently(&serde_json::from_slice(bytes).map_err(whole)?)
     })
+}
+
+/// Reads a field that may be absent, where null says something else than that.
+pub(crate) fn told<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(from).map(Some)
 }
 
 fn fit<'a, T: Deserialize<'a>>(value: &'a Value) -> Result<T, (Path, Misfit)> {

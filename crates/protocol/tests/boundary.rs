@@ -4,10 +4,14 @@
 use std::path::Path;
 use std::{env, fs};
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use t2t_protocol::read;
 use t2t_protocol::schema::{self, CalibrateRequest, JudgeRequest, SampleRequest};
 use t2t_protocol::{
-    Arguments, CandidateEnd, Common, EndKind, Lane, More, OfBench, OfCheck, Part, Protocol, ToJudge, ToSample,
+    Analysis, Arguments, Baseline, Bench, Calibration, CandidateEnd, Common, Cost, EndKind, Evidence, Failure, Lane,
+    Launches, More, OfBench, OfCheck, Part, Protocol, Resources, ToJudge, ToSample, TritonCache, Tune, Verdict,
 };
 
 fn holds(file: &str, text: &str) {
@@ -90,4 +94,63 @@ fn requests_that_are_put_together_are_those_of_the_schema() {
 
     let told = json!(Arguments { op: None, variant: None, ..arguments(Part::Calibrate {}, More::Nothing {}) });
     assert_eq!(json!(serde_json::from_value::<CalibrateRequest>(told.clone()).unwrap()), told);
+}
+
+/// Returns what of a document its type has no field for, or reads otherwise.
+fn unlike<T: DeserializeOwned + Serialize>(document: &Value) -> Option<String> {
+    match read::exactly::<T>(document) {
+        Err(misfit) => Some(misfit.to_string()),
+        Ok(found) => lost(document, &json!(found)),
+    }
+}
+
+/// Returns the first key of `kept` that `read` lacks.
+fn lost(kept: &Value, read: &Value) -> Option<String> {
+    match (kept, read) {
+        (Value::Object(kept), Value::Object(read)) => kept.iter().find_map(|(name, value)| match read.get(name) {
+            Some(other) => lost(value, other).map(|inner| format!("{name}.{inner}")),
+            None => Some(name.clone()),
+        }),
+        (Value::Array(kept), Value::Array(read)) => {
+            kept.iter().zip(read).enumerate().find_map(|(at, (kept, read))| Some(format!("{at}.{}", lost(kept, read)?)))
+        }
+        _ => None,
+    }
+}
+
+/// What was published is read whole, though an earlier t2t may have written it.
+#[test]
+fn published_documents_fit_their_types() {
+    let mut open = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../../assets/results")];
+    let mut read = 0;
+    while let Some(path) = open.pop() {
+        if path.is_dir() {
+            open.extend(fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()));
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        let file: Value = serde_json::from_str(&text).unwrap_or_default();
+        let records = file["records"].as_array().into_iter().flatten();
+        for (name, document) in records.flat_map(|record| record["documents"].as_object().into_iter().flatten()) {
+            let Some(document) = document.get("json") else { continue };
+            let unlike = match name.as_str() {
+                "analysis" => unlike::<Analysis>(document),
+                "baseline" => unlike::<Baseline>(document),
+                "bench" => unlike::<Bench>(document),
+                "calibration" => unlike::<Calibration>(document),
+                "cost" => unlike::<Cost>(document),
+                "evidence" => unlike::<Evidence>(document),
+                "failure" => unlike::<Failure>(document),
+                "launches" => unlike::<Launches>(document),
+                "resources" => unlike::<Resources>(document),
+                "triton_cache" => unlike::<TritonCache>(document),
+                "tune" => unlike::<Tune>(document),
+                "verdict" => unlike::<Verdict>(document),
+                _ => continue,
+            };
+            assert_eq!(unlike, None, "`{name}` of {}", path.display());
+            read += 1;
+        }
+    }
+    assert!(read > 100, "{read}");
 }

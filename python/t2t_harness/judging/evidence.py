@@ -12,7 +12,16 @@ from t2t_harness.judging import verdicts
 from t2t_harness.judging.trial import Trial, figures, run_to_run
 
 if TYPE_CHECKING:
-    from t2t_harness.boundary.documents import CaseRow, CheckVerdict, Documents, Evidence, Failure, Missed, Reply
+    from t2t_harness.boundary.documents import (
+        CaseRow,
+        CheckVerdict,
+        Documents,
+        Evidence,
+        Failure,
+        Missed,
+        RandomTests,
+        Reply,
+    )
 
 MOST_STRIDES = 3
 """So many results with other strides than torch's are told of."""
@@ -74,9 +83,9 @@ def failure_of(trial: Trial) -> Failure | None:
         return failure.failure("unfit-cases", message, root=root, hint=hint)
     name, finding = trial.first
     if finding.record is not None:
-        record = finding.record.copy()
-        record["case"], record["given"] = name or record["case"], trial.given
-        return record
+        told = finding.record.copy()
+        told["case"], told["given"] = name or told["case"], trial.given
+        return told
     shown = {} if finding.comparison is None else figures(finding.comparison)
     shown.pop("torch_max_abs", None)
     return failure.failure(finding.class_, finding.message, root=root, case=name, given=trial.given, **shown)
@@ -104,7 +113,7 @@ def evidence(trial: Trial, record: Failure | None) -> Evidence:
         "lint": trial.lint.document(),
         "unfit": trial.lint.unfit(),
         "repeat": repeat,
-        "random": trial.random.document,
+        "random": cast("RandomTests | None", trial.random.document),
         "salt": salt(trial.request),
         "left_out": trial.left_out,
         "constants": trial.told.state["constants"],

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from t2t_harness.boundary.documents import Declaration
+    from t2t_harness.boundary.documents import Declaration, UnjudgedDtype
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -33,9 +33,9 @@ def not_judged(rows: Rows, declaration: Declaration, unloaded: str | None) -> st
     return counted if reason is None else f"{counted}: {reason}"
 
 
-def unjudged_dtypes(rows: Rows) -> list[dict[str, Any]]:
+def unjudged_dtypes(rows: Rows) -> list[UnjudgedDtype]:
     """Returns, for each dtype with cases that were not judged, how many of its cases were not, and the reason most have."""
-    found = []
+    found: list[UnjudgedDtype] = []
     for dtype in dict.fromkeys(row["dtype"] for row in rows):
         own = [row for row in rows if row["dtype"] == dtype]
         left = [row for row in own if row["verdict"] == "not-judged"]

@@ -52,7 +52,7 @@ def device_facts(request: Common, told: Snapshot | None) -> MeasuredDevice:
 
     properties = torch.cuda.get_device_properties(0)
     return {
-        "model": request["model"],
+        "model": request.get("model"),
         "name": properties.name,
         "uuid": device_uuid(),
         "driver": told["driver"] if told else None,

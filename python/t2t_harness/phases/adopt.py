@@ -18,7 +18,7 @@ from t2t_harness.sources import signatures
 from t2t_harness.sources.signatures import Parameter, Wrapper
 
 if TYPE_CHECKING:
-    from t2t_harness.boundary.documents import Declaration
+    from t2t_harness.boundary.documents import AdoptedEntry, AdoptedInput, AdoptRequest, Declaration, Documents, Reply
 
 HOMES = ("torch.nn.functional", "torch", "torch.special", "torch.linalg", "torch.fft")
 """Where a name without a dot is looked for, as in ops.yaml."""
@@ -97,11 +97,12 @@ class Unclear(Exception):
         self.hint = hint
 
 
-def adopt(request: Mapping[str, Any]) -> dict[str, Any]:
+def adopt(request: AdoptRequest) -> Reply:
     """Returns the reply with the document `entry`: what ops.yaml is to say, and how arguments were mapped; or with `unclear`, and a hint.
 
     `request` holds `root`, `name` (the op's), `file` or `module`, `entry` (a name or null), and `torch`, `reference` (`FILE::NAME`) or neither.
     """
+    document: Documents
     try:
         document = {"entry": entry_for(request)}
     except Unclear as unclear:
@@ -109,7 +110,7 @@ def adopt(request: Mapping[str, Any]) -> dict[str, Any]:
     return {"outcome": "passed", "class": None, "cites": False, "documents": document, "files": {}}
 
 
-def entry_for(request: Mapping[str, Any]) -> dict[str, Any]:
+def entry_for(request: AdoptRequest) -> AdoptedEntry:
     """Returns what ops.yaml is to say. Raises Unclear."""
     wrapper = wrapper_of(request)
     op = op_of(request)
@@ -119,7 +120,7 @@ def entry_for(request: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "torch": op["torch"],
         "reference": request.get("reference"),
-        "inputs": [{"name": name, **one} for name, one in inputs.items()],
+        "inputs": [input_of(name, one) for name, one in inputs.items()],
         "kwargs": kwargs,
         "entry": wrapper.entry,
         "call": call,
@@ -127,7 +128,17 @@ def entry_for(request: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def wrapper_of(request: Mapping[str, Any]) -> Wrapper:
+def input_of(name: str, told: Mapping[str, Any]) -> AdoptedInput:
+    """Returns a tensor as ops.yaml is to say it."""
+    found: AdoptedInput = {"name": name, "shape": list(told["shape"])}
+    if "dtype" in told:
+        found["dtype"] = told["dtype"]
+    if "init" in told:
+        found["init"] = dict(told["init"])
+    return found
+
+
+def wrapper_of(request: AdoptRequest) -> Wrapper:
     """Returns the wrapper that is meant. Raises Unclear where there is none, or several."""
     source, place = source_of(request)
     wanted, op = request.get("entry"), str(request["name"])
@@ -149,10 +160,11 @@ def wrapper_of(request: Mapping[str, Any]) -> Wrapper:
     return found[0]
 
 
-def source_of(request: Mapping[str, Any]) -> tuple[str, str]:
+def source_of(request: AdoptRequest) -> tuple[str, str]:
     """Returns the source that is to be adopted, and what it is called. Raises Unclear where there is none."""
     if request.get("file") is not None:
-        path, place = Path(request["root"], request["file"]), str(request["file"])
+        place = str(request["file"])
+        path = Path(request["root"], place)
     else:
         place = str(request["module"])
         try:
@@ -168,7 +180,7 @@ def source_of(request: Mapping[str, Any]) -> tuple[str, str]:
         raise Unclear(f"cannot read {place}: {error}", "name a Python file of the workspace") from error
 
 
-def op_of(request: Mapping[str, Any]) -> Declaration:
+def op_of(request: AdoptRequest) -> Declaration:
     """Returns so much of a declaration as says which op it is."""
     if request.get("reference") is not None:
         file, _, name = str(request["reference"]).partition("::")

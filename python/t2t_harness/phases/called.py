@@ -21,7 +21,7 @@ from t2t_harness.triton import launchers, launching, stage
 if TYPE_CHECKING:
     import torch
 
-    from t2t_harness.boundary.documents import CandidateRequest, Declaration
+    from t2t_harness.boundary.documents import CandidateRequest, Declaration, DroppedConfig
 
 UPSTREAM = "upstream"
 """What turns off the question whether a backward pass leaves the gradient that comes in as it was."""
@@ -48,7 +48,7 @@ class Bench:
     tried: int = 1
     least: dict[str, int] = field(default_factory=dict)
     """The smallest value of each integer that an autotuner's configurations set, in the first case that launched; nothing on a device, which would have to compile each configuration for another length."""
-    dropped: list[dict[str, Any]] = field(default_factory=list)
+    dropped: list[DroppedConfig] = field(default_factory=list)
     hits: int = 0
     misses: list[str] = field(default_factory=list)
     """Kernels that Triton's cache had, and the names of those that had to be compiled."""

@@ -281,7 +281,7 @@ class Target:
         survey.misses += recorder.misses
         survey.compiled.update(recorder.compiled)
         survey.folders |= {folder_name(one) for one in recorder.hashes}
-        launched: list[dict[str, Any]] = []
+        launched: list[LaunchFacts] = []
         for launch in recorder.launches:
             survey.forge.want(launch.compiled)
             facts = launch_facts(launch, self.id, case)
@@ -291,7 +291,8 @@ class Target:
                 survey.kernels.append(kernel_facts(launch, self.id))
         survey.launches += launched
         for dropped in recorder.dropped:
-            if (named := {"target": self.id, **dropped}) not in survey.dropped:
+            named: DroppedConfig = {"target": self.id, **dropped}
+            if named not in survey.dropped:
                 survey.dropped.append(named)
 
 
@@ -349,7 +350,7 @@ def launch_facts(launch: launching.Launch, target: str, case: cases.Case) -> Lau
         "case": case.name,
         "kernel": launch.kernel,
         "config": launch.config,
-        "constants": launch.constants,
+        "constants": {**launch.constants},
         "grid": launch.grid,
         "compiled": folder_name(launch.compiled.hash),
     }
@@ -366,7 +367,7 @@ def kernel_facts(launch: launching.Launch, target: str) -> CompiledKernel:
         "target": target,
         "kernel": launch.kernel,
         "config": launch.config,
-        "constants": launch.constants,
+        "constants": {**launch.constants},
         "num_warps": metadata.num_warps,
         "num_stages": metadata.num_stages,
         "registers": used["registers"],

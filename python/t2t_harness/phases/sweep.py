@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from t2t_harness.cases import calling, cases, inputs
 from t2t_harness.faults import failure
@@ -21,10 +21,16 @@ from t2t_harness.sources import loading
 from t2t_harness.triton import launching, stage
 
 if TYPE_CHECKING:
-    from t2t_harness.boundary.documents import Documents, Reply, SweepRequest
+    from t2t_harness.boundary.documents import Documents, Reply, SweepPoint, SweepRequest, Tune
+    from t2t_harness.boundary.documents import Sweep as SweepDocument
 
 INTERPRETED = "ms in the interpreter"
 """The unit of a sweep without a device, whose times compare nothing."""
+
+
+def untuned() -> Tune:
+    """Returns the document `tune` of what was not tuned yet."""
+    return {"device": "", "choices": [], "dropped": []}
 
 
 @dataclass
@@ -36,7 +42,7 @@ class Sweep:
     entries: dict[str, Callable[..., Any]] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
     """Subject, and size, → why it has no figure."""
-    tuned: dict[str, Any] = field(default_factory=lambda: {"choices": [], "dropped": []})
+    tuned: Tune = field(default_factory=untuned)
 
     @property
     def lane(self) -> str:
@@ -63,10 +69,10 @@ def sweep(request: SweepRequest) -> Reply:
         return {"outcome": "rejected", "class": "exception", "cites": False, "documents": documents, "files": {}}
     is_product = any(one["flop"] for one in points)
     is_device = clock.is_device
-    document = {
+    document: SweepDocument = {
         "op": request["op"]["name"],
         "clock": clock.name,
-        "protocol": dict(request["protocol"]),
+        "protocol": request["protocol"].copy(),
         "model": request["model"],
         "unit": INTERPRETED if not is_device else "TFLOP/s" if is_product else "GB/s",
         "subjects": [*request["baselines"], *(variant["name"] for variant in request["variants"])],
@@ -158,13 +164,14 @@ def variant_call(found: Sweep, name: str, case: cases.Case, given: Mapping[str, 
     return timing.bound(wrapper, args, kwargs)
 
 
-def rated(one: Mapping[str, Any], work: str) -> dict[str, Any]:
+def rated(one: Mapping[str, Any], work: str) -> SweepPoint:
     """Returns the point with the rate of each subject, at its median: GB/s of `bytes`, TFLOP/s of `flop`."""
     scale = 1e-6 if work == "bytes" else 1e-9
     rates = {name: times and one[work] * scale / times["median"] for name, times in one["ms"].items()}
-    return {**one, "rate": rates}
+    return cast("SweepPoint", {**one, "rate": rates})
 
 
-def unrated(one: Mapping[str, Any]) -> dict[str, Any]:
+def unrated(one: Mapping[str, Any]) -> SweepPoint:
     """Returns the point of an interpreted sweep: in the place of rates, how long the interpreter took for a call, in ms."""
-    return {**one, "rate": {name: times and times["median"] for name, times in one["ms"].items()}}
+    rates = {name: times and times["median"] for name, times in one["ms"].items()}
+    return cast("SweepPoint", {**one, "rate": rates})

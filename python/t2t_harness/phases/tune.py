@@ -19,7 +19,7 @@ from t2t_harness.sources import loading
 from t2t_harness.triton import launching, stage
 
 if TYPE_CHECKING:
-    from t2t_harness.boundary.documents import Reply, Tune, TuneRequest
+    from t2t_harness.boundary.documents import Reply, Timing, Tune, TuneRequest
 
 WARMUP_MS = 10.0
 REP_MS = 40.0
@@ -34,7 +34,7 @@ def tune(request: TuneRequest) -> Reply:
     Rejected with class `exception`, or `memory`, where the wrapper raises. In a process with one queue a wrapper that wants another stream is not called on: the reply is
     `queues.AGAIN`.
     """
-    document: Tune = {"device": request["model"], "choices": [], "dropped": []}
+    document: Tune = {"device": request.get("model"), "choices": [], "dropped": []}
     if request["lane"] == "cuda":
         try:
             with stage.lane(request) as modules:
@@ -96,9 +96,9 @@ def choice(tuner: Any, configs: list[Any], recorder: launching.Recorder, clock: 
             clock.warm([lambda: attempt(fitting[0])])
     timed = [(config, statistics.quantile(samples_of(recorder, clock, config), 0.5)) for config in fitting]
     best = min(timed, key=lambda one: one[1])[0]
-    timings = [[launching.config_facts(config), milliseconds] for config, milliseconds in timed]
+    timings: list[Timing] = [[launching.config_facts(config) or {}, milliseconds] for config, milliseconds in timed]
     document["choices"].append(
-        {"kernel": kernel, "key": key, "config": launching.config_facts(best), "timings": timings}
+        {"kernel": kernel, "key": key, "config": launching.config_facts(best) or {}, "timings": timings}
     )
     return best
 

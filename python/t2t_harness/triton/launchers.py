@@ -18,10 +18,13 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from t2t_harness.faults import failure
 from t2t_harness.triton import launching
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import Misses
 
 LAUNCHER = "__triton_launcher"
 """What Triton calls the module of every launcher."""
@@ -44,7 +47,7 @@ class Counted:
     misses: list[str] = field(default_factory=list)
     """Names of those that were compiled, of whatever kind."""
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Misses:
         """Returns what the documents hold."""
         return {"hits": self.hits, "misses": sorted(self.misses)}
 

@@ -7,11 +7,14 @@ import contextlib
 import dataclasses
 import json
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from t2t_harness.counting import counting, queues, streams, written
 from t2t_harness.faults import bounds
 from t2t_harness.triton import binding
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import DroppedConfig
 
 Choose = Callable[[Any, list[Any]], Iterable[Any]]
 """Takes an Autotuner and its pruned configurations; returns those to run, in order. It is asked for the next after the last has run, so a
@@ -68,7 +71,7 @@ class Recorder:
     """Those that it did not have."""
     compiled_ahead: set[str] = dataclasses.field(default_factory=set)
     """Hashes that another process of this action compiled for this one: the first time that one is asked for, it counts as a miss."""
-    dropped: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    dropped: "list[DroppedConfig]" = dataclasses.field(default_factory=list)
     """Configurations that this device cannot hold, each with its reason."""
     faults: list[BaseException] = dataclasses.field(default_factory=list)
     """What Triton itself raised while it compiled or launched, dropped configurations apart."""

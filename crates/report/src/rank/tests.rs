@@ -45,12 +45,12 @@ fn judged(mut bench: Value) -> Found<Bench> {
 }
 
 fn verdict(verdict: &str) -> Found<Verdict> {
-    read(json!({"verdict": verdict, "class": (verdict == "rejected").then_some("mismatch"), "reason": null,
+    read(&json!({"verdict": verdict, "class": (verdict == "rejected").then_some("mismatch"), "reason": null,
         "cases": {"small/float32/0": verdict, "small/float32/1": "passed"}}))
 }
 
-fn read(verdict: Value) -> Found<Verdict> {
-    Found::Document(exactly(&verdict).unwrap())
+fn read(verdict: &Value) -> Found<Verdict> {
+    Found::Document(exactly(verdict).unwrap())
 }
 
 fn variant(name: &str, judged: &str, bench: Found<Bench>) -> VariantResult {
@@ -85,7 +85,7 @@ fn the_fastest_that_passed_is_chosen() {
 #[test]
 fn what_torch_computed_for_a_variant_is_told() {
     let allowed = json!({"verdict": "passed", "cases": {}, "allowed": ["sum"]});
-    let helped = VariantResult { verdict: read(allowed), ..variant("v1", "passed", bench("host", 1.0, 0.0)) };
+    let helped = VariantResult { verdict: read(&allowed), ..variant("v1", "passed", bench("host", 1.0, 0.0)) };
     let found = select(&[helped, variant("v2", "passed", bench("host", 1.0, 0.0))], None);
     assert_eq!((&found["variants"][0]["allowed"], &found["variants"][1]["allowed"]), (&json!(["sum"]), &json!([])));
 }

@@ -51,7 +51,7 @@ impl TelemetryRow {
             memory_clock_mhz: span(|told| number(told.memory_clock_mhz.as_ref())),
             temperature_c: span(|told| number(told.temperature_c.as_ref())),
             power_w: span(|told| number(told.power_w.as_ref())),
-            throttle: span(|told| throttle(told.throttle.as_ref()?)),
+            throttle: span(|told| told.throttle.as_deref().map(throttle)),
             other_processes: span(|told| Some(told.other_processes?.to_string())),
         })
     }
@@ -68,6 +68,6 @@ fn number(told: Option<&Number>) -> Option<String> {
     told.and_then(Number::as_f64).map(figures::figure)
 }
 
-fn throttle(reasons: &[String]) -> Option<String> {
-    Some(if reasons.is_empty() { "none".to_owned() } else { reasons.join(", ") })
+fn throttle(reasons: &[String]) -> String {
+    if reasons.is_empty() { "none".to_owned() } else { reasons.join(", ") }
 }

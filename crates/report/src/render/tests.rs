@@ -140,8 +140,8 @@ impl Softmax {
     }
 }
 
-fn failure(told: Value) -> Failure {
-    exactly(&told).unwrap()
+fn failure(told: &Value) -> Failure {
+    exactly(told).unwrap()
 }
 
 fn shipped(path: &'static str, text: &'static str) -> Template<'static> {
@@ -208,7 +208,7 @@ fn interpreter_times_stand_alone_under_their_name() {
 fn a_log_of_nothing_says_that_nothing_is_known() {
     let kwargs = BTreeMap::new();
     let failure =
-        failure(json!({"class": "TypeError", "message": "softmax() got an unexpected keyword", "size": "small"}));
+        failure(&json!({"class": "TypeError", "message": "softmax() got an unexpected keyword", "size": "small"}));
     let source = Found::Rejected { class: "source".into() };
     let results = [VariantResult { name: "v1".into(), verdict: source, bench: Found::Lost }];
     let variant = VariantPage {
