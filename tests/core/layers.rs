@@ -107,6 +107,9 @@ fn cargo(arguments: &[&str]) -> String {
     String::from_utf8(ran.stdout).unwrap()
 }
 
+/// The package of benches, which is no layer.
+const BENCHES: &str = "t2t-benches";
+
 /// Returns what each crate of t2t depends on itself, but for its tests and its build script.
 fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
     let text = cargo(&["metadata", "--no-deps", "--format-version", "1"]);
@@ -116,7 +119,8 @@ fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
         let all = package["dependencies"].as_array().unwrap().iter();
         all.filter(|dependency| dependency["kind"].is_null()).map(name).collect()
     };
-    metadata["packages"].as_array().unwrap().iter().map(|package| (name(package), of(package))).collect()
+    let packages = metadata["packages"].as_array().unwrap().iter().filter(|package| package["name"] != BENCHES);
+    packages.map(|package| (name(package), of(package))).collect()
 }
 
 /// Returns the folder of a crate's source, relative to the repository.

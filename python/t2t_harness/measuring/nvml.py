@@ -1,15 +1,12 @@
 """NVIDIA's management library, asked in this process: a few questions in a millisecond, where `nvidia-smi` is a process of its own for each.
 
-It knows numbers and says nothing of what they mean. A machine without the library, or one that refuses a question, gives None.
+It knows numbers and says nothing of what they mean. A machine without the library or its Python package (`nvidia-ml-py`), or one that refuses a question, gives None.
 """
 
 from __future__ import annotations
 
-import ctypes
 import functools
 from typing import Any
-
-LIBRARY = "libnvidia-ml.so.1"
 
 SM, MEMORY = 1, 2
 """NVML's numbers of two clocks."""
@@ -17,40 +14,26 @@ SM, MEMORY = 1, 2
 TEMPERATURE = 0
 """NVML's number of the sensor on the chip."""
 
-PROCESSES = 256
-"""Most processes that are listed."""
-
-TEXT = 96
-"""Bytes that NVML's texts fit into."""
-
-
-class Process(ctypes.Structure):
-    """A process on a device, as NVML 3 lists it."""
-
-    _fields_ = [
-        ("pid", ctypes.c_uint),
-        ("memory", ctypes.c_ulonglong),
-        ("gpu_instance", ctypes.c_uint),
-        ("compute_instance", ctypes.c_uint),
-    ]
-
 
 class Device:
-    """One device of the running library."""
+    """One device of the running library, which is the module `pynvml`."""
 
-    def __init__(self, library: Any, handle: ctypes.c_void_p) -> None:
+    def __init__(self, library: Any, handle: Any) -> None:
         self.library = library
         self.handle = handle
 
-    def number(self, *names: str, before: tuple[int, ...] = (), wide: bool = False) -> int | None:
-        """Returns what the first of the functions `names` that the library has answers, called with the numbers `before`; None where it fails."""
-        found = ctypes.c_ulonglong() if wide else ctypes.c_uint()
+    def number(self, *names: str, before: tuple[int, ...] = ()) -> int | None:
+        """Returns what the first of the functions `names` that there is answers, called with the numbers `before`; None where it fails."""
         for name in names:
             function = getattr(self.library, name, None)
             if function is None:
                 continue
-            failed = function(self.handle, *map(ctypes.c_uint, before), ctypes.byref(found))
-            return None if failed else int(found.value)
+            try:
+                return int(function(self.handle, *before))
+            except self.library.NVMLError_FunctionNotFound:
+                continue
+            except self.library.NVMLError:
+                return None
         return None
 
     def clock(self, which: int) -> int | None:
@@ -68,40 +51,42 @@ class Device:
 
     def slowed(self) -> int | None:
         """Returns the mask of the reasons for the present clocks."""
-        names = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")
-        return self.number(*names, wide=True)
+        return self.number("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")
 
     def processes(self) -> list[int] | None:
         """Returns the ids of the processes that compute on the device, of whichever namespace; this one's may be among them."""
-        listed = (Process * PROCESSES)()
-        count = ctypes.c_uint(PROCESSES)
-        function = getattr(self.library, "nvmlDeviceGetComputeRunningProcesses_v3", None)
-        if function is None or function(self.handle, ctypes.byref(count), listed):
+        try:
+            return [int(one.pid) for one in self.library.nvmlDeviceGetComputeRunningProcesses_v3(self.handle)]
+        except (self.library.NVMLError, AttributeError):
             return None
-        return [int(one.pid) for one in listed[: count.value]]
 
     def name(self) -> str | None:
         """Returns what the driver calls the device."""
-        text = ctypes.create_string_buffer(TEXT)
-        return None if self.library.nvmlDeviceGetName(self.handle, text, TEXT) else text.value.decode()
+        try:
+            return str(self.library.nvmlDeviceGetName(self.handle))
+        except self.library.NVMLError:
+            return None
 
     def driver(self) -> str | None:
         """Returns the driver's version."""
-        text = ctypes.create_string_buffer(TEXT)
-        return None if self.library.nvmlSystemGetDriverVersion(text, TEXT) else text.value.decode()
+        try:
+            return str(self.library.nvmlSystemGetDriverVersion())
+        except self.library.NVMLError:
+            return None
 
 
 @functools.cache
 def device(uuid: str) -> Device | None:
-    """Returns the device with this UUID, or None where the library or the device cannot be had.
+    """Returns the device with this UUID, or None where the package, the library or the device cannot be had.
 
     The library is started once, which takes 15 ms, and ends with the process.
     """
     try:
-        library = ctypes.CDLL(LIBRARY)
-        if library.nvmlInit_v2() != 0:
-            return None
-    except (OSError, AttributeError):
+        import pynvml
+    except ImportError:
         return None
-    handle = ctypes.c_void_p()
-    return None if library.nvmlDeviceGetHandleByUUID(uuid.encode(), ctypes.byref(handle)) else Device(library, handle)
+    try:
+        pynvml.nvmlInit()
+        return Device(pynvml, pynvml.nvmlDeviceGetHandleByUUID(uuid))
+    except pynvml.NVMLError:
+        return None

@@ -149,9 +149,14 @@ def import_for_compiler(name: str) -> None:
         torch.cuda.is_available = asked
 
 
+def import_telemetry() -> None:
+    """Imports what asks a device for its clocks, a file of 8,000 lines. Raises ImportError where it is not installed."""
+    importlib.import_module("pynvml")
+
+
 def device() -> Iterator[None]:
-    """Does what takes time of Triton's start on a CUDA device, and yields after each part."""
-    for step in (find_driver, load_utilities):
+    """Does what takes time of Triton's start on a CUDA device, and of the first look at its clocks. Yields after each part."""
+    for step in (find_driver, load_utilities, import_telemetry):
         with contextlib.suppress(Exception):
             step()
         yield
