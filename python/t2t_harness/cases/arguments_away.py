@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 WORDS = {
-    "reduction": ("sum", "mean", "none", "batchmean"),
+    "reduction": ("none", "sum", "mean", "batchmean"),
     "approximate": ("tanh", "none"),
     "rounding_mode": ("floor", "trunc"),
     "side": ("left", "right"),
@@ -194,6 +194,9 @@ def others(declaration: Declaration, name: str, value: Any, rank: int) -> list[A
         found += longer(declaration, name)
     if name == "padding" and isinstance(value, int) and pads_by_words(declaration):
         found.append("same")
+    if not str(declaration.get("torch") or "").endswith("kl_div"):
+        # No other loss has it.
+        found = [one for one in found if one != "batchmean"]
     if name in DIMS and has_compared_dim(declaration):
         found = [one for one in found if follows(declaration, {**declaration["kwargs"], name: one})]
     return found

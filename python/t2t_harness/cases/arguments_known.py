@@ -29,6 +29,7 @@ UNSET = {
     "max": 1,
     "padding_idx": 1,
     "stride": 1,
+    "align_corners": True,
 }
 """A value for arguments that have none by default."""
 
@@ -70,6 +71,12 @@ def of_overloads(declaration: Declaration) -> list[signatures.Parameter]:
         if meant <= {one.name for one in overload}:
             found += [one for one in overload if one.name in (*DIMS, "keepdim")]
     return found
+
+
+def optional(declaration: Declaration) -> list[str]:
+    """Returns the arguments of the op's torch function that are no tensors and may be left out, as far as torch tells; of a reference in Python none."""
+    found = {one.name for one in parameters(declaration) if one.has_default and not one.is_tensor}
+    return sorted(found | {name for name in of_torch(declaration) if name in DIMS})
 
 
 def defaulted(declaration: Declaration) -> set[str]:

@@ -82,7 +82,7 @@ def masked_kernel(x_ptr, out_ptr, rows, columns, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def nan_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
+def truth_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + i)
     total = tl.sum(x, axis=0)
@@ -95,9 +95,9 @@ def a_comparison_of_a_block_and_one_of_a_sum() -> None:
     x, out = values(), torch.empty(SIZE)
     x[3] = float("nan")
     for given in (x, x.bfloat16()):
-        nan_kernel[(1,)](given, out, BLOCK=SIZE)
+        truth_kernel[(1,)](given, out, BLOCK=SIZE)
         same(out, given.isnan().float() + 1)
-        nan_kernel[(1,)](given.nan_to_num(), out, BLOCK=SIZE)
+        truth_kernel[(1,)](given.nan_to_num(), out, BLOCK=SIZE)
         same(out, torch.zeros(SIZE))
 
 
