@@ -65,6 +65,9 @@ POSITIONS = ("shifts", "diagonal", "offset")
 BOUNDS = (("min", "max"), ("min_val", "max_val"), ("low", "high"), ("lower", "upper"))
 """Arguments between which something is held."""
 
+FIRST = ("min", "max", "scale", "padding_idx")
+"""Arguments that are tried before others, beside flags and what is none."""
+
 MODERATE = 100
 """A number that is less is another one where a half is added."""
 
@@ -86,7 +89,11 @@ def of_request(request: VariantRequest, rank: int) -> Iterator[tuple[str, dict[s
         values |= {name: known[name] for name in arguments_known.beside(request, known)}
     asked = [(name, others(declaration, name, value, rank)) for name, value in values.items()]
     # What flags and arguments that are none change is seen in few elements: the others may use the budget up.
-    asked.sort(key=lambda one: not (one[0] in UNSET or any(isinstance(value, bool) for value in one[1])))
+    asked.sort(
+        key=lambda one: (
+            not (values[one[0]] is None or one[0] in FIRST or any(isinstance(value, bool) for value in one[1]))
+        )
+    )
     both = dim_and_form(values, rank)
     if any(name in both and not any(value == both[name] for value in tried) for name, tried in asked):
         # Along that dim results cannot be compared.
@@ -107,8 +114,9 @@ def of_request(request: VariantRequest, rank: int) -> Iterator[tuple[str, dict[s
         left = [name for name in loose if name in known and name not in (*LEFT_ALONE, *OPEN, *own_dims)]
         if left:
             yield f"without-{','.join(left)}", without(own, left)
-    yield from together(own, columns)
+    yield from with_words(own, columns)
     yield from chain.from_iterable(rounds[1:])
+    yield from together(own, columns)
     if written is None:
         for name in loose:
             if name not in (*LEFT_ALONE, *OPEN, *DIMS) and name in arguments_known.defaulted(declaration):
@@ -129,25 +137,38 @@ def without(own: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
 def together(
     own: Mapping[str, Any], columns: Sequence[Sequence[tuple[str, dict[str, Any]]]]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields the arguments of which all that are numbers have their first other value at once, where there are several, and once more with each other word of an argument that is one: one may be right for the other's declared value alone."""
-    changed: dict[str, Any] = {}
-    words: list[tuple[str, str]] = []
-    for column in columns:
-        for place, (label, values) in enumerate(column):
-            name = label.partition("=")[0]
-            if place == 0 and name not in DIMS and type(values[name]) in (int, float):
-                changed[name] = values[name]
-            elif isinstance(values[name], str) and name in WORDS:
-                words.append((name, values[name]))
-    numbers: list[dict[str, Any]] = [changed] if len(changed) > 1 else []
-    for name, word in words:
+    """Yields the arguments of which all that are numbers have their first other value at once, where there are several: one may be right for the other's declared value alone."""
+    changed = numbers(columns)
+    if len(changed) > 1 and not is_empty_range({**own, **changed}):
+        yield labelled(changed), {**own, **changed}
+
+
+def with_words(
+    own: Mapping[str, Any], columns: Sequence[Sequence[tuple[str, dict[str, Any]]]]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields the arguments with each other word of an argument that is one, and with all that are numbers at their first other value: what is done for one word alone may know the declared numbers alone."""
+    changed = numbers(columns)
+    for label, values in chain.from_iterable(columns):
+        name = label.partition("=")[0]
+        word = values[name]
+        if not isinstance(word, str) or name not in WORDS:
+            continue
         # Torch has no padding of the same length for longer steps.
         fitting = {one: value for one, value in changed.items() if word != "same" or one != "stride"}
-        if len({**fitting, name: word}) > 1:
-            numbers.append({**fitting, name: word})
-    for one in numbers:
-        if not is_empty_range({**own, **one}):
-            yield ",".join(f"{name}={value}" for name, value in one.items()), {**own, **one}
+        one = {**fitting, name: word}
+        if len(one) > 1 and not is_empty_range({**own, **one}):
+            yield labelled(one), {**own, **one}
+
+
+def numbers(columns: Sequence[Sequence[tuple[str, dict[str, Any]]]]) -> dict[str, Any]:
+    """Returns the first other value of each argument that is a number, but for dims."""
+    firsts = [(label.partition("=")[0], values) for column in columns for label, values in column[:1]]
+    return {name: values[name] for name, values in firsts if name not in DIMS and type(values[name]) in (int, float)}
+
+
+def labelled(changed: Mapping[str, Any]) -> str:
+    """Returns what several arguments are called in the name of a case."""
+    return ",".join(f"{name}={value}" for name, value in changed.items())
 
 
 def crossing(declaration: Declaration, values: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

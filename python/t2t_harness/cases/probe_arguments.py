@@ -36,7 +36,7 @@ def kwargs(request: VariantRequest) -> Iterator[Case]:
             # It matters where values are small.
             more = {"values": "small", "of": cases.ALL} if probing.of_values(declaration) else {}
         elif others & {*arguments_away.PAIRS} and "scale_factor" not in others:
-            binding = places(declaration, binding)
+            binding = places(declaration, binding, changed)
         elif name in arguments_known.DIMS:
             # Halves of a dim are asked for where lengths are even.
             binding = probing.rows(declaration, (6, 4, 4))
@@ -69,18 +69,35 @@ def far(request: VariantRequest) -> Iterator[Case]:
         yield probing.probe(declaration, f"kwarg[{label}]", binding, kwargs=changed)
 
 
-PLACES = (19, 11, 9)
-"""Lengths of the dims of places of an image, from the last one on: windows with gaps between their elements fit."""
+SPARE = 2
+"""How many places there are beside those of a window, so that it has more than one."""
 
 
-def places(declaration: Declaration, binding: Mapping[str, int]) -> dict[str, int]:
-    """Returns the lengths of `binding`, with room for windows in the dims of the first input behind batch and channels."""
+def places(declaration: Declaration, binding: Mapping[str, int], changed: Mapping[str, Any]) -> dict[str, int]:
+    """Returns the lengths of `binding`, with room for a window in each dim of places of the first input, behind batch and channels; the binding itself where there is room."""
     inputs = tensors(declaration)
     loose = probing.loose(declaration)
-    dims = [dim for dim in inputs[0]["shape"][2:][::-1] if dim in loose] if inputs else []
-    lengths = {str(dim): length for dim, length in zip(dims, PLACES, strict=False)}
+    dims = [str(dim) for dim in inputs[0]["shape"][2:][::-1] if dim in loose] if inputs else []
+    room = span(declaration, binding, changed) + SPARE
+    if not dims or all(binding[dim] >= room for dim in dims):
+        return dict(binding)
+    # No two of them are alike.
+    lengths = {dim: room + 2 * place for place, dim in enumerate(dims)}
     rest = {dim: min(length, 3) if dim in loose else length for dim, length in binding.items()}
-    return probing.bound(declaration, {**rest, **lengths}, probing.NARROW) if lengths else dict(binding)
+    return probing.bound(declaration, {**rest, **lengths}, probing.NARROW)
+
+
+def span(declaration: Declaration, binding: Mapping[str, int], changed: Mapping[str, Any]) -> int:
+    """Returns over how many places the longest window reaches: that of `kernel_size`, or of a weight of as many dims as the first input."""
+    inputs = tensors(declaration)
+    weights = [given["shape"][2:] for given in inputs[1:] if len(given["shape"]) == len(inputs[0]["shape"]) > 2]
+    window = changed.get("kernel_size") or (bind_shape(weights[0], binding) if weights else 1)
+    return (most(window) - 1) * most(changed.get("dilation") or 1) + 1
+
+
+def most(value: Any) -> int:
+    """Returns a number, or the largest of a list of them."""
+    return int(max(value, default=1) if isinstance(value, list) else value)
 
 
 def in_padding(declaration: Declaration, binding: Mapping[str, int], changed: Mapping[str, Any]) -> Iterator[Case]:
