@@ -1,29 +1,28 @@
 """Other values for an op's keyword arguments than those that ops.yaml gives: a kernel that has one of them written into it is wrong there.
 
-Wrappers are read and never imported. torch is imported only inside functions.
+It makes no values, and knows nothing of shapes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, zip_longest
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness.op.declaration import resolve, tensors
-from t2t_harness.sources import signatures
+from t2t_harness.cases import arguments_known
+from t2t_harness.cases.arguments_known import DIMS, UNSET
+from t2t_harness.op.declaration import along, tensors
 
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Declaration, VariantRequest
 
-DIMS = ("dim", "axis")
-"""Arguments that name a dim."""
 
 WORDS = {
-    "reduction": ("sum", "mean", "none", "batchmean"),
+    "reduction": ("none", "sum", "mean", "batchmean"),
     "approximate": ("tanh", "none"),
     "rounding_mode": ("floor", "trunc"),
     "side": ("left", "right"),
+    "padding": ("same", "valid"),
 }
 """Arguments with a few values."""
 
@@ -34,17 +33,8 @@ WHOLE = ("diagonal", "shifts", "k", "offset", "n", "p", "dilation", "stride")
 LEFT_ALONE = ("dropout_p", "inplace", "sparse", "out", "generator")
 """Arguments away from whose value torch's result is drawn, lies in the input, or is no dense tensor, so that no other can be held against it."""
 
-UNSET = {
-    "scale": 0.3,
-    "dtype": "torch.float16",
-    "divisor_override": 3,
-    "posinf": 2.5,
-    "neginf": -2.5,
-    "min": -1,
-    "max": 1,
-    "padding_idx": 1,
-}
-"""A value for arguments that have none by default."""
+OPEN = ("sorted", "stable")
+"""Flags without which torch leaves an order open: they are tried where they are set."""
 
 
 MAY_BE_ZERO = (
@@ -69,6 +59,18 @@ PAIRS = ("stride", "padding", "dilation", "kernel_size", "output_padding", "scal
 MAY_BE_NEGATIVE = ("diagonal", "shifts", "k")
 """Integers that count from either side."""
 
+POSITIONS = ("shifts", "diagonal", "offset")
+"""Integers that count places of a dim, and may go beyond it."""
+
+BOUNDS = (("min", "max"), ("min_val", "max_val"), ("low", "high"), ("lower", "upper"))
+"""Arguments between which something is held."""
+
+FIRST = ("min", "max", "scale", "padding_idx")
+"""Arguments that are tried before others, beside flags and what is none."""
+
+MODERATE = 100
+"""A number that is less is another one where a half is added."""
+
 
 def of_request(request: VariantRequest, rank: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yields the op's keyword arguments with one away from what is declared, each after what it is called in the name of a case: `alpha=0`, `without-alpha,beta` where they are left to torch's defaults.
@@ -80,38 +82,51 @@ def of_request(request: VariantRequest, rank: int) -> Iterator[tuple[str, dict[s
     if declaration.get("random"):
         return
     written, own = variant.get("call"), declaration["kwargs"]
-    known = of_torch(declaration)
-    # How results are compared may name the dim that they are along.
-    kept = DIMS if any(how.get("dim") is not None for how in declaration.get("outputs") or ()) else ()
-    loose = [name for name in own if name not in kept and (written is None or name in str(written))]
-    asked = [(name, [*away(name, own[name], rank), *longer(declaration, name)]) for name in loose]
+    known = arguments_known.of_torch(declaration)
+    loose = [name for name in own if written is None or name in str(written)]
+    values = {name: own[name] for name in loose}
     if written is None:
-        taken = {*own, *(given["name"] for given in declaration["inputs"])}
-        beside = [one.name for one in of_wrapper(request) if one.has_default and one.name in known]
-        asked += [(name, away(name, known[name], rank)) for name in beside if name not in taken]
+        values |= {name: known[name] for name in arguments_known.beside(request, known)}
+    asked = [(name, others(declaration, name, value, rank)) for name, value in values.items()]
     # What flags and arguments that are none change is seen in few elements: the others may use the budget up.
-    asked.sort(key=lambda one: not (one[0] in UNSET or any(isinstance(value, bool) for value in one[1])))
-    both = dim_and_form({name: own[name] for name in loose}, rank)
+    asked.sort(
+        key=lambda one: (
+            not (values[one[0]] is None or one[0] in FIRST or any(isinstance(value, bool) for value in one[1]))
+        )
+    )
+    both = dim_and_form(values, rank)
+    if any(name in both and not any(value == both[name] for value in tried) for name, tried in asked):
+        # Along that dim results cannot be compared.
+        both = {}
     if both:
         yield ",".join(f"{name}={one}" for name, one in both.items()), {**own, **both}
-        asked = [(name, values[1:] if name in both else values) for name, values in asked]
+        asked = [(name, tried[1:] if name in both and name in DIMS else tried) for name, tried in asked]
     columns = [
-        [(f"{name}={value}", {**own, name: value}) for value in values if not is_empty_range({**own, name: value})]
-        for name, values in asked
+        [(f"{name}={value}", {**own, name: value}) for value in tried if not is_empty_range({**own, name: value})]
+        for name, tried in asked
     ]
     rounds = [[one for one in turn if one is not None] for turn in zip_longest(*columns)]
     yield from rounds[0] if rounds else ()
+    yield from crossing(declaration, values)
     if written is None:
-        left = [name for name in loose if name in known and name not in LEFT_ALONE]
+        # A wrapper may have a dim of its own where torch has all of them.
+        own_dims = [name for name in DIMS if has_compared_dim(declaration) or known.get(name) is None]
+        left = [name for name in loose if name in known and name not in (*LEFT_ALONE, *OPEN, *own_dims)]
         if left:
             yield f"without-{','.join(left)}", without(own, left)
+    yield from with_words(own, columns)
     yield from chain.from_iterable(rounds[1:])
     yield from together(own, columns)
     if written is None:
         for name in loose:
-            # A wrapper may have a dim of its own where torch has all of them.
-            if name not in (*LEFT_ALONE, *DIMS) and name in defaulted(declaration):
+            if name not in (*LEFT_ALONE, *OPEN, *DIMS) and name in arguments_known.defaulted(declaration):
                 yield f"without-{name}", without(own, [name])
+
+
+def changed_names(declaration: Declaration, changed: Mapping[str, Any]) -> set[str]:
+    """Returns the arguments that have another value than the op's own, but for those that are left out."""
+    own = declaration["kwargs"]
+    return {name for name, value in changed.items() if name not in own or own[name] != value}
 
 
 def without(own: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
@@ -123,14 +138,105 @@ def together(
     own: Mapping[str, Any], columns: Sequence[Sequence[tuple[str, dict[str, Any]]]]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yields the arguments of which all that are numbers have their first other value at once, where there are several: one may be right for the other's declared value alone."""
-    changed: dict[str, Any] = {}
-    for column in columns:
-        for label, values in column[:1]:
-            name = label.partition("=")[0]
-            if name not in DIMS and type(values[name]) in (int, float):
-                changed[name] = values[name]
+    changed = numbers(columns)
     if len(changed) > 1 and not is_empty_range({**own, **changed}):
-        yield ",".join(f"{name}={value}" for name, value in changed.items()), {**own, **changed}
+        yield labelled(changed), {**own, **changed}
+
+
+def with_words(
+    own: Mapping[str, Any], columns: Sequence[Sequence[tuple[str, dict[str, Any]]]]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields the arguments with each other word of an argument that is one, and with all that are numbers at their first other value: what is done for one word alone may know the declared numbers alone."""
+    changed = numbers(columns)
+    for label, values in chain.from_iterable(columns):
+        name = label.partition("=")[0]
+        word = values[name]
+        if not isinstance(word, str) or name not in WORDS:
+            continue
+        # Torch has no padding of the same length for longer steps.
+        fitting = {one: value for one, value in changed.items() if word != "same" or one != "stride"}
+        one = {**fitting, name: word}
+        if len(one) > 1 and not is_empty_range({**own, **one}):
+            yield labelled(one), {**own, **one}
+
+
+def numbers(columns: Sequence[Sequence[tuple[str, dict[str, Any]]]]) -> dict[str, Any]:
+    """Returns the first other value of each argument that is a number, but for dims."""
+    firsts = [(label.partition("=")[0], values) for column in columns for label, values in column[:1]]
+    return {name: values[name] for name, values in firsts if name not in DIMS and type(values[name]) in (int, float)}
+
+
+def labelled(changed: Mapping[str, Any]) -> str:
+    """Returns what several arguments are called in the name of a case."""
+    return ",".join(f"{name}={value}" for name, value in changed.items())
+
+
+def crossing(declaration: Declaration, values: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields the arguments with the lower one of two bounds above the upper one, of torch's own functions, which say what that means, or refuse it. `values` are those that they have now."""
+    own = declaration["kwargs"]
+    for names in BOUNDS if declaration.get("torch") else ():
+        if not all(name in values and name not in LEFT_ALONE for name in names):
+            continue
+        low, high = (values[name] for name in names)
+        if any(isinstance(one, bool) or not isinstance(one, int | float | None) for one in (low, high)):
+            continue
+        if low is None:
+            low = -1 if high is None else high - 1
+        if high is None:
+            high = low + 1
+        if low < high:
+            swapped = dict(zip(names, (high, low), strict=True))
+            yield ",".join(f"{name}={value}" for name, value in swapped.items()), {**own, **swapped}
+
+
+def beyond(request: VariantRequest, length: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields the arguments with one that counts places of a dim beyond its `length`, in either direction."""
+    declaration = request["op"]
+    own, written = declaration["kwargs"], request["variant"].get("call")
+    if declaration.get("random"):
+        return
+    values = {name: value for name, value in own.items() if written is None or name in str(written)}
+    known = arguments_known.of_torch(declaration)
+    if written is None:
+        values |= {name: known[name] for name in arguments_known.beside(request, known)}
+    for name in POSITIONS:
+        for far in (length + 3, -length - 4) if name in values else ():
+            value = values[name]
+            if isinstance(value, list) and value and all(type(one) is int for one in value):
+                yield f"{name}={[far, *value[1:]]}", {**own, name: [far, *value[1:]]}
+            elif type(value) is int:
+                yield f"{name}={far}", {**own, name: far}
+
+
+def others(declaration: Declaration, name: str, value: Any, rank: int) -> list[Any]:
+    """Returns other values for the argument `name` of the op than `value`, its own or torch's; along another dim only where results can be compared there."""
+    found = away(name, value, rank)
+    if name in declaration["kwargs"]:
+        found += longer(declaration, name)
+    if name == "padding" and isinstance(value, int) and pads_by_words(declaration):
+        found.append("same")
+    if not str(declaration.get("torch") or "").endswith("kl_div"):
+        # No other loss has it.
+        found = [one for one in found if one != "batchmean"]
+    if name in DIMS and has_compared_dim(declaration):
+        found = [one for one in found if follows(declaration, {**declaration["kwargs"], name: one})]
+    return found
+
+
+def pads_by_words(declaration: Declaration) -> bool:
+    """Tells whether torch takes a word for a padding: its convolutions do, but for transposed ones."""
+    name = str(declaration.get("torch") or "").rpartition(".")[2]
+    return name in ("conv1d", "conv2d", "conv3d")
+
+
+def has_compared_dim(declaration: Declaration) -> bool:
+    """Tells whether an output is compared along a dim that ops.yaml names."""
+    return any(how.get("dim") is not None for how in declaration.get("outputs") or ())
+
+
+def follows(declaration: Declaration, changed: Mapping[str, Any]) -> bool:
+    """Tells whether results can be compared where the arguments are `changed`: the dim that they are along is that of the call."""
+    return along(declaration, changed) is not None
 
 
 def is_empty_range(changed: Mapping[str, Any]) -> bool:
@@ -151,11 +257,13 @@ def away(name: str, value: Any, rank: int) -> list[Any]:
     if name in LEFT_ALONE:
         return []
     if isinstance(value, bool):
-        return [not value]
+        return [] if value and name in OPEN else [not value]
     if isinstance(value, str):
         return [word for word in WORDS.get(name, ()) if word != value]
     if name in DIMS:
         return dims_away(value, rank)
+    if name == "scale_factor" and value is not None:
+        return scales_away(value, rank)
     if name in PAIRS and isinstance(value, list) and value and all(isinstance(one, int) for one in value):
         return [[value[0] + 1, *value[1:]]]
     if value is None:
@@ -166,7 +274,10 @@ def away(name: str, value: Any, rank: int) -> list[Any]:
         # A lower one, which more values are above.
         return [value / 4 if value else 1.0, *zero]
     if isinstance(value, float):
-        return [1e-2 if 0 < abs(value) < 1e-3 else 2.5 * value if value else 0.75, *zero]
+        first = 1e-2 if 0 < abs(value) < 1e-3 else 2.5 * value if value else 0.75
+        # What counts something may be a fraction as well.
+        is_whole = value.is_integer() and first.is_integer() and abs(value) < MODERATE
+        return [first, *([value + 0.5] if is_whole else []), *zero]
     if not isinstance(value, int):
         return []
     pairs = [[value + 1, *[value] * (rank - 3)]] if name in PAIRS and rank > 3 else []
@@ -192,6 +303,17 @@ def away(name: str, value: Any, rank: int) -> list[Any]:
     return pairs
 
 
+def scales_away(value: Any, rank: int) -> list[Any]:
+    """Returns other factors than `value`, or than those in it, by which places become more: by a fraction lengths are rounded."""
+
+    def other(factor: Any) -> Any:
+        return factor + 0.5 if float(factor).is_integer() else 2.5 * factor
+
+    if isinstance(value, list):
+        return [[other(value[0]), *value[1:]]] if value else []
+    return [other(value), *([[other(value), *[value] * (rank - 3)]] if rank > 3 else [])]
+
+
 def longer(declaration: Declaration, name: str) -> list[Any]:
     """Returns the value of an argument that names the last dims of the only tensor, as `normalized_shape` does, with one dim more."""
     value, shaped = declaration["kwargs"][name], tensors(declaration)
@@ -202,53 +324,22 @@ def longer(declaration: Declaration, name: str) -> list[Any]:
 
 
 def is_of_another_kind(declaration: Declaration, changed: Mapping[str, Any]) -> bool:
-    """Tells whether one of the arguments is a list where ops.yaml has a number."""
+    """Tells whether one of the arguments is a list where ops.yaml has a number, or a word for a padding where it has none."""
     own = declaration["kwargs"]
-    return any(isinstance(value, list) and not isinstance(own.get(name), list) for name, value in changed.items())
+    return any(
+        (isinstance(value, list) and not isinstance(own.get(name), list))
+        or (name == "padding" and isinstance(value, str) and not isinstance(own.get(name), str))
+        for name, value in changed.items()
+    )
 
 
 def dims_away(value: Any, rank: int) -> list[Any]:
     """Returns other dims than `value` of a tensor with `rank` dims: another one, the same by its other name, and the last but one; of several the first, and all."""
     found: list[Any] = []
     if isinstance(value, list):
-        found = [value[:1], list(range(rank))] if len(value) > 1 else [list(range(rank))]
+        found = [value[:1], value[::-1], list(range(rank))] if len(value) > 1 else [list(range(rank))]
     elif value is None:
         found = [0, -1]
     elif isinstance(value, int) and rank > 1:
         found = [0 if value in (-1, rank - 1) else -1, value + rank if value < 0 else value - rank, -2]
     return [one for place, one in enumerate(found) if one != value and one not in found[:place]]
-
-
-def of_torch(declaration: Declaration) -> dict[str, Any]:
-    """Returns the arguments of the op's torch function that have a plain default, or none and a place in `UNSET`, with it; of a reference in Python none."""
-    found = [one for one in parameters(declaration) if one.has_default]
-    return {one.name: one.default for one in found if one.default is not None or one.name in UNSET}
-
-
-def defaulted(declaration: Declaration) -> set[str]:
-    """Returns the arguments of the op's torch function that may be left out; of a reference in Python none."""
-    return {one.name for one in parameters(declaration) if one.has_default}
-
-
-def parameters(declaration: Declaration) -> list[signatures.Parameter]:
-    """Returns the parameters of the op's torch function; none of a reference in Python."""
-    name = declaration.get("torch")
-    if not name:
-        return []
-    meant = {given["name"] for given in declaration["inputs"]} | set(declaration["kwargs"])
-    try:
-        return signatures.of_op(resolve(name), name, lambda one: one in meant)
-    except LookupError:
-        return []
-
-
-def of_wrapper(request: VariantRequest) -> list[signatures.Parameter]:
-    """Returns the parameters of the variant's wrapper, as its source says; none of an installed module's."""
-    variant = request["variant"]
-    if variant.get("module") or not variant.get("file"):
-        return []
-    try:
-        found = signatures.wrappers((Path(request["root"]) / variant["file"]).read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError):
-        return []
-    return [one for wrapper in found if wrapper.entry == variant["entry"] for one in wrapper.parameters]

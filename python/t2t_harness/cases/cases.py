@@ -32,6 +32,12 @@ DEVICE_ELEMENTS = 1 << 22
 TIES = "ties"
 """Values of an input of which each second one is a value of another input."""
 
+IGNORED = "ignored"
+"""Values of an input that are all the label which does not count."""
+
+IGNORE = "ignore_index"
+"""The argument that says which label that is."""
+
 ALL = "*"
 """In the place of an input's name: all of them."""
 
@@ -52,7 +58,7 @@ class Case:
     binding: dict[str, int]
     seed: int = 0
     values: str = "declared"
-    """`declared`, `large`, `equal-rows`, `special`, or one of unusual.py; only floating inputs with random values heed it, but for `limits`."""
+    """`declared`, `large`, `equal-rows`, `special`, `ignored`, or one of unusual.py; only floating inputs with random values heed it, but for `ignored`, `limits`, `false` and `true`."""
     layout: str | None = None
     """In the place of every input's declared layout, or of that which `of` names, where that input has the dims for it."""
     broadcast: bool = False

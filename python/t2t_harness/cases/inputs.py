@@ -39,6 +39,8 @@ def make_inputs(declaration: Declaration, case: cases.Case, device: str = "cpu")
     if case.values == cases.TIES and special in dense:
         other = next(name for name in cases.comparable(declaration, case.dtype) if name != special)
         dense[special] = unusual.ties(dense[special], dense[other])
+    if case.values == cases.IGNORED and special in dense:
+        dense[special].fill_(kwargs_of(declaration, case)[cases.IGNORE])
     return {
         given["name"]: laid_out(
             dense[given["name"]], declared.strides(shapes[given["name"]], layout_of(given, case)), device

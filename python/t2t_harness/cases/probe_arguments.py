@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness.cases import arguments_away, cases, probing
+from t2t_harness.cases import arguments_away, arguments_known, cases, probing
 from t2t_harness.cases.cases import Case
-from t2t_harness.op.declaration import tensors
+from t2t_harness.op.declaration import bind_shape, tensors
 
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Declaration, VariantRequest
@@ -21,11 +22,12 @@ def kwargs(request: VariantRequest) -> Iterator[Case]:
     later: list[Case] = []
     for label, changed in arguments_away.of_request(request, max(ranks, default=0)):
         name = label.partition("=")[0]
+        others = arguments_away.changed_names(declaration, changed)
         binding, more = probing.tiny(declaration), {}
         if name == probing.CAUSAL:
             last = probing.free(declaration)[-1:]
             binding = probing.bound(declaration, {**binding, **dict.fromkeys(last, 67)}, probing.NARROW)
-        elif name == "ignore_index":
+        elif "ignore_index" in others:
             # Few classes, so that some rows have the label.
             binding = probing.rows(declaration, (3, 19, 3))
         elif name == "ceil_mode":
@@ -33,7 +35,9 @@ def kwargs(request: VariantRequest) -> Iterator[Case]:
         elif name == "eps":
             # It matters where values are small.
             more = {"values": "small", "of": cases.ALL} if probing.of_values(declaration) else {}
-        elif name in arguments_away.DIMS:
+        elif others & {*arguments_away.PAIRS} and "scale_factor" not in others:
+            binding = places(declaration, binding, changed)
+        elif name in arguments_known.DIMS:
             # Halves of a dim are asked for where lengths are even.
             binding = probing.rows(declaration, (6, 4, 4))
         yield probing.probe(declaration, f"kwarg[{label}]", binding, kwargs=changed, **more)
@@ -47,11 +51,53 @@ def kwargs(request: VariantRequest) -> Iterator[Case]:
             # By 0 torch multiplies nothing: what the input holds does not matter.
             nowhere = f"kwarg[{label},{floating[0]}=special]"
             yield probing.probe(declaration, nowhere, binding, kwargs=changed, values="special", of=floating[0])
-        if name in arguments_away.DIMS and changed[name] == 0 and len(dims) > 1:
+        if name in arguments_known.DIMS and changed[name] == 0 and len(dims) > 1:
             longer = probing.bound(declaration, {**binding, dims[0]: 134, dims[-1]: probing.NARROW}, probing.NARROW)
             alone = {**declaration["kwargs"], name: 0}
             yield probing.probe(declaration, f"kwarg[{name}=0,{dims[0]}={longer[dims[0]]}]", longer, kwargs=alone)
     yield from later
+    yield from far(request)
+
+
+def far(request: VariantRequest) -> Iterator[Case]:
+    """Yields cases in which an argument that counts places of a dim goes beyond it."""
+    declaration = request["op"]
+    binding = probing.tiny(declaration)
+    shapes = [bind_shape(given["shape"], binding) for given in tensors(declaration)]
+    longest = max(chain.from_iterable(shapes), default=0)
+    for label, changed in arguments_away.beyond(request, longest):
+        yield probing.probe(declaration, f"kwarg[{label}]", binding, kwargs=changed)
+
+
+SPARE = 2
+"""How many places there are beside those of a window, so that it has more than one."""
+
+
+def places(declaration: Declaration, binding: Mapping[str, int], changed: Mapping[str, Any]) -> dict[str, int]:
+    """Returns the lengths of `binding`, with room for a window in each dim of places of the first input, behind batch and channels; the binding itself where there is room."""
+    inputs = tensors(declaration)
+    loose = probing.loose(declaration)
+    dims = [str(dim) for dim in inputs[0]["shape"][2:][::-1] if dim in loose] if inputs else []
+    room = span(declaration, binding, changed) + SPARE
+    if not dims or all(binding[dim] >= room for dim in dims):
+        return dict(binding)
+    # No two of them are alike.
+    lengths = {dim: room + 2 * place for place, dim in enumerate(dims)}
+    rest = {dim: min(length, 3) if dim in loose else length for dim, length in binding.items()}
+    return probing.bound(declaration, {**rest, **lengths}, probing.NARROW)
+
+
+def span(declaration: Declaration, binding: Mapping[str, int], changed: Mapping[str, Any]) -> int:
+    """Returns over how many places the longest window reaches: that of `kernel_size`, or of a weight of as many dims as the first input."""
+    inputs = tensors(declaration)
+    weights = [given["shape"][2:] for given in inputs[1:] if len(given["shape"]) == len(inputs[0]["shape"]) > 2]
+    window = changed.get("kernel_size") or (bind_shape(weights[0], binding) if weights else 1)
+    return (most(window) - 1) * most(changed.get("dilation") or 1) + 1
+
+
+def most(value: Any) -> int:
+    """Returns a number, or the largest of a list of them."""
+    return int(max(value, default=1) if isinstance(value, list) else value)
 
 
 def in_padding(declaration: Declaration, binding: Mapping[str, int], changed: Mapping[str, Any]) -> Iterator[Case]:

@@ -12,7 +12,17 @@ from dataclasses import replace
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import arguments_away, cases, literals, probe_arguments, probe_lengths, probe_values, probing
+from t2t_harness.cases import (
+    arguments_away,
+    arguments_known,
+    cases,
+    literals,
+    probe_arguments,
+    probe_lengths,
+    probe_marks,
+    probe_values,
+    probing,
+)
 from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import tensors
 
@@ -39,6 +49,7 @@ KINDS = {
     "positive": "shapes",
     "small": "small",
     "gradients": "gradients",
+    "all": "special",
     "padded": "strided",
     "swapped": "transposed",
 }
@@ -75,6 +86,7 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
         [*probe_values.broadcasts(declaration)],
         [*probe_values.layouts(declaration)],
         others[1::2],
+        [*probe_marks.marks(request)],
         [*probe_values.values(declaration, lane)],
         [*further_dtypes(request, limit)],
         [*probe_values.late(declaration, lane, limit)],
@@ -167,7 +179,7 @@ def when_long(request: VariantRequest, known: Sequence[Case], limit: int) -> Ite
         yield probing.probe(declaration, f"large[{at}]", binding, values="large")
     for label, changed in list(arguments_away.of_request(request, max(ranks, default=0)))[:ARGUMENTS]:
         own, place = binding, at
-        if any(changed.get(name) == 0 and f"{name}=0" in label for name in arguments_away.DIMS):
+        if any(changed.get(name) == 0 and f"{name}=0" in label for name in arguments_known.DIMS):
             own, place = (
                 probing.bound(declaration, {dims[0]: length, dims[-1]: probing.NARROW}, probing.NARROW),
                 f"{dims[0]}={length}",

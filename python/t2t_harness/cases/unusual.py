@@ -120,6 +120,20 @@ def limits(values: torch.Tensor) -> torch.Tensor:
     return changed
 
 
+def false(values: torch.Tensor) -> torch.Tensor:
+    """Returns booleans of which none is true."""
+    import torch
+
+    return torch.zeros_like(values)
+
+
+def true(values: torch.Tensor) -> torch.Tensor:
+    """Returns booleans that are all true."""
+    import torch
+
+    return torch.ones_like(values)
+
+
 def ties(values: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     """Returns `values`, of which each second one is the value of `other` at its place, or at the place that one comes to by going through `other` again and again."""
     import torch
@@ -142,5 +156,7 @@ KINDS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "limits": limits,
     "positive": positive,
     "small": small,
+    "false": false,
+    "true": true,
 }
 """What each kind of values makes of dense ones, of which there are some."""

@@ -11,11 +11,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from t2t_harness.judging import tolerance
+from t2t_harness.op import declaration as declared
 
 if TYPE_CHECKING:
     import torch
 
     from t2t_harness.boundary.documents import Declaration
+    from t2t_harness.cases.cases import Case
 
 CLOSE: Mapping[str, Any] = {"name": None, "compare": "close", "of": None, "dim": None, "tolerances": {}}
 """An output of which nothing is declared."""
@@ -56,6 +58,11 @@ def refuse(declaration: Declaration, count: int) -> None:
             f"torch returns {count} output{plural}, and `outputs` names {len(outputs)}: {names}",
             "name each of them, in torch's order; one that does not matter as `NAME: ignore`",
         )
+
+
+def of_case(declaration: Declaration, case: Case) -> Declaration:
+    """Returns the declaration as `case` is compared by it: outputs along the dim that the call has there, where they are along the one of the op's own call."""
+    return declared.along(declaration, case.kwargs) or declaration
 
 
 def output(declaration: Declaration, name: str) -> Mapping[str, Any]:

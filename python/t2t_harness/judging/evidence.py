@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from t2t_harness.cases import cases, reach
+from t2t_harness.cases import arguments_untried, cases, reach
 from t2t_harness.cases.prepared import salt
 from t2t_harness.faults import failure
 from t2t_harness.judging import verdicts
@@ -157,6 +157,9 @@ def declared_notes(trial: Trial) -> list[str]:
     if allow:
         used = ", ".join(sorted(trial.computed)) or "none of it"
         said.append(f"torch may compute {', '.join(allow)} for it; it computed {used}")
+    untried = arguments_untried.told(arguments_untried.untried(trial.request, trial.rows, trial.left_out))
+    if untried is not None and trial.first is None:
+        said.append(untried)
     return said
 
 

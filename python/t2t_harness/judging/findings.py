@@ -468,7 +468,8 @@ def compared(
     wide = None if right.oracle is None else right.oracle[name]
     whole = exact and case.values in ("declared", "ends")
     loose = None if slack is None else slack.get(name)
-    return comparing.compare(trial.declaration, case.dtype, name, judged, wide, whole=whole, slack=loose)
+    declaration = comparing.of_case(trial.declaration, case)
+    return comparing.compare(declaration, case.dtype, name, judged, wide, whole=whole, slack=loose)
 
 
 def repeated(trial: Trial, tensors: dict[str, torch.Tensor], right: oracle.Reference) -> Finding | None:

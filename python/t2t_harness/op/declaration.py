@@ -66,6 +66,35 @@ WORDS = ("kind", "side", "path", "name")
 """What of an init is no number."""
 
 
+def along(declaration: Declaration, kwargs: Mapping[str, Any] | None) -> Declaration | None:
+    """Return the declaration as it is where the op is called with other `kwargs` than its own: outputs that are compared along the dim of the call are compared along that of this call.
+
+    None where that cannot be told: the call has several dims or none, or the outputs another one than the op's own call.
+    """
+    outputs = declaration.get("outputs") or ()
+    own, new = (
+        next((given[name] for name in OF_CALL if name in given), None)
+        for given in (declaration["kwargs"], kwargs or declaration["kwargs"])
+    )
+    if new == own or not any(how.get("dim") is not None for how in outputs):
+        return declaration
+    rank = max((len(given["shape"]) for given in tensors(declaration)), default=0)
+    named = {how["dim"] if type(how["dim"]) is int else None for how in outputs if how.get("dim") is not None}
+    # What ops.yaml does not say is torch's own dim, as the outputs have it.
+    wanted = named if own is None else {own}
+    if type(new) is not int or len({_place(dim, rank) for dim in (*named, *wanted)}) != 1:
+        return None
+    moved = [how if how.get("dim") is None else {**how, "dim": new} for how in outputs]
+    return {**declaration, "outputs": moved}  # type: ignore[return-value]
+
+
+def _place(dim: Any, rank: int) -> int | None:
+    return dim % rank if type(dim) is int and -rank <= dim < rank else None
+
+
+OF_CALL = ("dim", "axis")
+"""Arguments that name the dim of a call."""
+
 LEAST_DIMS = {"transposed": 2, "strided": 1, "padded": 2, "swapped": 3}
 """Layouts that a case may have in the place of the declared ones, with the fewest dims of a tensor that can have each."""
 

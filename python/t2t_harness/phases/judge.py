@@ -129,7 +129,9 @@ def judge_case(trial: Trial, case: cases.Case, position: int) -> None:
     except oracle.Refused as refusal:
         row |= {"verdict": "dropped", "reason": str(refusal)}
         return
-    if (misfit := comparing.fault(trial.declaration, case.dtype, given, right.plain)) is not None:
+    if (
+        misfit := comparing.fault(comparing.of_case(trial.declaration, case), case.dtype, given, right.plain)
+    ) is not None:
         settle(trial, case, row, unfit(trial, str(misfit), misfit.hint))
         return
     if case.values in ILL_CONDITIONED and right.oracle is None:

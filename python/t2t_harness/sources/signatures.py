@@ -25,6 +25,8 @@ class Parameter:
     default: Any = None
     is_keyword: bool = False
     """Whether it goes by keyword alone."""
+    each: int | None = None
+    """The number that each of several places has by default, where aten takes a list of them, as of strides."""
 
 
 @dataclass(frozen=True)
@@ -127,16 +129,28 @@ def plain(value: Any) -> Any:
 
 def of_schema(torch_name: str, is_meant: Callable[[str], bool]) -> list[Parameter]:
     """Returns the parameters of a builtin. Python's `input` is aten's `self`; names of dims are no kernel's."""
-    import torch
-
     best: list[Parameter] = []
-    for schema in torch._C._jit_get_schemas_for_operator(f"aten::{torch_name.rpartition('.')[2]}"):
-        if any(one.is_out or "Dimname" in str(one.type) for one in schema.arguments):
-            continue
-        found = [of_argument(one) for one in schema.arguments]
+    for found in overloads(torch_name):
         if not best or fit(found, is_meant) > fit(best, is_meant):
             best = found
     return best
+
+
+def overloads(torch_name: str) -> list[list[Parameter]]:
+    """Returns the parameters of each overload of a builtin, but for those that write where they are told to, or take names of dims; none of what aten does not have."""
+    import torch
+
+    schemas = torch._C._jit_get_schemas_for_operator(f"aten::{torch_name.rpartition('.')[2]}")
+    return [
+        [of_argument(one) for one in schema.arguments]
+        for schema in schemas
+        if not any(one.is_out or is_named(one) for one in schema.arguments)
+    ]
+
+
+def is_named(argument: Any) -> bool:
+    """Tells whether an argument of an aten schema is the name of a dim."""
+    return "Dimname" in str(argument.type) or (argument.name in ("dim", "dims") and "str" in str(argument.type))
 
 
 def fit(parameters: list[Parameter], is_meant: Callable[[str], bool]) -> tuple[int, int, int]:
@@ -148,7 +162,12 @@ def fit(parameters: list[Parameter], is_meant: Callable[[str], bool]) -> tuple[i
 def of_argument(argument: Any) -> Parameter:
     """Returns an argument of an aten schema as a parameter."""
     name = "input" if argument.name == "self" else str(argument.name)
-    default = plain(argument.default_value) if argument.has_default_value() else None
-    return Parameter(
-        name, "Tensor" in str(argument.type), argument.has_default_value(), default, bool(argument.kwarg_only)
-    )
+    given = argument.default_value if argument.has_default_value() else None
+    is_tensor, is_keyword = "Tensor" in str(argument.type), bool(argument.kwarg_only)
+    return Parameter(name, is_tensor, argument.has_default_value(), plain(given), is_keyword, each_of(given))
+
+
+def each_of(value: Any) -> int | None:
+    """Returns the number that all members of a list are, else None."""
+    is_alike = isinstance(value, list) and len(set(value)) == 1 and type(value[0]) is int
+    return value[0] if is_alike else None

@@ -45,15 +45,22 @@ def install(interpreter: Any) -> None:
 
 
 def elementwise(interpreter: Any, usual: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns an operation of the builder that takes bfloat16 as the numbers that they are."""
+    """Returns an operation of the builder that takes bfloat16 as the numbers that they are, and whose result is booleans where it compares."""
+    truth = interpreter.tl.int1
 
     def function(self: Any, *given: Any) -> Any:
         *operands, operation = given
         if not any(map(is_bfloat16, operands)):
-            return usual(self, *operands, operation)
+            made = usual(self, *operands, operation)
+            if made.data.dtype == np.bool_:
+                # A comparison bears the type of what it compares: spread over a block, it would be numbers.
+                made.dtype = truth
+            return made
         # The result bears the type of the first, and of three operands that of the last.
         kind = operands[-1 if len(operands) == 3 else 0].dtype.scalar
         result = np.asarray(operation(*map(numbers, operands)))
+        if result.dtype == np.bool_:
+            return interpreter.TensorHandle(result, truth)
         is_number = kind.name == "bf16" and np.issubdtype(result.dtype, np.floating)
         return interpreter.TensorHandle(bits(result, "bf16") if is_number else result, kind)
 

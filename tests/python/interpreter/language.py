@@ -81,6 +81,26 @@ def masked_kernel(x_ptr, out_ptr, rows, columns, BLOCK: tl.constexpr):
     tl.store(out_ptr + r * columns + c, x * 2, mask=mask)
 
 
+@triton.jit
+def truth_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i)
+    total = tl.sum(x, axis=0)
+    missing = (x != x) & (total != total)
+    tl.store(out_ptr + i, tl.where((total != total) | missing, 1.0, 0.0) + tl.where(missing, 1.0, 0.0))
+
+
+@case
+def a_comparison_of_a_block_and_one_of_a_sum() -> None:
+    x, out = values(), torch.empty(SIZE)
+    x[3] = float("nan")
+    for given in (x, x.bfloat16()):
+        truth_kernel[(1,)](given, out, BLOCK=SIZE)
+        same(out, given.isnan().float() + 1)
+        truth_kernel[(1,)](given.nan_to_num(), out, BLOCK=SIZE)
+        same(out, torch.zeros(SIZE))
+
+
 @case
 def and_of_a_row_and_a_column() -> None:
     # Far enough to leave the memory of a tensor where a part of the mask is lost.

@@ -110,6 +110,7 @@ def argmax_kernel(x_ptr, out_ptr, N, rows, columns, BLOCK: tl.constexpr):
 
 
 def wrapper(input, dim):
+    assert dim in (-1, 1)
     out = torch.empty(input.shape[:1], dtype=torch.int64, device="cuda")
     if out.numel():
         argmax_kernel[(input.shape[0],)](input, out, input.shape[1], *input.stride(), BLOCK=64)
@@ -232,6 +233,7 @@ def sort_kernel(x_ptr, values_ptr, indices_ptr, N, rows, columns, BLOCK: tl.cons
 
 
 def wrapper(input, dim=-1):
+    assert dim in (-1, 1)
     values = torch.empty(input.shape, dtype=input.dtype, device="cuda")
     indices = torch.zeros(input.shape, dtype=torch.int64, device="cuda")
     if values.numel():

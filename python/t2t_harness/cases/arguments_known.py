@@ -1,0 +1,108 @@
+"""Which arguments an op and a wrapper have, beside those that ops.yaml declares, and what torch has for them.
+
+Wrappers are read and never imported. torch is imported only inside functions.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from t2t_harness.op.declaration import resolve
+from t2t_harness.sources import signatures
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import Declaration, VariantRequest
+
+DIMS = ("dim", "axis", "dims")
+"""Arguments that name a dim."""
+
+UNSET = {
+    "scale": 0.3,
+    "dtype": "torch.float16",
+    "divisor_override": 3,
+    "posinf": 2.5,
+    "neginf": -2.5,
+    "min": -1,
+    "max": 1,
+    "padding_idx": 1,
+    "stride": 1,
+    "align_corners": True,
+}
+"""A value for arguments that have none by default."""
+
+
+def beside(request: VariantRequest, known: Mapping[str, Any]) -> list[str]:
+    """Returns the arguments that ops.yaml does not declare and both the wrapper and torch, as `known` has it, may be called with."""
+    declaration = request["op"]
+    taken = {*declaration["kwargs"], *(given["name"] for given in declaration["inputs"])}
+    found = [one.name for one in of_wrapper(request) if one.has_default and one.name in known]
+    return [name for name in found if name not in taken]
+
+
+def of_torch(declaration: Declaration) -> dict[str, Any]:
+    """Returns the arguments of the op's torch function that have a plain default, or none and a place in `UNSET` or `DIMS`, with it; of a reference in Python none.
+
+    A dim that another overload of a builtin takes is among them, and with it `keepdim`.
+    """
+    found = {one.name: of_places(one) for one in parameters(declaration) if one.has_default}
+    for one in of_overloads(declaration):
+        found.setdefault(one.name, of_places(one))
+    return {name: value for name, value in found.items() if value is not None or name in (*UNSET, *DIMS)}
+
+
+def of_places(parameter: signatures.Parameter) -> Any:
+    """Returns the default of a parameter, of one for several places that of each."""
+    return parameter.each if parameter.default is None else parameter.default
+
+
+def of_overloads(declaration: Declaration) -> list[signatures.Parameter]:
+    """Returns the parameters for a dim, and `keepdim`, of a builtin's overloads that take all that the op is called with."""
+    name = str(declaration.get("torch") or "")
+    meant = {given["name"] for given in declaration["inputs"]} | set(declaration["kwargs"])
+    found: list[signatures.Parameter] = []
+    try:
+        is_builtin = not inspect.isfunction(resolve(name))
+    except LookupError:
+        return []
+    for overload in signatures.overloads(name) if is_builtin else ():
+        if meant <= {one.name for one in overload}:
+            found += [one for one in overload if one.name in (*DIMS, "keepdim")]
+    return found
+
+
+def optional(declaration: Declaration) -> list[str]:
+    """Returns the arguments of the op's torch function that are no tensors and may be left out, as far as torch tells; of a reference in Python none."""
+    found = {one.name for one in parameters(declaration) if one.has_default and not one.is_tensor}
+    return sorted(found | {name for name in of_torch(declaration) if name in DIMS})
+
+
+def defaulted(declaration: Declaration) -> set[str]:
+    """Returns the arguments of the op's torch function that may be left out; of a reference in Python none."""
+    return {one.name for one in parameters(declaration) if one.has_default}
+
+
+def parameters(declaration: Declaration) -> list[signatures.Parameter]:
+    """Returns the parameters of the op's torch function; none of a reference in Python."""
+    name = declaration.get("torch")
+    if not name:
+        return []
+    meant = {given["name"] for given in declaration["inputs"]} | set(declaration["kwargs"])
+    try:
+        return signatures.of_op(resolve(name), name, lambda one: one in meant)
+    except LookupError:
+        return []
+
+
+def of_wrapper(request: VariantRequest) -> list[signatures.Parameter]:
+    """Returns the parameters of the variant's wrapper, as its source says; none of an installed module's."""
+    variant = request["variant"]
+    if variant.get("module") or not variant.get("file"):
+        return []
+    try:
+        found = signatures.wrappers((Path(request["root"]) / variant["file"]).read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return []
+    return [one for wrapper in found if wrapper.entry == variant["entry"] for one in wrapper.parameters]
