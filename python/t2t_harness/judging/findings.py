@@ -108,6 +108,9 @@ def find_in(
         return in_conflict(trial, case, runs, first_of(question() for question in questions))
 
 
+REVERSED = "r"
+"""The label of the run in which programs go in reverse order that may wait for each other."""
+
 OF_CONFLICTS = ("out-of-bounds", "nan", "mismatch", "nondeterministic")
 """What a conflict between programs of a launch leads to."""
 
@@ -122,6 +125,9 @@ def in_conflict(
     if found.label == "a" and case.kind != "edge":
         return found
     if not told:
+        if found.label == REVERSED:
+            words = f"the result depends on the order in which programs run that use atomic operations: last ones first, {found.message}"
+            return replace(found, class_="nondeterministic", message=words)
         if found.label == "b" and runs["b"].get("reversed"):
             message = f"{found.message} (in the second run, in which the programs of a launch run in reverse order)"
             return replace(found, message=message)
@@ -382,6 +388,8 @@ def values(
 
 def whose(label: str) -> str:
     """Returns which run it is in whose result something is wrong, in words; nothing for the first two."""
+    if label == REVERSED:
+        return ""
     if label == "t":
         return " (in a first call, in which the autotuner has tried a configuration before: see `reset_to_zero` and `restore_value` of triton.autotune)"
     return "" if label in ("a", "b") else f" (configuration {label.removeprefix('c')})"

@@ -27,6 +27,10 @@ UPSTREAM = "upstream"
 """What turns off the question whether a backward pass leaves the gradient that comes in as it was."""
 
 
+REVERSED = "r"
+"""The label of the run in which programs go in reverse order that may wait for each other, too."""
+
+
 BETWEEN = 1 << 20
 """What the seed of the inputs of a call between a forward pass and its backward pass is away from the case's own."""
 
@@ -58,6 +62,12 @@ class Bench:
     budget: budget.Budget = field(default_factory=lambda: budget.Budget(is_limited=False))
     waiting: set[str] = field(default_factory=set)
     """Kernels whose programs may wait for each other."""
+    has_waited: bool = False
+    """Whether programs of the last call's launches might wait for each other."""
+    turned: int = 0
+    """How many cases ran with such programs in reverse order."""
+    may_turn: bool = True
+    """Whether they end then, as far as is known."""
     has_streams: bool = False
     """Whether the wrapper launched on another stream than the one that it was called on."""
 
@@ -188,6 +198,7 @@ def run_once(
         "conflicts": conflicts(programs, bench.request["root"]),
         "reversed": programs.has_reversed,
     }
+    bench.has_waited = programs.has_waited
     own = {value.untyped_storage().data_ptr() for value in given.values()}
     return [one for one in results if isinstance(one, torch.Tensor) and one.untyped_storage().data_ptr() not in own]
 
@@ -207,10 +218,17 @@ def kept_forms(declaration: Declaration, given: dict[str, Any]) -> dict[str, Any
 
 
 def order_of(bench: Bench, case: cases.Case, label: str) -> order.Order:
-    """Returns how programs run in the run `label` of a case: in the second run in reverse order. In a first run that a second one follows they find what is there."""
+    """Returns how programs run in the run `label` of a case: in the second run in reverse order, in a further one all of them. In a first run that a second one follows they find what is there."""
     is_followed = label == "a" and case.kind != "edge"
     may_differ = not (bench.request["op"]["deterministic"] and bench.request["variant"].get("deterministic", True))
-    return order.Order(bench.waiting, is_reversed=label == "b", poisons=not is_followed, may_differ=may_differ)
+    is_turned = label == REVERSED
+    return order.Order(
+        bench.waiting,
+        is_reversed=is_turned or label == "b",
+        turns=is_turned,
+        poisons=not is_followed,
+        may_differ=may_differ,
+    )
 
 
 def conflicts(programs: order.Order, root: str) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,6 +37,10 @@ TUNED_CASES = 2
 
 EVERY = ("edge/above-", "edge/multiple-")
 """What the edges' names begin with that run with every configuration where that takes no compiler."""
+
+
+TURNED_EDGES = 2
+"""So many edges run in reverse order where programs may wait for each other, beside all declared cases."""
 
 
 TUNED = "t"
@@ -232,6 +236,8 @@ def run_in_budget(
                 facts["aliased"] = called.overlap(held, returned)
                 held += returned
         held.clear()
+        if is_turned(bench, case):
+            turn(bench, case, facts, results.add, (effort.METER.done - before) / len(labels))
         elements = 0 if case.file is not None else cases.elements(bench.request["op"], case)
         for label in seeds.labels(bench.request["op"], case, elements):
             called.run_once(bench, case, label, 0, facts, results.add)
@@ -274,6 +280,26 @@ def ending(bench: called.Bench, label: str, allowed_effort: float | None, before
             yield
     except effort.Spent:
         raise order.Endless("the call does not end where programs run in another order, last ones first") from None
+
+
+def is_turned(bench: called.Bench, case: cases.Case) -> bool:
+    """Tells whether a case that has run is to run in reverse order, too, since programs of its launches might wait for each other and do not keep their order in any other run."""
+    if bench.lane != "interpreter" or not bench.has_waited or not bench.may_turn or case.is_probe:
+        return False
+    return not seeds.is_random(bench.request["op"]) and (case.kind != "edge" or bench.turned < TURNED_EDGES)
+
+
+def turn(
+    bench: called.Bench, case: cases.Case, facts: dict[str, Any], keep: Callable[[str, Any], None], done: float
+) -> None:
+    """Runs a case with all programs in reverse order. Where that does not end with not much more than was `done` in the usual order, or raises, programs wait for others or rely on them: their order is theirs, and no case is run so again."""
+    try:
+        with effort.METER.at_most(order.turned_limit(done)):
+            called.run_once(bench, case, called.REVERSED, 0, facts, keep)
+        bench.turned += 1
+    except (effort.Spent, Exception):
+        facts["runs"].pop(called.REVERSED, None)
+        bench.may_turn = False
 
 
 def fair(bench: called.Bench, case: cases.Case) -> cases.Case:
