@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness.cases import cases, drawing, seeds, unusual
+from t2t_harness.cases import cases, drawing, probing, seeds, unusual
 from t2t_harness.op import declaration as declared
 
 if TYPE_CHECKING:
@@ -39,6 +39,9 @@ def make_inputs(declaration: Declaration, case: cases.Case, device: str = "cpu")
     if case.values == cases.TIES and special in dense:
         other = next(name for name in cases.comparable(declaration, case.dtype) if name != special)
         dense[special] = unusual.ties(dense[special], dense[other])
+    if case.values == cases.PLANTED and special in dense:
+        given = next(given for given in present if given["name"] == special)
+        dense[special] = unusual.planted(dense[special], probing.numbers(declaration, given))
     return {
         given["name"]: laid_out(
             dense[given["name"]], declared.strides(shapes[given["name"]], layout_of(given, case)), device

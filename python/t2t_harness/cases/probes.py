@@ -35,6 +35,9 @@ KINDS = {
     "offset": "offset",
     "cancelling": "cancelling",
     "limits": "limits",
+    "neighbours": "limits",
+    "planted": "zeros",
+    "extreme": "large",
     "ties": "zeros",
     "positive": "shapes",
     "small": "small",
@@ -161,6 +164,9 @@ def when_long(request: VariantRequest, known: Sequence[Case], limit: int) -> Ite
     names = probing.of_values(declaration)
     if any(rank >= 2 for rank in ranks):
         yield probing.probe(declaration, f"padded[{at}]", binding, layout="padded")
+    for name in names[:1]:
+        # Equal values in different blocks of a row.
+        yield probing.probe(declaration, f"zeros[{name},{at}]", binding, values="zeros", of=name)
     if names and request["lane"] != "cuda":
         # A device has many more elements, of which a few are further off than their last bits are worth.
         yield probing.probe(declaration, f"offset[{names[0]},{at}]", binding, values="offset", of=names[0])

@@ -31,6 +31,10 @@ REVERSED = "r"
 """The label of the run in which programs go in reverse order that may wait for each other, too."""
 
 
+UPDATED = "u"
+"""The label of the run on tensors that the wrapper was called on before, with other values."""
+
+
 BETWEEN = 1 << 20
 """What the seed of the inputs of a call between a forward pass and its backward pass is away from the case's own."""
 
@@ -66,6 +70,8 @@ class Bench:
     """Whether programs of the last call's launches might wait for each other."""
     turned: int = 0
     """How many cases ran with such programs in reverse order."""
+    is_updated: bool = False
+    """Whether a case ran on tensors with other values in place."""
     may_turn: bool = True
     """Whether they end then, as far as is known."""
     has_streams: bool = False
@@ -136,6 +142,11 @@ def run_once(
     ordered = order.of_call(order_of(bench, case, label))
     with bounded as within, ordered as programs, launching.recording(bench.lane, chooser.choose) as recorder:
         chooser.recorder = recorder
+        if label == UPDATED:
+            with stage.pretending(bench.lane):
+                wrapper(*args, **kwargs)
+                bench.finish()
+            update(bench, case, given)
         watched = watch.watching(bench.own, int(label == "b"), allowed(declaration), draws=draws, guarded=guarded)
         with stage.pretending(bench.lane), watched as seen:
             recorder.memory = seen.memory
@@ -201,6 +212,17 @@ def run_once(
     bench.has_waited = programs.has_waited
     own = {value.untyped_storage().data_ptr() for value in given.values()}
     return [one for one in results if isinstance(one, torch.Tensor) and one.untyped_storage().data_ptr() not in own]
+
+
+def update(bench: Bench, case: cases.Case, given: dict[str, Any]) -> None:
+    """Has the inputs `given` of a case hold other values, in place: what a wrapper keeps of a tensor is not what is in it then."""
+    import torch
+
+    other = inputs.make_inputs(bench.request["op"], cases.updated(case), "cuda" if bench.lane == "cuda" else "cpu")
+    with torch.no_grad():
+        for name, value in given.items():
+            value.copy_(other[name])
+    bench.synchronize()
 
 
 def call_between(bench: Bench, case: cases.Case, device: str, label: str) -> None:
