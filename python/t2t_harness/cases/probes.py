@@ -12,7 +12,16 @@ from dataclasses import replace
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import arguments_away, cases, literals, probe_arguments, probe_lengths, probe_values, probing
+from t2t_harness.cases import (
+    arguments_away,
+    capped,
+    cases,
+    literals,
+    probe_arguments,
+    probe_lengths,
+    probe_values,
+    probing,
+)
 from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import tensors
 
@@ -38,6 +47,7 @@ KINDS = {
     "neighbours": "limits",
     "planted": "zeros",
     "extreme": "large",
+    "grid": "blocks",
     "ties": "zeros",
     "positive": "shapes",
     "small": "small",
@@ -71,7 +81,11 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
     own, read = list(probe_lengths.shapes(declaration, lane, limit)), literals.read(request)
     first = [case for place, case in enumerate(own) if case.has_own_budget or place == 0]
     others = list(probe_arguments.kwargs(request))
-    above = list(probe_lengths.of_literals(declaration, known, literals.of_files(read), lane, limit))
+    above = list(
+        probe_lengths.of_literals(
+            declaration, known, literals.of_files(read), lane, limit, compared=literals.thresholds(read)
+        )
+    )
     groups = [
         first,
         others[0::2],
@@ -134,6 +148,11 @@ def is_of_length(case: Case) -> bool:
     return case.name.startswith("edge/drawn-") or any(
         f"{dim}={length}" in case.name for dim, length in case.binding.items()
     )
+
+
+def is_at_length(case: Case) -> bool:
+    """Tells whether a probe says nothing at shorter lengths: something happens just below the one that it has."""
+    return case.name.startswith(("edge/literal[", f"edge/{capped.WORD}["))
 
 
 def has_other_kwargs(case: Case) -> bool:

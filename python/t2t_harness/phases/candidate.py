@@ -8,13 +8,14 @@ what the kernel made; the rest is evidence from the kernel's own process.
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness.cases import budget, calling, cases, inputs, pace, probes, reach, seeds
+from t2t_harness.cases import budget, calling, capped, cases, inputs, pace, probe_lengths, probes, reach, seeds
 from t2t_harness.cases.prepared import prepared_cases, salt
 from t2t_harness.counting import queues
 from t2t_harness.faults import failure, lacking, memory, order
@@ -122,6 +123,9 @@ def run_cases(bench: called.Bench, state: dict[str, Any]) -> None:
         case, state["listed"] = listed[position], len(listed)
         facts = run_case(bench, case, position, state, every=case.name in tuned)
         ends = facts["status"] == "exception" and (case.kind != "edge" or not is_sound(bench))
+        if facts["status"] == "left-out" and case.has_own_budget and probes.is_at_length(case):
+            at = case.name.split("[")[1].split("]")[0]
+            state["reach"]["missed"].append(reach.missed(at, None, "it takes more operations than are interpreted"))
         progress.tell_case(bench.folder, position, facts | {"is_last": ends})
         if ends:
             return
@@ -137,6 +141,7 @@ def run_cases(bench: called.Bench, state: dict[str, Any]) -> None:
         if position == len(listed) and edges_added and not reach_added:
             reach_added = True
             state["reach"] = reached(bench)
+            state["reach"]["missed"] += probe_lengths.too_long(bench.request)
             limit = cases.reach_limit(bench.lane)
             more = reach.cases_of(bench.request["op"], state["reach"]["cases"], limit)
             listed = list(cases.unique([*listed, *cases.salted(more, drawn)]))
@@ -160,10 +165,10 @@ def is_sound(bench: called.Bench) -> bool:
 def reached(bench: called.Bench) -> dict[str, Any]:
     """Returns what `reach.explored` finds of the measured sizes, on the interpreter; on a device an output of each of them is judged when it is measured."""
     declaration = bench.request["op"]
-    if bench.lane != "interpreter" or not reach.has_more(declaration):
+    if bench.lane != "interpreter":
         return reach.Reach().facts()
 
-    def launched(case: cases.Case) -> list[reach.Path]:
+    def launches(case: cases.Case) -> list[launching.Launch]:
         watched = watch.watching(
             bench.own, 0, called.allowed(declaration), draws=seeds.is_random(declaration), poisons=False
         )
@@ -175,10 +180,25 @@ def reached(bench: called.Bench) -> dict[str, Any]:
                 wrapper(*args, **kwargs)
         if seen.computed:
             raise reach.ComputedByTorch(sorted(seen.computed))
-        return [launch.path for launch in recorder.launches]
+        return recorder.launches
 
-    limit = cases.reach_limit(bench.lane)
-    return reach.rehearsed(lambda: reach.explored(declaration, bench.paths, launched, limit)).facts()
+    def programs(case: cases.Case) -> dict[reach.Path, int]:
+        return {launch.path: math.prod(launch.grid or ()) for launch in launches(case)}
+
+    def explored() -> reach.Reach:
+        found = reach.Reach()
+        if reach.has_more(declaration):
+            limit = cases.reach_limit(bench.lane)
+            found = reach.explored(
+                declaration, bench.paths, lambda case: [launch.path for launch in launches(case)], limit
+            )
+        if "blocks" not in cases.edges_off(declaration):
+            found.cases += [
+                {"size": capped.WORD, "binding": lengths} for lengths in capped.lengths(declaration, programs)
+            ]
+        return found
+
+    return reach.rehearsed(explored).facts()
 
 
 def tuned_cases(listed: list[cases.Case]) -> set[str]:
@@ -197,7 +217,8 @@ def run_case(
     """Returns the facts of one case, its outputs written; `every` runs the other configurations of an autotuned kernel
     as well."""
     facts = run_in_budget(bench, case, position, state, every=every)
-    if facts["status"] == "left-out" and case.has_own_budget and bench.lane == "interpreter":
+    is_long = case.has_own_budget and not probes.is_at_length(case)
+    if facts["status"] == "left-out" and is_long and bench.lane == "interpreter":
         for shorter in islice(cases.smaller(bench.request["op"], case), SHORTER):
             again = run_in_budget(bench, shorter, position, state, every=every)
             if again["status"] != "left-out":
