@@ -137,10 +137,7 @@ def _floating(
     known = finite & finite_oracle
     error = _errors(rows.out, rows.oracle, known)
     worst = _largest(error)
-    bound = (2 * torch_worst + _ulp(scale, rows)).to(error.device)
-    if slack is not None:
-        loose = _as_rows(slack)
-        bound = bound + SLACK * _largest(loose.where(_finite(loose), loose.new_zeros(()))).to(error.device)
+    bound = _bound(rows, torch_worst, scale, slack).to(error.device)
     bad = ~(placed & (close | (known & (error <= bound))))
     figures = _figures(worst, torch_worst, scale, rows)
     if bool(bad.any()):
@@ -150,6 +147,30 @@ def _floating(
         return Comparison(False, "mismatch", None, message, bad=0, index=None, got=None, expected=None, **figures)
     rule = "oracle" if bool((~close).any()) else "allclose"
     return Comparison(True, None, rule, None, bad=0, index=None, got=None, expected=None, **figures)
+
+
+def _bound(rows: Rows, torch_worst: torch.Tensor, scale: torch.Tensor, slack: torch.Tensor | None) -> torch.Tensor:
+    """Returns how far from the oracle each row may be, on the CPU, of torch's largest error and the largest value of each."""
+    bound = 2 * torch_worst + _ulp(scale, rows)
+    if slack is None:
+        return bound
+    loose = _as_rows(slack)
+    return bound + SLACK * _largest(loose.where(_finite(loose), loose.new_zeros(())))
+
+
+def around_oracle(
+    torch_out: torch.Tensor, oracle: torch.Tensor, slack: torch.Tensor | None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Returns the oracle rounded to torch's dtype, and how far from it each element may be, both in float64, in torch's shape, and on the CPU; of complex results the parts, in a further dim."""
+    import torch
+
+    rows = _rows(torch_out, torch_out, oracle)
+    known = _finite(rows.plain) & _finite(rows.oracle)
+    torch_worst = _largest(_errors(rows.plain, rows.oracle, known))
+    scale = _largest(rows.oracle.abs().where(_finite(rows.oracle), rows.oracle.new_zeros(())))
+    bound = _bound(rows, torch_worst, scale, slack).expand(rows.oracle.shape)
+    shape = torch.view_as_real(torch_out.resolve_conj()).shape if torch_out.dtype.is_complex else torch_out.shape
+    return rows.oracle.cpu().reshape(shape), bound.reshape(shape)
 
 
 def _small(rows: Rows, shape: list[int], found: Comparison, rtol: float, slack: torch.Tensor | None) -> Comparison:
