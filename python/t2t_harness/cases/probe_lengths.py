@@ -77,18 +77,23 @@ LONGEST = 1 << 17
 
 
 def too_long(request: VariantRequest) -> list[dict[str, Any]]:
-    """Returns the lengths of which `of_literals` has no case on the interpreter though something is compared with the integer below: `size`, `kernel`, `constants`, `reason`."""
+    """Returns the lengths of which `of_literals` has no case on the interpreter though something is compared with the integer below, a power of two: `size`, `kernel`, `constants`, `reason`. Others of that size are bytes of shared memory more often than lengths."""
     declaration = request["op"]
     dims = probing.loose(declaration)
     if not dims or "blocks" in cases.edges_off(declaration) or "literals" in cases.edges_off(declaration):
         return []
-    values = sorted(literals.thresholds(literals.read(request)))
+    values = sorted(filter(is_power, literals.thresholds(literals.read(request))))
     reason = f"the file compares something with {{}}, and inputs of at most {LONGEST} elements are interpreted for it"
     return [
         reach.missed(f"{dims[-1]}={value + 1}", None, reason.format(value))
         for value in values
         if not probing.fits(declaration, probing.bound(declaration, {dims[-1]: value + 1}, 1), LONGEST)
     ]
+
+
+def is_power(value: int) -> bool:
+    """Tells whether `value`, which is positive, is a power of two."""
+    return value & (value - 1) == 0
 
 
 def of_literals(

@@ -172,7 +172,7 @@ def run_once(
         if backward:
             if label == "b" and case.file is None:
                 call_between(bench, case, device, label)
-            upstream = oracle.upstream_gradients(results, case)
+            upstream = oracle.upstream_gradients(results, cases.updated(case) if label == UPDATED else case)
             before = caller.held(upstream)
             with (
                 spans.work(device, waits=False),

@@ -124,6 +124,7 @@ def run_cases(bench: called.Bench, state: dict[str, Any]) -> None:
         facts = run_case(bench, case, position, state, every=case.name in tuned)
         ends = facts["status"] == "exception" and (case.kind != "edge" or not is_sound(bench))
         if facts["status"] == "left-out" and case.has_own_budget and probes.is_at_length(case):
+            # A long row, or a grid that has stopped growing.
             at = case.name.split("[")[1].split("]")[0]
             state["reach"]["missed"].append(reach.missed(at, None, "it takes more operations than are interpreted"))
         progress.tell_case(bench.folder, position, facts | {"is_last": ends})

@@ -116,7 +116,7 @@ def test_a_formula_without_small_digits_is_rejected(
 def test_an_activation_is_not_asked_for_small_digits(tmp_path: Path) -> None:
     formula = "tl.where(x > 0.0, x, tl.exp(tl.minimum(x, 0.0)) - 1.0)"
     kernel = ONE.format(formula=formula).replace("*, lambd=0.5", "").replace("float(lambd)", "0.5")
-    require_passed(tmp_path, one("F.elu"), kernel)
+    require_passed(tmp_path, one("torch.nn.functional.elu"), kernel)
 
 
 def test_squares_of_large_values_are_found(tmp_path: Path) -> None:
@@ -138,8 +138,10 @@ def test_integers_that_a_float_does_not_tell_apart_are_found(tmp_path: Path, dty
 def test_a_decision_at_the_value_of_an_argument_is_found(tmp_path: Path) -> None:
     right = "tl.where((x >= low) & (x <= high), 0.0, x)"
     honest = ONE.format(formula=right)
-    require_passed(tmp_path / "right", one("F.hardshrink"), honest)
-    require_rejected(tmp_path / "wrong", one("F.hardshrink"), honest, "x <= high", "x < high", ("mismatch",))
+    require_passed(tmp_path / "right", one("torch.nn.functional.hardshrink"), honest)
+    require_rejected(
+        tmp_path / "wrong", one("torch.nn.functional.hardshrink"), honest, "x <= high", "x < high", ("mismatch",)
+    )
 
 
 def test_ties_between_blocks_of_a_row_are_found(tmp_path: Path) -> None:
