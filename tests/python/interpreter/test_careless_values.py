@@ -114,7 +114,7 @@ def test_a_formula_without_small_digits_is_rejected(
 
 
 def test_an_activation_is_not_asked_for_small_digits(tmp_path: Path) -> None:
-    formula = "tl.where(x > 0.0, x, tl.exp(tl.minimum(x, 0.0)) - 1.0)"
+    formula = "tl.where(x > 0.0, x, tl.exp(x) - 1.0)"
     kernel = ONE.format(formula=formula).replace("*, lambd=0.5", "").replace("float(lambd)", "0.5")
     require_passed(tmp_path, one("torch.nn.functional.elu"), kernel)
 
