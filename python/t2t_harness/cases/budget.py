@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from t2t_harness.cases import cases
+from t2t_harness.cases import capped, cases
 from t2t_harness.triton import effort
 
 SHARE = 0.5
@@ -18,6 +18,9 @@ LEAST = 26000.0
 
 OWN = 12000.0
 """What each of those may do that have a budget of their own: a long dim is worth most, and small blocks make it dear."""
+
+GRID = 4 * OWN
+"""What one may do whose grid has as many programs as it ever has: few kernels have such a grid."""
 
 CALL = 250.0
 """What a case costs beside the operations of its kernel, in operations."""
@@ -78,7 +81,7 @@ class Budget:
         if not case.is_probe or not self.is_limited:
             return None
         if case.has_own_budget:
-            return OWN
+            return GRID if case.name.startswith(f"edge/{capped.WORD}[") else OWN
         left = self.kept if is_drawn(case) else self.left
         most = max(PART * (left - CALL), 0.0)
         return most if self.rate * max(elements, FEW) <= LIKELY * most else 0.0

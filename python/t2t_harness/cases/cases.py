@@ -38,6 +38,9 @@ IGNORED = "ignored"
 IGNORE = "ignore_index"
 """The argument that says which label that is."""
 
+PLANTED = "planted"
+"""Values of an input of which some are numbers among the arguments of the call."""
+
 ALL = "*"
 """In the place of an input's name: all of them."""
 
@@ -96,6 +99,15 @@ class Case:
 def from_facts(facts: Mapping[str, Any]) -> Case:
     """Returns the case that `facts` were made of."""
     return Case(**{**facts, "absent": tuple(facts.get("absent", ())), "asks": tuple(facts.get("asks", ()))})
+
+
+OTHERS = 1 << 21
+"""What the seed of the values that inputs get in place is away from the case's own."""
+
+
+def updated(case: Case) -> Case:
+    """Returns the case whose values the inputs of `case` get, where a wrapper is called again on the same tensors."""
+    return replace(case, seed=case.seed + OTHERS)
 
 
 def salted(listed: Sequence[Case], salt: str) -> list[Case]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness.cases import cases, drawing, seeds, unusual
+from t2t_harness.cases import cases, drawing, probing, seeds, unusual
 from t2t_harness.op import declaration as declared
 
 if TYPE_CHECKING:
@@ -41,6 +41,9 @@ def make_inputs(declaration: Declaration, case: cases.Case, device: str = "cpu")
         dense[special] = unusual.ties(dense[special], dense[other])
     if case.values == cases.IGNORED and special in dense:
         dense[special].fill_(kwargs_of(declaration, case)[cases.IGNORE])
+    if case.values == cases.PLANTED and special in dense:
+        given = next(given for given in present if given["name"] == special)
+        dense[special] = unusual.planted(dense[special], probing.numbers(declaration, given))
     return {
         given["name"]: laid_out(
             dense[given["name"]], declared.strides(shapes[given["name"]], layout_of(given, case)), device

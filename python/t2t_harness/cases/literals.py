@@ -37,12 +37,14 @@ def of_files(read: Sequence[Nodes]) -> list[int]:
 
     An expression of integers counts as its value.
     """
-    found: set[int] = set()
-    first: set[int] = set()
-    for nodes in read:
-        found |= set(integers(nodes))
-        first |= set(compared(nodes))
+    found = {value for nodes in read for value in integers(nodes)}
+    first = thresholds(read)
     return [*sorted(first, reverse=True), *sorted(found - first, reverse=True)]
+
+
+def thresholds(read: Sequence[Nodes]) -> set[int]:
+    """Returns the integers from `LEAST` to `MOST` that something is compared with in the nodes of files."""
+    return {value for nodes in read for value in compared(nodes)}
 
 
 def read(request: VariantRequest) -> list[Nodes]:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from t2t_harness.cases import cases, probing
+from t2t_harness.cases import cases, literals, probing, reach
 from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import tensors
 
 if TYPE_CHECKING:
-    from t2t_harness.boundary.documents import Declaration
+    from t2t_harness.boundary.documents import Declaration, VariantRequest
 
 DRAWN = 2
 """How many shapes are drawn."""
@@ -72,8 +72,37 @@ def shapes(declaration: Declaration, lane: str, limit: int) -> Iterator[Case]:
             yield from probing.shape(declaration, "shape", {last: length}, 2, limit, (last,))
 
 
+LONGEST = 1 << 17
+"""The most elements of a case whose last dim is one above an integer that something is compared with: a wrapper takes another kernel there."""
+
+
+def too_long(request: VariantRequest) -> list[dict[str, Any]]:
+    """Returns the lengths of which `of_literals` has no case on the interpreter though something is compared with the integer below, a power of two: `size`, `kernel`, `constants`, `reason`. Others of that size are bytes of shared memory more often than lengths."""
+    declaration = request["op"]
+    dims = probing.loose(declaration)
+    if not dims or "blocks" in cases.edges_off(declaration) or "literals" in cases.edges_off(declaration):
+        return []
+    values = sorted(filter(is_power, literals.thresholds(literals.read(request))))
+    reason = f"the file compares something with {{}}, and inputs of at most {LONGEST} elements are interpreted for it"
+    return [
+        reach.missed(f"{dims[-1]}={value + 1}", None, reason.format(value))
+        for value in values
+        if not probing.fits(declaration, probing.bound(declaration, {dims[-1]: value + 1}, 1), LONGEST)
+    ]
+
+
+def is_power(value: int) -> bool:
+    """Tells whether `value`, which is positive, is a power of two."""
+    return value & (value - 1) == 0
+
+
 def of_literals(
-    declaration: Declaration, known: Sequence[Case], found: Sequence[int], lane: str, limit: int
+    declaration: Declaration,
+    known: Sequence[Case],
+    found: Sequence[int],
+    lane: str,
+    limit: int,
+    compared: Container[int] = (),
 ) -> Iterator[Case]:
     """Yields, for each integer of the kernel's files, a shape with the last dim one above it, and one with the first dim so, unless another case has a length of that dim that is little longer.
 
@@ -96,7 +125,11 @@ def of_literals(
         if covering and (dim != dims[0] or lane == "cuda"):
             yield covering[0]
         elif not covering and dim in (dims[-1], dims[0]):
-            yield from probing.shape(declaration, "literal", {dim: value + 1}, probing.NARROW, limit, (dim,))
+            own_case = list(probing.shape(declaration, "literal", {dim: value + 1}, probing.NARROW, limit, (dim,)))
+            if not own_case and dim == dims[-1] and value in compared:
+                longer = probing.shape(declaration, "literal", {dim: value + 1}, 1, max(limit, LONGEST), (dim,))
+                own_case = list(probing.budgeted(longer))
+            yield from own_case
 
 
 def at_literals(declaration: Declaration, known: Sequence[Case], found: Sequence[int], limit: int) -> Iterator[Case]:

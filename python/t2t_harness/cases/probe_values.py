@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness.cases import cases, probing
+from t2t_harness.cases import cases, elementwise, probing
 from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import tensors
 
@@ -71,6 +71,12 @@ def values(declaration: Declaration, lane: str) -> Iterator[Case]:
     for name in floating[:1]:
         yield probing.probe(declaration, f"offset[{name}]", small, values="offset", of=name)
         yield probing.probe(declaration, f"small[{name}]", small, values="small", of=name)
+    # Where a function has a corner, kernels and torch may take another gradient each.
+    for given in tensors(declaration) if not declaration["backward"] else ():
+        if given["name"] in floating[:1] and probing.numbers(declaration, given):
+            yield probing.probe(declaration, f"planted[{given['name']}]", small, values=cases.PLANTED, of=given["name"])
+    if elementwise.is_elementwise(declaration):
+        yield from of_elements(declaration, small, floating)
     if len(floating) > 1 and not probing.hides(declaration):
         yield probing.probe(declaration, "special[all]", small, values="special", of=cases.ALL)
     for name in [] if probing.hides(declaration) else floating[1:]:
@@ -93,6 +99,15 @@ def values(declaration: Declaration, lane: str) -> Iterator[Case]:
             for case in probing.long(declaration, dims[-1], probing.LONG, cases.reach_limit(lane), 1) if dims else ():
                 named = f"limits[{given['name']},{dims[-1]}={case.binding[dims[-1]]}]/{dtype}"
                 yield replace(few, name=f"edge/{named}", binding=case.binding, has_own_budget=True)
+
+
+def of_elements(declaration: Declaration, small: Mapping[str, int], floating: Sequence[str]) -> Iterator[Case]:
+    """Yields, for an op that works element by element, a case of floating inputs whose squares are beyond their type, and one of integers that are next to each other and that a float does not tell apart."""
+    if floating:
+        yield probing.probe(declaration, f"extreme[{floating[0]}]", small, values="extreme", of=cases.ALL)
+    drawn = [given for given in tensors(declaration) if given["init"]["kind"] == "randint" and given["shape"]]
+    if drawn and not floating and elementwise.takes_large_integers(declaration):
+        yield probing.probe(declaration, f"neighbours[{drawn[0]['name']}]", small, values="neighbours", of=cases.ALL)
 
 
 def ties(declaration: Declaration) -> Iterator[Case]:

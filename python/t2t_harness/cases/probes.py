@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from t2t_harness.cases import (
     arguments_away,
     arguments_known,
+    capped,
     cases,
     literals,
     probe_arguments,
@@ -45,6 +46,10 @@ KINDS = {
     "offset": "offset",
     "cancelling": "cancelling",
     "limits": "limits",
+    "neighbours": "limits",
+    "planted": "zeros",
+    "extreme": "large",
+    "grid": "blocks",
     "ties": "zeros",
     "positive": "shapes",
     "small": "small",
@@ -79,7 +84,11 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
     own, read = list(probe_lengths.shapes(declaration, lane, limit)), literals.read(request)
     first = [case for place, case in enumerate(own) if case.has_own_budget or place == 0]
     others = list(probe_arguments.kwargs(request))
-    above = list(probe_lengths.of_literals(declaration, known, literals.of_files(read), lane, limit))
+    above = list(
+        probe_lengths.of_literals(
+            declaration, known, literals.of_files(read), lane, limit, compared=literals.thresholds(read)
+        )
+    )
     groups = [
         first,
         others[0::2],
@@ -145,6 +154,11 @@ def is_of_length(case: Case) -> bool:
     )
 
 
+def is_at_length(case: Case) -> bool:
+    """Tells whether a probe says nothing at shorter lengths: something happens just below the one that it has."""
+    return case.name.startswith(("edge/literal[", f"edge/{capped.WORD}["))
+
+
 def has_other_kwargs(case: Case) -> bool:
     """Tells whether a probe has an argument at a value that nobody declared."""
     return case.is_probe and case.kwargs is not None
@@ -173,6 +187,9 @@ def when_long(request: VariantRequest, known: Sequence[Case], limit: int) -> Ite
     names = probing.of_values(declaration)
     if any(rank >= 2 for rank in ranks):
         yield probing.probe(declaration, f"padded[{at}]", binding, layout="padded")
+    for name in names[:1]:
+        # Equal values in different blocks of a row.
+        yield probing.probe(declaration, f"zeros[{name},{at}]", binding, values="zeros", of=name)
     if names and request["lane"] != "cuda":
         # A device has many more elements, of which a few are further off than their last bits are worth.
         yield probing.probe(declaration, f"offset[{names[0]},{at}]", binding, values="offset", of=names[0])

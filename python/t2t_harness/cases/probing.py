@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness.cases import cases
+from t2t_harness.cases import cases, elementwise
 from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import tensors
 
@@ -105,6 +107,23 @@ def of_values(declaration: Declaration) -> list[str]:
         return []
     inputs = [given for given in tensors(declaration) if len(given["shape"]) > 0]
     return [given["name"] for given in inputs if cases.random_floats(given, declaration["dtypes"][0])]
+
+
+def numbers(declaration: Declaration, given: Mapping[str, Any]) -> list[float]:
+    """Returns the numbers among the op's arguments, and those less them, that an input may hold as it is declared, if a float32 holds them: a kernel may have no other numbers."""
+    told: list[Any] = [*(declaration.get("kwargs") or {}).values(), *elementwise.defaults(declaration).values()]
+    told += [one for value in told if isinstance(value, (list, tuple)) for one in value]
+    plain = [float(value) for value in told if type(value) in (int, float) and abs(value) < 1 << 24]
+    init = given["init"]
+    low, high = (init["low"], init["high"]) if init["kind"] == "uniform" else (-math.inf, math.inf)
+    both = dict.fromkeys(sign * value for value in plain for sign in (1.0, -1.0))
+    return [value for value in both if low <= value <= high and value == rounded(value)]
+
+
+def rounded(value: float) -> float:
+    """Returns the float32 that is nearest to `value`."""
+    found: float = struct.unpack("f", struct.pack("f", value))[0]
+    return found
 
 
 def hides(declaration: Declaration) -> bool:

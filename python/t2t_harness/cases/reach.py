@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness.cases import cases
+from t2t_harness.cases import capped, cases, probing
 from t2t_harness.faults import failure
 
 if TYPE_CHECKING:
@@ -101,20 +101,22 @@ def has_more(declaration: Declaration) -> bool:
 
 def cases_of(declaration: Declaration, told: Sequence[Any], limit: int) -> list[cases.Case]:
     """Returns the cases that a candidate told of. What is no case with lengths for the op's dims, and inputs of at most `limit` elements, is passed over."""
-    found, dtype, dims = [], declaration["dtypes"][0], cases.own_lengths(declaration)
-    for one in told[:MOST_CASES]:
+    found: list[cases.Case] = []
+    dtype, dims = declaration["dtypes"][0], cases.own_lengths(declaration)
+    for one in told[: MOST_CASES + capped.MOST]:
         binding = one.get("binding") if isinstance(one, Mapping) else None
-        if (
-            not isinstance(binding, Mapping)
-            or set(binding) != set(dims)
-            or one.get("size") not in measured(declaration)
-        ):
+        if not isinstance(binding, Mapping) or set(binding) != set(dims):
+            continue
+        is_capped = one.get("size") == capped.WORD
+        if not is_capped and one.get("size") not in measured(declaration):
             continue
         lengths = {dim: binding[dim] for dim in dims}
         if not all(type(length) is int and length >= 0 for length in lengths.values()):
             continue
-        if cases.is_possible(declaration, lengths) and cases.largest(declaration, lengths) <= limit:
-            named = ",".join(f"{dim}={length}" for dim, length in lengths.items())
+        named = ",".join(f"{dim}={length}" for dim, length in lengths.items())
+        if is_capped and probing.fits(declaration, lengths, capped.ELEMENTS):
+            found += probing.budgeted([probing.probe(declaration, f"{capped.WORD}[{named}]", lengths, values="ends")])
+        elif cases.is_possible(declaration, lengths) and cases.largest(declaration, lengths) <= limit:
             found.append(cases.Case(f"reach/{one['size']}[{named}]/{dtype}", "edge", dtype, lengths))
     return found
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -134,6 +135,46 @@ def true(values: torch.Tensor) -> torch.Tensor:
     return torch.ones_like(values)
 
 
+def neighbours(values: torch.Tensor) -> torch.Tensor:
+    """Returns integers that are odd or even as `values` are, and so large that a floating type of half their bits, and every other one a float32 or float64, does not tell one from the next."""
+    import torch
+
+    powers = {torch.int16: (12, 14), torch.int32: (24, 30), torch.int64: (24, 53)}.get(values.dtype)
+    if powers is None:
+        return values
+    changed = values.clone()
+    flat = changed.view(-1)
+    for place, power in enumerate(powers):
+        flat[place::2] = (flat[place::2] & 1) + (1 << power)
+    return changed
+
+
+def extreme(values: torch.Tensor) -> torch.Tensor:
+    """Returns `values` of magnitudes whose squares are beyond their type, in turns two that are too large and one that is too small."""
+    import torch
+
+    if not values.dtype.is_floating_point:
+        return values
+    found = torch.finfo(values.dtype)
+    power = math.log2(found.max)
+    changed = values.double()
+    flat = changed.view(-1)
+    for place, part in enumerate((0.52, 0.78, -0.65)):
+        flat[place::3] *= 2.0 ** round(part * power)
+    return changed.clamp(-found.max / 4, found.max / 4).to(values.dtype)
+
+
+def planted(values: torch.Tensor, numbers: Sequence[float]) -> torch.Tensor:
+    """Returns `values` of which some are the `numbers`, those that their type holds: what is decided by a number is decided at that number."""
+    import torch
+
+    held = [number for number in numbers if float(torch.tensor(number, dtype=values.dtype)) == number]
+    changed = values.clone()
+    for place, number in enumerate(held):
+        changed.view(-1)[2 * place + 1 :: 2 * len(held) + 1] = number
+    return changed
+
+
 def ties(values: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     """Returns `values`, of which each second one is the value of `other` at its place, or at the place that one comes to by going through `other` again and again."""
     import torch
@@ -153,7 +194,9 @@ KINDS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "masked": masked,
     "denormal": denormal,
     "cancelling": cancelling,
+    "extreme": extreme,
     "limits": limits,
+    "neighbours": neighbours,
     "positive": positive,
     "small": small,
     "false": false,

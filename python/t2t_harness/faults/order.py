@@ -3,7 +3,8 @@
 A device runs them at the same time. The interpreter runs one after another, so that a program finds what the one before it stored: a kernel that needs this is wrong, and right
 there. So the programs of a second run go in reverse order, and it is noted which program stored what. What another program reads of it in the same launch is a pattern that nobody
 wrote, and so is what two programs store differently. Programs may wait for each other by atomic operations or volatile loads: from the first of these on nothing is asked of a launch,
-and its kernel keeps the usual order. Triton's interpreter is an argument here.
+and its kernel keeps the usual order. One more run has these in reverse order, too, and is given up where it does not end: a result that is wrong then was right by luck.
+Triton's interpreter is an argument here.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ ENDLESS = 20
 SLACK = 100_000
 
 
+TURNED, TURNED_SLACK = 4, 2000
+"""The same of a run in which programs go in reverse order that may wait for each other: those that do not wait do no more than in the usual order."""
+
+
 class Endless(Exception):
     """Raised for a kernel that goes on and on where its programs run in another order."""
 
@@ -35,6 +40,11 @@ class Endless(Exception):
 def limit(done: float) -> float:
     """Returns how many operations a run in reverse order may do where that in the usual order did so many."""
     return ENDLESS * done + SLACK
+
+
+def turned_limit(done: float) -> float:
+    """Returns how many operations a run may do in which programs go in reverse order that may wait for each other, where that in the usual order did so many."""
+    return TURNED * done + TURNED_SLACK
 
 
 @dataclass
@@ -45,6 +55,10 @@ class Order:
     """Kernels whose programs may wait for each other, of this and of earlier calls."""
     is_reversed: bool = False
     """Whether programs run in reverse order."""
+    turns: bool = False
+    """Whether those that may wait for each other do so as well."""
+    has_waited: bool = False
+    """Whether one of several programs of a launch was one that may wait for the others."""
     poisons: bool = False
     """Whether what is in conflict becomes a pattern."""
     may_differ: bool = False
@@ -75,8 +89,9 @@ class Order:
     def grid(self, dims: tuple[int, ...]) -> None:
         """Takes the grid of the launch."""
         self.dims = dims
-        self.is_watched = math.prod(dims) > 1 and self.kernel not in self.waiting
-        self.reverses = self.is_watched and self.is_reversed
+        is_alone, may_wait = math.prod(dims) <= 1, self.kernel in self.waiting
+        self.is_watched = not is_alone and not may_wait
+        self.reverses = self.is_reversed and not is_alone and (self.turns or not may_wait)
         self.has_reversed |= self.reverses
 
     def place(self, place: tuple[int, ...]) -> tuple[int, ...]:
@@ -90,6 +105,7 @@ class Order:
     def waits(self) -> None:
         """Takes that the running program may wait for others, or others for it."""
         self.waiting.add(self.kernel)
+        self.has_waited |= math.prod(self.dims) > 1
         if self.is_watched:
             self.is_watched = False
             self.owners.clear()

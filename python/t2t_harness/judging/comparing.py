@@ -101,10 +101,11 @@ def compare(
     *,
     whole: bool,
     slack: torch.Tensor | None = None,
+    small: bool = False,
 ) -> tolerance.Comparison:
     """Returns the comparison of the result `name` of a run with torch's, both of one shape, in a case of `dtype`.
 
-    `wide` is the oracle's result, or None; `slack`, element by element, what else is allowed. Raises Misnamed where the comparison that is declared does not fit what torch
+    `wide` is the oracle's result, or None; `slack`, element by element, what else is allowed; `small` asks that small values are exact relative to their size. Raises Misnamed where the comparison that is declared does not fit what torch
     returns.
     """
     how = output(declaration, name)
@@ -120,7 +121,7 @@ def compare(
             order(out, name), order(right, name), None if wide is None else order(wide, name), allowed, whole=whole
         )
         return found if found.passed else replace(found, message=f"{found.message} (both put in order first)")
-    return tolerance.compare(out, right, wide, allowed, whole=whole, slack=slack)
+    return tolerance.compare(out, right, wide, allowed, whole=whole, slack=slack, small=small)
 
 
 def is_equal(declaration: Declaration, dtype: str, name: str, judged: Judged) -> bool:

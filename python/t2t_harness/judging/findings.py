@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness.cases import arguments_away, cases, probes, seeds
+from t2t_harness.cases import arguments_away, cases, elementwise, probes, seeds
 from t2t_harness.faults import failure
-from t2t_harness.judging import comparing, oracle, progress, random_trial, tolerance
+from t2t_harness.judging import comparing, oracle, progress, random_trial, references, tolerance
 from t2t_harness.judging.trial import Finding, Trial, figures, first_of, result_name, run_to_run
 from t2t_harness.measuring import spans
 
@@ -83,6 +83,8 @@ def find_in(
     right: oracle.Reference,
 ) -> Finding | None:
     """Returns what is wrong with the `runs` of a case, whose results are `tensors`, or None; figures go into `row`."""
+    runs = dict(runs)
+    later = runs.pop(UPDATED, None)
     row |= {
         "launches": runs["a"]["launches"],
         "configs": len({one for run in runs.values() for one in run["configs"]}),
@@ -105,8 +107,31 @@ def find_in(
         lambda: repeated(trial, tensors, right),
     ]
     with spans.work(trial.device):
-        return in_conflict(trial, case, runs, first_of(question() for question in questions))
+        found = in_conflict(trial, case, runs, first_of(question() for question in questions))
+        return updated(trial, case, later, tensors) if found is None and later is not None else found
 
+
+def updated(trial: Trial, case: cases.Case, run: dict[str, Any], tensors: dict[str, torch.Tensor]) -> Finding | None:
+    """Returns what is wrong with the run on tensors that the wrapper was called on before, with other values, or None."""
+    other = cases.updated(case)
+    try:
+        given, right = references.made(trial.request, other, trial.device)
+    except oracle.Refused:
+        return None
+    row = {"rule": None, "max_abs": None}
+    questions: list[Callable[[], Finding | None]] = [
+        lambda: form(run, right, trial),
+        lambda: stored_form(tensors, UPDATED, right, trial),
+        lambda: values(trial, other, row, tensors, UPDATED, given, right),
+    ]
+    return first_of(question() for question in questions)
+
+
+REVERSED = "r"
+"""The label of the run in which programs go in reverse order that may wait for each other."""
+
+UPDATED = "u"
+"""The label of the run on tensors that the wrapper was called on before, with other values."""
 
 OF_CONFLICTS = ("out-of-bounds", "nan", "mismatch", "nondeterministic")
 """What a conflict between programs of a launch leads to."""
@@ -122,6 +147,9 @@ def in_conflict(
     if found.label == "a" and case.kind != "edge":
         return found
     if not told:
+        if found.label == REVERSED:
+            words = f"the result depends on the order in which programs run that use atomic operations: last ones first, {found.message}"
+            return replace(found, class_="nondeterministic", message=words)
         if found.label == "b" and runs["b"].get("reversed"):
             message = f"{found.message} (in the second run, in which the programs of a launch run in reverse order)"
             return replace(found, message=message)
@@ -357,7 +385,7 @@ def values(
         is_after = name.startswith("after.")
         if comparing.is_ignored(trial.declaration, name) or (label != "a" and is_after):
             continue
-        if label != "a" and is_first_again(tensors, label, name) and not is_of_output(trial, name):
+        if label not in ("a", UPDATED) and is_first_again(tensors, label, name) and not is_of_output(trial, name):
             continue
         found = compared(trial, case, name, judged, right)
         if not found.passed and case.kind == "edge" and found.class_ == "mismatch" and case.values not in DECIDING:
@@ -382,13 +410,20 @@ def values(
 
 def whose(label: str) -> str:
     """Returns which run it is in whose result something is wrong, in words; nothing for the first two."""
+    if label == UPDATED:
+        return " (called again on the same tensors, whose values had changed in place)"
+    if label == REVERSED:
+        return ""
     if label == "t":
         return " (in a first call, in which the autotuner has tried a configuration before: see `reset_to_zero` and `restore_value` of triton.autotune)"
     return "" if label in ("a", "b") else f" (configuration {label.removeprefix('c')})"
 
 
-DECIDING = ("zeros", "ties")
+DECIDING = ("zeros", "ties", cases.PLANTED)
 """Values that are numbers of few bits, between which a kernel has to decide: what their last bits are worth says nothing."""
+
+NEAR_ZERO = ("declared", "ends", "small", "denormal", "extreme")
+"""Values among which small ones are, of which some functions of torch's make small results without losing digits."""
 
 NARROWED = 8
 """So many elements that float32 does not hold tell that torch's result is one of float64."""
@@ -469,7 +504,8 @@ def compared(
     whole = exact and case.values in ("declared", "ends")
     loose = None if slack is None else slack.get(name)
     declaration = comparing.of_case(trial.declaration, case)
-    return comparing.compare(declaration, case.dtype, name, judged, wide, whole=whole, slack=loose)
+    small = name.isdecimal() and case.values in NEAR_ZERO and elementwise.is_exact(trial.declaration)
+    return comparing.compare(declaration, case.dtype, name, judged, wide, whole=whole, slack=loose, small=small)
 
 
 def repeated(trial: Trial, tensors: dict[str, torch.Tensor], right: oracle.Reference) -> Finding | None:

@@ -10,7 +10,7 @@ and what there is one of for each row is computed on the CPU.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -21,6 +21,12 @@ TF32_RTOL = 2e-5
 
 SLACK = 8
 """How many times what the last bits of the inputs are worth a result may be off where that is asked for: sums lose a few of them."""
+
+RELATIVE = 8
+"""How many times torch's largest relative error a small result may be off where that is asked for: other formulas that are exact lose a few more bits."""
+
+EXACT = 16
+"""So many last bits torch's own results may be off where others are held to their size."""
 
 WHOLE = 64
 """Fewest elements of an output whose error as a whole is judged: over fewer, cancellation in one decides it."""
@@ -53,17 +59,20 @@ def compare(
     *,
     whole: bool,
     slack: torch.Tensor | None = None,
+    small: bool = False,
 ) -> Comparison:
     """Returns the comparison of `out` with torch's result and the oracle, all of one shape and on one device.
 
     `out` and `torch_out` have the tested dtype. `oracle` is in float64, or None where torch has no float64 for the op;
     then torch's result stands for it. `tolerance` is (atol, rtol). `whole` asks for the relative error of the output as
     a whole, too. Eight times the largest `slack` of a row, by which results change with the last bits of the inputs, is allowed beside torch's own error.
+    `small` asks of each element, however small, an error relative to its size, where torch's own is no more than a few of the last bits.
     """
     if not torch_out.dtype.is_floating_point and not torch_out.dtype.is_complex:
         return exact(out, torch_out)
     rows = _rows(out, torch_out, oracle)
-    return _floating(rows, list(torch_out.shape), tolerance, whole=whole, slack=slack)
+    found = _floating(rows, list(torch_out.shape), tolerance, whole=whole, slack=slack)
+    return _small(rows, list(torch_out.shape), found, tolerance[1], slack) if small and found.passed else found
 
 
 @dataclass(frozen=True)
@@ -128,10 +137,7 @@ def _floating(
     known = finite & finite_oracle
     error = _errors(rows.out, rows.oracle, known)
     worst = _largest(error)
-    bound = (2 * torch_worst + _ulp(scale, rows)).to(error.device)
-    if slack is not None:
-        loose = _as_rows(slack)
-        bound = bound + SLACK * _largest(loose.where(_finite(loose), loose.new_zeros(()))).to(error.device)
+    bound = _bound(rows, torch_worst, scale, slack).to(error.device)
     bad = ~(placed & (close | (known & (error <= bound))))
     figures = _figures(worst, torch_worst, scale, rows)
     if bool(bad.any()):
@@ -141,6 +147,57 @@ def _floating(
         return Comparison(False, "mismatch", None, message, bad=0, index=None, got=None, expected=None, **figures)
     rule = "oracle" if bool((~close).any()) else "allclose"
     return Comparison(True, None, rule, None, bad=0, index=None, got=None, expected=None, **figures)
+
+
+def _bound(rows: Rows, torch_worst: torch.Tensor, scale: torch.Tensor, slack: torch.Tensor | None) -> torch.Tensor:
+    """Returns how far from the oracle each row may be, on the CPU, of torch's largest error and the largest value of each."""
+    bound = 2 * torch_worst + _ulp(scale, rows)
+    if slack is None:
+        return bound
+    loose = _as_rows(slack)
+    return bound + SLACK * _largest(loose.where(_finite(loose), loose.new_zeros(())))
+
+
+def around_oracle(
+    torch_out: torch.Tensor, oracle: torch.Tensor, slack: torch.Tensor | None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Returns the oracle rounded to torch's dtype, and how far from it each element may be, both in float64, in torch's shape, and on the CPU; of complex results the parts, in a further dim."""
+    import torch
+
+    rows = _rows(torch_out, torch_out, oracle)
+    known = _finite(rows.plain) & _finite(rows.oracle)
+    torch_worst = _largest(_errors(rows.plain, rows.oracle, known))
+    scale = _largest(rows.oracle.abs().where(_finite(rows.oracle), rows.oracle.new_zeros(())))
+    bound = _bound(rows, torch_worst, scale, slack).expand(rows.oracle.shape)
+    shape = torch.view_as_real(torch_out.resolve_conj()).shape if torch_out.dtype.is_complex else torch_out.shape
+    return rows.oracle.cpu().reshape(shape), bound.reshape(shape)
+
+
+def _small(rows: Rows, shape: list[int], found: Comparison, rtol: float, slack: torch.Tensor | None) -> Comparison:
+    """Returns `found`, or in its place that elements are off by more than `rtol`, and than `RELATIVE` times what torch's worst is, relative to their size."""
+    known = _finite(rows.out) & _finite(rows.plain) & _finite(rows.oracle)
+    size = rows.oracle.abs()
+    normal = known & (size >= rows.smallest / rows.eps)
+    if not bool(normal.any()):
+        return found
+    own = float((_errors(rows.plain, rows.oracle, normal) / size.where(normal, size.new_ones(()))).max())
+    if own > EXACT * rows.eps:
+        return found
+    allowed = max(rtol, RELATIVE * (own + rows.eps))
+    error = _errors(rows.out, rows.oracle, known)
+    bound = allowed * size + RELATIVE * rows.smallest
+    if slack is not None:
+        loose = _as_rows(slack).to(error.device)
+        bound = bound + SLACK * loose.where(_finite(loose), loose.new_zeros(()))
+    bad = known & (error > bound)
+    if not bool(bad.any()):
+        return found
+    figures = {name: getattr(found, name) for name in ("max_abs", "max_rel", "torch_max_abs", "total")}
+    told = _bad(rows, shape, bad, ~known, ~known, figures)
+    worst = float((error / size.where(size > 0, size.new_ones(()))).where(bad, error.new_zeros(())).max())
+    return replace(
+        told, message=f"{told.message} (off by {worst:.2g} of the value, where torch is by at most {own:.2g})"
+    )
 
 
 def _figures(worst: torch.Tensor, torch_worst: torch.Tensor, scale: torch.Tensor, rows: Rows) -> dict[str, Any]:

@@ -27,6 +27,14 @@ UPSTREAM = "upstream"
 """What turns off the question whether a backward pass leaves the gradient that comes in as it was."""
 
 
+REVERSED = "r"
+"""The label of the run in which programs go in reverse order that may wait for each other, too."""
+
+
+UPDATED = "u"
+"""The label of the run on tensors that the wrapper was called on before, with other values."""
+
+
 BETWEEN = 1 << 20
 """What the seed of the inputs of a call between a forward pass and its backward pass is away from the case's own."""
 
@@ -58,6 +66,14 @@ class Bench:
     budget: budget.Budget = field(default_factory=lambda: budget.Budget(is_limited=False))
     waiting: set[str] = field(default_factory=set)
     """Kernels whose programs may wait for each other."""
+    has_waited: bool = False
+    """Whether programs of the last call's launches might wait for each other."""
+    turned: int = 0
+    """How many cases ran with such programs in reverse order."""
+    is_updated: bool = False
+    """Whether a case ran on tensors with other values in place."""
+    may_turn: bool = True
+    """Whether they end then, as far as is known."""
     has_streams: bool = False
     """Whether the wrapper launched on another stream than the one that it was called on."""
 
@@ -126,6 +142,11 @@ def run_once(
     ordered = order.of_call(order_of(bench, case, label))
     with bounded as within, ordered as programs, launching.recording(bench.lane, chooser.choose) as recorder:
         chooser.recorder = recorder
+        if label == UPDATED:
+            with stage.pretending(bench.lane):
+                wrapper(*args, **kwargs)
+                bench.finish()
+            update(bench, case, given)
         watched = watch.watching(bench.own, int(label == "b"), allowed(declaration), draws=draws, guarded=guarded)
         with stage.pretending(bench.lane), watched as seen:
             recorder.memory = seen.memory
@@ -151,7 +172,7 @@ def run_once(
         if backward:
             if label == "b" and case.file is None:
                 call_between(bench, case, device, label)
-            upstream = oracle.upstream_gradients(results, case)
+            upstream = oracle.upstream_gradients(results, cases.updated(case) if label == UPDATED else case)
             before = caller.held(upstream)
             with (
                 spans.work(device, waits=False),
@@ -188,8 +209,20 @@ def run_once(
         "conflicts": conflicts(programs, bench.request["root"]),
         "reversed": programs.has_reversed,
     }
+    bench.has_waited = programs.has_waited
     own = {value.untyped_storage().data_ptr() for value in given.values()}
     return [one for one in results if isinstance(one, torch.Tensor) and one.untyped_storage().data_ptr() not in own]
+
+
+def update(bench: Bench, case: cases.Case, given: dict[str, Any]) -> None:
+    """Has the inputs `given` of a case hold other values, in place: what a wrapper keeps of a tensor is not what is in it then."""
+    import torch
+
+    other = inputs.make_inputs(bench.request["op"], cases.updated(case), "cuda" if bench.lane == "cuda" else "cpu")
+    with torch.no_grad():
+        for name, value in given.items():
+            value.copy_(other[name])
+    bench.synchronize()
 
 
 def call_between(bench: Bench, case: cases.Case, device: str, label: str) -> None:
@@ -207,10 +240,17 @@ def kept_forms(declaration: Declaration, given: dict[str, Any]) -> dict[str, Any
 
 
 def order_of(bench: Bench, case: cases.Case, label: str) -> order.Order:
-    """Returns how programs run in the run `label` of a case: in the second run in reverse order. In a first run that a second one follows they find what is there."""
+    """Returns how programs run in the run `label` of a case: in the second run in reverse order, in a further one all of them. In a first run that a second one follows they find what is there."""
     is_followed = label == "a" and case.kind != "edge"
     may_differ = not (bench.request["op"]["deterministic"] and bench.request["variant"].get("deterministic", True))
-    return order.Order(bench.waiting, is_reversed=label == "b", poisons=not is_followed, may_differ=may_differ)
+    is_turned = label == REVERSED
+    return order.Order(
+        bench.waiting,
+        is_reversed=is_turned or label == "b",
+        turns=is_turned,
+        poisons=not is_followed,
+        may_differ=may_differ,
+    )
 
 
 def conflicts(programs: order.Order, root: str) -> list[dict[str, Any]]:

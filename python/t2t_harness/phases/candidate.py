@@ -8,13 +8,14 @@ what the kernel made; the rest is evidence from the kernel's own process.
 from __future__ import annotations
 
 import contextlib
+import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from t2t_harness.cases import budget, calling, cases, inputs, pace, probes, reach, seeds
+from t2t_harness.cases import budget, calling, capped, cases, inputs, pace, probe_lengths, probes, reach, seeds
 from t2t_harness.cases.prepared import prepared_cases, salt
 from t2t_harness.counting import queues
 from t2t_harness.faults import failure, lacking, memory, order
@@ -37,6 +38,10 @@ TUNED_CASES = 2
 
 EVERY = ("edge/above-", "edge/multiple-")
 """What the edges' names begin with that run with every configuration where that takes no compiler."""
+
+
+TURNED_EDGES = 2
+"""So many edges run in reverse order where programs may wait for each other, beside all declared cases."""
 
 
 TUNED = "t"
@@ -118,6 +123,10 @@ def run_cases(bench: called.Bench, state: dict[str, Any]) -> None:
         case, state["listed"] = listed[position], len(listed)
         facts = run_case(bench, case, position, state, every=case.name in tuned)
         ends = facts["status"] == "exception" and (case.kind != "edge" or not is_sound(bench))
+        if facts["status"] == "left-out" and case.has_own_budget and probes.is_at_length(case):
+            # A long row, or a grid that has stopped growing.
+            at = case.name.split("[")[1].split("]")[0]
+            state["reach"]["missed"].append(reach.missed(at, None, "it takes more operations than are interpreted"))
         progress.tell_case(bench.folder, position, facts | {"is_last": ends})
         if ends:
             return
@@ -133,6 +142,7 @@ def run_cases(bench: called.Bench, state: dict[str, Any]) -> None:
         if position == len(listed) and edges_added and not reach_added:
             reach_added = True
             state["reach"] = reached(bench)
+            state["reach"]["missed"] += probe_lengths.too_long(bench.request)
             limit = cases.reach_limit(bench.lane)
             more = reach.cases_of(bench.request["op"], state["reach"]["cases"], limit)
             listed = list(cases.unique([*listed, *cases.salted(more, drawn)]))
@@ -156,10 +166,10 @@ def is_sound(bench: called.Bench) -> bool:
 def reached(bench: called.Bench) -> dict[str, Any]:
     """Returns what `reach.explored` finds of the measured sizes, on the interpreter; on a device an output of each of them is judged when it is measured."""
     declaration = bench.request["op"]
-    if bench.lane != "interpreter" or not reach.has_more(declaration):
+    if bench.lane != "interpreter":
         return reach.Reach().facts()
 
-    def launched(case: cases.Case) -> list[reach.Path]:
+    def launches(case: cases.Case) -> list[launching.Launch]:
         watched = watch.watching(
             bench.own, 0, called.allowed(declaration), draws=seeds.is_random(declaration), poisons=False
         )
@@ -171,10 +181,25 @@ def reached(bench: called.Bench) -> dict[str, Any]:
                 wrapper(*args, **kwargs)
         if seen.computed:
             raise reach.ComputedByTorch(sorted(seen.computed))
-        return [launch.path for launch in recorder.launches]
+        return recorder.launches
 
-    limit = cases.reach_limit(bench.lane)
-    return reach.rehearsed(lambda: reach.explored(declaration, bench.paths, launched, limit)).facts()
+    def programs(case: cases.Case) -> dict[reach.Path, int]:
+        return {launch.path: math.prod(launch.grid or ()) for launch in launches(case)}
+
+    def explored() -> reach.Reach:
+        found = reach.Reach()
+        if reach.has_more(declaration):
+            limit = cases.reach_limit(bench.lane)
+            found = reach.explored(
+                declaration, bench.paths, lambda case: [launch.path for launch in launches(case)], limit
+            )
+        if "blocks" not in cases.edges_off(declaration):
+            found.cases += [
+                {"size": capped.WORD, "binding": lengths} for lengths in capped.lengths(declaration, programs)
+            ]
+        return found
+
+    return reach.rehearsed(explored).facts()
 
 
 def tuned_cases(listed: list[cases.Case]) -> set[str]:
@@ -193,7 +218,8 @@ def run_case(
     """Returns the facts of one case, its outputs written; `every` runs the other configurations of an autotuned kernel
     as well."""
     facts = run_in_budget(bench, case, position, state, every=every)
-    if facts["status"] == "left-out" and case.has_own_budget and bench.lane == "interpreter":
+    is_long = case.has_own_budget and not probes.is_at_length(case)
+    if facts["status"] == "left-out" and is_long and bench.lane == "interpreter":
         for shorter in islice(cases.smaller(bench.request["op"], case), SHORTER):
             again = run_in_budget(bench, shorter, position, state, every=every)
             if again["status"] != "left-out":
@@ -232,6 +258,11 @@ def run_in_budget(
                 facts["aliased"] = called.overlap(held, returned)
                 held += returned
         held.clear()
+        if is_updated(bench, case):
+            bench.is_updated = True
+            called.run_once(bench, case, called.UPDATED, 0, facts, results.add)
+        if is_turned(bench, case):
+            turn(bench, case, facts, results.add, (effort.METER.done - before) / len(labels))
         elements = 0 if case.file is not None else cases.elements(bench.request["op"], case)
         for label in seeds.labels(bench.request["op"], case, elements):
             called.run_once(bench, case, label, 0, facts, results.add)
@@ -274,6 +305,33 @@ def ending(bench: called.Bench, label: str, allowed_effort: float | None, before
             yield
     except effort.Spent:
         raise order.Endless("the call does not end where programs run in another order, last ones first") from None
+
+
+def is_updated(bench: called.Bench, case: cases.Case) -> bool:
+    """Tells whether a case that has run is to run on tensors that the wrapper was called on before, with other values: the first declared one does, unless the op writes to its inputs or draws."""
+    declaration = bench.request["op"]
+    is_plain = case.kind == "declared" and case.file is None and case.dtype == declaration["dtypes"][0]
+    return is_plain and not bench.is_updated and not declaration["mutates"] and not seeds.is_random(declaration)
+
+
+def is_turned(bench: called.Bench, case: cases.Case) -> bool:
+    """Tells whether a case that has run is to run in reverse order, too, since programs of its launches might wait for each other and do not keep their order in any other run."""
+    if bench.lane != "interpreter" or not bench.has_waited or not bench.may_turn or case.is_probe:
+        return False
+    return not seeds.is_random(bench.request["op"]) and (case.kind != "edge" or bench.turned < TURNED_EDGES)
+
+
+def turn(
+    bench: called.Bench, case: cases.Case, facts: dict[str, Any], keep: Callable[[str, Any], None], done: float
+) -> None:
+    """Runs a case with all programs in reverse order. Where that does not end with not much more than was `done` in the usual order, or raises, programs wait for others or rely on them: their order is theirs, and no case is run so again."""
+    try:
+        with effort.METER.at_most(order.turned_limit(done)):
+            called.run_once(bench, case, called.REVERSED, 0, facts, keep)
+        bench.turned += 1
+    except (effort.Spent, Exception):
+        facts["runs"].pop(called.REVERSED, None)
+        bench.may_turn = False
 
 
 def fair(bench: called.Bench, case: cases.Case) -> cases.Case:

@@ -140,6 +140,9 @@ def judge_case(trial: Trial, case: cases.Case, position: int) -> None:
             "reason": "torch has no float64 for it, which tells what the last bits of these inputs are worth",
         }
         return
+    if case.values == "extreme" and not is_finite(right):
+        row |= {"verdict": "dropped", "reason": "torch's own result is not finite"}
+        return
     if case.kind == "edge" and (ill := ill_conditioned(trial.declaration, right)) is not None:
         row |= {"verdict": "dropped", "reason": ill}
         return
@@ -158,6 +161,11 @@ def judge_case(trial: Trial, case: cases.Case, position: int) -> None:
         else:
             settle(trial, case, row, finding)
     tell_of(trial, case, given)
+
+
+def is_finite(right: oracle.Reference) -> bool:
+    """Tells whether all that torch makes is."""
+    return all(bool(value.isfinite().all()) for value in right.plain.values())
 
 
 ELSEWHERE = ("torch-fallback", "no-kernel-launched")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from t2t_harness.cases import cases, inputs, naming, probes, reach
 from t2t_harness.cases.prepared import prepared_cases, salt
-from t2t_harness.judging import oracle
+from t2t_harness.judging import comparing, findings, oracle, tolerance
 from t2t_harness.op import declaration as declared
 from t2t_harness.op import operation
 from t2t_harness.sources import loading
@@ -79,10 +79,44 @@ def written(request: ReproRequest, case: cases.Case) -> dict[str, str]:
     tensors = {name: tensor for name, value in given.items() for name, tensor in flat(name, value)}
     tensors |= {f"upstream.{position}": value for position, value in upstream(declaration, case, given).items()}
     tensors |= {f"expected.{name}": value for name, value in right.plain.items()}
+    tensors |= around(declaration, case, given, right, device)
     dense = {name: stored(value) for name, value in tensors.items()}
     save_file(dense, str(scratch / TENSORS))
     (scratch / SCRIPT).write_text(script(request, case, given, right), encoding="utf-8")
     return {SCRIPT: SCRIPT, TENSORS: TENSORS}
+
+
+def around(
+    declaration: Declaration,
+    case: cases.Case,
+    given: Mapping[str, torch.Tensor],
+    right: oracle.Reference,
+    device: str,
+) -> dict[str, torch.Tensor]:
+    """Returns `oracle.NAME` and `bound.NAME` for the floating results that are compared by value: what is right by the check's second rule, too."""
+    if right.oracle is None:
+        return {}
+    is_decided = case.kind != "edge" or case.values in findings.DECIDING
+    slack = {} if is_decided else oracle.slack(declaration, case, given, right, device) or {}
+    found: dict[str, torch.Tensor] = {}
+    for name, value in right.plain.items():
+        is_close = comparing.output(declaration, name)["compare"] == "close"
+        if is_close and name in right.oracle and (value.dtype.is_floating_point or value.dtype.is_complex):
+            pair = tolerance.around_oracle(value, right.oracle[name], slack.get(name))
+            found[f"oracle.{name}"], found[f"bound.{name}"] = pair
+    return found
+
+
+def compared(declaration: Declaration, case: cases.Case, right: oracle.Reference) -> dict[str, tuple[Any, ...]]:
+    """Returns for each result how it is compared: the word, what indices are of, an input by name or a result by position, along which dim, and the absolute and relative tolerance."""
+    named = [one["name"] for one in declaration.get("outputs") or ()]
+    found = {}
+    for name in right.plain:
+        how = comparing.output(declaration, name)
+        of = str(named.index(how["of"])) if how["of"] in named else how["of"]
+        dim = how["dim"] if how["dim"] is None or isinstance(how["dim"], int) else tuple(how["dim"])
+        found[name] = (how["compare"], of, dim, *comparing.tolerance_of(declaration, case.dtype, name))
+    return found
 
 
 def flat(name: str, value: Any) -> list[tuple[str, torch.Tensor]]:
@@ -140,7 +174,8 @@ def script(request: ReproRequest, case: cases.Case, given: Mapping[str, Any], ri
         dtype=f"torch.{case.dtype}" if case.dtype in cases.FLOATING else None,
         device=json.dumps("cuda" if request["lane"] == "cuda" else "cpu"),
         tensors=json.dumps(TENSORS),
-        tolerance=tuple(declaration["tolerances"].get(case.dtype) or (1e-5, 1e-5)),
+        compared=compared(declaration, case, right),
+        sources=", ".join(f'"{name}": {name}' for name, value in given.items() if hasattr(value, "stride")),
         results={name: words or "the output" for name, words in names.items()},
         arguments="\n".join(f"    {line}" for line in arguments),
         call=call_of(request, list(given), list(kwargs)),
@@ -231,8 +266,9 @@ import torch
 from safetensors.torch import load_file
 
 DEVICE = {device}
-ATOL, RTOL = {tolerance}
 NAMES = {results}
+# How each result is compared: the word, what indices are of, along which dim, atol and rtol.
+COMPARED = {compared}
 stored = load_file(Path(__file__).parent / {tensors})
 
 
@@ -259,15 +295,75 @@ def load():
     return found
 
 
-def difference(got, expected):
+def picked(source, index, dim):
+    """Return the values of `source` at `index` along `dim`, and where `index` is outside of it."""
+    index, shape = index.long(), index.shape
+    if dim is None:
+        source, dim = source.reshape(-1), 0
+        index = index.reshape(-1)
+    elif not isinstance(dim, int):
+        source, dim = source.flatten(source.dim() - len(dim)), -1
+        index = index.reshape(*source.shape[:-1], -1)
+    elif index.dim() < source.dim():
+        index = index.unsqueeze(dim)
+    outside = (index < 0) | (index >= (source.shape[dim] if source.dim() else 1))
+    return source.gather(dim, index.masked_fill(outside, 0)).reshape(shape), outside.reshape(shape)
+
+
+def named_twice(index, dim):
+    """Return where an index stands that stands earlier along `dim`, too."""
+    if index.dim() == 0 or index.numel() == 0:
+        return torch.zeros_like(index, dtype=torch.bool)
+    ordered, places = index.sort(dim=dim, stable=True)
+    is_same = ordered.diff(dim=dim, prepend=ordered.narrow(dim, 0, 1) - 1) == 0
+    return torch.zeros_like(is_same).scatter(dim, places, is_same)
+
+
+def in_order(value, how):
+    """Return `value` with its elements or rows in order, where any order of them is right."""
+    if how == "set":
+        return value.sort().values
+    if how == "rows":
+        rows = value.flatten(1)
+        for column in reversed(range(rows.shape[1])):
+            rows = rows[rows[:, column].argsort(stable=True)]
+        return rows.reshape(value.shape)
+    return value
+
+
+def is_right(name, got, expected, results, inputs, stored):
+    """Return which elements are right, as a check sees them."""
+    how, of, dim, atol, rtol = COMPARED[name]
+    if how == "indices":
+        ours, theirs = (inputs[of],) * 2 if of in inputs else (results[of], stored[f"expected.{{of}}"])
+        mine, outside = picked(ours.detach().cpu(), got, dim)
+        right, _ = picked(theirs.detach().cpu(), expected, dim)
+        atol, rtol = COMPARED[of][3:] if of in COMPARED else (0.0, 0.0)
+        is_same = torch.isclose(mine, right, rtol=rtol, atol=atol, equal_nan=True) & ~outside
+        if isinstance(dim, int) and got.dim() == ours.dim():
+            is_same &= ~named_twice(got, dim) | named_twice(expected, dim).any(dim=dim, keepdim=True)
+        return is_same
+    if how == "exact" or not expected.dtype.is_floating_point:
+        return (got == expected) | ((got != got) & (expected != expected))
+    right = torch.isclose(got.double(), expected.double(), rtol=rtol, atol=atol, equal_nan=True)
+    if f"oracle.{{name}}" in stored and how == "close":
+        right |= (got.double() - stored[f"oracle.{{name}}"]).abs() <= stored[f"bound.{{name}}"]
+    return right
+
+
+def difference(name, results, inputs, stored):
     """Return what is wrong with a result, or None."""
+    if COMPARED[name][0] == "ignore":
+        return None
+    got, expected = results.get(name), stored[f"expected.{{name}}"]
     if not isinstance(got, torch.Tensor):
         return f"is {{type(got).__name__}}, and no tensor"
     got = torch.view_as_real(got) if got.dtype.is_complex else got
     got = got.detach().cpu()
     if (got.shape, got.dtype) != (expected.shape, expected.dtype):
         return f"is {{got.dtype}}{{list(got.shape)}}, torch's is {{expected.dtype}}{{list(expected.shape)}}"
-    right = torch.isclose(got, expected, rtol=RTOL, atol=ATOL, equal_nan=True)
+    got, expected = in_order(got, COMPARED[name][0]), in_order(expected, COMPARED[name][0])
+    right = is_right(name, got, expected, results, inputs, stored)
     if bool(right.all()):
         return None
     first = tuple((~right).nonzero()[0].tolist())
@@ -285,10 +381,10 @@ def main():
     results = {{str(position): value for position, value in enumerate(outputs)}}
     results.update({{{after_values}}})
 {gradients}
-    expected = {{name: stored[f"expected.{{name}}"] for name in NAMES}}
-    found = {{name: difference(results.get(name), value) for name, value in expected.items()}}
+    inputs = {{{sources}}}
+    found = {{name: difference(name, results, inputs, stored) for name in NAMES}}
     wrong = [f"{{NAMES[name]}} {{what}}" for name, what in found.items() if what is not None]
-    for line in wrong or [f"within atol {{ATOL}}, rtol {{RTOL}} of torch's"]:
+    for line in wrong or ["as near to torch's as a check asks"]:
         print(line)
     assert not wrong, "the case differs"
 

@@ -196,3 +196,20 @@ def test_where_runs_may_differ_two_programs_may_store_what_they_like(tmp_path: P
     documents = judged(tmp_path, "torch.mul", source, kwargs={"other": 2}, deterministic=False)
     assert documents["verdict"]["verdict"] == "passed", failure_of(documents)
     assert not any("no result depends" in note for note in documents["evidence"]["notes"])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "tl.atomic_add(out, part)\n    if row == rows - 1:\n        tl.store(work, tl.load(out))",
+        "tl.atomic_add(work, part)\n    if row == rows - 1:\n        tl.store(out, tl.load(work))",
+        "if row == 0:\n        tl.store(out, part)\n    else:\n        tl.atomic_add(out, part)",
+    ],
+    ids=["of no consequence", "last one reads", "first one stores"],
+)
+def test_an_atomic_operation_does_not_hide_an_order(tmp_path: Path, body: str) -> None:
+    documents = judged(tmp_path, "torch.sum", SUMS.format(body=body, made="zeros"))
+    if "tl.store(work" in body:
+        assert documents["verdict"]["verdict"] == "passed", failure_of(documents)
+    else:
+        require_conflict(documents, "the order in which programs run that use atomic operations")

@@ -1,0 +1,120 @@
+"""Lengths at which a grid has stopped growing, of rehearsals that are made up; and what torch says of its functions."""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[3] / "python"), str(Path(__file__).resolve().parent)]
+
+from checks import declared, tensor
+
+from t2t_harness.cases import capped, cases, elementwise, literals, probe_lengths, probing, unusual
+from t2t_harness.judging import tolerance
+
+DIMS = {"M": 8, "N": 24}
+
+PATH = ("kernel", "{}")
+
+
+def of_blocks(most: int | None, block: int = 1024) -> capped.Programs:
+    """Returns rehearsals of a kernel that has a program for each block of elements, at `most` so many."""
+
+    def programs(case: cases.Case) -> dict[tuple[str, str], int]:
+        blocks = -(-math.prod(case.binding.values()) // block)
+        return {PATH: blocks if most is None else min(blocks, most)}
+
+    return programs
+
+
+def test_a_grid_that_stops_growing_has_a_case_a_quarter_beyond() -> None:
+    op = declared("torch.sum", [tensor("input", ["M", "N"])], DIMS)
+    (lengths,) = capped.lengths(op, of_blocks(128))
+    blocks = math.prod(lengths.values()) / 1024
+    assert 128 < blocks < 2 * 128
+    assert blocks % 1
+
+
+def test_a_grid_that_grows_or_never_does_has_none() -> None:
+    op = declared("torch.sum", [tensor("input", ["M", "N"])], DIMS)
+    assert capped.lengths(op, of_blocks(None)) == []
+    assert capped.lengths(op, of_blocks(1)) == []
+    assert capped.lengths(op, lambda case: {PATH: 8}) == []
+
+
+def test_a_wrapper_that_raises_where_it_is_rehearsed_has_none() -> None:
+    def programs(case: cases.Case) -> dict[tuple[str, str], int]:
+        raise ValueError
+
+    assert capped.lengths(declared("torch.sum", [tensor("input", ["M", "N"])], DIMS), programs) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "is_elementwise", "is_exact"),
+    [
+        ("torch.log1p", True, True),
+        ("torch.Tensor.mul_", True, False),
+        ("torch.nn.functional.gelu", True, False),
+        ("torch.softmax", False, False),
+        ("torch.no_such_name", False, False),
+    ],
+)
+def test_torch_tells_which_functions_work_element_by_element(name: str, is_elementwise: bool, is_exact: bool) -> None:
+    op = declared(name, [tensor("input", ["M"])], {"M": 4})
+    assert (elementwise.is_elementwise(op), elementwise.is_exact(op)) == (is_elementwise, is_exact)
+
+
+def test_numbers_that_an_input_may_hold_are_planted() -> None:
+    given = tensor("input", ["M", "N"])
+    op = declared("torch.histc", [given], DIMS, kwargs={"bins": 8, "min": -4, "max": 0.1, "wide": True})
+    numbers = probing.numbers(op, given)
+    assert set(numbers) == {8.0, -8.0, 4.0, -4.0}
+    made = unusual.planted(torch.randn(5, 19), numbers)
+    assert all(number in made for number in numbers)
+    narrow = {**given, "init": {"kind": "uniform", "low": 0.0, "high": 5.0}}
+    assert probing.numbers(op, narrow) == [4.0]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+def test_extreme_values_are_finite_and_their_squares_are_not(dtype: torch.dtype) -> None:
+    made = unusual.extreme(torch.randn(5, 19).to(dtype))
+    assert bool(made.isfinite().all())
+    assert not bool((made * made).isfinite().all())
+
+
+def test_neighbouring_integers_differ_and_their_floats_do_not() -> None:
+    drawn = (torch.arange(40) // 2).view(2, 20)
+    made = unusual.neighbours(drawn)
+    assert made.unique().numel() == 4
+    assert made.float().unique().numel() == 2
+
+
+def test_a_small_element_is_held_to_its_own_size_where_that_is_asked() -> None:
+    right = torch.tensor([[1e-4, 1.0]], dtype=torch.float64)
+    plain = right.float()
+    out = plain * torch.tensor([1 + 1e-3, 1.0])
+    allowed = (1e-5, 1e-5)
+    assert tolerance.compare(out, plain, right, allowed, whole=False).passed
+    found = tolerance.compare(out, plain, right, allowed, whole=False, small=True)
+    assert (found.passed, found.index) == (False, [0, 0])
+    near = plain * (1 + 4 * torch.finfo(torch.float32).eps)
+    assert tolerance.compare(near, plain, right, allowed, whole=False, small=True).passed
+    # torch's own result is not exact: nothing is asked.
+    assert tolerance.compare(out, out, right, allowed, whole=False, small=True).passed
+    assert tolerance.compare(plain * (1 + 2e-4), out, right, (1e-3, 1e-5), whole=False, small=True).passed
+
+
+def test_lengths_above_a_product_of_constants_are_tried() -> None:
+    import ast
+
+    nodes = list(ast.walk(ast.parse("LONG = 16 * 1024\nif n <= LONG:\n    pass\nBLOCK = 4096\n")))
+    assert literals.thresholds([nodes]) == {16384}
+    op = declared("torch.sum", [tensor("input", ["M", "N"])], DIMS)
+    found = probe_lengths.of_literals(op, [], literals.of_files([nodes]), "interpreter", 32768, compared={16384})
+    (case,) = [case for case in found if case.binding["N"] == 16385]
+    assert case.binding["M"] == 1
+    assert case.has_own_budget
