@@ -151,7 +151,7 @@ fn core(criterion: &mut Criterion) {
         let selection = selection();
         (0..count).map(|number| OpSummary::of(&format!("op{number}"), &selection)).collect()
     };
-    let calibration = Found::Failed("nothing was calibrated".to_owned());
+    let calibration = Found::Lost;
     bench(criterion, "render", pages, |pages| {
         let page = BuildPage {
             ops: pages.iter().collect(),
