@@ -217,7 +217,9 @@ fn what_was_to_get_ready_for_a_device_that_is_dismissed_does_not() {
     }
     let first = ready(&bench, AT_ONCE);
     server.worker.dismiss("GPU-1").unwrap();
-    first.iter().for_each(|pid| until(|| runs(*pid)));
+    for pid in first {
+        until(|| runs(pid));
+    }
     let other = WarmChild { key: "other".to_owned(), ..on_device(reserve(&bench, "start")) };
     server.worker.prepare(other).unwrap();
     ready(&bench, AT_ONCE + 1);
