@@ -17,6 +17,7 @@ use crate::session::DeviceChoice;
 
 mod adopt;
 mod affected;
+mod answer;
 mod build;
 mod cache;
 mod compare;

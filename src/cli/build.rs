@@ -25,12 +25,13 @@ use t2t_store::results;
 use t2t_store::store::lock::Lock;
 use t2t_store::store::noop_cache::NoopCache;
 
+use super::answer::{self, Told};
 use super::edit::{self, Ahead, Edited};
 use super::error::CliError;
 use super::outputs::Outputs;
 use super::remote::OpenedRemote;
 use super::running::stop_on_signal;
-use super::unchanged::{self, Since, Told};
+use super::unchanged::{self, Since};
 use super::{BuildArguments, Common, context, init, measured, setup, streams, totals};
 use crate::engine::{self, Report, Settings};
 use crate::reporter::Reporter;
@@ -59,7 +60,7 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
     })
     .context("cannot lock the store `cache/`")?;
     let key = unchanged::key(common, arguments, &root);
-    let place = key.map(|key| NoopCache::of(&root.join(unchanged::CACHE), key));
+    let place = key.map(|key| NoopCache::of(&root.join(answer::CACHE), key));
     let bytes = place.as_ref().map(NoopCache::bytes).unwrap_or_default();
     let since = place.as_ref().map_or(Since::More, |place| unchanged::since(place, &bytes, &root, outputs, start));
     if let Since::Nothing(exit_code) = since {
@@ -138,16 +139,16 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
     outputs.close_screen();
     tell_outdated_pages(&session, &report);
     let missing = missing(&session, &report, arguments);
-    let summaries = unchanged::summaries(&session, &report);
+    let summaries = answer::summaries(&session, &report);
     let mut table = table(&summaries);
     if arguments.figures {
         table += &measured::figures(&session, &wanted, &report);
     }
     streams::print(&table);
     if let Some(key) = key {
-        told.extend(unchanged::told_again(&session, &report, &failures));
-        let summary = unchanged::summary(&session, &report);
-        unchanged::keep(key, &session, &report, Told { events: told, table, exit_code, summary }, summaries);
+        told.extend(answer::told_again(&session, &report, &failures));
+        let summary = answer::summary(&session, &report);
+        answer::keep(key, &session, &report, Told { events: told, table, exit_code, summary }, summaries);
     }
     outputs.print_annotations();
     if let Some(error) = missing {

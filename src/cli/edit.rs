@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::mem;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use t2t_host::cores;
 use t2t_host::interrupt::Interrupt;
@@ -16,12 +16,12 @@ use t2t_plan::schedule::Settled;
 use t2t_report::render::build_page::{OpSummary, closing_table};
 use t2t_store::store::noop_cache::NoopCache;
 
+use super::answer::{self, Told};
 use super::edits::Edits;
 use super::error::CliError;
 use super::outputs::Outputs;
 use super::remote::OpenedRemote;
 use super::running::Running;
-use super::unchanged::{self, Told};
 use super::{BuildArguments, Common, context, setup, streams, totals};
 use crate::engine::{self, Ended, Report, local};
 use crate::reporter::Reporter;
@@ -138,9 +138,9 @@ pub(crate) fn build(
     })?;
     let mut ahead = Ahead::of(&session, &report);
     ahead.told.extend(others.told[..others.next].iter().filter_map(|(_, event)| event.target().cloned()));
-    let standings = unchanged::standings(&session, &report);
+    let standings = answer::standings(&session, &report);
     let counted = edits.tally_of_others().filter(|_| is_whole && report.ended == Ended::Settled);
-    let summary = unchanged::summary(&session, &report);
+    let summary = answer::summary(&session, &report);
     let (Some(standings), Some(mut tally), Some(summary)) = (standings, counted, summary) else {
         return Ok(Edited::Part(ahead));
     };
@@ -149,10 +149,10 @@ pub(crate) fn build(
     let exit_code = u8::from(tally.rejected > 0 || (arguments.require_judged && tally.not_judged > 0));
     outputs.report(&Event::Finished { tally, wall: start.elapsed(), exit_code });
     outputs.close_screen();
-    let own = unchanged::summaries(&session, &report);
+    let own = answer::summaries(&session, &report);
     let table = table(&session, &own);
     streams::print(&table);
-    let told_again = unchanged::told_again(&session, &report, &failures).into_iter();
+    let told_again = answer::told_again(&session, &report, &failures).into_iter();
     let own_told = told_again.filter_map(|event| Some((*places.get(event.target()?.op.as_str())?, event)));
     let mut told: Vec<(usize, Event)> = others.told.into_iter().chain(own_told).collect();
     told.sort_by_key(|(place, _)| *place);
@@ -160,12 +160,12 @@ pub(crate) fn build(
     events.extend(told.into_iter().map(|(_, event)| event));
     drop(places);
     if let Some(mut tally) = edits.tally_of_others() {
-        let again = unchanged::sum(standings.values());
+        let again = answer::sum(standings.values());
         tally.fresh += again.fresh;
         tally.skipped += again.skipped;
         tally.rejected += again.rejected;
         tally.not_judged += again.not_judged;
-        events.push(Event::Finished { tally, wall: std::time::Duration::ZERO, exit_code });
+        events.push(Event::Finished { tally, wall: Duration::ZERO, exit_code });
         let told = Told { events, table, exit_code, summary: Some(summary) };
         edits.keep(place, &session, &report, &told, standings, &own);
     }

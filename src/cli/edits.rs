@@ -17,7 +17,7 @@ use t2t_store::store::journal::{Journal, LinePlace};
 use t2t_store::store::key_index::KeyIndex;
 use t2t_store::store::noop_cache::{NoopCache, NoopResult, Ops, Piece};
 
-use super::unchanged::{self, Standing, Told};
+use super::answer::{self, Standing, Told};
 use crate::engine::{Report, local};
 use crate::session::{Part, Rest, Session};
 
@@ -76,8 +76,8 @@ impl<'a> Edits<'a> {
         if edited.len() > MANY || edited.contains(&0) {
             return None;
         }
-        unchanged::touch(&mut kept.files, &looked.touched);
-        unchanged::touch(&mut kept.others, &others);
+        answer::touch(&mut kept.files, &looked.touched);
+        answer::touch(&mut kept.others, &others);
         Some(Self { kept, ops, told, changed: looked.changed, edited, added })
     }
 
@@ -145,7 +145,7 @@ impl<'a> Edits<'a> {
     pub(crate) fn tally_of_others(&self) -> Option<Tally> {
         let others = self.ops.pieces.iter().enumerate().filter(|(place, _)| *place > 0 && !self.edited.contains(place));
         let standings: Option<Vec<Standing>> = others.map(|(_, piece)| Standing::decode(&piece.standing)).collect();
-        standings.map(|standings| unchanged::sum(&standings))
+        standings.map(|standings| answer::sum(&standings))
     }
 
     /// Keeps the answer that follows: that of a build of the whole which finds nothing to do. `told` is what that tells, and `summaries` are of the edited ops.
@@ -161,7 +161,7 @@ impl<'a> Edits<'a> {
         let journal = Journal::open(&session.cache);
         let Some(added) = journal.added_since(&self.kept.journal) else { return };
         let Ok(extent) = journal.extent(Some(&self.kept.journal)) else { return };
-        let (Some(files), Some(others)) = (unchanged::files(session, report), session.sources.fingerprints()) else {
+        let (Some(files), Some(others)) = (answer::files(session, report), session.sources.fingerprints()) else {
             return;
         };
         let Ok(told) = serde_json::to_string(told) else { return };
@@ -171,7 +171,7 @@ impl<'a> Edits<'a> {
             standings.entry(summary.op().to_owned()).or_default().summary = Some(summary.clone());
         }
         let keys = self.keys_with(&added);
-        let mut read = unchanged::files_of_ops(session, report, &self.kept.files);
+        let mut read = answer::files_of_ops(session, report, &self.kept.files);
         for number in self.edited.iter().chain([&0]) {
             let piece = &mut self.ops.pieces[*number];
             let mut records = piece.records();

@@ -26,6 +26,7 @@ mod world;
 mod core_rules;
 mod core_fuzz;
 
+mod recalled;
 mod spec_docs;
 mod spec_errors;
 mod spec_fuzz;
