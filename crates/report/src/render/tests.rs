@@ -88,7 +88,7 @@ impl Softmax {
             uncompiled: Found::Rejected { class: "compile-error".to_owned() },
             tune: sample!("tune"),
             failure: failure(
-                json!({"class": "compile-error", "message": "`y` is not defined", "place": {"file": "kernels/softmax/v3_inline.py", "line": 7, "column": null}}),
+                &json!({"class": "compile-error", "message": "`y` is not defined", "place": {"file": "kernels/softmax/v3_inline.py", "line": 7, "column": null}}),
             ),
             kwargs: BTreeMap::from([("dim".to_owned(), json!(-1))]),
             lane,
