@@ -42,7 +42,9 @@ pub(crate) struct Told {
 
 /// Puts down what is known now of files that were written again with the same bytes.
 pub(crate) fn touch(fingerprints: &mut [Fingerprint<'_>], touched: &[(usize, Known)]) {
-    touched.iter().for_each(|(place, known)| fingerprints[*place].was = Observed::File(Some(*known)));
+    for (place, known) in touched {
+        fingerprints[*place].was = Observed::File(Some(*known));
+    }
 }
 
 /// Returns what a build that finds nothing to do tells of the actions that settled, in the order of the graph. `failures` are the rejections that were told.

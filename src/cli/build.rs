@@ -87,17 +87,9 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
         outputs.report(&Event::Finished { tally: ahead.tally(), wall: start.elapsed(), exit_code: 130 });
         return Ok(130);
     }
-    let probing = if arguments.require_cached { context::as_built(common)? } else { Probing::Allowed };
     let is_first = fs::stat(&root.join("cache/journal")).is_none();
     let own = arguments.require_signed.then(|| OwnStore::under(&root));
-    let session = if let Some(own) = &own {
-        context::open_signed(common, &arguments.targets, probing, &own.0, &interrupt)?
-    } else {
-        let reading = session::read_ahead(&root.join("cache"));
-        let session = context::open_for(common, &arguments.targets, probing, &interrupt)?;
-        session.expect(reading);
-        session
-    };
+    let session = open(common, arguments, &root, own.as_ref(), &interrupt)?;
     running.hold(&session.pool);
     let force = if arguments.force { Force::Named } else { Force::Stale };
     let wanted = pick(&session.graph, &arguments.targets.selection(&session)?, force)?;
@@ -107,10 +99,8 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
         outputs.report(&Event::Note { text });
     }
     told.push(setup::started(&session, &wanted, &settings));
-    if !ahead.is_introduced() {
-        for event in &told {
-            outputs.report(event);
-        }
+    for event in told.iter().filter(|_| !ahead.is_introduced()) {
+        outputs.report(event);
     }
     let mut failures = Vec::new();
     let mut tally = Tally::default();
@@ -158,6 +148,24 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
     mem::forget(report);
     written.and(outputs.close())?;
     Ok(exit_code)
+}
+
+/// Opens the workspace at `root`; the build's `own` store stands in for its own where there is one.
+fn open(
+    common: &Common,
+    arguments: &BuildArguments,
+    root: &Path,
+    own: Option<&OwnStore>,
+    interrupt: &Interrupt,
+) -> Result<Session, CliError> {
+    let probing = if arguments.require_cached { context::as_built(common)? } else { Probing::Allowed };
+    if let Some(own) = own {
+        return context::open_signed(common, &arguments.targets, probing, &own.0, interrupt);
+    }
+    let reading = session::read_ahead(&root.join("cache"));
+    let session = context::open_for(common, &arguments.targets, probing, interrupt)?;
+    session.expect(reading);
+    Ok(session)
 }
 
 /// A store that is empty at first, and gone when it is dropped.

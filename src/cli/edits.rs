@@ -43,7 +43,7 @@ impl<'a> Edits<'a> {
         mut kept: NoopResult<'a>,
         root: &Path,
         looked: Rechecked,
-        others: Vec<(usize, Known)>,
+        others: &[(usize, Known)],
         added: Vec<(Record, LinePlace)>,
     ) -> Option<Self> {
         // A file that went or came may be what imports of any op find, or find no more.
@@ -77,7 +77,7 @@ impl<'a> Edits<'a> {
             return None;
         }
         answer::touch(&mut kept.files, &looked.touched);
-        answer::touch(&mut kept.others, &others);
+        answer::touch(&mut kept.others, others);
         Some(Self { kept, ops, told, changed: looked.changed, edited, added })
     }
 

@@ -69,7 +69,7 @@ pub(crate) fn since<'a>(
     let added = Journal::open(&root.join(CACHE)).added_since(&kept.journal);
     let Some(added) = added.filter(|_| others.changed.is_empty()) else { return Since::More };
     if !looked.changed.is_empty() || !added.is_empty() {
-        let edits = Edits::of(kept, root, looked, others.touched, added);
+        let edits = Edits::of(kept, root, looked, &others.touched, added);
         return edits.map_or(Since::More, |edits| Since::Edits(Box::new(edits)));
     }
     let Ok(told) = serde_json::from_str::<Told>(&kept.told) else { return Since::More };

@@ -26,7 +26,9 @@ fn record(op: &str, wall_ms: u64) -> Record {
 fn what_is_recalled_is_known_as_in_a_history_that_always_had_it() {
     let lines = [record("add", 1), record("mul", 2), record("add", 3), record("mul", 4), record("add", 5)];
     let mut whole = History::default();
-    lines.iter().for_each(|line| whole.add(line.clone()));
+    for line in &lines {
+        whole.add(line.clone());
+    }
     let mut part = History::default().in_part();
     part.add(lines[4].clone());
     let (key, identity) = (Digest::of(b"key"), |op: &str| record(op, 0).identity);

@@ -25,7 +25,9 @@ impl Pair {
             project.write("../python/bin/steady", "");
             project.write("kernels/common.py", "def add(x):\n    return x + 1\n");
             for op in OPS_OF_ALL {
-                VARIANTS.iter().for_each(|variant| project.kernel(op, variant, ""));
+                for variant in VARIANTS {
+                    project.kernel(op, variant, "");
+                }
             }
             project.build().exits(0);
             project

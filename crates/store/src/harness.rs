@@ -210,7 +210,7 @@ mod tests {
     fn the_types_of_the_boundary_are_no_part_of_any_phase() {
         let harness = Harness::open(None).unwrap();
         let mut other = harness.clone();
-        other.files.get_mut("boundary/documents.py").unwrap().extend_from_slice(b"\nEXTRA = 1\n");
+        other.files.get_mut("boundary/documents.py").unwrap().to_mut().extend_from_slice(b"\nEXTRA = 1\n");
         assert!(Phase::ALL.into_iter().all(|phase| harness.meaning(phase) == other.meaning(phase)));
         for (name, bytes) in &harness.files {
             let text = String::from_utf8_lossy(bytes);

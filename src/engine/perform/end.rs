@@ -7,9 +7,9 @@ use std::io;
 use std::path::Path;
 
 use serde_json::json;
-use t2t_plan::functions::Function;
 use t2t_model::manifest::canonical_json;
 use t2t_model::record::Outcome;
+use t2t_plan::functions::Function;
 use t2t_protocol::read::Misfit;
 use t2t_protocol::{
     CandidateEnd, End, EndKind, Failure, Fault, FaultClass, Finished, Output, PrintedOutput, RaisedError, Reply,

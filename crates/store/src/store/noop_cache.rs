@@ -90,6 +90,7 @@ impl<'a> Piece<'a> {
 }
 
 /// Writes bytes as what they are: one by one they take ten times as long.
+#[expect(clippy::ptr_arg, reason = "serde passes a reference to the field")]
 fn as_bytes<S: Serializer>(bytes: &Cow<'_, [u8]>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_bytes(bytes)
 }
