@@ -451,19 +451,19 @@ fn device(text: &str) -> Result<DeviceChoice, String> {
         None if text == "cuda" => Ok(DeviceChoice::Cuda),
         None if text == "cpu" => Ok(DeviceChoice::Cpu),
         Some(("cuda", number)) => {
-            number.parse().map(DeviceChoice::CudaNumber).map_err(|_| format!("`{number}` is no number"))
+            number.parse().map(DeviceChoice::CudaNumber).map_err(|_| format!("`{number}` is not a number"))
         }
         _ => Err("it is one of auto, cuda, cuda:N, cpu".to_owned()),
     }
 }
 
 fn percent(text: &str) -> Result<f64, String> {
-    let number: f64 = text.trim_end_matches('%').trim().parse().map_err(|_| format!("`{text}` is no number"))?;
+    let number: f64 = text.trim_end_matches('%').trim().parse().map_err(|_| format!("`{text}` is not a number"))?;
     if number.is_finite() && number >= 0.0 { Ok(number) } else { Err("it is zero or more".to_owned()) }
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
-    let number: f64 = text.parse().map_err(|_| format!("`{text}` is no number"))?;
+    let number: f64 = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
     let is_right = number.is_finite() && (0.01..=3600.0).contains(&number);
     if is_right { Ok(Duration::from_secs_f64(number)) } else { Err("it is 0.01 to 3600".to_owned()) }
 }
@@ -476,6 +476,6 @@ fn jobs(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) => Err("it is 1 or more".to_owned()),
         Ok(number) => Ok(number),
-        Err(_) => Err(format!("`{text}` is no number")),
+        Err(_) => Err(format!("`{text}` is not a number")),
     }
 }

@@ -23,7 +23,7 @@ pub(crate) fn adopt(common: &Common, arguments: &AdoptArguments) -> Result<u8, C
     let root = session::workspace(&here).unwrap_or_else(|| here.clone());
     if !Form::Name.fits(&arguments.name) {
         return Err(CliError::misuse(
-            format!("`{}` is no name of an op", arguments.name),
+            format!("`{}` is not a valid op name", arguments.name),
             Form::Name.hint(&arguments.name),
         ));
     }

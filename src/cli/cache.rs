@@ -120,7 +120,10 @@ fn mend() -> Result<u8, CliError> {
     if left.faults.is_empty() {
         return Ok(0);
     }
-    streams::print(&format!("{} left that only you can judge\n", count(left.faults.len(), "damage")));
+    streams::print(&format!(
+        "{} left: only you can judge files that t2t did not make or cannot read\n",
+        count(left.faults.len(), "damage")
+    ));
     Ok(1)
 }
 

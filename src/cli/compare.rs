@@ -99,7 +99,7 @@ fn side(common: &Common, text: &str, letter: &str) -> Result<Side, CliError> {
         )),
         Some(side) => Ok(side),
         None => of_commit(common, text, letter)?
-            .ok_or_else(|| unknown(text, "it is no file, no record's key and no commit")),
+            .ok_or_else(|| unknown(text, "it is neither a file, nor a record's key, nor a commit")),
     }
 }
 
@@ -158,7 +158,7 @@ fn of_key(prefix: &str) -> Result<Option<Side>, CliError> {
             let keys: Vec<String> =
                 several.iter().map(|record| format!("{} {}", record.key.short(), record.identity)).collect();
             return Err(CliError::misuse(
-                format!("`{prefix}` starts several keys"),
+                format!("`{prefix}` is the start of several keys"),
                 format!("they are {}", keys.join(", ")),
             ));
         }
@@ -210,7 +210,7 @@ fn of_session(mut session: Session, root: &Path, name: &str, letter: &str) -> Re
     if ops.values().all(|op| op.benches.is_empty()) {
         let why: Vec<&str> = unknown.iter().take(NAMED).map(String::as_str).collect();
         return Err(CliError::misuse(
-            format!("{letter}: nothing that was measured of {name} on {class} is known here\n  {}", why.join("\n  ")),
+            format!("{letter}: no measurement of {name} on {class} is known here\n  {}", why.join("\n  ")),
             "build it there, publish its results, or compare published folders; a key holds versions and the harness, too",
         ));
     }

@@ -135,7 +135,7 @@ pub(crate) fn as_built(common: &Common) -> Result<Probing, CliError> {
 pub(crate) fn warn_of_unknown_versions(common: &Common, session: &Session) -> Result<(), CliError> {
     if session.toolchain.is_none() && python(common, workspace()?).is_some() {
         say(
-            "warning: `cache/` cannot be written, so the interpreter was not asked for its versions: what depends on them counts as stale",
+            "warning: `cache/` cannot be written, so the interpreter could not be probed for its versions: results that depend on them count as stale",
         );
     }
     Ok(())

@@ -45,7 +45,7 @@ fn read(file: &Path, asked: &str) -> Result<SigningKey, CliError> {
     let bytes = fs::read(file).map_err(|error| {
         let hint = match error.kind() {
             ErrorKind::NotFound => MAKE,
-            _ => "make it readable for you, and for nobody else: `chmod 600`",
+            _ => "make it readable for you alone: `chmod 600`",
         };
         CliError::misuse(format!("{asked}: cannot read {name}: {error}"), hint)
     })?;

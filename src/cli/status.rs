@@ -54,7 +54,7 @@ fn own_reasons(why: &[Reason]) -> String {
     let own: Vec<String> =
         why.iter().filter(|reason| !matches!(reason, Reason::Upstream(_))).map(ToString::to_string).collect();
     match own.len() {
-        0 => "what it reads is made anew".to_owned(),
+        0 => "its inputs are made anew".to_owned(),
         many if many > REASONS => format!("{}; and {} more", own[..REASONS].join("; "), many - REASONS),
         _ => own.join("; "),
     }

@@ -95,8 +95,11 @@ fn right_ones<'a>(
     }
     let hint = format!("run `t2t build {}:check`", op.name);
     if !wrong.is_empty() {
-        let message =
-            format!("only right kernels are timed, and of {} these are not known to be: {}", op.name, wrong.join(", "));
+        let message = format!(
+            "a sweep times only right kernels; {} has variants that are not known to be right: {}",
+            op.name,
+            wrong.join(", ")
+        );
         return Err(CliError::Missing { message, hint });
     }
     if right.is_empty() {

@@ -111,7 +111,7 @@ fn toolchain(
         _ if kept.is_some() => return Ok(kept),
         Probing::Never => return Ok(None),
         Probing::Known => {
-            return Err(machine(&format!("`{}` was not asked", python.path.display()), &"what it has is not known"));
+            return Err(machine(&format!("`{}` was not probed", python.path.display()), &"its versions are not known"));
         }
         Probing::Allowed | Probing::WhereItCan => {}
     }
@@ -197,7 +197,7 @@ pub(crate) fn ask(
     let _ = fs::remove(&scratch);
     match finished.map_err(unprobed)?.end {
         End::Reply(reply) => Ok(reply["documents"].clone()),
-        end => Err(machine(&format!("`{}` cannot be asked what it has", python.display()), &end)),
+        end => Err(machine(&format!("`{}` cannot be probed for its versions", python.display()), &end)),
     }
 }
 
@@ -205,7 +205,7 @@ fn unprobed(error: NoCall) -> NoSession {
     match error {
         NoCall::Start(error) => error.into(),
         NoCall::Interrupted => NoSession::Interrupted,
-        NoCall::Died(_) | NoCall::Cancelled => machine("the interpreter cannot be asked what it has", &error),
+        NoCall::Died(_) | NoCall::Cancelled => machine("the interpreter cannot be probed for its versions", &error),
     }
 }
 

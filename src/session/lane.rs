@@ -18,7 +18,7 @@ use super::{DeviceChoice, NoSession, Options};
 pub(crate) fn models(root: &Path) -> Result<Models, NoSession> {
     let bytes = assets::read(root, assets::DEVICES).unwrap_or_default();
     Models::read(&bytes).map_err(|error| NoSession::Use {
-        message: format!("`{}` is no table of devices: {error}", assets::DEVICES),
+        message: format!("`{}` is not a table of devices: {error}", assets::DEVICES),
         hint: "restore the file, or remove it to use the one that t2t carries".to_owned(),
     })
 }

@@ -23,9 +23,9 @@ const STARTS: u32 = 2;
 #[derive(Debug)]
 pub struct Pool {
     configs: Vec<WorkerConfig>,
-    /// Beside each configuration: held while a server of its kind starts, so that servers of the other kinds are not waited for.
+    /// One lock per kind, held while its server starts, so that calls for other kinds do not wait.
     starting: Vec<Mutex<()>>,
-    /// What compiles beside the servers, from the first one's start.
+    /// The process that compiles bytecode, from the first server's start on.
     bytecode: OnceLock<Bytecode>,
     servers: Mutex<HashMap<ServerKind, Server>>,
     calls: Arc<Mutex<HashMap<u64, Sender<Finished>>>>,
@@ -35,10 +35,10 @@ pub struct Pool {
     interrupt: Interrupt,
 }
 
-/// What a server tells of itself.
+/// What is known of a server.
 #[derive(Debug, Default)]
 struct Told {
-    /// What it died of, once it has.
+    /// Why it died, once it has.
     died: Mutex<Option<String>>,
     /// How many children get ready.
     unready: AtomicUsize,
@@ -50,7 +50,7 @@ struct Server {
     starts: u32,
     /// Whether the one that runs was told to rest.
     has_rested: bool,
-    /// Key → how many children are ready for it, or will be.
+    /// Key → how many warm children there are, ready or getting ready.
     warm_children: HashMap<String, usize>,
     told: Arc<Told>,
 }
@@ -91,7 +91,8 @@ impl Pool {
 
     /// Runs `request` in a child of the server of `kind`, and returns how the child ended. The request's id is chosen here.
     ///
-    /// Once the child runs, children are made ready as each of `warm_children` says, one or two, and not more than there may be. [`Self::cancel`] with the same `cancel` kills it.
+    /// Once the child runs, warm children are started as each of `warm_children` says, one or two at a time and up to their limit. [`Self::cancel`] with the
+    /// same `cancel` kills the child.
     pub fn call(
         &self,
         kind: ServerKind,
@@ -137,7 +138,7 @@ impl Pool {
         }
     }
 
-    /// Takes back the call that is made with `cancel`, if one is, and all that would follow: its child is killed, the server goes on.
+    /// Cancels the call that runs with `cancel`, if any, and all later ones: its child is killed, the server goes on.
     pub fn cancel(&self, cancel: &Cancel) {
         let Some((kind, id)) = cancel.set() else { return };
         let worker = lock(&self.servers).get(&kind).and_then(|server| server.worker.clone());
@@ -147,14 +148,14 @@ impl Pool {
         }
     }
 
-    /// Begins another build on the servers that run: each kind may be started anew as often as in a first one.
+    /// Begins another build on the running servers: each kind may again be restarted as often as in a first one.
     pub fn begin_build(&self) {
         for server in lock(&self.servers).values_mut() {
             server.starts = u32::from(server.worker.is_some());
         }
     }
 
-    /// Counts the child that a request takes.
+    /// Notes that a request takes a warm child.
     fn count_out(&self, kind: ServerKind, key: Option<&str>) {
         let mut servers = lock(&self.servers);
         let count = servers.get_mut(&kind).zip(key).and_then(|(server, key)| server.warm_children.get_mut(key));
@@ -163,7 +164,7 @@ impl Pool {
         }
     }
 
-    /// Counts a child that has served a request and is ready for the next.
+    /// Notes that a child has stayed and is ready for the next request.
     fn count_in(&self, kind: ServerKind, key: &str) {
         let mut servers = lock(&self.servers);
         if let Some(count) = servers.get_mut(&kind).and_then(|server| server.warm_children.get_mut(key)) {
@@ -171,7 +172,7 @@ impl Pool {
         }
     }
 
-    /// Has children made ready as `warm_child` says, as many as there may be, starting the server of `kind` where it does not run.
+    /// Starts warm children as `warm_child` says, up to their limit. Starts the server of `kind` if it does not run.
     pub fn keep_ready(&self, kind: ServerKind, warm_child: &WarmChild) -> Result<(), NoCall> {
         let worker = self.worker(kind)?;
         self.fill(kind, &worker, warm_child);
@@ -188,18 +189,18 @@ impl Pool {
         lock(&self.timed).get(device).copied()
     }
 
-    /// Ends the children of the server of `kind` that are ready for `device`, whose keys begin with it.
+    /// Ends the warm children of the server of `kind` for `device`; their keys begin with it.
     pub fn dismiss(&self, kind: ServerKind, device: &str) {
         let mut servers = lock(&self.servers);
         let Some(server) = servers.get_mut(&kind) else { return };
         server.warm_children.retain(|key, _| !key.starts_with(device));
         if let Some(worker) = &server.worker {
-            // A server that has died has none.
+            // A server that has died has no warm children.
             let _ = worker.dismiss(device);
         }
     }
 
-    /// Has the server of `kind` ready for a time without requests, starting it where it does not run. Of the times after the first it is not told.
+    /// Tells the server of `kind` to rest, once; starts it if it does not run. Later calls do nothing.
     pub fn rest(&self, kind: ServerKind) -> Result<(), NoCall> {
         let worker = self.worker(kind)?;
         let has_rested =
@@ -210,7 +211,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Has children made ready as `warm_child` says, as many as there may be. How many start at once is for the server to say.
+    /// Starts warm children as `warm_child` says, up to their limit. The server decides how many start at once.
     fn fill(&self, kind: ServerKind, worker: &Worker, warm_child: &WarmChild) {
         let missing = {
             let mut servers = lock(&self.servers);
@@ -222,7 +223,7 @@ impl Pool {
             missing
         };
         for _ in 0..missing {
-            // A server that has died is told of by the call that waits.
+            // The call that waits reports a server that has died.
             let _ = worker.prepare(warm_child.clone());
         }
     }
@@ -244,7 +245,7 @@ impl Pool {
         lock(&self.calls).clear();
     }
 
-    /// Forgets a server that takes no requests any more, though its death is not told yet: whoever calls next gets another.
+    /// Forgets a server that accepts no requests any more, though its death is not reported yet: the next call gets another.
     fn let_go(&self, kind: ServerKind, gone: &Arc<Worker>) {
         let mut servers = lock(&self.servers);
         let Some(server) = servers.get_mut(&kind) else { return };
@@ -277,7 +278,7 @@ impl Pool {
         Ok(worker)
     }
 
-    /// Returns the server of `kind` that runs; where none does, it is counted as started, and the place of what it will tell is returned.
+    /// Returns the running server of `kind`. If there is none, it counts one more start and returns the slot for the new server's state.
     fn running(&self, kind: ServerKind) -> Result<Result<Arc<Worker>, Arc<Told>>, NoCall> {
         let mut servers = lock(&self.servers);
         let server = servers.entry(kind).or_default();
@@ -293,7 +294,7 @@ impl Pool {
             return Err(NoCall::Died(died.unwrap_or_else(|| "it would not start again".to_owned())));
         }
         server.starts += 1;
-        // The death of the one before, told late, is not that of this one.
+        // A fresh state, so that a late report of the previous server's death does not mark this one.
         server.told = Arc::default();
         Ok(Err(Arc::clone(&server.told)))
     }
@@ -309,7 +310,7 @@ impl Pool {
             }
             WorkerEvent::Finished(finished) => {
                 let call = lock(&calls).remove(&finished.id);
-                // A call that no longer waits was stopped.
+                // If nobody waits any more, the call was stopped.
                 call.map(|call| call.send(*finished).ok());
             }
             WorkerEvent::Died { reason, outstanding } => {
@@ -324,7 +325,7 @@ impl Pool {
     }
 }
 
-/// A thread that panicked while it held a lock left a whole value: each is changed by one call.
+/// A poisoned lock is fine: each value is changed by one call, so a thread that panicked left a whole one.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

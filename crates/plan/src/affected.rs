@@ -74,7 +74,7 @@ pub fn affected(old: Option<&State<'_>>, new: &State<'_>, loose: &[RepoPath]) ->
 
 /// What the action itself says.
 enum Verdict {
-    /// The same result stands in both states, whatever became of what it needs.
+    /// The same result stands in both states, even if its dependencies changed.
     Same,
     /// It is affected.
     Unlike(Vec<Cause>),
@@ -132,7 +132,7 @@ fn may_read(action: &Action) -> bool {
     matches!(action.target().phase, Phase::Compile | Phase::Check | Phase::Tune | Phase::Bench)
 }
 
-/// Adds what needs an affected action, but for what is the `same` all the same.
+/// Adds the dependents of affected actions, except those with the `same` result in both states.
 fn spread(graph: &Graph, same: &BTreeSet<Index>, found: &mut BTreeMap<Index, Vec<Cause>>) {
     let mut open: Vec<Index> = found.keys().copied().collect();
     let mut after: BTreeMap<Index, BTreeSet<Index>> = BTreeMap::new();
@@ -154,7 +154,7 @@ impl fmt::Display for Cause {
         match self {
             Self::New => f.write_str("it is new"),
             Self::Facts(reasons) => f.write_str(&words(reasons, "; ", usize::MAX)),
-            Self::Needs => f.write_str("what it needs is other"),
+            Self::Needs => f.write_str("its dependencies differ"),
             Self::Deadline { old, new } => write!(f, "its deadline is longer: {old:?} → {new:?}"),
             Self::Read(files) => write!(f, "it read what changed: {}", words(files, ", ", NAMED)),
             Self::MayRead(files) => {

@@ -1,6 +1,6 @@
 //! The one staleness rule: whether an action's earlier result still stands, and if not, why.
 //!
-//! It reads no file, clock or environment: what the tree holds now is asked of a function that the caller gives.
+//! It reads no file, clock or environment: the caller passes a function that says what a file is now.
 
 use std::borrow::Borrow;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use t2t_model::history::History;
 use t2t_model::path::RepoPath;
 use t2t_model::record::{Outcome, Record, Seen};
 
-/// Answers what a file is now, in the terms in which it was seen.
+/// Returns what a file is now, in the same terms (semantic digest or bytes) as when it was seen.
 pub(crate) type Tree<'a> = dyn Fn(&RepoPath, Seen) -> Seen + 'a;
 
 /// What is to be done about an action.

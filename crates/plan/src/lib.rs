@@ -1,4 +1,4 @@
-//! What is to be done: the graph of all actions, which of them have a result that stands, which may be decided now, and why.
+//! The plan: the graph of all actions, which of them have a result that stands, which may be decided now, and why.
 //!
 //! The code map. A module uses only modules declared above it; `tests/core/layers.rs` holds it to that. It does not know how anything is performed or kept.
 

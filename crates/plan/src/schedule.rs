@@ -16,7 +16,7 @@ use t2t_model::record::{Blob, Outcome, Record};
 use crate::decide::{Decision, Tree, Why, decide};
 use crate::graph::{Graph, Index, Wanted};
 
-/// The fact that stands for an artifact of an action that would run: in a dry run nothing is known of it.
+/// The fact in place of an artifact of an action that would run: in a dry run the artifact is unknown.
 pub(crate) const PLANNED: &str = "to be made";
 
 /// What became of an action.
@@ -32,9 +32,9 @@ pub enum Settled {
     Skipped(Target),
     /// The machine failed.
     Lost(String),
-    /// It would run: in a dry run, nothing is known of what it would make.
+    /// It would run. In a dry run its artifacts are unknown.
     Planned,
-    /// No result of it stands, and it is not to run: nothing is known of what it would make.
+    /// No result of it stands, and it must not run. Its artifacts are unknown.
     Missing,
 }
 
