@@ -64,7 +64,7 @@ MAY_BE_ZERO = (
 """Numbers for which zero makes sense, and for which kernels forget it."""
 
 PAIRS = ("stride", "padding", "dilation", "kernel_size", "output_padding", "scale_factor")
-"""Arguments of which a tensor with two or more dims of places takes one for each, where they are written as one number."""
+"""Arguments that have one value per spatial dim, if they are written as one number."""
 
 MAY_BE_NEGATIVE = ("diagonal", "shifts", "k")
 """Integers that count from either side."""
@@ -122,7 +122,7 @@ def without(own: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
 def together(
     own: Mapping[str, Any], columns: Sequence[Sequence[tuple[str, dict[str, Any]]]]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields the arguments of which all that are numbers have their first other value at once, where there are several: one may be right for the other's declared value alone."""
+    """Yields arguments with all numbers at their first other value at once, if there are several: an argument may be handled right only while the others have their declared values."""
     changed: dict[str, Any] = {}
     for column in columns:
         for label, values in column[:1]:
@@ -134,7 +134,7 @@ def together(
 
 
 def is_empty_range(changed: Mapping[str, Any]) -> bool:
-    """Tells whether `min` is not below `max`, which functions take for anything: the range of the input, or an order of two steps."""
+    """Tells whether `min` is not below `max`. Functions treat that differently: as the input's range, or as two steps in order."""
     low, high = changed.get("min"), changed.get("max")
     return isinstance(low, (int, float)) and isinstance(high, (int, float)) and low >= high
 

@@ -24,14 +24,14 @@ class Written:
     poison: Callable[[torch.Tensor], None]
     """Fills fresh memory."""
     fresh: set[int] = field(default_factory=set)
-    """Handed out by torch, and seen to be written by nobody."""
+    """Handed out by torch, and not written yet."""
     began: dict[int, torch.Tensor] = field(default_factory=dict)
     """The bytes before the first launch that was given it, where it had been written."""
     left: dict[int, torch.Tensor] = field(default_factory=dict)
     """The bytes after the last launch that was given it."""
 
     def handed_out(self, value: Any) -> None:
-        """Notes memory that torch made and nobody has written."""
+        """Notes unwritten memory that torch made."""
         self.made([value])
         self.fresh |= {address(one) for one in tensors([value])}
 

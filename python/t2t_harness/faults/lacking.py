@@ -1,4 +1,4 @@
-"""What Triton's interpreter lacks, told apart from what a kernel did wrong: by where an exception was raised and of which type it is, never by its words.
+"""Distinguishes what Triton's interpreter lacks from what a kernel did wrong: by an exception's place and type, never by its words.
 
 What the interpreter's own code raises says nothing of the kernel: the compiler may well take it, and where it does not, the compile phase rejects the
 kernel. What a kernel or a wrapper says itself, by `raise` or `assert` in any form, is theirs. It imports Triton only where an exception has to be judged.

@@ -1,4 +1,4 @@
-"""What a finished trial comes to: its reply, with the documents `verdict` and `evidence`."""
+"""The reply of a finished trial, with the documents `verdict` and `evidence`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from t2t_harness.judging import verdicts
 from t2t_harness.judging.trial import Trial, figures, run_to_run
 
 MOST_STRIDES = 3
-"""So many results with other strides than torch's are told of."""
+"""The most results with other strides than torch's that are listed."""
 
 
 def reply(trial: Trial) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def reply(trial: Trial) -> dict[str, Any]:
 
 
 def lasting(trial: Trial) -> list[dict[str, Any]]:
-    """Returns the rows without those of drawn shapes that were not rejected: those may be left out in one build and not in another, and later actions depend on the verdict."""
+    """Returns the rows without unrejected drawn shapes: a build may leave those out, and later actions depend on the verdict."""
     return [row for row in trial.rows if row["verdict"] == "rejected" or not row["name"].startswith("edge/drawn-")]
 
 

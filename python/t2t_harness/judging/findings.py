@@ -51,7 +51,7 @@ def find(
 
 
 def is_refusal(declaration: Declaration, case: cases.Case, record: Mapping[str, Any]) -> bool:
-    """Tells whether a wrapper says that it does not take what nobody declared: it may, if it says so. That is an argument at another value, or a length beyond all that are measured."""
+    """Tells whether a wrapper refuses something undeclared: an argument at another value, or a length beyond all measured ones. It may do so by raising."""
     if record["class"] == "exception" and probes.is_beyond(declaration, case):
         return True
     if not probes.has_other_kwargs(case):
@@ -419,7 +419,7 @@ def narrowed(trial: Trial, tensors: Mapping[str, torch.Tensor], right: oracle.Re
 
 
 def is_asked_elsewhere(trial: Trial, case: cases.Case, name: str) -> bool:
-    """Tells whether torch has another say in where NaN and infinities stand: for values that nobody declared. Gradients of a device are drawn there and have no other."""
+    """Tells whether torch's CPU result may also decide where NaN and infinities are: for undeclared values. Gradients on a device are drawn there, so there is no other result."""
     is_unusual = case.kind == "edge" and case.values != "declared"
     return is_unusual and (name.isdecimal() or trial.device == "cpu")
 
@@ -445,7 +445,7 @@ def right_elsewhere(trial: Trial, case: cases.Case, name: str, judged: comparing
 
 
 def is_of_output(trial: Trial, name: str) -> bool:
-    """Tells whether a result is indices of another one, whose bits may differ where its own do not."""
+    """Tells whether a result is indices into another one, whose bits may differ where its own do not."""
     how = comparing.output(trial.declaration, name)
     return bool(how["compare"] == "indices")
 

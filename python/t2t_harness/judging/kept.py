@@ -127,7 +127,7 @@ def dense(value: torch.Tensor) -> torch.Tensor:
 
 
 def pieces(value: torch.Tensor) -> Iterator[memoryview]:
-    """Yields the bytes of a dense tensor, each piece good until the next is asked for."""
+    """Yields the bytes of a dense tensor, each piece valid until the next one."""
     import torch
 
     if value.numel() == 0:

@@ -22,10 +22,10 @@ TIMING, WORK = "timing", "work"
 """Inside the clock of a bench, a baseline or a tune; and all else that the device does."""
 
 NEAR_NS = 1_000_000
-"""Spans of one kind that are closer than this are told as one."""
+"""Spans of one kind that are closer than this are merged."""
 
 MOST = 200
-"""Most spans that are told."""
+"""The most spans in a reply."""
 
 _marked: list[tuple[int, int, str]] = []
 

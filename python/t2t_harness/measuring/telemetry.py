@@ -84,7 +84,7 @@ def snapshot(request: Common) -> dict[str, Any] | None:
 
 
 def by_library(uuid: str | None, own: int) -> dict[str, Any] | None:
-    """Returns the snapshot as NVML tells it, or None where it cannot be asked."""
+    """Returns a snapshot from NVML, or None where that does not work."""
     device = None if uuid is None else nvml.device(uuid)
     if device is None:
         return None
@@ -102,7 +102,7 @@ def by_library(uuid: str | None, own: int) -> dict[str, Any] | None:
 
 
 def by_program(uuid: str | None, own: int) -> dict[str, Any] | None:
-    """Returns the snapshot as `nvidia-smi` tells it, or None where it cannot be asked."""
+    """Returns a snapshot from `nvidia-smi`, or None where that does not work."""
     names = list(QUERIES.values())
     rows = ask(uuid, "--query-gpu=" + ",".join(names)) or ask(
         uuid, "--query-gpu=" + ",".join([*names[:-1], OLD_REASONS])

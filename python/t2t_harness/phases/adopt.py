@@ -1,4 +1,4 @@
-"""What an entry of ops.yaml must say so that a wrapper is held against an op: read off the wrapper's source and the op's signature.
+"""Makes the entry of ops.yaml for a wrapper, from the wrapper's source and the op's signature.
 
 Wrappers are read and never imported: what they would run is for a check. Whether a call of the op fits is asked of the op itself, on tensors without values.
 """
@@ -90,7 +90,7 @@ LENGTHS = {"M": 8, "N": 16, "K": 12, "B": 2, "H": 4, "S": 24, "C": 6, "W": 20, "
 
 
 class Unclear(Exception):
-    """What is to be written cannot be told; the message says what, and `hint` what to add."""
+    """Something in the entry cannot be determined; the message says what, and `hint` what to add."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)
@@ -128,7 +128,7 @@ def entry_for(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def wrapper_of(request: Mapping[str, Any]) -> Wrapper:
-    """Returns the wrapper that is meant. Raises Unclear where there is none, or several."""
+    """Returns the wrapper to adopt. Raises Unclear where there is none, or several."""
     source, place = source_of(request)
     wanted, op = request.get("entry"), str(request["name"])
     try:
@@ -150,7 +150,7 @@ def wrapper_of(request: Mapping[str, Any]) -> Wrapper:
 
 
 def source_of(request: Mapping[str, Any]) -> tuple[str, str]:
-    """Returns the source that is to be adopted, and what it is called. Raises Unclear where there is none."""
+    """Returns the source to adopt, and its name. Raises Unclear where there is none."""
     if request.get("file") is not None:
         path, place = Path(request["root"], request["file"]), str(request["file"])
     else:

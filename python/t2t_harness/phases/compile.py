@@ -115,7 +115,7 @@ def compile_variant(request: CompileRequest) -> dict[str, Any]:
 
 
 def launches_document(request: CompileRequest, survey: Survey) -> dict[str, Any]:
-    """Returns the document `launches`: what a GPU's launches will be, and what was left out."""
+    """Returns the document `launches`: the launches of a GPU, and what was left out."""
     return {
         "targets": [device["id"] for device in request["targets"]],
         "coverage": "partial" if survey.reasons else "full",
@@ -285,7 +285,7 @@ class Target:
 
 @dataclass
 class Scout(Target):
-    """A target whose kernels are compiled for another process: nothing is told of them but their hashes."""
+    """A target whose kernels are compiled for another process: only their hashes are reported."""
 
     hashes: list[str]
 

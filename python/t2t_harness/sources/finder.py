@@ -1,4 +1,4 @@
-"""Finds what kernel code imports: the workspace's own modules first, and tells t2t of every place that was looked at.
+"""Finds what kernel code imports, the workspace's own modules first, and reports every place that was looked at.
 
 `kernels` always means the workspace's folder, whatever is installed under that name. Other modules are looked for in the workspace's root, in `src` and in
 the folders that `sources:` names, before what is installed. The workspace's modules are compiled from their source and never from a `.pyc`: a cached one is

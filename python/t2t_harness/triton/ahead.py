@@ -72,7 +72,7 @@ def fill(walk: Walk, processes: int) -> set[str]:
 
 @contextlib.contextmanager
 def brood() -> Iterator[dict[int, int]]:
-    """Yields an empty table for forks, process id → the pipe that it tells by; at the end kills and reaps those that are still in it."""
+    """Yields an empty table for forks, process id → the pipe with its report; at the end kills and reaps those that are still in it."""
     running: dict[int, int] = {}
     try:
         yield running
@@ -84,7 +84,7 @@ def brood() -> Iterator[dict[int, int]]:
 
 
 def gathered(running: dict[int, int]) -> set[str]:
-    """Waits for all forks, takes them off the table and returns what they told."""
+    """Waits for all forks, takes them off the table and returns their reports."""
     told: set[str] = set()
     for process, receiver in list(running.items()):
         with os.fdopen(os.dup(receiver), "rb") as pipe, contextlib.suppress(ValueError):
