@@ -1,4 +1,4 @@
-//! `t2t adopt`: declares an op for a kernel that is already there, checks it, and says what it found out.
+//! `t2t adopt`: declares an op for an existing kernel, checks it, and reports the result.
 
 use std::collections::BTreeSet;
 use std::env;

@@ -1,6 +1,6 @@
 //! Ahead: where files of a few ops were edited, those ops are built before the whole workspace is looked at, so that what the edit made stale starts at once.
 //!
-//! It decides nothing: what it leaves is what the build of the whole workspace finds. It does not know what was edited.
+//! It decides nothing: the build of the whole workspace uses its results like any others. It does not know what was edited.
 
 use std::collections::BTreeSet;
 
@@ -52,7 +52,7 @@ impl Ahead {
         Tally { ran: self.ran.len(), restored: self.restored.len(), ..Tally::default() }
     }
 
-    /// Counts what ran or came back ahead, and was found fresh after, as what it was.
+    /// Counts an action that ran or was restored ahead, and is fresh in the whole build, as it ended ahead.
     pub(crate) fn correct(&self, tally: &mut Tally, fresh: &dyn Fn(&Target) -> bool) {
         let ran = self.ran.iter().filter(|target| fresh(target)).count();
         let restored = self.restored.iter().filter(|target| fresh(target)).count();

@@ -108,7 +108,7 @@ fn unknown(text: &str, why: &str) -> CliError {
     CliError::misuse(format!("cannot compare `{text}`: {why}"), hint)
 }
 
-/// Returns what a published folder or file holds, or what the workspace at `path` has now.
+/// Returns the results of a published folder or file, or the present ones of the workspace at `path`.
 fn of_path(common: &Common, path: &Path, letter: &str) -> Result<Side, CliError> {
     if fs::stat(&path.join(OPS)).is_some() {
         let root = context::absolute(path);
@@ -175,7 +175,7 @@ fn of_key(prefix: &str) -> Result<Option<Side>, CliError> {
     Ok(Some(Side { name: named, ops }))
 }
 
-/// Returns what is known of a commit: its files give keys, and the store or published results have what is known under them. None where it is no commit.
+/// Returns the known results of a commit: its files give keys, which are looked up in the store and in published results. None if it is not a commit.
 fn of_commit(common: &Common, name: &str, letter: &str) -> Result<Option<Side>, CliError> {
     let root = context::workspace()?;
     let commit = match git::commit(&root, name) {
@@ -194,7 +194,7 @@ fn of_commit(common: &Common, name: &str, letter: &str) -> Result<Option<Side>, 
     of_session(session, &root, &named, letter).map(Some)
 }
 
-/// Returns what stands of a session: what a commit itself publishes, what the store has, what the workspace at `root` publishes.
+/// Returns the results that stand in a session, from a commit's own publication, the store, and the publication of the workspace at `root`.
 fn of_session(mut session: Session, root: &Path, name: &str, letter: &str) -> Result<Side, CliError> {
     let class = session.inventory.device.class.to_string();
     if session.root != root && !session.is_elsewhere {
@@ -220,7 +220,7 @@ fn of_session(mut session: Session, root: &Path, name: &str, letter: &str) -> Re
     Ok(Side { name: format!("{name} on {class}"), ops })
 }
 
-/// Returns a line for each bench of which no result stands.
+/// Returns a line for each bench without a result that stands.
 fn unresolved(session: &Session, plans: &[Plan]) -> Vec<String> {
     let of = |plan: &Plan| {
         let target = session.graph.action(plan.index).target();
@@ -230,7 +230,7 @@ fn unresolved(session: &Session, plans: &[Plan]) -> Vec<String> {
     plans.iter().filter_map(of).collect()
 }
 
-/// Returns what the benches among `records` measured, and what the selections chose.
+/// Returns the figures of the benches among `records`, and the choices of the selections.
 fn measured<'a, F: Fn(&str) -> Option<Value>>(
     records: impl Iterator<Item = (&'a Record, F)>,
 ) -> BTreeMap<String, Measurements> {

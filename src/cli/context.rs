@@ -89,7 +89,7 @@ pub(crate) fn options(common: &Common, root: &Path, probing: Probing) -> Options
     }
 }
 
-/// Opens the workspace around the current folder, to look at what is asked for.
+/// Opens the workspace around the current folder, for a command that only looks.
 pub(crate) fn open_for(
     common: &Common,
     targets: &Targets,
@@ -125,7 +125,7 @@ pub(crate) fn bytecode() -> Option<PathBuf> {
     Some(cache.or_else(home)?.join("t2t/bytecode"))
 }
 
-/// What is stale depends on the interpreter's versions: one that has changed is asked as a build would. Without any, a look is still a look.
+/// What is stale depends on the interpreter's versions, so a changed interpreter is probed as in a build. Without an interpreter the command goes on.
 pub(crate) fn as_built(common: &Common) -> Result<Probing, CliError> {
     let python = python(common, workspace()?);
     Ok(if python.is_some() { Probing::WhereItCan } else { Probing::Never })
@@ -157,7 +157,7 @@ pub(crate) fn warn_of(published: &Published, session: &Session) {
 }
 
 impl Targets {
-    /// Returns how much of autotuned kernels is compiled: everything, where compiling is what was asked for.
+    /// Returns how many configurations of autotuned kernels are compiled: all, if compiling was asked for.
     pub(crate) fn configurations(&self) -> Configurations {
         let is_named = |target: &String| target.ends_with(":compile");
         let is_asked = self.phase.contains(&Phase::Compile) || self.written().iter().any(is_named);
@@ -169,7 +169,7 @@ impl Targets {
         self.targets.iter().chain(&self.op).cloned().collect()
     }
 
-    /// Returns what was asked for, files as the targets that are made from them.
+    /// Returns the requested targets; a file stands for the targets that are made from it.
     pub(crate) fn selection(&self, session: &Session) -> Result<Selection, CliError> {
         Ok(Selection {
             targets: named(session, &self.written())?,

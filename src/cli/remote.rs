@@ -14,7 +14,7 @@ use t2t_store::store::remote::{Credentials, Limits, NotBuilt, Remote, Signing};
 use super::error::CliError;
 use super::{Common, signing};
 
-/// The remote cache of one command, made when it is first asked for: what several builds have of it is counted and waited for once.
+/// The remote cache of one command, made at its first use. Several builds share it, so its use is counted, and its uploads are awaited, once.
 #[derive(Default)]
 pub(crate) struct OpenedRemote(OnceCell<Option<Arc<Remote>>>);
 
@@ -42,7 +42,7 @@ impl OpenedRemote {
 pub(crate) enum Evidence {
     /// All that are whole.
     Whole,
-    /// Those that somebody signed whom ops.yaml trusts.
+    /// Only results that a trusted key signed.
     Signed,
 }
 
@@ -147,7 +147,7 @@ fn credentials() -> Result<Credentials, CliError> {
     })
 }
 
-/// Returns a variable that is set to something. CI services set those of forks to nothing.
+/// Returns a variable unless it is empty: CI services set secrets of forks to the empty text.
 fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }

@@ -12,7 +12,7 @@ use super::error::CliError;
 use super::plan::{Plan, plans};
 use super::{Common, Targets, context, streams};
 
-/// How many reasons a line has; `t2t explain` tells them all.
+/// How many reasons a line has; `t2t explain` lists them all.
 const REASONS: usize = 2;
 
 /// Prints what is stale, rejected or skipped, and how many actions are up to date.

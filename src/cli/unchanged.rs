@@ -1,6 +1,6 @@
 //! The answer of a build that found nothing to do, told again while nothing that it looked at has changed: no workspace is opened for it.
 //!
-//! It does not know what is stale: it knows what a build looked at, all of which is as it was.
+//! It does not know what is stale: it knows that everything a build looked at is unchanged.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -144,7 +144,7 @@ pub(crate) fn is_told_again(event: &Event) -> bool {
     }
 }
 
-/// Keeps what the next build tells if nothing changes. Only what settled everything is kept: what was lost, or never decided, is to be tried again.
+/// Keeps the answer for the next build if nothing changes. Only a build that settled everything is kept: lost and undecided actions must be tried again.
 pub(crate) fn keep(key: Digest, session: &Session, report: &Report, mut told: Told) {
     let Some(fingerprints) = fingerprints(session, report) else { return };
     let Some(tally) = tally(report) else { return };

@@ -1,4 +1,4 @@
-//! Dispatch: what becomes of an action that is to run: it is performed here, or queued, and started with what it is given once it has a slot, or it is missing.
+//! Dispatch: an action that has to run is performed here, or queued and started with its inputs once it has a slot, or it counts as missing.
 //!
 //! It does not know which action is to run.
 

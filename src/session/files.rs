@@ -28,7 +28,7 @@ pub(crate) fn catalogue(root: &Path, cache: &Path) -> Result<(PathBuf, Digest), 
     let bytes = assets::carried(assets::CATALOGUE).unwrap_or_default();
     let digest = Digest::of(bytes);
     let path = cache.join("harness").join(format!("catalogue-{}.json", digest.short()));
-    // Children read it as it is: what the key names must be what they read.
+    // Children read this file, so it must have the bytes that the key names: it is written again if it differs.
     if fs::read_own(&path).ok().as_deref() != Some(bytes) {
         match fs::write(&path, bytes) {
             // Only children read it, and where nothing can be written none run.

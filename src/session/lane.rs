@@ -1,4 +1,4 @@
-//! The device lane of a session: the devices that this machine has, or the model that it is asked for, and what kernels are compiled for.
+//! The device lane of a session: this machine's devices, or the requested model, and the targets that kernels are compiled for.
 //!
 //! It does not know what runs on the lane.
 
