@@ -51,6 +51,7 @@ fn usable_now() -> Vec<usize> {
     let cores = (0..CpuSet::count()).filter(|core| set.is_set(*core).unwrap_or(false));
     let mut siblings: BTreeMap<(usize, usize), usize> = BTreeMap::new();
     for core in cores {
+        // Sorted by physical core: a device that gets two neighbors has one whole physical core to itself.
         siblings.insert((first_sibling(Path::new(TOPOLOGY), core), core), core);
     }
     siblings.into_values().collect()
@@ -92,6 +93,7 @@ pub fn keep_off_devices(shares: &Shares) {
         let _ = set.set(*core);
     }
     let own = Path::new(PROCESSES).join("self/task");
+    // An affinity belongs to a thread, and only new threads and children inherit it. So all that exist already are moved one by one.
     let threads = numbers(&fs::names(&own).join(" "));
     let children = threads.iter().flat_map(|thread| {
         let listed = fs::read(&own.join(thread.to_string()).join("children")).unwrap_or_default();

@@ -46,6 +46,7 @@ pub fn devices(visible: Option<&str>, driver_folder: Option<&Path>) -> Vec<Devic
     let mut left: Vec<Device> = visible
         .split(',')
         .map(str::trim)
+        // CUDA ignores everything from the first invalid entry on.
         .map_while(|wanted| all.iter().find(|device| names(wanted, device)).cloned())
         .collect();
     number(&mut left);
@@ -224,6 +225,8 @@ impl Drop for DeviceLock {
 
 /// Waits for a lock on a thread of its own, which outlives a call that gives up: where it gets the lock then, it lets go of it at once.
 fn lock_apart(file: &File) -> io::Result<Receiver<io::Result<()>>> {
+    // A thread cannot be stopped while it waits for a lock. So the caller gives up instead, and the thread drops its copy, and with it the lock, when it gets
+    // it.
     let copy = file.try_clone()?;
     let (sender, receiver) = channel();
     std::thread::spawn(move || sender.send(copy.lock()));
@@ -279,6 +282,7 @@ fn open_for_all(path: &Path) -> io::Result<File> {
 fn make_for_all(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::PermissionsExt;
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+    // The umask has cleared bits of the mode, and other users must be able to open the file.
     let _ = file.set_permissions(std::fs::Permissions::from_mode(0o666));
     Ok(file)
 }

@@ -104,6 +104,7 @@ impl Pool {
             return Err(NoCall::Cancelled);
         }
         let worker = self.worker(kind)?;
+        // Compiling on all cores would disturb a measurement. The next build goes on with it.
         if let Some(bytecode) = self.bytecode.get().filter(|_| request.undisturbed) {
             bytecode.stop();
         }
@@ -112,6 +113,7 @@ impl Pool {
         request.id = self.next.fetch_add(1, Ordering::Relaxed);
         let id = request.id;
         let (sender, receiver) = channel();
+        // Before `submit`: the child's end may come before `submit` returns.
         lock(&self.calls).insert(id, sender);
         let submitted = cancel.begin(kind, id, || worker.submit(request));
         if !matches!(submitted, Some(Ok(()))) {
@@ -124,6 +126,7 @@ impl Pool {
         for warm_child in warm_children {
             self.fill(kind, &worker, warm_child);
         }
+        // The pool must hold the last reference, so that `stop` ends the server while this call waits.
         drop(worker);
         let ended = receiver.recv();
         cancel.end();
@@ -218,6 +221,7 @@ impl Pool {
             let Some(server) = servers.get_mut(&kind) else { return };
             let have = server.warm_children.entry(warm_child.key.clone()).or_default();
             let missing = warm_child.most.saturating_sub(*have);
+            // Counted before they are asked for: a call on another thread must not ask for the same ones.
             *have += missing;
             server.told.unready.fetch_add(missing, Ordering::Relaxed);
             missing
@@ -260,6 +264,7 @@ impl Pool {
             return Err(NoCall::Interrupted);
         }
         let place = self.configs.iter().position(|config| config.kind == kind).expect("every kind is configured");
+        // A start takes seconds. This lock makes a second call of the kind wait for it instead of starting another server.
         let _starting = lock(&self.starting[place]);
         let told = match self.running(kind)? {
             Ok(worker) => return Ok(worker),

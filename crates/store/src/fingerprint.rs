@@ -39,10 +39,12 @@ impl Known {
     /// Like [`Self::now`], with the time as an argument. The clock may have gone back, so a file whose times are not before its reading is read again.
     fn by(clock: impl FnOnce() -> i64, file: &Path, kept: Option<Self>) -> Option<Self> {
         let stat = fs::stat(file)?;
+        // `ctime` counts, too: a program can set `mtime` back after a write, and `ctime` it cannot.
         let settled = stat.mtime.max(stat.ctime).saturating_add(STEP);
         if let Some(known) = kept.filter(|known| known.stat == stat && settled < known.read) {
             return Some(known);
         }
+        // The clock is read before the file: a write during the reading must not look older than the reading.
         let read = clock();
         Some(Self { stat, read, bytes: hashing::of(&fs::read(file).ok()?) })
     }

@@ -61,6 +61,7 @@ pub fn folder_time(path: &Path) -> Option<i64> {
 /// Returns the time in nanoseconds since 1970.
 #[must_use]
 pub fn now() -> i64 {
+    // A clock before 1970 counts as 1970: then every file looks newer than its reading, and is read again.
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }

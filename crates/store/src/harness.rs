@@ -77,6 +77,7 @@ impl Harness {
                 break;
             }
         }
+        // Python trusts bytecode by its source's time and size, so whatever lies there could run instead of the verified source.
         for package in self.folders() {
             let compiled = folder.join(PACKAGE).join(package).join("__pycache__");
             fs::remove(&compiled).map_err(|error| fs::at(&compiled, &error))?;

@@ -57,6 +57,7 @@ impl Kept {
         let earlier: HashSet<Digest> = self.before.iter().copied().collect();
         let mut gone: Vec<Digest> =
             self.parsed.keys().filter(|digest| !live.contains(digest) && !earlier.contains(digest)).copied().collect();
+        // The map has no order, so those that went now are sorted: the same files must keep the same file.
         gone.sort();
         gone.extend(self.before.iter().filter(|digest| !live.contains(digest)));
         let most = BEFORE * self.parsed.len().saturating_sub(gone.len());
@@ -218,6 +219,7 @@ impl Sources {
         }
         let bytes = fs::read(&self.place(path)?).ok()?;
         let python = t2t_python::read(&bytes);
+        // The file may have changed since `bytes` looked at it. Under the digest of what was parsed the entry is right either way.
         state.kept.parsed.insert(Digest::of(&bytes), python.clone());
         state.changed = true;
         Some(python)
@@ -286,6 +288,7 @@ impl Sources {
 
     /// Looks at all of `paths`, which are Python files, and parses the new ones, on all cores if they are many. Later calls find the results.
     pub fn look_at(&self, paths: &[RepoPath]) {
+        // Few files are looked at one by one when they are asked for.
         if paths.len() < WORTH_THREADS {
             return;
         }
@@ -352,6 +355,7 @@ impl State {
             None => self.kept.files.remove(path),
         };
         self.changed |= before != known;
+        // `first` keeps the state of the first look, from which results may have been made; `looked` has the present one.
         let digest = known.map(|known| known.bytes);
         self.first.entry(path.clone()).or_insert(known);
         self.looked.insert(path.clone(), digest);

@@ -18,6 +18,7 @@ pub(crate) fn all(py: Python<'_>, names: &[String]) -> Vec<(String, PyErr)> {
     let mut reading = None;
     for name in names {
         match whole(py, name) {
+            // Reading 400 MB takes long, so it goes on beside the imports that follow.
             Ok(()) if name == TRITON => reading = Some(thread::spawn(read_triton)),
             Ok(()) => {}
             Err(error) => failed.push((name.clone(), error)),

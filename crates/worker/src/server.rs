@@ -121,6 +121,7 @@ impl Server {
             return Next::Leave;
         }
         self.look_after_actions();
+        // An import keeps the loop busy, so ends are reported before it. Waiting requests come after it, since it may be what they wait for.
         self.import_later();
         self.serve_waiting();
         self.notify_quiet();
@@ -251,6 +252,7 @@ impl Server {
             self.has_heard |= matches!(message, Ok(Some(_)));
             match message {
                 Ok(Some(ToWorker::Run(request))) => self.start(request),
+                // t2t counts each `prepare` that it has sent as open, so also one that starts no child is answered.
                 Ok(Some(ToWorker::Prepare(warm_child))) if self.has_enough(&warm_child) => {
                     self.tell_prepared(warm_child.key);
                 }
@@ -341,6 +343,7 @@ impl Server {
 
     /// Forks a warm child. A failure is not reported here: the request that comes for it will meet it.
     fn prepare(&mut self, warm_child: WarmChild) {
+        // A child with a folder of its own starts the device only when it is told to, so it can be forked beside a measurement.
         let is_held = warm_child.scratch.is_none() && self.would_disturb(&warm_child);
         if !self.later.has(warm_child.needs.as_deref()) || is_held || self.is_crowded(&warm_child) {
             self.waiting.push(ToWorker::Prepare(warm_child));
@@ -369,6 +372,7 @@ impl Server {
     }
 
     fn child(&self, order: Order<'_>) -> Result<(pid_t, Mark, Secret, Pipes), String> {
+        // A fork copies the calling thread alone. A lock that another thread holds would stay locked in the child for ever.
         let threads = kin::own_threads();
         if threads != 1 {
             return Err(format!("the server has {threads} threads, and only one of them would live in the child"));
@@ -385,6 +389,7 @@ impl Server {
     fn free_slot(&self) -> usize {
         let waiting = self.warm_pool.marks().chain(self.leaving.marks());
         let marks: Vec<Mark> = self.running.iter().map(|child| child.mark).chain(waiting).collect();
+        // A slot is free once no living child has its mark; otherwise the orphans of one action could be taken for another's.
         (0..marks.len()).find(|slot| !marks.contains(&Mark::of_slot(*slot))).unwrap_or(marks.len())
     }
 

@@ -250,6 +250,7 @@ fn open_to_append(path: &Path) -> io::Result<File> {
         }
         opened => opened,
     }?;
+    // A kill may have left half a line. The next record would be appended to it, and both would be lost.
     let mut last = [0];
     file.read_exact_at(&mut last, fs::length(&file)?.saturating_sub(1))?;
     if last != *b"\n" {

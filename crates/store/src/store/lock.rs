@@ -130,6 +130,7 @@ fn sign(file: &mut File, command: &str) -> io::Result<()> {
     let since = time_of_day(fs::now());
     let text = format!("{HOLDS}{}, `{command}`, since {since}", std::process::id());
     // One write, padded to a fixed length in most cases: truncating the file would cost more than everything else here.
+    // The padding also overwrites a longer name of an earlier holder.
     let padded = format!("{text:WIDTH$}\n");
     file.rewind()?;
     file.write_all(padded.as_bytes())?;
