@@ -90,6 +90,7 @@ fn compared(old: Option<&State<'_>>, new: &State<'_>, index: Index, loose: &[Rep
     let stood = old.standing[there.number()].as_ref();
     let stands = new.standing[index.number()].as_ref();
     causes.extend(read(stood.into_iter().chain(stands), old, new));
+    // Only a result names the files that an action reads beside its imports. Without one every such file counts.
     if stood.is_none() && stands.is_none() && may_read(after) && !loose.is_empty() {
         causes.push(Cause::MayRead(loose.to_vec()));
     }

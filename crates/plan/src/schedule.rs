@@ -49,6 +49,7 @@ impl Settled {
     }
 
     fn meets(&self, need: Need) -> bool {
+        // How it would end is unknown. A pass is assumed, so that its dependents are listed, too.
         if matches!(self, Self::Planned | Self::Missing) {
             return need != Need::Reject;
         }
@@ -109,6 +110,7 @@ impl<'g> Schedule<'g> {
     /// Decides the next action whose dependencies have settled. None when all that could be decided is: the caller performs what it was
     /// given, finishes it, and asks again.
     pub fn next_step(&mut self, history: &History, tree: &Tree<'_>) -> Option<Step> {
+        // The lowest index first, so that actions are decided in the order of ops.yaml, which is the order in which people read them.
         let Reverse(index) = self.ready.pop()?;
         if let Some(unmet) = self.unmet(index) {
             return Some(self.settle(index, Settled::Skipped(unmet)));
@@ -126,6 +128,7 @@ impl<'g> Schedule<'g> {
                 self.settle(index, Settled::Restored(Arc::clone(record)))
             }
             Decision::Restore(record) => {
+                // It comes from an identical action. Kept under this identity, the next build finds it as this action's own.
                 let adopted = Record { identity: action.identity.clone(), ..(**record).clone() };
                 self.settle(index, Settled::Restored(Arc::new(adopted)))
             }
