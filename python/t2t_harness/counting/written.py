@@ -1,7 +1,8 @@
 """Who wrote a result: a launch, or something that neither is a launch nor went through torch's dispatcher.
 
-Memory that torch has just handed out is poisoned again right before the first launch that gets it, so that what was put there by hand is gone. After each launch
-the bytes of its tensors are noted: those of a result must be the same when the wrapper returns, but for what torch was seen to write. torch is imported only inside functions.
+Memory that torch has just handed out is poisoned again right before the first launch that gets it, so whatever else wrote there before is gone. After
+each launch the bytes of its tensors are noted. Those of a result must be the same when the wrapper returns, but for what torch was seen to write.
+torch is imported only inside functions.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Reads and writes of interpreted kernels outside of all memory that a call has.
 
-Before each access of a launch the addresses of its unmasked lanes are held against the storages of the launch's arguments, of the case's inputs, and of what torch
-returned to the wrapper. A write outside of them is refused, a read there gives values that nobody wrote and that differ from run to run. On a device judging/guards.py sees writes
-near a tensor instead. Triton's interpreter is an argument here; torch is imported only inside functions.
+Before each access of a launch, the addresses of its unmasked lanes are compared with the storages of the launch's arguments, of the case's inputs,
+and of what torch returned to the wrapper. A write outside of them is refused; a read there gives values that differ from run to run. On a device
+judging/guards.py sees writes near a tensor instead. Triton's interpreter is an argument here; torch is imported only inside functions.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """The order of the programs of an interpreted launch, and conflicts between them.
 
-A device runs them at the same time. The interpreter runs one after another, so that a program finds what the one before it stored: a kernel that needs this is wrong, and right
-there. So the programs of a second run go in reverse order, and it is noted which program stored what. What another program reads of it in the same launch is a pattern that nobody
-wrote, and so is what two programs store differently. Programs may wait for each other by atomic operations or volatile loads: from the first of these on nothing is asked of a launch,
-and its kernel keeps the usual order. Triton's interpreter is an argument here.
+A device runs them at the same time. The interpreter runs one after another, so a program finds what the one before it stored. A kernel that needs
+this is wrong, but gives right results there. So the programs of a second run go in reverse order, and it is noted which program stored what. If
+another program reads it in the same launch, it reads a pattern; so it does where two programs store different values. Programs may wait for each
+other by atomic operations or volatile loads: from the first of these on the launch is not watched, and its kernel keeps the usual order. Triton's
+interpreter is an argument here.
 """
 
 from __future__ import annotations

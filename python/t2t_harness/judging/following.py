@@ -1,6 +1,6 @@
-"""What a judge has judged of a check whose candidate still runs, from one request to the next in a process that stays.
+"""The judgments of a check whose candidate still runs, kept from one request to the next in a process that stays.
 
-What counts is decided at the end: the cases and what was told of them must be those that the candidate has told of when it is over.
+They count only if, at the end, the cases and their facts are those that the finished candidate has reported.
 """
 
 from __future__ import annotations

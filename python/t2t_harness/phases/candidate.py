@@ -1,8 +1,8 @@
 """The second child of a check: runs the kernel on every case and leaves what it returned; it holds no expected value.
 
-What it does with the results is taken hold of before kernel code is imported. Every case is written before the next one
-begins, so that a crash leaves the earlier ones, and says which one was running. The judge believes the tensors to be
-what the kernel made; the rest is evidence from the kernel's own process.
+The functions that handle the results are captured before kernel code is imported. Every case is written before the next one begins, so a crash leaves
+the earlier ones, and shows which one was running. The judge trusts the tensors to be what the kernel made; the rest is evidence from the kernel's own
+process.
 """
 
 from __future__ import annotations
