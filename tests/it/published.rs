@@ -208,9 +208,9 @@ fn an_edited_comment_leaves_results_standing_and_an_edited_docstring_renders_a_l
     project.t2t(GATE).exits(0).says("fresh 19,");
     project.edit("kernels/softmax/v2_tiling.py", "softmax, v2_tiling.", "softmax in tiles.");
     project.t2t(GATE).exits(0).runs("softmax:log").says(
-        "note: what is published in assets/results/interpreter/logs differs from what its records say: run `t2t publish --as-device interpreter`\n",
+        "note: the pages in assets/results/interpreter/logs differ from the published records: run `t2t publish --as-device interpreter`\n",
     );
-    project.t2t(GATE).exits(0).runs("").says("note: what is published in assets/results/interpreter/logs differs from");
+    project.t2t(GATE).exits(0).runs("").says("note: the pages in assets/results/interpreter/logs differ from");
     project.t2t("publish --as-device interpreter").exits(0);
     assert!(project.read(&format!("{FOLDER}/logs/softmax_log.md")).contains("softmax in tiles."));
     project.t2t("clean --cache").exits(0);

@@ -276,7 +276,7 @@ fn nothing_of_the_store_counts_where_signatures_are_required() {
     project.t2t(GATE).exits(0);
     let before = project.read("cache/journal");
     let ran = project.t2t(SIGNED).exits(1).runs("");
-    assert_eq!(missing(&ran.says("nobody signed it")), 14);
+    assert_eq!(missing(&ran.says("it is not signed")), 14);
     let ran = project.t2t("build --require-cached --require-signed").exits(1).runs("");
     assert_eq!(missing(&ran), 14);
     assert_eq!(project.read("cache/journal"), before);
