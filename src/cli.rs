@@ -1,4 +1,4 @@
-//! The command line: what people type, and what they get back.
+//! The command line: commands and their options.
 //!
 //! It and the reporter are the only places that print. Results go to standard output, everything else to standard error.
 #![expect(clippy::doc_markdown, reason = "clap prints these comments as help, where backticks are noise")]
@@ -55,7 +55,7 @@ use self::error::CliError;
 /// What `t2t --version` says: the version, and how the binary was built.
 const LONG_VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("T2T_PROFILE"), ")");
 
-/// The heading in a command's help of what all commands take.
+/// The heading in a command's help for options of all commands.
 const EVERYWHERE: &str = "Options of every command";
 
 /// A declarative build system for repositories of Torch-to-Triton kernels
@@ -101,15 +101,15 @@ struct Common {
 enum Command {
     /// Bring everything, or the named targets, up to date
     Build(BuildArguments),
-    /// Build after each change of a file what it made stale
+    /// After each change of a file, build what became stale
     Watch(WatchArguments),
     /// Measure an op's variants; with --sweep at sizes in powers of two, which no build keeps
     Bench(BenchArguments),
-    /// Declare an op for a kernel that is already there, check it, and say what was found out
+    /// Declare an op for an existing kernel, check it, and report the result
     Adopt(AdoptArguments),
     /// Say what is up to date and what is not
     Status(Targets),
-    /// Say why an action is stale, or what came of it and what its result depends on; what a class of rejections means
+    /// Say why an action is stale, or how it ended and what its result depends on; or what a class of rejections means
     Explain {
         /// As in softmax/v2_tiling:check, softmax:log, softmax; mismatch
         #[arg(required = true)]
@@ -130,7 +130,7 @@ enum Command {
         /// The op
         op: String,
     },
-    /// Print what the compiler made of a variant's kernels
+    /// Print the compiler's output for a variant's kernels
     Ir {
         /// As in softmax/v4_optimized
         target: String,
@@ -146,16 +146,16 @@ enum Command {
     },
     /// Write the results of this device to assets/results/DEVICE, for machines that lack it
     Publish,
-    /// Compare what was measured on two sides; the exit code is 1 where B is slower beyond the threshold
+    /// Compare the figures of two sides; the exit code is 1 if B is slower beyond the threshold
     Compare(CompareArguments),
     /// Print the ops that the changes since a commit can affect: committed, uncommitted and untracked ones
     Affected(AffectedArguments),
-    /// Look after what is kept in cache/: verify, stats, gc, export, import
+    /// Maintain cache/: verify, stats, gc, export, import
     Cache {
         #[command(subcommand)]
         command: cache::CacheCommand,
     },
-    /// Make a workspace of this folder: ops.yaml with an op to begin with, where there is none, and .gitignore
+    /// Make this folder a workspace: write .gitignore and, if there is none, an ops.yaml with a first op
     Init,
     /// Print the JSON Schema of ops.yaml
     Schema,
@@ -232,7 +232,7 @@ struct WatchArguments {
     /// How many actions run at once on the CPU (default: the number of cores that are not reserved for devices)
     #[arg(long, short, value_name = "N", value_parser = jobs)]
     jobs: Option<usize>,
-    /// Look at the files every so often, for network folders, of which the system tells no changes
+    /// Look at the files at this interval, for network folders, where the system reports no changes
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1", value_parser = seconds)]
     poll: Option<Duration>,
 }
@@ -245,37 +245,37 @@ struct BuildArguments {
     /// How many actions run at once on the CPU (default: the number of cores that are not reserved for devices)
     #[arg(long, short, value_name = "N", value_parser = jobs)]
     jobs: Option<usize>,
-    /// Run what is named, whatever is known
+    /// Run the named actions even if their results stand
     #[arg(long)]
     force: bool,
     /// Say what would run and why, and run nothing
     #[arg(long)]
     dry_run: bool,
-    /// Go on after a rejection with all that does not need it (the default)
+    /// After a rejection go on with all that does not depend on it (the default)
     #[arg(long, conflicts_with = "fail_fast")]
     keep_going: bool,
     /// Start nothing new after a rejection
     #[arg(long)]
     fail_fast: bool,
-    /// Run no child: what has no result that stands is listed with the reasons, and the exit code is 1
+    /// Run no child: list actions without a result that stands, with the reasons, and exit with 1 if there are any
     #[arg(long, conflicts_with_all = ["force", "dry_run"])]
     require_cached: bool,
-    /// Take only results that somebody signed whom ops.yaml trusts, published or in the remote cache; nothing of cache/ counts
+    /// Accept only results, published or in the remote cache, that a key of `trust` in ops.yaml signed; nothing of cache/ counts
     #[arg(long, requires = "require_cached")]
     require_signed: bool,
-    /// Exit with 1 where a check judged too little to pass: without this, that is neither a pass nor a rejection
+    /// Exit with 1 if a check judged too little to pass; otherwise that is neither a pass nor a rejection
     #[arg(long, conflicts_with = "dry_run")]
     require_judged: bool,
-    /// Measure the variants of one op on whichever device is free, where there are several
+    /// With several devices, measure the variants of one op on any free device
     #[arg(long)]
     any_device: bool,
-    /// Write a timeline of the build to FILE, as Perfetto and chrome://tracing open it
+    /// Write a timeline of the build to FILE, for Perfetto and chrome://tracing
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Write what happens to FILE while it happens, a line of JSON each
+    /// Write events to FILE as they happen, a line of JSON each
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
-    /// Write how each check and bench stands to FILE, as JUnit XML
+    /// Write the state of each check and bench to FILE, as JUnit XML
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
     /// Print the figures of the benches at the end: `t2t bench`.
@@ -364,7 +364,7 @@ enum GraphFormat {
     Dot,
     Mermaid,
     Json,
-    /// The ops as the harness is told them, for scripts: declaration, variants, protocol, baselines
+    /// The ops as the harness gets them, for scripts: declaration, variants, protocol, baselines
     Ops,
 }
 
@@ -398,7 +398,7 @@ pub fn main() -> ExitCode {
         error.print();
         error.code()
     });
-    // What nobody got is no result, whatever came of the rest.
+    // Output that was not written counts as a failure, whatever the command's own result.
     ExitCode::from(streams::lost().map_or(code, |why| {
         let error = CliError::machine(format!("cannot write to standard output: {why}"));
         error.print();
@@ -453,19 +453,19 @@ fn device(text: &str) -> Result<DeviceChoice, String> {
         None if text == "cuda" => Ok(DeviceChoice::Cuda),
         None if text == "cpu" => Ok(DeviceChoice::Cpu),
         Some(("cuda", number)) => {
-            number.parse().map(DeviceChoice::CudaNumber).map_err(|_| format!("`{number}` is no number"))
+            number.parse().map(DeviceChoice::CudaNumber).map_err(|_| format!("`{number}` is not a number"))
         }
         _ => Err("it is one of auto, cuda, cuda:N, cpu".to_owned()),
     }
 }
 
 fn percent(text: &str) -> Result<f64, String> {
-    let number: f64 = text.trim_end_matches('%').trim().parse().map_err(|_| format!("`{text}` is no number"))?;
+    let number: f64 = text.trim_end_matches('%').trim().parse().map_err(|_| format!("`{text}` is not a number"))?;
     if number.is_finite() && number >= 0.0 { Ok(number) } else { Err("it is zero or more".to_owned()) }
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
-    let number: f64 = text.parse().map_err(|_| format!("`{text}` is no number"))?;
+    let number: f64 = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
     let is_right = number.is_finite() && (0.01..=3600.0).contains(&number);
     if is_right { Ok(Duration::from_secs_f64(number)) } else { Err("it is 0.01 to 3600".to_owned()) }
 }
@@ -478,6 +478,6 @@ fn jobs(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) => Err("it is 1 or more".to_owned()),
         Ok(number) => Ok(number),
-        Err(_) => Err(format!("`{text}` is no number")),
+        Err(_) => Err(format!("`{text}` is not a number")),
     }
 }

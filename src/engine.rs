@@ -139,9 +139,11 @@ pub(crate) fn build_on(
 fn lost_text(blob: &str, others: usize) -> String {
     match others {
         0 => format!("{blob}; the action that made it runs again"),
-        1 => format!("{blob}; the action that made it runs again, and 1 other of which an artifact is gone or damaged"),
+        1 => {
+            format!("{blob}; the action that made it runs again, and 1 other with an artifact that is gone or damaged")
+        }
         more => format!(
-            "{blob}; the action that made it runs again, and {more} others of which an artifact is gone or damaged"
+            "{blob}; the action that made it runs again, and {more} others with an artifact that is gone or damaged"
         ),
     }
 }

@@ -18,8 +18,8 @@
 //! readable) and [`t2t_plan`] (what is to be done). They meet the outside here. It is in [`t2t_store`] (files, caches), [`t2t_host`] (devices, servers) and
 //! [`t2t_protocol`] (what is said to the worker).
 //!
-//! Begin with [`session`], which reads a workspace, and [`engine`], which builds it. A module uses only modules declared above it; `tests/core/layers.rs` holds it to that.
-//! `docs/architecture.md` says of each module what it must not know.
+//! Begin with [`session`], which reads a workspace, and [`engine`], which builds it. A module uses only modules declared above it; `tests/core/layers.rs` holds
+//! it to that. `docs/architecture.md` says what each module must not know.
 
 // The only place where the pure crates and the outside meet.
 pub mod session;

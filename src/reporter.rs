@@ -1,6 +1,6 @@
 //! The reporter: events in, lines and bars out. Plain lines, bars on a terminal, or almost nothing.
 //!
-//! It decides nothing about the build, and reads of the environment only what its caller hands it.
+//! It decides nothing about the build, and sees only the parts of the environment that its caller passes.
 
 use std::ffi::OsString;
 
@@ -26,13 +26,13 @@ pub(crate) use junit::{Case, Verdict, junit};
 pub(crate) use plain::Plain;
 pub(crate) use trace::Trace;
 
-/// One who is told what happens.
+/// A receiver of a build's events.
 pub(crate) trait Reporter {
     /// Takes one event. What cannot be written is lost: a closed terminal stops no build.
     fn report(&mut self, event: &Event);
 }
 
-/// One who shows how a watched workspace stands, over many builds.
+/// A receiver of the events of a watch, over many builds.
 pub(crate) trait View: Reporter {
     /// Says which files changed.
     fn change(&mut self, files: &[String]);
@@ -50,7 +50,7 @@ pub(crate) trait View: Reporter {
     fn close(&mut self);
 }
 
-/// How much is told.
+/// How much is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verbosity {
     /// Failures and the final line.

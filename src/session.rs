@@ -405,7 +405,7 @@ impl Session {
 
 fn untrusting() -> NoSession {
     NoSession::Use {
-        message: "`--require-signed`, and ops.yaml trusts nobody".to_owned(),
+        message: "`--require-signed` needs trusted keys, and ops.yaml names none".to_owned(),
         hint: "name the keys whose signatures count: `trust: [ssh-ed25519 AAAA… ada@example.org]`".to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-//! `t2t adopt`: declares an op for a kernel that is already there, checks it, and says what it found out.
+//! `t2t adopt`: declares an op for an existing kernel, checks it, and reports the result.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -24,7 +24,7 @@ pub(crate) fn adopt(common: &Common, arguments: &AdoptArguments) -> Result<u8, C
     let root = session::workspace(&here).unwrap_or_else(|| here.clone());
     if !Form::Name.fits(&arguments.name) {
         return Err(CliError::misuse(
-            format!("`{}` is no name of an op", arguments.name),
+            format!("`{}` is not a valid op name", arguments.name),
             Form::Name.hint(&arguments.name),
         ));
     }

@@ -226,7 +226,7 @@ fn tell_outdated_pages(session: &Session, report: &Report) {
     if entries().next().is_some() && pages.any(|page| !published.contains(&page.digest)) {
         let (place, class) = (results::FOLDER, &session.inventory.device.class);
         streams::say(&format!(
-            "note: what is published in {place}/{class}/logs differs from what its records say: run `t2t publish --as-device {class}`"
+            "note: the pages in {place}/{class}/logs differ from the published records: run `t2t publish --as-device {class}`"
         ));
     }
 }

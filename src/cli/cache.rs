@@ -71,7 +71,7 @@ pub(crate) struct GcArguments {
 pub(crate) struct ExportArguments {
     /// The file; one that is there is replaced
     file: PathBuf,
-    /// Only results of this device model (as in nvidia-h200, interpreter) and those of no device
+    /// Only results of this device model (nvidia-h200, interpreter), and those of no device
     #[arg(long, value_name = "MODEL")]
     of_device: Option<String>,
     /// Only results of this op; may be given several times
@@ -120,7 +120,10 @@ fn mend() -> Result<u8, CliError> {
     if left.faults.is_empty() {
         return Ok(0);
     }
-    streams::print(&format!("{} left that only you can judge\n", count(left.faults.len(), "damage")));
+    streams::print(&format!(
+        "{} left: only you can judge files that t2t did not make or cannot read\n",
+        count(left.faults.len(), "damage")
+    ));
     Ok(1)
 }
 
@@ -150,7 +153,7 @@ fn tell(audit: &Audit, root: &Path, is_repaired: bool) {
 
 // stats and gc
 
-/// Returns the keys of what the workspace needs as it is now: of every action the result that stands, and, for each device, the last one that is known.
+/// Returns the keys that the workspace needs now: for every action the result that stands, and, for each device, the last known one.
 fn needed(session: &Session, records: &[&Record]) -> Result<BTreeSet<Digest>, CliError> {
     let wanted = pick(&session.graph, &Selection::default(), Force::Stale)?;
     let plans = plans(session, &wanted)?;

@@ -100,7 +100,7 @@ fn side(common: &Common, text: &str, letter: &str) -> Result<Side, CliError> {
         )),
         Some(side) => Ok(side),
         None => of_commit(common, text, letter)?
-            .ok_or_else(|| unknown(text, "it is no file, no record's key and no commit")),
+            .ok_or_else(|| unknown(text, "it is neither a file, nor a record's key, nor a commit")),
     }
 }
 
@@ -109,7 +109,7 @@ fn unknown(text: &str, why: &str) -> CliError {
     CliError::misuse(format!("cannot compare `{text}`: {why}"), hint)
 }
 
-/// Returns what a published folder or file holds, or what the workspace at `path` has now.
+/// Returns the results of a published folder or file, or the present ones of the workspace at `path`.
 fn of_path(common: &Common, path: &Path, letter: &str) -> Result<Side, CliError> {
     if fs::stat(&path.join(OPS)).is_some() {
         let root = context::absolute(path);
@@ -158,7 +158,7 @@ fn of_key(prefix: &str) -> Result<Option<Side>, CliError> {
             let keys: Vec<String> =
                 several.iter().map(|record| format!("{} {}", record.key.short(), record.identity)).collect();
             return Err(CliError::misuse(
-                format!("`{prefix}` starts several keys"),
+                format!("`{prefix}` is the start of several keys"),
                 format!("they are {}", keys.join(", ")),
             ));
         }
@@ -175,7 +175,7 @@ fn of_key(prefix: &str) -> Result<Option<Side>, CliError> {
     Ok(Some(Side { name: named, ops }))
 }
 
-/// Returns what is known of a commit: its files give keys, and the store or published results have what is known under them. None where it is no commit.
+/// Returns the known results of a commit: its files give keys, which are looked up in the store and in published results. None if it is not a commit.
 fn of_commit(common: &Common, name: &str, letter: &str) -> Result<Option<Side>, CliError> {
     let root = context::workspace()?;
     let commit = match git::commit(&root, name) {
@@ -194,7 +194,7 @@ fn of_commit(common: &Common, name: &str, letter: &str) -> Result<Option<Side>, 
     of_session(session, &root, &named, letter).map(Some)
 }
 
-/// Returns what stands of a session: what a commit itself publishes, what the store has, what the workspace at `root` publishes.
+/// Returns the results that stand in a session, from a commit's own publication, the store, and the publication of the workspace at `root`.
 fn of_session(mut session: Session, root: &Path, name: &str, letter: &str) -> Result<Side, CliError> {
     let class = session.inventory.device.class.to_string();
     if session.root != root && !session.is_elsewhere {
@@ -210,7 +210,7 @@ fn of_session(mut session: Session, root: &Path, name: &str, letter: &str) -> Re
     if ops.values().all(|op| op.benches.is_empty()) {
         let why: Vec<&str> = unknown.iter().take(NAMED).map(String::as_str).collect();
         return Err(CliError::misuse(
-            format!("{letter}: nothing that was measured of {name} on {class} is known here\n  {}", why.join("\n  ")),
+            format!("{letter}: no measurement of {name} on {class} is known here\n  {}", why.join("\n  ")),
             "build it there, publish its results, or compare published folders; a key holds versions and the harness, too",
         ));
     }
@@ -220,7 +220,7 @@ fn of_session(mut session: Session, root: &Path, name: &str, letter: &str) -> Re
     Ok(Side { name: format!("{name} on {class}"), ops })
 }
 
-/// Returns a line for each bench of which no result stands.
+/// Returns a line for each bench without a result that stands.
 fn unresolved(session: &Session, plans: &[Plan]) -> Vec<String> {
     let of = |plan: &Plan| {
         let target = session.graph.action(plan.index).target();

@@ -90,7 +90,7 @@ pub(crate) fn options(common: &Common, root: &Path, probing: Probing) -> Options
     }
 }
 
-/// Opens the workspace around the current folder, to look at what is asked for.
+/// Opens the workspace around the current folder, for a command that only looks.
 pub(crate) fn open_for(
     common: &Common,
     targets: &Targets,
@@ -126,7 +126,7 @@ pub(crate) fn bytecode() -> Option<PathBuf> {
     Some(cache.or_else(home)?.join("t2t/bytecode"))
 }
 
-/// What is stale depends on the interpreter's versions: one that has changed is asked as a build would. Without any, a look is still a look.
+/// What is stale depends on the interpreter's versions, so a changed interpreter is probed as in a build. Without an interpreter the command goes on.
 pub(crate) fn as_built(common: &Common) -> Result<Probing, CliError> {
     let python = python(common, workspace()?);
     Ok(if python.is_some() { Probing::WhereItCan } else { Probing::Never })
@@ -136,7 +136,7 @@ pub(crate) fn as_built(common: &Common) -> Result<Probing, CliError> {
 pub(crate) fn warn_of_unknown_versions(common: &Common, session: &Session) -> Result<(), CliError> {
     if session.toolchain.is_none() && python(common, workspace()?).is_some() {
         say(
-            "warning: `cache/` cannot be written, so the interpreter was not asked for its versions: what depends on them counts as stale",
+            "warning: `cache/` cannot be written, so the interpreter could not be probed for its versions: results that depend on them count as stale",
         );
     }
     Ok(())
@@ -158,7 +158,7 @@ pub(crate) fn warn_of(published: &Published, session: &Session) {
 }
 
 impl Targets {
-    /// Returns how much of autotuned kernels is compiled: everything, where compiling is what was asked for.
+    /// Returns how many configurations of autotuned kernels are compiled: all, if compiling was asked for.
     pub(crate) fn configurations(&self) -> Configurations {
         let is_named = |target: &String| target.ends_with(":compile");
         let is_asked = self.phase.contains(&Phase::Compile) || self.written().iter().any(is_named);

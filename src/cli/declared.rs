@@ -8,8 +8,7 @@ use t2t_plan::graph::expand::profile;
 
 use crate::session::Session;
 
-/// Returns the ops of the wanted actions as JSON: each as the harness is told it on the lane of this machine, with its variants, protocol and
-/// baselines.
+/// Returns the ops of the wanted actions as JSON: each as the harness gets it on the lane of this machine, with its variants, protocol and baselines.
 pub(crate) fn ops(session: &Session, wanted: &Wanted) -> String {
     let profile = profile(&session.inventory.device.class);
     let picked = session.graph.indices().filter(|index| wanted.wanted[index.number()]);

@@ -45,7 +45,7 @@ pub(crate) fn doctor(common: &Common) -> Result<u8, CliError> {
     lines.push(format!("device locks: {}", locks.display()));
     lines.push(match context::bytecode() {
         Some(folder) => format!("bytecode of packages installed without: {}", folder.display()),
-        None => "bytecode of packages installed without: none is kept".to_owned(),
+        None => "bytecode of packages installed without it: not kept".to_owned(),
     });
     lines.extend(remote::described(common, &session.spec)?);
     streams::print(&(lines.join("\n") + "\n"));

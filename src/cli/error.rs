@@ -51,7 +51,7 @@ impl CliError {
         }
     }
 
-    /// Prints the message to standard error. That the user asked to stop was said when they did.
+    /// Prints the message to standard error. An interruption was reported when it happened.
     pub(crate) fn print(&self) {
         if !matches!(self, Self::Interrupted) {
             streams::say(&self.text());
@@ -78,7 +78,7 @@ impl CliError {
         Self::Use { message: message.into(), hint: Some(hint.into()) }
     }
 
-    /// Returns what a template's fault comes to.
+    /// Turns a template's fault into an error.
     pub(crate) fn of_fault(fault: &EngineError) -> Self {
         let hint = match fault {
             EngineError::Template(error) => error.hint.clone(),
@@ -139,7 +139,7 @@ impl From<EngineError> for CliError {
     }
 }
 
-/// What the system refused, with what was being done: `cannot remove `logs/add_log.md`: Permission denied`.
+/// An error of the system, with what t2t was doing: `cannot remove `logs/add_log.md`: Permission denied`.
 impl From<anyhow::Error> for CliError {
     fn from(error: anyhow::Error) -> Self {
         let hint = error.chain().find_map(|cause| cause.downcast_ref()).and_then(hint_of);
@@ -147,7 +147,7 @@ impl From<anyhow::Error> for CliError {
     }
 }
 
-/// Returns what a person can do about what the system refused.
+/// Returns what a person can do about an error of the system.
 fn hint_of(error: &io::Error) -> Option<&'static str> {
     Some(match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {

@@ -59,7 +59,7 @@ fn is_ignored(text: &str, folder: &str) -> bool {
     text.lines().any(names)
 }
 
-/// Returns what to say of a workspace whose repository would take in what t2t makes. None where it would not, or is none.
+/// Returns a note for a workspace whose repository would track t2t's folders. None if it would not, or if there is no repository.
 pub(crate) fn unignored(root: &Path) -> Option<String> {
     let taken: Vec<&str> =
         DERIVED.into_iter().filter(|folder| git::would_add(root, &format!("{folder}file"))).collect();

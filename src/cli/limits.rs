@@ -20,9 +20,9 @@ const STACK: u64 = 1 << 20;
 /// What libraries say when a thread cannot be started. They end the process for it.
 const THREADS: [&str; 3] = ["failed to spawn thread", "ThreadPoolBuildError", "OS can't spawn worker thread"];
 
-/// Sees to it that a limit is told by its name rather than by a signal or a panic. Fails where there is not enough of what t2t cannot do without.
+/// Has a limit reported by its name, instead of by a signal or a panic. Fails if a limit is too low for t2t.
 pub(crate) fn prepare() -> Result<(), CliError> {
-    // A handler turns the signal into an error of the call that writes. It is never asked whether it was called.
+    // With a handler for SIGXFSZ the write fails instead of the process. Nobody reads the flag that it sets.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
     let told = panic::take_hook();
     panic::set_hook(Box::new(move |info| {

@@ -1,4 +1,4 @@
-//! What `t2t bench` prints at its end: the figures of the benches that it was asked for.
+//! The end of `t2t bench`'s output: the figures of the requested benches.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::streams::width;
 use crate::engine::Report;
 use crate::session::Session;
 
-/// Returns the tables of the ops of which a bench was wanted.
+/// Returns a table for each op with a wanted bench.
 pub(crate) fn figures(session: &Session, wanted: &Wanted, report: &Report) -> String {
     let measured = match session.inventory.device.class {
         DeviceClass::Interpreter => Measured::Interpreted,

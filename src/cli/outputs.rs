@@ -1,4 +1,4 @@
-//! What a build writes for people and programs: lines or bars, and the files and annotations that were asked for.
+//! A build's output for people and programs: lines or bars, and the requested files and annotations.
 //!
 //! Files are made before anything runs, so that one that cannot be written is known then. It does not know how the build goes.
 
@@ -54,14 +54,14 @@ impl Outputs {
         })
     }
 
-    /// Writes the trace, where one was asked for.
+    /// Writes the trace, if one was requested.
     pub(crate) fn write_trace(&mut self) -> Result<(), CliError> {
         let Some((trace, path)) = self.trace.take() else { return Ok(()) };
         let bytes = foreign::json(&trace.finish(cores::monotonic()).to_string());
         written(&path, bytes.as_bytes(), "the trace")
     }
 
-    /// Writes how the selected actions stand, where that was asked for.
+    /// Writes the state of the selected actions as test cases, if that was requested.
     pub(crate) fn write_junit(&mut self, session: &Session, wanted: &Wanted, report: &Report) -> Result<(), CliError> {
         let Some(path) = self.junit.take() else { return Ok(()) };
         let device = session.inventory.device.class.to_string();
@@ -74,7 +74,7 @@ impl Outputs {
         self.screen = None;
     }
 
-    /// Prints the annotations of what was rejected, once.
+    /// Prints the annotations of rejections, once.
     pub(crate) fn print_annotations(&mut self) {
         if let Some(annotations) = self.annotations.take() {
             streams::print(&annotations.text());
@@ -188,7 +188,7 @@ fn folder() -> String {
     inside().unwrap_or_default()
 }
 
-/// Returns the test cases of the wanted checks and benches, and of whatever else did not end well.
+/// Returns the test cases of the wanted checks and benches, and of other actions that failed.
 fn cases(session: &Session, wanted: &Wanted, report: &Report) -> Vec<Case> {
     let cas = session.cas();
     let missing: BTreeMap<Index, &[String]> =

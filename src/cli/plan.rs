@@ -23,7 +23,7 @@ pub(crate) struct Plan {
     pub(crate) settled: Settled,
     /// Why it would run.
     pub(crate) why: Vec<Reason>,
-    /// The manifest it has, or that of the result which stands.
+    /// Its manifest, or that of the result that stands.
     pub(crate) manifest: Option<Manifest>,
 }
 

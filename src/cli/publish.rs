@@ -29,7 +29,7 @@ const VERSIONS: [&str; 4] = ["python", "torch", "triton", "ptxas"];
 /// Runs the command. It refuses where a result is stale or missing.
 pub(crate) fn publish(common: &Common) -> Result<u8, CliError> {
     let root = context::workspace()?;
-    // A key that cannot be used is told before anything is looked at.
+    // First, so that a key that cannot be used is reported before any work.
     let key = signing::key(common)?;
     if common.sign.is_some() && common.as_device.is_some() {
         let message = "results of a device that is not here cannot be signed here";
@@ -65,7 +65,7 @@ pub(crate) fn publish(common: &Common) -> Result<u8, CliError> {
     Ok(0)
 }
 
-/// Returns who vouches for what was written.
+/// Returns a line that says who signed the publication.
 fn word(session: &Session, signed: Signed, key: Option<&SigningKey>) -> String {
     match (signed, key) {
         (Signed::Now, Some(key)) => match key.among(&session.spec.trust) {
@@ -92,7 +92,7 @@ fn note(session: &Session, signed: Signed, key: Option<&SigningKey>) -> Option<S
     }
 }
 
-/// Returns every result with what its digests stand for. Where one does not stand, or cannot be read, a line is printed for it, and nothing is returned.
+/// Returns every result with its blobs. For each that does not stand, or cannot be read, a line is printed, and then nothing is returned.
 fn entries(session: &Session, plans: &[Plan]) -> Result<Vec<Entry>, CliError> {
     let cas = session.cas();
     let mut entries = Vec::new();
@@ -125,7 +125,7 @@ fn entry(cas: &Cas, record: &Record) -> Result<Entry, String> {
     Ok(Entry { record: record.clone(), manifest, documents: documents.collect::<Result<_, String>>()? })
 }
 
-/// Returns what is known of the device and of the revision. Of a device that is not here, that is what was published when it was.
+/// Returns the facts of the device and of the revision. For a device that is not here they come from its last publication.
 fn facts(session: &Session) -> Facts {
     let before = session.published.iter().find_map(|published| published.facts.clone());
     let mut facts = before.unwrap_or_else(|| facts_here(session));

@@ -14,7 +14,7 @@ use t2t_store::store::remote::{Credentials, Limits, NotBuilt, Remote, Signing};
 use super::error::CliError;
 use super::{Common, signing};
 
-/// The remote cache of one command, made when it is first asked for: what several builds have of it is counted and waited for once.
+/// The remote cache of one command, made at its first use. Several builds share it, so its use is counted, and its uploads are awaited, once.
 #[derive(Default)]
 pub(crate) struct OpenedRemote(OnceCell<Option<Arc<Remote>>>);
 
@@ -42,7 +42,7 @@ impl OpenedRemote {
 pub(crate) enum Evidence {
     /// All that are whole.
     Whole,
-    /// Those that somebody signed whom ops.yaml trusts.
+    /// Only results that a trusted key signed.
     Signed,
 }
 
@@ -63,7 +63,7 @@ fn remote(common: &Common, spec: &Spec, evidence: Evidence) -> Result<Option<Arc
 
 fn not_built_with(not_built: NotBuilt) -> CliError {
     let hint = "build it with that feature, as is the default, or use no remote cache: `--no-remote`";
-    CliError::misuse(format!("a remote cache is asked for, and {not_built}"), hint)
+    CliError::misuse(format!("cannot use a remote cache: {not_built}"), hint)
 }
 
 /// Returns what `t2t doctor` says of it.
@@ -107,12 +107,12 @@ fn declared(common: &Common, spec: &Spec) -> Result<Option<remote::Remote>, CliE
 
 /// What is no place may hold a password: it is not shown.
 fn place(name: &str, url: &str) -> Result<RemoteUrl, CliError> {
-    RemoteUrl::parse(url).ok_or_else(|| CliError::misuse(format!("{name} is no URL of a remote cache"), EXAMPLES))
+    RemoteUrl::parse(url).ok_or_else(|| CliError::misuse(format!("{name} is not the URL of a remote cache"), EXAMPLES))
 }
 
 /// Returns the mode of that name.
 pub(crate) fn mode(text: &str) -> Result<Mode, String> {
-    Mode::of(text).ok_or_else(|| format!("`{text}` is no mode: read-write, read-only, off"))
+    Mode::of(text).ok_or_else(|| format!("`{text}` is not a mode: use read-write, read-only or off"))
 }
 
 fn misused_mode(message: &str) -> CliError {
@@ -123,7 +123,7 @@ fn limits() -> Result<Limits, CliError> {
     let Some(text) = variable("T2T_REMOTE_TIMEOUT") else { return Ok(Limits::default()) };
     let operation = duration(&text).ok_or_else(|| {
         let hint = "write a whole number and a unit: `5s`, `500ms`";
-        CliError::misuse(format!("$T2T_REMOTE_TIMEOUT: `{text}` is no duration"), hint)
+        CliError::misuse(format!("$T2T_REMOTE_TIMEOUT: `{text}` is not a duration"), hint)
     })?;
     Ok(Limits::of(operation))
 }
@@ -147,7 +147,7 @@ fn credentials() -> Result<Credentials, CliError> {
     })
 }
 
-/// Returns a variable that is set to something. CI services set those of forks to nothing.
+/// Returns a variable unless it is empty: CI services set secrets of forks to the empty text.
 fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(error.code(), 2);
         assert_eq!(
             error.text(),
-            "error: a remote cache is asked for, and t2t was built without the feature `remote`\n\
+            "error: cannot use a remote cache: t2t was built without the feature `remote`\n\
              hint: build it with that feature, as is the default, or use no remote cache: `--no-remote`"
         );
     }

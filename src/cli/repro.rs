@@ -34,7 +34,7 @@ const FOLDER: &str = "logs/repro";
 /// The file that runs the case.
 const SCRIPT: &str = "repro.py";
 
-/// Runs the command. Its exit code is that of the case: 0 where nothing differs, 1 where something does.
+/// Runs the command. The exit code is the case's: 0 if nothing differs, 1 if something does.
 pub(crate) fn repro(common: &Common, arguments: &ReproArguments) -> Result<u8, CliError> {
     let folder = written(common, arguments)?;
     let script = folder.join(SCRIPT);
@@ -92,7 +92,7 @@ fn target(session: &Session, text: &str) -> Result<Target, CliError> {
     Ok(target)
 }
 
-/// What the last check of a variant found out, which decides what its cases are. Blank before there was one.
+/// The last check's findings, on which a variant's cases depend. Blank before there was one.
 #[derive(Default)]
 struct Checked {
     /// The constants of the kernel's first launch.
@@ -146,7 +146,7 @@ fn known(session: &Session, target: &Target, named: Option<&str>) -> Result<(Opt
     Ok((named.map(str::to_owned).or_else(failed), Checked::of(evidence)))
 }
 
-/// Returns the job: that of the check, told of the case.
+/// Returns the job: that of the check, with the case in its request.
 fn job(session: &Session, target: &Target, case: Option<&str>, checked: Checked) -> Job {
     let shares = cores::shares(session.devices.len());
     let requests = Requests {

@@ -21,7 +21,7 @@ pub(crate) struct Revision {
 }
 
 impl Revision {
-    /// Puts the files that the workspace at `root` had at `commit` into a folder of its store. `purpose` tells apart those of one process.
+    /// Puts the files that the workspace at `root` had at `commit` into a folder of its store. `purpose` distinguishes the folders of one process.
     pub(crate) fn check_out(root: &Path, commit: &str, purpose: &str) -> Result<Self, git::NoAnswer> {
         let tree = root.join("cache/scratch").join(format!("{purpose}-{}", context::process()));
         let revision = Self { tree };

@@ -1,6 +1,6 @@
 //! How a build is set up by what the command line says, and how it is introduced.
 //!
-//! It does not know what becomes of it.
+//! It does not know what the build does with it.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -92,7 +92,7 @@ fn salt() -> String {
     format!("{:016x}", RandomState::new().build_hasher().finish())
 }
 
-/// Returns the event that a build of what is wanted begins.
+/// Returns the event for the start of a build of the wanted actions.
 pub(crate) fn started(session: &Session, wanted: &Wanted, settings: &Settings) -> Event {
     let cpu = ("cpu".to_owned(), settings.jobs);
     let devices = session.devices.iter().enumerate().map(|(number, _)| (format!("cuda:{number}"), 1));

@@ -21,10 +21,10 @@ const PASSPHRASE: &str = "T2T_SIGN_PASSPHRASE";
 /// How a key begins that is no name of a file.
 const BEGIN: &str = "-----BEGIN ";
 
-/// What makes a key, for those who have none.
+/// The command that makes a key.
 const MAKE: &str = "name the private half of an ed25519 key; `ssh-keygen -t ed25519` makes one";
 
-/// Returns the key that was asked for, if one was.
+/// Returns the requested key, if any.
 ///
 /// # Errors
 /// Bad use, where it cannot be read or used.
@@ -45,7 +45,7 @@ fn read(file: &Path, asked: &str) -> Result<SigningKey, CliError> {
     let bytes = fs::read(file).map_err(|error| {
         let hint = match error.kind() {
             ErrorKind::NotFound => MAKE,
-            _ => "make it readable for you, and for nobody else: `chmod 600`",
+            _ => "make it readable for you alone: `chmod 600`",
         };
         CliError::misuse(format!("{asked}: cannot read {name}: {error}"), hint)
     })?;
@@ -66,7 +66,7 @@ fn opened(text: &str, name: &str) -> Result<SigningKey, CliError> {
     })
 }
 
-/// Returns a variable that is set to something. CI services set those of forks to nothing.
+/// Returns a variable unless it is empty: CI services set secrets of forks to the empty text.
 fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }

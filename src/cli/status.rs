@@ -12,7 +12,7 @@ use super::error::CliError;
 use super::plan::{Plan, plans};
 use super::{Common, Targets, context, streams};
 
-/// How many reasons a line has; `t2t explain` tells them all.
+/// How many reasons a line has; `t2t explain` lists them all.
 const REASONS: usize = 2;
 
 /// Prints what is stale, rejected or skipped, and how many actions are up to date.
@@ -54,7 +54,7 @@ fn own_reasons(why: &[Reason]) -> String {
     let own: Vec<String> =
         why.iter().filter(|reason| !matches!(reason, Reason::Upstream(_))).map(ToString::to_string).collect();
     match own.len() {
-        0 => "what it reads is made anew".to_owned(),
+        0 => "its inputs are made anew".to_owned(),
         many if many > REASONS => format!("{}; and {} more", own[..REASONS].join("; "), many - REASONS),
         _ => own.join("; "),
     }

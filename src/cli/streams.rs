@@ -24,12 +24,12 @@ pub(crate) fn print_bytes(bytes: &[u8]) {
     if let Err(error) = written
         && error.kind() != io::ErrorKind::BrokenPipe
     {
-        // Whoever prints next would fail likewise.
+        // Later prints would fail likewise.
         let _ = LOST.set(error);
     }
 }
 
-/// Why a result did not reach standard output, if one did not. That nobody reads it is none.
+/// Why a result did not reach standard output, if one did not. A closed pipe is no reason: its reader stopped reading.
 static LOST: OnceLock<io::Error> = OnceLock::new();
 
 /// Returns why a result that was printed is lost, if one is.

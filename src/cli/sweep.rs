@@ -95,8 +95,11 @@ fn right_ones<'a>(
     }
     let hint = format!("run `t2t build {}:check`", op.name);
     if !wrong.is_empty() {
-        let message =
-            format!("only right kernels are timed, and of {} these are not known to be: {}", op.name, wrong.join(", "));
+        let message = format!(
+            "a sweep times only right kernels; {} has variants that are not known to be right: {}",
+            op.name,
+            wrong.join(", ")
+        );
         return Err(CliError::Missing { message, hint });
     }
     if right.is_empty() {
@@ -116,7 +119,7 @@ fn plan<'a>(session: &Session, target: &Target, plans: &'a [Plan]) -> Option<&'a
     plans.iter().find(|plan| plan.index == index)
 }
 
-/// Returns the job: that of a bench of the first variant, told of all of them, of the baselines and of the sizes of a sweep.
+/// Returns the job: a bench of the first variant whose request names all variants, the baselines and the sizes of the sweep.
 fn job(session: &Session, op: &Op, variants: &[&Variant], plans: &[Plan], shares: &Shares) -> Job {
     let requests = Requests {
         spec: &session.spec,

@@ -21,16 +21,16 @@ pub(crate) enum What {
     LogsAndStore,
 }
 
-/// Whether a person is asked before results are lost.
+/// Whether to ask before results are removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ask {
-    /// Where there is one to be asked: on a terminal.
+    /// If there is a terminal to ask on.
     OnATerminal,
     /// Never: they have said so.
     Never,
 }
 
-/// Runs the command. The files that keep empty folders in a repository stay, and so does the lock that is held meanwhile.
+/// Runs the command. `.gitkeep` files and the like stay, and so does the lock, which is held meanwhile.
 pub(crate) fn clean(what: What, ask: Ask) -> Result<u8, CliError> {
     let root = context::workspace()?;
     let cache = root.join("cache");
@@ -98,7 +98,7 @@ fn announce(cache: &Path) {
     ));
 }
 
-/// Asks on a terminal, and returns whether the answer is yes. Where there is none, nobody can be asked, and the command is the answer.
+/// Asks on a terminal, and returns whether the answer is yes. Without a terminal the command itself counts as yes.
 fn is_agreed() -> bool {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return true;

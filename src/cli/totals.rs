@@ -1,6 +1,6 @@
-//! What a build's report comes to: how many actions ended how, and the exit code.
+//! The totals of a build's report: how many actions ended how, and the exit code.
 //!
-//! It does not know what was asked for.
+//! It does not know what was requested.
 
 use t2t_model::event::Tally;
 use t2t_model::record::Outcome;
@@ -30,7 +30,7 @@ pub(crate) fn is_rejected(settled: &Settled) -> bool {
     settled.record().is_some_and(|record| record.outcome.is_rejection())
 }
 
-/// The exit code describes the state of what was asked for, not what ran.
+/// The exit code describes the state of the requested actions, not what ran.
 pub(crate) fn exit_code(report: &Report) -> u8 {
     let settled = || report.settled.iter().flatten();
     if report.interrupted {

@@ -1,6 +1,6 @@
 //! The answer of a build that found nothing to do, told again while nothing that it looked at has changed: no workspace is opened for it.
 //!
-//! It does not know what is stale: it knows what a build looked at, all of which is as it was.
+//! It does not know what is stale: it knows that everything a build looked at is unchanged.
 
 use std::env;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! `t2t watch`: builds after each settled batch of changes what it made stale, on servers that stay warm.
+//! `t2t watch`: after each settled batch of changes it builds what became stale, on warm servers.
 //!
 //! A round is one look at the workspace and the build that follows. A change leaves the round that runs; what is in flight goes on into the next one, which cancels
 //! what is obsolete. What is stale is never decided here.
@@ -169,7 +169,7 @@ struct Watching<'a> {
     settings: Option<Settings>,
     /// The remote cache that all rounds share.
     remote: remote::OpenedRemote,
-    /// What the last state comes to.
+    /// The exit code of the last state.
     code: Option<u8>,
     /// What ran last.
     last: BTreeSet<Target>,
@@ -308,7 +308,7 @@ impl Watching<'_> {
         self.is_read = false;
         let (Some((session, wanted)), Some(settings)) = (self.picked.take(), self.settings.clone()) else { return };
         if self.in_flight.as_ref().is_some_and(|in_flight| !in_flight.is_idle()) {
-            // What it comes to was said above.
+            // The result was printed above.
             let _ = self.run(&session, &wanted, &settings, Begins::Nothing);
         }
         self.picked = Some((session, wanted));
@@ -347,7 +347,7 @@ impl Watching<'_> {
         self.picked = Some((session, wanted));
     }
 
-    /// Builds on top of what is in flight, until all is settled or something changes.
+    /// Builds, taking over actions in flight, until all is settled or something changes.
     fn run(
         &mut self,
         session: &Session,
@@ -390,7 +390,7 @@ impl Watching<'_> {
         built
     }
 
-    /// Has what was asked for run although a result of it stands.
+    /// Forces the requested actions to run although a result stands.
     fn force(&self, session: &Session, wanted: &mut Wanted, again: Option<Again>) {
         let targets = match again {
             None => return,
@@ -412,7 +412,7 @@ impl Watching<'_> {
         match &report.ended {
             Ended::Left => return,
             Ended::Outdated(_) => {
-                // Whoever writes the file may not have done yet.
+                // The file may not be written completely yet.
                 let mut inbox = self.inbox.borrow_mut();
                 inbox.wait(WRITTEN, self.view.borrow_mut().as_mut(), &self.root, &|_| true);
                 inbox.due.is_any = true;
@@ -453,7 +453,7 @@ fn warm(session: &Session, in_flight: Option<&InFlight>) {
     let has_devices = !session.devices.is_empty();
     let interprets = session.inventory.device.class == DeviceClass::Interpreter;
     std::thread::spawn(move || {
-        // A server that does not start is told of by the action that needs it.
+        // A failure is reported by the action that needs the server.
         if interprets {
             let _ = pool.rest(ServerKind::Interpreter).and_then(|()| dispatcher.prepare_a_check(&pool));
         }
@@ -464,12 +464,12 @@ fn warm(session: &Session, in_flight: Option<&InFlight>) {
     });
 }
 
-/// Whether somebody who edits the workspace may mend it: then it is worth watching from the start.
+/// Whether an edit of the workspace may repair it: then it is worth watching from the start.
 fn is_mended_by_an_edit(error: &CliError) -> bool {
     matches!(error, CliError::Spec(_))
 }
 
-/// Returns whether a change at `path` can be of any account for what `session` comes to.
+/// Returns whether a change at `path` can matter to `session`.
 fn is_relevant(session: &Session, path: &Path) -> bool {
     RepoPath::below(&session.root, path).is_ok_and(|path| session.is_relevant(&path))
 }

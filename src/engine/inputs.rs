@@ -29,7 +29,8 @@ impl PreparedInputs {
         self.0.get(op).cloned()
     }
 
-    /// Takes what a check has prepared for an op out of its folder `scratch`, which comes to its end. Where that fails, the next check prepares it again.
+    /// Moves the inputs that a check has prepared for an op out of its folder `scratch`, which is about to be removed. If that fails, the next check prepares
+    /// them again.
     pub(crate) fn keep(&mut self, op: &str, scratch: &Path, inputs: &Inputs) {
         let place = scratch.file_name().map(|name| scratch.with_file_name(FOLDER).join(name));
         let Some(folder) = place.filter(|_| !self.0.contains_key(op)) else { return };

@@ -57,7 +57,7 @@ pub(crate) enum EngineError {
     #[error("`{0}` changed while the build ran")]
     Changed(String),
     /// Artifacts keep vanishing from the store.
-    #[error("artifacts keep vanishing from the store; the last has to do with {0}")]
+    #[error("artifacts keep vanishing from the store; the last one: {0}")]
     Vanishing(Digest),
 }
 

@@ -1,4 +1,4 @@
-//! How a build is run: what whoever asks for it says.
+//! How a build is run: the caller's settings.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Writing logs: the logs in the workspace are what the store holds, whatever became of them since.
+//! Writing logs: the logs in the workspace are those of the store, even if they were changed since.
 //!
 //! A file that somebody changed is put back, and the change is kept under `cache/replaced/`. A file whose bytes are in the store is nobody's edit: a build that was
 //! killed before it wrote its logs left those of an earlier one.

@@ -1,4 +1,4 @@
-//! The board: how a watched workspace stands, drawn over itself on a terminal: a line an op, what runs, what failed and why.
+//! The board: the state of a watched workspace, redrawn in place on a terminal: a line an op, what runs, what failed and why.
 //!
 //! It knows of the workspace what events say, and nothing of keys but their names.
 
@@ -21,7 +21,7 @@ const KEYS: &str = "r rerun · f failed only · e explain · q quit";
 /// How many notices stay.
 const NOTICES: usize = 3;
 
-/// How often the times of what runs are drawn anew.
+/// How often the times of running actions are redrawn.
 const TICK: Duration = Duration::from_secs(1);
 
 /// How a place, an op or a variant, stands by its phases.
@@ -44,9 +44,9 @@ pub(crate) struct Board<W> {
     lines: Lines,
     screen: Box<dyn Fn() -> Screen>,
     height: Box<dyn Fn() -> usize>,
-    /// Op → variant, or nothing for the op itself → how it stands. The ops in the order in which they were met.
+    /// Op → variant, or nothing for the op itself → its state. The ops are in the order in which they appeared.
     ops: Vec<(String, BTreeMap<Option<String>, Standing>)>,
-    /// What was told of in this round, and so is still there.
+    /// Targets that this round has reported, and that therefore still exist.
     met: BTreeSet<Target>,
     failures: Vec<(Target, String)>,
     running: Vec<(Target, Instant)>,

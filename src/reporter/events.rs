@@ -1,6 +1,6 @@
 //! Events as lines of JSON, for programs: docs/reference/machine-readable.md has the form.
 //!
-//! It has no clock: whoever hands it an event says when it came. Each line is flushed, so that it can be read while the build runs.
+//! It has no clock: the caller passes an event with its time. Each line is flushed, so that it can be read while the build runs.
 
 use std::io::{self, Write};
 use std::time::Duration;

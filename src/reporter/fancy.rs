@@ -116,7 +116,7 @@ impl Fancy {
         self.lanes.clear();
     }
 
-    /// Returns whether an event is told above the bars: what the bars show is not.
+    /// Returns whether an event is printed above the bars: not if the bars show it.
     fn leaves_a_line(&self, event: &Event) -> bool {
         match event {
             Event::BuildStarted { .. } | Event::ActionFinished { outcome: Outcome::Passed, .. } => false,

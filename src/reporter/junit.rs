@@ -77,7 +77,7 @@ impl Case {
     }
 }
 
-/// The suite of what belongs to no op.
+/// The suite for actions that belong to no op.
 const BUILD: &str = "t2t";
 
 /// Returns the file for `cases` on a device of class `device`, where that is known: a suite for each op, sorted by name.

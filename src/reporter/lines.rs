@@ -17,7 +17,7 @@ use crate::reporter::{Paint, Verbosity};
 /// How lines are written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lines {
-    /// How much is told.
+    /// How much is printed.
     pub(crate) verbosity: Verbosity,
     /// Whether they are colored.
     pub(crate) paint: Paint,

@@ -1,4 +1,4 @@
-//! The plain reporter: one line an event, for pipes, files and quiet builds. Before the last line it names again what failed: what was told of it may be far up.
+//! The plain reporter: one line an event, for pipes, files and quiet builds. Before the last line it names failures again: their messages may be far up.
 //!
 //! It does not know what it writes to.
 

@@ -1,6 +1,6 @@
-//! Rounds: how builds that follow one another, each after a change, are told in lines.
+//! Rounds: lines for the builds of a watch, one after each change.
 //!
-//! What stands from before is told once. It does not know who changed what.
+//! A standing failure is printed once. It does not know what changed in the files.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -16,9 +16,9 @@ use crate::reporter::{Reporter, View, said};
 pub(crate) struct Rounds<W> {
     out: W,
     lines: Lines,
-    /// Actions that settled without running in this round, whose failures were told before.
+    /// Actions that settled without running in this round; their failures were printed before.
     standing: BTreeSet<Target>,
-    /// Whether a whole round was told.
+    /// Whether a whole round was printed.
     is_begun: bool,
     problem: Option<String>,
 }

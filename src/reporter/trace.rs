@@ -1,6 +1,6 @@
 //! The trace: a build as a timeline in Chrome's trace format, which Perfetto opens.
 //!
-//! It has no clock: whoever hands it an event says when it came. It does not know what actions are for.
+//! It has no clock: the caller passes an event with its time. It does not know what actions are for.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use t2t_model::spans::{Doing, Span, Times};
 
 use crate::reporter::lines::named;
 
-/// The row of what needs no child, and of what settled without running.
+/// The row for actions without a child, and for those that settled without running.
 const OWN: &str = "t2t";
 
-/// A build's timeline, as far as it has been told. Moments are those of the machine's monotonic clock, in nanoseconds.
+/// A build's timeline so far. Moments are nanoseconds of the machine's monotonic clock.
 #[derive(Debug)]
 pub(crate) struct Trace {
     begin: u64,
@@ -164,7 +164,7 @@ fn needs_no_child(target: &Target, times: &Times) -> bool {
         || (times.children.is_empty() && target.phase == Phase::Tune)
 }
 
-/// Returns the row of what a device did for an action.
+/// Returns the row for a device's work for an action.
 fn work_row(ran: &Ran) -> Row {
     (format!("{} work", ran.lane), 0)
 }

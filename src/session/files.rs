@@ -28,7 +28,7 @@ pub(crate) fn catalogue(root: &Path, cache: &Path) -> Result<(PathBuf, Digest), 
     let bytes = assets::carried(assets::CATALOGUE).unwrap_or_default();
     let digest = Digest::of(bytes);
     let path = cache.join("harness").join(format!("catalogue-{}.json", digest.short()));
-    // Children read it as it is: what the key names must be what they read.
+    // Children read this file, so it must have the bytes that the key names: it is written again if it differs.
     if fs::read_own(&path).ok().as_deref() != Some(bytes) {
         match fs::write(&path, bytes) {
             // Only children read it, and where nothing can be written none run.
@@ -52,7 +52,7 @@ pub(crate) fn templates(spec: &Spec, root: &Path) -> Result<BTreeMap<String, Dig
     let digest = |op: &Op| {
         let path = op.template.clone();
         let bytes = assets::read(root, &path).ok_or_else(|| NoSession::Use {
-            message: format!("ops.yaml: the log template of `{}`, `{path}`, is no file that can be read", op.name),
+            message: format!("ops.yaml: the log template of `{}`, `{path}`, cannot be read", op.name),
             hint: "write the file, or take `log: {template: …}` out of ops.yaml".to_owned(),
         })?;
         Ok((path, Digest::of(&bytes)))
@@ -100,10 +100,7 @@ fn values_file(sources: &Sources, op: &Op, file: &str) -> Result<(String, Kernel
     let path = RepoPath::new(file).ok();
     let found = path.and_then(|path| sources.bytes(&path).map(|digest| (path, digest)));
     let (path, digest) = found.ok_or_else(|| NoSession::Use {
-        message: format!(
-            "ops.yaml: `{file}`, which holds values of an input of `{}`, is no file that can be read",
-            op.name
-        ),
+        message: format!("ops.yaml: `{file}`, which holds values of an input of `{}`, cannot be read", op.name),
         hint: "write the file, or give the input another `init`".to_owned(),
     })?;
     let closure = BTreeMap::from([(path, Source { meaning: digest, bytes: digest })]);

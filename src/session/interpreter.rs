@@ -28,10 +28,11 @@ const WARM: [&str; 3] = ["torch.utils._python_dispatch", "safetensors.torch", "t
 /// What has servers find the bytecode that is kept, before they import anything else.
 const USE_BYTECODE: &str = "t2t_harness.server.bytecode:use";
 
-/// How often the interpreter is asked where the harness is removed meanwhile.
+/// How often the interpreter is probed again if the harness is removed meanwhile.
 const ASKED: usize = 8;
 
-/// Returns the servers of a session over the store `cache` of the workspace `root`, and what is in the interpreter; None where it is not asked. Fails where it cannot be used.
+/// Returns the servers of a session over the store `cache` of the workspace `root`, and the probe of the interpreter; None where it is not probed. Fails if it
+/// cannot be used.
 pub(crate) fn asked(
     options: &Options,
     harness: &Harness,
@@ -92,7 +93,7 @@ fn pool(
     Ok(Arc::new(Pool::new(configs.to_vec(), interrupt.clone())))
 }
 
-/// Returns what servers get from a session beside what they get from t2t.
+/// Returns the variables that servers get from a session, beside those from t2t.
 fn environment(options: &Options) -> BTreeMap<String, String> {
     let folder = options.bytecode.as_ref().map(|folder| (BYTECODE.to_owned(), folder.to_string_lossy().into_owned()));
     folder.into_iter().collect()
@@ -125,7 +126,7 @@ fn toolchain(
         _ if known.is_some() => return Ok(known),
         Probing::Never => return Ok(None),
         Probing::Known => {
-            return Err(machine(&format!("`{}` was not asked", python.path.display()), &"what it has is not known"));
+            return Err(machine(&format!("`{}` was not probed", python.path.display()), &"its versions are not known"));
         }
         Probing::Allowed | Probing::WhereItCan => {}
     }
@@ -146,7 +147,7 @@ fn start_beside(pool: &Arc<Pool>, kind: ServerKind) {
     std::thread::spawn(move || pool.hello(kind));
 }
 
-/// Starts the interpreter and asks it what it has.
+/// Starts the interpreter and probes it.
 fn probe(options: &Options, python: &Path, cache: &Path, root: &Path, pool: &Pool) -> Result<Toolchain, NoSession> {
     let kind = ServerKind::Compiled;
     let hello = pool.hello(kind).map_err(unprobed)?;
@@ -215,7 +216,7 @@ fn unprobed(error: NoCall) -> NoSession {
     match error {
         NoCall::Start(error) => error.into(),
         NoCall::Interrupted => NoSession::Interrupted,
-        NoCall::Died(_) | NoCall::Cancelled => machine("the interpreter cannot be asked what it has", &error),
+        NoCall::Died(_) | NoCall::Cancelled => machine("the interpreter cannot be probed for its versions", &error),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The device lane of a session: the devices that this machine has, or the model that it is asked for, and what kernels are compiled for.
+//! The device lane of a session: this machine's devices, or the requested model, and the targets that kernels are compiled for.
 //!
 //! It does not know what runs on the lane.
 
@@ -18,7 +18,7 @@ use super::{DeviceChoice, NoSession, Options};
 pub(crate) fn models(root: &Path) -> Result<Models, NoSession> {
     let bytes = assets::read(root, assets::DEVICES).unwrap_or_default();
     Models::read(&bytes).map_err(|error| NoSession::Use {
-        message: format!("`{}` is no table of devices: {error}", assets::DEVICES),
+        message: format!("`{}` is not a table of devices: {error}", assets::DEVICES),
         hint: "restore the file, or remove it to use the one that t2t carries".to_owned(),
     })
 }

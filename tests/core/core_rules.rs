@@ -466,7 +466,7 @@ fn a_name_that_stands_twice_makes_no_graph() {
 fn an_edge_that_leads_nowhere_makes_no_graph() {
     let dangling = Graph::seal(vec![action("a", vec![settle("b")])]).unwrap_err();
     assert_eq!(dangling, Unsealed::Dangling { from: target("a"), on: target("b") });
-    assert_eq!(dangling.to_string(), "`a:check` needs `b:check`, which no action is");
+    assert_eq!(dangling.to_string(), "`a:check` needs `b:check`, and there is no such action");
 }
 
 #[test]

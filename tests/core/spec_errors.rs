@@ -114,11 +114,11 @@ ops:
     let told = t2t_model::problem::render(&problems);
     for said in [
         "error: ops.yaml:3:5: `trust[0]`: `ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAABgQC7 ada@example.org` is no public ssh key with a name\n",
-        "hint: only keys of `ssh-ed25519` are taken: `ssh-keygen -t ed25519` makes one\n",
+        "hint: only `ssh-ed25519` keys are accepted: `ssh-keygen -t ed25519` makes one\n",
         "error: ops.yaml:4:5: ",
         "hint: the key is cut short or changed: copy the whole line of the `.pub` file\n",
         "error: ops.yaml:5:5: ",
-        "hint: name who holds the key behind it: `ssh-ed25519 AAAA… ada@example.org`\n",
+        "hint: write the holder's name after the key: `ssh-ed25519 AAAA… ada@example.org`\n",
         "error: ops.yaml:7:5: `trust` names one key twice: as `ada@example.org` and as `eve@example.org`\n",
         "hint: a key has one holder: remove one of the two\n",
         "error: ops.yaml:8:5: ",
@@ -1234,7 +1234,7 @@ ops:
       - {name: twice, call: 'entry(a=input, a=other)'}
 ";
     let expected = "\
-error: ops.yaml:10:31: op `x`: `call` names `otehr`, which is no input and no kwarg of the op
+error: ops.yaml:10:31: op `x`: `call` names `otehr`, which is neither an input nor a kwarg of the op
    |
 10 |       - {name: unknown, call: 'entry(input, otehr)'}
    |                               ^

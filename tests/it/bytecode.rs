@@ -53,7 +53,7 @@ fn no_bytecode_is_made_where_no_folder_is_named_or_known() {
     let caches = project.path("../caches");
     let mut command = project.command("build --phase check");
     project.run(command.env_remove("T2T_BYTECODE").env("XDG_CACHE_HOME", &caches)).exits(0);
-    project.t2t("doctor").exits(0).says("bytecode of packages installed without: none is kept");
+    project.t2t("doctor").exits(0).says("bytecode of packages installed without it: not kept");
     let begins = format!("compiles {}/t2t/bytecode ", caches.display());
     assert!(project.log().iter().any(|line| line.starts_with(&begins)), "{:#?}", project.log());
 }

@@ -275,7 +275,7 @@ rejected  softmax/v2_tiling:check  mismatch
 skipped   softmax/v2_tiling:bench  after softmax/v2_tiling:check
 stale     softmax:log gelu:log  template changed: [DIGEST] → [DIGEST]
 stale     gelu/v1_baseline:compile,check,bench  code of `kernels/gelu/v1_baseline.py` changed: [DIGEST] → [DIGEST]
-stale     gelu:select summary  what it reads is made anew
+stale     gelu:select summary  its inputs are made anew
 11 up to date, 7 stale, of 19 actions
 ";
     let hint = "hint: `t2t build --dry-run` lists each action, `t2t explain TARGET` all its reasons\n";
@@ -771,7 +771,7 @@ fn a_log_template_that_is_not_there_is_told_before_anything_runs() {
     let ran = project.build().exits(2).runs("");
     assert_eq!(
         ran.stderr,
-        "error: ops.yaml: the log template of `softmax`, `assets/mine.md`, is no file that can be read\n\
+        "error: ops.yaml: the log template of `softmax`, `assets/mine.md`, cannot be read\n\
          hint: write the file, or take `log: {template: …}` out of ops.yaml\n"
     );
     project.write("assets/mine.md", "# {{ op }}\n");

@@ -168,7 +168,7 @@ fn what_cannot_be_compared_is_bad_use() {
     for (arguments, message) in [
         (
             "HEAD nothing",
-            "error: cannot compare `nothing`: it is no file, no record's key and no commit\nhint: name a folder",
+            "error: cannot compare `nothing`: it is neither a file, nor a record's key, nor a commit\nhint: name a folder",
         ),
         ("key:ffffffff HEAD", "error: cannot compare `key:ffffffff`: no record has that key\n"),
         ("HEAD rev:nothing", "error: cannot compare `rev:nothing`: git knows no such commit\n"),
@@ -176,7 +176,7 @@ fn what_cannot_be_compared_is_bad_use() {
         ("HEAD HEAD --threshold=-1", "error: invalid value '-1' for '--threshold"),
         (
             "HEAD --as-device nvidia-h200 HEAD",
-            "error: A: nothing that was measured of HEAD ([DIGEST]) on nvidia-h200 is known here\n",
+            "error: A: no measurement of HEAD ([DIGEST]) on nvidia-h200 is known here\n",
         ),
     ] {
         let ran = project.t2t(&format!("compare {arguments}")).exits(2);
@@ -188,7 +188,13 @@ fn what_cannot_be_compared_is_bad_use() {
     project.edit("ops.yaml", "  gelu:\n    torch: torch.nn.functional.gelu\n    inputs: {input: [M, N]}\n", "");
     commit(&project, "softmax alone, unbuilt");
     let ran = project.t2t("compare HEAD~2 HEAD").exits(2);
-    assert!(ran.stderr.contains("B: nothing that was measured of HEAD ([DIGEST]) on interpreter is known here\n  softmax/v1_baseline:bench: code of"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains(
+            "B: no measurement of HEAD ([DIGEST]) on interpreter is known here\n  softmax/v1_baseline:bench: code of"
+        ),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]

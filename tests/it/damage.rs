@@ -198,7 +198,7 @@ fn a_store_of_which_every_blob_is_damaged_costs_one_build_of_everything() {
         fs::write(&path, bytes).unwrap();
     }
     project.edit("assets/log_template.md", "# {{ op }}", "## {{ op }}");
-    project.build().exits(0).says("others of which an artifact is gone or damaged");
+    project.build().exits(0).says("others with an artifact that is gone or damaged");
     project.edit("assets/log_template.md", "## {{ op }}", "# {{ op }}");
     project.build().exits(0);
     assert_eq!(logs(&project), logs_before);

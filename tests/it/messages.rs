@@ -160,7 +160,7 @@ fn a_folder_that_cannot_be_written_and_was_never_built_can_be_looked_at() {
     let looks = ["status", "explain softmax:analyze", "build --dry-run softmax:analyze"];
     let ran = looks.map(|arguments| bound_by_modes(&project, arguments));
     set(0o755);
-    let warning = "warning: `cache/` cannot be written, so the interpreter was not asked for its versions";
+    let warning = "warning: `cache/` cannot be written, so the interpreter could not be probed for its versions";
     for (ran, said) in ran.into_iter().zip(["19 stale, of 19", "softmax:analyze: stale\n", "softmax:analyze never ran"])
     {
         ran.exits(0).says(said).says(warning);

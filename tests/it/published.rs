@@ -208,9 +208,9 @@ fn an_edited_comment_leaves_results_standing_and_an_edited_docstring_renders_a_l
     project.t2t(GATE).exits(0).says("fresh 19,");
     project.edit("kernels/softmax/v2_tiling.py", "softmax, v2_tiling.", "softmax in tiles.");
     project.t2t(GATE).exits(0).runs("softmax:log").says(
-        "note: what is published in assets/results/interpreter/logs differs from what its records say: run `t2t publish --as-device interpreter`\n",
+        "note: the pages in assets/results/interpreter/logs differ from the published records: run `t2t publish --as-device interpreter`\n",
     );
-    project.t2t(GATE).exits(0).runs("").says("note: what is published in assets/results/interpreter/logs differs from");
+    project.t2t(GATE).exits(0).runs("").says("note: the pages in assets/results/interpreter/logs differ from");
     project.t2t("publish --as-device interpreter").exits(0);
     assert!(project.read(&format!("{FOLDER}/logs/softmax_log.md")).contains("softmax in tiles."));
     project.t2t("clean --cache").exits(0);
@@ -281,7 +281,7 @@ fn replaced(from: &'static str, to: &'static str) -> impl Fn(&Path) {
 #[test]
 fn a_changed_document_is_a_warning_and_its_record_is_missing() {
     let ran = damaged("records/softmax.json", replaced(r#""operation": "torch"#, r#""operation": "tor"#)).exits(1);
-    let ran = ran.says("warning: assets/results/interpreter/records/softmax.json: `softmax:analyze`: its `analysis` is not what its digest says; it counts as missing\n");
+    let ran = ran.says("warning: assets/results/interpreter/records/softmax.json: `softmax:analyze`: its `analysis` does not match its digest; it counts as missing\n");
     assert_eq!(missing(&ran), ["softmax:analyze"]);
 }
 
@@ -291,7 +291,7 @@ fn a_changed_record_is_a_warning_and_is_missing_with_what_depends_on_it() {
         "records/gelu.json",
         replaced(r#""outcome": "passed""#, r#""outcome": {"rejected": {"class": "nan"}}"#),
     );
-    let ran = ran.exits(1).says("`gelu:analyze`: the record is not what its checksum says; it counts as missing\n");
+    let ran = ran.exits(1).says("`gelu:analyze`: the record does not match its checksum; it counts as missing\n");
     assert_eq!(missing(&ran), ["gelu:analyze"]);
 }
 
@@ -320,7 +320,7 @@ fn a_file_that_is_cut_short_or_gone_takes_its_op_along() {
 fn a_page_that_was_edited_is_a_warning_and_is_rendered_again() {
     let edited = damaged("logs/softmax_log.md", |file| fs::write(file, "# all is well\n").unwrap());
     let edited = edited.exits(0).runs("softmax:log");
-    edited.says("records/softmax.json: `softmax:log`: its `page` is not what its digest says; it counts as missing\n");
+    edited.says("records/softmax.json: `softmax:log`: its `page` does not match its digest; it counts as missing\n");
     damaged("logs/summary.md", |file| fs::remove_file(file).unwrap()).exits(0).runs("summary");
     damaged("build.json", |file| fs::write(file, "").unwrap()).exits(0).runs("summary");
 }

@@ -294,7 +294,7 @@ fn a_server_that_sends_other_bytes_is_not_believed() {
 #[test]
 fn a_server_that_sends_what_is_no_entry_is_not_believed() {
     let server = Server::start(filled(), |_| Reply::Changed(|_| b"<html>Welcome!</html>".to_vec()));
-    runs_everything_with_a_warning(&server, PATIENT, "is none of this version of t2t");
+    runs_everything_with_a_warning(&server, PATIENT, "is not an entry of this version of t2t");
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn an_entry_under_the_key_of_another_is_not_believed() {
     let (names, mut entries): (Vec<_>, Vec<_>) = files.into_iter().filter(|(name, _)| name.starts_with("/ac/")).unzip();
     entries.rotate_left(1);
     let server = Server::good(names.into_iter().zip(entries).collect());
-    runs_everything_with_a_warning(&server, PATIENT, "its bytes are not what its digest says");
+    runs_everything_with_a_warning(&server, PATIENT, "its bytes do not match its digest");
 }
 
 #[test]
@@ -318,7 +318,7 @@ fn a_blob_that_is_gone_or_another_makes_the_action_run() {
     blobs.for_each(|(_, bytes)| bytes[0] ^= 1);
     let server = Server::good(other);
     let ran = build(&project(), &server.url()).exits(0).runs_beside_the_summary(logs);
-    ran.says("is not what its digest says; it counts as missing");
+    ran.says("match its digest; it counts as missing");
     // Those who ran left whole ones.
     build(&project(), &server.url()).exits(0).runs("").never_says("warning:");
 }
@@ -470,7 +470,8 @@ fn a_flag_counts_before_the_environment_and_that_before_ops_yaml() {
 #[test]
 fn a_url_with_a_password_is_refused_and_not_shown() {
     let project = Project::new();
-    let ran = build(&project, "https://user:hush@host/cache").exits(2).says("$T2T_REMOTE is no URL of a remote cache");
+    let ran =
+        build(&project, "https://user:hush@host/cache").exits(2).says("$T2T_REMOTE is not the URL of a remote cache");
     ran.never_says("hush");
     project.edit("ops.yaml", "version: 1\n", "version: 1\ncache: {remote: \"http//host\"}\n");
     project.build().exits(2).says("ops.yaml:2:").says("write `s3://BUCKET/FOLDER`");

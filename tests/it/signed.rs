@@ -144,7 +144,7 @@ fn a_forged_publication_is_refused_where_signatures_are_required() {
     // The forger can also write a new statement, but not sign it.
     project.t2t("publish --as-device interpreter").exits(0).says("the signature of an earlier publication is removed");
     let ran = project.t2t(SIGNED).exits(1).runs("");
-    let ran = ran.says("warning: assets/results/interpreter: nobody signed it; it counts as missing\n");
+    let ran = ran.says("warning: assets/results/interpreter: it is not signed; it counts as missing\n");
     assert_eq!(missing(&ran), 14);
 }
 
@@ -182,7 +182,7 @@ fn no_byte_of_a_signature_or_of_what_was_signed_can_be_changed() {
     let line = signature.lines().nth(3).unwrap();
     let ran = changed("statement.json.sig", &line[10..12], if &line[10..12] == "AA" { "BB" } else { "AA" });
     assert_eq!(missing(&ran.says("statement.json.sig: it ")), 14);
-    changed("statement.json.sig", "BEGIN SSH", "BEGIN").says("statement.json.sig: it is no ssh signature");
+    changed("statement.json.sig", "BEGIN SSH", "BEGIN").says("statement.json.sig: it is not an ssh signature");
     let ran = changed("statement.json", "interpreter", "nvidia-h200");
     ran.says("statement.json.sig: it does not fit: ada@example.org (SHA256:");
     changed("statement.json", "records/gelu.json", "records/gelv.json").says("does not fit");
@@ -263,8 +263,8 @@ fn that_nobody_signed_is_said_beside_damage() {
     let project = signed();
     project.remove(&file("statement.json.sig"));
     project.edit(&file("records/gelu.json"), "\"outcome\": \"passed\"", "\"outcome\": \"not\"");
-    let ran = project.t2t(SIGNED).exits(1).says("the record is not what its checksum says; it counts as missing\n");
-    ran.says("warning: assets/results/interpreter: nobody signed it; it counts as missing\n");
+    let ran = project.t2t(SIGNED).exits(1).says("the record does not match its checksum; it counts as missing\n");
+    ran.says("warning: assets/results/interpreter: it is not signed; it counts as missing\n");
 }
 
 #[test]
@@ -276,7 +276,7 @@ fn nothing_of_the_store_counts_where_signatures_are_required() {
     project.t2t(GATE).exits(0);
     let before = project.read("cache/journal");
     let ran = project.t2t(SIGNED).exits(1).runs("");
-    assert_eq!(missing(&ran.says("nobody signed it")), 14);
+    assert_eq!(missing(&ran.says("it is not signed")), 14);
     let ran = project.t2t("build --require-cached --require-signed").exits(1).runs("");
     assert_eq!(missing(&ran), 14);
     assert_eq!(project.read("cache/journal"), before);
@@ -369,9 +369,9 @@ fn a_key_that_cannot_sign_is_bad_use_with_what_to_do() {
         ("ada.pub", "error: --sign: `../ada.pub` is a public key\nhint: name the file beside it without `.pub`\n"),
         (
             "text",
-            "error: --sign: `../text` is no private key of OpenSSH\nhint: name the private half of an ed25519 key",
+            "error: --sign: `../text` is not an OpenSSH private key\nhint: name the private half of an ed25519 key",
         ),
-        ("ecdsa", "error: --sign: `../ecdsa` is no ed25519 key\n"),
+        ("ecdsa", "error: --sign: `../ecdsa` is not an ed25519 key\n"),
         ("locked", "error: --sign: `../locked` is encrypted\nhint: set $T2T_SIGN_PASSPHRASE; or publish unsigned"),
     ] {
         project.t2t(&format!("publish --sign ../{name}")).exits(2).says(said);
@@ -382,7 +382,7 @@ fn a_key_that_cannot_sign_is_bad_use_with_what_to_do() {
     };
     with("../locked", "wrong").exits(2).says("$T2T_SIGN_KEY: `../locked` does not open with this passphrase");
     let ran =
-        with(&private(ADA)[..90], "").exits(2).says("error: the key in $T2T_SIGN_KEY is no private key of OpenSSH");
+        with(&private(ADA)[..90], "").exits(2).says("error: the key in $T2T_SIGN_KEY is not an OpenSSH private key");
     ran.never_says("b3BlbnNzaC1rZXktdjE");
     assert!(!project.exists("assets/results"));
     with("../locked", "open sesame").exits(0).says("signed by ada@example.org");
@@ -396,7 +396,10 @@ fn a_key_that_cannot_sign_is_bad_use_with_what_to_do() {
 fn signatures_are_required_only_where_somebody_is_trusted_and_nothing_runs() {
     let project = Project::built();
     project.t2t("publish").exits(0);
-    let ran = project.t2t(SIGNED).exits(2).says("error: `--require-signed`, and ops.yaml trusts nobody\nhint: ");
+    let ran = project
+        .t2t(SIGNED)
+        .exits(2)
+        .says("error: `--require-signed` needs trusted keys, and ops.yaml names none\nhint: ");
     ran.says("trust: [ssh-ed25519 AAAA");
     project.t2t("build --require-signed").exits(2).says("--require-cached");
 }
@@ -421,7 +424,7 @@ fn results_that_were_signed_are_taken_from_the_remote_cache_and_others_are_not()
     let server = Server::good(Files::new());
     build(&fresh(), &server, "build").exits(0).says("uploads 19\n");
     let ran = build(&fresh(), &server, REMOTE_GATE).exits(1).runs("");
-    let ran = ran.says("is signed by nobody; it counts as missing\n");
+    let ran = ran.says("is not signed; it counts as missing\n");
     assert_eq!(missing(&ran), 14);
     build(&fresh(), &server, "build --require-cached").exits(0).runs("");
     let server = Server::good(Files::new());

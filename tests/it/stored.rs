@@ -69,7 +69,7 @@ fn every_kind_of_planted_damage_is_found_told_and_removed() {
         (
             "an artifact's byte",
             |project| flip(project, &artifact(project, "softmax/v2_tiling:check", "verdict"), 3),
-            "its bytes are not what its name says; it is `verdict` of",
+            "its bytes do not match its name; it is `verdict` of",
             "the action that made it runs again",
         ),
         (
@@ -81,7 +81,7 @@ fn every_kind_of_planted_damage_is_found_told_and_removed() {
         (
             "an emptied artifact",
             |project| project.write(&artifact(project, "gelu:log", "page"), ""),
-            "its bytes are not what its name says; it is `page` of gelu:log",
+            "its bytes do not match its name; it is `page` of gelu:log",
             "the action that made it runs again",
         ),
         (
@@ -102,7 +102,7 @@ fn every_kind_of_planted_damage_is_found_told_and_removed() {
                 let at = project.read("cache/journal").lines().take(2).map(str::len).sum::<usize>() + 60;
                 flip(project, "cache/journal", at);
             },
-            "journal:3: the line is not what its checksum says",
+            "journal:3: the line does not match its checksum",
             "its action runs again, or an earlier result stands",
         ),
         (
@@ -111,7 +111,7 @@ fn every_kind_of_planted_damage_is_found_told_and_removed() {
                 let journal = project.read("cache/journal");
                 project.write("cache/journal", &journal[..journal.len() - 9]);
             },
-            "journal:20: the line is not what its checksum says",
+            "journal:20: the line does not match its checksum",
             "its action runs again, or an earlier result stands",
         ),
         (
@@ -123,7 +123,7 @@ fn every_kind_of_planted_damage_is_found_told_and_removed() {
         (
             "a blob that no record names",
             |project| project.write(&blob(&Digest::of(b"own").to_string()), "other"),
-            "its bytes are not what its name says; no record names it",
+            "its bytes do not match its name; no record names it",
             "nothing needs it",
         ),
     ];
@@ -147,7 +147,10 @@ fn a_foreign_file_is_told_and_left_to_its_owner() {
     let project = Project::built();
     for place in ["cache/cas/ab/note.txt", "cache/cas/note.txt", "cache/note.txt"] {
         project.write(place, "mine");
-        let ran = project.t2t("cache verify --repair").exits(1).says("1 damage left that only you can judge");
+        let ran = project
+            .t2t("cache verify --repair")
+            .exits(1)
+            .says("1 damage left: only you can judge files that t2t did not make or cannot read");
         assert_eq!(damages(&ran), [format!("{place}: t2t made no such file; it is never read")]);
         assert!(project.exists(place));
         project.remove(place);
@@ -423,7 +426,7 @@ fn an_archive_that_means_harm_is_refused_and_changes_nothing() {
     ];
     for (name, bytes) in cases {
         clone.write("../in", bytes);
-        let ran = clone.t2t("cache import ../in").exits(2).says("it holds what no export holds: ");
+        let ran = clone.t2t("cache import ../in").exits(2).says("it has unexpected content: ");
         assert_eq!(contents(&clone), before, "{name}: {}", ran.stderr);
         assert!(!clone.exists("../harm") && !std::path::Path::new("/tmp/t2t-harm").exists(), "{name}");
     }

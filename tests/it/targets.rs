@@ -106,5 +106,5 @@ fn nothing_is_not_everything() {
     for arguments in ["build -j 0", "build --jobs 0", "watch -j 0"] {
         project.t2t(arguments).exits(2).runs("").says("for '--jobs <N>': it is 1 or more");
     }
-    project.t2t("build -j many").exits(2).says("`many` is no number");
+    project.t2t("build -j many").exits(2).says("`many` is not a number");
 }

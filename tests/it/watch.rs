@@ -268,7 +268,7 @@ fn what_ops_yaml_names_and_is_not_there_yet_is_waited_for_wherever_it_lies() {
     let project = Project::built();
     let mut watching = watched(&project);
     project.edit("ops.yaml", "kwargs: {dim: -1}", "kwargs: {dim: -1}\n    log: {template: pages/softmax.md}");
-    watching.says("the log template of `softmax`, `pages/softmax.md`, is no file that can be read");
+    watching.says("the log template of `softmax`, `pages/softmax.md`, cannot be read");
     project.write("pages/softmax.md", "# A page of {{ op }}\n");
     watching.says("log softmax … passed");
     watching.settles();

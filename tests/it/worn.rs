@@ -76,7 +76,7 @@ fn damaged_lines_stay_in_a_journal_that_is_written_anew() {
     let torn = &journal[..journal.len() - 20];
     project.write("cache/journal", format!("{torn}\ngarbage\ngarbage\n{}", journal.split_once('\n').unwrap().1));
     let damage = |project: &Project| {
-        project.t2t("cache verify").exits(1).stdout.matches("the line is not what its checksum says").count()
+        project.t2t("cache verify").exits(1).stdout.matches("the line does not match its checksum").count()
     };
     assert_eq!(damage(&project), 3);
     let journal = project.read("cache/journal");

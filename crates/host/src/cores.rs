@@ -1,4 +1,4 @@
-//! Cores: which of them this process may use, how a build with devices shares them out, and how it keeps off those of devices.
+//! Cores: which ones this process may use, how a build with devices shares them, and how it keeps off those of devices.
 //!
 //! It also owns the machine's monotonic clock. It does not know what runs on a core.
 
@@ -24,7 +24,7 @@ const PROCESSES: &str = "/proc";
 /// The cores that this process may use, before it keeps off any.
 static USABLE: LazyLock<Vec<usize>> = LazyLock::new(usable_now);
 
-/// How many of them it may keep busy at once, likewise: a control group can make it fewer.
+/// How many of them it may keep busy at once, likewise. A control group can allow fewer.
 static ALLOWED: LazyLock<usize> = LazyLock::new(|| available_parallelism().map_or(1, usize::from));
 
 /// How the cores of a build are shared.
@@ -34,13 +34,13 @@ pub struct Shares {
     pub left: usize,
     /// How many cores a child of a device lane may count on.
     pub per_device: usize,
-    /// The cores of the CPU lane. None where children run on whichever they get.
+    /// The cores of the CPU lane. None if children are not bound to cores.
     pub cpu: Option<Vec<usize>>,
-    /// By device: its cores. Empty where children run on whichever they get.
+    /// The cores of each device. Empty if children are not bound to cores.
     pub devices: Vec<Vec<usize>>,
 }
 
-/// Returns the cores that this process may use, those that share a physical one side by side, and those that it keeps off since among them.
+/// Returns the cores that this process may use, with those of one physical core side by side. They include the cores that it has moved off since.
 #[must_use]
 pub fn usable() -> &'static [usize] {
     &USABLE
@@ -51,6 +51,7 @@ fn usable_now() -> Vec<usize> {
     let cores = (0..CpuSet::count()).filter(|core| set.is_set(*core).unwrap_or(false));
     let mut siblings: BTreeMap<(usize, usize), usize> = BTreeMap::new();
     for core in cores {
+        // Sorted by physical core: a device that gets two neighbors has one whole physical core to itself.
         siblings.insert((first_sibling(Path::new(TOPOLOGY), core), core), core);
     }
     siblings.into_values().collect()
@@ -64,7 +65,7 @@ fn first_sibling(topology: &Path, core: usize) -> usize {
     first.trim().parse().unwrap_or(core)
 }
 
-/// Returns a quarter of some cores, the last ones and one at least: for what takes its time beside others that are awaited.
+/// Returns a quarter of some cores, the last ones and at least one: for slow work beside work that something waits for.
 #[must_use]
 pub fn quarter(cores: &[usize]) -> Vec<usize> {
     cores[cores.len() - cores.len().div_ceil(4)..].to_vec()
@@ -74,7 +75,7 @@ pub fn quarter(cores: &[usize]) -> Vec<usize> {
 #[must_use]
 pub fn shares(devices: usize) -> Shares {
     let allowed = *ALLOWED;
-    // Without devices nothing is reserved, and the kernel need not be asked.
+    // Without devices nothing is reserved, so the system calls are saved.
     if devices == 0 {
         Shares { left: allowed, per_device: allowed, ..Shares::default() }
     } else {
@@ -82,16 +83,17 @@ pub fn shares(devices: usize) -> Shares {
     }
 }
 
-/// Keeps this process and its children off the cores of devices, and with them all that they start later, unless that goes to cores of its own. It lasts as long
-/// as the process, so it is for a command to do, not for the engine. What the kernel refuses costs time at most, so it is no error.
+/// Moves this process and its children off the cores of devices, and so all that they start later, unless that moves to cores of its own. It lasts as long as
+/// the process, so a command calls it, not the engine. A refusal costs only time, so it is no error.
 pub fn keep_off_devices(shares: &Shares) {
     let Some(cores) = &shares.cpu else { return };
     let mut set = CpuSet::new();
     for core in cores {
-        // All of them are in the set that the kernel gave.
+        // None is beyond the set's size: the kernel gave them.
         let _ = set.set(*core);
     }
     let own = Path::new(PROCESSES).join("self/task");
+    // An affinity belongs to a thread, and only new threads and children inherit it. So all that exist already are moved one by one.
     let threads = numbers(&fs::names(&own).join(" "));
     let children = threads.iter().flat_map(|thread| {
         let listed = fs::read(&own.join(thread.to_string()).join("children")).unwrap_or_default();

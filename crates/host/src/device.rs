@@ -46,6 +46,7 @@ pub fn devices(visible: Option<&str>, driver_folder: Option<&Path>) -> Vec<Devic
     let mut left: Vec<Device> = visible
         .split(',')
         .map(str::trim)
+        // CUDA ignores everything from the first invalid entry on.
         .map_while(|wanted| all.iter().find(|device| names(wanted, device)).cloned())
         .collect();
     number(&mut left);
@@ -126,7 +127,7 @@ pub fn plain_id(name: &str) -> String {
     name.chars().map(plain).collect()
 }
 
-/// Who holds a device: what stands in its lock file, for whoever waits.
+/// Who holds a device, as its lock file says for those that wait.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Holder {
@@ -166,18 +167,18 @@ pub struct DeviceLock {
     path: PathBuf,
 }
 
-/// How often whoever waits looks whether to go on.
+/// How often a waiting call checks whether to go on.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// After how many looks whoever still waits is told again for whom: a minute.
+/// After how many checks a waiting call reports the holder again: a minute.
 const LOOKS: u64 = 600;
 
-/// How many looks a holder has to sign the lock before it is told of without its name.
+/// How many checks a holder has to sign the lock before it is reported without a name.
 const GRACE: u64 = 3;
 
 impl DeviceLock {
-    /// Takes the lock of the device `uuid`, signed by what `who` says then. Where another holds it, the call waits; `waiting` is told for whom, soon and then once
-    /// a minute. None where `stopped` says so first.
+    /// Takes the lock of the device `uuid`, signed with the result of `who`. If another process holds it, the call waits, and calls `waiting` with the holder,
+    /// soon and then once a minute. None if `stopped` is true first.
     pub fn take(
         folder: &Path,
         uuid: &str,
@@ -206,7 +207,7 @@ impl DeviceLock {
             }
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        // Who holds it is a courtesy: another user's file may refuse the line, and the lock holds all the same.
+        // Signing is a courtesy: another user's file may refuse the line, and the lock holds all the same.
         let signed = truncated(&path);
         let line = serde_json::to_string(&who()).unwrap_or_default();
         let _ = signed.and_then(|mut file| writeln!(file, "{line}"));
@@ -216,7 +217,7 @@ impl DeviceLock {
 
 impl Drop for DeviceLock {
     fn drop(&mut self) {
-        // The name goes before the lock does, so that nobody is told of a holder that has gone.
+        // The name is erased before the lock is released, so that nobody reads a holder that has gone.
         let _ = truncated(&self.path);
         let _ = self.file.unlock();
     }
@@ -224,13 +225,15 @@ impl Drop for DeviceLock {
 
 /// Waits for a lock on a thread of its own, which outlives a call that gives up: where it gets the lock then, it lets go of it at once.
 fn lock_apart(file: &File) -> io::Result<Receiver<io::Result<()>>> {
+    // A thread cannot be stopped while it waits for a lock. So the caller gives up instead, and the thread drops its copy, and with it the lock, when it gets
+    // it.
     let copy = file.try_clone()?;
     let (sender, receiver) = channel();
     std::thread::spawn(move || sender.send(copy.lock()));
     Ok(receiver)
 }
 
-/// Returns who holds a lock, in words: what the lock file says as far as the kernel's list of locks bears it out.
+/// Returns who holds a lock, in words: what the lock file says, if the kernel's list of locks confirms it.
 fn told(file: &File, path: &Path) -> String {
     let claimed = Holder::read(path);
     match (&lockers(file)[..], claimed) {
@@ -248,7 +251,7 @@ fn is_seen(pid: u32) -> bool {
     fs::folder_time(Path::new(&format!("/proc/{pid}"))).is_some()
 }
 
-/// Returns the process that holds the lock of `file`, where the kernel tells; several where files of other disks have its number.
+/// Returns the process that holds the lock of `file`, if the kernel shows it; several if files on other disks have the same inode number.
 fn lockers(file: &File) -> Vec<u32> {
     use std::os::unix::fs::MetadataExt;
     let locks = fs::read(Path::new("/proc/locks")).unwrap_or_default();
@@ -279,6 +282,7 @@ fn open_for_all(path: &Path) -> io::Result<File> {
 fn make_for_all(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::PermissionsExt;
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+    // The umask has cleared bits of the mode, and other users must be able to open the file.
     let _ = file.set_permissions(std::fs::Permissions::from_mode(0o666));
     Ok(file)
 }
@@ -289,7 +293,7 @@ fn make_for_all(path: &Path) -> io::Result<File> {
 pub fn lock_folder(chosen: Option<&str>) -> PathBuf {
     if let Some(chosen) = chosen {
         let chosen = PathBuf::from(chosen);
-        // A folder that cannot be made shows when a lock in it is taken.
+        // A failure is no error here: taking a lock in the folder will report it.
         let _ = shared_folder(&chosen);
         return chosen;
     }

@@ -26,9 +26,9 @@ static STARTED: AtomicU64 = AtomicU64::new(0);
 #[derive(Debug)]
 pub struct Pool {
     configs: Vec<WorkerConfig>,
-    /// Beside each configuration: held while a server of its kind starts, so that servers of the other kinds are not waited for.
+    /// One lock per kind, held while its server starts, so that calls for other kinds do not wait.
     starting: Vec<Mutex<()>>,
-    /// What compiles beside the servers, from the first one's start.
+    /// The process that compiles bytecode, from the first server's start on.
     bytecode: OnceLock<Bytecode>,
     servers: Mutex<HashMap<ServerKind, Server>>,
     calls: Arc<Mutex<HashMap<u64, Sender<Finished>>>>,
@@ -38,10 +38,10 @@ pub struct Pool {
     interrupt: Interrupt,
 }
 
-/// What a server tells of itself.
+/// What is known of a server.
 #[derive(Debug, Default)]
 struct Told {
-    /// What it died of, once it has.
+    /// Why it died, once it has.
     died: Mutex<Option<String>>,
     /// Of how many children it has said that they are ready, or never will be.
     prepared: AtomicU64,
@@ -144,6 +144,7 @@ impl Pool {
         request.id = self.next.fetch_add(1, Ordering::Relaxed);
         let id = request.id;
         let (sender, receiver) = channel();
+        // Before `submit`: the child's end may come before `submit` returns.
         lock(&self.calls).insert(id, sender);
         let submitted = cancel.begin(kind, id, || serving.worker.submit(request));
         if !matches!(submitted, Some(Ok(()))) {
@@ -165,7 +166,7 @@ impl Pool {
         }
     }
 
-    /// Takes back the call that is made with `cancel`, if one is, and all that would follow: its child is killed, the server goes on.
+    /// Cancels the call that runs with `cancel`, if any, and all later ones: its child is killed, the server goes on.
     pub fn cancel(&self, cancel: &Cancel) {
         let Some((kind, id)) = cancel.set() else { return };
         let worker = lock(&self.servers).get(&kind).and_then(|server| server.worker.clone());
@@ -175,7 +176,7 @@ impl Pool {
         }
     }
 
-    /// Begins another build on the servers that run: each kind may be started anew as often as in a first one.
+    /// Begins another build on the running servers: each kind may again be restarted as often as in a first one.
     pub fn begin_build(&self) {
         for server in lock(&self.servers).values_mut() {
             server.starts = u32::from(server.worker.is_some());
@@ -199,7 +200,7 @@ impl Pool {
         let _ = worker.map(|worker| worker.dismiss(device));
     }
 
-    /// Has the server of `kind` ready for a time without requests, starting it where it does not run. Of the times after the first it is not told.
+    /// Tells the server of `kind` to rest, once; starts it if it does not run. Later calls do nothing.
     pub fn rest(&self, kind: ServerKind) -> Result<(), NoCall> {
         let Serving { worker, .. } = self.serving(kind)?;
         let has_rested =
@@ -230,7 +231,7 @@ impl Pool {
         lock(&self.calls).clear();
     }
 
-    /// Forgets a server that takes no requests any more, though its death is not told yet: whoever calls next gets another.
+    /// Forgets a server that accepts no requests any more, though its death is not reported yet: the next call gets another.
     fn let_go(&self, kind: ServerKind, gone: &Arc<Worker>) {
         let mut servers = lock(&self.servers);
         let Some(server) = servers.get_mut(&kind) else { return };
@@ -245,6 +246,7 @@ impl Pool {
             return Err(NoCall::Interrupted);
         }
         let place = self.configs.iter().position(|config| config.kind == kind).expect("every kind is configured");
+        // A start takes seconds. This lock makes a second call of the kind wait for it instead of starting another server.
         let _starting = lock(&self.starting[place]);
         let told = match self.running(kind)? {
             Ok(serving) => return Ok(serving),
@@ -279,7 +281,7 @@ impl Pool {
             return Err(NoCall::Died(died.unwrap_or_else(|| "it would not start again".to_owned())));
         }
         server.starts += 1;
-        // The death of the one before, told late, is not that of this one.
+        // A fresh state, so that a late report of the previous server's death does not mark this one.
         server.told = Arc::default();
         Ok(Err(Arc::clone(&server.told)))
     }
@@ -294,7 +296,7 @@ impl Pool {
             }
             WorkerEvent::Finished(finished) => {
                 let call = lock(&calls).remove(&finished.id);
-                // A call that no longer waits was stopped.
+                // If nobody waits any more, the call was stopped.
                 call.map(|call| call.send(*finished).ok());
             }
             WorkerEvent::Died { reason, outstanding } => {
@@ -309,7 +311,7 @@ impl Pool {
     }
 }
 
-/// A thread that panicked while it held a lock left a whole value: each is changed by one call.
+/// A poisoned lock is fine: each value is changed by one call, so a thread that panicked left a whole one.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,7 @@
 //! The toolchain: which Python runs the worker, and which torch and Triton are in it.
 //!
-//! Python is started once for an environment; what it told is kept under facts of the environment's files, so a build in
-//! which nothing is stale never starts it. It does not know what the versions are used for.
+//! Python is started once for an environment. What it said is kept under the state of the environment's files, so a build in which nothing is stale never
+//! starts it. It does not know what the versions are used for.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -73,7 +73,7 @@ pub struct Places {
     pub beside: Option<PathBuf>,
 }
 
-/// Returns the interpreter to use. The first place that is named decides, even when what it names is not there; None where no place has one.
+/// Returns the interpreter to use. The first place that is named decides, even if nothing is there; None where no place is named.
 #[must_use]
 pub fn find(places: &Places) -> Option<Interpreter> {
     let named = |path: &Option<PathBuf>, found| path.clone().map(|path| Interpreter { path, found });
@@ -87,10 +87,10 @@ pub fn find(places: &Places) -> Option<Interpreter> {
         .or_else(|| named(&beside, Found::Beside).filter(|python| python.path.exists()))
 }
 
-/// What a probe of an interpreter told.
+/// What a probe of an interpreter said.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Toolchain {
-    /// What told the environment's state apart from others.
+    /// The environment's state at the probe.
     state: Digest,
     /// Where modules are found. The times of the folders of `sys.path` are part of the state.
     pub modules: Modules,
@@ -118,7 +118,7 @@ impl PartialEq for Known {
 impl Eq for Known {}
 
 impl Toolchain {
-    /// Returns what a probe of `python` told, with the state that its environment has now. `search` is `$PYTHONPATH`.
+    /// Returns what a probe of `python` said, with the present state of its environment. `search` is `$PYTHONPATH`.
     #[must_use]
     pub fn new(
         python: &Path,
@@ -138,7 +138,7 @@ impl Toolchain {
         }
     }
 
-    /// Returns what an earlier probe of `python` told, if it is kept under `cache` and the environment has not changed since.
+    /// Returns what an earlier probe of `python` said, if it is kept under `cache` and the environment has not changed since.
     #[must_use]
     pub fn kept(cache: &Path, python: &Path, search: Option<&OsStr>) -> Option<Self> {
         let kept: Self = kept::read(&file(cache, python), VERSION)?;
@@ -151,13 +151,13 @@ impl Toolchain {
         self.state == state(python, search, &self.modules.path)
     }
 
-    /// Keeps what the probe told. A store that cannot be written costs the next build a probe, nothing else.
+    /// Keeps what the probe said. A store that cannot be written costs the next build a probe, nothing else.
     pub fn keep(&self, cache: &Path, python: &Path) {
         let _ = kept::write(&file(cache, python), VERSION, self);
     }
 
-    /// Returns what the versions rest on: the interpreter at `python`, its `pyvenv.cfg` and the folders of `sys.path`. None where they are not what they
-    /// were when the versions were asked, or have a name that is no text.
+    /// Returns fingerprints of what the versions depend on: the interpreter at `python`, its `pyvenv.cfg` and the folders of `sys.path`. None if they have
+    /// changed since the probe, or have a name that is not UTF-8.
     #[must_use]
     pub fn fingerprints(&self, python: &Path, search: Option<&OsStr>) -> Option<Vec<Fingerprint<'static>>> {
         let named = |path: &Path| Some(Cow::Owned(path.to_str()?.to_owned()));
@@ -198,7 +198,7 @@ fn state(python: &Path, search: Option<&OsStr>, path: &[String]) -> Digest {
     Digest::of(text.as_bytes())
 }
 
-/// Returns where the environment of `python` describes itself.
+/// Returns the `pyvenv.cfg` of the environment of `python`.
 fn settings(python: &Path) -> Option<PathBuf> {
     python.parent().and_then(Path::parent).map(|folder| folder.join("pyvenv.cfg"))
 }

@@ -1,7 +1,7 @@
 //! Watching: says when files of a workspace have changed, once for each settled batch of changes.
 //!
-//! Editors write in many ways, and a checkout writes hundreds of files; a batch is over when nothing has happened for a moment. It does not know actions:
-//! a batch says that something is different, and what that means is found out by looking.
+//! Editors write in many ways, and a checkout writes hundreds of files. So a batch is over when nothing has happened for a moment. It does not know actions: a
+//! batch says which files may have changed, and the caller looks at them.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -27,15 +27,15 @@ pub use places::Places;
 /// How long nothing happens before a batch is over.
 const QUIET: Duration = Duration::from_millis(25);
 
-/// How long a batch may take that does not become quiet, or in which somebody keeps a file open that they write to.
+/// How long a batch may take if it does not become quiet, or if a written file stays open.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// How changes are learned of.
+/// How changes are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum How {
-    /// The system tells (inotify).
+    /// By inotify.
     Told,
-    /// All files are looked at, this often: for network folders, of which the system does not tell.
+    /// By looking at all files this often: for network folders, for which inotify reports nothing.
     Looked(Duration),
 }
 
@@ -44,7 +44,7 @@ pub enum How {
 pub struct Batch {
     /// What changed: files, and folders that appeared or went.
     pub paths: BTreeSet<PathBuf>,
-    /// Whether more may have changed than is named: the system lost count.
+    /// Whether more may have changed than is named: inotify's queue overflowed.
     pub is_partial: bool,
     /// What cannot be watched any more, in words.
     pub trouble: Option<String>,
@@ -84,7 +84,7 @@ enum Raw {
     Stop,
 }
 
-/// How many raw events came, and how many of them belong to batches that were told.
+/// How many raw events came, and how many of them belong to reported batches.
 #[derive(Debug, Default)]
 struct Counts {
     seen: AtomicU64,
@@ -92,7 +92,7 @@ struct Counts {
 }
 
 impl Watch {
-    /// Watches `places`. `sink` gets each batch, on a thread of its own; None where changes came to nothing, as when a file came and went.
+    /// Watches `places`. `sink` gets each batch, on a thread of its own; None if the changes cancelled out, for example if a file came and went.
     pub fn start(places: Places, how: How, sink: impl Fn(Option<Batch>) + Send + 'static) -> Result<Self, NoWatch> {
         let (sender, raw) = channel();
         let counts = Arc::new(Counts::default());
@@ -114,7 +114,7 @@ impl Watch {
         Ok(Self { stop: sender, counts })
     }
 
-    /// Returns whether something has changed of which no batch has told yet.
+    /// Returns whether something has changed that no batch has reported yet.
     #[must_use]
     pub fn is_unsettled(&self) -> bool {
         self.counts.told.load(Ordering::SeqCst) < self.counts.seen.load(Ordering::SeqCst)
@@ -123,7 +123,7 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        // A settler that has gone needs not be stopped.
+        // If the settler has gone, there is nothing to stop.
         let _ = self.stop.send(Raw::Stop);
     }
 }
@@ -138,7 +138,7 @@ fn handler(
         let raw = match told {
             Ok(event) if is_change(&event) && (event.need_rescan() || places.concern(&event)) => Raw::Event(event),
             Err(error) if matches!(error.kind, ErrorKind::MaxFilesWatch) => Raw::Trouble(error),
-            // What else is reported is that a file went while it was looked at, which is told as a change, too.
+            // Other errors say that a file went while it was looked at, which is reported as a change, too.
             _ => return,
         };
         counts.seen.fetch_add(1, Ordering::SeqCst);
@@ -219,7 +219,7 @@ impl Settler {
                 }
                 Err(RecvTimeoutError::Timeout) => true,
             };
-            // What has come already is part of it, however late it is.
+            // Events in the queue belong to this batch even if its time is over.
             if let Ok(raw) = self.raw.try_recv() {
                 next = Ok(raw);
                 continue;
@@ -229,7 +229,7 @@ impl Settler {
                 if self.git_works() {
                     (begun, has_worked) = (Instant::now(), true);
                 } else if is_late && std::mem::take(&mut has_worked) {
-                    // What git did last is still on its way: it has as long to become quiet as what anybody else does.
+                    // The events of git's last writes may still be on their way, so the batch has to become quiet once more.
                     begun = Instant::now();
                 } else if is_late || !gathered.is_being_written(self.how) {
                     return Some(gathered);
@@ -291,7 +291,7 @@ fn refused(error: &notify::Error) -> NoWatch {
         }
         ErrorKind::Io(_) if is_limit(error) => {
             let name = "max_user_instances";
-            // Without the error's own text: it would be told as a limit on open files alone.
+            // The error's own text is left out: it would blame the limit on open files alone.
             let message = format!("no inotify instance is left (fs.inotify.{name}{})", limit(name));
             let hint = format!("{}; where `ulimit -n` is small, raise that", remedy(name, 1024));
             NoWatch { message, hint }

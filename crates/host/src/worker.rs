@@ -44,7 +44,7 @@ pub struct WorkerConfig {
     pub module: Option<PathBuf>,
     /// Variables for the server beside the few that it gets from t2t. Its children get only those of a closed list.
     pub environment: BTreeMap<String, String>,
-    /// How long it may take until it serves. Importing torch from a cold disk, or on a machine that has much else to do, takes most of it.
+    /// How long it may take until it serves. Most of that is importing torch from a cold disk, or on a busy machine.
     pub patience: Duration,
 }
 
@@ -165,22 +165,22 @@ impl Worker {
         Ok(self.client.submit(request)?)
     }
 
-    /// Has a child made ready for a request that names its key. Nothing is heard of it before.
+    /// Starts a warm child for a request that names its key.
     pub fn prepare(&self, warm_child: WarmChild) -> Result<(), WorkerError> {
         Ok(self.client.prepare(warm_child)?)
     }
 
-    /// Ends the children that are ready for a device, or get ready for it.
+    /// Ends the warm children of a device.
     pub fn dismiss(&self, device: &str) -> Result<(), WorkerError> {
         Ok(self.client.dismiss(device)?)
     }
 
-    /// Says that nothing is asked for soon: the server takes a few tenths of a second for what makes later forks cheap.
+    /// Says that no request comes soon, so that the server may spend a few tenths of a second on making later forks cheap.
     pub fn rest(&self) -> Result<(), WorkerError> {
         Ok(self.client.rest()?)
     }
 
-    /// Kills the child of a request. Its end comes as always; one that has ended is left alone.
+    /// Kills the child of a request. Its end is reported as usual; a child that has ended is left alone.
     pub fn cancel(&self, id: u64) -> Result<(), WorkerError> {
         Ok(self.client.cancel(id)?)
     }
@@ -193,7 +193,7 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // A server that cannot be asked has gone already.
+        // If the message cannot be sent, the server has gone already.
         self.client.ask_to_leave().ok();
         self.process.end(GRACE);
         if let Some(listener) = self.listener.take() {

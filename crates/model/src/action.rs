@@ -157,7 +157,7 @@ impl TryFrom<String> for Target {
         if let Some(target) = Self::of_build(&text) {
             return Ok(target);
         }
-        let refuse = || format!("`{text}` is no target");
+        let refuse = || format!("`{text}` is not a target");
         let (place, phase) = text.rsplit_once(':').ok_or_else(refuse)?;
         let phase: Phase = phase.parse().map_err(|()| refuse())?;
         let target = match place.split_once('/') {
@@ -235,7 +235,7 @@ pub enum Need {
 pub struct Dependency {
     /// The source.
     pub on: Target,
-    /// What is asked of it.
+    /// How the source must have ended.
     pub need: Need,
     /// The artifacts whose digests enter the manifest. None for an edge that only orders.
     pub reads: &'static [&'static str],

@@ -17,7 +17,7 @@ pub struct Class {
 pub const CLASSES: [Class; 21] = [
     class(
         "source",
-        "the kernel file cannot be used: it is missing, is no Python, lacks its entry, or raises when it is imported",
+        "the kernel file cannot be used: it is missing, is not Python, lacks its entry, or raises when it is imported",
         "mend the file at the place that is named; `entry:` in ops.yaml names another wrapper",
     ),
     class(
@@ -53,7 +53,7 @@ pub const CLASSES: [Class; 21] = [
     ),
     class(
         "no-reply",
-        "the kernel's process ended, or left its results, without a word that can be read",
+        "the kernel's process ended, or left its results, without a readable reply",
         "see what it printed in the log; `t2t repro` runs the case without t2t",
     ),
     class(
@@ -69,7 +69,7 @@ pub const CLASSES: [Class; 21] = [
     class(
         "dtype",
         "a result has another dtype than torch's",
-        "allocate the output with the dtype that torch returns; `torch.empty_like` of the wrong input is most often why",
+        "allocate the output with the dtype that torch returns; `torch.empty_like` of the wrong input is the usual cause",
     ),
     class(
         "mutated-input",

@@ -68,7 +68,7 @@ impl fmt::Debug for Digest {
 
 /// A text that is not 64 hexadecimal digits.
 #[derive(Debug, thiserror::Error)]
-#[error("`{0}` is no digest")]
+#[error("`{0}` is not a digest")]
 pub struct NoDigest(String);
 
 impl FromStr for Digest {

@@ -99,7 +99,7 @@ pub enum Event {
         /// Why, in words.
         reason: String,
     },
-    /// Something is wrong with a kernel: told once, when its action is rejected or its rejection is found to stand.
+    /// Something is wrong with a kernel. Sent once, when its action is rejected or its rejection still stands.
     Failure {
         /// Which action.
         target: Target,
@@ -118,7 +118,7 @@ pub enum Event {
         /// One line.
         text: String,
     },
-    /// The build waits for somebody.
+    /// The build waits for another process.
     Waiting {
         /// For what: the workspace's lock, a device's.
         what: String,
@@ -133,7 +133,7 @@ pub enum Event {
         #[serde(flatten)]
         used: Use,
     },
-    /// Nothing more is asked of the remote cache or sent to it: what was had of it. Told where anything was.
+    /// How the remote cache was used, once nothing more is looked up or uploaded. Sent if it was used at all.
     RemoteUsed {
         /// Where it lies.
         remote: String,
@@ -145,14 +145,14 @@ pub enum Event {
         uploads: u64,
         /// Results that should have been left there and were not.
         unsent: u64,
-        /// What went wrong; of each kind the first was told.
+        /// The number of failures. The first of each kind was a warning.
         faults: u64,
     },
-    /// Who vouches for the results that were taken from elsewhere: told where that is asked for, or the results are of a device that is not here.
+    /// Who signed the results that came from elsewhere. Sent if signatures are required, or the results belong to a device that is not here.
     Vouched {
         /// By name and key: for how many.
         signers: Vec<Vouched>,
-        /// How many nobody signed who is trusted.
+        /// How many results no trusted key signed.
         unsigned: usize,
     },
     /// The build is over.

@@ -1,4 +1,4 @@
-//! Foreign text: what kernels, files, tools and servers say, made harmless for where it is shown. The one place where that is done.
+//! Foreign text, from kernels, files, tools and servers, made harmless for where it is shown. This is the only place that does so.
 //!
 //! It does not know who said it.
 
@@ -10,7 +10,7 @@ pub(crate) fn is_order(letter: char) -> bool {
     !matches!(letter, '\n' | '\t') && (letter.is_control() || turns)
 }
 
-/// Returns text for a terminal, an annotation or a page: each order is told by its escape, as in `\u{1b}`.
+/// Returns text for a terminal, an annotation or a page: control characters are written as escapes, as in `\u{1b}`.
 #[must_use]
 pub fn printable(text: &str) -> String {
     escaped(text, is_order, |letter| letter.escape_default().to_string())
@@ -28,7 +28,7 @@ pub fn json(text: &str) -> String {
     escaped(text, is_order, |letter| format!("\\u{:04x}", u32::from(letter)))
 }
 
-/// Returns text that XML can hold: also the two characters that are none are told by their escapes.
+/// Returns text that XML can hold: the two noncharacters are written as escapes, too.
 #[must_use]
 pub fn xml(text: &str) -> String {
     let is_none = |letter: char| is_order(letter) || matches!(letter, '\u{fffe}' | '\u{ffff}');

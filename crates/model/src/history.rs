@@ -14,8 +14,8 @@ use crate::record::{Outcome, Record};
 pub struct History {
     last: HashMap<Identity, Arc<Record>>,
     by_key: HashMap<Digest, Vec<Arc<Record>>>,
-    /// Results whose place by key a newer one of an action took that is alike, as the baselines of two ops of one declaration. Each gets its own back, and what was made
-    /// of it stands.
+    /// Results that a newer one with the same key replaced, from another action. Such actions are alike, for example the baselines of two ops with one
+    /// declaration. Each action gets its own result back, so what was made of it stands.
     ceded: HashMap<(Digest, Identity), Vec<Arc<Record>>>,
     /// The keys of which all results are here; None where that is so of every key.
     recalled: Option<HashSet<Digest>>,
@@ -81,7 +81,7 @@ impl History {
         self.last.entry(record.identity.clone()).or_insert(record);
     }
 
-    /// Adds what another machine found out: known by key, and nobody's last result.
+    /// Adds a result of another machine: it is known by its key, and is no action's last result.
     pub fn learn(&mut self, record: Record) {
         let known = self.by_key.entry(record.key).or_default();
         known.retain(|other| other.discovered != record.discovered);
@@ -118,7 +118,7 @@ impl History {
         self.by_key.get(&key).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the results known by `key`, newest first, but those of the action itself before those of actions that are alike.
+    /// Returns the results known by `key`: first the action's own, then those of other actions with the same key, each newest first.
     pub fn known_to(&self, identity: &Identity, key: Digest) -> impl Iterator<Item = &Arc<Record>> {
         let known = self.known(key);
         let own = known.iter().filter(|record| record.identity == *identity);

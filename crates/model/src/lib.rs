@@ -1,4 +1,4 @@
-//! The words of t2t: actions, what their results depend on, what is kept of them, what is said of them. Data, and what can be computed from it alone.
+//! The words of t2t: actions, their inputs, their records, and events about them. Data, and what can be computed from it alone.
 //!
 //! The code map. A module uses only modules declared above it; `tests/core/layers.rs` holds it to that. It does not know ops.yaml, graphs, files or processes.
 

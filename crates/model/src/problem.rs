@@ -1,4 +1,4 @@
-//! A fault in a file that a person wrote, and the one form in which it is shown.
+//! A fault in a file that a person wrote, and how it is shown.
 //!
 //! It serves ops.yaml and kernel files alike. It does not know what was being read, nor which exit code follows.
 

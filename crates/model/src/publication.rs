@@ -120,20 +120,20 @@ fn name(value: &Value, number: usize) -> String {
 
 fn verified(value: &Value, page: &dyn Fn(&Target) -> Option<Vec<u8>>) -> Result<Entry, String> {
     if value["checksum"].as_str() != Some(&checksum(&value["record"]).to_string()) {
-        return Err("the record is not what its checksum says".to_owned());
+        return Err("the record does not match its checksum".to_owned());
     }
     let record: Record =
         serde_json::from_value(value["record"].clone()).map_err(|error| format!("no record: {error}"))?;
     let manifest = manifest(&value["facts"]).ok_or("its facts cannot be read")?;
     if manifest.key() != record.key {
-        return Err("its facts are not what its key says".to_owned());
+        return Err("its facts do not match its key".to_owned());
     }
     let mut documents = BTreeMap::new();
     for (name, blob) in record.outputs.iter().filter(|(name, _)| is_published(name)) {
         let bytes = if name == PAGE { page(&record.identity.target) } else { bytes(&value["documents"][name]) };
         let bytes = bytes.ok_or_else(|| format!("it has no `{name}`"))?;
         if Digest::of(&bytes) != blob.digest {
-            return Err(format!("its `{name}` is not what its digest says"));
+            return Err(format!("its `{name}` does not match its digest"));
         }
         documents.insert(name.clone(), bytes);
     }
@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(read(&text, &|_| Some(b"# softmax\n".to_vec())).entries, [entry]);
         assert_eq!(
             read(&text, &|_| Some(b"# edited\n".to_vec())).faults,
-            ["`softmax/v1:bench`: its `page` is not what its digest says"]
+            ["`softmax/v1:bench`: its `page` does not match its digest"]
         );
         assert_eq!(read(&text, &without_pages).faults, ["`softmax/v1:bench`: it has no `page`"]);
     }
@@ -235,12 +235,12 @@ mod tests {
         let other = entry_with(&[("bench", r#"{"ms":7}"#)]);
         let text = write(&[entry_with(&[("bench", r#"{"ms":8}"#)]), other.clone()]);
         for (from, to, fault) in [
-            (r#""ms": 8"#, r#""ms": 9"#, "`softmax/v1:bench`: its `bench` is not what its digest says"),
-            ("mismatch", "timeout", "`softmax/v1:bench`: the record is not what its checksum says"),
-            (r#""wall_ms": 2"#, r#""wall_ms": 1"#, "`softmax/v1:bench`: the record is not what its checksum says"),
-            (r#"{\"b\":1}"#, r#"{\"b\":2}"#, "`softmax/v1:bench`: its facts are not what its key says"),
+            (r#""ms": 8"#, r#""ms": 9"#, "`softmax/v1:bench`: its `bench` does not match its digest"),
+            ("mismatch", "timeout", "`softmax/v1:bench`: the record does not match its checksum"),
+            (r#""wall_ms": 2"#, r#""wall_ms": 1"#, "`softmax/v1:bench`: the record does not match its checksum"),
+            (r#"{\"b\":1}"#, r#"{\"b\":2}"#, "`softmax/v1:bench`: its facts do not match its key"),
             (r#""digest": "#, r#""digits": "#, "`softmax/v1:bench`: its facts cannot be read"),
-            (r#""checksum": ""#, r#""checksum": "0"#, "`softmax/v1:bench`: the record is not what its checksum says"),
+            (r#""checksum": ""#, r#""checksum": "0"#, "`softmax/v1:bench`: the record does not match its checksum"),
         ] {
             let damaged = text.replacen(from, to, 1);
             assert_ne!(damaged, text, "{from}");

@@ -47,7 +47,7 @@ impl fmt::Display for Signer {
     }
 }
 
-/// A public key with the name of whoever holds it, as a line of `authorized_keys` or of a `.pub` file has them.
+/// A public key with its holder's name, as in a line of `authorized_keys` or of a `.pub` file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrustedKey {
     name: String,
@@ -57,19 +57,19 @@ pub struct TrustedKey {
 /// Why a text is no key to trust. `Display` says what to do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadKey {
-    /// It is the half that nobody else may see.
+    /// It is the private half.
     #[error(
         "this is a private key: whoever has seen it can sign, so make a new one, and name the line of its `.pub` file"
     )]
     Private,
     /// It is of a kind that is not taken.
-    #[error("only keys of `ssh-ed25519` are taken: `ssh-keygen -t ed25519` makes one")]
+    #[error("only `ssh-ed25519` keys are accepted: `ssh-keygen -t ed25519` makes one")]
     Kind,
     /// The key itself is damaged.
     #[error("the key is cut short or changed: copy the whole line of the `.pub` file")]
     Damaged,
     /// Nobody is named.
-    #[error("name who holds the key behind it: `ssh-ed25519 AAAA… ada@example.org`")]
+    #[error("write the holder's name after the key: `ssh-ed25519 AAAA… ada@example.org`")]
     Nameless,
     /// Its name cannot be printed.
     #[error("use printable characters on one line for the name behind the key")]
@@ -77,7 +77,7 @@ pub enum BadKey {
 }
 
 impl TrustedKey {
-    /// Returns the key that a line `ssh-ed25519 AAAA… name` stands for.
+    /// Parses a line `ssh-ed25519 AAAA… name`.
     ///
     /// # Errors
     /// What is wrong with the line.
@@ -124,7 +124,7 @@ pub struct Trust(Vec<TrustedKey>);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// The text is no signature.
-    #[error("is no ssh signature")]
+    #[error("is not an ssh signature")]
     Unreadable,
     /// It was made for something else.
     #[error("was made for `{0}`, not for this")]
@@ -195,10 +195,10 @@ pub enum NoKey {
     #[error("is a public key")]
     Public,
     /// It is of a kind that is not taken.
-    #[error("is no ed25519 key")]
+    #[error("is not an ed25519 key")]
     Kind,
     /// It is no key as OpenSSH writes them.
-    #[error("is no private key of OpenSSH")]
+    #[error("is not an OpenSSH private key")]
     Unreadable,
 }
 

@@ -61,9 +61,9 @@ pub struct DeviceSpan {
 /// When the children of an action ran, and when its device worked for them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Times {
-    /// The children, in the order in which they ran; those of a second try too.
+    /// The children in the order in which they ran, including those of a second try.
     pub children: Vec<ChildSpan>,
-    /// What children said of the device, within the time in which they ran.
+    /// The device's spans as children reported them, within the time in which those ran.
     pub device: Vec<DeviceSpan>,
 }
 

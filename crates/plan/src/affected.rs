@@ -74,7 +74,7 @@ pub fn affected(old: Option<&State<'_>>, new: &State<'_>, loose: &[RepoPath]) ->
 
 /// What the action itself says.
 enum Verdict {
-    /// The same result stands in both states, whatever became of what it needs.
+    /// The same result stands in both states, even if its dependencies changed.
     Same,
     /// It is affected.
     Unlike(Vec<Cause>),
@@ -90,6 +90,7 @@ fn compared(old: Option<&State<'_>>, new: &State<'_>, index: Index, loose: &[Rep
     let stood = old.standing[there.number()].as_ref();
     let stands = new.standing[index.number()].as_ref();
     causes.extend(read(stood.into_iter().chain(stands), old, new));
+    // Only a result names the files that an action reads beside its imports. Without one every such file counts.
     if stood.is_none() && stands.is_none() && may_read(after) && !loose.is_empty() {
         causes.push(Cause::MayRead(loose.to_vec()));
     }
@@ -132,7 +133,7 @@ fn may_read(action: &Action) -> bool {
     matches!(action.target().phase, Phase::Compile | Phase::Check | Phase::Tune | Phase::Bench)
 }
 
-/// Adds what needs an affected action, but for what is the `same` all the same.
+/// Adds the dependents of affected actions, except those with the `same` result in both states.
 fn spread(graph: &Graph, same: &BTreeSet<Index>, found: &mut BTreeMap<Index, Vec<Cause>>) {
     let mut open: Vec<Index> = found.keys().copied().collect();
     let mut after: BTreeMap<Index, BTreeSet<Index>> = BTreeMap::new();
@@ -154,7 +155,7 @@ impl fmt::Display for Cause {
         match self {
             Self::New => f.write_str("it is new"),
             Self::Facts(reasons) => f.write_str(&words(reasons, "; ", usize::MAX)),
-            Self::Needs => f.write_str("what it needs is other"),
+            Self::Needs => f.write_str("its dependencies differ"),
             Self::Deadline { old, new } => write!(f, "its deadline is longer: {old:?} → {new:?}"),
             Self::Read(files) => write!(f, "it read what changed: {}", words(files, ", ", NAMED)),
             Self::MayRead(files) => {

@@ -1,6 +1,6 @@
 //! The one staleness rule: whether an action's earlier result still stands, and if not, why.
 //!
-//! It reads no file, clock or environment: what the tree holds now is asked of a function that the caller gives.
+//! It reads no file, clock or environment: the caller passes a function that says what a file is now.
 
 use std::borrow::Borrow;
 use std::sync::Arc;

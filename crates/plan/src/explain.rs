@@ -1,6 +1,6 @@
 //! Explaining: the reasons for which an action runs, in words, from the manifests that were hashed.
 //!
-//! It reads nothing: the old manifest is given, where it is still known.
+//! It reads nothing: the caller passes the old manifest, if it is still known.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -114,7 +114,7 @@ fn is_planned(fact: Option<&Fact>) -> bool {
     matches!(fact, Some(Fact::Text(text)) if text == PLANNED)
 }
 
-/// Returns the action that makes the artifact which the fact `name` stands for.
+/// Returns the action whose artifact the fact `name` holds.
 fn source(name: &str) -> String {
     let artifact = name.strip_prefix("from.").unwrap_or(name);
     artifact.rsplit_once('.').map_or(artifact, |(target, _)| target).to_owned()

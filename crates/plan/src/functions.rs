@@ -1,85 +1,85 @@
 //! The functions of the harness that actions call: one table of what the dispatcher and requests have to know of each.
 //!
-//! It does not know actions, nor what a function computes. What children call before there is a request is here, too, by its name.
+//! It does not know actions, nor what a function computes. The functions that warm children call before their request are named here, too.
 
 /// The package of the harness whose functions requests name, with the dot before their names.
 pub const PHASES: &str = "t2t_harness.phases.";
 
-/// What a child calls that gets ready for a device.
+/// What a warm child for a device calls.
 pub const START_DEVICE: &str = "t2t_harness.server.ready:start_device";
 
-/// What a child calls that gets ready for a check on the interpreter.
+/// What a warm child for a check on the interpreter calls.
 pub const REHEARSE: &str = "t2t_harness.server.ready:rehearse";
 
-/// What a child calls that gets ready for the baseline of an op.
+/// What a warm child for the baseline of an op calls.
 pub const COMPILE_AHEAD: &str = "t2t_harness.server.ready:compile_ahead";
 
-/// The variable that says over how many queues of its device the streams of a process are spread.
+/// The variable that sets how many queues of its device the streams of a process use.
 const QUEUES: &str = "CUDA_DEVICE_MAX_CONNECTIONS";
 
-/// Over how many queues of its device the streams of a child are spread. With one the driver, which serves one child after the other, starts CUDA in half the time, and
-/// what one stream does is done as it would be anywhere.
+/// How many queues of its device the streams of a child use. With one the driver, which serves one child after the other, starts CUDA in half the time. A
+/// single stream works the same with one queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Queues {
-    /// All have one. Enough for whoever uses one stream.
+    /// One for all streams. Enough for code that uses one stream.
     One,
-    /// As many as the driver thinks right.
+    /// The driver's default.
     All,
 }
 
 impl Queues {
-    /// Returns the variable that a child is started with, and its value.
+    /// Returns the child's variable and its value, if it needs one.
     #[must_use]
     pub fn variable(self) -> Option<(&'static str, &'static str)> {
         (self == Self::One).then_some((QUEUES, "1"))
     }
 }
 
-/// What a server must have imported before it forks a child for a function.
+/// What a server must have imported before it forks a child for a function. The host's `imports` has the entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Imports {
     /// Nothing: any time will do.
     Nothing,
     /// What the first fake tensor imports.
     FakeTensors,
-    /// What a child on a device does first, where the call has one.
+    /// What a child on a device does first, if the call has one.
     OnDevice,
-    /// What torch's compiler imports, where the call has a device.
+    /// What torch's compiler imports, if the call has a device.
     CompilerOnDevice,
 }
 
-/// Which child that got ready before its request may serve a function.
+/// Which warm child may serve a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WarmUp {
-    /// None: the function runs none of the code that is made ready, and would wait in vain.
+    /// None: the function runs none of the code that a warm child prepares, so waiting for one would be in vain.
     Useless,
-    /// One that got ready for a check on the interpreter, or for a device with one queue.
+    /// One for a check on the interpreter, or for a device with one queue.
     Shared,
-    /// Likewise; with all queues, one that got ready for this op alone.
+    /// Likewise; with all queues, one for this op alone.
     OwnWithAllQueues,
 }
 
-/// What has to be known of one function of the harness.
+/// The properties of one function of the harness.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Function {
     /// Its name, as `module:function` of [`PHASES`].
     pub name: &'static str,
     /// Whether it runs no kernel code.
     pub is_trusted: bool,
-    /// Whether it times, which children that get ready would disturb.
+    /// Whether it times. Children that get ready would disturb it.
     pub is_timed: bool,
-    /// Whether a child that has called it may call it again for another action, unless the op has it open files.
+    /// Whether a child that has called it may stay and call it again for another action, unless the op makes it open files.
     pub may_stay: bool,
-    /// Over how many queues the streams of a child are spread at first: code of a kernel that uses more than one stream says so. What has torch compile something has
-    /// them all, as whatever torch calls would have.
+    /// How many queues a child has at first; kernel code that uses more than one stream asks for all. A function that has torch compile has all from the start,
+    /// as torch would elsewhere.
     pub queues: Queues,
-    /// What its server must have imported.
+    /// What its server must have imported before the fork.
     pub imports: Imports,
-    /// Which child that is ready may serve it.
+    /// Which warm child may serve it.
     pub warm_up: WarmUp,
 }
 
-/// What an untrusted function has that times nothing and launches nothing; the table says where others differ.
+/// The defaults: an untrusted function that neither times nor launches. The table says where others differ.
 const PLAIN: Function = Function {
     name: "",
     is_trusted: false,
@@ -90,10 +90,10 @@ const PLAIN: Function = Function {
     warm_up: WarmUp::Shared,
 };
 
-/// What judges have in common: they judge what kernel code left, and run none.
+/// The common properties of judges: they judge what kernel code left, and run none.
 const JUDGES: Function = Function { is_trusted: true, may_stay: true, queues: Queues::One, ..PLAIN };
 
-/// Measures what a device does at most.
+/// Measures a device's limits.
 pub const CALIBRATE: Function = Function {
     name: "calibrate:calibrate",
     is_trusted: true,

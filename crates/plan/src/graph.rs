@@ -51,7 +51,7 @@ pub enum Unsealed {
     #[error("two actions are named `{0}`")]
     Twice(Target),
     /// An edge leads nowhere.
-    #[error("`{from}` needs `{on}`, which no action is")]
+    #[error("`{from}` needs `{on}`, and there is no such action")]
     Dangling {
         /// The dependent.
         from: Target,

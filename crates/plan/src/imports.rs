@@ -1,6 +1,6 @@
-//! What fork servers import once they serve, and which calls wait for which of it.
+//! What fork servers import once they serve, and which calls wait for which entry.
 //!
-//! It does not know servers, nor what they import before. What is not listed here, the children that need it import themselves.
+//! It does not know servers, nor what they import before. Children import everything else themselves.
 
 use t2t_protocol::ServerKind;
 
@@ -9,13 +9,14 @@ use crate::functions::{Function, Imports};
 /// What a child that launches or compiles a kernel would do first.
 const FOR_LAUNCHES: &str = "t2t_harness.server.preload:launching";
 
-/// What the first fake tensor imports, which takes seconds: children that analyze or compile make some. The first two are parts of the last.
+/// What the first fake tensor imports. It takes seconds, and children that analyze or compile make some. The first two are imported by the last as well; they
+/// are listed so that they are parts of their own, between which the server serves.
 const FOR_FAKE_TENSORS: [&str; 4] = ["mpmath", "sympy", "torch._subclasses.fake_tensor", "torch._dynamo"];
 
-/// What a child on a CUDA device would do first, but for those that launch nothing of Triton's.
+/// What a child on a CUDA device would do first, unless it launches nothing of Triton's.
 pub const FOR_DEVICES: &str = "t2t_harness.server.preload:device";
 
-/// What a child that has torch compile something would import, which takes seconds.
+/// What a child that has torch compile would import, for seconds.
 const FOR_COMPILER: &str = "t2t_harness.server.preload:compiler";
 
 /// Lists what a server of `kind` imports after its hello, in order.
@@ -24,22 +25,21 @@ pub fn later(kind: ServerKind) -> Vec<String> {
     let entries: &[&str] = match kind {
         ServerKind::Interpreter => &[],
         ServerKind::Compiled => &[&[FOR_LAUNCHES], &FOR_FAKE_TENSORS[..]].concat(),
-        // The first kernels are compiled meanwhile.
+        // These delay nothing: the first kernels are compiled meanwhile.
         ServerKind::Device => &[FOR_LAUNCHES, FOR_DEVICES],
     };
     entries.iter().map(|entry| (*entry).to_owned()).collect()
 }
 
-/// Lists what a server of `kind` imports once a call needs it. Baselines are made ready ahead by children that import it themselves, beside checks that a
-/// server which imports would keep waiting.
+/// Lists what a server of `kind` imports once a call needs it. Most baselines have warm children that import it themselves, beside checks: a server that
+/// imports would keep those checks waiting.
 #[must_use]
 pub fn asked(kind: ServerKind) -> Vec<String> {
     let entries: &[&str] = if kind == ServerKind::Device { &[FOR_COMPILER] } else { &[] };
     entries.iter().map(|entry| (*entry).to_owned()).collect()
 }
 
-/// Returns the entry of [`later`] or [`asked`] up to which a server must have come before it forks a child that calls `function`; `None` where
-/// any time will do.
+/// Returns the last entry of [`later`] or [`asked`] that a server must have imported before it forks a child that calls `function`; `None` if it need not wait.
 #[must_use]
 pub fn needed(function: &Function, has_device: bool) -> Option<&'static str> {
     match function.imports {

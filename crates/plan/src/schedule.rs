@@ -16,7 +16,7 @@ use t2t_model::record::{Blob, Outcome, Record};
 use crate::decide::{Decision, Tree, Why, decide};
 use crate::graph::{Graph, Index, Wanted};
 
-/// The fact that stands for an artifact of an action that would run: in a dry run nothing is known of it.
+/// The fact in place of an artifact of an action that would run: in a dry run the artifact is unknown.
 pub(crate) const PLANNED: &str = "to be made";
 
 /// What became of an action.
@@ -32,9 +32,9 @@ pub enum Settled {
     Skipped(Target),
     /// The machine failed.
     Lost(String),
-    /// It would run: in a dry run, nothing is known of what it would make.
+    /// It would run. In a dry run its artifacts are unknown.
     Planned,
-    /// No result of it stands, and it is not to run: nothing is known of what it would make.
+    /// No result of it stands, and it must not run. Its artifacts are unknown.
     Missing,
 }
 
@@ -49,6 +49,7 @@ impl Settled {
     }
 
     fn meets(&self, need: Need) -> bool {
+        // How it would end is unknown. A pass is assumed, so that its dependents are listed, too.
         if matches!(self, Self::Planned | Self::Missing) {
             return need != Need::Reject;
         }
@@ -116,6 +117,7 @@ impl<'g> Schedule<'g> {
     /// Decides the next action whose dependencies have settled. None when all that could be decided is: the caller performs what it was
     /// given, finishes it, and asks again.
     pub fn next_step(&mut self, history: &History, tree: &Tree<'_>) -> Option<Step> {
+        // The lowest index first, so that actions are decided in the order of ops.yaml, which is the order in which people read them.
         let Reverse(index) = self.ready.pop()?;
         if let Some(unmet) = self.unmet(index) {
             return Some(self.settle(index, Settled::Skipped(unmet)));
@@ -137,6 +139,7 @@ impl<'g> Schedule<'g> {
                 self.settle(index, Settled::Restored(Arc::clone(record)))
             }
             Decision::Restore(record) => {
+                // It comes from an identical action. Kept under this identity, the next build finds it as this action's own.
                 let adopted = Record { identity: action.identity.clone(), ..(**record).clone() };
                 self.settle(index, Settled::Restored(Arc::new(adopted)))
             }

@@ -1,6 +1,6 @@
 //! How long and how deep a Python file may be. The parser, and whatever walks or drops a tree, calls itself once for each level.
 //!
-//! The depth is taken from the tokens, before there is a tree. It does not know what the tree looks like: it tells no less than the tree has, and may tell more.
+//! The depth is counted from the tokens, before there is a tree. It does not know the tree: its count is never less than the tree's depth, and may be more.
 
 use ruff_python_ast::token::TokenKind;
 use ruff_python_parser::Mode;

@@ -1,4 +1,4 @@
-//! The canonical form of a syntax tree: bytes that t2t defines, and that say no more and no less than what the program means.
+//! The canonical form of a syntax tree: bytes that t2t defines. Two programs have the same bytes if and only if their trees mean the same.
 //!
 //! Every node is a tag and its fields in the order of [`nodes`]; a tag is a text that never changes. Positions, comments, quotes and parentheses are in no field. Every
 //! structure is taken apart whole and every enumeration is matched whole: what a new version of the parser adds does not compile until it has a place here. It does not

@@ -1,6 +1,6 @@
 //! The closure of a Python file: itself and every workspace file that its imports reach.
 //!
-//! It reads nothing: what a file holds is asked of a function that the caller gives.
+//! It reads nothing: the caller passes a function that returns a file's content.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! `call:`, how a wrapper is called, as in `entry(input, dim, keep=True)`: a Python call whose names are inputs and kwargs of the op.
 //!
-//! It is read here so that a mistake is told at its line; the harness reads it again to make the call.
+//! It is parsed here so that a mistake is reported at its line; the harness parses it again to make the call.
 
 use ruff_python_ast::{Expr, UnaryOp};
 use ruff_python_parser::parse_expression;
@@ -14,7 +14,7 @@ use super::reader::Reader;
 const HINT: &str = "write it as in `entry(input, dim, keepdim=True)`: inputs and kwargs of the op, and literals";
 
 impl Reader<'_, '_> {
-    /// Returns the call that `node` has under `call`, checked against the op's arguments; None where it says nothing, or what cannot be.
+    /// Returns the call that `node` has under `call`, checked against the op's arguments; None where it has none, or an invalid one.
     pub(crate) fn call(&mut self, node: &Node) -> Option<String> {
         let written = node.get("call")?;
         let text = written.text().filter(|text| Form::Call.fits(text))?;
@@ -46,9 +46,9 @@ fn check(text: &str, known: &[&str]) -> Result<(), (String, String)> {
 fn check_parsed(text: &str, known: &[&str]) -> Result<(), (String, String)> {
     let other = |what: &str| (format!("`call: {text}` {what}"), HINT.to_owned());
     let parsed = parse_expression(text).map_err(|_| other("is no Python expression"))?;
-    let Expr::Call(call) = *parsed.into_syntax().body else { return Err(other("is no call of `entry`")) };
+    let Expr::Call(call) = *parsed.into_syntax().body else { return Err(other("is not a call of `entry`")) };
     if !matches!(&*call.func, Expr::Name(name) if name.id.as_str() == "entry") {
-        return Err(other("is no call of `entry`"));
+        return Err(other("is not a call of `entry`"));
     }
     let mut named = Vec::new();
     for keyword in &*call.arguments.keywords {
@@ -62,7 +62,7 @@ fn check_parsed(text: &str, known: &[&str]) -> Result<(), (String, String)> {
     values.into_iter().try_for_each(|value| match misfit(value, known) {
         None => Ok(()),
         Some(Misfit::Unknown(name)) => {
-            let message = format!("`call` names `{name}`, which is no input and no kwarg of the op");
+            let message = format!("`call` names `{name}`, which is neither an input nor a kwarg of the op");
             Err((message, suggestion(&name, known.iter().copied())))
         }
         Some(Misfit::Form) => Err(other("has an argument that is neither a name nor a literal")),

@@ -34,7 +34,7 @@ pub(super) fn check(root: &Node, names: Option<&TorchNames>, faults: &mut Vec<Fa
     Some(Spec::new(targets, remote(root), trust(root, faults), sources(root, faults), ops))
 }
 
-/// Returns the folders that kernels import from and read; one of t2t's own, or a hidden one, is nobody's sources.
+/// Returns the folders that kernels import from and read. t2t's own folders and hidden ones are refused.
 fn sources(root: &Node, faults: &mut Vec<Fault>) -> Vec<String> {
     for item in root.get("sources").map_or(&[][..], Node::items) {
         let folder = item.text().unwrap_or_default();
@@ -180,7 +180,7 @@ impl Reader<'_, '_> {
         entries.iter().map(|entry| (entry.key.clone(), json(&entry.node))).collect()
     }
 
-    /// Checks that the torch function takes every kwarg, where it is known what it takes.
+    /// Checks that the torch function accepts every kwarg, if its signature is known.
     fn taken_kwargs(&mut self, torch: Option<&TorchName>, names: Option<&TorchNames>) {
         let Some((name, names)) = torch.zip(names) else { return };
         let Some(signature) = names.signature(name) else { return };
@@ -214,7 +214,7 @@ impl Reader<'_, '_> {
         inputs::texts(node).into_iter().flat_map(members).collect()
     }
 
-    /// Checks that torch has the operations, where it is known what torch has.
+    /// Checks that torch has the operations, if its names are known.
     fn allow(&mut self, names: Option<&TorchNames>) -> Vec<String> {
         let Some(node) = self.entry.node.get("allow") else { return Vec::new() };
         for (item, name) in node.items().iter().filter_map(|item| Some((item, item.text()?))) {

@@ -1,4 +1,4 @@
-//! What the harness is told about an op, and which part of it each phase's result depends on.
+//! The declaration of an op for the harness, and the part of it that each phase's result depends on.
 //!
 //! The form is fixed by docs/design/harness.md. It does not know the other ops, nor in which order they stand.
 
@@ -69,7 +69,7 @@ pub struct Declaration {
 }
 
 impl Op {
-    /// Returns the op as the harness is told of it on a lane.
+    /// Returns the op's declaration for a lane.
     #[must_use]
     pub fn declaration(&self, profile: Profile) -> Declaration {
         let settings = self.settings(profile).clone();

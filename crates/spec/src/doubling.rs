@@ -1,4 +1,4 @@
-//! The sizes of a sweep: an op's free lengths in powers of two, from those of its smallest size to those of its largest.
+//! The sizes of a sweep: an op's free lengths in powers of two, from its smallest size to its largest.
 //!
 //! It does not know what is measured at them.
 

@@ -1,4 +1,4 @@
-//! Expressions of dims, such as `2*N` or `(M+1)//G`: what stands for a length in a shape, an init or a kwarg.
+//! Expressions of dims, such as `2*N` or `(M+1)//G`, in place of a length in a shape, an init or a kwarg.
 //!
 //! The grammar is that of `python/t2t_harness/op/expression.py`: integers, names, `+`, `-`, `*`, `//` and brackets. It does not know
 //! which dims an op has.
@@ -37,7 +37,7 @@ enum Operator {
 }
 
 impl Expression {
-    /// Reads an expression. None where the text is none, names no dim, or has more than 1000 bytes.
+    /// Parses an expression. None if the text is not one, names no dim, or has more than 1000 bytes.
     #[must_use]
     pub(crate) fn parse(text: &str) -> Option<Expression> {
         if text.len() > LONGEST {
@@ -58,7 +58,7 @@ impl Expression {
         found
     }
 
-    /// Returns what it is where dims have these lengths; None where it names another dim, divides by zero, or is too large.
+    /// Evaluates it for these lengths of dims; None if it names another dim, divides by zero, or overflows.
     #[must_use]
     pub(crate) fn value(&self, binding: &Binding) -> Option<i64> {
         self.0.value(binding)

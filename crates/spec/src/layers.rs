@@ -1,6 +1,6 @@
 //! The layers of settings that lie over each other for one op on one lane, and what is seen from above.
 //!
-//! It knows which layer is above which, and nothing of what the settings mean.
+//! It knows the order of layers, and not what the settings mean.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

@@ -102,7 +102,7 @@ pub struct Op {
     pub(crate) outputs: Option<Vec<Output>>,
     /// What must hold of results that are drawn at random; None where none are.
     pub(crate) random: Option<Random>,
-    /// The other arguments. A text that is the name of a dim stands for its length.
+    /// The other arguments. A text that is a dim's name means its length.
     pub kwargs: BTreeMap<String, Value>,
     /// The variants in declared order, which is the order of growing complexity.
     pub variants: Vec<Variant>,

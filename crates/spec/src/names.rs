@@ -1,4 +1,4 @@
-//! What names and other short texts of ops.yaml must look like, and which name somebody probably meant.
+//! The form of names and other short texts of ops.yaml, and the nearest known name to a misspelt one.
 //!
 //! It knows no keys and no places. The names that torch has are not listed here.
 
@@ -45,7 +45,7 @@ pub enum Form {
     Target,
     /// The URL of a remote cache.
     Remote,
-    /// A public ssh key with the name of whoever holds it.
+    /// A public ssh key with its holder's name.
     Key,
 }
 

@@ -207,10 +207,11 @@ impl<'text> Reader<'text, '_> {
         Ok(node)
     }
 
-    /// Copies what the alias stands for, after counting it: nine lines of aliases to aliases can stand for a gigabyte.
+    /// Copies the alias's value, after counting it: nine lines of aliases to aliases can expand to a gigabyte.
     fn alias(&mut self, anchor: usize, place: Position, depth: usize) -> Result<Node, Fault> {
+        // An anchor is entered once its node is complete, so an alias inside of that node finds none. The parser refuses unknown anchors.
         let Some(target) = self.anchors.get(&anchor) else {
-            return Err(Fault::new(place, "an alias stands for a value that contains it").hint("write the value out"));
+            return Err(Fault::new(place, "an alias refers to a value that contains it").hint("write the value out"));
         };
         self.expanded += target.count();
         if self.expanded > ALIAS_LIMIT {

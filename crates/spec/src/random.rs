@@ -44,7 +44,7 @@ impl Serialize for Parameter {
     }
 }
 
-/// Returns the parameters that a kind has, and those of them that it needs.
+/// Returns the parameters that a kind has, and the required ones among them.
 fn parameters_of(kind: &str) -> (&'static [&'static str], &'static [&'static str]) {
     match kind {
         "dropout" => (&["p"], &["p"]),

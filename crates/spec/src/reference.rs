@@ -1,4 +1,4 @@
-//! The reference of an op in Python: which function or class of which file is right by definition.
+//! The reference of an op in Python: the file and the function or class that is right by definition.
 //!
 //! It does not know whether the file exists, nor what it defines.
 
@@ -20,7 +20,7 @@ pub struct Reference {
     pub file: String,
     /// A function, or a class that is constructed and then called.
     pub(crate) name: String,
-    /// The keyword arguments of the class's constructor. A text that is the name of a dim stands for its length.
+    /// The keyword arguments of the class's constructor. A text that is a dim's name means its length.
     pub(crate) init: BTreeMap<String, serde_json::Value>,
 }
 
@@ -56,7 +56,7 @@ impl Reader<'_, '_> {
         None
     }
 
-    /// A misspelt `torch` or `reference` is one mistake, which has been told.
+    /// A misspelt `torch` or `reference` is one mistake, which is reported already.
     fn has_neither(&mut self) {
         let node = &self.entry.node;
         let is_misspelt = |key: &str| nearest(key, ["torch", "reference"]).is_some();

@@ -68,7 +68,7 @@ pub enum Server {
         /// The folder on it, beginning with `/`.
         path: String,
     },
-    /// A bucket of Amazon S3, or of what speaks like it.
+    /// A bucket of Amazon S3, or of a compatible server.
     S3 {
         /// The bucket.
         bucket: String,

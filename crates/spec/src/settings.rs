@@ -42,7 +42,7 @@ impl Uses {
         Uses { needed, possible }
     }
 
-    /// Returns these dims and those of kwargs that the op's own sizes name: only so can a size say that a string is a dim.
+    /// Returns these dims and those kwargs strings that the op's own sizes name: a size is what makes such a string a dim.
     pub(crate) fn named_by(self, layers: &Layers) -> Uses {
         let paths = [["bench", "sizes"], ["check", "sizes"]];
         let own = layers.upward().filter(|layer| layer.owner == Owner::Op);
@@ -56,7 +56,7 @@ impl Uses {
         Uses { needed: self.needed.into_iter().chain(named).collect(), possible: self.possible }
     }
 
-    /// Returns the uses with those of further arguments, in which a string is what it is in kwargs.
+    /// Adds the uses in further arguments, where strings mean the same as in kwargs.
     pub(crate) fn also(mut self, arguments: &BTreeMap<String, Value>) -> Uses {
         for value in arguments.values() {
             strings(value, &mut self.possible);

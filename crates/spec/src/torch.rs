@@ -1,4 +1,4 @@
-//! Which torch function is meant by what somebody wrote after `torch:`.
+//! Resolves the text after `torch:` to a torch function.
 //!
 //! It does not know how the names torch has are found out; without them it can only complete prefixes.
 
@@ -32,7 +32,7 @@ impl FromIterator<String> for TorchNames {
 }
 
 impl TorchNames {
-    /// Finds the aten operation called `name`, without an overload. Whatever is asked where these names say nothing about aten is there.
+    /// Finds the aten operation called `name`, without an overload. If these names have none of aten, every operation counts as found.
     ///
     /// # Errors
     /// Where torch has none: the nearest one, if any is near.

@@ -1,7 +1,7 @@
-//! Fingerprints: what was looked at, as it was, so that a later process can tell whether it would see the same.
+//! Fingerprints: the state of what was looked at, so that a later process can tell whether it would see the same.
 //!
-//! A file is not read again while its size, times and inode are those of the last reading, unless it was written so shortly before that
-//! reading that a later write could have left the same times. It does not know what was made of what was seen.
+//! A file is not read again while its size, times and inode are those of the last reading, unless it was written so shortly before that reading that a later
+//! write could have left the same times. It does not know what was made from it.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -13,13 +13,13 @@ use t2t_model::digest::Digest;
 use crate::fs::{self, Stat};
 use crate::hashing;
 
-/// From how many on threads save more than they cost.
+/// From this many on threads save more than they cost.
 const WORTH_THREADS: usize = 1024;
 
 /// File systems keep times in steps of up to this many nanoseconds.
 const STEP: i64 = 20_000_000;
 
-/// A file's bytes, and what tells without reading that they are still those.
+/// A file's digest, and the state that shows without reading that it still holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Known {
     stat: Stat,
@@ -30,20 +30,21 @@ pub struct Known {
 }
 
 impl Known {
-    /// Returns what is known of `file` now: what was `kept`, where the file cannot have changed since, else what a reading tells. None where there is no
-    /// file that can be read.
+    /// Returns what `file` is now: `kept` if the file cannot have changed since, else the result of reading it. None where there is no readable file.
     #[must_use]
     pub(crate) fn now(file: &Path, kept: Option<Self>) -> Option<Self> {
         Self::by(fs::now, file, kept)
     }
 
-    /// Returns what [`Self::now`] does, by a clock, which may go back: a file whose times are not before those of its reading is read again.
+    /// Like [`Self::now`], with the time as an argument. The clock may have gone back, so a file whose times are not before its reading is read again.
     fn by(clock: impl FnOnce() -> i64, file: &Path, kept: Option<Self>) -> Option<Self> {
         let stat = fs::stat(file)?;
+        // `ctime` counts, too: a program can set `mtime` back after a write, and `ctime` it cannot.
         let settled = stat.mtime.max(stat.ctime).saturating_add(STEP);
         if let Some(known) = kept.filter(|known| known.stat == stat && settled < known.read) {
             return Some(known);
         }
+        // The clock is read before the file: a write during the reading must not look older than the reading.
         let read = clock();
         Some(Self { stat, read, bytes: hashing::of(&fs::read(file).ok()?) })
     }
@@ -54,7 +55,7 @@ impl Known {
 pub enum Observed {
     /// A file of these bytes; None where none could be read.
     File(Option<Known>),
-    /// A file in this state, whatever it holds: what is too long to be read. None where there was none.
+    /// A file in this state, whatever it holds: for files too long to read. None where there was none.
     State(Option<Stat>),
     /// Something that changed at this time, in nanoseconds since 1970: a folder, whose time is that of its last new name. None where there was nothing.
     Time(Option<i64>),
@@ -72,12 +73,12 @@ pub struct Fingerprint<'a> {
     pub was: Observed,
 }
 
-/// What a second look at fingerprints told.
+/// The result of a second look at fingerprints.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Rechecked {
-    /// The places, in the list, of those that are no more what they were.
+    /// The indices of those that have changed.
     pub changed: Vec<usize>,
-    /// The places of files that were written since and hold the same, with what is known of them now.
+    /// The indices of files that were rewritten with the same bytes, with their new state.
     pub touched: Vec<(usize, Known)>,
 }
 
@@ -91,7 +92,7 @@ impl Rechecked {
     }
 }
 
-/// What became of one fingerprint.
+/// The result for one fingerprint.
 enum Recheck {
     Same,
     Touched(Known),
@@ -99,7 +100,7 @@ enum Recheck {
 }
 
 impl Fingerprint<'_> {
-    /// Returns the fingerprint for what a file at `path` below `root` is now.
+    /// Returns the fingerprint of the file at `path` below `root` as it is now.
     #[must_use]
     pub fn of_file(root: &Path, path: &str) -> Self {
         Self { path: Cow::Owned(path.to_owned()), was: Observed::File(Known::now(&root.join(path), None)) }

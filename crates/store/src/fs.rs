@@ -18,7 +18,7 @@ use nix::sys::statvfs::statvfs;
 use serde::{Deserialize, Serialize};
 use walkdir::WalkDir;
 
-/// What tells two states of a file apart without reading it.
+/// A file's state: it tells two versions apart without reading them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Stat {
     /// Length in bytes.
@@ -61,28 +61,29 @@ pub fn folder_time(path: &Path) -> Option<i64> {
 /// Returns the time in nanoseconds since 1970.
 #[must_use]
 pub fn now() -> i64 {
+    // A clock before 1970 counts as 1970: then every file looks newer than its reading, and is read again.
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// Opens the file at `path` to be written from its beginning on, bit by bit: for what somebody reads while it grows. A pipe or a device will do.
+/// Opens the file at `path` for writing from its beginning, for output that is read while it grows. A pipe or a device will do.
 pub fn open_to_write(path: &Path) -> io::Result<File> {
     File::create(path)
 }
 
-/// How long a file of t2t's own may be, in bytes: far longer than any gets.
+/// The most bytes that a file of t2t's own may have: far more than any has.
 const LONGEST: u64 = 4 << 30;
 
-/// What may lie in the place of a file.
+/// Who may have put something in a file's place.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ownership {
-    /// Of somebody else: a link may lead to it.
+    /// Others: links are followed.
     Given,
-    /// Of t2t, which makes no links.
+    /// Only t2t, which makes no links: a link is an error.
     Own,
 }
 
-/// Opens a file to be read. Nothing is waited for, as a pipe would have it: what is no file is an error.
+/// Opens a file for reading. It never blocks, as opening a pipe would: anything but a file is an error.
 fn opened(path: &Path, place: Ownership) -> io::Result<File> {
     let mut flags = OFlag::O_NONBLOCK;
     flags.set(OFlag::O_NOFOLLOW, place == Ownership::Own);
@@ -100,7 +101,7 @@ fn opened(path: &Path, place: Ownership) -> io::Result<File> {
     if facts.is_file() { Ok(file) } else { Err(no_file("it is a pipe or a device")) }
 }
 
-/// Returns what was found, or None where there is nothing.
+/// Turns "not found" into None.
 fn if_there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     match found {
         Ok(found) => Ok(Some(found)),
@@ -109,17 +110,17 @@ fn if_there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// Opens the file at `path` to be read bit by bit, or None where there is none. A pipe will do, whoever fills it.
+/// Opens the file at `path` for reading in parts, or None where there is none. A pipe will do.
 pub fn open_if_there(path: &Path) -> io::Result<Option<File>> {
     if_there(File::open(path))
 }
 
-/// Opens a file that t2t wrote to be read bit by bit, or None where there is none. A link, a pipe or a device in its place is an error.
+/// Opens a file that t2t wrote for reading in parts, or None where there is none. A link, a pipe or a device in its place is an error.
 pub(crate) fn open_own_if_there(path: &Path) -> io::Result<Option<File>> {
     if_there(opened(path, Ownership::Own))
 }
 
-/// Returns the bytes of a file that t2t wrote. What is no file, or far longer than any that it writes, is an error.
+/// Returns the bytes of a file that t2t wrote. Anything but a file, or one far longer than t2t writes, is an error.
 pub fn read_own(path: &Path) -> io::Result<Vec<u8>> {
     whole(opened(path, Ownership::Own)?)
 }
@@ -134,13 +135,13 @@ fn whole(file: File) -> io::Result<Vec<u8>> {
     if length > LONGEST {
         return Err(io::Error::new(io::ErrorKind::Unsupported, format!("it is longer than {LONGEST} bytes")));
     }
-    // What the system itself tells in files has no length.
+    // Files of `/proc` and `/sys` claim to have no length, so they are read to their end.
     let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
     file.take(LONGEST).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Returns why nobody can tell what is at `path`, or None where that can be told: the rights to a folder above it, or to the file, are not there.
+/// Returns why `path` cannot be looked at, or None where it can: the rights to a folder above it, or to the file, are missing.
 #[must_use]
 pub(crate) fn denied(path: &Path) -> Option<io::Error> {
     opened(path, Ownership::Given).err().filter(|error| error.kind() == io::ErrorKind::PermissionDenied)
@@ -161,8 +162,8 @@ pub fn read_if_there(path: &Path) -> io::Result<Option<Vec<u8>>> {
     if_there(read(path))
 }
 
-/// Returns the bytes of the file `name` below `folder`, where somebody else may have put anything: it is a file of at most `most` bytes, and no link leads to it. Nothing is waited
-/// for, as a pipe would have it. What is none of this is [`io::ErrorKind::InvalidData`].
+/// Returns the bytes of the file `name` below `folder`, where others may have put anything. It must be a plain file of at most `most` bytes, with no link on
+/// the way; anything else is [`io::ErrorKind::InvalidData`]. It never blocks, as opening a pipe would.
 pub fn read_below(folder: &Path, name: &Path, most: u64) -> io::Result<Vec<u8>> {
     let refused = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why);
     if name.as_os_str().is_empty() || !name.components().all(|part| matches!(part, Component::Normal(_))) {
@@ -179,7 +180,7 @@ pub fn read_below(folder: &Path, name: &Path, most: u64) -> io::Result<Vec<u8>> 
         return Err(refused("it is no file"));
     }
     let mut bytes = Vec::new();
-    // It may grow meanwhile.
+    // The file may grow while it is read.
     file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
         return Err(refused(&format!("it is longer than {most} bytes")));
@@ -213,12 +214,12 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_by(path, |file| file.write_all(bytes))
 }
 
-/// Does what [`write()`] does, and waits before it renames until the bytes are on the disk: a loss of power leaves the old ones or the new ones, too.
+/// Like [`write()`], but waits until the bytes are on the disk before it renames: so a loss of power also leaves the old bytes or the new ones.
 pub(crate) fn write_through(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_by(path, |file| file.write_all(bytes).and_then(|()| file.sync_all()))
 }
 
-/// How often a file is written whose folder somebody removes meanwhile.
+/// How often a write is tried again if its folder is removed meanwhile.
 const WRITES: usize = 100;
 
 fn write_by(path: &Path, write: impl Fn(&mut File) -> io::Result<()>) -> io::Result<()> {
@@ -243,12 +244,12 @@ fn write_once(path: &Path, write: impl Fn(&mut File) -> io::Result<()>) -> io::R
     moved
 }
 
-/// Writes `bytes` to `path`, a file that nobody else knows of, in a folder that is there: one that is not finished does no harm.
+/// Writes `bytes` to `path` without a rename, in a folder that is there. For a file that nobody reads before it is whole.
 pub(crate) fn write_unshared(path: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::write(path, bytes)
 }
 
-/// A file that is written bit by bit and appears whole: until it is finished it lies under another name beside its place. One that is dropped before is removed.
+/// A file that is written in parts and appears whole: until it is finished it has another name beside its place. Dropping it before removes it.
 #[derive(Debug)]
 pub struct Draft {
     file: File,
@@ -257,14 +258,14 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Starts a file that is to be at `place`. Makes the folders above it. Before anything is there, `note` is told where it will lie until it is finished; what that returns is returned, too.
+    /// Starts the file for `place`. Makes the folders above it. Before anything is written, `note` gets the temporary path; its result is returned, too.
     pub fn start<T>(place: &Path, note: impl FnOnce(&Path) -> T) -> io::Result<(Self, T)> {
         let temporary = temporary_name(place);
         let noted = note(&temporary);
         Ok((Self { file: created(&temporary)?, temporary, place: place.to_owned() }, noted))
     }
 
-    /// Starts again: what was written is forgotten.
+    /// Starts again: the bytes so far are dropped.
     pub(crate) fn start_again(&mut self) -> io::Result<()> {
         self.file.set_len(0)?;
         self.file.rewind()
@@ -294,7 +295,7 @@ impl Seek for Draft {
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        // It is not there any more where the draft was finished.
+        // After `finish` there is nothing to remove, and that is no error.
         let _ = fs::remove_file(&self.temporary);
     }
 }
@@ -310,7 +311,7 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes a file, and where need be the folders above it: they are there most often, and to look costs more than to try.
+/// Makes a file, and the folders above it if they are missing. They seldom are, so trying costs less than looking first.
 fn created(path: &Path) -> io::Result<File> {
     match File::create(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -325,7 +326,7 @@ fn above(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new("."))
 }
 
-/// Returns how many bytes are free where `path` lies, for this user; None where nobody can tell.
+/// Returns how many bytes are free for this user where `path` lies; None if the system does not say.
 #[must_use]
 pub fn free(path: &Path) -> Option<u64> {
     let found = statvfs(path).ok()?;
@@ -337,7 +338,7 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)
 }
 
-/// How often a folder is removed into which somebody writes meanwhile.
+/// How often a removal is tried again if files appear in the folder meanwhile.
 const REMOVALS: usize = 100;
 
 /// Removes the file or folder at `path`, if it is there. A folder that is being filled is tried again and again, but not for ever.
@@ -345,7 +346,7 @@ pub fn remove(path: &Path) -> io::Result<()> {
     let mut removed = remove_once(path);
     for _ in 1..REMOVALS {
         match &removed {
-            // In a folder somebody else may have removed what was to be removed next.
+            // Another process may have removed an entry of the folder first.
             Err(error) if matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotFound) => {
                 removed = remove_once(path);
             }
@@ -408,7 +409,7 @@ pub(crate) fn unfinished_below(folder: &Path, but: &[&str]) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Returns the error with the place where it happened, which the system does not tell.
+/// Adds the path to an error: the system's text has none.
 #[must_use]
 pub fn at(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("`{}`: {error}", path.display()))
@@ -420,7 +421,7 @@ pub(crate) fn is_unfinished(name: &str) -> bool {
     name.starts_with('.') && Path::new(name).extension().is_some_and(|ending| ending == "tmp")
 }
 
-/// Returns the process that began to write a file of this name and did not finish it; None where the name is none of [`write()`]'s.
+/// Returns the process that began a file of this name and did not finish it; None where the name is not one of [`write()`]'s.
 #[must_use]
 pub(crate) fn writer_of(name: &str) -> Option<u32> {
     let parts = name.strip_prefix('.')?.strip_suffix(".tmp")?;

@@ -1,4 +1,4 @@
-//! Git: which commit a workspace is at, and what its files were at another, asked of the `git` command.
+//! Git: the commit that a workspace is at, and its files at another one, from the `git` command.
 //!
 //! It does not know what the files mean. A workspace need not be in a repository.
 
@@ -26,11 +26,11 @@ pub enum NoAnswer {
     /// The command cannot be started.
     #[error("cannot start `git`: {0}")]
     Start(io::Error),
-    /// It refused.
+    /// It failed.
     #[error("{0}")]
     Refused(String),
     /// Its answer cannot be used.
-    #[error("cannot use what `git` answered: {0}")]
+    #[error("cannot use the answer of `git`: {0}")]
     Answer(io::Error),
 }
 
@@ -50,7 +50,8 @@ pub fn commit(root: &Path, name: &str) -> Result<String, NoAnswer> {
     Ok(String::from_utf8_lossy(&answer).trim().to_owned())
 }
 
-/// Returns the file that git makes while it changes the index, and with a checkout the files, of the repository around `root`; None where there is none.
+/// Returns the path of the index lock of the repository around `root`, which git holds while it changes the index or, in a checkout, the files; None outside a
+/// repository.
 #[must_use]
 pub fn index_lock(root: &Path) -> Option<PathBuf> {
     let answer = git(root, ["rev-parse", "--git-path", "index.lock"]).ok()?;
@@ -58,7 +59,7 @@ pub fn index_lock(root: &Path) -> Option<PathBuf> {
     Some(root.join(path.trim_end_matches('\n')))
 }
 
-/// Writes the files that the folder `root` held at `commit` into `folder`. Links and what is no plain file are left out.
+/// Writes the files that the folder `root` held at `commit` into `folder`. Links and special files are left out.
 pub fn check_out(root: &Path, commit: &str, folder: &Path) -> Result<(), NoAnswer> {
     let archive = git(root, ["archive", "--format=tar", commit])?;
     let mut archive = tar::Archive::new(archive.as_slice());
@@ -75,8 +76,8 @@ pub fn check_out(root: &Path, commit: &str, folder: &Path) -> Result<(), NoAnswe
     Ok(())
 }
 
-/// Returns the files below the workspace at `root` that differ from `commit`, sorted: changed, removed, added, and those that git does not know and is not told to ignore. A name that is no
-/// UTF-8 is left out.
+/// Returns the files below the workspace at `root` that differ from `commit`, sorted: changed, removed, added, and untracked ones that git does not ignore. A
+/// name that is not UTF-8 is left out.
 pub fn changed(root: &Path, commit: &str) -> Result<BTreeSet<String>, NoAnswer> {
     let diff = ["diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--relative", commit, "--", "."];
     let untracked = ["ls-files", "--others", "--exclude-standard", "-z", "--", "."];
@@ -85,14 +86,14 @@ pub fn changed(root: &Path, commit: &str) -> Result<BTreeSet<String>, NoAnswer> 
     Ok(names.filter_map(|name| String::from_utf8(name.to_vec()).ok()).collect())
 }
 
-/// Returns whether the repository around `root` would take in a new file at `path`. False where there is no repository or no git.
+/// Returns whether the repository around `root` would not ignore a new file at `path`. False where there is no repository or no git.
 #[must_use]
 pub fn would_add(root: &Path, path: &str) -> bool {
     git(root, ["rev-parse", "--is-inside-work-tree"]).is_ok()
         && git(root, ["check-ignore", "--quiet", "--", path]).is_err()
 }
 
-/// Returns what git prints. It sees no index lock of ours, asks nobody anything, and reads nothing from this process.
+/// Returns git's output. It takes no optional locks, never prompts, and reads no input from this process.
 fn git<S: AsRef<OsStr>>(root: &Path, arguments: impl IntoIterator<Item = S>) -> Result<Vec<u8>, NoAnswer> {
     let mut command = Command::new("git");
     command.arg("-C").arg(root).args(arguments).env("GIT_OPTIONAL_LOCKS", "0").env("LC_ALL", "C").stdin(Stdio::null());

@@ -1,4 +1,4 @@
-//! The harness: the Python files that the binary carries, what of them each phase imports, and where the worker finds them.
+//! The harness: the Python files that the binary carries, the files that each phase imports, and where the worker finds them.
 //!
 //! It does not know what they do.
 
@@ -26,7 +26,7 @@ const PHASES: &str = "phases";
 /// The format of the file that keeps what parsing told. 1: no version. 2: behind a digest. 3: meanings of `t2t python 2`. 4: without what is imported for type checkers.
 const VERSION: u32 = 4;
 
-/// How often the harness is put in its place where somebody removes it meanwhile.
+/// How often the harness is put in its place again if it is removed meanwhile.
 const PLACED: usize = 8;
 
 const CARRIED: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/harness.rs"));
@@ -68,8 +68,8 @@ impl Harness {
         Ok(Self { files: files.collect::<io::Result<_>>()?, folder: Some(folder.to_owned()), digest: OnceLock::new() })
     }
 
-    /// Returns the folder that holds the package, for the worker's path. Carried files are put under `cache` first, by digest; bytecode beside them, which nothing
-    /// verifies, goes. Whoever removes the folder meanwhile leaves no half of it: what was found there is looked for again where anything had to be written.
+    /// Returns the folder that holds the package, for the worker's path. Carried files are put under `cache` first, by digest; bytecode beside them, which
+    /// nothing verifies, is removed. If anything had to be written, all files are checked once more, so that a concurrent `clean` leaves no half of the folder.
     pub fn place(&self, cache: &Path) -> io::Result<PathBuf> {
         if let Some(folder) = &self.folder {
             return Ok(folder.clone());
@@ -80,6 +80,7 @@ impl Harness {
                 break;
             }
         }
+        // Python trusts bytecode by its source's time and size, so whatever lies there could run instead of the verified source.
         for package in self.folders() {
             let compiled = folder.join(PACKAGE).join(package).join("__pycache__");
             fs::remove(&compiled).map_err(|error| fs::at(&compiled, &error))?;
@@ -87,7 +88,7 @@ impl Harness {
         Ok(folder)
     }
 
-    /// Writes the files that the folder lacks or has otherwise, and returns how many they were.
+    /// Writes the files that are missing or differ, and returns how many there were.
     fn complete(&self, folder: &Path) -> io::Result<usize> {
         let mut written = 0;
         for (name, bytes) in &self.files {
@@ -100,7 +101,8 @@ impl Harness {
         Ok(written)
     }
 
-    /// Returns when a folder that [`Self::place`] fills was last changed, in nanoseconds since 1970; None where they are not there. Those that somebody removed and made anew have another time.
+    /// Returns when a folder that [`Self::place`] fills was last changed, in nanoseconds since 1970; None where they are not there. A folder that was removed
+    /// and made anew has another time.
     #[must_use]
     pub fn trace(&self, cache: &Path) -> Option<i64> {
         let carried = || cache.join("harness").join(self.digest().short());
@@ -132,8 +134,7 @@ impl Harness {
         })
     }
 
-    /// Returns, by phase, the digest of the meaning of the files that the phase imports. `known` keeps what parsing told, by the digest of
-    /// all bytes.
+    /// Returns, by phase, the semantic digest of the files that the phase imports. `known` keeps the results of parsing, by the digest of all bytes.
     #[must_use]
     pub fn meanings(&self, known: &Path) -> BTreeMap<Phase, Digest> {
         let file = known.join(format!("harness-{}.json", self.digest()));
@@ -160,7 +161,7 @@ impl Harness {
     }
 }
 
-/// The harness's files, for who follows imports.
+/// The harness's files, for the code that follows imports.
 struct Carried<'a>(&'a Harness);
 
 impl Tree for Carried<'_> {

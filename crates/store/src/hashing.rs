@@ -1,10 +1,10 @@
-//! Digests of what may be long, as files and blobs are, made on all cores.
+//! Digests of long data, such as files and blobs, made on all cores.
 //!
 //! It does not know what is hashed: the digest is the one that [`Digest::of`] makes on one core.
 
 use t2t_model::digest::Digest;
 
-/// From how many bytes on a digest is made on all cores: for less, to part the work costs more than it saves.
+/// From this many bytes on a digest is made on all cores. For less, splitting the work costs more than it saves.
 const LONG: usize = 1 << 18;
 
 /// Returns the digest of `bytes`.

@@ -1,7 +1,7 @@
 //! Installed modules: where the interpreter finds what kernels import from outside of the workspace, looked up without starting it.
 //!
-//! A module is named like a file of the workspace, as `module:mykernels.ops`, whatever folder it lies in: records hold such names. It is looked for as Python does:
-//! on `sys.path`, then where editable installs say. It does not know who imports it.
+//! A module is named like a file of the workspace, as `module:mykernels.ops`, whatever folder it lies in: records hold such names. It is looked up as Python
+//! does: on `sys.path`, then where editable installs say. It does not know who imports it.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -12,7 +12,7 @@ use t2t_model::path::RepoPath;
 
 use crate::fs;
 
-/// What the name of a module begins with, where files have their folder.
+/// The prefix of a module's name, in place of a file's folder.
 pub(crate) const MARK: &str = "module:";
 
 /// Endings of modules beside compiled ones, in the order in which Python tries them.
@@ -25,14 +25,14 @@ pub struct Places {
     pub path: Vec<String>,
     /// The endings of compiled modules, in order.
     pub suffixes: Vec<String>,
-    /// Module → its file or folder, of editable installs that are found by no folder.
+    /// Module → its file or folder, for editable installs that no folder of `sys.path` holds.
     pub mapped: BTreeMap<String, String>,
 }
 
 /// What a module is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// A file: of a package its `__init__`.
+    /// A file; for a package its `__init__`.
     File(PathBuf),
     /// A package that has folders and no file.
     Namespace,
@@ -40,14 +40,14 @@ pub(crate) enum Found {
     Nothing,
 }
 
-/// A module, and where those below it are looked for.
+/// A module, and the folders in which its submodules are looked up.
 #[derive(Debug, Clone)]
 struct Module {
     found: Found,
     folders: Vec<PathBuf>,
 }
 
-/// The modules of an interpreter. Each is looked for once.
+/// The modules of an interpreter. Each is looked up once.
 #[derive(Debug, Default)]
 pub struct Installed {
     places: Places,
@@ -75,7 +75,7 @@ impl Installed {
         self.look(name).found
     }
 
-    /// Returns the folders that were looked into. While none of them has another name in it, what was found is what would be found.
+    /// Returns the folders that were searched. While no name in any of them changes, a new search would find the same.
     #[must_use]
     pub(crate) fn searched(&self) -> BTreeSet<PathBuf> {
         self.searched.borrow().clone()
@@ -105,7 +105,7 @@ impl Installed {
             if let Some(file) = self.file_in(&folder, own) {
                 return file;
             }
-            // A portion that comes to have a file of its own is none any more.
+            // The portion itself counts as searched, too: an `__init__` that appears in it would make it an ordinary package.
             let portion = Some(folder.join(own)).filter(|portion| portion.is_dir());
             self.searched.borrow_mut().extend(portion.iter().cloned().chain([folder]));
             portions.extend(portion);
@@ -141,7 +141,7 @@ impl Installed {
         files.find(|file| fs::stat(file).is_some())
     }
 
-    /// Returns what an editable install says of a module: itself, or that it is a namespace of those that it names.
+    /// Returns what an editable install says of a module: its file, or that it is a namespace above named modules.
     fn editable(&self, name: &str) -> Option<Module> {
         if let Some(place) = self.places.mapped.get(name).map(Path::new) {
             let (above, own) = (place.parent()?, place.file_name()?.to_str()?);

@@ -1,4 +1,5 @@
-//! Kept files: what would only cost time to find out again, as JSON behind a version and a digest. One that is damaged, or of another version, is none.
+//! Kept files: data that can be found out again at the cost of time, as JSON behind a version and a digest. One that is damaged, or of another version, counts
+//! as missing.
 //!
 //! It does not know what is kept in them.
 
@@ -11,7 +12,7 @@ use serde::de::DeserializeOwned;
 use crate::fs;
 use crate::hashing;
 
-/// Returns what the file at `path` keeps, or None where there is no such file, or one of another version, or one that is not what was written.
+/// Returns the content of the file at `path`, or None where there is none, or one of another version, or a damaged one.
 #[must_use]
 pub fn read<T: DeserializeOwned>(path: &Path, version: u32) -> Option<T> {
     let bytes = fs::read_own(path).ok()?;
@@ -29,7 +30,7 @@ pub fn write<T: Serialize>(path: &Path, version: u32, value: &T) -> io::Result<(
     fs::write(path, &bytes)
 }
 
-/// Returns the first line: the version, the file's name, and the digest of the rest. So a file that took another's place is none.
+/// Returns the first line: the version, the file's name, and the digest of the rest. The name is in it so that a file in another's place counts as missing.
 fn head(path: &Path, version: u32, body: &[u8]) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     format!("t2t kept {version} {name} {}", hashing::of(body))

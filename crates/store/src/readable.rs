@@ -1,6 +1,6 @@
-//! What of a workspace kernel code may read: its Python, folder by folder, never the workspace itself.
+//! The parts of a workspace that kernel code may read: its Python, folder by folder, never the workspace itself.
 //!
-//! A sandbox grants whole folders, so one in which something must not be read is granted in parts. It does not know sandboxes, nor who reads.
+//! A sandbox grants whole folders, so a folder with something unreadable in it is granted in parts. It does not know sandboxes.
 
 use std::fs::{self, DirEntry};
 use std::path::{Path, PathBuf};
@@ -11,20 +11,20 @@ const MARKS: [&str; 3] = ["ops.yaml", "pyvenv.cfg", "CACHEDIR.TAG"];
 /// Folders at the root that t2t makes, and the one that is readable anyway.
 const LEFT_OUT: [&str; 3] = ["cache", "logs", "kernels"];
 
-/// Folders of tools, which hold nobody's sources.
+/// Folders of tools, which hold no sources.
 const TOOLS: [&str; 2] = ["node_modules", "__pycache__"];
 
 /// Endings of files that hold keys and certificates.
 const SECRETS: [&str; 5] = ["pem", "key", "p12", "pfx", "kdbx"];
 
-/// What a folder comes to.
+/// What was found in a folder.
 #[derive(Debug, Default)]
 struct Rechecked {
     /// Whether there is Python in it, or below it.
     has_python: bool,
     /// Whether all of it may be read.
     is_open: bool,
-    /// What of it may be read, where not all may.
+    /// The readable parts, if not all may be read.
     parts: Vec<PathBuf>,
 }
 
@@ -87,7 +87,7 @@ fn entries(folder: &Path) -> impl Iterator<Item = DirEntry> {
     entries.filter(|entry| entry.file_name().to_str().is_none_or(|name| !TOOLS.contains(&name)))
 }
 
-/// Names that are hidden, or of what is nobody else's: `.env`, `.git`, `.netrc`, `.ssh`, keys.
+/// Whether a name is hidden or private: `.env`, `.git`, `.netrc`, `.ssh`, keys.
 fn is_secret(name: &str) -> bool {
     let ending = Path::new(name).extension().and_then(|ending| ending.to_str()).unwrap_or_default();
     name.starts_with('.') || SECRETS.contains(&ending.to_ascii_lowercase().as_str())

@@ -1,4 +1,4 @@
-//! Published results: `assets/results/DEVICE/`, what was found out on a device, kept with the repository for machines that lack it.
+//! Published results: `assets/results/DEVICE/`, the results of a device, kept with the repository for machines that lack it.
 //!
 //! It owns the folder: which file holds what, and what of it is signed. It does not know whether a result still stands.
 
@@ -75,7 +75,7 @@ impl Facts {
     }
 }
 
-/// All that a publication claims: whoever signs it signs every file of the folder, of this device.
+/// The statement of a publication: its signature covers every file of the folder, and the device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Statement {
@@ -85,7 +85,7 @@ struct Statement {
     files: BTreeMap<String, Digest>,
 }
 
-/// What is published of a device.
+/// The published results of a device.
 #[derive(Debug, Clone, Default)]
 pub struct Published {
     /// The folder, or the file, that it was read from.
@@ -96,13 +96,13 @@ pub struct Published {
     pub entries: Vec<Entry>,
     /// What is damaged, a line each, with its file.
     pub faults: Vec<String>,
-    /// What is signed, and is not as it was signed, or not by anybody who is trusted: a line each, with its file.
+    /// Signed files that have changed since, or that no trusted key signed: a line each, with the file.
     pub objections: Vec<String>,
-    /// Who signed it, of those that are trusted.
+    /// The trusted key that signed it.
     pub(crate) signer: Option<Signer>,
-    /// The digests of the records that are as they were signed.
+    /// The digests of the records that are unchanged since they were signed.
     vouched: BTreeSet<Digest>,
-    /// Whether what is known of the device is as it was signed.
+    /// Whether `device.json` is unchanged since it was signed.
     is_device_vouched: bool,
 }
 
@@ -113,11 +113,11 @@ pub struct Written {
     pub files: usize,
     /// How many bytes they have.
     pub bytes: usize,
-    /// What became of the signature.
+    /// The state of the signature.
     pub signed: Signed,
 }
 
-/// What became of the signature of a publication.
+/// The signature of a publication after it was written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Signed {
     /// There is none, and was none.
@@ -125,9 +125,9 @@ pub enum Signed {
     Not,
     /// It was made.
     Now,
-    /// An earlier one stays: it is of these very files.
+    /// An earlier one stays: it fits these files.
     Before,
-    /// An earlier one was of other files, and is removed.
+    /// An earlier one was made for other files, and is removed.
     NoMore,
 }
 
@@ -144,8 +144,8 @@ pub fn devices(root: &Path) -> Vec<String> {
     all.filter(|name| fs::stat(&folder(root, name).join(DEVICE)).is_some()).collect()
 }
 
-/// Returns what the folder at `place` publishes, or the single file of records there. Nothing of a folder that is not there. Who signed a folder is looked at where it
-/// is said who is trusted.
+/// Returns what the folder at `place` publishes, or the single file of records there; nothing if it is not there. Signatures are checked only if there are
+/// trusted keys.
 #[must_use]
 pub fn read(place: &Path, trust: Option<&Trust>) -> Published {
     let mut published = Published { place: place.to_owned(), ..Published::default() };
@@ -186,7 +186,7 @@ pub fn read(place: &Path, trust: Option<&Trust>) -> Published {
     published
 }
 
-/// Returns who signed the folder at `place`, with what; None where nobody did.
+/// Returns the signer of the folder at `place` and the statement; None where it is not signed.
 fn statement(place: &Path, trust: &Trust) -> Result<Option<(Signer, Statement)>, String> {
     let read = |name: &str| {
         let file = place.join(name);
@@ -197,11 +197,11 @@ fn statement(place: &Path, trust: &Trust) -> Result<Option<(Signer, Statement)>,
     let Some(bytes) = read(STATEMENT)? else { return Err(wrong(STATEMENT, &"is signed, and is not there")) };
     let verified = trust.verify(Purpose::Results, &bytes, &String::from_utf8_lossy(&signature));
     let signer = verified.map_err(|refused| wrong(SIGNATURE, &refused))?;
-    // Only what somebody signed who is trusted is read at all.
+    // The statement is parsed only after its signature was verified.
     let statement: Option<Statement> = serde_json::from_slice(&bytes).ok();
     let statement = statement.filter(|statement| statement.version == STATEMENT_VERSION);
     let statement =
-        statement.ok_or_else(|| wrong(STATEMENT, &format!("is no statement of version {STATEMENT_VERSION}")))?;
+        statement.ok_or_else(|| wrong(STATEMENT, &format!("is not a statement of version {STATEMENT_VERSION}")))?;
     if place.file_name().and_then(|name| name.to_str()) != Some(&statement.device) {
         return Err(wrong(STATEMENT, &format!("is of another device, `{}`", statement.device)));
     }
@@ -215,14 +215,14 @@ impl Published {
         self.signer.as_ref().filter(|_| self.vouched.contains(&record.digest()))
     }
 
-    /// Returns what of it is as somebody signed who is trusted. That the rest is not is a fault of it.
+    /// Keeps only what a trusted key signed and what is unchanged since. The rest becomes faults.
     #[must_use]
     pub fn only_signed(mut self) -> Self {
         let is_told = self.entries.is_empty() || !self.objections.is_empty();
         self.entries.retain(|entry| self.vouched.contains(&entry.record.digest()));
         self.faults.append(&mut self.objections);
         if self.signer.is_none() && !is_told {
-            self.faults.push(format!("{}: nobody signed it", self.place.display()));
+            self.faults.push(format!("{}: it is not signed", self.place.display()));
         }
         if !self.is_device_vouched {
             self.facts = None;
@@ -234,7 +234,7 @@ impl Published {
         self.objections.push(format!("{}: it {what}", file.display()));
     }
 
-    /// Returns whether these bytes of a file of the folder `home` are those that were signed. Where they are not, that is noted.
+    /// Returns whether a file of the folder `home` has the signed bytes. If not, that is noted.
     fn is_signed(&mut self, file: &Path, home: &Path, bytes: &[u8], statement: Option<&Statement>) -> bool {
         let Some((statement, signer)) = statement.zip(self.signer.clone()) else { return false };
         let path = file.strip_prefix(home).ok().and_then(Path::to_str);
@@ -298,8 +298,8 @@ fn page_path(target: &Target) -> Option<String> {
     }
 }
 
-/// Writes what is published of a device to `folder`, signed where there is a `key`, and removes what an earlier publication left there. Files that are the same are not
-/// touched. Fails where the file system does.
+/// Writes a device's results to `folder`, signed if there is a `key`, and removes files of an earlier publication. Unchanged files are not touched. Fails if
+/// the file system does.
 pub fn write(folder: &Path, facts: &Facts, entries: &[Entry], key: Option<&SigningKey>) -> io::Result<Written> {
     let mut files = files(facts, entries);
     let statement = stated(&facts.model, &files).into_bytes();

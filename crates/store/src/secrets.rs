@@ -1,4 +1,4 @@
-//! Secrets: the variables that hold them, and who else may see them: no process of the same user, and none that t2t starts.
+//! Secrets: the variables that hold them. No other process of the same user may see them, and none that t2t starts.
 //!
 //! It does not know what they are for. What the environment held when t2t was started stays in its own memory, which no child maps.
 
@@ -20,9 +20,10 @@ pub(crate) const VARIABLES: [&str; 10] = [
     "T2T_SIGN_PASSPHRASE",
 ];
 
-/// Closes this process to others of its user: its environment, its memory, its open files. The kernel writes no core of it, either. Programs that it starts are open again.
+/// Closes this process to others of its user: its environment, its memory, its open files. The kernel writes no core dump of it, either. Programs that it
+/// starts are open again.
 pub fn close_this_process() {
-    // A kernel without the call has no such door to close.
+    // A failure is no error: every kernel that can show these to others has the call.
     let _ = prctl::set_dumpable(false);
 }
 

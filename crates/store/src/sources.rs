@@ -24,7 +24,7 @@ use crate::kept;
 /// The format of the file below; another number is read as an empty one. 1: first. 2: behind a digest. 3: what files were before. 4: the kind of a fault; files have bounds. 5: meanings of `t2t python 2`.
 const VERSION: u32 = 5;
 
-/// For each file that was parsed, how many that were there before are remembered: those of two earlier revisions in which every file differs.
+/// How many earlier contents are remembered per parsed file: enough for two earlier revisions in which every file differs.
 const BEFORE: usize = 2;
 
 /// Top-level packages that always mean folders of the workspace.
@@ -33,20 +33,20 @@ pub const PACKAGES: [&str; 1] = ["kernels"];
 /// Where kernels import from beside the packages above: the workspace itself, and `src` below it. `sources:` in ops.yaml adds to them.
 pub(crate) const HOMES: [&str; 2] = ["", "src/"];
 
-/// What stands for the bytes of a package that has folders and no file.
+/// The constant in place of the bytes of a package that has folders and no file.
 const NAMESPACE: &[u8] = b"namespace";
 
-/// From how many files on threads save more than they cost.
+/// From this many files on threads save more than they cost.
 const WORTH_THREADS: usize = 64;
 
-/// What parsing told of these bytes.
+/// The results of parsing, by the digest of the bytes.
 type Parsed = (Digest, PythonFile);
 
 #[derive(Debug, Serialize, Deserialize, Default)]
 struct Kept {
     files: BTreeMap<RepoPath, Known>,
     parsed: HashMap<Digest, PythonFile>,
-    /// Those of `parsed` that no file is any more, the last that one was first: a revision that comes back is not parsed again.
+    /// The digests in `parsed` that no file has any more, the latest first. So a revision that comes back is not parsed again.
     before: Vec<Digest>,
 }
 
@@ -57,6 +57,7 @@ impl Kept {
         let earlier: HashSet<Digest> = self.before.iter().copied().collect();
         let mut gone: Vec<Digest> =
             self.parsed.keys().filter(|digest| !live.contains(digest) && !earlier.contains(digest)).copied().collect();
+        // The map has no order, so those that went now are sorted: the same files must keep the same file.
         gone.sort();
         gone.extend(self.before.iter().filter(|digest| !live.contains(digest)));
         let most = BEFORE * self.parsed.len().saturating_sub(gone.len());
@@ -81,11 +82,11 @@ pub struct Sources {
 #[derive(Debug, Default)]
 struct State {
     kept: Kept,
-    /// What was looked at in this build. A build sees each file in one state.
+    /// The files that this build has looked at. A build sees each file in one state.
     looked: HashMap<RepoPath, Option<Digest>>,
     /// What was known of each file when it was first looked at.
     first: HashMap<RepoPath, Option<Known>>,
-    /// The folders that could be packages of these paths, and whether they were there at the first look.
+    /// Folders that could be packages, and whether they were there at the first look.
     packages: HashMap<String, bool>,
     changed: bool,
 }
@@ -136,13 +137,13 @@ impl Sources {
         Ok(())
     }
 
-    /// Forgets what was looked at, so that the next questions see the files as they are then.
+    /// Forgets all looks, so that later calls see the files as they are then.
     pub fn look_again(&self) {
         self.installed.look_again();
         self.state.borrow_mut().looked.clear();
     }
 
-    /// Returns all files of the workspace that were looked at, those that were not there too, as they were at the first look: what was made of them was made of that.
+    /// Returns all files of the workspace that were looked at, absent ones too, in their state at the first look: the build's results come from that state.
     #[must_use]
     pub fn looked_at(&self) -> BTreeMap<RepoPath, Option<Known>> {
         let state = self.state.borrow();
@@ -150,8 +151,8 @@ impl Sources {
         own.map(|(path, known)| (path.clone(), *known)).collect()
     }
 
-    /// Returns the fingerprints of what was looked at beside the files of the workspace: packages that it may come to have, installed modules, and the folders in which they
-    /// were looked for. None where one has a name that is no text.
+    /// Returns fingerprints of everything else that was looked at: folders that may become packages, installed modules, and the folders in which they were
+    /// searched. None if a name is not UTF-8.
     #[must_use]
     pub fn fingerprints(&self) -> Option<Vec<Fingerprint<'static>>> {
         let state = self.state.borrow();
@@ -195,7 +196,7 @@ impl Sources {
         self.digest_now(path, &mut state)
     }
 
-    /// Returns where the file at `path` lies, or that of an installed module; None where there is none.
+    /// Returns the path on disk of a workspace file or of an installed module's file; None where there is none.
     fn place(&self, path: &RepoPath) -> Option<PathBuf> {
         let Some(module) = installed::module(path) else { return Some(path.under(&self.root)) };
         match self.installed.find(module) {
@@ -218,12 +219,13 @@ impl Sources {
         }
         let bytes = fs::read(&self.place(path)?).ok()?;
         let python = t2t_python::read(&bytes);
+        // The file may have changed since `bytes` looked at it. Under the digest of what was parsed the entry is right either way.
         state.kept.parsed.insert(Digest::of(&bytes), python.clone());
         state.changed = true;
         Some(python)
     }
 
-    /// Returns the first of the workspace's files that was looked for and may not be read, and why. A result made without it would tell of the rights and not of the file.
+    /// Returns the first workspace file that was looked for and may not be read, and why. A result without it would depend on rights, which no key holds.
     #[must_use]
     pub fn denied(&self) -> Option<(RepoPath, io::Error)> {
         let state = self.state.borrow();
@@ -242,7 +244,8 @@ impl Sources {
         found.iter().filter_map(|(path, python)| Some((path.clone(), source(path, python)?))).collect()
     }
 
-    /// Returns the first file of the closure of `path` that is more than is read, and what is known of it: what it imports is not, and so not of what a result depends on.
+    /// Returns the first file of the closure of `path` that is too long or too deep to be parsed, and its fault. Its imports are unknown, so the closure is
+    /// incomplete.
     pub fn beyond(&self, path: &RepoPath) -> Option<(RepoPath, PythonFile)> {
         let is_beyond =
             |python: &PythonFile| python.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Beyond);
@@ -259,7 +262,7 @@ impl Sources {
         }
     }
 
-    /// Returns what a record keeps of a file that an action turned out to look at: the meaning of Python, the bytes of anything else.
+    /// Returns what a record keeps of a discovered file: the semantic digest of Python, the digest of anything else.
     pub fn as_discovered(&self, path: &RepoPath) -> Seen {
         if self.is_namespace(path) {
             return Seen::Bytes(Digest::of(NAMESPACE));
@@ -283,9 +286,9 @@ impl Sources {
         Some(Source { meaning: parsed.or_else(meaning)?, bytes: known.bytes })
     }
 
-    /// Looks at all of `paths`, which are Python files, and parses those that are new, on all cores where they are many, so that later questions about them
-    /// find the answer.
+    /// Looks at all of `paths`, which are Python files, and parses the new ones, on all cores if they are many. Later calls find the results.
     pub fn look_at(&self, paths: &[RepoPath]) {
+        // Few files are looked at one by one when they are asked for.
         if paths.len() < WORTH_THREADS {
             return;
         }
@@ -319,7 +322,7 @@ impl Sources {
     }
 }
 
-/// The workspace's files, for who follows imports.
+/// The workspace's files, for the code that follows imports.
 struct Imported<'a>(&'a Sources);
 
 impl Tree for Imported<'_> {
@@ -352,6 +355,7 @@ impl State {
             None => self.kept.files.remove(path),
         };
         self.changed |= before != known;
+        // `first` keeps the state of the first look, from which results may have been made; `looked` has the present one.
         let digest = known.map(|known| known.bytes);
         self.first.entry(path.clone()).or_insert(known);
         self.looked.insert(path.clone(), digest);

@@ -1,7 +1,6 @@
 //! The store: `cache/`, with blobs by digest, the journal of records, the workspace's lock, and the cache that machines share.
 //!
-//! It may be deleted, copied and shared at any time: what is torn or damaged in it is a miss. It does not know
-//! which results still stand.
+//! It may be deleted, copied and shared at any time: whatever is torn or damaged in it is a miss. It does not know which results still stand.
 
 pub mod archive;
 pub mod audit;

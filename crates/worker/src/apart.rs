@@ -1,9 +1,9 @@
-//! Namespaces of a child's own, where the kernel allows them: of users, in which it has no power over what is outside; of mounts, in which only its own folders can be written,
-//! whoever owns the rest; and of System V objects.
+//! A child's own namespaces, where the kernel allows them: of users, which take away its power over what is outside; of mounts, in which only its own folders
+//! can be written, whoever owns the rest; and of System V objects.
 //!
-//! It does not know Landlock, beside which this is a second wall: one that holds for `chmod` and file times, too, and in threads that a device's driver started before.
-//! A namespace of processes is left out: its first process is nobody's to signal, itself included, so that a crash would look different; and it would take one more process
-//! for each child. So is one of the network: no child has a socket that could use one.
+//! It does not know Landlock. This second wall also covers `chmod` and file times, and threads that a device's driver started before. There is no process
+//! namespace: nobody may signal its first process, itself included, so a crash would look different, and each child would need one more process. There is no
+//! network namespace: no child has a socket that could use it.
 
 use std::{
     ffi::{CStr, CString},
@@ -22,7 +22,7 @@ use nix::{
 /// Whether this process has namespaces of its own.
 static IS_APART: AtomicBool = AtomicBool::new(false);
 
-/// What a device's driver writes: the names of its threads.
+/// The folder that a device's driver writes to: the names of its threads.
 const PROCESSES: &CStr = c"/proc";
 
 /// Whether the kernel lets a child have its own namespaces.
@@ -34,7 +34,7 @@ pub(crate) enum Namespaces {
     Shared,
 }
 
-/// Tries it, in a process that ends at once. It takes about a millisecond. Called before the first import, while the process is small and has one thread.
+/// Tries it in a short-lived process, which takes about a millisecond. Called before the first import, while this process is small and has one thread.
 pub(crate) fn tried() -> Namespaces {
     // SAFETY: this process has one thread, so the child may do what it likes; it ends in `_exit`.
     let child = unsafe { libc::fork() };
@@ -55,8 +55,8 @@ pub(crate) fn tried() -> Namespaces {
     if ended == Some(0) { Namespaces::Own } else { Namespaces::Shared }
 }
 
-/// Goes into namespaces of its own, in which it is who it was. It has all power there, over what is there alone, until it drops it. What the kernel refuses now, though it
-/// allowed it before, is left out: there may be as many as there can be.
+/// Enters namespaces of its own, with the same user and group as before. There it has all capabilities over the namespace's own things, until it drops them. A
+/// namespace that the kernel refuses now, though it allowed it before, is left out: the machine may have reached its limit of namespaces.
 pub(crate) fn enter() -> Result<(), String> {
     let (user, group) = (geteuid(), getegid());
     if unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWIPC).is_err() {
@@ -77,7 +77,7 @@ pub(crate) fn is_apart() -> bool {
     IS_APART.load(Ordering::Relaxed)
 }
 
-/// What is to become of a mount, as the kernel reads it.
+/// Changes of a mount, as the kernel reads them.
 #[repr(C)]
 #[derive(Default)]
 struct Attributes {
@@ -96,8 +96,8 @@ enum Reach {
     Below,
 }
 
-/// Makes everything read-only but these folders, in a namespace of its own; nothing anywhere else. For a device, names of threads can be written, too. Says whether it did: what
-/// is being written somewhere keeps its mount as it is, and then all others stay so, too.
+/// Makes every mount read-only but these folders, if this process has a mount namespace of its own; otherwise it does nothing. With a device, names of threads
+/// can be written, too. Returns whether it did: while somebody writes to a file of a mount, the kernel refuses, and then all mounts stay as they are.
 pub(crate) fn keep_writing_in(folders: &[&Path], device: bool) -> Result<Namespaces, String> {
     let named =
         |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(|_| "a path with a zero byte".to_owned());
@@ -120,7 +120,7 @@ pub(crate) fn keep_writing_in(folders: &[&Path], device: bool) -> Result<Namespa
     Ok(Namespaces::Own)
 }
 
-/// Mounts a folder over itself, so that it has a mount of its own.
+/// Mounts a folder over itself, so that it has a mount of its own that can stay writable.
 fn mount_again(folder: &CStr) -> io::Result<()> {
     let (flags, none) = (libc::MS_BIND | libc::MS_REC, std::ptr::null());
     // SAFETY: both paths end in a zero byte, and the rest may be null.

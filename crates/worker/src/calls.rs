@@ -1,7 +1,7 @@
-//! The system calls that a child is refused, by seccomp: those that reach other processes, that make what outlives the child, or that only root could make use of.
+//! The system calls that seccomp refuses to a child: those that reach other processes, that make things that outlive the child, or that only root could use.
 //!
-//! It does not know files: a filter sees numbers, never what a pointer points to. All threads get the filters, those too that a device's driver has started, and whatever
-//! the child starts inherits them.
+//! It does not know files: a filter sees numbers, never what a pointer points to. All threads get the filters, including those that a device's driver has
+//! started, and all descendants inherit them.
 
 use std::{collections::BTreeMap, env, process};
 
@@ -30,7 +30,7 @@ const NEVER: [c_long; 61] = [
     libc::SYS_process_vm_writev,
     libc::SYS_ptrace,
     libc::SYS_userfaultfd,
-    // How the kernel shares out its time. The niceness of the child itself is left to it.
+    // Scheduling. The child may still change its own niceness.
     libc::SYS_ioprio_set,
     libc::SYS_sched_setattr,
     libc::SYS_sched_setparam,
@@ -71,7 +71,7 @@ const NEVER: [c_long; 61] = [
     libc::SYS_shmat,
     libc::SYS_shmctl,
     libc::SYS_shmget,
-    // What files are, beside their bytes: Landlock lets their owner change it anywhere. And what is no file, where who comes after the child expects one.
+    // Owners and attributes of files: Landlock lets the owner change them anywhere. And special files, where t2t expects plain ones after the child.
     libc::SYS_fchown,
     libc::SYS_fchownat,
     libc::SYS_fremovexattr,
@@ -96,10 +96,10 @@ const OLDER: [c_long; 0] = [];
 const OF_OTHERS: [(c_long, u8); 3] =
     [(libc::SYS_prlimit64, 0), (libc::SYS_sched_setaffinity, 0), (libc::SYS_move_pages, 0)];
 
-/// Orders on open files that reach who else uses them: a lease holds up who opens the file for writing, the other tells of all that happens in a folder.
+/// `fcntl` commands that reach other users of a file: a lease delays whoever opens the file for writing, the other reports all that happens in a folder.
 const ORDERS: [libc::c_int; 2] = [libc::F_SETLEASE, libc::F_NOTIFY];
 
-/// Where the mode is that a file gets.
+/// The calls that set a file's mode, with the place of that argument.
 #[cfg(target_arch = "x86_64")]
 const MODES: [(c_long, u8); 4] =
     [(libc::SYS_chmod, 1), (libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (libc::SYS_fchmodat2, 2)];
@@ -122,7 +122,7 @@ const NAMESPACES: [libc::c_int; 7] = [
 pub(crate) enum Sockets {
     /// None but pairs.
     None,
-    /// Those that have a path, too: the CUDA driver looks for its helpers over them.
+    /// Unix sockets with a path, too: the CUDA driver looks for its helpers over them.
     Unix,
 }
 
@@ -133,15 +133,15 @@ pub(crate) fn refuse(sockets: Sockets) -> Result<(), String> {
         apply_filter_all_threads(&filter).map_err(|error| format!("seccomp: {error}"))
     };
     apply(of_sockets(sockets)?, libc::EACCES)?;
-    // What it means lies in memory, which a filter cannot read. The C library makes do with the older call.
+    // The flags of `clone3` lie in memory, which a filter cannot read. With `ENOSYS` the C library uses `clone`.
     apply(BTreeMap::from([(libc::SYS_clone3, Vec::new())]), libc::ENOSYS)?;
     apply(of_powers()?, libc::EPERM)
 }
 
 type Calls = BTreeMap<c_long, Vec<SeccompRule>>;
 
-/// Other sockets, and `io_uring`, which makes calls that no filter sees. And without a device, whose driver may want it, watches of files: Landlock lets them be told of what
-/// happens in any folder that the user may list.
+/// Other sockets; `io_uring`, which makes calls that no filter sees; and without a device, whose driver may need them, watches of files: Landlock lets them
+/// report on any folder that the user may list.
 fn of_sockets(sockets: Sockets) -> Result<Calls, String> {
     let unix = libc::AF_UNIX.unsigned_abs().into();
     let mut calls = BTreeMap::from([(libc::SYS_io_uring_setup, Vec::new())]);
@@ -193,7 +193,7 @@ fn filter(calls: Calls, refusal: SeccompAction) -> Result<BpfProgram, String> {
     Ok(without_second_numbers(program))
 }
 
-/// Refuses the second set of numbers that some kernels know on `x86_64`, by which every call could be made past the filter.
+/// Refuses the second set of numbers (x32) that some kernels know on `x86_64`: with it every call could be made past the filter.
 fn without_second_numbers(program: BpfProgram) -> BpfProgram {
     const LOAD_NUMBER: u16 = 0x20;
     const JUMP_IF_AT_LEAST: u16 = 0x35;

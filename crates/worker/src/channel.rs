@@ -1,8 +1,8 @@
-//! What a child tells its server: a private pipe with frames that carry a secret.
+//! A child's reports to its server: a private pipe with frames that carry a secret.
 //!
-//! It does not know what is told. A frame is a big-endian `u32` length of what follows, the secret, one byte for its
-//! kind, and a body. Kernel code shares the process with the writer; it can find the descriptor and write to it, but
-//! without the secret its bytes are seen to be garbage, and a second answer is seen to be one.
+//! It does not know what a report means. A frame is a big-endian `u32` length of what follows, the secret, one byte for its kind, and a body. Kernel code
+//! shares the process with the writer. It can find the descriptor and write to it, but the server recognizes bytes without the secret as garbage, and a second
+//! answer as one.
 
 use std::{
     collections::BTreeSet,
@@ -19,7 +19,7 @@ use serde_json::Value;
 const LENGTH: usize = 4;
 const SECRET: usize = 16;
 const OVERHEAD: usize = SECRET + 1;
-/// The bytes of all paths that one child may report. More would be a lost dependency, so it spoils the reply.
+/// The most bytes of all paths that one child may report. A path beyond that would be a lost dependency, so it spoils the reply.
 const PATHS: usize = 8 << 20;
 /// The bytes of an error's text.
 const TEXT: usize = 1 << 20;
@@ -61,11 +61,10 @@ enum Kind {
     Ready = 4,
 }
 
-/// The child's end. It belongs to the process that was forked for the action: its own forks inherit the descriptor, and
-/// say nothing.
+/// The child's end. Only the process that was forked for the action writes to it; forks of that process inherit the descriptor and stay silent.
 struct Writer {
     file: File,
-    /// Which file that is, by device and inode: another one that was put over its descriptor gets nothing to read.
+    /// The pipe's device and inode. If kernel code has put another file over the descriptor, nothing is written to it.
     identity: Option<(u64, u64)>,
     secret: Secret,
     owner: u32,
@@ -86,7 +85,7 @@ pub(crate) fn ready() {
     send(Kind::Ready, &[]);
 }
 
-/// Says that the work begins now: what ends the child from here on is not the machine's fault.
+/// Says that the work begins now. From here on the child's end is not the machine's fault.
 pub(crate) fn began() {
     send(Kind::Began, &[]);
 }
@@ -125,10 +124,10 @@ fn send(kind: Kind, body: &[u8]) {
     frame.push(kind as u8);
     frame.extend_from_slice(body);
     if identity(&writer.file) != writer.identity {
-        // What kernel code put there could read the secret.
+        // A file that kernel code put there could read the secret.
         return;
     }
-    // The kernel may have closed the descriptor. The server then sees that there is no reply, which is what happened.
+    // A failure is no error: if the kernel code has closed the descriptor, the server sees that there is no reply, and that is true.
     writer.file.write_all(&frame).ok();
 }
 
@@ -147,7 +146,7 @@ pub(crate) struct Heard {
     pub opened: BTreeSet<String>,
     /// The answer, if one came.
     pub answer: Option<Answer>,
-    /// Why what was heard cannot be believed.
+    /// Why the child's reports cannot be trusted.
     pub spoiled: Option<String>,
 }
 
@@ -188,12 +187,12 @@ impl Heard {
         }
     }
 
-    /// Says whether all that was heard is to be believed, and is whole.
+    /// Says whether all reports can be trusted and are whole.
     pub(crate) fn is_sound(&self) -> bool {
         self.spoiled.is_none() && self.bytes.is_empty()
     }
 
-    /// Ends the stream: half a frame is none.
+    /// Ends the stream. Half a frame spoils it.
     pub(crate) fn finish(&mut self) {
         if self.spoiled.is_none() && !self.bytes.is_empty() {
             self.spoil(format!("{} stray bytes at the end", self.bytes.len()));

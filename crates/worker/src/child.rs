@@ -1,7 +1,7 @@
 //! What the child does, from the fork to its `_exit`.
 //!
-//! It does not know how it is watched. It runs in the server's own frame, so it must never return from it: whatever
-//! happens, a panic too, ends in `_exit`.
+//! It does not know how it is watched. It runs in the server's own stack frame, so it must never return from it: whatever happens, a panic too, ends in
+//! `_exit`.
 
 use std::{
     fs,
@@ -40,27 +40,27 @@ use crate::{
 const CHANNEL: RawFd = 3;
 const OPEN_FILES: u64 = 4096;
 const FILE_BYTES: u64 = 64 << 30;
-/// Processes and threads, of a user who is not root. The server counts processes, whoever it is.
+/// Limit on processes and threads of a user who is not root. The server counts processes for every user.
 const TASKS: u64 = 8192;
-/// What a process may map writable beside the memory it may hold: thread stacks and allocators reserve more than they use.
+/// How much more a process may map writable than it may hold: thread stacks and allocators reserve more than they use.
 const RESERVED: u64 = 4 << 30;
-/// An exception's text is cut here; a traceback of a deep recursion is long.
+/// The length at which an exception's text is cut: the traceback of a deep recursion is long.
 const TEXT: usize = 64 << 10;
 
-/// What a child is for.
+/// Where a child gets its request.
 #[derive(Debug)]
 pub(crate) enum Order<'a> {
-    /// A request that is there.
+    /// The request is known at the fork.
     Now(&'a Request),
-    /// One that comes through a pipe, once the child is ready for it.
+    /// The request comes through a pipe, once the child is ready.
     Later(&'a WarmChild, OwnedFd),
 }
 
-/// Whose child it is, and where it goes from there.
+/// The child's parent, and its identity.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin {
     pub server: Pid,
-    /// What its descendants can be told by.
+    /// The mark of its descendants.
     pub mark: Mark,
     /// Whether it gets its own.
     pub namespaces: Namespaces,
@@ -98,7 +98,7 @@ fn run(py: Python<'_>, plan: Plan<'_>) -> i32 {
         Order::Later(warm_child, orders) => {
             let detached = detach(origin, ends, Some(orders), secret);
             if let Err(reason) = detached.and_then(|()| get_ready(py, warm_child)) {
-                // A request that was handed over meanwhile ends with this; without one nobody hears it.
+                // If a request was handed over meanwhile this is its end; otherwise nobody reads it.
                 channel::answer(&Answer::Refused(format!("the child did not get ready: {reason}")));
                 return 1;
             }
@@ -108,16 +108,16 @@ fn run(py: Python<'_>, plan: Plan<'_>) -> i32 {
     }
 }
 
-/// Serves what comes through the pipe, as long as the requests let the child stay, and returns the exit code. What it has started may still write to the folder in which it got
-/// ready.
+/// Serves requests from the pipe as long as they let the child stay, and returns the exit code. Threads and processes that it has started may still write to
+/// the folder in which it got ready.
 fn serve_all(py: Python<'_>, interpreter: &Interpreter, folder: Option<&str>) -> i32 {
     let mut orders = Orders::open();
     let mut is_shut_in = false;
     loop {
-        // Whoever would have asked has gone.
+        // The pipe is closed: no request will come.
         let Some(request) = orders.next() else { return 1 };
         if !request.stays {
-            // Kernel code finds no pipe.
+            // Closed, so that kernel code finds no pipe.
             drop(orders);
             let settled = shut_in(&request, interpreter, folder);
             return serve(py, &request, interpreter, settled).code();
@@ -149,7 +149,7 @@ impl Served {
     }
 }
 
-/// Calls the function of a request and answers, unless the child has not `settled`: that is the answer then.
+/// Calls the function of a request and answers. If `settled` is an error, that is the answer.
 fn serve(py: Python<'_>, request: &Request, interpreter: &Interpreter, settled: Result<(), String>) -> Served {
     let prepare = || environment::prepare(py, request, interpreter).map_err(|error| error_text(py, &error));
     let function = match settled.and_then(|()| prepare()) {
@@ -167,7 +167,7 @@ fn serve(py: Python<'_>, request: &Request, interpreter: &Interpreter, settled: 
         Err(error) => (Answer::Refused(error_text(py, &error)), 1),
     };
     if !channel::is_owner() {
-        // A process that the kernel code forked came back here; it has no say.
+        // A process that kernel code forked returned to here. Only the child itself may answer.
         return Served::Ended(0);
     }
     flush(py);
@@ -229,7 +229,7 @@ fn error_text(py: Python<'_>, error: &PyErr) -> String {
     format().unwrap_or_else(|_| error.to_string())
 }
 
-/// Makes the process one of its own. The channel is opened early, so that what fails after it is reported.
+/// Separates the process from the server. The channel is opened early, so that later failures are reported.
 fn detach(origin: Origin, ends: Ends, orders: Option<OwnedFd>, secret: Secret) -> Result<(), String> {
     let Origin { server, mark, namespaces } = origin;
     own_session(server)?;
@@ -239,7 +239,8 @@ fn detach(origin: Origin, ends: Ends, orders: Option<OwnedFd>, secret: Secret) -
     if namespaces == Namespaces::Own {
         apart::enter()?;
     }
-    // Capabilities belong to a thread, and a device's driver starts some while the child gets ready. Those of its own namespace are what its walls take.
+    // Capabilities belong to a thread, and a device's driver starts threads while the child gets ready, so they are dropped now. Those of its own namespace are
+    // kept until its walls need them.
     if apart::is_apart() { Ok(()) } else { drop_powers() }
 }
 
@@ -247,7 +248,7 @@ fn drop_powers() -> Result<(), String> {
     powers::drop_all().map_err(|error| format!("capabilities: {error}"))
 }
 
-/// Does what takes time before there is a request: no kernel code runs here, and no wall is up yet.
+/// Does the slow work before there is a request. No wall is up yet, so no kernel code may run here.
 fn get_ready(py: Python<'_>, warm_child: &WarmChild) -> Result<(), String> {
     move_to_cores(warm_child.cores.as_deref());
     if let Some(folder) = &warm_child.scratch {
@@ -271,7 +272,7 @@ fn get_ready(py: Python<'_>, warm_child: &WarmChild) -> Result<(), String> {
 /// Whether this process gets ready for a request.
 static GETS_READY: AtomicBool = AtomicBool::new(false);
 
-/// Says whether this process still gets ready and its request is there, or whoever would have asked has gone: what could be left out is in the way.
+/// Says whether this process still gets ready although its request has come, or can no longer come. Then it should skip whatever it can.
 pub(crate) fn is_awaited() -> bool {
     if !GETS_READY.load(Ordering::Relaxed) {
         return false;
@@ -286,7 +287,7 @@ fn shut_in(request: &Request, interpreter: &Interpreter, folder: Option<&str>) -
     if let Some(sandbox) = &request.sandbox {
         sandbox::keep_writing_in(sandbox, scratch, folder.map(Path::new))?;
     }
-    // What was mounted just now is only found by going there.
+    // The working folder still lies in the old mount; changing into it again enters the new one.
     move_in(request)?;
     drop_powers()?;
     match &request.sandbox {
@@ -295,15 +296,14 @@ fn shut_in(request: &Request, interpreter: &Interpreter, folder: Option<&str>) -
     }
 }
 
-/// Goes where a request is to be served.
+/// Changes into the request's scratch folder.
 fn move_in(request: &Request) -> Result<(), String> {
     move_to_cores(request.limits.cores.as_deref());
     give_way(request);
     chdir(Path::new(&request.scratch)).map_err(|error| format!("scratch folder `{}`: {error}", request.scratch))
 }
 
-/// Leaves the server's group, and dies with it. The parent is compared because it may have died before the request to
-/// be told.
+/// Leaves the server's group, and asks to die with the server. The parent is compared because it may have died before it was asked.
 fn own_session(server: Pid) -> Result<(), String> {
     setsid().map_err(|error| format!("setsid: {error}"))?;
     set_pdeathsig(Signal::SIGKILL).map_err(|error| format!("pdeathsig: {error}"))?;
@@ -313,13 +313,13 @@ fn own_session(server: Pid) -> Result<(), String> {
     Ok(())
 }
 
-/// Leaves open: nothing to read, the two outputs, the channel. The control socket must not reach kernel code.
+/// Keeps four descriptors: an empty input, the two outputs, the channel. The control socket must not reach kernel code.
 fn take_descriptors(ends: Ends, orders: Option<OwnedFd>, secret: Secret) -> Result<(), String> {
     let Ends { stdout, stderr, reply } = ends;
     let null = fs::File::open("/dev/null").map_err(|error| format!("/dev/null: {error}"))?;
     let moved = dup2_stdin(null.as_fd()).and_then(|()| dup2_stdout(&stdout)).and_then(|()| dup2_stderr(&stderr));
     moved.map_err(|error| format!("dup2: {error}"))?;
-    // Both are moved to numbers that neither has yet.
+    // Both are moved beyond the numbers that they get below: otherwise the `dup3` of one could close the other.
     let (reply, orders) = (beyond(reply)?, orders.map(beyond).transpose()?);
     let raw = reply.as_raw_fd();
     // They are closed by number below; closing them again on drop would be a double close.
@@ -350,7 +350,7 @@ fn beyond(descriptor: OwnedFd) -> Result<OwnedFd, String> {
     Ok(unsafe { OwnedFd::from_raw_fd(moved) })
 }
 
-/// Undoes what the server did to signals. Python's handler of SIGINT is the server's, too.
+/// Restores the signals that the server changed. Python's handler of SIGINT was inherited from it, too.
 fn own_signals() -> Result<(), String> {
     // SAFETY: SIG_DFL is no function that could be called.
     unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) };
@@ -365,11 +365,11 @@ fn set_limits(request: &Request) -> Result<(), String> {
     if apart::is_apart() {
         lower(Resource::RLIMIT_NPROC, TASKS)?;
     }
-    // A limit of one request would be that of all that a child which stays serves.
+    // The limit counts the whole process, so a child that stays would spend one request's limit on all of them: it gets none.
     if let Some(milliseconds) = request.limits.cpu_ms.filter(|_| !request.stays) {
-        // What it took to get ready is not the request's. A spare: the server looks more often, at all threads and descendants together. The system counts whole
-        // ticks here, which on a machine that has much else to do are more than what a process had: at less than twice the time it could be faster than the
-        // server. SIGXCPU, which tells the reason, comes before SIGKILL, which is nobody's proof.
+        // Time spent on getting ready does not count. This is a spare: the server samples more often, and all threads and descendants together. The system
+        // counts whole ticks here, which on a busy machine exceed the time that a process had; at less than twice the limit it could fire before the server
+        // does. SIGXCPU, which names the reason, comes before SIGKILL, which does not.
         let seconds = kin::own_cpu().as_secs() + 2 * milliseconds.div_ceil(1000) + 1;
         limit(Resource::RLIMIT_CPU, seconds, seconds + 2)?;
     }
@@ -379,11 +379,11 @@ fn set_limits(request: &Request) -> Result<(), String> {
     Ok(())
 }
 
-/// Takes the child to its cores, with all threads that it will start. What the kernel refuses costs time at most, so it is no error.
+/// Moves the child, with all threads that it will start, to its cores. A refusal costs only time, so it is no error.
 fn move_to_cores(cores: Option<&[usize]>) {
     if let Some(cores) = cores {
         let mut set = CpuSet::new();
-        // A number beyond what a set can hold is no core that the server may use.
+        // A number beyond the set's size cannot be a core that the server may use.
         for core in cores {
             let _ = set.set(*core);
         }
@@ -408,8 +408,7 @@ fn limit(resource: Resource, soft: u64, hard: u64) -> Result<(), String> {
     setrlimit(resource, soft.min(most), hard.min(most)).map_err(failed)
 }
 
-/// Empties the buffers of Python and of C. Kernel code may have replaced the streams by anything, so failures are its
-/// own.
+/// Flushes the buffers of Python and of C. Kernel code may have replaced the streams, so failures are ignored.
 fn flush(py: Python<'_>) {
     for name in ["stdout", "stderr"] {
         let stream = py.import("sys").and_then(|sys| sys.getattr(name));

@@ -1,7 +1,7 @@
 //! The socket to t2t: frames in and out, never blocking once the server serves.
 //!
-//! It does not know what the messages ask for. A t2t that does not read (stopped, or busy) must not keep the server from
-//! killing a child at its deadline, so what cannot be sent now waits in memory.
+//! It does not know what the messages ask for. If t2t does not read (stopped, or busy), the server must still kill children at their deadlines, so messages
+//! that cannot be sent now wait in memory.
 
 use std::{
     collections::VecDeque,
@@ -17,12 +17,12 @@ use t2t_protocol::{FrameReader, FromWorker, encode};
 
 const CHUNK: usize = 16 << 10;
 
-/// What came of a read.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Peer {
     /// t2t is there.
     Present,
-    /// t2t has gone, or speaks no sense; for the server that is the same.
+    /// t2t has gone, or sends garbage; the server treats both alike.
     Gone,
 }
 
@@ -86,7 +86,7 @@ impl Control {
         Ok(())
     }
 
-    /// Sends what waits. That t2t has gone is seen by the next read.
+    /// Sends waiting messages. The next read shows whether t2t has gone.
     pub(crate) fn flush(&mut self) {
         while !self.outbox.is_empty() {
             match self.stream.write(self.outbox.as_slices().0) {

@@ -1,6 +1,6 @@
-//! What Python finds in a child when its function is called: variables, streams, threads, and the watch over the files that it opens.
+//! Python's surroundings in a child: variables, streams, threads, and the watch over opened files.
 //!
-//! It does not know when that is, nor what the function does.
+//! It does not know when it is called, nor what the function does.
 
 use std::{
     collections::BTreeMap,
@@ -35,7 +35,7 @@ const KEPT: [&str; 15] = [
     "VIRTUAL_ENV",
 ];
 
-/// Everything that concerns Python: its environment, its streams, the watch, and the function to call.
+/// Sets up Python's environment, its streams and the watch, and finds the function to call.
 pub(crate) fn prepare<'py>(
     py: Python<'py>,
     request: &Request,
@@ -51,7 +51,7 @@ pub(crate) fn prepare<'py>(
     PyModule::import(py, module)?.getattr(name)
 }
 
-/// Goes through `os.environ`, which keeps a copy of its own beside that of C.
+/// Goes through `os.environ`, which keeps a copy beside C's `environ` and updates both.
 pub(crate) fn replace(py: Python<'_>, environment: &BTreeMap<String, String>, home: &str) -> PyResult<()> {
     let mut variables: BTreeMap<&str, String> = BTreeMap::new();
     for name in KEPT {
@@ -66,11 +66,11 @@ pub(crate) fn replace(py: Python<'_>, environment: &BTreeMap<String, String>, ho
     let environ = py.import("os")?.getattr("environ")?;
     environ.call_method0("clear")?;
     environ.call_method1("update", (variables,))?;
-    // The folder for temporary files is remembered by whoever asked for it first.
+    // `tempfile` remembers the folder that it found first, which is the server's.
     py.import("tempfile")?.setattr("tempdir", py.None())
 }
 
-/// Lets what is printed reach the server before a crash, and a crash print its Python stack.
+/// Flushes output by line, so that it reaches the server before a crash, and has a crash print its Python stack.
 fn set_streams(py: Python<'_>) -> PyResult<()> {
     let options = PyDict::new(py);
     options.set_item("line_buffering", true)?;
@@ -82,7 +82,7 @@ fn set_streams(py: Python<'_>) -> PyResult<()> {
     py.import("faulthandler")?.call_method0("enable").map(drop)
 }
 
-/// OpenMP has read its variable when the server loaded it, so torch is told itself.
+/// Sets torch's threads: OpenMP read its variable when the server loaded it, and does not read it again.
 fn set_threads(py: Python<'_>, request: &Request) -> PyResult<()> {
     let wanted = request.environment.get("OMP_NUM_THREADS").and_then(|count| count.parse::<u32>().ok());
     let torch = py.import("sys")?.getattr("modules")?.call_method1("get", ("torch",))?;
@@ -92,7 +92,7 @@ fn set_threads(py: Python<'_>, request: &Request) -> PyResult<()> {
     }
 }
 
-/// Lists what may lie under the watched folder and is none of its sources.
+/// Lists folders that may lie under the watched folder but hold none of its sources.
 fn unwatched(request: &Request, interpreter: &Interpreter) -> Vec<PathBuf> {
     let mut folders = interpreter.prefixes.clone();
     folders.extend(interpreter.harness.clone());

@@ -1,15 +1,15 @@
-//! What a folder holds on the disk.
+//! The size of a folder on the disk.
 //!
-//! It does not know whose it is. Somebody may write there meanwhile: what is gone when it is looked at counts nothing.
+//! It does not know whose it is. Others may write there meanwhile: a file that has gone when it is looked at counts nothing.
 
 use std::{fs, os::unix::fs::MetadataExt, path::Path};
 
 /// Bytes of a block, as `stat` counts them.
 const BLOCK: u64 = 512;
-/// What a file or folder takes beside its bytes, at least: many empty ones fill a disk, too.
+/// The least that a file or folder takes beside its bytes: many empty ones fill a disk, too.
 const ENTRY: u64 = 512;
 
-/// Returns the bytes that are held below a folder, or any number beyond `limit` once that is passed. No link is followed.
+/// Returns the bytes below a folder, or any number beyond `limit` once that is passed. No link is followed.
 pub(crate) fn held(folder: &Path, limit: u64) -> u64 {
     let mut open = vec![folder.to_owned()];
     let mut held = 0;

@@ -1,6 +1,6 @@
-//! What the server imports: some of it before it serves, the rest in parts while it does.
+//! The server's imports: some before it serves, the rest in parts while it serves.
 //!
-//! It does not know which modules matter, nor who needs them. One that cannot be imported is no failure of the server.
+//! It does not know which modules matter, nor who needs them. A module that cannot be imported is no failure of the server.
 
 use std::{collections::VecDeque, thread};
 
@@ -18,12 +18,13 @@ pub(crate) fn all(py: Python<'_>, names: &[String]) -> Vec<(String, PyErr)> {
     let mut reading = None;
     for name in names {
         match whole(py, name) {
+            // Reading 400 MB takes long, so it goes on beside the imports that follow.
             Ok(()) if name == TRITON => reading = Some(thread::spawn(read_triton)),
             Ok(()) => {}
             Err(error) => failed.push((name.clone(), error)),
         }
     }
-    // It takes turns with this thread at Python's lock.
+    // The reader needs Python's lock in turns, so this thread releases it while it waits.
     let read = reading.map(|thread| py.detach(|| thread.join()));
     if let Some(Ok(Err(error))) = read {
         failed.push((TRITON.to_owned(), error));
@@ -36,7 +37,7 @@ fn read_triton() -> PyResult<()> {
     Python::attach(|py| PyModule::import(py, "triton.runtime.cache")?.call_method0("triton_key").map(drop))
 }
 
-/// Does all of one entry: imports a module, or calls a function to its end.
+/// Does one entry whole: imports a module, or runs a function to its end.
 fn whole(py: Python<'_>, name: &str) -> PyResult<()> {
     let mut left = part(py, name, None)?;
     while left.is_some() {
@@ -45,21 +46,21 @@ fn whole(py: Python<'_>, name: &str) -> PyResult<()> {
     Ok(())
 }
 
-/// Takes what is there out of the collector's sight, so that a collection in a child does not copy its pages.
+/// Freezes the garbage collector on all present objects. Otherwise a collection in a child would write to their headers, and so copy the server's pages.
 pub(crate) fn freeze(py: Python<'_>) -> PyResult<()> {
     let gc = py.import("gc")?;
     gc.call_method0("collect")?;
     gc.call_method0("freeze").map(drop)
 }
 
-/// What is still to be imported, and how far that has come.
+/// The imports that are left, and the progress of the first one.
 #[derive(Debug, Default)]
 pub(crate) struct Later {
     /// Modules, and functions as `module:function`. The first may be under way.
     names: VecDeque<String>,
-    /// What the first has left to do, where it is a function that was called.
+    /// The rest of the first entry, if it is a function that was called.
     parts: Option<Py<PyIterator>>,
-    /// How many at the end are imported only once somebody waits for one.
+    /// How many entries at the end are imported only once somebody waits for one.
     asked: usize,
 }
 
@@ -76,21 +77,21 @@ impl Later {
         self.names.is_empty()
     }
 
-    /// Says whether nothing is left to do that nobody waits for.
+    /// Says whether all entries are done but those that need somebody to wait for them.
     pub(crate) fn is_over_unasked(&self) -> bool {
         self.names.len() <= self.asked
     }
 
-    /// Says whether a child can be forked that needs this entry and those before it. What is no entry is needed by nobody.
+    /// Says whether this entry and those before it are done, so that a child that needs them can be forked. True for a name that is no entry.
     pub(crate) fn has(&self, needs: Option<&str>) -> bool {
         needs.is_none_or(|needs| !self.names.iter().any(|name| name == needs))
     }
 
-    /// Does the next part. Returns whether that was the last one of an entry.
+    /// Does the next part. Returns whether it finished an entry.
     pub(crate) fn advance(&mut self) -> bool {
         let Some(name) = self.names.front() else { return false };
         let parts = self.parts.take();
-        // What raises has no more parts; the children meet the same exception where it matters.
+        // An entry that raises is over; children that need it meet the same exception.
         self.parts = Python::attach(|py| {
             let left = part(py, name, parts).ok().flatten();
             if left.is_none() {

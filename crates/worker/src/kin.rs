@@ -1,14 +1,13 @@
-//! Processes as /proc and `wait` show them: who descends from whom, what they hold, how they ended.
+//! Processes, by /proc and `wait`: their descendants, their memory, how they ended.
 //!
-//! It does not know actions: it answers about process ids. All ids asked about are children that nobody has waited
-//! for, so none can have been given to another process meanwhile.
+//! It does not know actions: it answers about process ids. All of these are children that are not reaped yet, so no other process can have got their ids.
 
 use std::{fs, mem, time::Duration};
 
 use libc::{c_int, pid_t};
 use nix::time::{ClockId, clock_gettime};
 
-/// The kernel's flag of a thread that ends (`PF_EXITING` in include/linux/sched.h).
+/// The kernel's flag of an exiting thread (`PF_EXITING` in include/linux/sched.h).
 const EXITING: u64 = 4;
 
 /// How a process ended.
@@ -134,12 +133,12 @@ fn stat_at(path: &str) -> Option<Stat> {
     Some(Stat { state: fields.first()?.chars().next()?, parent: number(1)?, group: number(2)?, flags, ticks })
 }
 
-/// Says whether a process runs no code of its own any more: the kernel takes it apart, every thread of it. What it holds of a device takes a tenth of a second. Where
-/// the kernel does not tell, it says no.
+/// Says whether every thread of a process is exiting, so that it runs no code of its own any more. Releasing a device takes the kernel a tenth of a second.
+/// False where the kernel does not show it.
 pub(crate) fn is_leaving(process: pid_t) -> bool {
     let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else { return false };
     let has_left = |stat: Stat| stat.flags & EXITING != 0 || matches!(stat.state, 'Z' | 'X');
-    // A thread that is gone meanwhile has no line any more.
+    // A thread that has gone meanwhile has no line, and counts as exiting.
     threads.flatten().all(|thread| stat_at(&format!("{}/stat", thread.path().display())).is_none_or(has_left))
 }
 
@@ -153,7 +152,7 @@ pub(crate) fn group_of(process: pid_t) -> Option<pid_t> {
     stat(process).map(|stat| stat.group)
 }
 
-/// Returns the CPU time of a process with that of the children it has waited for.
+/// Returns the CPU time of a process, including the children that it has reaped.
 pub(crate) fn cpu_of(process: pid_t) -> Duration {
     // SAFETY: sysconf takes no pointers.
     let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
@@ -188,8 +187,8 @@ pub(crate) fn own_threads() -> usize {
     fs::read_dir("/proc/self/task").map_or(0, Iterator::count)
 }
 
-/// The mark that tells the descendants of one action from those of another: the value of `oom_score_adj`, which every
-/// fork and exec inherits. As a bonus the kernel, when out of memory, takes children before the server and t2t.
+/// The mark of an action's descendants: the value of `oom_score_adj`, which every fork and exec inherits. It also makes the OOM killer choose children before
+/// the server and t2t.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark(i32);
 

@@ -1,7 +1,7 @@
-//! The kernels that this process launches on a device, as CUPTI tells of them: whatever library launches them, below whatever of torch's layers, on whichever thread.
+//! The kernels that this process launches on a device, by CUPTI: from any library, below any layer of torch, on any thread.
 //!
-//! A thread says when it begins and ends work that is accounted for. What is launched in between belongs to that work; what is launched outside of any is
-//! unaccounted. It knows nothing of torch and Triton, and does nothing where CUPTI is not loaded, as torch's builds for CUDA load it.
+//! A thread says when it enters and leaves work that is accounted for. Launches in between belong to that work; launches outside are unaccounted. It knows
+//! nothing of torch and Triton, and does nothing where CUPTI is not loaded, as torch's builds for CUDA load it.
 
 use std::{
     cell::RefCell,
@@ -14,7 +14,7 @@ use std::{
     },
 };
 
-/// Under which names CUPTI may be loaded.
+/// The names under which CUPTI may be loaded.
 const LIBRARIES: [&CStr; 2] = [c"libcupti.so.13", c"libcupti.so.12"];
 
 /// The domains of callbacks: the driver's functions, and the runtime's.
@@ -26,7 +26,7 @@ const ENTER: u32 = 0;
 /// The most names that are kept of one kind.
 const MOST: usize = 256;
 
-/// What a callback of CUPTI is told (`CUpti_CallbackData` of `cupti_callbacks.h`), as far as it is read.
+/// The beginning of `CUpti_CallbackData` (`cupti_callbacks.h`), up to the last field that is read.
 #[repr(C)]
 struct CallbackData {
     site: u32,
@@ -47,7 +47,7 @@ struct Cupti {
     subscriber: usize,
 }
 
-/// What was launched since counting began.
+/// The launches since counting began.
 #[derive(Default)]
 struct Seen {
     symbols: BTreeSet<String>,
@@ -59,11 +59,11 @@ static COUNTS: AtomicBool = AtomicBool::new(false);
 static SEEN: Mutex<Seen> = Mutex::new(Seen { symbols: BTreeSet::new(), unaccounted: BTreeSet::new() });
 
 thread_local! {
-    /// The work that this thread does, the innermost last: what each has launched so far.
+    /// The work that this thread is in, the innermost last, with the launches of each so far.
     static WORK: RefCell<Vec<Vec<String>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Begins to count, with nothing seen. Returns whether it does: not where CUPTI is not loaded, or has another subscriber.
+/// Starts counting from zero. Returns whether it does: CUPTI must be loaded, and have no other subscriber.
 pub(crate) fn begin() -> bool {
     let Some(cupti) = CUPTI.get_or_init(subscribe) else { return false };
     *SEEN.lock().unwrap_or_else(PoisonError::into_inner) = Seen::default();
@@ -71,7 +71,7 @@ pub(crate) fn begin() -> bool {
     switch(cupti, true)
 }
 
-/// Ends counting. Returns the names of all kernels that were launched, and of those that nothing accounts for.
+/// Stops counting. Returns the names of all launched kernels, and of those that nothing accounts for.
 pub(crate) fn end() -> (Vec<String>, Vec<String>) {
     COUNTS.store(false, Ordering::SeqCst);
     if let Some(Some(cupti)) = CUPTI.get() {
@@ -81,12 +81,12 @@ pub(crate) fn end() -> (Vec<String>, Vec<String>) {
     (seen.symbols.into_iter().collect(), seen.unaccounted.into_iter().collect())
 }
 
-/// Says that this thread begins work that is accounted for.
+/// Enters work that is accounted for, on this thread.
 pub(crate) fn enter() {
     WORK.with_borrow_mut(|work| work.push(Vec::new()));
 }
 
-/// Says that this thread has ended the work that it began last. Returns the names of what that launched by itself.
+/// Leaves the work that this thread entered last. Returns the names of the kernels that it launched itself.
 pub(crate) fn leave() -> Vec<String> {
     WORK.with_borrow_mut(Vec::pop).unwrap_or_default()
 }
@@ -124,7 +124,7 @@ fn loaded(name: &CStr) -> Option<*mut c_void> {
     (!library.is_null()).then_some(library)
 }
 
-/// Takes that a function of the driver or the runtime begins, on the thread that called it.
+/// CUPTI's callback: a function of the driver or the runtime begins, on the thread that called it.
 extern "C" fn heard(_: *mut c_void, _: u32, _: u32, data: *const CallbackData) {
     if !COUNTS.load(Ordering::Relaxed) || data.is_null() {
         return;

@@ -1,6 +1,6 @@
-//! Children that have replied or were dismissed, of whom the kernel still takes apart what they held.
+//! Children that have replied or were dismissed, and whose processes still take time to exit.
 //!
-//! It does not know what they were for. Nothing of them can run any more.
+//! It does not know what they were for. They run no code any more.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use libc::pid_t;
 
 use crate::{kin, kin::Mark};
 
-/// One of them.
+/// One such child.
 #[derive(Debug)]
 struct Child {
     pid: pid_t,
@@ -18,7 +18,7 @@ struct Child {
     dismissed: Option<String>,
 }
 
-/// All of them.
+/// All such children.
 #[derive(Debug, Default)]
 pub(crate) struct Leaving(Vec<Child>);
 
@@ -38,7 +38,7 @@ impl Leaving {
         self.0.iter().any(|child| child.dismissed.is_some() && child.dismissed.as_deref() == device)
     }
 
-    /// Waits for those that are gone, and no longer than `patience` for the others, which are orphans then.
+    /// Reaps those that have exited. The others are kept for at most `patience`; after that they count as orphans.
     pub(crate) fn bury(&mut self, now: Instant, patience: Duration) {
         self.0.retain(|child| kin::reap(child.pid).is_none() && now.duration_since(child.since) < patience);
     }
@@ -48,7 +48,7 @@ impl Leaving {
         self.0.is_empty()
     }
 
-    /// Says whether a process is one of them.
+    /// Says whether a process is such a child.
     pub(crate) fn has(&self, process: pid_t) -> bool {
         self.0.iter().any(|child| child.pid == process)
     }

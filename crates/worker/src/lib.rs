@@ -1,15 +1,14 @@
 //! The fork server of t2t: an extension module that the user's own Python hosts.
 //!
-//! It does not know ops, kernels, torch or Triton: it imports what it is told, forks a child for each request, calls a
-//! function there, and says how the child ended. The server never runs a tensor operation and has one thread.
+//! It does not know ops, kernels, torch or Triton: it imports the modules that its hello names, forks a child for each request, calls a function there, and
+//! reports how the child ended. The server never runs a tensor operation and has one thread.
 //!
-//! Code map; a module uses only those above it. Plain: `kin` (processes, by /proc and wait) · `capture` (bounded
-//! output) · `channel` (what a child tells its server) · `control` (the socket to t2t) · `convert` (JSON and Python) ·
-//! `pipes` (between a child and its server) · `ready` (one child that waits) · `quiet` (the word that nothing disturbs) · `files` (what a folder holds) · `launches` (kernels, as CUPTI tells of them) ·
-//! `running_child` (one child, seen from outside). In the child: `watch` (the files
-//! it opens) · `powers` (capabilities) · `calls` (system calls) · `apart` (namespaces) · `sandbox` · `environment` (what Python finds) · `orders` (where requests come from) · `child`. In the
-//! server: `pages` (large ones) · `imports` (before it serves, and after) · `warm_pool` (children ready before their
-//! request) · `leaving` (children that have replied) · `server` (the loop) · `start` (hello and the first imports).
+//! Code map; a module uses only those above it. Plain: `kin` (processes, by /proc and wait) · `capture` (bounded output) · `channel` (a child's reports to its
+//! server) · `control` (the socket to t2t) · `convert` (JSON and Python) · `pipes` (between a child and its server) · `ready` (one warm child) · `quiet` (tells
+//! a measurement that nothing disturbs it) · `files` (a folder's size) · `launches` (kernels, by CUPTI) · `running_child` (one child, seen from outside). In
+//! the child: `watch` (the files it opens) · `powers` (capabilities) · `calls` (system calls) · `apart` (namespaces) · `sandbox` · `environment` (what Python
+//! finds) · `orders` (where requests come from) · `child`. In the server: `pages` (large ones) · `imports` (before it serves, and after) · `warm_pool`
+//! (children ready before their request) · `leaving` (children that have replied) · `server` (the loop) · `start` (hello and the first imports).
 
 mod kin;
 mod capture;

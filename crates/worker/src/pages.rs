@@ -1,16 +1,15 @@
-//! Large pages for what the server holds: a fork copies its table of pages, and the end of a child takes that down again. With pages of 2 MiB the table is a
-//! fraction as long.
+//! Huge pages for the server's memory. A fork copies its page table, and the child's end frees the copy. With pages of 2 MiB the table is a fraction as long.
 //!
-//! It does not know what lies in the pages, and changes none of it. Where the kernel does not do this (before 6.1), or was told not to, nothing happens.
+//! It does not know what lies in the pages, and does not change it. If the kernel cannot do this (before 6.1), or is configured not to, nothing happens.
 
 use std::{fs, ops::Range};
 
-/// The kernel's switch for large pages.
+/// The kernel's switch for huge pages.
 const SWITCH: &str = "/sys/kernel/mm/transparent_hugepage";
-/// Where they are larger than this, they would take memory that nobody uses.
+/// The largest size used: larger pages would waste memory.
 const SIZE: usize = 2 << 20;
 
-/// Has the kernel put the heap and Python's objects, as far as they fill large pages, into such. It takes a few tenths of a second.
+/// Has the kernel move the heap and Python's objects into huge pages, as far as they fill them. It takes a few tenths of a second.
 pub(crate) fn enlarge() {
     if !is_allowed() {
         return;
@@ -36,13 +35,13 @@ fn own_memory(line: &str) -> Option<Range<usize>> {
     (is_private && is_own).then_some(number(from)?..number(to)?)
 }
 
-/// Lists where the large pages begin that lie within a mapping.
+/// Lists the addresses of the huge pages within a mapping.
 fn whole_pages(mapping: Range<usize>) -> impl Iterator<Item = usize> {
     let first = mapping.start.next_multiple_of(SIZE);
     (first..mapping.end).step_by(SIZE).filter(move |place| place + SIZE <= mapping.end)
 }
 
-/// Makes one large page of small ones. Where there is nothing to gain, or no memory to do it in, the kernel leaves them.
+/// Makes one huge page from small ones. The kernel leaves them if there is nothing to gain, or no memory for it.
 fn collapse(place: usize) {
     const COLLAPSE: libc::c_int = 25;
     // SAFETY: the call changes which pages hold this memory, not what it holds. A mapping that has gone meanwhile is an error.

@@ -14,10 +14,10 @@ use nix::{
 };
 
 const CHUNK: usize = 16 << 10;
-/// How many chunks of one pipe are read before the others get their turn.
+/// How many chunks of one pipe are read before the others get their turn, so that a child that floods one cannot starve them.
 pub(crate) const TURN: usize = 16;
 
-/// The read end of a pipe from the child; `None` once nobody can write to it.
+/// The read end of a pipe from the child; `None` once all writers have closed it.
 #[derive(Debug)]
 pub(crate) struct Pipe(Option<File>);
 
@@ -70,7 +70,7 @@ impl Pipes {
         Ok((Self { stdout, stderr, reply }, Ends { stdout: stdout_end, stderr: stderr_end, reply: reply_end }))
     }
 
-    /// Lists those that somebody may still write to.
+    /// Lists those that are still open for writing.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         [&self.stdout, &self.stderr, &self.reply].into_iter().filter_map(|pipe| pipe.0.as_ref().map(AsFd::as_fd))
     }

@@ -1,6 +1,6 @@
-//! Capabilities: what root may do beside what its files let it. A child has none, whoever runs t2t.
+//! Capabilities: root's rights beyond file permissions. A child has none, whoever runs t2t.
 //!
-//! It does not know what the walls are. Capabilities belong to a thread, so they are dropped right after the fork, before a device's driver starts others.
+//! It does not know the walls. Capabilities belong to a thread, so they are dropped right after the fork, before a device's driver starts other threads.
 
 use std::io;
 
@@ -23,7 +23,7 @@ struct Word {
     inheritable: u32,
 }
 
-/// Drops all capabilities of this thread, and those that programs which it starts could get.
+/// Drops all capabilities of this thread, and those that programs could get when it starts them.
 pub(crate) fn drop_all() -> io::Result<()> {
     empty_bounding_set();
     // SAFETY: prctl takes numbers here. A kernel without ambient capabilities has none to clear.
@@ -34,7 +34,8 @@ pub(crate) fn drop_all() -> io::Result<()> {
     if dropped == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Empties the set of those that a program could get by being started. Who may not has none, and the programs get none either: the walls forbid new privileges.
+/// Empties the bounding set, from which started programs get theirs. A refusal is no error: a process that may not do this has none, and the walls forbid
+/// programs new privileges.
 fn empty_bounding_set() {
     for capability in 0..MOST {
         // SAFETY: prctl takes numbers here.

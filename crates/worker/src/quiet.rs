@@ -1,6 +1,6 @@
-//! The word that nothing disturbs what measures: whether an action is to get it, and how.
+//! The file that tells a measurement that nothing disturbs it: which actions get it, and when.
 //!
-//! It does not know what would disturb.
+//! It does not know what disturbs a measurement.
 
 use std::{
     fs::{self, File},
@@ -11,41 +11,42 @@ use std::{
 
 use t2t_protocol::{QUIET, Request};
 
-/// How long an action runs at least before it is told that nothing disturbs it: what was asked for with it has come by then.
+/// How long an action runs at least before it gets the file: by then the warm children that were asked for with it have begun.
 const SETTLES: Duration = Duration::from_millis(10);
 
-/// Whether others must leave a device alone for an action.
+/// Whether an action needs a quiet device.
 #[derive(Debug)]
 pub(crate) enum Quiet {
-    /// They need not.
+    /// It does not.
     Unasked,
-    /// It is to be told by this file once they do.
+    /// It does, and waits for this file.
     Awaited(PathBuf),
-    /// It was told that they do.
+    /// It has the file.
     Told,
 }
 
 impl Quiet {
-    /// Returns what `request` asks for.
+    /// Reads the need from `request`.
     pub(crate) fn of(request: &Request) -> Self {
         if request.undisturbed { Self::Awaited(Path::new(&request.scratch).join(QUIET)) } else { Self::Unasked }
     }
 
-    /// Says whether the word is to be given to an action that has run for so long.
+    /// Says whether an action that has run for so long may get the file.
     pub(crate) fn is_due(&self, age: Duration) -> bool {
         matches!(self, Self::Awaited(_)) && age >= SETTLES
     }
 
-    /// Gives the word, and how many children have started the device beside the action.
+    /// Writes the file. It holds how many other children have started the device.
     pub(crate) fn tell(&mut self, beside: usize) {
         if let Self::Awaited(file) = std::mem::replace(self, Self::Told) {
-            // Without it the action waits in vain, and measures then.
+            // A failure is no error: the action waits in vain, and then measures.
             put(&file, &beside.to_string()).ok();
         }
     }
 }
 
-/// Puts a file into a folder that kernel code may write to, whole at once: it is read as soon as it is there. A link that waits there for it leads nowhere.
+/// Writes a file into a folder that kernel code may write to. It is renamed into place, because it is read as soon as it is there; so a link that kernel code
+/// put there is replaced and not followed.
 fn put(file: &Path, text: &str) -> io::Result<()> {
     let new = file.with_extension("new");
     if fs::symlink_metadata(&new).is_ok() {

@@ -1,6 +1,6 @@
-//! One child that waits for a request, or gets ready for it, seen from outside.
+//! One warm child, seen from the server.
 //!
-//! It does not know what the child gets ready for, nor the others.
+//! It does not know what the child gets ready for, nor the other children.
 
 use std::{
     collections::BTreeMap,
@@ -18,20 +18,20 @@ use crate::{
     pipes::{Pipes, TURN},
 };
 
-/// A child that waits, or will.
+/// A warm child.
 #[derive(Debug)]
 pub(crate) struct Ready {
-    /// What requests ask for it by.
+    /// The key that requests name.
     pub key: String,
     /// The child.
     pub pid: pid_t,
-    /// What its descendants can be told by.
+    /// The mark of its descendants.
     pub mark: Mark,
     /// Where its request goes.
     pub orders: File,
     /// The device that it sees.
     pub device: Option<String>,
-    /// Whether it has a folder of its own, in which it is told that it may use the device.
+    /// Whether it has a folder of its own, where a file tells it that it may use the device.
     pub has_folder: bool,
     /// The file that lets it use the device, until it is there.
     pub go: Option<PathBuf>,
@@ -58,7 +58,7 @@ impl Ready {
         Self { key: warm_child.key, pid, mark, orders, device, has_folder: go.is_some(), go, since, pipes, heard }
     }
 
-    /// Hears whether the child is ready, and says so.
+    /// Reads what the child said, and returns whether it is ready.
     pub(crate) fn is_ready(&mut self) -> bool {
         if !self.heard.is_ready {
             self.pipes.reply.drain(TURN, |bytes| self.heard.push(bytes));
@@ -66,12 +66,12 @@ impl Ready {
         self.heard.is_ready
     }
 
-    /// Says whether the child still does something on a device to get ready, and has not for longer than that may take.
+    /// Says whether the child starts its device now. One that has taken longer than it may does not count.
     pub(crate) fn disturbs(&mut self, now: Instant, patience: Duration) -> bool {
         self.go.is_none() && !self.is_ready() && now.duration_since(self.since) < patience
     }
 
-    /// Says whether all that it does to get ready is to start a device.
+    /// Says whether it only starts a device to get ready.
     pub(crate) fn starts_alone(&self) -> bool {
         self.device.is_some() && !self.has_folder
     }
@@ -86,10 +86,10 @@ impl Ready {
         self.device.as_deref() == Some(device)
     }
 
-    /// Lets it use its device, if that is one of those that are to be had.
+    /// Lets it use its device, if `is_to_be_had` allows that.
     pub(crate) fn let_go(&mut self, now: Instant, is_to_be_had: impl Fn(&str) -> bool) {
         if self.go.is_some() && self.device.as_deref().is_none_or(is_to_be_had) {
-            // A child whose folder has gone waits for its request.
+            // A failure is no error: a child without the file waits for its request.
             self.go.take().map(|file| fs::write(file, []).ok());
             self.since = now;
         }

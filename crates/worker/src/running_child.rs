@@ -1,7 +1,6 @@
-//! One running child, seen from outside: what it prints, what it says, what it uses, when it must end.
+//! One running child, seen from the server: its output, its reply, its use of resources, its deadline.
 //!
-//! It does not know the other actions, nor t2t. It kills, but only its own child; what that leaves behind is swept by
-//! the server, which alone sees orphans.
+//! It does not know the other actions, nor t2t. It kills only its own child. The server, which alone sees orphans, sweeps what the child left.
 
 use std::{
     collections::BTreeSet,
@@ -24,19 +23,19 @@ use crate::{
     ready::{Ready, device_of},
 };
 
-/// How often memory and CPU time are looked at.
+/// How often memory and CPU time are sampled.
 const SAMPLE: Duration = Duration::from_millis(20);
 
-/// How often a scratch folder is looked at: that takes a call for each file.
+/// How often a scratch folder is sampled: that takes a call for each file.
 const SAMPLE_FILES: Duration = Duration::from_millis(500);
 
-/// How many processes an action may have: far more than compile beside each other, and few enough that the machine can still start others.
+/// How many processes an action may have: far more than parallel compilers, and few enough that the machine can still start others.
 const PROCESSES: usize = 1024;
 
-/// How long a child that has replied may take to end by itself until it is only looked at as it leaves: most are gone by then.
+/// How long a child that has replied may take to exit before the server checks whether it is only exiting. Most are gone by then.
 const LEAVES: Duration = Duration::from_millis(4);
 
-/// What is known of the machine right before a child gets its request, to compare with afterwards.
+/// The machine's state right before a child gets its request, to compare with afterwards.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Before {
     memory: u64,
@@ -47,26 +46,26 @@ pub(crate) struct Before {
 }
 
 impl Before {
-    /// Looks now, before a fork.
+    /// Takes the state now, before a fork.
     pub(crate) fn now(server: pid_t) -> Self {
         let (memory, oom_kills) = (kin::memory_of(server), kin::oom_kills());
         Self { memory, oom_kills, time: Instant::now(), cpu: Duration::ZERO }
     }
 
-    /// Looks now, before a child that is ready gets its request.
+    /// Takes the state now, before a warm child gets its request.
     pub(crate) fn handing_over(server: pid_t, child: pid_t) -> Self {
         Self { cpu: kin::cpu_of(child), ..Self::now(server) }
     }
 }
 
-/// One child and what is known of it.
+/// One child and its state.
 #[derive(Debug)]
 pub(crate) struct RunningChild {
     /// The request's number.
     pub id: u64,
     /// The child, its group and its session.
     pub pid: pid_t,
-    /// What its descendants can be told by.
+    /// The mark of its descendants.
     pub mark: Mark,
     limits: Limits,
     /// The device that it sees.
@@ -79,21 +78,21 @@ pub(crate) struct RunningChild {
     heard: Heard,
     sampled: Instant,
     scratch: PathBuf,
-    /// When the scratch folder was looked at, or later, where that took its time.
+    /// When the scratch folder was sampled; later, if sampling took long.
     sampled_files: Instant,
     grown: u64,
     /// Why the server killed it.
     stopped: Option<End>,
-    /// When its reply was heard.
+    /// When its reply came.
     replied: Option<Instant>,
-    /// When it was seen to have ended; nobody has waited for it yet.
+    /// When it was seen to have ended. It is not reaped yet, so its id is still its own.
     ended: Option<Instant>,
     left_behind: BTreeSet<pid_t>,
     /// How the child gets another request, if it stays for one.
     place: Option<Parked>,
 }
 
-/// Where a child that stays is found afterwards.
+/// How a child that stays is found for its next request.
 #[derive(Debug)]
 struct Parked {
     key: String,
@@ -101,7 +100,7 @@ struct Parked {
 }
 
 impl RunningChild {
-    /// Looks after a child that was made ready before its request and was given it now.
+    /// Takes over a warm child that has just got its request.
     pub(crate) fn of_ready(request: &Request, ready: Ready, before: Before) -> Self {
         let Ready { key, pid, mark, orders, pipes, mut heard, .. } = ready;
         heard.expect(request.limits.reply_bytes);
@@ -109,7 +108,7 @@ impl RunningChild {
         Self { place, ..Self::heard_by(heard, request, pid, mark, pipes, before) }
     }
 
-    /// Looks after a child that was just forked.
+    /// Takes over a child that was just forked.
     pub(crate) fn new(request: &Request, pid: pid_t, mark: Mark, secret: Secret, pipes: Pipes, before: Before) -> Self {
         Self::heard_by(Heard::new(secret, request.limits.reply_bytes), request, pid, mark, pipes, before)
     }
@@ -139,7 +138,7 @@ impl RunningChild {
         }
     }
 
-    /// Says whether it would be disturbed by a child that gets ready so, as on the same device.
+    /// Says whether it would be disturbed while this warm child gets ready, for example on the same device.
     pub(crate) fn is_disturbed_by(&self, warm_child: &WarmChild) -> bool {
         matches!(self.quiet, Quiet::Told) && self.device == device_of(&warm_child.environment)
     }
@@ -149,7 +148,7 @@ impl RunningChild {
         matches!(self.quiet, Quiet::Unasked)
     }
 
-    /// Says whether it waits for the word that nothing disturbs it.
+    /// Says whether it waits to hear that nothing disturbs it.
     pub(crate) fn awaits_quiet(&self, now: Instant) -> bool {
         self.quiet.is_due(now.duration_since(self.before.time))
     }
@@ -180,7 +179,7 @@ impl RunningChild {
         self.ended
     }
 
-    /// Looks whether the child has ended, else whether it must.
+    /// Checks whether the child has ended, and otherwise whether it must.
     pub(crate) fn check(&mut self, now: Instant) {
         if self.ended.is_some() {
             return;
@@ -239,14 +238,14 @@ impl RunningChild {
         (used.saturating_sub(self.before.cpu) >= limit).then_some(End::CpuLimit)
     }
 
-    /// Returns what the scratch folder holds, where that is more than it may.
+    /// Returns the size of the scratch folder, if that is more than it may be.
     fn overfull(&mut self) -> Option<u64> {
         let limit = self.limits.scratch_bytes?;
         if self.sampled.duration_since(self.sampled_files) < SAMPLE_FILES {
             return None;
         }
         let held = files::held(&self.scratch, limit);
-        // A folder of many files is looked at less often: it must not keep the server from its other children.
+        // A folder of many files is sampled less often, so that the server has time for its other children.
         self.sampled_files = self.sampled + 10 * self.sampled.elapsed();
         (held > limit).then_some(held)
     }
@@ -258,7 +257,7 @@ impl RunningChild {
                 self.left_behind.insert(process);
             }
         }
-        // Nobody has waited for the child, so the group's number is still its own.
+        // The child is not reaped yet, so the group's number is still its own.
         kin::kill_group(self.pid);
         for orphan in orphans {
             kin::kill(*orphan);
@@ -266,7 +265,7 @@ impl RunningChild {
         }
     }
 
-    /// Says whether a process chose to go on. One of the child's group that was killed with it may only be slow to die.
+    /// Says whether a process left the child's group to go on. One within the group was killed with it, and may only be slow to die.
     fn outlived(&self, process: pid_t) -> bool {
         self.stopped.is_none() || kin::group_of(process) != Some(self.pid)
     }
@@ -276,7 +275,7 @@ impl RunningChild {
         self.place.is_some() && self.has_replied() && self.ended.is_none() && self.stopped.is_none()
     }
 
-    /// Says whether the child has replied and is being taken apart, with nobody left who was its own.
+    /// Says whether the child has replied and is exiting, without descendants.
     pub(crate) fn leaves(&mut self, now: Instant) -> bool {
         let has_replied = self.has_replied() && self.place.is_none() && self.ended.is_none() && self.stopped.is_none();
         if !has_replied {
@@ -286,7 +285,7 @@ impl RunningChild {
         now.duration_since(since) >= LEAVES && kin::is_leaving(self.pid) && kin::children_of(self.pid).is_empty()
     }
 
-    /// Says whether a reply was heard whose child has not ended.
+    /// Says whether the child has replied and has not ended.
     pub(crate) fn is_ending(&self) -> bool {
         self.replied.is_some() && self.ended.is_none()
     }
@@ -295,7 +294,7 @@ impl RunningChild {
         self.heard.is_sound() && matches!(self.heard.answer, Some(Answer::Reply(_)))
     }
 
-    /// Ends the action of a child that stays: says all there is to say, and returns the child.
+    /// Ends the action of a child that stays. Returns the report, and the child.
     pub(crate) fn give_back(mut self, now: Instant) -> (Finished, Option<Ready>) {
         let (device, next) = (self.device.take(), self.heard.again());
         let finished = self.reply(now, true);
@@ -315,19 +314,19 @@ impl RunningChild {
         (finished, ready)
     }
 
-    /// Ends the action of a child that has replied and leaves: says all there is to say.
+    /// Ends the action of a child that has replied and exits. Returns the report.
     pub(crate) fn part(mut self, now: Instant) -> Finished {
         self.reply(now, false)
     }
 
-    /// Says what there is to say of a child that has replied and lives.
+    /// Makes the report of a child that has replied and lives.
     fn reply(&mut self, now: Instant, stayed: bool) -> Finished {
         // It printed before it replied, so the pipes hold the rest.
         self.read_chunks(usize::MAX);
         let usage = Usage {
             wall_ms: milliseconds(now.duration_since(self.before.time)),
             cpu_ms: milliseconds(kin::cpu_of(self.pid).saturating_sub(self.before.cpu)),
-            // One that leaves may have given its memory back: it held what it was forked with, and what was seen.
+            // An exiting child may have returned its memory already, so the samples count, too.
             max_rss_kib: kin::memory_of(self.pid).max(self.before.memory + self.grown) >> 10,
             grown_kib: self.grown >> 10,
         };
@@ -343,7 +342,7 @@ impl RunningChild {
         }
     }
 
-    /// Ends the action: waits for the child, and says all there is to say.
+    /// Ends the action: reaps the child, and returns the report.
     pub(crate) fn finish(mut self, now: Instant) -> Finished {
         // Everything that could write is dead, so this reads what the pipes still hold.
         self.read_chunks(usize::MAX);
@@ -369,8 +368,8 @@ impl RunningChild {
     }
 }
 
-/// Says how a child ended. A child that answered and left in time has done so even if it was being killed; else the
-/// reason of the kill comes before what it led to.
+/// Says how a child ended. A child that answered and exited in time counts as answered, even if it was being killed. Otherwise the reason of a kill comes
+/// before the signal.
 fn end(
     reaped: Option<Reaped>,
     stopped: Option<End>,

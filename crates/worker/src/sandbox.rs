@@ -72,7 +72,7 @@ pub(crate) fn landlock() -> Landlock {
 pub(crate) struct Interpreter {
     /// The installation, and the virtual environment over it.
     pub prefixes: Vec<PathBuf>,
-    /// The rest of `sys.path`, the folders of `LD_LIBRARY_PATH`, and that of the bytecode that is kept.
+    /// The rest of `sys.path`, the folders of `LD_LIBRARY_PATH`, and the folder of kept bytecode.
     pub paths: Vec<PathBuf>,
     /// The folder of the harness package; it is on `sys.path`.
     pub harness: Option<PathBuf>,
@@ -91,8 +91,8 @@ impl Interpreter {
         Ok(Self { prefixes, paths, harness })
     }
 
-    /// Lists what may be read. A folder on `sys.path` that holds the scratch folder holds the workspace too: granting
-    /// it would give away the cache, so its modules are not to be had.
+    /// Lists what may be read. A folder on `sys.path` that holds the scratch folder also holds the workspace. It is left out, since granting it would expose
+    /// the cache.
     fn readable<'a>(&'a self, scratch: &'a Path) -> impl Iterator<Item = &'a Path> {
         let paths = self.paths.iter().filter(move |path| !scratch.starts_with(path));
         self.prefixes.iter().chain(paths).map(PathBuf::as_path)
@@ -103,7 +103,7 @@ impl Interpreter {
 pub(crate) fn keep_writing_in(sandbox: &Sandbox, scratch: &Path, other: Option<&Path>) -> Result<(), String> {
     let mut folders: Vec<&Path> = sandbox.write.iter().map(Path::new).filter(|path| path.exists()).collect();
     for folder in [Some(scratch), other].into_iter().flatten() {
-        // A mount of its own would come between what is moved from one to the other.
+        // A folder inside another writable one gets no mount of its own: files could not be renamed from one to the other.
         if !folders.iter().any(|above| folder.starts_with(above)) {
             folders.push(folder);
         }
@@ -111,21 +111,22 @@ pub(crate) fn keep_writing_in(sandbox: &Sandbox, scratch: &Path, other: Option<&
     apart::keep_writing_in(&folders, sandbox.device).map(drop)
 }
 
-/// Shuts this process in, for good.
+/// Puts up the walls, for good.
 pub(crate) fn enter(sandbox: &Sandbox, interpreter: &Interpreter, scratch: &Path) -> Result<(), String> {
     expect_readable(sandbox)?;
     restrict_files(sandbox, interpreter, scratch).map_err(|error| format!("landlock: {error}"))?;
     calls::refuse(if sandbox.device { Sockets::Unix } else { Sockets::None })
 }
 
-/// Takes from this process, and from what it will start, the power to signal any other: a process that was forked inside of the walls shares
-/// them with the one that forked it. Where the kernel has no such wall nothing happens.
+/// Takes from this process, and from its future children, the power to signal any other: a process forked inside the walls shares them with its parent. Nothing
+/// happens if the kernel has no such wall.
 pub(crate) fn keep_signals_in() {
     let scoped = Ruleset::default().set_compatibility(CompatLevel::BestEffort).scope(Scope::Signal);
     scoped.and_then(Ruleset::create).and_then(RulesetCreated::restrict_self).ok();
 }
 
-/// Root without its power over others' files may be less than who wrote the kernels: what it cannot read is no word on them.
+/// Root without its capabilities may lack rights that the kernels' owner has. A file that it cannot read says nothing about the kernels, so that is the
+/// machine's fault.
 fn expect_readable(sandbox: &Sandbox) -> Result<(), String> {
     let refused = |path: &&String| access(path.as_str(), AccessFlags::R_OK) == Err(Errno::EACCES);
     match sandbox.read.iter().find(refused).filter(|_| geteuid().is_root()) {
@@ -141,7 +142,7 @@ fn restrict_files(sandbox: &Sandbox, interpreter: &Interpreter, scratch: &Path) 
     let run = AccessFs::from_read(KNOWN);
     let read = make_bitflags!(AccessFs::{ReadFile | ReadDir});
     let device: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | WriteFile | IoctlDev});
-    // The driver opens the names for writing anew, which truncates.
+    // The driver opens these names with `O_TRUNC`.
     let task = read | AccessFs::WriteFile | AccessFs::Truncate;
     let ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)

@@ -1,8 +1,7 @@
-//! The loop: requests in, children forked, ends reported, nothing left behind. In between, what is imported later, part by part.
+//! The server's loop: it takes requests, forks children, reports their ends and leaves nothing behind. In between it does later imports, part by part.
 //!
-//! It does not know what the children compute. It runs detached from Python and attaches only to fork. The end of t2t is
-//! seen as the end of its socket, whatever killed it; the end of the server is survived by no child, because they asked
-//! to die with it.
+//! It does not know what the children compute. It runs detached from Python and attaches only to fork. It sees the end of t2t as the end of the socket,
+//! whatever killed t2t. No child survives the server: each has asked the kernel to die with it.
 
 use std::{
     io,
@@ -35,19 +34,19 @@ use crate::{
     warm_pool::WarmPool,
 };
 
-/// How long a child may run unobserved, and how long nothing must happen before something is imported that nobody waits for.
+/// How often running children are sampled. Also how long nothing must happen before an import starts that nobody waits for.
 const TICK: Duration = Duration::from_millis(20);
-/// How long to wait between two looks at what a child left behind, and for another message before something is imported that somebody waits for.
+/// How often the leftovers of a child are swept. Also how long to wait for another message before an import starts that somebody waits for.
 const SWEEP: Duration = Duration::from_millis(2);
-/// How long processes that were killed may take to go. Only one that hangs in the kernel takes longer.
+/// How long killed processes may take to disappear. Only one that hangs in the kernel takes longer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a child that gets ready is waited for by what it would disturb. To start a device takes a second at most.
+/// How long an action waits for a child that gets ready and would disturb it. Starting a device takes a second at most.
 const GETS_READY: Duration = Duration::from_secs(30);
-/// How many children start one device at once. The driver serves them in turns, so that of many none is ready before nearly all are, and whatever else a process asks it for
-/// waits its turn among them; of few each does much beside the driver's part, so that one after the other would take longer.
+/// How many children start one device at once. The driver serves them in turns. With many, the first is ready only when nearly all are, and other calls of the
+/// driver wait among them. One at a time would be slower, too: each child has much to do beside the driver's part.
 const START_AT_ONCE: usize = 6;
 
-/// Whether to go on.
+/// Whether the loop goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     Serve,
@@ -66,19 +65,19 @@ pub(crate) struct Server {
     warm_pool: WarmPool,
     later: Later,
     leaving: Leaving,
-    /// Requests and warm children whose modules are not there yet, requests whose device is not free yet of what was dismissed, and warm children that would disturb what runs, in the
-    /// order in which they came.
+    /// Messages that cannot be served yet, in order of arrival: those whose modules are not imported yet, requests whose device still holds dismissed children,
+    /// and warm children that would disturb a running action.
     waiting: Vec<ToWorker>,
     /// Whether nothing has happened for a while.
     is_quiet: bool,
-    /// Whether this turn had messages of t2t: more may follow.
+    /// Whether t2t sent messages in this turn: more may follow.
     has_heard: bool,
-    /// Whether it was told to rest and has not done so yet.
+    /// Whether t2t asked for a rest that has not happened yet.
     is_to_rest: bool,
 }
 
 impl Server {
-    /// Serves over a socket. The signals that it reads must be blocked.
+    /// Makes a server on a socket. The signals that it reads must be blocked.
     pub(crate) fn new(
         control: Control,
         signals: SignalFd,
@@ -107,9 +106,9 @@ impl Server {
         })
     }
 
-    /// Serves until t2t has gone or says so. No child is left then.
+    /// Serves until t2t has gone or asks it to stop. Then no child is left.
     pub(crate) fn run(mut self) {
-        // What came together with the hello has been read already, and would not end the waiting.
+        // The first turn comes before the first wait: messages that came with the hello are in the buffer already, so `poll` would not report them.
         while self.turn() == Next::Serve {
             self.wait();
         }
@@ -122,13 +121,15 @@ impl Server {
             return Next::Leave;
         }
         self.look_after_actions();
+        // An import keeps the loop busy, so ends are reported before it. Waiting requests come after it, since it may be what they wait for.
         self.import_later();
         self.serve_waiting();
         self.notify_quiet();
         Next::Serve
     }
 
-    /// Imports a part of what is left, if somebody waits for it or there is nothing else to do. A part takes up to a second or two, in which nothing is seen.
+    /// Does the next part of the later imports, if somebody waits for it or there is nothing else to do. A part takes up to a second or two, in which the
+    /// server sees nothing.
     fn import_later(&mut self) {
         if self.is_to_import() {
             self.later.advance();
@@ -139,7 +140,7 @@ impl Server {
         }
     }
 
-    /// Tells t2t who got ready, what measures that nothing disturbs it, and children that wait for a device that they may use it.
+    /// Reports children that got ready, tells waiting children that they may use their device, and tells measurements that nothing disturbs them.
     fn notify_quiet(&mut self) {
         let now = Instant::now();
         self.tell_of_prepared();
@@ -155,13 +156,13 @@ impl Server {
         }
     }
 
-    /// Starts what need not wait any more.
+    /// Tries the waiting messages again. Those that still cannot be served wait on.
     fn serve_waiting(&mut self) {
         for message in std::mem::take(&mut self.waiting) {
             match message {
                 ToWorker::Run(request) => self.start(request),
                 ToWorker::Prepare(warm_child) => self.prepare(warm_child),
-                // Nothing else waits.
+                // No other message is ever put there.
                 _ => {}
             }
         }
@@ -172,7 +173,7 @@ impl Server {
         !self.later.is_over() && (is_awaited || (self.is_quiet && !self.later.is_over_unasked()))
     }
 
-    /// Says whether something waits for what is still to be imported, and for nothing else first.
+    /// Says whether a message waits for a later import, and for nothing else before that.
     fn needs_more(&self, message: &ToWorker) -> bool {
         match message {
             ToWorker::Run(request) => !self.later.has(request.needs.as_deref()),
@@ -183,25 +184,25 @@ impl Server {
         }
     }
 
-    /// Says whether somebody waits for what may come at any moment, and not for the end of an action.
+    /// Says whether a message waits for something that may happen at any moment, and not for the end of an action.
     fn is_awaited(&self) -> bool {
         let is_held =
             |message: &ToWorker| matches!(message, ToWorker::Prepare(warm_child) if self.would_disturb(warm_child));
         !self.waiting.iter().all(is_held)
     }
 
-    /// Says whether an action runs that a child would disturb which gets ready so.
+    /// Says whether a running action would be disturbed while this child gets ready.
     fn would_disturb(&self, warm_child: &WarmChild) -> bool {
         self.running.iter().any(|child| child.is_disturbed_by(warm_child))
     }
 
-    /// Says whether as many children start the device of such a child as may at once.
+    /// Says whether as many children as may already start this child's device.
     fn is_crowded(&mut self, warm_child: &WarmChild) -> bool {
         let device = device_of(&warm_child.environment).filter(|_| warm_child.scratch.is_none());
         device.is_some_and(|device| self.warm_pool.starting(&device, Instant::now(), GETS_READY) >= START_AT_ONCE)
     }
 
-    /// Waits until something is to be done.
+    /// Waits for a message, a signal, output of a child, or the timeout.
     fn wait(&mut self) {
         let mut events = PollFlags::POLLIN;
         events.set(PollFlags::POLLOUT, self.control.has_unsent());
@@ -227,7 +228,7 @@ impl Server {
         }
     }
 
-    /// Says whether a child has ended of which something is left, or ends, or one waits for that.
+    /// Says whether a child has ended and left something, is ending, or waits for quiet.
     fn is_sweeping(&self) -> bool {
         let (now, is_over) = (Instant::now(), |child: &RunningChild| child.ended().is_some() || child.is_ending());
         !self.leaving.is_empty() || self.running.iter().any(|child| is_over(child) || child.awaits_quiet(now))
@@ -254,10 +255,10 @@ impl Server {
                 Ok(Some(ToWorker::Prepare(warm_child))) => self.prepare(warm_child),
                 Ok(Some(ToWorker::Cancel { id })) => self.cancel(id),
                 Ok(Some(ToWorker::Dismiss { device })) => self.dismiss(&device),
-                // What is imported later takes pages of its own, so it comes first.
+                // Only noted here: later imports allocate pages, too, so the rest follows them.
                 Ok(Some(ToWorker::Rest)) => self.is_to_rest = true,
                 Ok(None) if peer == Peer::Present => return Next::Serve,
-                // A second hello is no protocol, and neither is what does not parse.
+                // A second hello, or bytes that do not parse, break the protocol.
                 Ok(Some(ToWorker::Shutdown | ToWorker::Hello(_)) | None) | Err(_) => return Next::Leave,
             }
         }
@@ -296,7 +297,7 @@ impl Server {
             return;
         }
         let ready = self.handed_over(&request);
-        // That a child has its request is told before its end, which may come at once.
+        // Reported now, since the child's end may come at once, and t2t must hear of `prepared` before `finished`.
         self.tell_of_prepared();
         if ready.is_none() && !self.later.has(request.needs.as_deref()) {
             self.waiting.push(ToWorker::Run(request));
@@ -315,7 +316,7 @@ impl Server {
         }
     }
 
-    /// Hands the request to a child that was made ready for it, if there is one that takes it.
+    /// Hands the request to a warm child, if there is one that takes it.
     fn handed_over(&mut self, request: &Request) -> Option<RunningChild> {
         let ready = self.warm_pool.take(request)?;
         let before = Before::handing_over(self.pid.as_raw(), ready.pid);
@@ -340,6 +341,7 @@ impl Server {
 
     /// Forks a child that gets ready. That it cannot be is no news: its request will be told.
     fn prepare(&mut self, warm_child: WarmChild) {
+        // A child with a folder of its own starts the device only when it is told to, so it can be forked beside a measurement.
         let is_held = warm_child.scratch.is_none() && self.would_disturb(&warm_child);
         if !self.later.has(warm_child.needs.as_deref()) || is_held || self.is_crowded(&warm_child) {
             self.waiting.push(ToWorker::Prepare(warm_child));
@@ -368,6 +370,7 @@ impl Server {
     }
 
     fn child(&self, order: Order<'_>) -> Result<(pid_t, Mark, Secret, Pipes), String> {
+        // A fork copies the calling thread alone. A lock that another thread holds would stay locked in the child for ever.
         let threads = kin::own_threads();
         if threads != 1 {
             return Err(format!("the server has {threads} threads, and only one of them would live in the child"));
@@ -384,6 +387,7 @@ impl Server {
     fn free_slot(&self) -> usize {
         let waiting = self.warm_pool.marks().chain(self.leaving.marks());
         let marks: Vec<Mark> = self.running.iter().map(|child| child.mark).chain(waiting).collect();
+        // A slot is free once no living child has its mark; otherwise the orphans of one action could be taken for another's.
         (0..marks.len()).find(|slot| !marks.contains(&Mark::of_slot(*slot))).unwrap_or(marks.len())
     }
 
@@ -414,7 +418,7 @@ impl Server {
         }
     }
 
-    /// Says whether an action's child has replied and the kernel takes it apart, and nothing else of it is left.
+    /// Says whether an action's child has replied and is exiting, and has left nothing else.
     fn leaves(&mut self, index: usize, now: Instant) -> bool {
         if !self.running[index].leaves(now) {
             return false;
@@ -423,7 +427,7 @@ impl Server {
         !self.orphans().into_iter().any(|orphan| Mark::of(orphan) == mark)
     }
 
-    /// Says whether nothing of an action is left, or nothing that can be killed.
+    /// Says whether nothing of an action is left, or only what cannot be killed.
     fn has_gone(&mut self, index: usize, now: Instant) -> bool {
         let Some(ended) = self.running[index].ended() else { return false };
         let survivors: Vec<pid_t> = self.orphans().into_iter().filter(|pid| self.belongs(*pid, index)).collect();
@@ -431,7 +435,7 @@ impl Server {
         survivors.is_empty() || now.duration_since(ended) > PATIENCE
     }
 
-    /// Lists the processes that were handed over to the server when their parents died.
+    /// Lists the orphans that the server inherited when their parents died.
     fn orphans(&self) -> Vec<pid_t> {
         let mut children = kin::children_of(self.pid.as_raw());
         let is_known = |pid: pid_t| self.leaving.has(pid) || self.running.iter().any(|child| child.pid == pid);
@@ -439,7 +443,7 @@ impl Server {
         children
     }
 
-    /// Says whether an orphan is to end with this action: it is marked as its own, or as nobody's.
+    /// Says whether an orphan ends with this action: it has the action's mark, or that of no running action.
     fn belongs(&self, orphan: pid_t, index: usize) -> bool {
         let mark = Mark::of(orphan);
         let mut others = self.running.iter().enumerate().filter(|(other, _)| *other != index);
@@ -461,7 +465,7 @@ impl Server {
         }
     }
 
-    /// Kills all children and whatever they left, and waits for it.
+    /// Kills all children and their leftovers, and waits until they are gone.
     fn end_everything(&mut self) {
         let started = Instant::now();
         loop {
@@ -478,7 +482,7 @@ impl Server {
     }
 }
 
-/// Forks through Python, whose own state must follow. In the child it does not return.
+/// Forks through Python, so that its at-fork hooks run. In the child it does not return.
 fn fork(py: Python<'_>, plan: Plan<'_>) -> PyResult<pid_t> {
     let pid: pid_t = py.import("os")?.call_method0("fork")?.extract()?;
     if pid == 0 {
@@ -487,7 +491,7 @@ fn fork(py: Python<'_>, plan: Plan<'_>) -> PyResult<pid_t> {
     Ok(pid)
 }
 
-/// Lists the signals that the server reads instead of being interrupted by them.
+/// Lists the signals that the server reads from a descriptor instead of being interrupted by them.
 pub(crate) fn signals() -> SigSet {
     [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGCHLD].into_iter().collect()
 }

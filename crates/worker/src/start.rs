@@ -105,7 +105,7 @@ fn client_hello(control: &mut Control) -> Result<ClientHello, Unfit> {
     }
     match serde_json::from_value(message) {
         Ok(ToWorker::Hello(hello)) => Ok(hello),
-        Ok(_) => Err(start("the first message is no hello".to_owned())),
+        Ok(_) => Err(start("the first message is not a hello".to_owned())),
         Err(error) => Err(start(format!("the hello of t2t does not parse: {error}"))),
     }
 }

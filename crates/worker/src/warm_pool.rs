@@ -1,7 +1,6 @@
-//! Children that are ready before there is a request for them.
+//! Warm children: those that are ready, or get ready, before there is a request for them.
 //!
-//! It does not know what they got ready for, nor how they were forked. One that has died is forgotten: a request that would have had it gets a child
-//! of its own.
+//! It does not know what they get ready for, nor how they were forked. One that has died is forgotten: its request gets a child of its own.
 
 use std::{
     collections::BTreeMap,
@@ -20,14 +19,14 @@ use t2t_protocol::{Request, encode};
 
 use crate::{kin, kin::Mark, ready::Ready};
 
-/// How many bytes a pipe takes without a reader: a child that still gets ready must not keep the server waiting.
+/// How many bytes a pipe takes without a reader. A longer request would block the server while the child still gets ready.
 const ROOM: i32 = 1 << 20;
 
-/// All of them, the eldest first.
+/// All warm children, the oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct WarmPool {
     all: Vec<Ready>,
-    /// Those that still get ready, by process, with the key that is told once they have.
+    /// Those that still get ready: process and the key that is reported once they are ready.
     unready: BTreeMap<pid_t, String>,
 }
 
@@ -51,7 +50,7 @@ impl WarmPool {
         self.all.extend(ready);
     }
 
-    /// Returns the key of each child that got ready since this was last asked, or that will not any more: it died, or has its request.
+    /// Returns the key of each child that got ready since the last call, or never will: it died, or has its request.
     pub(crate) fn prepared(&mut self) -> Vec<String> {
         let mut told = std::mem::take(&mut self.unready);
         for ready in &mut self.all {
@@ -67,7 +66,7 @@ impl WarmPool {
         !self.unready.is_empty()
     }
 
-    /// Lets children use their devices that have waited for it, where `is_to_be_had` says so of one.
+    /// Lets waiting children use their device where `is_to_be_had` allows it.
     pub(crate) fn let_go(&mut self, now: Instant, is_to_be_had: impl Fn(&str) -> bool) {
         self.all.iter_mut().for_each(|ready| ready.let_go(now, &is_to_be_had));
     }
@@ -77,8 +76,8 @@ impl WarmPool {
         self.all.iter().filter(|ready| ready.device().is_some() && ready.device() == device).count()
     }
 
-    /// Hands `request` to the eldest child that lives, has its key and is ready, or else will be, and returns it. None where there is no such child, or the request is too long
-    /// for its pipe.
+    /// Hands `request` to the oldest living child with its key that is ready, else to the oldest that gets ready, and returns it. None where there is no such
+    /// child, or the request is too long for its pipe.
     pub(crate) fn take(&mut self, request: &Request) -> Option<Ready> {
         let key = request.reserve.as_deref()?;
         let frame = encode(request).ok().filter(|frame| frame.len() < ROOM as usize)?;
@@ -93,12 +92,12 @@ impl WarmPool {
         }
     }
 
-    /// Says whether a child does something on a device to get ready, and has not for longer than that may take.
+    /// Says whether a child starts a device now. One that has taken longer than it may does not count.
     pub(crate) fn disturb(&mut self, now: Instant, patience: Duration) -> bool {
         self.all.iter_mut().any(|ready| ready.disturbs(now, patience))
     }
 
-    /// Counts those that start this device now, and have not for longer than that may take.
+    /// Counts those that start this device now. One that has taken longer than it may does not count.
     pub(crate) fn starting(&mut self, device: &str, now: Instant, patience: Duration) -> usize {
         let of_device = self.all.iter_mut().filter(|ready| ready.starts_alone() && ready.sees(device));
         of_device.map(|ready| usize::from(ready.disturbs(now, patience))).sum()
@@ -110,12 +109,12 @@ impl WarmPool {
         found.map(|index| end(&self.all.remove(index))).is_some()
     }
 
-    /// Lists what their descendants can be told by.
+    /// Lists the marks of their descendants.
     pub(crate) fn marks(&self) -> impl Iterator<Item = Mark> {
         self.all.iter().map(|ready| ready.mark)
     }
 
-    /// Says whether a process is one of them.
+    /// Says whether a process is a warm child.
     pub(crate) fn has(&self, pid: pid_t) -> bool {
         self.all.iter().any(|ready| ready.pid == pid)
     }
@@ -142,7 +141,7 @@ impl WarmPool {
     }
 }
 
-/// Sees to it that nothing of a child is left. Where it still ends, the server finds it among its orphans.
+/// Kills a child and its group. If it is still exiting, the server finds it among its orphans later.
 fn end(ready: &Ready) {
     kin::kill_group(ready.pid);
     kin::reap(ready.pid);

@@ -1,8 +1,7 @@
-//! The files that a child opens, by Python's audit events, told to the server as they happen.
+//! The files that a child opens, by Python's audit events, reported to the server as they happen.
 //!
-//! It does not know which of them matter. `open` events come before the file is opened, so a file that was looked for
-//! and is absent is reported too; a `stat` raises none, and who relies on one says so through `note_probe`. What C++
-//! code opens is not seen.
+//! It does not know which of them matter. `open` events come before the file is opened, so an absent file is reported, too. A `stat` raises no event; code that
+//! relies on one reports it through `note_probe`. Files that C++ code opens are not seen.
 
 use std::{
     collections::HashSet,
@@ -18,7 +17,7 @@ use pyo3::{
 
 use crate::channel;
 
-/// What is watched, and what of it is not.
+/// The watched folder, and the parts of it that are not watched.
 #[derive(Debug)]
 struct Watch {
     /// The folder as it was given, and as the system calls it.

@@ -54,7 +54,7 @@ MAY_BE_ZERO = (
 """Numbers for which zero makes sense, and for which kernels forget it."""
 
 PAIRS = ("stride", "padding", "dilation", "kernel_size", "output_padding", "scale_factor")
-"""Arguments of which a tensor with two or more dims of places takes one for each, where they are written as one number."""
+"""Arguments that have one value per spatial dim, if they are written as one number."""
 
 MAY_BE_NEGATIVE = ("diagonal", "shifts", "k")
 """Integers that count from either side."""
@@ -240,7 +240,7 @@ def follows(declaration: Declaration, changed: Mapping[str, Any]) -> bool:
 
 
 def is_empty_range(changed: Mapping[str, Any]) -> bool:
-    """Tells whether `min` is not below `max`, which functions take for anything: the range of the input, or an order of two steps."""
+    """Tells whether `min` is not below `max`. Functions treat that differently: as the input's range, or as two steps in order."""
     low, high = changed.get("min"), changed.get("max")
     return isinstance(low, (int, float)) and isinstance(high, (int, float)) and low >= high
 

@@ -1,4 +1,4 @@
-"""How much probes may do on the interpreter: a share of what the other cases did, in operations and not in seconds, so that it is the same in every run.
+"""The budget of probes on the interpreter: a share of what the other cases did, in operations and not in seconds, so that it is the same in every run.
 
 A probe that would do more than is left is stopped, and left out. It knows nothing of values.
 """
@@ -71,7 +71,7 @@ class Budget:
             self.others += done
 
     def open(self, dtypes: int = 1) -> None:
-        """Begins with the probes of an op of so many `dtypes`, of which each but the first adds half as much to the least: from now on, so much is left."""
+        """Starts the budget for the probes of an op with so many `dtypes`. Each but the first adds half as much to the least."""
         whole = max(SHARE * self.others, LEAST * (1 + dtypes) / 2)
         self.kept = KEPT * whole
         self.left = whole - self.kept
@@ -87,10 +87,10 @@ class Budget:
         return most if self.rate * max(elements, FEW) <= LIKELY * most else 0.0
 
     def is_fair(self, elements: int) -> bool:
-        """Tells whether a probe of so many `elements` would take no more of what is left than its part; one of the fewest elements never takes more."""
+        """Tells whether a probe of so many `elements` would stay within its share of what is left; one with the fewest elements always does."""
         return elements <= FEW or not self.is_limited or self.rate * elements + CALL <= FAIR * self.left
 
 
 def is_drawn(case: cases.Case) -> bool:
-    """Tells whether a case has a shape that the build drew."""
+    """Tells whether a case has a drawn shape."""
     return case.is_probe and case.name.startswith("edge/drawn-")

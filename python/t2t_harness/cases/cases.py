@@ -30,7 +30,7 @@ DEVICE_ELEMENTS = 1 << 22
 """Most elements of one input of an edge case on a device."""
 
 TIES = "ties"
-"""Values of an input of which each second one is a value of another input."""
+"""Values of an input; each second one is a value of another input."""
 
 IGNORED = "ignored"
 """Values of an input that are all the label which does not count."""
@@ -89,7 +89,7 @@ class Case:
     has_own_budget: bool = False
     """Whether it is a probe that does not take from what the others may do."""
     salt: str = ""
-    """What a build draws and its evidence tells: no table of answers that was made before it knows these values."""
+    """Drawn by a build, and named in its evidence. A table of answers made before cannot have these values."""
 
     def facts(self) -> dict[str, Any]:
         """Returns the case as JSON facts."""
@@ -111,7 +111,7 @@ def updated(case: Case) -> Case:
 
 
 def salted(listed: Sequence[Case], salt: str) -> list[Case]:
-    """Returns `listed`, of which those that are large have values that depend on `salt`."""
+    """Returns `listed`; cases with other values in each build get `salt`."""
     return [replace(case, salt=salt) if is_salted(case) else case for case in listed]
 
 
@@ -341,7 +341,7 @@ def _largest(declaration: Declaration, binding: Mapping[str, int]) -> int:
 
 
 def is_possible(declaration: Declaration, binding: Mapping[str, int]) -> bool:
-    """Tells whether every length of every input is one where dims have these lengths."""
+    """Tells whether every length of every input is valid for these lengths of dims."""
     try:
         return _largest(declaration, binding) >= 0
     except expression.Impossible:
@@ -443,7 +443,7 @@ def _fixed(declaration: Declaration, dtype: str, limit: int) -> list[Case]:
 
 
 def emptied(declaration: Declaration, free: Sequence[str]) -> str:
-    """Returns the dim of `free` that is empty in the case without elements: the first one, but for channels, of which torch has none in its own ways."""
+    """Returns the dim of `free` that is empty in the case without elements: the first one that holds no channels, which torch treats in its own ways if there are none."""
     held = steps(declaration)
     return next((dim for dim in free if dim not in held), free[0])
 
@@ -460,7 +460,7 @@ def comparable(declaration: Declaration, dtype: str) -> list[str]:
 
 
 def has_probabilities(declaration: Declaration) -> bool:
-    """Tells whether inputs are probabilities: those of other values torch refuses, on a device by an assertion that ends the process."""
+    """Tells whether inputs are probabilities. torch refuses other values, on a device by an assertion that ends the process."""
     random = declaration.get("random")
     return random is not None and random["kind"] in ("bernoulli", "multinomial")
 

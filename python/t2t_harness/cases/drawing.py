@@ -89,7 +89,7 @@ def _sorted(init: Any, shape: Shape, dtype: torch.dtype, generator: torch.Genera
 
 
 def _unique(init: Any, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str) -> torch.Tensor:
-    """Values of which no two are equal, as far as the dtype has so many; around zero."""
+    """Values around zero, no two equal as far as the dtype has so many."""
     import torch
 
     count = math.prod(shape)

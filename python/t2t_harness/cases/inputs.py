@@ -69,7 +69,7 @@ def inputs_of(
 
 
 def unfilled(declaration: Declaration, case: cases.Case) -> dict[str, torch.Tensor]:
-    """Returns tensors with the shapes, strides, offsets and dtypes of `make_inputs`, in memory that nobody has written.
+    """Returns tensors with the shapes, strides, offsets and dtypes of `make_inputs`, in unwritten memory.
 
     They are on torch's default device; inside `facade.fake_cuda` they are its tensors.
     """

@@ -1,4 +1,4 @@
-"""The integers that a kernel file is written with, and those of the workspace's files that it imports: where its behaviour may change with a length.
+"""The integer literals of a kernel file and of the workspace's files that it imports: lengths at which its behaviour may change.
 
 Files are read as bytes and parsed, never imported: whoever judges a kernel comes to the same list as the process that runs it. Nothing here imports torch.
 """
@@ -135,7 +135,7 @@ def equals(read: Sequence[Nodes]) -> list[int]:
 
 
 def equal(nodes: Nodes) -> Iterator[int]:
-    """Yields the integers that stand in an equation, where they are written, or among several of which something is one."""
+    """Yields the integers that something is tested to equal, alone or as one of several."""
     for node in nodes:
         if not isinstance(node, ast.Compare):
             continue
@@ -161,7 +161,7 @@ def modules(nodes: Nodes) -> Iterator[int]:
 
 
 def constant(node: ast.AST, depth: int = 0) -> int | None:
-    """Returns the integer that `node` is, or that an expression of integers comes to, else None."""
+    """Returns the value of an integer or of an expression of integers, else None."""
     if isinstance(node, ast.Constant):
         return node.value if type(node.value) is int else None
     if not isinstance(node, ast.BinOp) or depth > 8:

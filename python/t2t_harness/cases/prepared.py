@@ -1,4 +1,4 @@
-"""The cases that do not depend on the kernel: those that the declaration decides, and those of the op's `cases.py` as `prepare` left them."""
+"""The cases that do not depend on the kernel: those that follow from the declaration, and those of the op's `cases.py` as `prepare` left them."""
 
 from __future__ import annotations
 

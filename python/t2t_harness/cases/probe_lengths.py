@@ -153,7 +153,7 @@ def at_multiples(declaration: Declaration, found: Sequence[int], limit: int) -> 
 
 
 def drawn(declaration: Declaration, salt: str, limit: int) -> Iterator[Case]:
-    """Yields shapes whose lengths nobody knows before the build: odd ones, so that a device has the kernels for them."""
+    """Yields shapes that are drawn in the build: odd lengths, so that a device has the kernels for them."""
     dims = probing.loose(declaration)
     for turn in range(DRAWN if dims else 0):
         bits = hashlib.sha256(f"{salt}\0{declaration['name']}\0{turn}".encode()).digest()

@@ -26,11 +26,11 @@ MASK = "mask"
 
 
 MASKED = (131, 67)
-"""Lengths of a mask, of which the first that fits is taken."""
+"""Lengths of a mask; the first that fits is used."""
 
 
 INDICES = 1 << 16
-"""Integers from 0 to fewer than so many, or to a dim, may be indices, of which others point outside of what they index."""
+"""Integers from 0 up to so many, or to a dim, may be indices; other values would point outside."""
 
 
 def layouts(declaration: Declaration) -> Iterator[Case]:
@@ -111,7 +111,7 @@ def of_elements(declaration: Declaration, small: Mapping[str, int], floating: Se
 
 
 def ties(declaration: Declaration) -> Iterator[Case]:
-    """Yields a case in which values of one input are those of another: what compares them has more to decide."""
+    """Yields a case in which one input has values of another: a tie for code that compares them."""
     if cases.has_probabilities(declaration):
         return
     dtype = declaration["dtypes"][0]
@@ -135,7 +135,7 @@ def gradients(declaration: Declaration) -> Iterator[Case]:
 
 
 def is_number(given: Mapping[str, Any]) -> bool:
-    """Tells whether an input holds random integers that are numbers, and no indices."""
+    """Tells whether an input holds random integers that are not indices."""
     init = given["init"]
     if init["kind"] != "randint":
         return False
@@ -144,7 +144,7 @@ def is_number(given: Mapping[str, Any]) -> bool:
 
 
 def of_one(declaration: Declaration) -> Iterator[Case]:
-    """Yields cases in which one input alone is transposed, for all but the first of those that can be: the strides of one input are not those of another."""
+    """Yields cases in which one input alone is transposed, for all but the first that can be: they catch a kernel that uses one input's strides for another."""
     inputs = [given for given in tensors(declaration) if given.get("list") is None]
     wide = [given["name"] for given in inputs if len(given["shape"]) >= 2]
     for name in wide[1:]:

@@ -1,4 +1,4 @@
-"""Edges that owe nothing to the kernel's blocks: fixed and drawn shapes, lengths from all integers in its file, values in each input, arguments at other values.
+"""Probes, the edges that do not depend on the kernel's blocks: fixed and drawn shapes, lengths from all integers in its file, values in each input, arguments at other values.
 
 They come after all other cases, the most valuable first, and of those with a budget: on the interpreter they may do a share of what the others did. Nothing here makes
 values. torch is imported only inside functions.
@@ -133,7 +133,7 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
 
 
 def is_off(declaration: Declaration, case: Case) -> bool:
-    """Tells whether ops.yaml does not ask for this edge, or for one that it is a form of."""
+    """Tells whether ops.yaml turns off this edge, or one that it is a form of."""
     off = cases.edges_off(declaration)
     word = case.name.split("/")[1].split("[")[0]
     if word in NOT_FINITE and any(kind in off for kind in NOT_FINITE):
@@ -148,7 +148,7 @@ def is_off(declaration: Declaration, case: Case) -> bool:
 
 
 def is_of_length(case: Case) -> bool:
-    """Tells whether a probe is for the lengths that it has, which its name says, or which the build drew."""
+    """Tells whether a probe tries lengths: those in its name, or those that the build drew."""
     return case.name.startswith("edge/drawn-") or any(
         f"{dim}={length}" in case.name for dim, length in case.binding.items()
     )
@@ -160,7 +160,7 @@ def is_at_length(case: Case) -> bool:
 
 
 def has_other_kwargs(case: Case) -> bool:
-    """Tells whether a probe has an argument at a value that nobody declared."""
+    """Tells whether a probe has an argument at an undeclared value."""
     return case.is_probe and case.kwargs is not None
 
 
@@ -172,7 +172,7 @@ def is_beyond(declaration: Declaration, case: Case, times: int = 1) -> bool:
 
 
 def when_long(request: VariantRequest, known: Sequence[Case], limit: int) -> Iterator[Case]:
-    """Yields cases of the longest last dim that a block or a measured size led to: a kernel of long rows has strides, large values, means far from zero, and arguments as that of short ones has."""
+    """Yields cases with the longest last dim that a block or a measured size led to. They try strides, large values, means far from zero, and arguments on the kernel for long rows."""
     declaration = request["op"]
     first = declaration["dtypes"][0]
     dims = probing.loose(declaration)

@@ -24,7 +24,7 @@ NARROW = 2
 
 
 LONG = (1031, 517, 259, 131)
-"""Lengths of a long dim, of which the first that fits is taken: primes, which no block divides."""
+"""Lengths of a long dim; the first that fits is used. Primes, which no block divides."""
 
 
 def probe(declaration: Declaration, word: str, binding: Mapping[str, int], **more: Any) -> Case:
@@ -65,7 +65,7 @@ def bound(declaration: Declaration, lengths: Mapping[str, int], others: int) -> 
 
 
 def fits(declaration: Declaration, binding: Mapping[str, int], limit: int) -> bool:
-    """Tells whether the lengths are some, and no input has more than `limit` elements."""
+    """Tells whether there are lengths, and no input has more than `limit` elements."""
     return cases.is_possible(declaration, binding) and cases.largest(declaration, binding) <= limit
 
 
@@ -127,7 +127,7 @@ def rounded(value: float) -> float:
 
 
 def hides(declaration: Declaration) -> bool:
-    """Tells whether torch may let a NaN through that is hidden: its attention of CPUs adds the mask, and so does that of devices for inputs that its fused kernels do not take."""
+    """Tells whether torch may let a hidden NaN through. Its attention on CPUs adds the mask, and so does its attention on devices for inputs that its fused kernels refuse."""
     return declaration["kwargs"].get(CAUSAL) is True
 
 

@@ -27,7 +27,7 @@ Path = tuple[str, str]
 """A kernel's name, and its constexpr arguments but for those of an autotuner's configuration, as JSON with sorted keys."""
 
 Launched = Callable[[cases.Case], Sequence[Path]]
-"""Returns what the wrapper launches in a case. Raises what it raises."""
+"""Returns the launches of the wrapper in a case. Raises what the wrapper raises."""
 
 MOST_CASES = 6
 """Most cases that are added to reach what measured sizes launch."""
@@ -94,7 +94,7 @@ def measured(declaration: Declaration) -> Mapping[str, Mapping[str, int]]:
 
 
 def has_more(declaration: Declaration) -> bool:
-    """Tells whether a measured size has other lengths than all sizes that are checked: those that are checked have run."""
+    """Tells whether a measured size differs from all checked sizes, which have run already."""
     checked = [*declaration["check_sizes"].values()]
     return any(binding and binding not in checked for binding in measured(declaration).values())
 

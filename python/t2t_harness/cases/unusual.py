@@ -69,7 +69,7 @@ def denormal(values: torch.Tensor) -> torch.Tensor:
 
 
 def cancelling(values: torch.Tensor) -> torch.Tensor:
-    """Returns `values` times 10³ of which each second element of a row takes the one before it away, but for a thousandth of it."""
+    """Returns `values` times 10³; each second element of a row cancels the one before it, but for a thousandth."""
     changed = values.double().mul(1e3)
     rows = rows_of(changed)
     count = rows.shape[1] // 2
@@ -109,7 +109,7 @@ def small(values: torch.Tensor) -> torch.Tensor:
 
 
 def limits(values: torch.Tensor) -> torch.Tensor:
-    """Returns integers of which two in three are the largest of their type and one less; not the smallest, by which no processor divides."""
+    """Returns integers; two in three are the largest of their type and one less. The smallest is left out: no processor divides by it."""
     import torch
 
     if values.dtype.is_floating_point or values.dtype is torch.bool:
@@ -176,7 +176,7 @@ def planted(values: torch.Tensor, numbers: Sequence[float]) -> torch.Tensor:
 
 
 def ties(values: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """Returns `values`, of which each second one is the value of `other` at its place, or at the place that one comes to by going through `other` again and again."""
+    """Returns `values`; each second one is replaced by the value of `other` at its place, where `other` repeats if it is shorter."""
     import torch
 
     changed = values.clone()
@@ -202,4 +202,4 @@ KINDS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "false": false,
     "true": true,
 }
-"""What each kind of values makes of dense ones, of which there are some."""
+"""Kind of values → the function that makes them from dense ones, of which there is at least one."""

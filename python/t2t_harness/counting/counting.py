@@ -1,4 +1,4 @@
-"""Which kernels run on a device while a wrapper is called, by what CUPTI tells the worker: below torch's layers, and on any thread.
+"""The kernels that run on a device while a wrapper is called, by CUPTI in the worker: below torch's layers, and on any thread.
 
 Torch operations that were seen to be dispatched, launches of Triton's that were recorded and what the harness does itself are accounted for. What is launched beside
 them was kept from sight. Nothing is counted on the interpreter, or where CUPTI is not there.
@@ -60,7 +60,7 @@ def counting(lane: str) -> Iterator[Counted]:
 
 @contextlib.contextmanager
 def accounted() -> Iterator[list[str]]:
-    """Has what this thread launches in the context accounted for. Yields a list that holds the names of those kernels at its end, but for those of such a context inside of it."""
+    """Accounts for this thread's launches within the context. Yields a list that at the end holds the names of those kernels, without those of an inner such context."""
     leave = _leave
     _enter()
     names: list[str] = []
@@ -71,7 +71,7 @@ def accounted() -> Iterator[list[str]]:
 
 
 def launched(names: list[str], compiled: Any) -> None:
-    """Takes that Triton's launch of the kernel `compiled` launched kernels of these `names`: those of other names, as of a torch operation in a grid, are unaccounted."""
+    """Notes that Triton's launch of the kernel `compiled` launched kernels with these `names`. Those with another name, such as a torch operation in a grid function, are unaccounted."""
     if _present is None or not names:
         return
     ready = compiled.result() if hasattr(compiled, "result") else compiled

@@ -1,9 +1,9 @@
 """Whether kernel code needs more than one of its device's queues.
 
-To start CUDA takes the driver, which serves one process after the other, half the time where all streams of a process share one queue (`CUDA_DEVICE_MAX_CONNECTIONS`; CUDA
-Programming Guide, environment variables). Sharing makes what different streams do wait for each other, and most wrappers use no stream but the caller's. So a wrapper
-is first called in a process with one queue. Code that makes another stream of torch's, or launches on one, is told so by an exception; whatever it makes of that, the reply asks for a call in a process that has them all. torch is imported only inside
-functions.
+The driver serves one process after the other. It starts CUDA in half the time if all streams of a process share one queue
+(`CUDA_DEVICE_MAX_CONNECTIONS`; CUDA Programming Guide, environment variables). Different streams then wait for each other, but most wrappers use only
+the caller's. So a wrapper is first called in a process with one queue. Code that makes another stream of torch's, or launches on one, meets an
+exception. Whatever it makes of that, the reply asks for a call in a process with all queues. torch is imported only inside functions.
 """
 
 from __future__ import annotations

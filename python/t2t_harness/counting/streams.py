@@ -1,8 +1,8 @@
 """Whether the work of a call belongs to the stream that it was called on, as the work of torch's own functions does.
 
-A caller waits for its own stream alone, and so do the events that time a call. A wrapper may use other streams if they wait for the caller's
-stream first and it waits for them afterwards. What does not wait is usually lucky, so a check takes the luck away: a launch on another stream
-is held up, and so are the inputs. torch is imported only inside functions.
+A caller waits for its own stream alone, and so do the events that time a call. A wrapper may use other streams if they wait for the caller's stream
+first and it waits for them afterwards. A missing wait seldom shows. So a check delays launches on other streams, and the inputs, to make it visible.
+torch is imported only inside functions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Who wrote a result: a launch, or something that neither is a launch nor went through torch's dispatcher.
 
-Memory that torch has just handed out is poisoned again right before the first launch that gets it, so that what was put there by hand is gone. After each launch
-the bytes of its tensors are noted: those of a result must be the same when the wrapper returns, but for what torch was seen to write. torch is imported only inside functions.
+Memory that torch has just handed out is poisoned again right before the first launch that gets it, so whatever else wrote there before is gone. After
+each launch the bytes of its tensors are noted. Those of a result must be the same when the wrapper returns, but for what torch was seen to write.
+torch is imported only inside functions.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ class Written:
     poison: Callable[[torch.Tensor], None]
     """Fills fresh memory."""
     fresh: set[int] = field(default_factory=set)
-    """Handed out by torch, and seen to be written by nobody."""
+    """Handed out by torch, and not written yet."""
     began: dict[int, torch.Tensor] = field(default_factory=dict)
     """The bytes before the first launch that was given it, where it had been written."""
     left: dict[int, torch.Tensor] = field(default_factory=dict)
     """The bytes after the last launch that was given it."""
 
     def handed_out(self, value: Any) -> None:
-        """Notes memory that torch made and nobody has written."""
+        """Notes unwritten memory that torch made."""
         self.made([value])
         self.fresh |= {address(one) for one in tensors([value])}
 

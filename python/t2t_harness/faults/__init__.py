@@ -1,1 +1,1 @@
-"""Faults: what goes wrong, whose doing it is, and how that is told."""
+"""Faults: failures, whose fault they are, and their wording."""

@@ -1,8 +1,8 @@
 """Reads and writes of interpreted kernels outside of all memory that a call has.
 
-Before each access of a launch the addresses of its unmasked lanes are held against the storages of the launch's arguments, of the case's inputs, and of what torch
-returned to the wrapper. A write outside of them is refused, a read there gives values that nobody wrote and that differ from run to run. On a device judging/guards.py sees writes
-near a tensor instead. Triton's interpreter is an argument here; torch is imported only inside functions.
+Before each access of a launch, the addresses of its unmasked lanes are compared with the storages of the launch's arguments, of the case's inputs,
+and of what torch returned to the wrapper. A write outside of them is refused; a read there gives values that differ from run to run. On a device
+judging/guards.py sees writes near a tensor instead. Triton's interpreter is an argument here; torch is imported only inside functions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from t2t_harness.faults import order
 
 MOST_TOLD = 8
-"""Reads that are told of, by kernel and tensor."""
+"""Reported reads, by kernel and tensor."""
 
 
 class OutOfBounds(Exception):
@@ -208,7 +208,7 @@ def install(interpreter: Any) -> None:
         return found
 
     def in_conflict(addresses: Any, asked: Any, size: int, values: Any = None) -> Any:
-        """Returns for each lane whether another program of the launch is in conflict about what is read there, or stored where there are `values`; None where nothing becomes of it."""
+        """Returns for each lane whether this read, or this store of `values`, conflicts with another program of the launch; None where there is no conflict."""
         now, within = order.PRESENT, PRESENT.within
         if not now.is_watched or within is None:
             return None
@@ -252,13 +252,13 @@ def install(interpreter: Any) -> None:
 
 
 def note(told: list[str], words: str) -> None:
-    """Adds `words` to what is told, once and not without end."""
+    """Adds `words` to the report, once and up to a limit."""
     if words not in told and len(told) < MOST_TOLD:
         told.append(words)
 
 
 def unwritten(dtype: Any, name: str, run: int) -> Any:
-    """Returns what is read where nobody wrote, as an element of numpy's `dtype` and Triton's type `name`: NaN in an even run where the type has one, another pattern in others."""
+    """Returns the value of unwritten memory, as an element of numpy's `dtype` and Triton's type `name`: NaN in an even run if the type has one, another pattern in others."""
     import numpy as np
 
     if run % 2 == 0 and name == "bf16":

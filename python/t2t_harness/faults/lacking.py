@@ -1,7 +1,8 @@
-"""What Triton's interpreter lacks, told apart from what a kernel did wrong: by where an exception was raised and of which type it is, never by its words.
+"""Distinguishes what Triton's interpreter lacks from what a kernel did wrong: by an exception's place and type, never by its words.
 
-What the interpreter's own code raises says nothing of the kernel: the compiler may well take it, and where it does not, the compile phase rejects the
-kernel. What a kernel or a wrapper says itself, by `raise` or `assert` in any form, is theirs. It imports Triton only where an exception has to be judged.
+An exception from the interpreter's own code says nothing about the kernel: the compiler may accept it, and if it does not, the compile phase rejects
+the kernel. An exception that a kernel or a wrapper raises itself, by `raise` or `assert` in any form, is its own. Triton is imported only where an
+exception has to be judged.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A device's memory: whose doing it is that none is left, the kernel's that asked for it or that of others who hold it, and how a child that stays lets go
+"""A device's memory: who is at fault if none is left, the kernel that asked for it or others that hold it, and how a child that stays lets go
 of it.
 """
 

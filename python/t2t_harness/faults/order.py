@@ -1,4 +1,4 @@
-"""In which order the programs of an interpreted launch run, and what they do to each other.
+"""The order of the programs of an interpreted launch, and conflicts between them.
 
 A device runs them at the same time. The interpreter runs one after another, so that a program finds what the one before it stored: a kernel that needs this is wrong, and right
 there. So the programs of a second run go in reverse order, and it is noted which program stored what. What another program reads of it in the same launch is a pattern that nobody
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MOST_TOLD = 4
-"""Conflicts that are told of, by kernel and tensor."""
+"""Reported conflicts, by kernel and tensor."""
 
 MOST_ELEMENTS = 1 << 24
 """Of storages of more elements it is not noted who stored what."""
@@ -67,7 +67,7 @@ class Order:
     """Conflicts: `words`, and `frames`, the lines of kernels that were running, the innermost first."""
     kernel: str = ""
     had: int = 0
-    """How much was told before the present launch."""
+    """How much was reported before the present launch."""
     dims: tuple[int, ...] = ()
     """The grid of the present launch."""
     is_watched: bool = False

@@ -1,6 +1,6 @@
-"""What the sandbox refused: the file that kernel code may not read or write, and how to have it.
+"""What the sandbox refused: the file that kernel code may not read or write, and how to get access.
 
-It is told of an exception, which Python words as if the file were the user's own to open. It knows nothing of the walls but where they stand.
+It explains an exception that Python words as if the user had no rights to the file. It knows nothing of the walls but where they stand.
 """
 
 from __future__ import annotations

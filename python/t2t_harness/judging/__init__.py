@@ -1,1 +1,1 @@
-"""Judging: what is right, how a result is held against it, and what a wrapper may not do."""
+"""Judging: what is right, how results are compared with it, and what a wrapper may not do."""

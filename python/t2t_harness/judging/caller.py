@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import torch
 
 MOST_TOLD = 4
-"""So many changes are told of."""
+"""The most changes that are reported."""
 
 
 @contextlib.contextmanager
@@ -56,7 +56,7 @@ def written(before: Mapping[int, torch.Tensor], upstream: Mapping[int, torch.Ten
 
 
 def form(value: torch.Tensor) -> dict[str, Any]:
-    """Returns what a tensor is beside its values, by what it is called."""
+    """Returns a tensor's form beside its values, by the name of each part."""
     return {
         "shape": tuple(value.shape),
         "strides": value.stride(),
@@ -79,7 +79,7 @@ def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
 
 
 def shown(value: Any) -> str:
-    """Returns a part of a tensor's form as it is told."""
+    """Returns a part of a tensor's form in words."""
     return str(list(value) if isinstance(value, tuple) else value).removeprefix("torch.")
 
 

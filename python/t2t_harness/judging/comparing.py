@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from t2t_harness.cases.cases import Case
 
 CLOSE: Mapping[str, Any] = {"name": None, "compare": "close", "of": None, "dim": None, "tolerances": {}}
-"""An output of which nothing is declared."""
+"""An output without a declaration."""
 
 Tensors = Mapping[str, "torch.Tensor"]
 
@@ -80,7 +80,7 @@ def shown(declaration: Declaration, name: str) -> str:
 
 
 def is_ignored(declaration: Declaration, name: str) -> bool:
-    """Tells whether nothing is asked of the result `name`."""
+    """Tells whether the result `name` is ignored."""
     return bool(output(declaration, name)["compare"] == "ignore")
 
 
@@ -190,7 +190,7 @@ def _indices(declaration: Declaration, dtype: str, name: str, judged: Judged) ->
 
 
 def _sources(declaration: Declaration, of: str, judged: Judged) -> tuple[torch.Tensor, torch.Tensor, str | None]:
-    """Returns what the run's indices point into, what torch's do, and the result that it is, None for an input."""
+    """Returns the values that the run's indices point into, those that torch's do, and the name of that result, None for an input."""
     if of in judged.given:
         return judged.given[of], judged.given[of], None
     names = [one["name"] for one in declaration["outputs"] or ()]
@@ -203,7 +203,7 @@ def _sources(declaration: Declaration, of: str, judged: Judged) -> tuple[torch.T
 def _same_values(
     declaration: Declaration, dtype: str, source: str | None, got: torch.Tensor, wanted: torch.Tensor
 ) -> torch.Tensor:
-    """Returns where two values are the same: those of an input exactly, those of an output within its tolerance."""
+    """Returns where two values are the same: exactly for an input, within its tolerance for an output."""
     same = (got == wanted) | ((got != got) & (wanted != wanted))
     if source is None or not got.dtype.is_floating_point:
         return same

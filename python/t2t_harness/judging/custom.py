@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 TORCHS_OWN = frozenset("aten prim prims".split())
-"""Namespaces whose operators are torch's, whoever has registered an implementation of one."""
+"""Namespaces of torch's own operators, even if Python code has registered an implementation of one."""
 
 
 def keys(func: Any, args: Iterable[Any], kwargs: Mapping[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""What a finished trial comes to: its reply, with the documents `verdict` and `evidence`."""
+"""The reply of a finished trial, with the documents `verdict` and `evidence`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     )
 
 MOST_STRIDES = 3
-"""So many results with other strides than torch's are told of."""
+"""The most results with other strides than torch's that are listed."""
 
 
 def reply(trial: Trial) -> Reply:

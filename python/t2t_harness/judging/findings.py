@@ -454,7 +454,7 @@ def narrowed(trial: Trial, tensors: Mapping[str, torch.Tensor], right: oracle.Re
 
 
 def is_asked_elsewhere(trial: Trial, case: cases.Case, name: str) -> bool:
-    """Tells whether torch has another say in where NaN and infinities stand: for values that nobody declared. Gradients of a device are drawn there and have no other."""
+    """Tells whether torch's CPU result may also decide where NaN and infinities are: for undeclared values. Gradients on a device are drawn there, so there is no other result."""
     is_unusual = case.kind == "edge" and case.values != "declared"
     return is_unusual and (name.isdecimal() or trial.device == "cpu")
 
@@ -480,7 +480,7 @@ def right_elsewhere(trial: Trial, case: cases.Case, name: str, judged: comparing
 
 
 def is_of_output(trial: Trial, name: str) -> bool:
-    """Tells whether a result is indices of another one, whose bits may differ where its own do not."""
+    """Tells whether a result is indices into another one, whose bits may differ where its own do not."""
     how = comparing.output(trial.declaration, name)
     return bool(how["compare"] == "indices")
 

@@ -1,6 +1,6 @@
-"""What a judge has judged of a check whose candidate still runs, from one request to the next in a process that stays.
+"""The judgments of a check whose candidate still runs, kept from one request to the next in a process that stays.
 
-What counts is decided at the end: the cases and what was told of them must be those that the candidate has told of when it is over.
+They count only if, at the end, the cases and their facts are those that the finished candidate has reported.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ OVER = "over"
 """The file in the scratch folder of a request to follow that says that the candidate has ended."""
 
 LOOK_S = 0.001
-"""How long the candidate is left alone between two looks at what it told."""
+"""The pause between two looks at the candidate's progress."""
 
 RUNS = cast("CandidateEnd", {"kind": "runs"})
-"""How a candidate has ended that has not: no end that t2t tells of."""
+"""The end of a candidate that still runs: a value that t2t never sends."""
 
 
 @dataclass
@@ -31,12 +31,12 @@ class Begun:
     """A trial that was begun."""
 
     attempt: int
-    """What tells the candidate from all others."""
+    """The candidate's identity."""
     trial: Trial
     cases: list[Case] = field(default_factory=list)
     """Those that were judged, in order."""
     facts: list[dict[str, Any]] = field(default_factory=list)
-    """What the candidate had told of each."""
+    """The candidate's progress for each."""
     listed: list[Case] = field(default_factory=list)
     """All cases, as they were listed last."""
     by: dict[str, Any] | None = None
@@ -59,7 +59,7 @@ class Begun:
         return self.listed
 
     def is_of(self, told: Progress, listed: Sequence[Case]) -> bool:
-        """Tells whether what was judged is the beginning of what is to be judged."""
+        """Tells whether the judged cases are the first ones of those to be judged."""
         count = len(self.cases)
         same = [told.facts.get(position) for position in range(count)] == self.facts
         return same and list(listed[:count]) == self.cases

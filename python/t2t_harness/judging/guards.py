@@ -1,7 +1,7 @@
 """Memory around tensors on a device that no kernel may write to, and values there that no result may depend on.
 
-Inputs, and the memory that torch hands out to a wrapper, lie between two guards of `BYTES`. Their bytes differ between the two runs of a case, so that a result which
-depends on what is read there differs too; bytes that are others after a run were written by a kernel that went too far. Further away nothing is seen. torch is imported
+Inputs, and the memory that torch hands out to a wrapper, lie between two guards of `BYTES`. Their bytes differ between the two runs of a case, so a
+result that depends on them differs, too. If bytes of a guard change in a run, a kernel wrote too far. Further away nothing is seen. torch is imported
 only inside functions.
 """
 

@@ -1,7 +1,8 @@
 """Results in a file that `safetensors` reads, written one after the other as they are made, or at once where they are few bytes.
 
-From a device they come through one piece of pinned memory (what a device copies to at full speed) and go straight into the file: nothing as large as a result is asked of the
-system in between. The file is opened anew for each, since a kernel may close what it finds open. torch is imported only inside functions.
+From a device they come through one piece of pinned memory, to which a device copies at full speed, and go straight into the file: no memory as large
+as a result is allocated in between. The file is opened anew for each, since a kernel may close open descriptors. torch is imported only inside
+functions.
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ def dense(value: torch.Tensor) -> torch.Tensor:
 
 
 def pieces(value: torch.Tensor) -> Iterator[memoryview]:
-    """Yields the bytes of a dense tensor, each piece good until the next is asked for."""
+    """Yields the bytes of a dense tensor, each piece valid until the next one."""
     import torch
 
     if value.numel() == 0:

@@ -85,7 +85,7 @@ DEFECTS = (KeyError, NameError, AttributeError)
 
 
 def is_own(error: BaseException) -> bool:
-    """Tells whether an exception is a defect of the harness, raised in its own code, and no refusal of torch's or of a reference."""
+    """Tells whether an exception is a defect of the harness, raised in its own code, and not by torch or a reference."""
     frames = traceback.extract_tb(error.__traceback__)
     own = Path(__file__).parents[1]
     return isinstance(error, DEFECTS) and bool(frames) and own in Path(frames[-1].filename).parents
@@ -215,7 +215,7 @@ def copies(inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 
 def with_gradients(inputs: Mapping[str, torch.Tensor], asks: Sequence[str] = ()) -> dict[str, torch.Tensor]:
-    """Returns `inputs` as leaves that collect gradients, where their dtype has any: those that are called as one of `asks`, or all where there is none."""
+    """Returns `inputs` as leaves that collect gradients, if their dtype has any: those named in `asks`, or all if it is empty."""
     return {
         name: value.detach().requires_grad_(
             (value.dtype.is_floating_point or value.dtype.is_complex) and (not asks or name in asks)
@@ -291,7 +291,7 @@ def upstream_gradients(outputs: list[torch.Tensor], case: Case) -> dict[int, tor
 
 
 def upstream_layout(case: Case, rank: int) -> str:
-    """Returns the layout of an upstream gradient of so many dims: that of the case's inputs, where that is one for all of them."""
+    """Returns the layout of an upstream gradient of so many dims: the common layout of the case's inputs, if they have one."""
     if case.layout is None or case.of is not None or rank < declared.LEAST_DIMS[case.layout]:
         return "contiguous"
     return case.layout

@@ -1,4 +1,4 @@
-"""What a candidate tells of itself while it runs, and what is read of it however the candidate ended: a file to which it adds one line of JSON after the other.
+"""A candidate's progress: a file to which it appends a line of JSON for each step. It is read however the candidate ended.
 
 A line is added whole before the next thing happens, so a crash leaves all before it. What is no whole line does not count.
 """
@@ -18,14 +18,14 @@ from t2t_harness.judging import files
 FILE = "progress.jsonl"
 
 MOST_BYTES = 64 << 20
-"""The most that is read of what a candidate told."""
+"""The most that is read of a progress file."""
 
 MOST_MISSED, MOST_WORDS = 1000, 20_000
 """The most entries of what no case reached, and characters of a text."""
 
 
 class Malformed(Exception):
-    """What the candidate told is not what a candidate tells: its own code wrote to its file."""
+    """The progress file is malformed: kernel code wrote to it."""
 
 
 STATE, POSITION, FACTS = "state", "position", "facts"
@@ -47,7 +47,7 @@ def blank() -> dict[str, Any]:
 
 @dataclass
 class Progress:
-    """What a candidate told."""
+    """A candidate's progress."""
 
     state: dict[str, Any] = field(default_factory=blank)
     """The last that it said of itself."""
@@ -56,12 +56,12 @@ class Progress:
 
 
 def tell_state(folder: Path, state: Mapping[str, Any]) -> None:
-    """Tells `state`, which stands for all told before."""
+    """Writes `state`, which replaces everything before."""
     _tell(folder, {STATE: state})
 
 
 def tell_case(folder: Path, position: int, facts: Mapping[str, Any]) -> None:
-    """Tells the facts of the case at `position`."""
+    """Writes the facts of the case at `position`."""
     _tell(folder, {POSITION: position, FACTS: facts})
 
 
@@ -70,19 +70,19 @@ def _tell(folder: Path, line: Mapping[str, Any]) -> None:
 
 
 class Reader:
-    """Reads what the candidate tells that has a folder, as it is told."""
+    """Reads the progress of the candidate with a folder while it is written."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE
         self.found = Progress()
-        """What it told so far: nothing, as long as there is nothing that can be read."""
+        """The progress so far: blank as long as there is nothing to read."""
         self.read = 0
         """Bytes that were read."""
         self.rest = b""
         """What of them is no whole line yet."""
 
     def more(self) -> bool:
-        """Reads what is new, and tells whether anything is. Raises Malformed where it is what no candidate tells."""
+        """Reads new lines, and tells whether there are any. Raises Malformed where one is malformed."""
         part = self.part()
         self.read += len(part)
         if self.read > MOST_BYTES:
@@ -129,14 +129,14 @@ def regular(path: str, flags: int) -> int:
 
 
 def read(folder: Path) -> Progress:
-    """Returns what the candidate told that had `folder`; a blank one where it told nothing, or nothing that can be read. Raises Malformed where it told what no candidate tells."""
+    """Returns the progress of the candidate that had `folder`; a blank one where there is none to read. Raises Malformed where it is malformed."""
     reader = Reader(folder)
     reader.more()
     return reader.found
 
 
 def check(state: Mapping[str, Any]) -> None:
-    """Raises Malformed where a field of a state has another form than `blank` and what is told later have."""
+    """Raises Malformed where a field of a state has another form than in `blank` and in later lines."""
     constants, reach, load = state["constants"], state["reach"], state["load"]
     require("running", state["running"] is None or isinstance(state["running"], str))
     require("listed", is_length(state["listed"]) and state["listed"] >= 0)
@@ -176,7 +176,7 @@ def is_words(value: Any) -> bool:
 
 
 def is_missed(one: Any) -> bool:
-    """Tells whether a value is what `reach.missed` makes."""
+    """Tells whether a value has the form of a result of `reach.missed`."""
     if not isinstance(one, dict) or not (is_words(one.get("size")) and is_words(one.get("reason"))):
         return False
     kernel, constants = one.get("kernel"), one.get("constants")
@@ -184,7 +184,7 @@ def is_missed(one: Any) -> bool:
 
 
 def is_load(load: Mapping[str, Any]) -> bool:
-    """Tells whether a value is what a candidate tells of a kernel that did not load."""
+    """Tells whether a value has the form of a candidate's report on a kernel that did not load."""
     failure, reason = load.get("failure"), load.get("not_judged")
     if failure is None:
         return is_words(reason)

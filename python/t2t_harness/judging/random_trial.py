@@ -1,6 +1,6 @@
-"""A random op in a check: each case's runs judged by what must hold exactly, and what all of them show kept for the end.
+"""A random op in a check: judges each run by what must hold exactly, and collects samples of all runs for the tests at the end.
 
-What must hold is `random_ops.py`'s and `pooled.py`'s. torch is imported only inside functions.
+`random_ops.py` and `pooled.py` say what must hold. torch is imported only inside functions.
 """
 
 from __future__ import annotations

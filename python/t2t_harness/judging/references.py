@@ -53,7 +53,7 @@ def made(request: JudgeRequest, case: cases.Case, device: str) -> tuple[dict[str
 
 
 def is_little(device: str) -> bool:
-    """Tells whether what this process holds of the device is little enough to be kept."""
+    """Tells whether this process holds little enough of the device to keep it."""
     import torch
 
     return torch.cuda.memory_allocated(device) <= memory.part_of_device(REMEMBERED)

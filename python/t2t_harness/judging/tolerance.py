@@ -272,7 +272,7 @@ def through_tf32(value: torch.Tensor) -> torch.Tensor:
 
 
 def asks_beyond_tf32(tolerance: tuple[float, float]) -> bool:
-    """Tells whether `tolerance` (atol, rtol) for float32 is one that TF32 does not meet."""
+    """Tells whether TF32 cannot meet `tolerance` (atol, rtol) for float32."""
     return tolerance[1] <= TF32_RTOL
 
 

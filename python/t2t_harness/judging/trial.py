@@ -1,4 +1,4 @@
-"""A check in progress, and what is wrong with a case of it."""
+"""A check in progress: judges its cases and collects what is wrong."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Trial:
     """The probes for which the interpreter's budget was too small."""
     differs: bool = False
     made: set[bool] = field(default_factory=set)
-    """Whether launches changed what was returned, of all results of which that is known."""
+    """Whether launches changed the results, as far as that is known."""
     read_outside: dict[str, None] = field(default_factory=dict)
     """What launches read outside of their tensors, in words, in order."""
     strides: dict[str, None] = field(default_factory=dict)

@@ -47,7 +47,7 @@ COPIES = frozenset(
 ALLOWED = ALLOCATIONS | VIEWS | COPIES
 
 FRESH = frozenset("empty empty_like empty_strided empty_permuted new_empty new_empty_strided".split())
-"""Return memory that nobody has written."""
+"""Return unwritten memory."""
 
 FILLED = frozenset("zeros zeros_like new_zeros ones ones_like new_ones full full_like new_full".split())
 """Return new memory with one value throughout."""
@@ -140,7 +140,7 @@ def watching(
     allowed = (ALLOWED | declared) - own
 
     def noted(func: Any, args: Any, kwargs: Any, result: Any) -> Any:
-        """Takes what an operation returned, and returns what the wrapper gets of it."""
+        """Takes an operation's result, and returns what the wrapper gets instead."""
         name = base_name(func)
         if func.namespace not in ("aten", "prim"):
             name = f"{func.namespace}::{name}"
@@ -170,7 +170,7 @@ def watching(
 
 @functools.cache
 def mode_of_watching() -> type[Any]:
-    """Returns the class of torch dispatch modes that give what each operation returned to the function that they are made with, and return what that does."""
+    """Returns a class of torch dispatch modes. A mode passes each operation's result to the function that it is made with, and returns that function's result."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -217,7 +217,7 @@ def new_tensors(result: Any, given: Any) -> list[Any]:
 
 
 def _is_seed(name: str, result: Any) -> bool:
-    """Tells whether an operation draws so few integers that they can only be a seed."""
+    """Tells whether an operation draws so few integers that they can only be seeds."""
     import torch
 
     is_small = isinstance(result, torch.Tensor) and result.numel() <= SEEDS and not result.dtype.is_floating_point

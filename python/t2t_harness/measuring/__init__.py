@@ -1,1 +1,1 @@
-"""Measuring: clocks, the figures that are made of them, and what the device did meanwhile."""
+"""Measuring: clocks, the figures made from them, and what the device did meanwhile."""

@@ -1,8 +1,8 @@
 """Two clocks with one protocol: how long a call takes, sampled again and again.
 
-`cuda-events` samples as `triton.testing.do_bench` does: it clears the L2 cache before each call and times it between two events on the device. `host` does
-the same with the host's clock, for the interpreter. What times is captured when a clock is made, before any kernel's module is imported,
-and compared afterwards. Before each timed call, outside of what is timed, something of the caller's may be done, as writing other inputs.
+`cuda-events` samples as `triton.testing.do_bench` does: it clears the L2 cache before each call and times it between two events on the device. `host`
+does the same with the host's clock, for the interpreter. The timing functions are captured when a clock is made, before any kernel's module is
+imported, and compared afterwards. Before each timed call the caller may do something untimed, such as writing other inputs.
 """
 
 from __future__ import annotations

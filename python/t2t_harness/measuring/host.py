@@ -1,7 +1,7 @@
-"""The host's part in a timed call: how long it takes to make one, and whether a figure is the host's instead of the device's.
+"""The host's part in a timed call: how long it takes to make one, and whether a figure measures the host instead of the device.
 
-`do_bench` clears the L2 cache before each call. What the host does for the call while the device clears it is hidden; what takes longer is in the figure,
-where the device would have been done sooner.
+`do_bench` clears the L2 cache before each call, which hides the host's work for the call. If that work takes longer, the rest of it is in the figure,
+unless the device is slower still.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The word that nothing disturbs a measurement: the server puts a file into the scratch folder of what measures, once no child gets ready or ends.
+"""Waits until nothing disturbs a measurement: the server then puts a file into its scratch folder, once no child gets ready or ends.
 
 What a measurement makes ready for itself is done before, beside those children.
 """

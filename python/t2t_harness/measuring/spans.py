@@ -1,7 +1,7 @@
-"""When this process kept its device at work, by the machine's monotonic clock: what the lane's figures are made of.
+"""When this process kept its device at work, by the machine's monotonic clock. The lane's figures are made from these spans.
 
-A child serves one action at a time, so what it marks is kept here and told once, with the reply. On lanes without a device nobody marks anything.
-torch is imported only inside functions.
+A child serves one action at a time, so spans are collected here and sent once, with the reply. On lanes without a device there are none. torch is
+imported only inside functions.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ TIMING, WORK = "timing", "work"
 """Inside the clock of a bench, a baseline or a tune; and all else that the device does."""
 
 NEAR_NS = 1_000_000
-"""Spans of one kind that are closer than this are told as one."""
+"""Spans of one kind that are closer than this are merged."""
 
 MOST = 200
-"""Most spans that are told."""
+"""The most spans in a reply."""
 
 _marked: list[tuple[int, int, str]] = []
 

@@ -1,6 +1,6 @@
 """What the GPU was doing around a measurement: clocks, temperature, power, throttling, other processes; and which GPU it is.
 
-NVML is asked in this process, and `nvidia-smi` where it cannot be. A machine that knows neither gives None and never fails a measurement.
+It uses NVML in this process, or `nvidia-smi` where that does not work. A machine with neither gives None and never fails a measurement.
 """
 
 from __future__ import annotations

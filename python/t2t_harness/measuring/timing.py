@@ -73,7 +73,7 @@ class State:
 
 
 def changed_input(declaration: Declaration, dtype: str) -> str | None:
-    """Returns the input of which single elements change from call to call: the first with random floating values that the op leaves alone. None where there is none."""
+    """Returns the input whose elements change from call to call: the first with random floating values that the op does not mutate. None where there is none."""
     for given in declared.tensors(declaration):
         name = str(given["name"])
         is_left_alone = not {name, name.split(".")[0]} & set(declaration["mutates"])

@@ -1,1 +1,1 @@
-"""The op: what a declaration means, the function that it names, what torch says of that, and how much it computes."""
+"""The op: what a declaration means, the function that it names, what torch says of it, and how much it computes."""

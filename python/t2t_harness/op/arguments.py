@@ -1,4 +1,4 @@
-"""By which names torch's functions take arguments, as far as torch says so for certain.
+"""The names of the arguments of torch's functions, where torch states them for certain.
 
 A function of Python's is asked itself; a builtin's names are those of all its overloads in aten, those in its documentation,
 and the other names that torch's parser takes for them. Nothing is said of a function that takes whatever it is given.

@@ -1,4 +1,4 @@
-"""Expressions of dims, such as `2*N` or `(M+1)//G`: what stands for a length in a shape, an init or a keyword argument.
+"""Expressions of dims, such as `2*N` or `(M+1)//G`, in place of a length in a shape, an init or a keyword argument.
 
 The grammar is that of `crates/spec/src/expression.rs`: integers, names, `+`, `-`, `*`, `//` and brackets. Nothing of Python is
 evaluated. Imports nothing of torch.
@@ -34,7 +34,7 @@ def length(text: int | str, binding: Mapping[str, int]) -> int:
 
 
 def value(text: str, binding: Mapping[str, int]) -> int:
-    """Returns the integer that `text` stands for, which may be below zero. Raises as `length` does."""
+    """Returns the value of `text`, which may be below zero. Raises as `length` does."""
     return binding[text] if text in binding else _value(_tree(text), binding, text)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Declaration
 
 SEED = 42
-"""Seeds torch before a class is constructed: whoever draws its weights in the same order has the same."""
+"""Seeds torch before a class is constructed: a class that draws its weights in the same order gets the same weights."""
 
 Function = Callable[..., Any]
 
@@ -52,7 +52,7 @@ def found(declaration: Declaration) -> Function:
 
 
 def described(function: Function) -> Function:
-    """Returns what tells how the op is called, and what it is: the function, or the `forward` of a class."""
+    """Returns the function whose signature tells how the op is called: the op's own, or the `forward` of a class."""
     return getattr(function, "forward", function) if inspect.isclass(function) else function
 
 

@@ -1,4 +1,4 @@
-"""What an entry of ops.yaml must say so that a wrapper is held against an op: read off the wrapper's source and the op's signature.
+"""Makes the entry of ops.yaml for a wrapper, from the wrapper's source and the op's signature.
 
 Wrappers are read and never imported: what they would run is for a check. Whether a call of the op fits is asked of the op itself, on tensors without values.
 """
@@ -90,7 +90,7 @@ LENGTHS = {"M": 8, "N": 16, "K": 12, "B": 2, "H": 4, "S": 24, "C": 6, "W": 20, "
 
 
 class Unclear(Exception):
-    """What is to be written cannot be told; the message says what, and `hint` what to add."""
+    """Something in the entry cannot be determined; the message says what, and `hint` what to add."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)

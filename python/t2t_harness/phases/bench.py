@@ -1,8 +1,8 @@
 """Measures one variant beside torch, run by run in turns, in one process and with one clock.
 
-The clock is captured before kernel code is imported and compared at the end. Inputs change in place from call to call. An autotuned kernel runs with the
-configuration that the document `tune` names. Timed calls go through Triton alone: between the clock and the wrapper stands what keeps its last result, nothing else.
-Figures are not made here, but of the raw times by a child that no kernel ran in.
+The clock is captured before kernel code is imported and compared at the end. Inputs change in place from call to call. An autotuned kernel runs with
+the configuration that the document `tune` names. Timed calls go through Triton alone: between the clock and the wrapper is one function, which keeps
+the last result. A child in which no kernel ran makes the figures from the raw times.
 """
 
 from __future__ import annotations

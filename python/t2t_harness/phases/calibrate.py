@@ -1,4 +1,4 @@
-"""Measures what a device does at most: how fast it copies, and how fast torch's matrix products run in each dtype.
+"""Measures a device's limits: how fast it copies, and how fast torch's matrix products run in each dtype.
 
 The clock and the protocol are those of a bench, so that a kernel's figures can be held against these. It knows no op and no kernel.
 """

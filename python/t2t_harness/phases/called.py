@@ -1,4 +1,4 @@
-"""One call of a wrapper, and what is seen of it: what it launched, changed, read and wrote outside of its tensors, and what it returned."""
+"""One call of a wrapper, observed: its launches, changes of inputs, accesses outside of its tensors, and results."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The second child of a check: runs the kernel on every case and leaves what it returned; it holds no expected value.
 
-What it does with the results is taken hold of before kernel code is imported. Every case is written before the next one
-begins, so that a crash leaves the earlier ones, and says which one was running. The judge believes the tensors to be
-what the kernel made; the rest is evidence from the kernel's own process.
+The functions that handle the results are captured before kernel code is imported. Every case is written before the next one begins, so a crash leaves
+the earlier ones, and shows which one was running. The judge trusts the tensors to be what the kernel made; the rest is evidence from the kernel's own
+process.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def run_cases(bench: called.Bench, state: dict[str, Any]) -> None:
 
 
 def is_sound(bench: called.Bench) -> bool:
-    """Tells whether the device, where there is one, can be used further: after what a kernel did that CUDA calls an error it cannot, and after what a wrapper raised it can."""
+    """Tells whether the device, if there is one, can still be used: not after a CUDA error of a kernel, but after an exception of a wrapper."""
     try:
         bench.synchronize()
     except Exception:
@@ -350,7 +350,7 @@ def fair(bench: called.Bench, case: cases.Case) -> cases.Case:
 
 
 def in_time(bench: called.Bench, case: cases.Case) -> tuple[cases.Case, str | None]:
-    """Returns `case`, or where the interpreter has no time for it the largest of its smaller ones for which it has; and why there is none, or None."""
+    """Returns `case`, or the largest smaller one for which the interpreter has time; and why there is none, or None."""
     declaration = bench.request["op"]
     if bench.lane == "cuda" or cases.is_needed(declaration, case):
         return case, None

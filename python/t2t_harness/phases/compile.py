@@ -1,8 +1,8 @@
 """Compiles everything that a GPU will launch, on a machine without one: the real wrapper runs on tensors without values.
 
-First the sizes that are checked, tuned and measured, with every configuration of an autotuned kernel; then the edge cases that the check will add,
-with the first. What a GPU then asks Triton for lies in the archive. What cannot be traced here leaves the coverage partial, and the check
-decides; what Triton itself refuses is a rejection.
+First come the sizes that are checked, tuned and measured, with every configuration of an autotuned kernel; then the edge cases that the check will
+add, with the first configuration. The archive holds what a GPU then asks Triton for. A launch that cannot be traced here leaves the coverage partial,
+and the check decides. What Triton itself refuses is a rejection.
 """
 
 from __future__ import annotations
@@ -298,7 +298,7 @@ class Target:
 
 @dataclass
 class Scout(Target):
-    """A target whose kernels are compiled for another process: nothing is told of them but their hashes."""
+    """A target whose kernels are compiled for another process: only their hashes are reported."""
 
     hashes: list[str]
 

@@ -1,7 +1,7 @@
 """Chooses a configuration for each autotuned kernel, size and dtype by timing all of them on this device.
 
-The wrapper is called as it is; where it launches an autotuned kernel, every configuration is timed with the very arguments of that launch. Triton's
-own autotuner never runs, so that what it would choose, and when, is an artifact and not an accident of the process.
+The wrapper is called as it is. Where it launches an autotuned kernel, every configuration is timed with the arguments of that launch. Triton's own
+autotuner never runs, so its choice is an artifact and not an accident of the process.
 """
 
 from __future__ import annotations

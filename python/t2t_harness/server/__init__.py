@@ -1,1 +1,1 @@
-"""The fork server: what it does before it forks, and what its children do before there is a request."""
+"""The fork server: what it does before it forks, and what warm children do before their request."""

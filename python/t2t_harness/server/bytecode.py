@@ -35,7 +35,7 @@ PACKAGES = ("torch", "triton", "numpy", "mpmath", "sympy", "networkx", "jinja2",
 """What is compiled, in the order in which it is wanted; torch's late folders come when all else has been."""
 
 SKIPPED = frozenset({"tests", "_internal", "physics", "distutils", "f2py", "__pycache__"})
-"""Folders of which little is ever imported."""
+"""Folders from which little is ever imported."""
 
 NICE = 19
 """How much those who compile give way to others."""
@@ -116,7 +116,7 @@ def use() -> tuple[()]:
 
 
 def fill(parent: int | None = None) -> None:
-    """Compiles what is missing, on all cores but those of the processes that import meanwhile, and returns when all is there, or somebody else does it.
+    """Compiles what is missing, on all cores but those of the processes that import meanwhile, and returns when all is there, or if another process does it.
 
     Ends early at SIGTERM, or with the process `parent` that started it, which may be gone before this is called; without a number, with the one that is there now. Raises
     OSError where the folder cannot be written.

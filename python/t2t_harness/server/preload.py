@@ -82,7 +82,7 @@ _loaded: dict[str, Any] = {}
 
 
 def launching() -> Iterator[None]:
-    """Imports what a launch needs, and asks what Triton's C modules are keyed by, which starts a process. Yields after each part."""
+    """Imports what a launch needs, and asks for the key of Triton's C modules, which starts a process. Yields after each part."""
     for name in LAUNCHING:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)

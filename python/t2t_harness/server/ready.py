@@ -1,4 +1,4 @@
-"""What a child does before there is a request for it: what takes time and depends on nothing that a request says.
+"""What warm children do before their request: work that takes time and does not depend on the request.
 
 No kernel code of a workspace runs here, and nothing is drawn from a random state that an action would see. torch and Triton are imported only
 inside functions.
@@ -56,7 +56,7 @@ DECLARATION: Declaration = {
     "outputs": None,
     "random": None,
 }
-"""An op of nobody's."""
+"""An op for rehearsals, which no workspace declares."""
 
 SEGMENTS = (1 << 16, 1 << 27)
 """Bytes of tensors for which torch's allocator takes a segment each, of those for small ones and of those for larger ones, and keeps it: to ask the driver for memory waits for
@@ -159,7 +159,7 @@ def rehearse() -> None:
 
 
 def is_awaited() -> bool:
-    """Tells whether there is a request for this process already."""
+    """Tells whether this process's request has come already."""
     try:
         import t2t_worker
     except ImportError:

@@ -1,11 +1,11 @@
-"""Finds what kernel code imports: the workspace's own modules first, and tells t2t of every place that was looked at.
+"""Finds what kernel code imports, the workspace's own modules first, and reports every place that was looked at.
 
-`kernels` always means the workspace's folder, whatever is installed under that name. Other modules are looked for in the workspace's root, in `src` and in
-the folders that `sources:` names, before what is installed. The workspace's modules are compiled from their source and never from a `.pyc`: a cached one is
-reused when size and second agree, so an edit within a second could run the old code.
+`kernels` always means the workspace's folder, whatever is installed under that name. Other modules are looked for in the workspace's root, in `src`
+and in the folders that `sources:` names, before what is installed. The workspace's modules are compiled from their source and never from a `.pyc`: a
+cached one is reused when size and second agree, so an edit within a second could run the old code.
 
-What is not the workspace's own is told by its name, as `module:mykernels.ops`, whether or not it is found: t2t looks it up itself. What the toolchain imports,
-and what was imported before any kernel, stands for its version.
+A module outside the workspace is reported by its name, as `module:mykernels.ops`, whether or not it is found: t2t looks it up itself. Modules that
+the toolchain imports, and those that were imported before any kernel, are not reported: the versions in the key stand for them.
 """
 
 from __future__ import annotations

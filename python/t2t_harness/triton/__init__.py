@@ -1,1 +1,1 @@
-"""Triton: what extends its interpreter, stands in for its driver, keeps what it compiled and watches what is launched through it."""
+"""Triton: extensions of its interpreter, a stand-in for its driver, its compiled kernels, and control of launches."""

@@ -1,11 +1,11 @@
 """Fills Triton's cache in several processes at once, so that the one that needs the kernels finds them.
 
-Forks cost more than they save where there are few kernels, and how many there are is known at the end alone: so a process begins by itself, and
-what takes longer than its `PATIENCE_S` is begun anew with the help of forks.
+Forks cost more than they save if there are few kernels, and their number is known only at the end. So a process starts alone. If that takes longer
+than its `PATIENCE_S`, it starts again with forks.
 
-The Python part of Triton's compiler holds the interpreter's lock, so they are processes: forks that all go through the same launches. Each compiles
-what no other has begun, and skips the rest. What they cannot compile, and all that is to be told, is left to the process itself: it goes through the
-launches once more, alone and in order, and so tells the same as if there had been no forks.
+The Python part of Triton's compiler holds the interpreter's lock, so they are processes. All forks go through the same launches; each compiles what
+no other has begun, and skips the rest. The process itself does what they cannot compile, and all reporting: it goes through the launches once more,
+alone and in order, and so reports the same as without forks.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def fill(walk: Walk, processes: int) -> set[str]:
 
 @contextlib.contextmanager
 def brood() -> Iterator[dict[int, int]]:
-    """Yields an empty table for forks, process id → the pipe that it tells by; at the end kills and reaps those that are still in it."""
+    """Yields an empty table for forks, process id → the pipe with its report; at the end kills and reaps those that are still in it."""
     running: dict[int, int] = {}
     try:
         yield running
@@ -84,7 +84,7 @@ def brood() -> Iterator[dict[int, int]]:
 
 
 def gathered(running: dict[int, int]) -> set[str]:
-    """Waits for all forks, takes them off the table and returns what they told."""
+    """Waits for all forks, takes them off the table and returns their reports."""
     told: set[str] = set()
     for process, receiver in list(running.items()):
         with os.fdopen(os.dup(receiver), "rb") as pipe, contextlib.suppress(ValueError):

@@ -64,7 +64,7 @@ def called_with(function: Callable[..., Any], args: tuple[Any, ...], known: Mapp
 
 
 def _placed(form: Form, args: tuple[Any, ...], known: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Returns the arguments by name where that is plain, else None: Python tells then what they are, or what is wrong."""
+    """Returns the arguments by name where that is simple, else None: then Python binds them, or says what is wrong."""
     names = form.names
     if not form.is_plain or len(args) > len(names) or not known.keys().isdisjoint(names[: len(args)]):
         return None

@@ -19,7 +19,7 @@ Combine = Callable[..., list[Any]]
 
 
 def reduction(interpreter: Any) -> Any:
-    """Returns what stands for `tl.reduce`."""
+    """Returns the replacement of `tl.reduce`."""
     standard = interpreter.tl.standard
     known = (standard._elementwise_max, standard._elementwise_min, standard._sum_combine)
     first_of = (standard._argmin_combine_tie_break_left, standard._argmax_combine_tie_break_left)
@@ -53,7 +53,7 @@ def wrapped_sum(values: Any, axis: Any, keep_dims: Any) -> Any:
 
 
 def scan(interpreter: Any) -> Any:
-    """Returns what stands for `tl.associative_scan`."""
+    """Returns the replacement of `tl.associative_scan`."""
     standard = interpreter.tl.standard
     known = (standard._sum_combine, standard._prod_combine)
 

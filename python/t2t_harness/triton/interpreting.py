@@ -1,8 +1,9 @@
 """Gives Triton's interpreter what it lacks of the compiler's language, and keeps it from doing the same work again and again.
 
-Kernels are read by `blocks.py`, called by `interpreted.py`, reduced by `folds.py`; `libdevice.py` has the library's functions. Before each launch the interpreter goes through all of `triton.language` and replaces what a kernel may use, which takes milliseconds; and so it does
-before each call of another Triton function, `tl.sum` among them, though within one launch there is nothing left to replace. And it makes a table of
-dtypes for each value that it converts. Where a Triton has other insides than these, it is left as it is. Triton is imported only inside functions.
+`blocks.py` reads kernels, `interpreted.py` calls them, `folds.py` reduces; `libdevice.py` has the library's functions. Two kinds of work are saved.
+Before each launch the interpreter goes through all of `triton.language` and replaces what a kernel may use, which takes milliseconds. It does so
+again before each call of another Triton function, such as `tl.sum`, though within one launch there is nothing left to replace. And it makes a table
+of dtypes for each value that it converts. A Triton with other internals than these is left as it is. Triton is imported only inside functions.
 """
 
 from __future__ import annotations

@@ -173,7 +173,7 @@ class Forge:
         return folder
 
     def _await_driver(self) -> None:
-        """Waits for the driver's stand-in, if nobody has. Raises NoCompiler, and keeps why."""
+        """Waits for the driver's stand-in, unless that was done. Raises NoCompiler, and keeps why."""
         process, self._driver = self._driver, None
         try:
             if process is not None:
@@ -204,7 +204,7 @@ class Forge:
 
 
 def compiler() -> str:
-    """Returns the C compiler that Triton would take. Raises NoCompiler where there is none."""
+    """Returns the C compiler that Triton would use. Raises NoCompiler where there is none."""
     found = os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang") or shutil.which("cc")
     if found is None:
         raise NoCompiler("no C compiler was found")

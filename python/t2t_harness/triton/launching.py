@@ -44,7 +44,7 @@ class Compilation:
     function: Any
     """Triton's JITFunction."""
     key: Any
-    """What tells the launch from others of the function."""
+    """What distinguishes the launch from others of the function."""
     device: Any
     signature: dict[str, str]
     """Parameter → type."""
@@ -52,7 +52,7 @@ class Compilation:
 
     @property
     def name(self) -> str:
-        """Returns what tells the launch from all others."""
+        """Returns what distinguishes the launch from all others."""
         python = self.function.fn
         return repr((python.__module__, python.__qualname__, self.function.cache_key, self.key, self.device))
 
@@ -106,7 +106,7 @@ def constants_of(constexprs: dict[str, Any]) -> dict[str, int]:
 
 
 def path_of(kernel: str, constexprs: dict[str, Any], config: Any) -> tuple[str, str]:
-    """Returns what tells one way of launching from others: the kernel, and its constexpr arguments but for those of `config`."""
+    """Returns what distinguishes one way of launching: the kernel, and its constexpr arguments but for those of `config`."""
     chosen = {} if config is None else config.all_kwargs()
     told = {name: plain(value) for name, value in constexprs.items() if name not in chosen}
     return kernel, json.dumps(told, sort_keys=True)
@@ -122,7 +122,7 @@ def constexprs_of(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 
 def grid_of(grid: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[int] | None:
-    """Returns the launch grid as integers, or None where it cannot be told."""
+    """Returns the launch grid as integers, or None where it is unknown."""
     try:
         if callable(grid):
             grid = grid(binding.given_of(function.fn, args, binding.known_of(function.fn, kwargs)))
@@ -172,7 +172,7 @@ class FakePointer:
 
 
 def pointer(value: Any) -> Any:
-    """Returns what stands for `value` in a compile."""
+    """Returns the stand-in for `value` in a compile."""
     import torch
 
     return FakePointer(value) if isinstance(value, torch.Tensor) else value

@@ -1,4 +1,4 @@
-"""What a compiled kernel needs of a multiprocessor: registers, spills and shared memory, told from its cubin without a GPU."""
+"""What a compiled kernel needs of a multiprocessor: registers, spills and shared memory, read from its cubin without a GPU."""
 
 from __future__ import annotations
 

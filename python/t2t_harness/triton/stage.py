@@ -23,7 +23,7 @@ H200: DeviceRow = {
     "shared_memory_per_multiprocessor": 233_472,
     "l2": 62_914_560,
 }
-"""The device whose properties a wrapper is told on a machine without one, where the request names none."""
+"""The device whose properties a wrapper sees on a machine without one, if the request names none."""
 
 
 @contextlib.contextmanager

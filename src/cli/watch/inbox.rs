@@ -1,4 +1,4 @@
-//! The inbox: what happened outside of the build, and what is to be done about it next.
+//! The inbox: events from outside of the build, and what to do next about them.
 //!
 //! It does not know how anything is built.
 
@@ -40,7 +40,7 @@ pub(crate) struct Due {
     pub(crate) is_any: bool,
     /// What changed.
     pub(crate) batch: Batch,
-    /// What is asked for.
+    /// What the user asked for.
     pub(crate) again: Option<Again>,
 }
 
@@ -61,7 +61,7 @@ impl Due {
     }
 }
 
-/// What came, and what is due for it.
+/// Pending events, and what they require.
 pub(crate) struct Inbox {
     inputs: Receiver<Input>,
     /// What is due.
@@ -72,7 +72,7 @@ pub(crate) struct Inbox {
     pub(crate) is_quit: bool,
 }
 
-/// Whether a change of what lies at a path, in a folder or not, is one of the workspace that is built.
+/// Whether a change at a path, of a folder or a file, matters to the workspace that is built.
 pub(crate) type IsRelevant<'a> = dyn Fn(&Path) -> bool + 'a;
 
 impl Inbox {
@@ -98,7 +98,7 @@ impl Inbox {
         self.take(view, root, is_relevant);
     }
 
-    /// Returns the files that were passed over since it was asked last.
+    /// Returns the ignored files since the last call.
     pub(crate) fn take_passed(&mut self) -> Option<Touched> {
         (!self.passed.is_empty()).then(|| Touched::Files(std::mem::take(&mut self.passed)))
     }

@@ -1,6 +1,6 @@
 //! Keys: single letters from the terminal, as they are typed.
 //!
-//! The terminal is told to hand over each letter and not to print it; Ctrl-C and its kin stay signals. It does not know what keys do.
+//! The terminal delivers each letter at once and does not echo it; Ctrl-C and the like stay signals. It does not know what keys do.
 
 use std::io::{IsTerminal, Read, stdin};
 
@@ -14,7 +14,7 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// Hands each letter that is typed to `sink`, on a thread of its own. None where standard input is no terminal, or that of another process.
+    /// Passes each typed letter to `sink`, on a thread of its own. None where standard input is not a terminal, or another process has it.
     pub(crate) fn open(sink: impl Fn(char) + Send + 'static) -> Option<Self> {
         // A process in the background that changes the terminal is stopped.
         if !stdin().is_terminal() || tcgetpgrp(stdin()).ok()? != getpgrp() {
@@ -33,7 +33,7 @@ impl Keys {
         Some(Self { before })
     }
 
-    /// Makes the terminal what it was.
+    /// Restores the terminal.
     pub(crate) fn close(&self) {
         // A terminal that has gone needs it no more.
         let _ = tcsetattr(stdin(), SetArg::TCSANOW, &self.before);

@@ -1,4 +1,4 @@
-//! The end of a child: what it says of the action, and what the next child is told of it.
+//! The end of a child: what it means for the action, and what the next child learns of it.
 //!
 //! It does not know what the child was for.
 

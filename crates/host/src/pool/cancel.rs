@@ -1,12 +1,12 @@
-//! A way to take calls back: set once, it ends the call that is made with it, and refuses those that would follow.
+//! Cancellation of calls: once set, it ends the call that runs with it, and refuses later ones.
 //!
-//! It does not know why.
+//! It does not know why a call is cancelled.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use t2t_protocol::ServerKind;
 
-/// Whether the calls of one action are taken back. Clones are the same one.
+/// Whether the calls of one action are cancelled. Clones share one state.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel(Arc<Mutex<State>>);
 
@@ -24,14 +24,14 @@ impl Cancel {
         self.state().is_set
     }
 
-    /// Sets it, and returns the call that runs, which is to be killed.
+    /// Sets it, and returns the running call, which the caller kills.
     pub(super) fn set(&self) -> Option<(ServerKind, u64)> {
         let mut state = self.state();
         state.is_set = true;
         state.call.take()
     }
 
-    /// Makes a call by `submit` unless it is set: then None. Nothing is set meanwhile, so whoever sets it afterwards learns of the call.
+    /// Makes a call by `submit`; None if it is set. It holds the lock meanwhile, so a later `set` learns of the call.
     pub(super) fn begin<E>(
         &self,
         kind: ServerKind,
@@ -54,7 +54,7 @@ impl Cancel {
         self.state().call = None;
     }
 
-    /// A thread that panicked while it held the lock left a whole value: each is changed by one call.
+    /// A poisoned lock is fine: the value is changed by one call, so a thread that panicked left a whole one.
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! What came so far of a batch of changes: what came, what is different, what went, and what is still being written.
+//! A batch of changes so far: what came, changed or went, and what is still being written.
 //!
 //! It does not know when the batch is over: it says how long nothing more may happen.
 
@@ -11,24 +11,24 @@ use notify::event::{CreateKind, Event, EventKind, ModifyKind, RenameMode};
 
 use super::{How, QUIET, Raw};
 
-/// How long, where nothing came or went, and the last that happened was that a file was closed or put over another.
+/// How long, if nothing came or went, and the last event closed a file or renamed it over another.
 pub(super) const WHOLE: Duration = Duration::from_millis(5);
 
-/// What came so far of a batch.
+/// A batch so far.
 #[derive(Default)]
 pub(super) struct Gathered {
     pub(super) count: u64,
-    /// What was not there when the batch began.
+    /// Files that were not there when the batch began.
     pub(super) created: BTreeSet<PathBuf>,
-    /// What was there, and is different.
+    /// Files that were there, and changed.
     pub(super) changed: BTreeSet<PathBuf>,
-    /// What was there, and went.
+    /// Files that were there, and went.
     pub(super) gone: BTreeSet<PathBuf>,
     /// Folders that came.
     pub(super) folders: BTreeSet<PathBuf>,
-    /// Files that somebody has written to and not closed.
+    /// Files that were written to and are not closed yet.
     open: BTreeSet<PathBuf>,
-    /// Whether what happened last left a file whole.
+    /// Whether the last event left a file whole.
     is_whole: bool,
     pub(super) is_partial: bool,
     pub(super) trouble: Option<notify::Error>,
@@ -36,7 +36,7 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
-    /// Returns what came by the moment when the first of it did: nothing.
+    /// Returns an empty batch that begins now.
     pub(super) fn since(moment: Instant) -> Self {
         Self { since: Some(moment), ..Self::default() }
     }
@@ -58,13 +58,13 @@ impl Gathered {
             _ => false,
         };
         match event.kind {
-            // Told as from and to already.
+            // The two halves of the rename were reported already.
             EventKind::Modify(ModifyKind::Name(RenameMode::Both)) => {}
             EventKind::Modify(ModifyKind::Name(RenameMode::From)) | EventKind::Remove(_) => {
                 event.paths.into_iter().for_each(|path| self.lose(path));
             }
             EventKind::Create(kind) => event.paths.into_iter().for_each(|path| self.gain(path, kind)),
-            // It may have been put over another of that name.
+            // It may have replaced a file of that name.
             EventKind::Modify(ModifyKind::Name(_)) => event.paths.into_iter().for_each(|path| {
                 self.changed.insert(path.clone());
                 self.gain(path, CreateKind::Any);
@@ -81,14 +81,14 @@ impl Gathered {
         }
     }
 
-    /// Returns how long nothing more may happen. Whoever takes a file away may be about to put another in its place, and a file that came may be about to go.
+    /// Returns how long nothing more may happen. After a removal another file may be about to take its place, and a new file may be about to go.
     pub(super) fn quiet(&self) -> Duration {
         let of_files_that_were_there = self.created.is_empty() && self.gone.is_empty() && self.folders.is_empty();
         let is_over = self.is_whole && of_files_that_were_there && self.open.is_empty() && !self.is_partial;
         if is_over { WHOLE } else { QUIET }
     }
 
-    /// Whether a file may be half-written. Only the system tells when one is closed.
+    /// Whether a file may be half-written. Only inotify reports when one is closed.
     pub(super) fn is_being_written(&self, how: How) -> bool {
         how == How::Told && !self.open.is_empty()
     }
@@ -97,7 +97,7 @@ impl Gathered {
         if kind == CreateKind::Folder || (kind == CreateKind::Any && path.is_dir()) {
             self.folders.insert(path.clone());
         }
-        // A link is there at once; a file is opened by whoever makes it.
+        // A link is whole at once; a file is open while it is written.
         if kind == CreateKind::File && path.symlink_metadata().is_ok_and(|facts| facts.is_file() && facts.nlink() == 1)
         {
             self.open.insert(path.clone());
@@ -115,7 +115,7 @@ impl Gathered {
         }
     }
 
-    /// What was created in this batch and went is no change, what else went is one.
+    /// A file that came and went within this batch is no change. One that was there before is.
     fn lose(&mut self, path: PathBuf) {
         self.changed.remove(&path);
         self.open.remove(&path);

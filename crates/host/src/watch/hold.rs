@@ -16,8 +16,8 @@ pub(crate) struct Hold {
 }
 
 impl Hold {
-    /// Returns whether git works behind a lock that was `made` then, in nanoseconds since 1970; `calendar` is the time in the same measure. The calendar may be
-    /// set back, and then the lock lies in the future for as long: what counts is also for how long it has been seen.
+    /// Returns whether git works behind a lock that was `made` then, in nanoseconds since 1970; `calendar` is the present time in the same measure. If the
+    /// calendar is set back, the lock lies in the future. So the time for which it has been seen counts, too.
     pub(crate) fn lasts(&self, made: i64, calendar: i64, now: Instant) -> bool {
         let first = match self.seen.get() {
             Some((of, first)) if of == made => first,

@@ -38,7 +38,7 @@ impl Places {
         self.git_lock.as_deref()
     }
 
-    /// Returns whether an event is about a file that can matter.
+    /// Returns whether an event is about a file that a build may read.
     pub(super) fn concern(&self, event: &Event) -> bool {
         event.paths.iter().any(|path| self.concerns(path))
     }
@@ -58,7 +58,7 @@ impl Places {
     pub(super) fn folders(&self, folder: &Path) -> Vec<PathBuf> {
         let walk = WalkDir::new(folder).follow_links(true).into_iter();
         let kept = walk.filter_entry(|entry| entry.file_type().is_dir() && self.is_kept(entry.path()));
-        // A loop of links, or a folder that may not be read, is passed over.
+        // A loop of links, or a folder that may not be read, is skipped.
         kept.flatten().map(walkdir::DirEntry::into_path).collect()
     }
 

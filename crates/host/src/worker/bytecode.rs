@@ -1,6 +1,6 @@
 //! The process that compiles what an interpreter has installed without bytecode, beside the servers that import it (`t2t_harness.server.bytecode`).
 //!
-//! It does not know what is compiled, nor where to. Nothing depends on whether it ends by itself: the next build goes on where it was.
+//! It does not know what is compiled, nor where to. It may be ended at any time: the next build continues.
 
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -26,7 +26,8 @@ const LOOK: Duration = Duration::from_millis(1);
 pub(crate) struct Bytecode(Mutex<Option<Child>>);
 
 impl Bytecode {
-    /// Begins to compile what the interpreter of `config` lacks, where the configuration names a folder for it. One that cannot be started is done without.
+    /// Starts compiling what the interpreter of `config` lacks, if the configuration names a folder for it. If the process cannot be started, nothing is
+    /// compiled.
     #[must_use]
     pub(crate) fn begin(config: &WorkerConfig) -> Self {
         let harness = config.harness.as_ref().filter(|_| config.environment.contains_key(BYTECODE));
@@ -50,7 +51,7 @@ impl Bytecode {
     /// Ends the process, if it still runs: nothing is compiled beside what is measured.
     pub(crate) fn stop(&self) {
         let Some(mut child) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
-        // It is not waited for yet, so the number is still its own.
+        // It is not reaped yet, so the number is still its own.
         kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM).ok();
         let deadline = Instant::now() + PATIENCE;
         while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {

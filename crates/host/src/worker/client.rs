@@ -19,7 +19,7 @@ use thiserror::Error;
 
 const CHUNK: usize = 16 << 10;
 
-/// What the worker tells while it serves. After [`WorkerEvent::Died`] nothing comes.
+/// What the worker reports while it serves. [`WorkerEvent::Died`] is the last event.
 #[derive(Debug)]
 pub enum WorkerEvent {
     /// A child runs.
@@ -31,9 +31,9 @@ pub enum WorkerEvent {
     },
     /// A child has ended and nothing of it is left.
     Finished(Box<Finished>),
-    /// A child that was to get ready is ready, or never will be.
+    /// A warm child is ready, or never will be.
     Prepared {
-        /// What requests ask for it by.
+        /// The key that requests name.
         key: String,
     },
     /// The server has gone. Nothing of it is left.
@@ -45,7 +45,7 @@ pub enum WorkerEvent {
     },
 }
 
-/// Why a worker cannot be talked to.
+/// Why there is no connection to a worker.
 #[derive(Debug, Error)]
 pub enum ClientError {
     /// It said why it cannot serve.
@@ -103,7 +103,7 @@ pub fn connect(stream: UnixStream, hello: &ClientHello, deadline: Duration) -> R
     Ok((Client { hello, stream: Mutex::new(sender), outstanding }, listener))
 }
 
-/// Sends a message. A peer that has gone meanwhile is [`ClientError::Ended`] to whoever reads, not a broken pipe here.
+/// Sends a message. If the peer has gone, the reader reports [`ClientError::Ended`]; here it is no broken pipe.
 fn send(stream: &mut UnixStream, message: &ToWorker) -> Result<(), ClientError> {
     match stream.write_all(&encode(message)?) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -121,7 +121,7 @@ impl Client {
     /// Asks for a child. Its events bear the request's id.
     pub fn submit(&self, request: Request) -> Result<(), ClientError> {
         let id = request.id;
-        // Before it is sent: its end may come at once.
+        // Registered before it is sent, since its end may come at once.
         lock(&self.outstanding).as_mut().ok_or(ClientError::Gone)?.insert(id);
         let sent = self.send(&ToWorker::Run(Box::new(request)));
         if sent.is_err()
@@ -132,17 +132,17 @@ impl Client {
         sent
     }
 
-    /// Asks for a child that gets ready.
+    /// Asks for a warm child.
     pub(crate) fn prepare(&self, warm_child: WarmChild) -> Result<(), ClientError> {
         self.send(&ToWorker::Prepare(warm_child))
     }
 
-    /// Asks to end the children that are ready for a device.
+    /// Asks to end the warm children of a device.
     pub(crate) fn dismiss(&self, device: &str) -> Result<(), ClientError> {
         self.send(&ToWorker::Dismiss { device: device.to_owned() })
     }
 
-    /// Says that nothing is asked for soon.
+    /// Says that no request comes soon.
     pub(crate) fn rest(&self) -> Result<(), ClientError> {
         self.send(&ToWorker::Rest)
     }
@@ -183,7 +183,7 @@ impl Listener {
         }
     }
 
-    /// Turns frames into events until the server has gone. Then `autopsy` sees to its remains and says what it died of.
+    /// Turns frames into events until the server has gone. Then `autopsy` kills what it left and says why it died.
     pub fn listen(mut self, sink: impl Fn(WorkerEvent), autopsy: impl FnOnce() -> String) {
         let broken = self.pass_on(&sink).err();
         let outstanding = lock(&self.outstanding).take().unwrap_or_default();
@@ -213,7 +213,7 @@ impl Listener {
                 Some(WorkerEvent::Finished(finished))
             }
             FromWorker::Prepared { key } => Some(WorkerEvent::Prepared { key }),
-            // They come first or not at all.
+            // A hello comes first or not at all.
             FromWorker::Hello(_) | FromWorker::Unfit(_) => None,
         }
     }
@@ -235,7 +235,7 @@ impl Listener {
     }
 }
 
-/// Reads the first message. Its version is looked at before the rest of it, which may be another's.
+/// Reads the first message. The version is checked before the rest is parsed, since another version's message may look different.
 fn hello(message: Value) -> Result<ServerHello, ClientError> {
     if let Some(hello) = message.get("hello") {
         let theirs = hello["version"].clone();

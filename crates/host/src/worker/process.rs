@@ -1,4 +1,4 @@
-//! The server's process: started with a socket for its standard input, its last words kept, its remains seen to.
+//! The server's process: it is started with a socket as its standard input, its last output is kept, and what it leaves is killed.
 //!
 //! It does not know the protocol. Everything that the server forks is in a session of its own, and t2t and the server
 //! are both subreapers; so when the server dies, what is left of it becomes children of t2t in other sessions than its
@@ -86,7 +86,7 @@ pub(crate) fn spawn(
     Ok((Process::new(child, words), ours))
 }
 
-/// The server starts in another folder, so paths that it gets must not depend on this one.
+/// Makes a path absolute: the server starts in another folder.
 fn absolute(path: &Path) -> OsString {
     std::path::absolute(path).map_or_else(|_| path.into(), Into::into)
 }
@@ -95,7 +95,8 @@ fn absolute(path: &Path) -> OsString {
 pub(super) fn variables(environment: &BTreeMap<String, String>) -> BTreeMap<&str, OsString> {
     let mut variables: BTreeMap<&str, OsString> = BTreeMap::new();
     variables.insert("PYTHONHASHSEED", "0".into());
-    // Python believes bytecode by its file's time and size alone. What is imported from the store is read as text, which t2t verifies.
+    // Python trusts bytecode by its file's time and size alone. So none is written, and the harness in the store is always imported from source, which t2t
+    // verifies.
     variables.insert("PYTHONDONTWRITEBYTECODE", "1".into());
     variables.extend(PASSED.iter().filter_map(|name| Some((*name, env::var_os(name)?))));
     variables.extend(environment.iter().map(|(name, value)| (name.as_str(), value.into())));
@@ -107,7 +108,7 @@ pub(super) fn variables(environment: &BTreeMap<String, String>) -> BTreeMap<&str
 
 fn absolute_list(paths: &OsStr) -> OsString {
     let paths = env::split_paths(paths).filter(|path| !path.as_os_str().is_empty());
-    // It was one list before, so it can be joined to one.
+    // The parts come from splitting such a list, so joining cannot fail.
     env::join_paths(paths.map(|path| absolute(&path))).unwrap_or_default()
 }
 
@@ -143,14 +144,14 @@ impl Process {
             }
             thread::sleep(LOOK);
         }
-        // Not waited for yet, so the number is still its own.
+        // It is not reaped yet, so the number is still its own.
         killpg(pid(child.id()), Signal::SIGKILL).ok();
         child.wait()
     }
 
     /// Returns the end of what the server printed.
     pub(crate) fn last_words(&self) -> String {
-        // Only a server that left its output to somebody else keeps the listener from its end, and a machine that has much else to do.
+        // Not for ever: a descendant of the server may hold the pipe open, and then the listener does not end.
         let deadline = Instant::now() + PATIENCE / 10;
         while !self.listener.is_finished() && Instant::now() < deadline {
             thread::sleep(LOOK);
@@ -169,7 +170,7 @@ fn keep_last_words(mut output: PipeReader, words: &Mutex<Vec<u8>>) {
     }
 }
 
-/// Kills the children of t2t that it did not start, until there are none: killing one hands over its own.
+/// Kills the children that t2t inherited, until there are none: killing one hands over that one's children.
 fn kill_orphans() {
     let deadline = Instant::now() + PATIENCE;
     while Instant::now() < deadline {

@@ -1,4 +1,4 @@
-//! From what ops.yaml declares and what the workspace and the machine hold to the actions of a build.
+//! Expansion: makes the actions of a build from ops.yaml, the workspace and the machine.
 //!
 //! Everything that a manifest needs and that is known before something runs is put into the actions here. It reads no file.
 
@@ -13,7 +13,7 @@ use t2t_model::path::RepoPath;
 use t2t_model::problem::Problem;
 use t2t_spec::{Declaration, Op, Profile, Spec, Variant};
 
-/// What the workspace and the machine hold, as far as results depend on it.
+/// The workspace and the machine, as far as results depend on them.
 #[derive(Debug, Clone)]
 pub struct Inventory {
     /// Kernel files, `cases.py` files and references by path, those that are missing too; and files that hold values of inputs.
@@ -43,7 +43,7 @@ pub struct Inventory {
 pub enum Configurations {
     /// Every configuration: one of them will be chosen.
     All,
-    /// The first alone: there is no device that would choose, and nobody asked for one.
+    /// The first alone: there is no device to choose one, and no target was asked for.
     First,
 }
 
@@ -413,7 +413,7 @@ fn calibrate(inventory: &Inventory) -> Option<Action> {
     })
 }
 
-/// Returns the edge by which a log shows figures beside what the device does at most. It is rendered without, where that is not known.
+/// Returns the edge from a log to the device's calibration. The log is rendered without ceilings if that is unknown.
 fn ceilings(device: &Device) -> Option<Dependency> {
     let edge = Dependency { on: Target::calibrate(), need: Need::Settle, reads: &["calibration"] };
     matches!(device.class, DeviceClass::Cuda(_)).then_some(edge)

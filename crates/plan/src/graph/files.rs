@@ -58,7 +58,7 @@ impl Files<'_> {
     }
 }
 
-/// Returns whether `path` is the file, a folder around it, or a pattern that stands for it.
+/// Returns whether `path` is the file, a folder around it, or a pattern that matches it.
 fn names(path: &str, file: &str) -> bool {
     let is_inside = || file.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
     if is_pattern(path) { fits(path, file) } else { path == file || is_inside() }

@@ -1,14 +1,14 @@
-//! Patterns as shells have them: `*` stands for any letters, `?` for one.
+//! Patterns like a shell's: `*` matches any letters, `?` one.
 //!
 //! It does not know what is matched, and `/` is a letter like others to it.
 
-/// Returns whether `text` has a letter that stands for others.
+/// Returns whether `text` has a wildcard.
 #[must_use]
 pub(crate) fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?'])
 }
 
-/// Returns whether `pattern` stands for `name`, whole.
+/// Returns whether `pattern` matches the whole of `name`.
 #[must_use]
 pub fn fits(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());

@@ -1,6 +1,6 @@
-//! The form of what names, numbers and strings hold.
+//! The form of the contents of names, numbers and strings.
 //!
-//! Strings that stand side by side are one, as in Python. It does not know which node holds them.
+//! Adjacent strings are one, as in Python. It does not know which node holds them.
 
 use ruff_python_ast as ast;
 use ruff_python_ast::name::Name;

@@ -1,7 +1,8 @@
 //! The archive: records and their blobs as one file, to be carried to another store.
 //!
-//! The file is a line with the format's number, a line with the digest of the rest, and a gzipped tar of `journal` and `blobs/DIGEST`. The same records give the
-//! same bytes. Reading trusts nothing: what is not exactly as this file writes it is refused, and nothing is taken into the store before all of it was verified.
+//! The file is a line with the format's number, a line with the digest of the rest, and a gzipped tar of `journal` and `blobs/DIGEST`. The same records give
+//! the same bytes. Reading trusts nothing: anything that is not exactly as this module writes it is refused, and nothing enters the store before all of it was
+//! verified.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufWriter, Seek, Write};
@@ -34,7 +35,7 @@ const JOURNAL: &str = "journal";
 /// The folder of the blobs in the tar.
 const BLOBS: &str = "blobs/";
 
-/// Which artifacts are taken along.
+/// Which artifacts are exported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Artifacts {
     /// All.
@@ -56,12 +57,13 @@ pub struct Packed {
     pub faults: Vec<String>,
 }
 
-/// Writes `records`, oldest first, with what they name, to `draft`, one blob in memory at a time. A record that is not whole is left out.
+/// Writes `records`, oldest first, with their blobs, to `draft`, one blob in memory at a time. A record that is not whole is left out.
 pub fn pack(cas: &Cas, records: &[&Record], artifacts: Artifacts, draft: &mut fs::Draft) -> io::Result<Packed> {
     let mut lost: BTreeMap<Digest, Unavailable> = BTreeMap::new();
     loop {
         let mut chosen = Chosen::of(cas, records, artifacts, &lost);
-        // Actions end in an order that is no part of what they found out; the order of one action's results is.
+        // Sorted by action, so that the same records give the same bytes: the order in which different actions ended means nothing. The order of one action's
+        // results does, and stays.
         chosen.records.sort_by(|a, b| a.identity.cmp(&b.identity));
         draft.start_again()?;
         match write(cas, &chosen, draft)? {
@@ -69,13 +71,13 @@ pub fn pack(cas: &Cas, records: &[&Record], artifacts: Artifacts, draft: &mut fs
                 let (records, blobs) = (chosen.records.len(), chosen.blobs.len());
                 return Ok(Packed { bytes, records, blobs, faults: chosen.faults });
             }
-            // The file has its records at the beginning: without those that need the blob it is begun anew.
+            // The records stand at the beginning of the file. So a damaged blob means starting again without the records that need it.
             Written::Without(error) => _ = lost.insert(error.digest(), error),
         }
     }
 }
 
-/// What goes into an archive.
+/// The content of an archive.
 struct Chosen<'a> {
     records: Vec<&'a Record>,
     blobs: BTreeSet<Digest>,
@@ -130,12 +132,12 @@ fn blobs_for(
 enum Written {
     /// To the end: how many bytes there are.
     Whole(u64),
-    /// To a blob that cannot be had.
+    /// To a blob that is missing or damaged.
     Without(Unavailable),
 }
 
 fn write(cas: &Cas, chosen: &Chosen<'_>, draft: &mut fs::Draft) -> io::Result<Written> {
-    // The digest is known at the end, and stands at the beginning: its place is kept.
+    // The digest stands at the beginning and is known at the end, so its place is filled in later.
     draft.write_all(first_lines(Digest::of(b"")).as_bytes())?;
     let hashed = Hashed { to: BufWriter::new(&mut *draft), running: Running::default(), length: 0 };
     let mut tar = Builder::new(GzEncoder::new(hashed, Compression::default()));
@@ -159,7 +161,7 @@ fn first_lines(body: Digest) -> String {
     format!("{MAGIC}{VERSION}\n{body}\n")
 }
 
-/// Passes bytes on, and keeps their digest and how many they are.
+/// Passes bytes on, and keeps their digest and count.
 struct Hashed<W> {
     to: W,
     running: Running,

@@ -1,6 +1,6 @@
-//! The audit: everything in the journal and among the blobs is read, and held against its checksum, its digest and what records say.
+//! The audit: it reads every line of the journal and every blob, and compares them with checksums, digests and the records.
 //!
-//! It waits for nobody and changes nothing; `repair` removes what is damaged. What is left out on purpose is no damage.
+//! It waits for nobody and changes nothing; `repair` removes damaged entries. Artifacts that were left out on purpose are no damage.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -17,7 +17,7 @@ use super::cas::{Cas, Damaged};
 use super::journal::{Journal, Lines};
 use crate::fs;
 
-/// What t2t keeps in the store's folder, and the files by which people and tools mark one.
+/// The names that t2t keeps in the store's folder, and files with which people and tools mark a cache.
 const KNOWN: [&str; 12] = [
     "answers",
     ".gitignore",
@@ -33,7 +33,7 @@ const KNOWN: [&str; 12] = [
     "toolchain",
 ];
 
-/// How often an audit starts over because somebody kept house meanwhile.
+/// How often an audit starts over because the store was collected meanwhile.
 const RESTARTS: usize = 4;
 
 /// One damage.
@@ -59,13 +59,13 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Journal => f.write_str("journal: it is of another version, or its first line is damaged"),
-            Self::Line(number) => write!(f, "journal:{number}: the line is not what its checksum says"),
+            Self::Line(number) => write!(f, "journal:{number}: the line does not match its checksum"),
             Self::Missing(digest, names) => write!(f, "blob {digest}: it is missing; it is {}", names.join(", ")),
             Self::Damaged(digest, names) if names.is_empty() => {
-                write!(f, "blob {digest}: its bytes are not what its name says; no record names it")
+                write!(f, "blob {digest}: its bytes do not match its name; no record names it")
             }
             Self::Damaged(digest, names) => {
-                write!(f, "blob {digest}: its bytes are not what its name says; it is {}", names.join(", "))
+                write!(f, "blob {digest}: its bytes do not match its name; it is {}", names.join(", "))
             }
             Self::Unreadable(digest, error) => write!(f, "blob {digest}: it cannot be read: {error}"),
             Self::Record(what) => f.write_str(what),
@@ -75,13 +75,13 @@ impl fmt::Display for Fault {
 }
 
 impl Fault {
-    /// Returns whether something is not there, which was removed or never came, rather than damaged.
+    /// Returns whether something is missing rather than damaged.
     #[must_use]
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Missing(..))
     }
 
-    /// Returns what becomes of it.
+    /// Returns what happens to it.
     #[must_use]
     pub fn then(&self) -> &'static str {
         match self {
@@ -129,7 +129,8 @@ pub fn audit(cache: &Path) -> io::Result<Audit> {
     for _ in 1..RESTARTS {
         let before = journal.bytes()?;
         let audit = look(cache, &before);
-        // A build adds lines, and the last one may have been on its way; whoever keeps house writes the journal anew before blobs go.
+        // Faults count only if the journal is unchanged, or a build has only appended whole lines. A collection rewrites the journal before it removes blobs,
+        // so blobs that it removed are no damage.
         let now = journal.bytes()?;
         if audit.faults.is_empty() || now == before || (now.starts_with(&before) && before.ends_with(b"\n")) {
             return Ok(audit);
@@ -200,7 +201,7 @@ fn named(records: &[&Record]) -> BTreeMap<Digest, Vec<(String, bool)>> {
 fn disagreements(cas: &Cas, lengths: &HashMap<Digest, u64>, record: &Record) -> Vec<String> {
     let mut found = Vec::new();
     let manifest = lengths.get(&record.key).and_then(|_| fs::read_own(&cas.path(record.key)).ok());
-    // It may have been damaged since it was looked at.
+    // It may have been damaged since it was read above.
     let manifest = manifest.filter(|bytes| Digest::of(bytes) == record.key);
     if manifest.is_some_and(|bytes| Manifest::decode(&bytes).is_none()) {
         found.push(format!("record of {}: its manifest {} is no manifest", record.identity, record.key));

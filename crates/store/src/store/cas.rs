@@ -1,7 +1,7 @@
 //! Blobs by digest, each a file whose name is the digest of its bytes.
 //!
-//! A blob is verified whenever it is read. Files only ever appear whole, by rename. Blobs that lie elsewhere can be lent to a store: they are
-//! read as if they were in it, and never written.
+//! A blob is verified whenever it is read. Files only ever appear whole, by rename. A store can borrow blobs that lie elsewhere: it reads them as its own, and
+//! never writes them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Read};
@@ -14,7 +14,7 @@ use t2t_model::record::Blob;
 use crate::fs;
 use crate::hashing::{self, Running};
 
-/// How much of a long blob is in memory at once, in bytes: enough for all cores to have a part of it.
+/// How much of a long blob is in memory at once, in bytes: enough for every core to hash a part.
 const PART: usize = 4 << 20;
 
 /// A blob's bytes are not those it is named for.
@@ -28,7 +28,7 @@ pub struct Cas {
     lent: Arc<HashMap<Digest, Vec<u8>>>,
 }
 
-/// What lies in the folder of blobs.
+/// The content of the folder of blobs.
 #[derive(Debug, Default)]
 pub struct Listing {
     /// The blobs, and what each file is, by digest. None was read.
@@ -47,7 +47,7 @@ impl Listing {
     }
 }
 
-/// Why a blob cannot be had.
+/// Why a blob cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Unavailable {
     /// There is none.
@@ -101,7 +101,7 @@ impl Cas {
         Ok(blob)
     }
 
-    /// Returns whether the store has `bytes`, whose digest is `digest`. A file that is there may be damaged: only the same bytes are the blob.
+    /// Returns whether the store has `bytes`, whose digest is `digest`. The bytes are compared, since the file may be damaged.
     #[must_use]
     pub(crate) fn holds(&self, digest: Digest, bytes: &[u8]) -> bool {
         let path = self.path(digest);
@@ -109,7 +109,7 @@ impl Cas {
             && fs::read_own(&path).is_ok_and(|there| there == bytes)
     }
 
-    /// Moves in what lies in `folder`, which is on the same file system and has blobs only, in folders as here. Over what is there, each whole or not at all.
+    /// Moves in the blobs of `folder`, which is on the same file system and laid out like this one. Each blob replaces an existing one whole or not at all.
     pub(crate) fn take_in(&self, folder: &Path) -> io::Result<()> {
         for start in fs::names(folder) {
             let (from, to) = (folder.join(&start), self.folder.join(&start));
@@ -133,7 +133,7 @@ impl Cas {
     /// part is in memory. Removes nothing.
     pub(crate) fn look_at(&self, digest: Digest) -> io::Result<Option<Result<u64, Damaged>>> {
         let Some(mut file) = fs::open_own_if_there(&self.path(digest))? else { return Ok(None) };
-        // With room for one more, a short one is read at once, its end included.
+        // One byte more than the length, so that one call reads a short blob and sees its end.
         let mut part = vec![0; usize::try_from(fs::length(&file)?).map_or(PART, |length| length.min(PART - 1) + 1)];
         let (mut running, mut length) = (Running::default(), 0);
         loop {
@@ -168,7 +168,7 @@ impl Cas {
                 match (digest, fs::stat(&path)) {
                     (Some(digest), Some(stat)) => _ = listing.blobs.insert(digest, stat),
                     (None, Some(_)) if fs::is_unfinished(&name) => listing.unfinished.push(path),
-                    // It was moved or removed since the folder was read.
+                    // It was moved or removed after the folder was listed.
                     (_, None) if fs::folder_time(&path).is_none() => {}
                     _ => listing.foreign.push(path),
                 }

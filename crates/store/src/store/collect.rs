@@ -1,7 +1,7 @@
-//! Keeping house: which records and blobs a store can do without, and removing them.
+//! Garbage collection: which records and blobs a store can do without, and removing them.
 //!
-//! The journal is written anew before blobs go, so that whoever reads meanwhile, or a kill, finds at worst blobs that no record names. It does not know what a
-//! workspace needs: it is told the keys.
+//! The journal is rewritten before blobs are removed, so a concurrent reader, or a kill, leaves at worst blobs that no record names. It does not know what a
+//! workspace needs: the caller gives the keys.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
@@ -32,7 +32,7 @@ pub struct Holdings {
     pub listing: Listing,
 }
 
-/// What keeping house would do, or did.
+/// What a collection would do, or did.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Collected {
     /// How many records go: those beyond the limits.

@@ -1,6 +1,6 @@
 //! The journal: every record, one a line, each behind a checksum of its own.
 //!
-//! A build adds lines; what keeps house writes the file anew and renames it over, and so does a build where most lines only repeat others. Both hold the
+//! A build appends lines. Garbage collection rewrites the file and renames it over, and so does a build if most lines only repeat others. Both hold the
 //! workspace's lock. A torn or damaged line is skipped and counted.
 
 use std::collections::{HashMap, HashSet};
@@ -106,7 +106,7 @@ impl Lines {
         Ok(format!("{HEADER}\n{}", lines?.concat()).into_bytes())
     }
 
-    /// Returns the records that count, oldest first: of those of one action with one key and the same discovered files, the newest.
+    /// Returns the records that count, oldest first: of several with the same action, key and discovered files only the newest.
     #[must_use]
     pub fn live(&self) -> Vec<&Record> {
         let mut seen = HashSet::new();
@@ -117,7 +117,7 @@ impl Lines {
     }
 }
 
-/// Returns what tells that one record replaces another: of two records with the same, the older does not count.
+/// Returns a record's identity for replacement: of two records with the same one, the older does not count.
 pub(super) fn sameness(record: &Record) -> (String, Digest, String, bool) {
     let discovered = serde_json::to_string(&record.discovered).unwrap_or_default();
     (record.identity.to_string(), record.key, discovered, matches!(record.outcome, Outcome::Lost { .. }))
@@ -199,7 +199,7 @@ impl Journal {
         Ok(fs::read_own_if_there(&self.path).map_err(|error| fs::at(&self.path, &error))?.unwrap_or_default())
     }
 
-    /// Writes the journal anew: whoever reads meanwhile sees the old one or the new one. The caller holds the workspace's lock.
+    /// Rewrites the journal. A reader sees the old one or the new one. The caller holds the workspace's lock.
     pub fn rewrite<'a>(&mut self, records: impl IntoIterator<Item = &'a Record>) -> io::Result<()> {
         self.file = None;
         fs::write(&self.path, &Lines::write(records)?).map_err(|error| fs::at(&self.path, &error))
@@ -259,6 +259,7 @@ fn open_to_append(path: &Path) -> io::Result<File> {
         }
         opened => opened,
     }?;
+    // A kill may have left half a line. The next record would be appended to it, and both would be lost.
     let mut last = [0];
     file.read_exact_at(&mut last, fs::length(&file)?.saturating_sub(1))?;
     if last != *b"\n" {

@@ -1,6 +1,6 @@
-//! Leftovers: what processes that were killed had not finished, found by name and removed.
+//! Leftovers: unfinished files of killed processes, found by name and removed.
 //!
-//! Nothing in it was ever part of the store: a file gets its own name when it is whole. It does not know what the files were to become.
+//! None of them was ever part of the store: a file gets its own name when it is whole. It does not know what they were for.
 
 use std::path::{Path, PathBuf};
 
@@ -16,8 +16,8 @@ pub const SCRATCH: &str = "scratch";
 const PROBE: &str = "probe-";
 const DRAFT: &str = "draft-";
 
-/// Removes unfinished files in the store under `cache` and in the workspace around it, and scratch folders. What a process writes that still runs stays. The caller
-/// holds the workspace's lock, so that no build runs, and has written nothing yet.
+/// Removes unfinished files in the store under `cache` and in the workspace around it, and scratch folders. Files of running processes stay. The caller holds
+/// the workspace's lock, so that no build runs, and has written nothing yet.
 pub(crate) fn sweep(cache: &Path) {
     sweep_scratch(cache);
     remove_unfinished(cache, &[SCRATCH]);
@@ -28,7 +28,8 @@ pub(crate) fn sweep(cache: &Path) {
     }
 }
 
-/// Removes the scratch folders of builds, and what has ended of the others: folders of looks, files elsewhere that were being written. The caller holds the workspace's lock.
+/// Removes the scratch folders of builds. Of folders of looks, and of notes on files elsewhere, it removes those whose process has ended. The caller holds the
+/// workspace's lock.
 pub fn sweep_scratch(cache: &Path) {
     let scratch = cache.join(SCRATCH);
     for name in fs::names(&scratch) {
@@ -41,7 +42,7 @@ pub fn sweep_scratch(cache: &Path) {
             if name.starts_with(DRAFT) {
                 remove_draft(&place, looks);
             }
-            // What cannot be removed takes nothing but space.
+            // A failure is no error: a leftover only takes space.
             let _ = fs::remove(&place);
         }
     }
@@ -57,11 +58,12 @@ fn remove_draft(note: &Path, writer: Option<u32>) {
     }
 }
 
-/// A note in the store of a file that is written elsewhere: after a kill of this process the file is removed with the other leftovers. Dropping it takes it back.
+/// A note in the store about a file that is being written elsewhere. If this process is killed, the file is removed with the other leftovers. Dropping the note
+/// removes it.
 #[derive(Debug)]
 pub struct Noted(Option<PathBuf>);
 
-/// Notes that `draft`, a file that [`fs::Draft`] names so, is about to be written. A store that takes no note is done without.
+/// Writes the note for `draft`, a temporary path of [`fs::Draft`]. If the store cannot be written there is no note.
 #[must_use]
 pub fn note(cache: &Path, draft: &Path) -> Noted {
     let named = || {

@@ -1,7 +1,7 @@
-//! The workspace's lock: one build at a time; whoever waits is told for whom.
+//! The workspace's lock: one build at a time. A process that waits learns for whom.
 //!
-//! The lock is advisory and ends with the process that holds it, however it ends. Who lets go of it strikes its name out: a name that is found on a free lock is
-//! that of a process which was killed, and what it left is removed before anything else is done.
+//! The lock is advisory and ends with the process that holds it, however it ends. A process that releases it strikes its name out. So a name on a free lock
+//! belongs to a killed process, and its leftovers are removed before anything else.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, Write};
@@ -15,15 +15,15 @@ use crate::fs;
 /// How many characters a signature has at least.
 const WIDTH: usize = 200;
 
-/// What a name starts with while it counts, and when its process let go of the lock.
+/// What a name starts with while its process holds the lock, and after the release.
 const HOLDS: &str = "pid ";
 const HELD: &str = "was ";
 
-/// How often, and how long apart, a lock is looked at that somebody holds and has not signed.
+/// How often, and at what interval, a held lock without a name is looked at again.
 const LOOKS: usize = 100;
 const LOOK: Duration = Duration::from_millis(10);
 
-/// How often a lock is tried that somebody else holds, by who may give up.
+/// The interval at which a call that may give up tries a held lock again.
 const TRY: Duration = Duration::from_millis(20);
 
 /// The lock, held until it is dropped.
@@ -33,7 +33,7 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock under `cache` for `command`. Where another process holds it, `waiting` is told who, once, and the call waits.
+    /// Takes the lock under `cache` for `command`. If another process holds it, `waiting` is called once with its name, and the call waits.
     pub fn take(cache: &Path, command: &str, waiting: impl FnOnce(&str)) -> io::Result<Self> {
         let (mut file, can_be_signed) = open(cache)?;
         if let Some(holder) = taken_or_held(&mut file)? {
@@ -49,7 +49,7 @@ impl Lock {
         Ok(Self { file })
     }
 
-    /// Takes the lock as [`Self::take`] does, unless `stopped` says that nobody wants it any more: then None. It is asked many times a second.
+    /// Like [`Self::take`], but gives up with None once `stopped` is true. It is called many times a second.
     pub fn take_unless(
         cache: &Path,
         command: &str,
@@ -84,13 +84,13 @@ fn wait() {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // A name that stays costs the next holder a look for what is not there.
+        // A failure is no error: if the name stays, the next holder looks for leftovers in vain.
         let _ = self.file.rewind().and_then(|()| self.file.write_all(HELD.as_bytes()));
     }
 }
 
-/// Opens the file, and says whether it can be signed. One that may only be read, as a restored one of another user, locks as well, and keeps the name of an earlier
-/// holder.
+/// Opens the file, and says whether it can be written. A read-only file, such as a restored one of another user, can be locked as well, and keeps the name of
+/// an earlier holder.
 fn open(cache: &Path) -> io::Result<(File, bool)> {
     fs::make_folder(cache)?;
     let path = cache.join("lock");
@@ -102,14 +102,14 @@ fn open(cache: &Path) -> io::Result<(File, bool)> {
     }
 }
 
-/// Returns the name on the lock, empty where nobody has signed since it was let go.
+/// Returns the name on the lock, empty if it was released and nobody has signed since.
 fn name_on(file: &mut File) -> String {
     let mut text = String::new();
     let _ = file.rewind().and_then(|()| file.read_to_string(&mut text));
     if text.starts_with(HELD) { String::new() } else { text }
 }
 
-/// Takes the lock, or returns who holds it. Who has just taken it has not signed yet.
+/// Takes the lock, or returns its holder. The name may be missing for a moment: a holder signs right after it took the lock.
 fn taken_or_held(file: &mut File) -> io::Result<Option<String>> {
     for _ in 0..LOOKS {
         match file.try_lock() {
@@ -129,7 +129,8 @@ fn taken_or_held(file: &mut File) -> io::Result<Option<String>> {
 fn sign(file: &mut File, command: &str) -> io::Result<()> {
     let since = time_of_day(fs::now());
     let text = format!("{HOLDS}{}, `{command}`, since {since}", std::process::id());
-    // Written at once, and to one length most often: a file that is cut costs more than all else here.
+    // One write, padded to a fixed length in most cases: truncating the file would cost more than everything else here.
+    // The padding also overwrites a longer name of an earlier holder.
     let padded = format!("{text:WIDTH$}\n");
     file.rewind()?;
     file.write_all(padded.as_bytes())?;

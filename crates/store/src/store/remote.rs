@@ -1,7 +1,7 @@
 //! The remote cache: results of other machines, and of this one for them.
 //!
-//! Whatever the server does costs at most a warning and some time: it may be slow, refuse, lie or vanish. Nothing is started before it is first used. It does not
-//! know which results stand. Without the feature `remote` there is none: the type has no value, and making one fails.
+//! The server may be slow, refuse, lie or vanish: that costs at most a warning and some time. Nothing is started before its first use. It does not know which
+//! results stand. Without the feature `remote` there is none: the type has no value, and making one fails.
 
 #[cfg(not(feature = "remote"))]
 mod absent;
@@ -32,7 +32,7 @@ pub use self::server::Remote;
 #[error("t2t was built without the feature `remote`")]
 pub struct NotBuilt;
 
-/// What the environment holds for a server.
+/// Settings for a server from the environment.
 #[derive(Clone, Default)]
 pub struct Credentials {
     /// `$T2T_REMOTE_TOKEN`: for HTTP.
@@ -53,25 +53,25 @@ pub struct Credentials {
     pub secret: Option<Secret>,
 }
 
-/// Who vouches for results, and for whose word they are taken.
+/// Keys for signing results, and keys whose signatures count.
 #[derive(Debug, Clone, Default)]
 pub struct Signing {
-    /// What signs the results that are left there.
+    /// The key that signs uploaded results.
     pub key: Option<SigningKey>,
     /// Whose signatures count.
     pub trust: Trust,
-    /// Whether only results that are signed so are taken.
+    /// Whether only results with such a signature count.
     pub is_required: bool,
 }
 
-/// How long is waited.
+/// Time limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// For a connection.
     pub(crate) connect: Duration,
     /// For one operation with its retries.
     pub(crate) operation: Duration,
-    /// For all that is needed to answer for one action.
+    /// For everything needed to answer for one action.
     pub(crate) look_up: Duration,
     /// After failures in a row, before the server is tried again.
     pub(crate) pause: Duration,
@@ -93,18 +93,18 @@ impl Default for Limits {
     }
 }
 
-/// What a build had of the remote cache.
+/// How a build used the remote cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Used {
     /// Results that came from it.
     pub hits: u64,
-    /// Results that were looked for and did not.
+    /// Results that were looked up and not found.
     pub misses: u64,
-    /// Results that were left there.
+    /// Results that were uploaded.
     pub uploads: u64,
-    /// Results that should have been left there and were not.
+    /// Results that could not be uploaded.
     pub unsent: u64,
-    /// What went wrong, told or not.
+    /// Failures, reported or not.
     pub faults: u64,
 }
 

@@ -33,11 +33,11 @@ const LINE: u64 = 80;
 /// How much of a file is read at once, in bytes.
 const PART: usize = 1 << 18;
 
-/// How many bytes of blobs, and how many blobs, one core verifies and stages at once.
+/// The batch that one core verifies and stages at once: bytes of blobs, and number of blobs.
 const BATCH: usize = 1 << 20;
 const MANY: usize = 256;
 
-/// Why an archive is not taken.
+/// Why an archive is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
     /// It is no archive of t2t.
@@ -50,10 +50,10 @@ pub enum Refused {
     #[error("its format is {0}, and this t2t reads {VERSION}")]
     Version(String),
     /// Its bytes are not those it was written with.
-    #[error("it is damaged or cut short: its bytes are not what its digest says")]
+    #[error("it is damaged or cut short: its bytes do not match its digest")]
     Damaged,
     /// It is whole and holds what no export holds.
-    #[error("it holds what no export holds: {0}")]
+    #[error("it has unexpected content: {0}")]
     Content(String),
     /// The store cannot be read or written.
     #[error("cannot use the store `cache/`: {0}")]
@@ -116,10 +116,10 @@ fn read(file: &mut (impl Read + Seek), cas: &Cas, stage: &Path) -> Result<Staged
     }
 }
 
-/// A blob as it came, and the how-manieth.
+/// A blob as it came, and its position.
 type Came = (usize, Digest, Vec<u8>);
 
-/// Why it is refused, and the how-manieth blob it is for which it is.
+/// Why the archive is refused, and the position of the faulty blob.
 type At = (usize, Refused);
 
 /// The blobs of an archive, in the order in which they stand there.
@@ -205,7 +205,7 @@ impl Staging<'_> {
     }
 }
 
-/// Stages all blobs while they are read, on all cores, and returns how many. Of several faults the first in the file is told.
+/// Stages all blobs on all cores while the file is read, and returns how many. Of several faults the first in the file is reported.
 fn stage_all<R: Read>(reading: &mut Reading<'_, R>, staging: &Staging<'_>) -> Result<usize, Refused> {
     let staging = *staging;
     let mut ends = Ends::default();
@@ -217,7 +217,7 @@ fn stage_all<R: Read>(reading: &mut Reading<'_, R>, staging: &Staging<'_>) -> Re
             if let Some(fault) = reading.fault.take() {
                 ends.take(Err(fault));
             }
-            // Of long ones there is one at a time in memory.
+            // Only one long blob at a time is in memory.
             match batch.iter().map(|(_, _, bytes)| bytes.len()).max() {
                 None => break,
                 Some(longest) if longest >= BATCH => ends.take(staging.all(&batch)),
@@ -229,7 +229,7 @@ fn stage_all<R: Read>(reading: &mut Reading<'_, R>, staging: &Staging<'_>) -> Re
                     let sender = sender.clone();
                     underway += 1;
                     scope.spawn(move |_| {
-                        // Nobody asks any more where a fault was found.
+                        // After a fault the receiver has gone.
                         let _ = sender.send(staging.all(&batch));
                     });
                 }
@@ -243,7 +243,7 @@ fn stage_all<R: Read>(reading: &mut Reading<'_, R>, staging: &Staging<'_>) -> Re
     ends.fault.map_or(Ok(ends.staged), |(_, refused)| Err(refused))
 }
 
-/// What staging came to.
+/// The result of staging.
 #[derive(Default)]
 struct Ends {
     staged: usize,
@@ -302,12 +302,12 @@ fn line(file: &mut impl BufRead) -> Result<String, Refused> {
 
 fn path<R: Read>(entry: &tar::Entry<'_, R>) -> Result<String, Refused> {
     if entry.header().entry_type() != EntryType::Regular {
-        return Err(content("an entry that is no file"));
+        return Err(content("an entry that is not a file"));
     }
-    String::from_utf8(entry.path_bytes().into_owned()).map_err(|_| content("a name that is no text"))
+    String::from_utf8(entry.path_bytes().into_owned()).map_err(|_| content("a name that is not text"))
 }
 
-/// Reads an entry of at most so many bytes. What it claims to hold is not believed.
+/// Reads an entry of at most so many bytes, whatever length it claims.
 fn bounded(entry: &mut impl Read, most: u64) -> Result<Vec<u8>, Refused> {
     let mut bytes = Vec::new();
     entry.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(content)?;

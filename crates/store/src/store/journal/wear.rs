@@ -1,23 +1,24 @@
-//! Wear: a result that comes back is added to the journal as it was, so going back and forth between revisions fills it with lines that repeat others. What such
-//! a journal comes to without them, and from when on that is worth the writing.
+//! Compaction. A result that comes back is appended to the journal unchanged, so going back and forth between revisions fills it with repeated lines. This says
+//! what the journal is without them, and when rewriting it pays.
 //!
-//! Only lines that a later one repeats byte for byte go, so nobody who reads can tell. It does not know what a record says, and touches no file.
+//! Only lines that a later one repeats byte for byte are dropped, so every reader sees the same history. It does not know what a record says, and touches no
+//! file.
 
 use std::collections::HashSet;
 
 use super::{HEADER, whole};
 
-/// How many repeats cost less to read than the journal to write.
+/// Up to this many repeats cost less to read than the journal costs to write.
 const FEW: usize = 1024;
 
-/// Returns whether a journal with so many whole lines that a later one repeats, and so many others, is to be written anew: most of it is repeats. So of all
-/// that is ever added, each line is written again about once.
+/// Returns whether a journal with so many `repeats`, whole lines that a later one repeats, and so many `others` should be rewritten. It should if most of it is
+/// repeats, so each line that is ever added is rewritten about once.
 pub(crate) fn is_worn(repeats: usize, others: usize) -> bool {
     repeats > FEW && repeats > others
 }
 
-/// Returns a journal of the lines of `bytes`, in their order, but for whole ones that a later one repeats. A damaged line is evidence, and stays as often as it is
-/// there. None where `bytes` are no journal with lines.
+/// Returns the journal without whole lines that a later one repeats, in their order. A damaged line is evidence, and stays as often as it is there. None if
+/// `bytes` are not a journal with lines.
 pub(crate) fn without_repeats(bytes: &[u8]) -> Option<Vec<u8>> {
     let lines = bytes.strip_prefix(HEADER.as_bytes())?.strip_prefix(b"\n").filter(|lines| !lines.is_empty())?;
     let mut later = HashSet::new();

@@ -1,6 +1,6 @@
 //! The client: bytes by name, got from and put to a server of any kind, each within a time limit.
 //!
-//! It is all that touches Apache `OpenDAL`. It does not know what the bytes mean, nor what is done when they cannot be had.
+//! Only this module touches Apache `OpenDAL`. It does not know what the bytes mean, nor what happens when an operation fails.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ const CONNECTIONS: usize = 32;
 /// The folders of a cache.
 const FOLDERS: [&str; 2] = ["ac/", "cas/"];
 
-/// How fast a server must be that is not waited for longer because of a blob's size, in bytes a second.
+/// The speed in bytes a second at which a blob's size adds to its time limit.
 const RATE: u64 = 1 << 20;
 
 /// A connection to a server, made when it is first used.
@@ -45,7 +45,7 @@ pub(super) struct Client {
     refused: Arc<AtomicBool>,
 }
 
-/// Returns a limit, longer for what is large. What may be read as one entry has the usual one.
+/// Returns a time limit, longer for large blobs. Anything up to the size of an entry has the usual one.
 pub(super) fn for_size(limit: Duration, size: u64) -> Duration {
     limit + Duration::from_secs(size.saturating_sub(entry::MOST) / RATE)
 }
@@ -89,7 +89,7 @@ impl Client {
                 bucket_of(bucket, path, endpoint, region, credentials).map(|operator| with(operator, transport))?
             }
             Server::Redis { endpoint, address, database, path } => {
-                // A port that refuses is noticed by nobody else before the time is over.
+                // Probed first: without this a refused port would only show when the time limit is over.
                 let connected = timeout(limits.connect, tokio::net::TcpStream::connect(address)).await;
                 connected
                     .map_err(|_| Failed::Late(limits.connect))?
@@ -104,7 +104,7 @@ impl Client {
 
     /// Returns the bytes under a name, at most `most`. None where there is nothing.
     pub(crate) async fn get(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, Failed> {
-        // The limit lies outside the retries: they have the time together, and a server that says nothing has no more.
+        // The limit is outside the retries: they share it, and a silent server gets no more time.
         self.within(most, self.read(name, most)).await
     }
 
@@ -144,7 +144,7 @@ impl Client {
         let written = match (first, &self.folders) {
             (Ok(_), _) => return Ok(()),
             (Err(failed), Some(folders)) if !self.is_refused(&failed) => {
-                // A server that makes no folders by itself says so in ways of its own.
+                // Servers that do not create folders report that in different ways, so any failure makes the folders.
                 if folders.get_or_try_init(|| self.make_folders()).await.is_err() {
                     return Err(failed);
                 }
@@ -177,7 +177,7 @@ fn with(operator: Operator, transport: HttpTransporter) -> Operator {
 
 async fn folder(path: &str, mode: Mode) -> Result<Operator, Failed> {
     let path = path.to_owned();
-    // A folder of another machine may hang.
+    // A folder on a network file system may hang.
     let opened = tokio::task::spawn_blocking(move || {
         if mode == Mode::ReadOnly && fs::folder_time(path.as_ref()).is_none() {
             return Err(Failed::Other("no such folder".to_owned()));
@@ -208,7 +208,7 @@ fn bucket_of(
     credentials: &Credentials,
 ) -> Result<Operator, Failed> {
     let region = region.map_or("us-east-1", String::as_str);
-    // Nothing is looked for in files or asked of the cloud: what is not in the environment is not there.
+    // Only the environment counts: no files and no metadata service.
     let mut builder =
         S3::default().bucket(bucket).root(path).region(region).disable_config_load().disable_ec2_metadata();
     if let Some(endpoint) = endpoint {
@@ -236,22 +236,22 @@ fn redis(endpoint: &str, database: i64, path: &str, credentials: &Credentials) -
     Operator::new(builder).map_err(failed)
 }
 
-/// Without this there are several makers of TLS to choose from, and none is chosen.
+/// rustls has several crypto providers to choose from, and fails unless one is installed.
 fn install_ring() {
-    // Another one that was installed before will do as well.
+    // A failure is no error: then one is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
 fn transport(endpoint: &str, limits: Limits, refused: &Arc<AtomicBool>) -> Result<HttpTransporter, Failed> {
     install_ring();
     let builder = reqwest::Client::builder().connect_timeout(limits.connect).user_agent("t2t");
-    // Where nothing is encrypted no certificates are needed, and a machine without any will do.
+    // Without TLS no certificates are needed, so a machine without any will do.
     let builder = if endpoint.starts_with("https://") { builder } else { builder.tls_certs_only([]) };
     let client = builder.build().map_err(|error| Failed::Other(root_of(&error)))?;
     Ok(HttpTransporter::new(Watched { inner: ReqwestTransport::new(client), refused: Arc::clone(refused) }))
 }
 
-/// Sees how the server answers writes: each service words a refusal otherwise.
+/// Watches the status of writes: each service words a refusal differently.
 struct Watched {
     inner: ReqwestTransport,
     refused: Arc<AtomicBool>,

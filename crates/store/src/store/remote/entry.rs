@@ -20,7 +20,7 @@ use crate::hashing;
 /// The first words of every entry. 1: first.
 const HEADER: &str = "t2t remote 1";
 
-/// What separates keys derived here from any other use of the same secret.
+/// The context string that separates keys derived here from any other use of the same secret.
 const CONTEXT: &str = "t2t remote cache 1: tag of an entry";
 
 /// The longest entry that is read, in bytes.
@@ -38,7 +38,7 @@ pub(super) const MOST_OF_BLOB: u64 = 1 << 30;
 /// How many records an entry holds.
 const RECORDS: usize = 16;
 
-/// What turns a body into a tag that nobody makes who does not know the secret.
+/// The key that tags bodies. Nobody can make a tag without the secret.
 #[derive(Clone)]
 pub struct Secret([u8; 32]);
 
@@ -61,20 +61,20 @@ pub struct Entry {
     pub signatures: BTreeMap<Digest, String>,
 }
 
-/// Why an entry is not believed.
+/// Why an entry does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Unbelieved {
     /// Its bytes are no entry of this version.
-    #[error("is none of this version of t2t")]
+    #[error("is not an entry of this version of t2t")]
     Foreign,
     /// Its bytes are not those it was written with, or it was written under another key.
-    #[error("is damaged: its bytes are not what its digest says")]
+    #[error("is damaged: its bytes do not match its digest")]
     Damaged,
     /// It has no tag, or one under another secret.
     #[error("has no tag, or one of another secret than `$T2T_REMOTE_SECRET`")]
     Untagged,
     /// It holds what no entry holds.
-    #[error("holds what no entry holds")]
+    #[error("has unexpected content")]
     Content,
 }
 
@@ -87,7 +87,7 @@ struct Index {
     signatures: BTreeMap<Digest, String>,
 }
 
-/// Returns whether others may take this result: what the machine failed is none, and a deadline missed here is not missed everywhere.
+/// Returns whether this result may be shared. A failure of the machine is no result, and another machine may meet a deadline that this one missed.
 #[must_use]
 pub(crate) fn is_shared(record: &Record) -> bool {
     let sizes = record.outputs.values().map(|blob| blob.size);
@@ -95,7 +95,8 @@ pub(crate) fn is_shared(record: &Record) -> bool {
 }
 
 impl Entry {
-    /// Returns the entry with a record before those of other discovered files. One that discovered nothing stands whatever the files are: it stays alone.
+    /// Returns the entry with a record in front of those with other discovered files. A record that discovered nothing holds for any files, so it replaces all
+    /// others.
     #[must_use]
     pub(crate) fn with(mut self, record: Record, blobs: BTreeMap<Digest, Vec<u8>>, key: Option<&SigningKey>) -> Self {
         let canonical = key.map(|_| record.canonical());
@@ -117,7 +118,7 @@ impl Entry {
         self
     }
 
-    /// Returns who signed a record, if it is somebody who is trusted; None where nobody signed it.
+    /// Returns the trusted signer of a record; None where it is not signed.
     ///
     /// # Errors
     /// Why its signature does not count.
@@ -167,7 +168,7 @@ impl Entry {
     }
 }
 
-/// Compares in a time that says nothing of where the two differ.
+/// Compares in constant time, so that timing does not reveal where the two differ.
 fn is_tag(text: &str, tag: Digest) -> bool {
     blake3::Hash::from_hex(text).is_ok_and(|given| given == blake3::Hash::from_bytes(*tag.as_bytes()))
 }

@@ -1,4 +1,4 @@
-//! What goes to and from the server: lookups, downloads that are verified, and uploads, each within its time.
+//! Traffic with the server: lookups, verified downloads, and uploads, each within its time limit.
 //!
 //! It does not know who waits for it.
 
@@ -54,8 +54,8 @@ impl Connection {
                 Ok(bytes)
             }
             Err(failed @ Failed::Refused(_)) => {
-                // Some servers say so of what is not there.
-                self.warn("refused", &format!("cannot be read: {failed}; what it holds counts as missing"));
+                // Some servers answer so for missing objects.
+                self.warn("refused", &format!("cannot be read: {failed}; its entries count as missing"));
                 Ok(None)
             }
             Err(failed) => {
@@ -68,13 +68,13 @@ impl Connection {
         }
     }
 
-    /// Returns what is known under a key, as far as it can be believed.
+    /// Returns the verified entry of a key.
     pub(super) async fn look_up(&self, key: Digest) -> Option<Entry> {
         let entry = self.entry(key).await?;
         self.vouched(key, entry)
     }
 
-    /// Notes who signed the records of an entry, and leaves only those that somebody signed who is trusted, where that is required. None where nothing is left.
+    /// Notes the signers of an entry's records. If signatures are required, drops records that no trusted key signed. None where nothing is left.
     fn vouched(&self, key: Digest, mut entry: Entry) -> Option<Entry> {
         if self.signing.trust.is_empty() && !self.signing.is_required {
             return Some(entry);
@@ -96,7 +96,7 @@ impl Connection {
         if !entry.records.is_empty() {
             return Some(entry);
         }
-        let why = why.map_or("is signed by nobody".to_owned(), |refused| format!("has a signature that {refused}"));
+        let why = why.map_or("is not signed".to_owned(), |refused| format!("has a signature that {refused}"));
         self.disbelieve(&format!("the entry {} {why}", key.short()));
         None
     }
@@ -124,7 +124,7 @@ impl Connection {
         }
         let mut found = Blobs::new();
         while let Some(download) = downloads.join_next().await {
-            // The others are given up with the first that cannot be had: the set ends them.
+            // If one blob fails, the others are useless: dropping the set cancels them.
             let (digest, bytes) = download.ok()??;
             found.insert(digest, bytes);
         }
@@ -138,7 +138,7 @@ impl Connection {
             return None;
         };
         if hashing::of(&bytes) != digest || size.is_some_and(|size| size != bytes.len() as u64) {
-            self.disbelieve(&format!("the blob {} is not what its digest says", digest.short()));
+            self.disbelieve(&format!("the blob {} does not match its digest", digest.short()));
             return None;
         }
         Some((digest, bytes))
@@ -173,8 +173,8 @@ impl Connection {
         self.put_entry(record, inline).await
     }
 
-    /// Writes the entry. One that holds several sets of discovered files is read before, and after: what another machine wrote meanwhile is not to be lost. Where
-    /// two do so at the very same time one set may be; whoever needs it runs the action, and writes it again.
+    /// Writes the entry. An entry with several sets of discovered files is read before and after, so as not to lose another machine's set. If two machines
+    /// write at the very same time one set may be lost; whoever needs it runs the action, and writes it again.
     async fn put_entry(&self, record: Record, inline: Blobs) -> bool {
         let (key, secret) = (record.key, self.credentials.secret.as_ref());
         let others = !record.discovered.is_empty();
@@ -217,7 +217,7 @@ impl Connection {
 
     pub(super) async fn all_sent(&self) {
         loop {
-            // It is registered before the count is looked at: what ends between the two is noticed.
+            // Registered before the count is read, so that an upload that ends in between is noticed.
             let drained = self.drained.notified();
             if self.pending.load(Ordering::SeqCst) == 0 {
                 return;

@@ -1,4 +1,4 @@
-//! A remote cache that answers: what is asked and left in the background, what is counted, what is told.
+//! A remote cache in use: background lookups and uploads, counts, warnings.
 //!
 //! It does not know how bytes travel, nor what an entry holds.
 
@@ -22,16 +22,16 @@ use super::entry::{self, Entry};
 use super::{Blobs, Credentials, Limits, NotBuilt, Signing, Used, Wanted};
 use crate::store::cas::Cas;
 
-/// How many downloads there are at once. They wait for the server, not for this machine.
+/// How many downloads run at once. They wait for the server, not for this machine.
 const DOWNLOADS: usize = 64;
 
 /// How many results are uploaded at once.
 const UPLOADS: usize = 16;
 
-/// How often is looked whether the user asked to stop.
+/// How often to check whether the user asked to stop.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How often an entry is written that others write at the same time.
+/// How often an entry is rewritten if others write it at the same time.
 pub(super) const ROUNDS: usize = 3;
 
 /// A remote cache.
@@ -168,11 +168,11 @@ impl Remote {
     ) {
         let Some(runtime) = self.runtime() else { return then(None) };
         let work = runtime.spawn(work);
-        // Whoever waits is told also where the work comes to an end that nobody thought of.
+        // A second task calls `then`, so that it is called even if the work panics.
         runtime.spawn(async move { then(work.await.unwrap_or(None)) });
     }
 
-    /// Leaves a result for others, in the background. What is not to be shared is not.
+    /// Uploads a result in the background, if it may be shared.
     pub fn upload(&self, record: &Record, cas: &Cas) {
         if self.shared.mode != Mode::ReadWrite || !entry::is_shared(record) {
             return;
@@ -184,7 +184,7 @@ impl Remote {
             let shared = &pending.0;
             let is_sent = shared.send(record, cas).await;
             let count = if is_sent { &shared.counts.uploads } else { &shared.counts.unsent };
-            // What nobody waited for was counted then.
+            // Uploads after the deadline were counted as unsent then.
             if is_sent || !shared.is_over.load(Ordering::Relaxed) {
                 count.fetch_add(1, Ordering::Relaxed);
             }
@@ -257,14 +257,14 @@ impl Remote {
 
 impl Drop for Remote {
     fn drop(&mut self) {
-        // A thread may wait for a folder that never answers: nobody waits for it.
+        // Without waiting for its threads: one may hang on a folder that never answers.
         if let Some(runtime) = self.runtime.take().flatten() {
             runtime.shutdown_background();
         }
     }
 }
 
-/// An upload that is not done. It counts as done also where it comes to an end that nobody thought of.
+/// A pending upload. Dropping it counts it as done, so that a panic or cancellation leaves no count behind.
 struct Pending(Arc<Connection>);
 
 impl Pending {
