@@ -35,7 +35,8 @@ def kwargs(request: VariantRequest) -> Iterator[Case]:
         elif name == "eps":
             # It matters where values are small.
             more = {"values": "small", "of": cases.ALL} if probing.of_values(declaration) else {}
-        elif others & {*arguments_away.PAIRS} and "scale_factor" not in others:
+        elif others & {*arguments_away.PAIRS} and not {"scale_factor", "kernel_size"} & {*changed}:
+            # A window of a pool fits in any case.
             binding = places(declaration, binding, changed)
         elif name in arguments_known.DIMS:
             # Halves of a dim are asked for where lengths are even.
@@ -88,10 +89,10 @@ def places(declaration: Declaration, binding: Mapping[str, int], changed: Mappin
 
 
 def span(declaration: Declaration, binding: Mapping[str, int], changed: Mapping[str, Any]) -> int:
-    """Returns over how many places the longest window reaches: that of `kernel_size`, or of a weight of as many dims as the first input."""
+    """Returns over how many places the longest window reaches: that of a weight of as many dims as the first input."""
     inputs = tensors(declaration)
     weights = [given["shape"][2:] for given in inputs[1:] if len(given["shape"]) == len(inputs[0]["shape"]) > 2]
-    window = changed.get("kernel_size") or (bind_shape(weights[0], binding) if weights else 1)
+    window = bind_shape(weights[0], binding) if weights else 1
     return (most(window) - 1) * most(changed.get("dilation") or 1) + 1
 
 
