@@ -128,6 +128,28 @@ COMPARING = ("min", "max", "minimum", "maximum", "clamp")
 """Functions that compare their arguments."""
 
 
+def may_stop_growing(read: Sequence[Nodes]) -> bool:
+    """Tells whether the files may launch no more programs for longer inputs: they loop, choose, or take the lesser of two; or nothing was read that could tell."""
+    return not read or any(chooses(node) for nodes in read for node in nodes)
+
+
+def chooses(node: ast.AST) -> bool:
+    """Tells whether a node is a loop, a choice between values, a branch on how much there is, or a call of a function that compares its arguments."""
+    if isinstance(node, ast.If):
+        return any(map(asks_how_much, ast.walk(node.test)))
+    if isinstance(node, ast.Call):
+        return ast.unparse(node.func).split(".")[-1] in COMPARING
+    return isinstance(node, ast.For | ast.While | ast.IfExp | ast.BoolOp)
+
+
+def asks_how_much(node: ast.AST) -> bool:
+    """Tells whether a node holds one value against another by size; whether there is anything at all does not count."""
+    if not isinstance(node, ast.Compare):
+        return False
+    is_order = any(isinstance(how, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for how in node.ops)
+    return is_order and all(constant(one) not in (0, 1) for one in (node.left, *node.comparators))
+
+
 def equals(read: Sequence[Nodes]) -> list[int]:
     """Returns the integers that something is held to be equal to in the nodes of files, the larger ones first: a kernel for one length alone."""
     found = {value for nodes in read for value in equal(nodes) if LEAST <= value <= MOST}

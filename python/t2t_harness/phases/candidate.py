@@ -15,7 +15,19 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from t2t_harness.cases import budget, calling, capped, cases, inputs, pace, probe_lengths, probes, reach, seeds
+from t2t_harness.cases import (
+    budget,
+    calling,
+    capped,
+    cases,
+    inputs,
+    literals,
+    pace,
+    probe_lengths,
+    probes,
+    reach,
+    seeds,
+)
 from t2t_harness.cases.prepared import prepared_cases, salt
 from t2t_harness.counting import queues
 from t2t_harness.faults import failure, lacking, memory, order
@@ -193,12 +205,18 @@ def reached(bench: called.Bench) -> dict[str, Any]:
             found = reach.explored(
                 declaration, bench.paths, lambda case: [launch.path for launch in launches(case)], limit
             )
-        if "blocks" not in cases.edges_off(declaration):
+        if may_be_capped:
             found.cases += [
                 {"size": capped.WORD, "binding": lengths} for lengths in capped.lengths(declaration, programs)
             ]
         return found
 
+    # A rehearsal has a process of its own, which takes as long as ten cases of a small kernel.
+    may_be_capped = "blocks" not in cases.edges_off(declaration) and literals.may_stop_growing(
+        literals.read(bench.request)
+    )
+    if not may_be_capped and not reach.has_more(declaration):
+        return reach.Reach().facts()
     return reach.rehearsed(explored).facts()
 
 

@@ -54,6 +54,28 @@ def test_a_wrapper_that_raises_where_it_is_rehearsed_has_none() -> None:
 
 
 @pytest.mark.parametrize(
+    ("written", "may"),
+    [
+        ("if out.numel() > 0:\n    kernel[(triton.cdiv(n, BLOCK),)](x, out, n)", False),
+        ("if not x.is_cuda or x.dim() == 2:\n    raise ValueError", True),
+        ("kernel[(min(triton.cdiv(n, BLOCK), 128),)](x, out, n)", True),
+        ("grid = 128 if n > LIMIT else triton.cdiv(n, BLOCK)", True),
+        ("blocks = triton.cdiv(n, BLOCK)\nif blocks > 65535:\n    blocks = 65535", True),
+        ("for start in range(first, n, step):\n    tl.store(out + start, 1)", True),
+        ("while start < n:\n    start += step", True),
+    ],
+)
+def test_what_neither_loops_nor_chooses_has_a_grid_that_grows(tmp_path: Path, written: str, may: bool) -> None:
+    (tmp_path / "kernel.py").write_text(written, encoding="utf-8")
+    read = literals.files_of(tmp_path, tmp_path / "kernel.py")
+    assert literals.may_stop_growing(list(read)) is may
+
+
+def test_a_kernel_that_nobody_can_read_may_have_any_grid() -> None:
+    assert literals.may_stop_growing([])
+
+
+@pytest.mark.parametrize(
     ("name", "is_elementwise", "is_exact"),
     [
         ("torch.log1p", True, True),
