@@ -87,7 +87,7 @@ def outlasts(
     # In turns: a host that becomes slow meanwhile is slow in both.
     pairs = [[left_after(call, counter, count, cycles) for count in (calls, 0)] for _ in range(MORE_SERIES)]
     left, asking = zip(*pairs, strict=True)
-    return min(left) > LEFT_S + statistics.median(asking)
+    return min(left) > LEFT_S + statistics.median(asking)  # type: ignore[no-any-return]
 
 
 def left_after(call: Callable[[], Any], counter: Callable[[], float], calls: int, cycles: int) -> float:

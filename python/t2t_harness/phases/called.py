@@ -143,7 +143,9 @@ def run_once(
     with bounded as within, ordered as programs, launching.recording(bench.lane, chooser.choose) as recorder:
         chooser.recorder = recorder
         if label == UPDATED:
-            with stage.pretending(bench.lane):
+            # Watched as any call is: what torch hands out in it is memory that launches may write to.
+            first = watch.watching(bench.own, 0, allowed(declaration), draws=draws, guarded=guarded)
+            with stage.pretending(bench.lane), first:
                 wrapper(*args, **kwargs)
                 bench.finish()
             update(bench, case, given)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -276,7 +276,7 @@ def run_in_budget(
                 facts["aliased"] = called.overlap(held, returned)
                 held += returned
         held.clear()
-        if is_updated(bench, case):
+        if is_updated(bench, case) and not any(map(shows_a_fault, facts["runs"].values())):
             bench.is_updated = True
             called.run_once(bench, case, called.UPDATED, 0, facts, results.add)
         if is_turned(bench, case):
@@ -330,6 +330,11 @@ def is_updated(bench: called.Bench, case: cases.Case) -> bool:
     declaration = bench.request["op"]
     is_plain = case.kind == "declared" and case.file is None and case.dtype == declaration["dtypes"][0]
     return is_plain and not bench.is_updated and not declaration["mutates"] and not seeds.is_random(declaration)
+
+
+def shows_a_fault(run: Mapping[str, Any]) -> bool:
+    """Tells whether a run shows by itself what is wrong, which calls after it would hide: inputs that the wrapper changed, or programs in conflict."""
+    return bool(run["changed"] or run["conflicts"] or run["outside"])
 
 
 def is_turned(bench: called.Bench, case: cases.Case) -> bool:
