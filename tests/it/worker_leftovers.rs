@@ -224,7 +224,7 @@ fn client_to_be_killed() {
 
 fn start_client(bench: &Bench) -> std::process::Child {
     Command::new(env::current_exe().unwrap())
-        .args(["--exact", "worker_leftovers::client_to_be_killed", "--ignored"])
+        .args(["--exact", "worker::worker_leftovers::client_to_be_killed", "--ignored"])
         .env("T2T_TEST_BENCH", bench.folder.path())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
