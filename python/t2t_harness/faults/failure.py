@@ -45,7 +45,7 @@ def failure(
     given: str | None = None,
     **figures: Any,
 ) -> Failure:
-    """Returns the FAILURE document of docs/design/harness.md.
+    """Returns the document `failure` (`Failure` of boundary/documents.py).
 
     With `error`, the traceback is reduced to the lines of the workspace `root`, and the last of them is the place
     unless `place` (file relative to `root`, line, column) is given. `printed` is text with a stack of a process that is
