@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness.cases import arguments_known
+from t2t_harness.cases import arguments_known, arguments_random, arguments_special, seeds
 from t2t_harness.cases.arguments_known import DIMS, UNSET
 from t2t_harness.op.declaration import along, tensors
 
@@ -79,14 +79,16 @@ def of_request(request: VariantRequest, rank: int) -> Iterator[tuple[str, dict[s
     an input.
     """
     declaration, variant = request["op"], request["variant"]
-    if declaration.get("random"):
-        return
+    is_random = seeds.is_random(declaration)
     written, own = variant.get("call"), declaration["kwargs"]
     known = arguments_known.of_torch(declaration)
     loose = [name for name in own if written is None or name in str(written)]
     values = {name: own[name] for name in loose}
     if written is None:
         values |= {name: known[name] for name in arguments_known.beside(request, known)}
+    if is_random:
+        loose = [name for name in loose if arguments_random.is_tried(declaration, name)]
+        values = {name: value for name, value in values.items() if arguments_random.is_tried(declaration, name)}
     asked = [(name, others(declaration, name, value, rank)) for name, value in values.items()]
     # What flags and arguments that are none change is seen in few elements: the others may use the budget up.
     asked.sort(
@@ -107,12 +109,14 @@ def of_request(request: VariantRequest, rank: int) -> Iterator[tuple[str, dict[s
     ]
     rounds = [[one for one in turn if one is not None] for turn in zip_longest(*columns)]
     yield from rounds[0] if rounds else ()
-    yield from crossing(declaration, values)
+    if not is_random:
+        yield from crossing(declaration, values)
+        yield from whole(declaration, columns)
     if written is None:
         # A wrapper may have a dim of its own where torch has all of them.
         own_dims = [name for name in DIMS if has_compared_dim(declaration) or known.get(name) is None]
         left = [name for name in loose if name in known and name not in (*LEFT_ALONE, *OPEN, *own_dims)]
-        if left:
+        if left and not is_random:
             yield f"without-{','.join(left)}", without(own, left)
     yield from with_words(own, columns)
     yield from chain.from_iterable(rounds[1:])
@@ -141,6 +145,15 @@ def together(
     changed = numbers(columns)
     if len(changed) > 1 and not is_empty_range({**own, **changed}):
         yield labelled(changed), {**own, **changed}
+
+
+def whole(
+    declaration: Declaration, columns: Sequence[Sequence[tuple[str, dict[str, Any]]]]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields the arguments of a reference in Python with all whole numbers at their first other value, and the others as they are: what one of them changes may show with another one alone."""
+    changed = {name: value for name, value in numbers(columns).items() if type(value) is int}
+    if declaration.get("reference") and len(changed) > 1:
+        yield labelled(changed), {**declaration["kwargs"], **changed}
 
 
 def with_words(
@@ -210,7 +223,12 @@ def beyond(request: VariantRequest, length: int) -> Iterator[tuple[str, dict[str
 
 def others(declaration: Declaration, name: str, value: Any, rank: int) -> list[Any]:
     """Returns other values for the argument `name` of the op than `value`, its own or torch's; along another dim only where results can be compared there."""
-    found = away(name, value, rank)
+    if seeds.is_random(declaration):
+        return arguments_random.others(declaration, name, value)
+    special = arguments_special.others(declaration, name, value, rank)
+    if special is not None:
+        return special
+    found: list[Any] = away(name, value, rank) or arguments_special.whole_away(declaration, name, value)
     if name in declaration["kwargs"]:
         found += longer(declaration, name)
     if name == "padding" and isinstance(value, int) and pads_by_words(declaration):
@@ -296,8 +314,6 @@ def away(name: str, value: Any, rank: int) -> list[Any]:
         return [1 if value < 0 else value + 1]
     if name == "correction":
         return [one for one in (0, value + 1) if one != value]
-    if name == "ord":
-        return [one for one in (value + 1, float("inf"), 1, 0, -float("inf")) if one != value]
     if name in WHOLE:
         return [*pairs, value + 1, *([-value - 2] if name in MAY_BE_NEGATIVE else [])]
     return pairs
@@ -307,7 +323,8 @@ def scales_away(value: Any, rank: int) -> list[Any]:
     """Returns other factors than `value`, or than those in it, by which places become more: by a fraction lengths are rounded."""
 
     def other(factor: Any) -> Any:
-        return factor + 0.5 if float(factor).is_integer() else 2.5 * factor
+        # One by which the ratio of the lengths is not the factor.
+        return round(factor + (0.3 if float(factor).is_integer() else 0.8), 6)
 
     if isinstance(value, list):
         return [[other(value[0]), *value[1:]]] if value else []

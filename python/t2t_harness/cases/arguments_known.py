@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 DIMS = ("dim", "axis", "dims")
 """Arguments that name a dim."""
 
+FIRST = ("self", "x", "A", "a")
+"""What the first tensor is called where it is not `input`."""
+
 UNSET = {
     "scale": 0.3,
     "dtype": "torch.float16",
@@ -30,6 +33,7 @@ UNSET = {
     "padding_idx": 1,
     "stride": 1,
     "align_corners": True,
+    "ord": 3,
 }
 """A value for arguments that have none by default."""
 
@@ -68,7 +72,9 @@ def of_overloads(declaration: Declaration) -> list[signatures.Parameter]:
     except LookupError:
         return []
     for overload in signatures.overloads(name) if is_builtin else ():
-        if meant <= {one.name for one in overload}:
+        names = {one.name for one in overload}
+        # The first tensor has other names than aten's in some namespaces.
+        if (meant - {*FIRST} if "input" in names else meant) <= names:
             found += [one for one in overload if one.name in (*DIMS, "keepdim")]
     return found
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness.cases import arguments_away, arguments_known, cases
+from t2t_harness.cases import arguments_away, arguments_known, arguments_random, cases, seeds
 from t2t_harness.op.declaration import tensors
 
 if TYPE_CHECKING:
@@ -28,10 +28,10 @@ TRIED = ("passed", "rejected")
 def untried(request: VariantRequest, rows: Sequence[Mapping[str, Any]], left_out: Sequence[str]) -> dict[str, str]:
     """Returns the arguments that no case of `rows`, which are those of the evidence, had at another value, with the reason in words; `left_out` are the names of the cases that the budget did not reach.
 
-    Nothing where ops.yaml asks for no other arguments, or the op is random.
+    Nothing where ops.yaml asks for no other arguments.
     """
     declaration = request["op"]
-    if declaration.get("random") or "kwargs" in cases.edges_off(declaration):
+    if "kwargs" in cases.edges_off(declaration):
         return {}
     rank = max((len(given["shape"]) for given in tensors(declaration)), default=0)
     asked = {
@@ -89,6 +89,8 @@ def why(request: VariantRequest, name: str, own: Sequence[Mapping[str, Any]], *,
             return "the wrapper does not take it" if written is None else "`call` does not pass it on"
     if is_asked:
         return "others came first"
+    if seeds.is_random(declaration) and not arguments_random.is_tried(declaration, name):
+        return "nothing is drawn by it"
     if name in arguments_away.LEFT_ALONE:
         return "results at others cannot be compared"
     if name in arguments_away.OPEN:

@@ -6,12 +6,16 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness.cases import arguments_away, arguments_known, cases, probing
+from t2t_harness.cases import arguments_away, arguments_known, arguments_random, cases, probing, windows
 from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import bind_shape, tensors
 
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Declaration, VariantRequest
+
+
+SAMPLED = (67, 16, 2)
+"""Lengths from the last dim on of a case of an op that draws random numbers."""
 
 
 def kwargs(request: VariantRequest) -> Iterator[Case]:
@@ -24,6 +28,11 @@ def kwargs(request: VariantRequest) -> Iterator[Case]:
         name = label.partition("=")[0]
         others = arguments_away.changed_names(declaration, changed)
         binding, more = probing.tiny(declaration), {}
+        if windows.ARGUMENT in others and windows.is_asked(declaration):
+            for lengths in windows.shapes_away(declaration):
+                at = f"{windows.along(declaration)[-1]}={lengths[windows.along(declaration)[-1]]}"
+                yield probing.probe(declaration, f"kwarg[{label},{at}]", lengths, kwargs=changed)
+            continue
         if name == probing.CAUSAL:
             last = probing.free(declaration)[-1:]
             binding = probing.bound(declaration, {**binding, **dict.fromkeys(last, 67)}, probing.NARROW)
@@ -38,6 +47,9 @@ def kwargs(request: VariantRequest) -> Iterator[Case]:
         elif others & {*arguments_away.PAIRS} and not {"scale_factor", "kernel_size"} & {*changed}:
             # A window of a pool fits in any case.
             binding = places(declaration, binding, changed)
+        elif not arguments_random.is_certain(declaration, changed):
+            # Enough elements to tell a share by.
+            binding = probing.rows(declaration, SAMPLED)
         elif name in arguments_known.DIMS:
             # Halves of a dim are asked for where lengths are even.
             binding = probing.rows(declaration, (6, 4, 4))

@@ -23,6 +23,7 @@ from t2t_harness.cases import (
     probe_marks,
     probe_values,
     probing,
+    windows,
 )
 from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import tensors
@@ -91,6 +92,7 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
     )
     groups = [
         first,
+        [*windows.of_declared(declaration, limit)],
         others[0::2],
         [*probe_values.broadcasts(declaration)],
         [*probe_values.layouts(declaration)],

@@ -23,8 +23,12 @@ def is_random(declaration: Declaration) -> bool:
 
 
 def labels(declaration: Declaration, case: Case, elements: int) -> list[str]:
-    """Returns the runs of a declared case with other seeds than the first: fewer the larger its inputs are."""
-    if not is_random(declaration) or case.kind != "declared":
+    """Returns the runs of a declared case with other seeds than the first: fewer the larger its inputs are. One with an argument at another value has the fewest."""
+    if not is_random(declaration):
+        return []
+    if case.is_probe and case.kwargs is not None:
+        return [f"s{number}" for number in range(1, FEWEST + 1)]
+    if case.kind != "declared":
         return []
     count = min(max(ENOUGH // max(elements, 1), FEWEST), MOST)
     return [f"s{number}" for number in range(1, count + 1)]

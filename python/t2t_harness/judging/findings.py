@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness.cases import arguments_away, cases, elementwise, probes, seeds
+from t2t_harness.cases import arguments_away, arguments_special, cases, elementwise, probes, seeds
 from t2t_harness.faults import failure
 from t2t_harness.judging import comparing, oracle, progress, random_trial, references, tolerance
 from t2t_harness.judging.trial import Finding, Trial, figures, first_of, result_name, run_to_run
@@ -56,7 +56,11 @@ def is_refusal(declaration: Declaration, case: cases.Case, record: Failure) -> b
         return True
     if not probes.has_other_kwargs(case):
         return False
-    if record["class"] == "exception" and arguments_away.is_of_another_kind(declaration, case.kwargs or {}):
+    changed = case.kwargs or {}
+    is_loose = arguments_away.is_of_another_kind(declaration, changed) or arguments_special.has_other_whole(
+        declaration, changed
+    )
+    if record["class"] == "exception" and is_loose:
         return True
     return str(record["message"]).partition(":")[0] in REFUSALS
 
@@ -361,7 +365,7 @@ def all_values(
     right: oracle.Reference,
 ) -> Finding | None:
     """Returns which result of any run is wrong, or None."""
-    if not seeds.is_random(trial.declaration):
+    if not seeds.is_random(trial.declaration) or random_trial.is_certain(trial.declaration, case, given, right):
         return first_of(values(trial, case, row, tensors, label, given, right) for label in labels)
     message = random_trial.wrong(trial.random, trial.request, case, tensors, labels, given, trial.device)
     row |= {"rule": "random", "total": right.plain["0"].numel()}

@@ -22,6 +22,9 @@ CERTAIN = 1e-10
 hundred pairs are looked at."""
 
 
+AT = " at "
+"""What stands between a dtype and the arguments of a pool that has others than the declared ones."""
+
 PARTS = 4
 """Parts into which elements are sorted by their chance."""
 
@@ -151,19 +154,24 @@ def is_same(one: Seen, other: Seen) -> bool:
 
 
 def conclude(pools: dict[str, Pool]) -> tuple[str | None, list[str], dict[str, Any]]:
-    """Returns what is wrong with the pools by dtype, or None; the wrong results that they could not tell from right ones;
+    """Returns what is wrong with the pools by dtype, and by arguments where those are not the declared ones, or None; the wrong results that they could not tell from right ones;
     and the tests, as evidence holds them."""
     count = sum(1 for pool in pools.values() for _ in pool.tests())
     level = chance.LEVEL / max(count, 1)
     rows: list[dict[str, Any]] = []
     wrong: str | None = None
-    for dtype, pool in pools.items():
+    for key, pool in pools.items():
+        dtype, _, at = key.partition(AT)
         for name, test in pool.tests():
             is_off = test.is_off(level)
-            rows.append({"dtype": dtype, "test": name, "samples": test.count, "verdict": "off" if is_off else "passed"})
+            verdict = "off" if is_off else "passed"
+            shown = f"{name}{AT}{at}" if at else name
+            rows.append({"dtype": dtype, "test": shown, "samples": test.count, "verdict": verdict})
             if is_off and wrong is None:
-                wrong = f"{words(name, test, pool, level)} ({dtype}, {test.count} samples)"
-    unfit = [f"{found} ({dtype})" for dtype, pool in pools.items() if (found := pool.is_too_small(level)) is not None]
+                wrong = f"{words(name, test, pool, level)} ({key}, {test.count} samples)"
+    # Of other arguments what can be told is enough.
+    asked = {key: pool for key, pool in pools.items() if AT not in key}
+    unfit = [f"{found} ({dtype})" for dtype, pool in asked.items() if (found := pool.is_too_small(level)) is not None]
     return wrong, unfit, {"level": chance.LEVEL, "tests": rows}
 
 

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness.cases import inputs, seeds
+from t2t_harness.cases import arguments_known, arguments_random, inputs, probes, seeds
 from t2t_harness.judging import comparing, oracle, pooled, random_ops
 
 if TYPE_CHECKING:
@@ -60,7 +60,35 @@ def wrong(
             return "two seeds gave the same result"
     if case.kind == "declared":
         collected.pools.setdefault(case.dtype, pooled.Pool()).add(of_seeds)
+    elif probes.has_other_kwargs(case):
+        # What is right on the whole there is another share, or another distribution.
+        collected.pools.setdefault(f"{case.dtype}{pooled.AT}{label_of(case)}", pooled.Pool()).add(of_seeds)
     return None
+
+
+def label_of(case: Case) -> str:
+    """Returns what the name of a case says of its arguments."""
+    return case.name.partition("[")[2].rpartition("]")[0]
+
+
+def is_certain(
+    declaration: Declaration, case: Case, given: Mapping[str, torch.Tensor], right: oracle.Reference
+) -> bool:
+    """Tells whether the case has arguments at other values with which nothing is left to chance, and torch has the same results with another seed."""
+    if not probes.has_other_kwargs(case):
+        return False
+    if not arguments_random.is_certain(declaration, inputs.kwargs_of(declaration, case)):
+        return False
+    device = next((value.device.type for value in given.values()), "cpu")
+    other = oracle.reference(declaration, replace(case, salt=f"{case.salt}again"), given, device).plain
+    return all(
+        torch_equal(value, other[name]) for name, value in right.plain.items() if name.isdecimal() and name in other
+    )
+
+
+def torch_equal(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Tells whether two tensors hold the same, a NaN where the other has one."""
+    return one.shape == other.shape and bool(((one == other) | ((one != one) & (other != other))).all())
 
 
 def wrong_once(request: OpRequest, case: Case, out: torch.Tensor, given: Mapping[str, torch.Tensor]) -> str | None:
@@ -77,8 +105,14 @@ def look(
 ) -> random_ops.Seen:
     """Returns what one result shows; `function` says it for the kind `judged`."""
     allowed = comparing.tolerance_of(declaration, case.dtype, "0")
-    kwargs = inputs.kwargs_of(declaration, case)
+    kwargs = given_to(declaration, case)
     return random_ops.see(declaration, case, out, given, kwargs, allowed, function)
+
+
+def given_to(declaration: Declaration, case: Case) -> dict[str, Any]:
+    """Returns the keyword arguments of a case, with torch's defaults for those that it leaves out."""
+    own = inputs.kwargs_of(declaration, case)
+    return {**arguments_known.of_torch(declaration), **own} if probes.has_other_kwargs(case) else own
 
 
 def gradient_wrong(
@@ -96,7 +130,7 @@ def gradient_wrong(
     out = tensors[f"{label}.0"]
     upstream = oracle.upstream_gradients([out.detach().clone().requires_grad_()], case)[0]
     allowed = comparing.tolerance_of(declaration, case.dtype, "0")
-    kwargs = inputs.kwargs_of(declaration, case)
+    kwargs = given_to(declaration, case)
     return random_ops.backward_wrong(declaration, out, tensors[name], upstream, given, kwargs, allowed)
 
 

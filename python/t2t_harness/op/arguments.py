@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from t2t_harness.op import declaration, docstring
+from t2t_harness.sources.signatures import aten_name
 
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Signature, Signatures
@@ -56,18 +57,11 @@ def _of_python(function: Callable[..., Any]) -> set[str] | None:
 
 def _of_aten(name: str, schemas: dict[str, list[Any]], text: str) -> set[str] | None:
     """Returns the parameters of all overloads of a builtin, or None where aten has none under that name."""
-    found = {argument.name for schema in schemas.get(_aten_name(name), []) for argument in schema.arguments}
+    found = {argument.name for schema in schemas.get(aten_name(name), []) for argument in schema.arguments}
     if not found or name.startswith("torch.ops."):
         return found or None
     found |= {other for own, other in OTHERWISE.items() if own in found}
     return found | set(re.findall(r"[A-Za-z_]\w*", text.partition("->")[0]))
-
-
-def _aten_name(name: str) -> str:
-    """Returns what aten calls a builtin: `linalg_norm` for `torch.linalg.norm`."""
-    space, _, last = name.rpartition(".")
-    prefix = {"torch.linalg": "linalg_", "torch.fft": "fft_", "torch.special": "special_"}.get(space, "")
-    return prefix + last.removeprefix(prefix)
 
 
 def _schemas() -> dict[str, list[Any]]:
@@ -87,5 +81,5 @@ def _text(name: str, function: Callable[..., Any], schemas: dict[str, list[Any]]
     documented = docstring.signature(function)
     if documented is not None and not documented.startswith("(*"):
         return " ".join(documented.split())
-    first = schemas.get(_aten_name(name), [None])[0]
+    first = schemas.get(aten_name(name), [None])[0]
     return "" if first is None else f"({', '.join(argument.name for argument in first.arguments)})"

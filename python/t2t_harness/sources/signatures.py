@@ -140,12 +140,28 @@ def overloads(torch_name: str) -> list[list[Parameter]]:
     """Returns the parameters of each overload of a builtin, but for those that write where they are told to, or take names of dims; none of what aten does not have."""
     import torch
 
-    schemas = torch._C._jit_get_schemas_for_operator(f"aten::{torch_name.rpartition('.')[2]}")
+    schemas = torch._C._jit_get_schemas_for_operator(f"aten::{aten_name(torch_name)}")
+    # What a namespace does not prefix is found by its own name.
+    schemas = schemas or torch._C._jit_get_schemas_for_operator(f"aten::{torch_name.rpartition('.')[2]}")
     return [
         [of_argument(one) for one in schema.arguments]
         for schema in schemas
         if not any(one.is_out or is_named(one) for one in schema.arguments)
     ]
+
+
+PREFIXES = {"torch.linalg": "linalg_", "torch.fft": "fft_", "torch.special": "special_"}
+"""A namespace of torch → what the names of its functions begin with in aten."""
+
+OTHER_NAMES = {"torch.nn.functional.logsigmoid": "log_sigmoid"}
+"""A function of torch → what aten calls it, where that is another name."""
+
+
+def aten_name(name: str) -> str:
+    """Returns what aten calls a builtin: `linalg_norm` for `torch.linalg.norm`."""
+    space, _, last = name.rpartition(".")
+    prefix = PREFIXES.get(space, "")
+    return OTHER_NAMES.get(name) or prefix + last.removeprefix(prefix)
 
 
 def is_named(argument: Any) -> bool:

@@ -33,7 +33,7 @@ def run(input, p, seed, scale=True, span=1 << 30):
 
 """
 
-BY_KWARG = "def wrapper(input, p, training, seed):\n    return run(input, {arguments})\n"
+BY_KWARG = "def wrapper(input, p, training, seed):\n    assert training\n    return run(input, {arguments})\n"
 
 
 def dropout(**more: Any) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def test_dropout_that_is_wrong_is_rejected(name: str, tmp_path: Path) -> None:
 
 
 def test_a_share_that_is_off_is_rejected(tmp_path: Path) -> None:
-    kernel = DROPOUT.replace(">= p", ">= p - 0.08") + BY_KWARG.format(arguments="p, seed")
+    kernel = DROPOUT.replace(">= p", ">= p - 0.32 * p * (1 - p)") + BY_KWARG.format(arguments="p, seed")
     class_, said = verdict(tmp_path, dropout(), kernel)
     assert class_ == "mismatch" and ", 0.5 is right" in said, said
 
@@ -82,7 +82,7 @@ def test_a_mask_that_another_run_with_the_same_seed_does_not_have_is_rejected(tm
 
 def test_without_a_name_for_it_the_seed_is_that_of_torchs_generator(tmp_path: Path) -> None:
     op = dropout(random={"kind": "dropout", "p": "p", "seed": None})
-    wrapper = "def wrapper(input, p, training):\n    seed = torch.randint(0, 1 << 30, (1,)).item()\n    return run(input, p, seed)\n"
+    wrapper = "def wrapper(input, p, training):\n    assert training\n    seed = torch.randint(0, 1 << 30, (1,)).item()\n    return run(input, p, seed)\n"
     assert verdict(tmp_path, op, DROPOUT + wrapper) == (None, "")
 
 
@@ -111,6 +111,7 @@ class Dropped(torch.autograd.Function):
 
 
 def wrapper(input, p, training, seed):
+    assert training
     return Dropped.apply(input, p, seed)
 """
 
@@ -206,6 +207,8 @@ def pick_kernel(w_ptr, out_ptr, M, K, S, seed, ROWS: tl.constexpr, BLOCK: tl.con
 
 
 def wrapper(input, num_samples, seed, replacement=False):
+    if replacement is not {replacement}:
+        raise NotImplementedError("as it is declared")
     w = input.contiguous(){weights}
     out = torch.empty((w.shape[0], num_samples), dtype=torch.int64, device=w.device)
     if w.shape[0]:
@@ -230,7 +233,7 @@ def test_multinomial_draws_by_weight(name: str, tmp_path: Path) -> None:
     uniform = tensor("input", ["M", 12], init={"kind": "uniform", "low": 0.0, "high": 1.0})
     told = {"kwargs": {"num_samples": 4, "replacement": replacement}, "random": {"kind": "multinomial", "seed": "seed"}}
     op = declared("torch.multinomial", [uniform], {"M": 32}, **told)
-    class_, said = verdict(tmp_path, op, MULTINOMIAL.format(after=after, weights=weights))
+    class_, said = verdict(tmp_path, op, MULTINOMIAL.format(after=after, weights=weights, replacement=replacement))
     assert (class_ is None) == (message is None) and (message or "") in said, said
 
 

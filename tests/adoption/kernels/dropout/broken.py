@@ -16,6 +16,7 @@ def dropout_kernel(x_ptr, out_ptr, n, p, seed, BLOCK: tl.constexpr):
 def seeded_dropout(input, p=0.5, training=True, seed=None):
     x = input.contiguous()
     out = torch.empty_like(x)
+    p = p if training else 0.0
     seed = torch.initial_seed() % (1 << 31) if seed is None else seed
     if x.numel() > 0:
         dropout_kernel[(triton.cdiv(x.numel(), 128),)](x, out, x.numel(), p, seed, BLOCK=128)

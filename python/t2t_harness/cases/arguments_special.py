@@ -1,0 +1,101 @@
+"""Other values for arguments that mean something of their own in some of torch's functions, and for whole numbers of a reference in Python.
+
+It makes no values. torch is imported only by what it asks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from t2t_harness.cases import elementwise, windows
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import Declaration
+
+ORDERS = {
+    "ord": ("norm", "vector_norm", "matrix_norm"),
+    "p": ("norm", "normalize", "dist", "cdist", "pdist", "pairwise_distance"),
+}
+"""An argument that is the order of a norm → the functions of which it is."""
+
+TRIED = (3, math.inf, 0, 1, -math.inf, 0.5, -1, 2)
+"""Orders of norms, each with a formula of its own, or with none but the general one."""
+
+BY_WORDS = (math.inf, 1, -math.inf, -1)
+"""Orders of a norm that is named by a word: those of a matrix."""
+
+TRAINING = ("training", "train")
+"""Flags with which functions draw random numbers that do not without them."""
+
+RESIZED = ("interpolate", "upsample")
+"""What the names of functions begin with whose result has the lengths of `size`."""
+
+MANY = 8
+"""A whole number from which on a quarter of it is another one."""
+
+OPPOSITES = (("min", "max"), ("low", "high"), ("lower", "upper"), ("start", "end"), ("start", "stop"))
+"""Words in the names of two arguments between which something is held."""
+
+
+def others(declaration: Declaration, name: str, value: Any, rank: int) -> list[Any] | None:
+    """Returns other values for the argument `name` of the op than `value`; None where it has no meaning of its own."""
+    function = elementwise.name_of(declaration)
+    if function in ORDERS.get(name, ()):
+        return orders_away(value)
+    if name == windows.ARGUMENT and windows.is_asked(declaration):
+        return windows.sizes_away(value, rank)
+    if name == "size" and function.startswith(RESIZED):
+        return lengths_away(value)
+    if name in TRAINING and value is False and ("dropout" in function or function.startswith("rrelu")):
+        return []
+    if name == "dtype" and value is None and str(declaration.get("torch") or "").startswith("torch.linalg."):
+        # Narrower ones are refused there.
+        return ["torch.float64"]
+    return None
+
+
+def orders_away(value: Any) -> list[Any]:
+    """Returns other orders of a norm than `value`, as whole numbers where that is one."""
+    tried = BY_WORDS if isinstance(value, str) else TRIED
+    kind = float if isinstance(value, float) else type(value)
+    return [kind(one) if kind is float else one for one in tried if one != value]
+
+
+def lengths_away(value: Any) -> list[Any]:
+    """Returns other lengths of a result than `value`: more, and about half as many."""
+    if type(value) is int:
+        return [value + 3, max(value // 2, 1)]
+    if not isinstance(value, list) or not value or any(type(one) is not int for one in value):
+        return []
+    return [[value[0] + 3, *value[1:]], [*value[:-1], max(value[-1] // 2, 1)]]
+
+
+def whole_away(declaration: Declaration, name: str, value: Any) -> list[int]:
+    """Returns other whole numbers than `value` for an argument of a reference in Python, which raises where it does not take them: a quarter of a large one, and the next one. Nothing for an argument of one of torch's functions, or a dim."""
+    if not declaration.get("reference") or type(value) is not int or name.startswith(("dim", "axis")):
+        return []
+    found = [int(value / 4)] if abs(value) >= MANY else []
+    own = declaration["kwargs"]
+    return [one for one in (*found, value + 1) if not is_crossed(own, {**own, name: one}, name)]
+
+
+def is_crossed(own: Mapping[str, Any], changed: Mapping[str, Any], name: str) -> bool:
+    """Tells whether the lower one of two bounds is no longer below the upper one, where `name` is one of them."""
+    for words in OPPOSITES:
+        for word, opposite in (words, words[::-1]):
+            other = name.replace(word, opposite)
+            if word not in name or other not in own or type(own[other]) not in (int, float):
+                continue
+            if (own[name] < own[other]) != (changed[name] < own[other]):
+                return True
+    return False
+
+
+def has_other_whole(declaration: Declaration, changed: Mapping[str, Any]) -> bool:
+    """Tells whether an argument of a reference in Python is another whole number than it declares."""
+    own = declaration["kwargs"]
+    return bool(declaration.get("reference")) and any(
+        type(value) is int and type(own.get(name)) is int and own[name] != value for name, value in changed.items()
+    )
