@@ -143,8 +143,9 @@ def together(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yields the arguments of which all that are numbers have their first other value at once, where there are several: one may be right for the other's declared value alone."""
     changed = numbers(columns)
-    if len(changed) > 1 and not is_empty_range({**own, **changed}):
-        yield labelled(changed), {**own, **changed}
+    both = {**own, **changed}
+    if len(changed) > 1 and not is_empty_range(both) and not arguments_special.is_crossed(own, both):
+        yield labelled(changed), both
 
 
 def whole(
@@ -152,8 +153,9 @@ def whole(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yields the arguments of a reference in Python with all whole numbers at their first other value, and the others as they are: what one of them changes may show with another one alone."""
     changed = {name: value for name, value in numbers(columns).items() if type(value) is int}
-    if declaration.get("reference") and len(changed) > 1:
-        yield labelled(changed), {**declaration["kwargs"], **changed}
+    own = declaration["kwargs"]
+    if declaration.get("reference") and len(changed) > 1 and not arguments_special.is_crossed(own, {**own, **changed}):
+        yield labelled(changed), {**own, **changed}
 
 
 def with_words(

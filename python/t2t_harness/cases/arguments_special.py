@@ -78,17 +78,19 @@ def whole_away(declaration: Declaration, name: str, value: Any) -> list[int]:
         return []
     found = [int(value / 4)] if abs(value) >= MANY else []
     own = declaration["kwargs"]
-    return [one for one in (*found, value + 1) if not is_crossed(own, {**own, name: one}, name)]
+    return [one for one in (*found, value + 1) if not is_crossed(own, {**own, name: one})]
 
 
-def is_crossed(own: Mapping[str, Any], changed: Mapping[str, Any], name: str) -> bool:
-    """Tells whether the lower one of two bounds is no longer below the upper one, where `name` is one of them."""
-    for words in OPPOSITES:
-        for word, opposite in (words, words[::-1]):
-            other = name.replace(word, opposite)
-            if word not in name or other not in own or type(own[other]) not in (int, float):
+def is_crossed(own: Mapping[str, Any], changed: Mapping[str, Any]) -> bool:
+    """Tells whether of two arguments between which something is held, by their names, the lower one is above the upper one in `changed`, or they are equal, and not in `own`."""
+    for low, high in OPPOSITES:
+        for name in changed:
+            other = name.replace(low, high)
+            if low not in name or any(
+                type(of.get(one)) not in (int, float) for of in (own, changed) for one in (name, other)
+            ):
                 continue
-            if (own[name] < own[other]) != (changed[name] < own[other]):
+            if own[name] < own[other] and changed[name] >= changed[other]:
                 return True
     return False
 

@@ -161,7 +161,8 @@ def _dropout(out: torch.Tensor, x: torch.Tensor, p: float, tolerance: tuple[floa
     is_close = (wide == rounded) | ((wide - scaled).abs() <= atol + rtol * scaled.abs()) | ((wide != wide) & (x != x))
     is_odd = ~x.isfinite()
     is_kept = is_close if p < 1 else torch.zeros_like(is_odd)
-    bad = ~((wide == 0) | is_kept | (is_odd & (wide != wide)))
+    is_dropped = wide == 0 if p > 0 else torch.zeros_like(is_odd)
+    bad = ~(is_dropped | is_kept | (is_odd & (wide != wide)))
     known = ~is_odd & (rounded != 0)
     refused = _refused(bad, out, f"are neither zero nor the input over 1 - {p:g}")
     if refused is not None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness.cases import arguments_known, arguments_random, inputs, probes, seeds
+from t2t_harness.cases import arguments_known, arguments_random, arguments_special, inputs, probes, seeds
 from t2t_harness.judging import comparing, oracle, pooled, random_ops
 
 if TYPE_CHECKING:
@@ -110,9 +110,13 @@ def look(
 
 
 def given_to(declaration: Declaration, case: Case) -> dict[str, Any]:
-    """Returns the keyword arguments of a case, with torch's defaults for those that it leaves out."""
+    """Returns the keyword arguments of a case, with torch's defaults for those that it leaves out, and a chance of 0 where nothing is drawn."""
     own = inputs.kwargs_of(declaration, case)
-    return {**arguments_known.of_torch(declaration), **own} if probes.has_other_kwargs(case) else own
+    if not probes.has_other_kwargs(case):
+        return own
+    chance = arguments_random.chance_of(declaration)
+    is_off = chance is not None and any(own.get(name) is False for name in arguments_special.TRAINING)
+    return {**arguments_known.of_torch(declaration), **own, **({str(chance): 0.0} if is_off else {})}
 
 
 def gradient_wrong(
