@@ -51,6 +51,7 @@ KINDS = {
     "extreme": "large",
     "grid": "blocks",
     "ties": "zeros",
+    "tails": "small",
     "positive": "shapes",
     "small": "small",
     "gradients": "gradients",
@@ -61,7 +62,7 @@ KINDS = {
 """What follows `edge/` in a case's name → what turns it off in ops.yaml."""
 
 
-NOT_FINITE = ("special", "special-late", "infinite-rows", "masked")
+NOT_FINITE = ("special", "special-late", "infinite-rows", "masked", cases.PAIRS)
 """Edges with values that are not finite: where one is off, all are."""
 
 
@@ -107,6 +108,7 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
         [*probe_values.of_one(declaration)],
         [*probe_values.ties(declaration)],
         [*probe_values.gradients(declaration)],
+        [*probe_values.empty(declaration)],
         above[0::2],
         above[1::2],
         [case for case in own if case not in first],
@@ -157,6 +159,11 @@ def is_of_length(case: Case) -> bool:
 def is_at_length(case: Case) -> bool:
     """Tells whether a probe says nothing at shorter lengths: something happens just below the one that it has."""
     return case.name.startswith(("edge/literal[", f"edge/{capped.WORD}["))
+
+
+def is_without(case: Case) -> bool:
+    """Tells whether a probe has no element along a dim that a wrapper may want to have some."""
+    return case.is_probe and case.name.startswith(f"edge/{cases.EMPTY}[")
 
 
 def has_other_kwargs(case: Case) -> bool:
@@ -248,6 +255,9 @@ def of_dtype(request: VariantRequest, dtype: str, small: Mapping[str, int]) -> I
         kinds = ("equal-rows",) if cases.has_probabilities(declaration) else ("large", "equal-rows")
         for kind in kinds:
             yield probing.probe(declaration, kind, small, dtype=dtype, values=kind)
+        names = probing.of_values(declaration) if dtype == "bfloat16" else []
+        for name in names[:1]:
+            yield probing.probe(declaration, f"small[{name}]", small, dtype=dtype, values="small", of=name)
     for case in list(probe_arguments.kwargs(request))[:2]:
         yield replace(case, name=case.name.rpartition("/")[0] + f"/{dtype}", dtype=dtype)
     loose = probing.free(declaration)
