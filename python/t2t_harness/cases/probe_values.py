@@ -144,7 +144,7 @@ def empty(declaration: Declaration) -> Iterator[Case]:
     for dim in reversed(others[-EMPTY:]):
         binding = {**probing.tiny(declaration), dim: 0}
         if cases.is_possible(declaration, binding):
-            yield probing.probe(declaration, f"{cases.EMPTY}[{dim}]", binding)
+            yield replace(probing.probe(declaration, f"{cases.EMPTY}[{dim}]", binding), has_own_budget=True)
 
 
 EMPTY = 3

@@ -108,7 +108,6 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
         [*probe_values.of_one(declaration)],
         [*probe_values.ties(declaration)],
         [*probe_values.gradients(declaration)],
-        [*probe_values.empty(declaration)],
         above[0::2],
         above[1::2],
         [case for case in own if case not in first],
@@ -131,7 +130,9 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
         for case in probe_lengths.drawn(declaration, str(request.get("salt") or ""), limit)
         if not is_off(declaration, case)
     ]
-    return [*found[: room + (room // 2) * (len(declaration["dtypes"]) - 1)], *salted]
+    # They cost nothing, and take no other's place.
+    without = [case for case in probe_values.empty(declaration) if not is_off(declaration, case)]
+    return [*found[: room + (room // 2) * (len(declaration["dtypes"]) - 1)], *without, *salted]
 
 
 def is_off(declaration: Declaration, case: Case) -> bool:
