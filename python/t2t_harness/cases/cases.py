@@ -70,7 +70,7 @@ class Case:
     binding: dict[str, int]
     seed: int = 0
     values: str = "declared"
-    """`declared`, `large`, `equal-rows`, `special`, `ignored`, or one of unusual.py; only floating inputs with random values heed it, but for `ignored`, `limits`, `false` and `true`."""
+    """`declared`, `large`, `equal-rows`, `special`, `ignored`, `pairs`, or one of unusual.py; only floating inputs with random values heed it, but for `ignored`, `limits`, `false` and `true`."""
     layout: str | None = None
     """In the place of every input's declared layout, or of that which `of` names, where that input has the dims for it."""
     broadcast: bool = False
