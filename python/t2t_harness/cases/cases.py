@@ -41,6 +41,15 @@ IGNORE = "ignore_index"
 PLANTED = "planted"
 """Values of an input of which some are numbers among the arguments of the call."""
 
+PAIRS = "pairs"
+"""Values of inputs of one shape in which each special number of one meets each of another."""
+
+TAILS = "tails"
+"""Values at which functions that approach zero are small."""
+
+EMPTY = "empty"
+"""What a case without elements is called, and in a probe the dim that has none, as `empty[K]`."""
+
 ALL = "*"
 """In the place of an input's name: all of them."""
 
@@ -61,7 +70,7 @@ class Case:
     binding: dict[str, int]
     seed: int = 0
     values: str = "declared"
-    """`declared`, `large`, `equal-rows`, `special`, `ignored`, or one of unusual.py; only floating inputs with random values heed it, but for `ignored`, `limits`, `false` and `true`."""
+    """`declared`, `large`, `equal-rows`, `special`, `ignored`, `pairs`, or one of unusual.py; only floating inputs with random values heed it, but for `ignored`, `limits`, `false` and `true`."""
     layout: str | None = None
     """In the place of every input's declared layout, or of that which `of` names, where that input has the dims for it."""
     broadcast: bool = False
@@ -451,6 +460,13 @@ def emptied(declaration: Declaration, free: Sequence[str]) -> str:
 def edges_off(declaration: Declaration) -> Mapping[str, str | None]:
     """Returns the kinds of edges that are not asked for, with the reason that is given; `blocks` are those around a variant's blocks."""
     return declaration.get("edges") or {}
+
+
+def may_be_expanded(declaration: Declaration) -> bool:
+    """Tells whether elements of an input may lie in the same place: nothing is written there, and inputs need not be dense."""
+    off = edges_off(declaration)
+    is_open = not declaration["mutates"] and not declaration.get("random")
+    return is_open and "strided" not in off and "transposed" not in off
 
 
 def comparable(declaration: Declaration, dtype: str) -> list[str]:

@@ -15,6 +15,26 @@ EXACT = frozenset(
 )
 """Functions whose small results are as exact as large ones, relative to their size: a formula that adds 1 first has none of their digits."""
 
+ROUNDED = frozenset(
+    "mul multiply div divide true_divide square sqrt rsqrt reciprocal exp exp2 sigmoid expit silu abs neg relu clamp maximum minimum fmax fmin where amax amin max min clone".split()
+)
+"""Functions whose results torch rounds once or a few times, or only copies: small ones have all digits in any formula, unless a narrow type was on the way."""
+
+TAILED = frozenset("sigmoid expit silu exp exp2".split())
+"""Functions that approach zero, and of which the formula that all write keeps the digits there."""
+
+LARGEST = frozenset("argmax argmin amax amin max min aminmax cummax cummin".split())
+"""Functions of rows that look for the largest or smallest number."""
+
+ORDERING = LARGEST | frozenset("sort msort argsort topk kthvalue median mode unique unique_consecutive".split())
+"""Functions of rows that decide which number is larger, or equal. Some kernels count small integers in a table."""
+
+SUMMING = frozenset("sum cumsum prod cumprod".split())
+"""Functions of rows that take integers for numbers, whatever their size."""
+
+UNTAGGED = frozenset(("floor_divide", "isclose"))
+"""Functions that work element by element, of which torch does not say so."""
+
 GROWING = ("shift", "pow", "lcm", "ldexp", "polygamma")
 """What is in the names of functions for which large integers mean something else than small ones, or nothing."""
 
@@ -25,18 +45,34 @@ def name_of(declaration: Declaration) -> str:
 
 
 def is_elementwise(declaration: Declaration) -> bool:
-    """Tells whether torch says of the op that it works element by element."""
-    return any(_overloads(name_of(declaration)))
+    """Tells whether the op is known to work element by element."""
+    return name_of(declaration) in UNTAGGED or any(_overloads(name_of(declaration)))
 
 
 def is_exact(declaration: Declaration) -> bool:
     """Tells whether small results of the op are to be exact relative to their size."""
-    return name_of(declaration) in EXACT
+    return name_of(declaration) in EXACT | ROUNDED
+
+
+def has_tails(declaration: Declaration) -> bool:
+    """Tells whether results of the op approach zero without losing digits."""
+    return name_of(declaration) in TAILED
+
+
+def reduces_integers(declaration: Declaration) -> bool:
+    """Tells whether the op takes integers in rows for numbers, whatever their size."""
+    return name_of(declaration) in LARGEST | SUMMING
 
 
 def takes_large_integers(declaration: Declaration) -> bool:
     """Tells whether an integer of any size may stand in the place of each integer of the op's inputs."""
-    return is_elementwise(declaration) and not any(word in name_of(declaration) for word in GROWING)
+    name = name_of(declaration)
+    return name in LARGEST or (is_elementwise(declaration) and not any(word in name for word in GROWING))
+
+
+def orders(declaration: Declaration) -> bool:
+    """Tells whether the op decides which number is larger, or equal."""
+    return name_of(declaration) in ORDERING
 
 
 def defaults(declaration: Declaration) -> dict[str, float]:

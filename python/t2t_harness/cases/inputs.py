@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 
     from t2t_harness.boundary.documents import Declaration
 
-LARGE = 1e4
-"""What random values are multiplied by in a case of large values: beyond where `exp` overflows, within float16."""
+LARGE = {"float16": 1e4}
+"""What random values are multiplied by in a case of large values, by type: beyond where `exp` overflows, within the type."""
+
+BEYOND_HALF = 1e6
+"""The same for types that hold more than float16 does: what is computed in that on the way overflows."""
 
 
 def make_inputs(declaration: Declaration, case: cases.Case, device: str = "cpu") -> dict[str, torch.Tensor]:
@@ -44,9 +47,13 @@ def make_inputs(declaration: Declaration, case: cases.Case, device: str = "cpu")
     if case.values == cases.PLANTED and special in dense:
         given = next(given for given in present if given["name"] == special)
         dense[special] = unusual.planted(dense[special], probing.numbers(declaration, given))
+    if case.values == cases.PAIRS:
+        met = [given for given in present if given["name"] in probing.alike(declaration)]
+        paired = unusual.pairs([dense[given["name"]] for given in met], [probing.allowed(given) for given in met])
+        dense |= dict(zip((given["name"] for given in met), paired, strict=True))
     return {
         given["name"]: laid_out(
-            dense[given["name"]], declared.strides(shapes[given["name"]], layout_of(given, case)), device
+            dense[given["name"]], strides_of(declaration, given, case, shapes[given["name"]]), device
         )
         for given in present
     }
@@ -104,7 +111,25 @@ def laid_out(values: torch.Tensor, strides: Sequence[int], device: str) -> torch
         reach = 1 + sum((length - 1) * stride for length, stride in zip(values.shape, strides, strict=True))
     gap = float("nan") if values.dtype.is_floating_point or values.dtype.is_complex else 0
     memory = torch.full((reach,), gap, dtype=values.dtype, device=device)
-    return memory.as_strided(values.shape, tuple(strides)).copy_(values)
+    return filled(memory.as_strided(values.shape, tuple(strides)), values)
+
+
+def filled(target: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """Returns `target` with the values of `values`, of its shape. Along dims in which all elements of `target` are the same one, those of `values` are equal."""
+    if 0 not in target.stride():
+        return target.copy_(values)
+    once = tuple(slice(None) if stride else slice(0, 1) for stride in target.stride())
+    target[once].copy_(values[once])
+    return target
+
+
+def strides_of(declaration: Declaration, given: Mapping[str, Any], case: cases.Case, shape: Sequence[int]) -> list[int]:
+    """Returns the strides of the declared input `given` in `case`: those of its layout, or 0 along rows that are one value each, as `expand` leaves them."""
+    layout = layout_of(given, case)
+    is_equal = case.values == "equal-rows" and cases.random_floats(given, case.dtype) and len(shape) > 0
+    if not is_equal or layout != "contiguous" or not cases.may_be_expanded(declaration):
+        return declared.strides(shape, layout)
+    return [*declared.strides(list(shape[:-1]), layout), 0]
 
 
 def layout_of(given: Mapping[str, Any], case: cases.Case) -> str:
@@ -153,7 +178,8 @@ def _values(
     if not cases.random_floats(given, case.dtype):
         return drawn
     if case.values == "large":
-        return (drawn.double() * LARGE).clamp(-6e4, 6e4).to(drawn.dtype)
+        times = LARGE.get(given["dtype"] or case.dtype, BEYOND_HALF)
+        return (drawn.double() * times).clamp(-6 * times, 6 * times).to(drawn.dtype)
     if case.values == "equal-rows" and drawn.dim() > 0 and drawn.numel() > 0:
         # Multiples of 1/8 add up without rounding, so that a row's mean is exact in whatever order it is summed.
         return (drawn[..., :1].double() * 8).round().div(8).to(drawn.dtype).expand(drawn.shape)

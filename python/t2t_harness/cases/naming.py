@@ -21,6 +21,9 @@ SPECIAL = {
     "equal-rows": "rows of equal values",
     "special": "NaN and infinities in an input",
     "late": "NaN and infinity late in a row",
+    "pairs": "special numbers that meet",
+    "tails": "values at which results approach zero",
+    "neighbours": "integers that a float does not tell apart",
 }
 """What is special about the values of a case, in words."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness.cases import cases, elementwise, probing
+from t2t_harness.cases import cases, elementwise, probe_marks, probing
 from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import tensors
 
@@ -75,10 +75,11 @@ def values(declaration: Declaration, lane: str) -> Iterator[Case]:
     for given in tensors(declaration) if not declaration["backward"] else ():
         if given["name"] in floating[:1] and probing.numbers(declaration, given):
             yield probing.probe(declaration, f"planted[{given['name']}]", small, values=cases.PLANTED, of=given["name"])
-    if elementwise.is_elementwise(declaration):
-        yield from of_elements(declaration, small, floating)
+    yield from of_functions(declaration, small, floating)
     if len(floating) > 1 and not probing.hides(declaration):
-        yield probing.probe(declaration, "special[all]", small, values="special", of=cases.ALL)
+        yield pairs(declaration, small) or probing.probe(
+            declaration, "special[all]", small, values="special", of=cases.ALL
+        )
     for name in [] if probing.hides(declaration) else floating[1:]:
         yield probing.probe(declaration, f"special[{name}]", small, values="special", of=name)
     ranks = {given["name"]: len(given["shape"]) for given in tensors(declaration)}
@@ -92,7 +93,10 @@ def values(declaration: Declaration, lane: str) -> Iterator[Case]:
     for given in tensors(declaration):
         kind = given["dtype"] or dtype
         is_tested = given["dtype"] is None or kind != "int64"
-        if is_tested and given["shape"] and is_number(given) and kind not in cases.FLOATING:
+        is_large = is_number(given) or (
+            elementwise.reduces_integers(declaration) and given["init"]["kind"] == "randint"
+        )
+        if is_tested and given["shape"] and is_large and kind not in cases.FLOATING:
             few = probing.probe(declaration, f"limits[{given['name']}]", small, values="limits", of=given["name"])
             yield few
             dims = probing.loose(declaration)
@@ -101,13 +105,56 @@ def values(declaration: Declaration, lane: str) -> Iterator[Case]:
                 yield replace(few, name=f"edge/{named}", binding=case.binding, has_own_budget=True)
 
 
-def of_elements(declaration: Declaration, small: Mapping[str, int], floating: Sequence[str]) -> Iterator[Case]:
-    """Yields, for an op that works element by element, a case of floating inputs whose squares are beyond their type, and one of integers that are next to each other and that a float does not tell apart."""
-    if floating:
+def of_functions(declaration: Declaration, small: Mapping[str, int], floating: Sequence[str]) -> Iterator[Case]:
+    """Yields, for functions that torch says something of, a case of floating inputs whose squares are beyond their type, one in which results approach zero, and one of integers that are next to each other and that a float does not tell apart."""
+    if floating and elementwise.is_elementwise(declaration):
         yield probing.probe(declaration, f"extreme[{floating[0]}]", small, values="extreme", of=cases.ALL)
+    if floating and elementwise.has_tails(declaration):
+        yield probing.probe(declaration, f"tails[{floating[0]}]", small, values=cases.TAILS, of=floating[0])
     drawn = [given for given in tensors(declaration) if given["init"]["kind"] == "randint" and given["shape"]]
-    if drawn and not floating and elementwise.takes_large_integers(declaration):
+    is_open = elementwise.orders(declaration) and all(map(is_number, drawn))
+    if drawn and not floating and (is_open or elementwise.takes_large_integers(declaration)):
         yield probing.probe(declaration, f"neighbours[{drawn[0]['name']}]", small, values="neighbours", of=cases.ALL)
+
+
+def pairs(declaration: Declaration, small: Mapping[str, int]) -> Case | None:
+    """Returns, for an op that works element by element on two or more inputs of one shape, the case in which their special numbers meet; None for others, where `zeros` are off, and for gradients, which are a convention there."""
+    is_open = "zeros" not in cases.edges_off(declaration) and not declaration["backward"]
+    if not is_open or len(probing.alike(declaration)) < 2 or not elementwise.is_elementwise(declaration):
+        return None
+    # Vectors have as many elements as there are pairs.
+    binding = small if cases.largest(declaration, small) >= MEETING else probing.rows(declaration, (MEETING,))
+    return probing.probe(declaration, "pairs[all]", binding, values=cases.PAIRS, of=cases.ALL)
+
+
+MEETING = 67
+"""So many elements of two inputs, or a few less, have all pairs of special numbers."""
+
+
+def empty(declaration: Declaration) -> Iterator[Case]:
+    """Yields cases without elements along another dim than that of the edge `empty`: what is summed up, or the last one. Not where dims are those of elements alone, hold channels or what indices point to."""
+    free, held = probing.free(declaration), cases.steps(declaration)
+    # What a reference makes of nothing is a convention of its own.
+    is_of_torch = not declaration.get("reference") and not declaration.get("random")
+    if len(free) < 2 or not is_of_torch or elementwise.is_elementwise(declaration):
+        return
+    if probe_marks.is_attention(declaration) or any(is_index(given) for given in tensors(declaration)):
+        return
+    others = [dim for dim in free if dim != cases.emptied(declaration, free) and dim not in held]
+    for dim in reversed(others[-EMPTY:]):
+        binding = {**probing.tiny(declaration), dim: 0}
+        if cases.is_possible(declaration, binding):
+            yield replace(probing.probe(declaration, f"{cases.EMPTY}[{dim}]", binding), has_own_budget=True)
+
+
+EMPTY = 3
+"""So many dims of an op are tried without elements, beside the first."""
+
+
+def is_index(given: Mapping[str, Any]) -> bool:
+    """Tells whether an input holds integers that may be indices: there is nothing that they could point to along an empty dim."""
+    kind = given["init"]["kind"]
+    return kind in ("permutation", "sorted") or (kind == "randint" and not is_number(given))
 
 
 def ties(declaration: Declaration) -> Iterator[Case]:

@@ -52,6 +52,7 @@ KINDS = {
     "extreme": "large",
     "grid": "blocks",
     "ties": "zeros",
+    "tails": "small",
     "positive": "shapes",
     "small": "small",
     "gradients": "gradients",
@@ -62,7 +63,7 @@ KINDS = {
 """What follows `edge/` in a case's name → what turns it off in ops.yaml."""
 
 
-NOT_FINITE = ("special", "special-late", "infinite-rows", "masked")
+NOT_FINITE = ("special", "special-late", "infinite-rows", "masked", cases.PAIRS)
 """Edges with values that are not finite: where one is off, all are."""
 
 
@@ -131,7 +132,9 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
         for case in probe_lengths.drawn(declaration, str(request.get("salt") or ""), limit)
         if not is_off(declaration, case)
     ]
-    return [*found[: room + (room // 2) * (len(declaration["dtypes"]) - 1)], *salted]
+    # They cost nothing, and take no other's place.
+    without = [case for case in probe_values.empty(declaration) if not is_off(declaration, case)]
+    return [*found[: room + (room // 2) * (len(declaration["dtypes"]) - 1)], *without, *salted]
 
 
 def is_off(declaration: Declaration, case: Case) -> bool:
@@ -159,6 +162,11 @@ def is_of_length(case: Case) -> bool:
 def is_at_length(case: Case) -> bool:
     """Tells whether a probe says nothing at shorter lengths: something happens just below the one that it has."""
     return case.name.startswith(("edge/literal[", f"edge/{capped.WORD}["))
+
+
+def is_without(case: Case) -> bool:
+    """Tells whether a probe has no element along a dim that a wrapper may want to have some."""
+    return case.is_probe and case.name.startswith(f"edge/{cases.EMPTY}[")
 
 
 def has_other_kwargs(case: Case) -> bool:
@@ -250,6 +258,9 @@ def of_dtype(request: VariantRequest, dtype: str, small: Mapping[str, int]) -> I
         kinds = ("equal-rows",) if cases.has_probabilities(declaration) else ("large", "equal-rows")
         for kind in kinds:
             yield probing.probe(declaration, kind, small, dtype=dtype, values=kind)
+        names = probing.of_values(declaration) if dtype == "bfloat16" else []
+        for name in names[:1]:
+            yield probing.probe(declaration, f"small[{name}]", small, dtype=dtype, values="small", of=name)
     for case in list(probe_arguments.kwargs(request))[:2]:
         yield replace(case, name=case.name.rpartition("/")[0] + f"/{dtype}", dtype=dtype)
     loose = probing.free(declaration)

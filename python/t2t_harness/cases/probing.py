@@ -114,10 +114,22 @@ def numbers(declaration: Declaration, given: Mapping[str, Any]) -> list[float]:
     told: list[Any] = [*(declaration.get("kwargs") or {}).values(), *elementwise.defaults(declaration).values()]
     told += [one for value in told if isinstance(value, (list, tuple)) for one in value]
     plain = [float(value) for value in told if type(value) in (int, float) and abs(value) < 1 << 24]
-    init = given["init"]
-    low, high = (init["low"], init["high"]) if init["kind"] == "uniform" else (-math.inf, math.inf)
+    low, high = allowed(given)
     both = dict.fromkeys(sign * value for value in plain for sign in (1.0, -1.0))
     return [value for value in both if low <= value <= high and value == rounded(value)]
+
+
+def alike(declaration: Declaration) -> list[str]:
+    """Returns the names of the inputs of `of_values` that have the shape of the first one of them."""
+    names = of_values(declaration)
+    shapes = {given["name"]: given["shape"] for given in tensors(declaration)}
+    return [name for name in names if shapes[name] == shapes[names[0]]]
+
+
+def allowed(given: Mapping[str, Any]) -> tuple[float, float]:
+    """Returns the least and the largest finite number that an input may hold as it is declared."""
+    init = given["init"]
+    return (init["low"], init["high"]) if init["kind"] == "uniform" else (-math.inf, math.inf)
 
 
 def rounded(value: float) -> float:

@@ -104,8 +104,15 @@ def positive(values: torch.Tensor) -> torch.Tensor:
 
 
 def small(values: torch.Tensor) -> torch.Tensor:
-    """Returns `values` by 2⁹ smaller: their squares are about the size of the numbers that keep a divisor from zero."""
-    return values.mul(2.0**-9) if values.dtype.is_floating_point else values
+    """Returns `values` by 2⁹ smaller: their squares are about the size of the numbers that keep a divisor from zero. In types that hold less than float16 does, each second row is by 2³⁰ smaller."""
+    import torch
+
+    if not values.dtype.is_floating_point:
+        return values
+    changed = values.mul(2.0**-9)
+    if torch.finfo(values.dtype).tiny < torch.finfo(torch.float16).tiny:
+        rows_of(changed)[1::2] *= 2.0**-21
+    return changed
 
 
 def limits(values: torch.Tensor) -> torch.Tensor:
@@ -144,8 +151,50 @@ def neighbours(values: torch.Tensor) -> torch.Tensor:
         return values
     changed = values.clone()
     flat = changed.view(-1)
+    signs = 1 - (flat & 2)
     for place, power in enumerate(powers):
         flat[place::2] = (flat[place::2] & 1) + (1 << power)
+    return changed.mul_(signs.view_as(changed))
+
+
+PAIRED = (0.0, 1.0, float("inf"), float("nan"), -0.0, -1.0, float("-inf"))
+"""Numbers of which two meet as no others do: products, quotients, differences and powers of them are defined one by one."""
+
+
+def pairs(values: Sequence[torch.Tensor], allowed: Sequence[tuple[float, float]]) -> list[torch.Tensor]:
+    """Returns the tensors `values`, of one shape, in which each of `PAIRED`, and on the CPU a denormal number, meets each of them in the next tensor. Finite numbers are those between the two that are `allowed` for each."""
+    import torch
+
+    found = []
+    for turn, (one, (low, high)) in enumerate(zip(values, allowed, strict=True)):
+        # The reciprocal of this one is a number.
+        small = [torch.finfo(one.dtype).tiny / 2] if one.device.type == "cpu" else []
+        told = [number for number in (*PAIRED, *small) if not math.isfinite(number) or low <= number <= high]
+        places = torch.arange(min(one.numel(), ALL_PAIRS), device=one.device)
+        # The first tensor turns fast, the second slowly, and each further one differs from both.
+        along = (places % SIDE) * int(turn != 1) + (places // SIDE) * int(turn != 0) * max(turn - 1, 1)
+        changed = one.clone()
+        numbers = torch.tensor(told, dtype=one.dtype, device=one.device)
+        changed.view(-1)[places] = numbers[along % SIDE % len(told)]
+        found.append(changed)
+    return found
+
+
+SIDE = len(PAIRED) + 1
+"""So many numbers meet."""
+
+ALL_PAIRS = SIDE * SIDE
+"""So many elements show all pairs of two tensors."""
+
+
+def tails(values: torch.Tensor) -> torch.Tensor:
+    """Returns `values`; each second one is one between -20 and 20, in order."""
+    import torch
+
+    changed = values.clone()
+    flat = changed.view(-1)
+    count = flat[0::2].numel()
+    flat[0::2] = torch.linspace(-20, 20, count, dtype=torch.float64, device=values.device).to(values.dtype)
     return changed
 
 
@@ -199,6 +248,7 @@ KINDS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "neighbours": neighbours,
     "positive": positive,
     "small": small,
+    "tails": tails,
     "false": false,
     "true": true,
 }

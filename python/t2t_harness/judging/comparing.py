@@ -101,11 +101,11 @@ def compare(
     *,
     whole: bool,
     slack: torch.Tensor | None = None,
-    small: bool = False,
+    small: float | None = None,
 ) -> tolerance.Comparison:
     """Returns the comparison of the result `name` of a run with torch's, both of one shape, in a case of `dtype`.
 
-    `wide` is the oracle's result, or None; `slack`, element by element, what else is allowed; `small` asks that small values are exact relative to their size. Raises Misnamed where the comparison that is declared does not fit what torch
+    `wide` is the oracle's result, or None; `slack`, element by element, what else is allowed; `small` asks that small values are exact relative to their size, but for an error of so much. Raises Misnamed where the comparison that is declared does not fit what torch
     returns.
     """
     how = output(declaration, name)

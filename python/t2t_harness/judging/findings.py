@@ -51,8 +51,8 @@ def find(
 
 
 def is_refusal(declaration: Declaration, case: cases.Case, record: Failure) -> bool:
-    """Tells whether a wrapper says that it does not take what nobody declared: it may, if it says so. That is an argument at another value, or a length beyond all that are measured."""
-    if record["class"] == "exception" and probes.is_beyond(declaration, case):
+    """Tells whether a wrapper says that it does not take what nobody declared: it may, if it says so. That is an argument at another value, a length beyond all that are measured, or none along a dim."""
+    if record["class"] == "exception" and (probes.is_beyond(declaration, case) or probes.is_without(case)):
         return True
     if not probes.has_other_kwargs(case):
         return False
@@ -429,6 +429,9 @@ DECIDING = ("zeros", "ties", cases.PLANTED)
 NEAR_ZERO = ("declared", "ends", "small", "denormal", "extreme")
 """Values among which small ones are, of which some functions of torch's make small results without losing digits."""
 
+TAIL = 2.0**-10
+"""The relative error that is allowed where results approach zero: formulas that keep digits there differ in their last ones."""
+
 NARROWED = 8
 """So many elements that float32 does not hold tell that torch's result is one of float64."""
 
@@ -508,8 +511,16 @@ def compared(
     whole = exact and case.values in ("declared", "ends")
     loose = None if slack is None else slack.get(name)
     declaration = comparing.of_case(trial.declaration, case)
-    small = name.isdecimal() and case.values in NEAR_ZERO and elementwise.is_exact(trial.declaration)
+    small = relative(trial.declaration, case) if name.isdecimal() else None
     return comparing.compare(declaration, case.dtype, name, judged, wide, whole=whole, slack=loose, small=small)
+
+
+def relative(declaration: Declaration, case: cases.Case) -> float | None:
+    """Returns how far from the oracle each element of an output may be at least, relative to its size, where that is asked for in `case`, or None."""
+    if case.values == cases.TAILS:
+        return TAIL
+    is_asked = case.values in NEAR_ZERO and case.dtype in cases.FLOATING and elementwise.is_exact(declaration)
+    return 0.0 if is_asked else None
 
 
 def repeated(trial: Trial, tensors: dict[str, torch.Tensor], right: oracle.Reference) -> Finding | None:

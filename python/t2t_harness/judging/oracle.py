@@ -209,8 +209,8 @@ def copies(inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
     copied = {}
     for name, value in inputs.items():
-        copied[name] = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
-        copied[name].copy_(value)
+        same = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
+        copied[name] = making.filled(same, value)
     return copied
 
 

@@ -59,20 +59,22 @@ def compare(
     *,
     whole: bool,
     slack: torch.Tensor | None = None,
-    small: bool = False,
+    small: float | None = None,
 ) -> Comparison:
     """Returns the comparison of `out` with torch's result and the oracle, all of one shape and on one device.
 
     `out` and `torch_out` have the tested dtype. `oracle` is in float64, or None where torch has no float64 for the op;
     then torch's result stands for it. `tolerance` is (atol, rtol). `whole` asks for the relative error of the output as
     a whole, too. Eight times the largest `slack` of a row, by which results change with the last bits of the inputs, is allowed beside torch's own error.
-    `small` asks of each element, however small, an error relative to its size, where torch's own is no more than a few of the last bits.
+    `small` asks of each element, however small, an error relative to its size, of which so much is allowed at least, where torch's own is no more than a few of the last bits.
     """
     if not torch_out.dtype.is_floating_point and not torch_out.dtype.is_complex:
         return exact(out, torch_out)
     rows = _rows(out, torch_out, oracle)
     found = _floating(rows, list(torch_out.shape), tolerance, whole=whole, slack=slack)
-    return _small(rows, list(torch_out.shape), found, tolerance[1], slack) if small and found.passed else found
+    if small is None or not found.passed or rows.out.equal(rows.plain):
+        return found
+    return _small(rows, list(torch_out.shape), found, max(tolerance[1], small), slack)
 
 
 @dataclass(frozen=True)

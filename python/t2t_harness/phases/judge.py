@@ -140,7 +140,7 @@ def judge_case(trial: Trial, case: cases.Case, position: int) -> None:
             "reason": "torch has no float64 for it, which tells what the last bits of these inputs are worth",
         }
         return
-    if case.values == "extreme" and not is_finite(right):
+    if (case.values == "extreme" or probes.is_without(case)) and not is_finite(right):
         row |= {"verdict": "dropped", "reason": "torch's own result is not finite"}
         return
     if case.kind == "edge" and (ill := ill_conditioned(trial.declaration, right)) is not None:
@@ -155,7 +155,8 @@ def judge_case(trial: Trial, case: cases.Case, position: int) -> None:
         row |= {"verdict": "not-judged", "reason": facts["reason"]}
     else:
         finding = findings.find(trial, case, position, row, facts, given, right)
-        if finding is not None and probes.has_other_kwargs(case) and finding.class_ in ELSEWHERE:
+        is_open = probes.has_other_kwargs(case) or probes.is_without(case)
+        if finding is not None and is_open and finding.class_ in ELSEWHERE:
             # What ops.yaml does not declare may be left to torch.
             row |= {"verdict": "dropped", "reason": f"not by the kernel: {finding.message}"}
         else:
@@ -169,7 +170,7 @@ def is_finite(right: oracle.Reference) -> bool:
 
 
 ELSEWHERE = ("torch-fallback", "no-kernel-launched")
-"""What is no fault where an argument has another value than the declared one."""
+"""What is no fault where an argument has another value than the declared one, or there is nothing along a dim."""
 
 ILL_CONDITIONED = ("offset", "cancelling")
 """Values at which results depend on the last bits of the inputs."""

@@ -277,7 +277,11 @@ def laid_out(values, strides):
     reach = 1 + sum((length - 1) * stride for length, stride in zip(values.shape, strides)) if values.numel() else 0
     gap = float("nan") if values.dtype.is_floating_point else 0
     memory = torch.full((reach,), gap, dtype=values.dtype, device=DEVICE)
-    return memory.as_strided(values.shape, strides).copy_(values)
+    target = memory.as_strided(values.shape, strides)
+    # Along a dim of stride 0 all elements are one.
+    once = tuple(slice(None) if stride else slice(0, 1) for stride in target.stride())
+    target[once].copy_(values[once])
+    return target
 
 
 def load():
