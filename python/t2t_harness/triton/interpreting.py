@@ -296,10 +296,11 @@ def leave_overflows(interpreter: Any) -> None:
 
 def complete_language(interpreter: Any) -> None:
     """Has a launch replace what Triton's own replacements get wrong."""
-    from t2t_harness.triton import blocks, folds
+    from t2t_harness.triton import blocks, folds, shortcuts
 
     patch_lang_core: Callable[[Any, Any], None] = interpreter._patch_lang_core
     reduce, scan = folds.reduction(interpreter), folds.scan(interpreter)
+    short = shortcuts.Shortcuts(interpreter)
 
     def patch(lang: Any, scope: Any) -> None:
         patch_lang_core(lang, scope)
@@ -310,6 +311,7 @@ def complete_language(interpreter: Any) -> None:
         for home in (interpreter.tl, interpreter.tl.core):
             scope.set_attr(home, "reduce", reduce)
             scope.set_attr(home, "associative_scan", scan)
+        short.patch(lang, scope)
 
     interpreter._patch_lang_core = patch
 
