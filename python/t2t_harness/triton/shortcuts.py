@@ -382,14 +382,17 @@ class Shortcuts:
         return type(mask) is self.value and mask.shape is pointer.shape and mask.dtype.name == "int1"
 
     def load(self, usual: Any) -> Any:
-        """Returns the short way of `tl.load`: that of a load without other values."""
-        builder, as_is, value = self.builder, self.as_is, self.value
+        """Returns the short way of `tl.load`: that of a load without other values, or with a number in their place."""
+        builder, as_is, value, semantic = self.builder, self.as_is, self.value, self.semantic
+        others = (type(None), int, float)
 
         def load(pointer: Any, mask: Any = None, other: Any = None, *rest: Any, **more: Any) -> Any:
-            is_simple = other is None and not rest and not more and type(pointer) is value
+            is_simple = type(other) in others and not rest and not more and type(pointer) is value
             element = self.pointee(pointer) if is_simple else None
-            if element is None or not (mask is None or self.is_mask(mask, pointer)):
+            if element is None or not ((mask is None and other is None) or self.is_mask(mask, pointer)):
                 return usual(pointer, mask, other, *rest, **more)
+            if other is not None:
+                return semantic._load_legacy(pointer, mask, semantic.to_tensor(other), (), None, *as_is, False)
             if mask is None:
                 found = builder.create_load(pointer.handle, *as_is, False)
             else:
