@@ -6,10 +6,12 @@ them. torch is imported only inside functions.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from t2t_harness.cases import cases, drawing, probing, seeds, unusual
@@ -52,7 +54,7 @@ def make_inputs(declaration: Declaration, case: cases.Case, device: str = "cpu")
         paired = unusual.pairs([dense[given["name"]] for given in met], [probing.allowed(given) for given in met])
         dense |= dict(zip((given["name"] for given in met), paired, strict=True))
     return {
-        given["name"]: laid_out(
+        given["name"]: as_drawn(
             dense[given["name"]], strides_of(declaration, given, case, shapes[given["name"]]), device
         )
         for given in present
@@ -100,6 +102,15 @@ def rehearsed(declaration: Declaration, case: cases.Case) -> dict[str, torch.Ten
         if value is not None and not (value.dtype.is_floating_point or value.dtype.is_complex):
             value.copy_(_values(given, case, cases.shapes(declaration, case)[given["name"]], "cpu", special=False))
     return made
+
+
+def as_drawn(values: torch.Tensor, strides: Sequence[int], device: str) -> torch.Tensor:
+    """Returns what `laid_out` does: `values` themselves, which nothing else holds, where they are so and have memory of their own."""
+    own = values.untyped_storage()
+    has_own = values.storage_offset() == 0 and own.nbytes() == values.numel() * values.element_size()
+    if has_own and list(values.stride()) == list(strides) and not (values.is_neg() or values.is_conj()):
+        return values
+    return laid_out(values, strides, device)
 
 
 def laid_out(values: torch.Tensor, strides: Sequence[int], device: str) -> torch.Tensor:
@@ -258,9 +269,18 @@ def named_arguments(
 
 
 def _takes(callable_: Callable[..., Any], inputs: Mapping[str, Any]) -> bool:
+    named = _named_once(callable_) if isinstance(callable_, FunctionType) else _named(callable_)
+    return named is not None and set(inputs) <= named
+
+
+def _named(callable_: Callable[..., Any]) -> set[str] | None:
+    """Returns the parameters that may be given by name; None where Python knows none."""
     try:
         parameters = inspect.signature(callable_).parameters.values()
     except (TypeError, ValueError):
-        return False
-    named = {one.name for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)}
-    return set(inputs) <= named
+        return None
+    return {one.name for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)}
+
+
+_named_once = functools.lru_cache(16)(_named)
+"""The same, of functions: asked once for each, and not for each case."""

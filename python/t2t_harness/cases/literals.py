@@ -32,6 +32,10 @@ OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
 """How constants are put together, beside shifts and powers, whose results are bounded first."""
 
 
+_latest: tuple[object, list[Nodes]] = (None, [])
+"""The request whose files were read last, and what is in them: they are asked for several times in a check."""
+
+
 def of_files(read: Sequence[Nodes]) -> list[int]:
     """Returns the integers from `LEAST` to `MOST` in the nodes of files: those that something is compared with first, the larger ones before the smaller ones.
 
@@ -49,11 +53,16 @@ def thresholds(read: Sequence[Nodes]) -> set[int]:
 
 def read(request: VariantRequest) -> list[Nodes]:
     """Returns the nodes of the syntax trees of the file of the request's variant, and of the workspace's files that it imports; none of an installed module's, or of a file that cannot be read."""
+    global _latest
     variant = request["variant"]
     if variant.get("module") or not variant.get("file"):
         return []
-    root = Path(request["root"])
-    return list(files_of(root, root / variant["file"]))
+    asked, found = _latest
+    if asked is not request:
+        root = Path(request["root"])
+        found = list(files_of(root, root / variant["file"]))
+        _latest = (request, found)
+    return list(found)
 
 
 def files_of(root: Path, path: Path) -> Iterator[Nodes]:

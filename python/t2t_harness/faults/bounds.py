@@ -37,6 +37,8 @@ class Bounds:
     """The storage that the last access lay in, by its first address and the one behind it; None where it was in several, or in none."""
     kernel: str = ""
     """The kernel that is running."""
+    is_whole: bool = True
+    """Whether the last access was of all its lanes."""
     has_other: bool = False
     """Whether the load that is under way says what masked lanes hold."""
     writes: list[str] = field(default_factory=list)
@@ -76,18 +78,15 @@ class Bounds:
         import numpy as np
 
         self.within = None
-        if addresses.size == 0:
+        self.is_whole = bool(np.logical_and.reduce(mask, axis=None))
+        asked = addresses if self.is_whole else addresses[mask]
+        if asked.size == 0:
             return None
-        low, high = int(addresses.min()), int(addresses.max()) + size
+        low, high = int(np.minimum.reduce(asked, axis=None)), int(np.maximum.reduce(asked, axis=None)) + size
         for start, stop in self.recent:
             if start <= low and high <= stop:
                 self.within = (start, stop)
                 return None
-        if not mask.any():
-            return None
-        if not mask.all():
-            asked = addresses[mask]
-            low, high = int(asked.min()), int(asked.max()) + size
         for start, (stop, _) in self.spans.items():
             if start <= low and high <= stop:
                 self.within = (start, stop)
@@ -183,27 +182,27 @@ def install(interpreter: Any) -> None:
 
     semantic._load_legacy = load_with
 
-    def load(self: Any, ptrs: Any, mask: Any, other: Any, *rest: Any, **more: Any) -> Any:
+    def load(self: Any, ptrs: Any, mask: Any, other: Any, *rest: Any, is_whole: bool, **more: Any) -> Any:
         found = load_or_zero(self, ptrs, mask, other, *rest, **more)
-        if other is None and PRESENT.is_on and not PRESENT.has_other and not mask.data.all():
+        if other is None and not is_whole and not PRESENT.has_other:
             # Triton leaves these lanes undefined.
-            lanes = ~np.asarray(mask.data)
+            lanes = ~np.asarray(mask.data, dtype=bool)
             found.data[lanes] = unwritten(found.data.dtype, ptrs.get_element_ty().name, PRESENT.run)
         return found
 
     def read(self: Any, ptrs: Any, mask: Any, *rest: Any, **more: Any) -> Any:
         if not PRESENT.is_on:
-            return load(self, ptrs, mask, *rest, **more)
-        size, asked = bytes_of(ptrs), np.asarray(mask.data)
+            return load_or_zero(self, ptrs, mask, *rest, **more)
+        size, asked = bytes_of(ptrs), np.asarray(mask.data, dtype=bool)
         lanes = PRESENT.outside(ptrs.data, asked, size)
         if lanes is None:
-            found = load(self, ptrs, mask, *rest, **more)
+            found = load(self, ptrs, mask, *rest, is_whole=PRESENT.is_whole, **more)
             lanes = in_conflict(ptrs.data, asked, size)
             if lanes is not None:
                 found.data[lanes] = unwritten(found.data.dtype, ptrs.get_element_ty().name, 0)
             return found
         note(PRESENT.reads, PRESENT.told(ptrs.data, lanes, size, "reads"))
-        found = load(self, ptrs, handle(asked & ~lanes, interpreter.tl.int1), *rest, **more)
+        found = load(self, ptrs, handle(asked & ~lanes, interpreter.tl.int1), *rest, is_whole=False, **more)
         found.data[lanes] = unwritten(found.data.dtype, ptrs.get_element_ty().name, PRESENT.run)
         return found
 

@@ -7,6 +7,7 @@ functions.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import json
 import struct
@@ -113,14 +114,21 @@ def is_kept(value: torch.Tensor) -> bool:
 
 def name_of(value: torch.Tensor) -> str:
     """Returns torch's name of a tensor's dtype."""
-    return str(value.dtype).removeprefix("torch.")
+    return _name_of(value.dtype)
+
+
+@functools.cache
+def _name_of(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def dense(value: torch.Tensor) -> torch.Tensor:
     """Returns `value` in row-major order without gaps, complex numbers as pairs; it may share memory with `value`."""
     import torch
 
-    plain = value.detach().as_subclass(torch.Tensor)
+    plain = value.detach()
+    if type(plain) is not torch.Tensor:
+        plain = plain.as_subclass(torch.Tensor)
     if plain.dtype.is_complex:
         plain = torch.view_as_real(plain.resolve_conj())
     # A tensor of one element counts as contiguous whatever its strides are, and keeps them.
@@ -134,6 +142,10 @@ def pieces(value: torch.Tensor) -> Iterator[memoryview]:
     import torch
 
     if value.numel() == 0:
+        return
+    if not value.is_cuda and value.numel() * value.element_size() <= FEW:
+        # torch's views take longer than the few bytes do.
+        yield memoryview(ctypes.string_at(value.data_ptr(), value.numel() * value.element_size()))
         return
     flat = value.reshape(-1).view(torch.uint8)
     if not value.is_cuda:

@@ -40,16 +40,17 @@ def timing() -> Iterator[None]:
         _marked.append((begun, monotonic_ns(), TIMING))
 
 
-@contextlib.contextmanager
-def work(device: str, *, waits: bool = True) -> Iterator[None]:
-    """Marks the context as work of `device` (`cuda`, or another, for which nothing is marked), and waits for the device at its end, unless the
+def work(device: str, *, waits: bool = True) -> contextlib.AbstractContextManager[None]:
+    """Returns a context that is marked as work of `device` (`cuda`, or another, for which nothing is marked), and that waits for the device at its end, unless the
     context itself waits for what it started.
 
     A device that has failed is not waited for: what the context raised says so.
     """
-    if device != "cuda":
-        yield
-        return
+    return _work(waits=waits) if device == "cuda" else contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def _work(*, waits: bool) -> Iterator[None]:
     import torch
 
     begun = monotonic_ns()

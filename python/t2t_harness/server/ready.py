@@ -168,20 +168,24 @@ def is_awaited() -> bool:
 
 
 def rehearsed() -> Generator[str]:
-    """Calls a kernel as a candidate does, then judges what it returned, part by part; yields what it does next."""
-    from t2t_harness.cases import cases, inputs
-    from t2t_harness.judging import findings, kept, oracle, progress
+    """Runs the cases of a check as a candidate does, then judges what one returned, part by part; yields what it does next."""
+    from t2t_harness.cases import budget, cases, inputs, pace, probes
+    from t2t_harness.judging import files, findings, kept, oracle, progress
     from t2t_harness.judging.trial import Trial
     from t2t_harness.phases import called, judge
     from t2t_harness.server import rehearsal
-    from t2t_harness.triton import interpreting, launchers
+    from t2t_harness.sources import finder
+    from t2t_harness.triton import effort, interpreting, launchers
 
     yield "the op"
-    # A candidate's child finds it imported.
-    importlib.import_module("t2t_harness.phases.candidate")
+    # A candidate's child finds it imported, and goes through all names of modules.
+    candidate = importlib.import_module("t2t_harness.phases.candidate")
+    importlib.invalidate_caches()
+    finder.given()
     own = called.own_operations(DECLARATION)
-    variant = {"name": "rehearsal", "deterministic": True}
-    told = {"op": DECLARATION, "variant": variant, "lane": "interpreter", "inputs": None, "root": "/nonexistent"}
+    variant = {"name": "rehearsal", "deterministic": True, "entry": "softmax", "file": Path(rehearsal.__file__).name}
+    root = str(Path(rehearsal.__file__).parent)
+    told = {"op": DECLARATION, "variant": variant, "lane": "interpreter", "inputs": None, "root": root}
     case = cases.declared_cases(DECLARATION)[0]
     bench = called.Bench(
         request=cast("CandidateRequest", told),
@@ -191,6 +195,8 @@ def rehearsed() -> Generator[str]:
         synchronize=_nothing,
         folder=Path("/nonexistent"),
         modules=launchers.Counted(),
+        pace=pace.Pace(None),
+        budget=budget.Budget(is_limited=True),
     )
     facts: dict[str, Any] = {"runs": {}}
     tensors: dict[str, torch.Tensor] = {}
@@ -199,10 +205,26 @@ def rehearsed() -> Generator[str]:
         tensors[name] = kept.dense(value)
 
     interpreting.install()
+    put, done = files.put, effort.METER.done
     with interpreting.undone():
         for label in "ab":
             yield f"run {label}"
             called.run_once(bench, case, label, 0, facts, keep)
+        yield "the cases"
+        state = progress.blank()
+        listed = [case, *cases.fixed_edges(DECLARATION), *cases.length_edges(DECLARATION, bench.constants or {})]
+        listed += probes.cases_of(bench.request, listed)
+        bench.budget.open()
+        for position, one in enumerate(listed):
+            yield one.name
+            # Nothing is written: a case of this op is small, and what would be left of it goes through here.
+            files.put = _nothing
+            try:
+                ran = candidate.run_case(bench, one, position, state, every=False)
+                progress.tell_case(bench.folder, position, ran)
+            finally:
+                files.put = put
+    effort.METER.done = done
     yield "what is right"
     given = inputs.inputs_of(DECLARATION, case, "cpu", None)
     right = oracle.reference(DECLARATION, case, given)
@@ -212,5 +234,5 @@ def rehearsed() -> Generator[str]:
     findings.find_in(trial, case, judge.blank_row(case), facts["runs"], tensors, given, right)
 
 
-def _nothing(*_: Any) -> None:
+def _nothing(*_: Any, **__: Any) -> None:
     return None

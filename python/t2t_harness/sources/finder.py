@@ -179,12 +179,16 @@ def install_finder(root: str) -> WorkspaceFinder:
     # The process that forked this one may have looked at folders long ago.
     importlib.invalidate_caches()
     folders = [folder for folder in os.environ.get(SOURCES, "").split(":") if folder]
-    # A package of the workspace may have been imported for another finder. Modules inside of packages do no harm here: nobody asks for them.
-    given = set(sys.modules) - set(PACKAGES)
-    finder = WorkspaceFinder(Path(root), folders, given | TOOLCHAIN | sys.stdlib_module_names, probed)
+    finder = WorkspaceFinder(Path(root), folders, given(), probed)
     sys.meta_path.insert(0, finder)
     sys.meta_path.append(NamespaceFinder(finder))
     return finder
+
+
+def given() -> set[str]:
+    """Returns the names that are never of a workspace's packages: those of what is imported already, of the toolchain and of Python's own modules."""
+    # A package of the workspace may have been imported for another finder. Modules inside of packages do no harm here: nobody asks for them.
+    return (set(sys.modules) - set(PACKAGES)) | TOOLCHAIN | sys.stdlib_module_names
 
 
 def _namespace(fullname: str, folders: list[str]) -> importlib.machinery.ModuleSpec:

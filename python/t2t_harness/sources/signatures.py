@@ -6,6 +6,7 @@ torch is imported only inside functions.
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -42,6 +43,11 @@ class Wrapper:
 
 def wrappers(source: str | bytes) -> list[Wrapper]:
     """Returns the public functions and classes at module level that could be entries, in order. Raises SyntaxError, also where it nests deeper than Python parses."""
+    return list(_wrappers(source))
+
+
+@functools.lru_cache(8)
+def _wrappers(source: str | bytes) -> tuple[Wrapper, ...]:
     found: list[Wrapper] = []
     try:
         body = ast.parse(source).body
@@ -52,7 +58,7 @@ def wrappers(source: str | bytes) -> list[Wrapper]:
             found.append(Wrapper(node.name, tuple(parameters_in(node))))
         elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
             found += of_class(node)
-    return found
+    return tuple(found)
 
 
 def of_class(node: ast.ClassDef) -> list[Wrapper]:

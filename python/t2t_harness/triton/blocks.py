@@ -52,6 +52,8 @@ def value_of(value: Any) -> Any:
 
 def assigned(value: Any) -> Any:
     """Returns what a name is given: numbers become scalars, in tuples too."""
+    if type(value) is core().tensor:
+        return value
     value = constant(value)
     if isinstance(value, (bool, int, float)):
         return semantic().to_tensor(value)
@@ -163,7 +165,8 @@ def static_print(*values: Any, sep: str = " ", end: str = "\n", file: Any = None
 
 def called(function: Any) -> Any:
     """Returns the function that the compiler would call for `function`."""
-    function = constant(function)
+    if type(function) is not FunctionType:
+        function = constant(function)
     if type(function) is FunctionType:
         if function.__module__ == PORTABLE:
             function = of_device(function.__name__)

@@ -25,6 +25,7 @@ INSIDES = (
     "ScanOps",
     "_convert_float",
     "_get_np_dtype",
+    "_interpreter",
     "_implicit_cvt",
     "_patch_builtin",
     "_patch_lang",
@@ -54,6 +55,7 @@ def install() -> None:
         remember_dtypes(interpreter)
         remember_shapes(interpreter)
         leave_overflows(interpreter)
+        shorten_loads(interpreter)
         complete_language(interpreter)
         complete_operations(interpreter)
         effort.install(interpreter)
@@ -294,12 +296,40 @@ def leave_overflows(interpreter: Any) -> None:
         builder.options = replace(builder.options, sanitize_overflow=False)
 
 
+def shorten_loads(interpreter: Any) -> None:
+    """Has the zeros that a load without other values begins with made without more ado, and the type of what a block holds told at once where it is plain."""
+    import numpy as np
+
+    from t2t_harness.triton import effort
+
+    builder, handle, core = interpreter.InterpreterBuilder, interpreter.TensorHandle, interpreter.tl.core
+    load, element_of = builder.create_masked_load, handle.get_element_ty
+
+    def element_ty(self: Any) -> Any:
+        dtype = self.dtype
+        if type(dtype) is core.pointer_type:
+            dtype = dtype.element_ty
+        return dtype if type(dtype) is core.dtype else element_of(self)
+
+    def masked_load(self: Any, ptrs: Any, mask: Any, other: Any, *rest: Any) -> Any:
+        if other is not None:
+            return load(self, ptrs, mask, other, *rest)
+        element = ptrs.get_element_ty()
+        dtype = interpreter._get_np_dtype(element)
+        effort.METER.add(ptrs.data.size)
+        zeros = np.zeros(ptrs.data.shape, dtype)
+        return handle(interpreter._interpreter.load(ptrs.data, mask.data, zeros, dtype), element)
+
+    handle.get_element_ty, builder.create_masked_load = element_ty, masked_load
+
+
 def complete_language(interpreter: Any) -> None:
     """Has a launch replace what Triton's own replacements get wrong."""
-    from t2t_harness.triton import blocks, folds
+    from t2t_harness.triton import blocks, folds, shortcuts
 
     patch_lang_core: Callable[[Any, Any], None] = interpreter._patch_lang_core
     reduce, scan = folds.reduction(interpreter), folds.scan(interpreter)
+    short = shortcuts.Shortcuts(interpreter)
 
     def patch(lang: Any, scope: Any) -> None:
         patch_lang_core(lang, scope)
@@ -310,6 +340,7 @@ def complete_language(interpreter: Any) -> None:
         for home in (interpreter.tl, interpreter.tl.core):
             scope.set_attr(home, "reduce", reduce)
             scope.set_attr(home, "associative_scan", scan)
+        short.patch(lang, scope)
 
     interpreter._patch_lang_core = patch
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 Change = tuple[Any, str, Any]
@@ -30,8 +32,24 @@ class Replacement:
     during: list[Any]
     """The value of each while a launch runs."""
 
+    def __post_init__(self) -> None:
+        self.is_class = inspect.isclass(self.owner)
+        self.values = operator.itemgetter(*self.names, *self.names[:1])
+        self.wanted = (*self.during, *self.during[:1])
+
+    def is_known(self) -> bool:
+        """Tells whether all attributes have their own values, or in a class those that a launch left: a kernel's file may have set others."""
+        return self.is_replaced() if self.is_class and self.is_replaced() else self.is_untouched()
+
+    def is_replaced(self) -> bool:
+        """Tells whether all attributes have the values that a launch needs."""
+        try:
+            return bool(self.values(vars(self.owner)) == self.wanted)
+        except KeyError:
+            return False
+
     def is_untouched(self) -> bool:
-        """Tells whether all attributes have their own values: a kernel's file may have set others."""
+        """Tells whether all attributes have their own values."""
         values = current(self.owner, self.names)
         if values == self.own:
             return True
@@ -40,14 +58,15 @@ class Replacement:
 
     def replace(self) -> None:
         """Sets the values that a launch needs."""
-        self._set(self.during)
+        if not (self.is_class and self.is_replaced()):
+            self._set(self.during)
 
     def restore(self) -> None:
         """Sets the attributes' own values again."""
         self._set(self.own)
 
     def _set(self, values: list[Any]) -> None:
-        if inspect.ismodule(self.owner) and MISSING not in values:
+        if not self.is_class and MISSING not in values:
             vars(self.owner).update(zip(self.names, values, strict=True))
             return
         for name, value in zip(self.names, values, strict=True):
@@ -68,18 +87,21 @@ class Replacements:
     def for_parts(self, parts: frozenset[int], patch: Callable[[], Any]) -> Iterator[None]:
         """Has replaced, for the length of the context, what `patch` replaces for a kernel that sees the `parts`.
 
-        `patch` returns Triton's scope of its changes. It is called for the first of such launches, and wherever an attribute is not as it was then.
+        `patch` returns Triton's scope of its changes. It is called for the first of such launches, and wherever an attribute is not as it was then. Classes stay as a launch leaves them: each change
+        of one costs Python what it knows of it, and nothing but a kernel calls what is replaced there.
         """
         known = self.known.get(parts)
-        if known is not None and all(one.is_untouched() for one in known):
+        if known is not None and all(one.is_known() for one in known):
             for one in known:
                 one.replace()
             try:
                 yield
             finally:
                 for one in known:
-                    one.restore()
+                    if not one.is_class:
+                        one.restore()
             return
+        self.leave()
         scope = patch()
         try:
             if known is None:
@@ -88,20 +110,30 @@ class Replacements:
         finally:
             scope.restore()
 
+    def leave(self) -> None:
+        """Restores the classes that launches left as they needed them."""
+        for one in chain.from_iterable(self.known.values()):
+            if one.is_class and one.is_replaced():
+                one.restore()
+
 
 def by_owner(changes: list[Change]) -> list[Replacement]:
     """Returns the `changes`, which are made, with what each attribute is now. Of several changes of an attribute the first one says what it was."""
-    found: dict[int, Replacement] = {}
+    owners: dict[int, Any] = {}
     firsts: dict[int, dict[str, Any]] = {}
     for owner, name, before in changes:
-        found.setdefault(id(owner), Replacement(owner, [], [], []))
+        owners[id(owner)] = owner
         firsts.setdefault(id(owner), {}).setdefault(name, before)
-    for key, one in found.items():
-        one.names = [*firsts[key]]
-        one.during = current(one.owner, one.names)
-        # Triton has its own mark for what was not there.
-        one.own = [MISSING if is_mark(before) else before for before in firsts[key].values()]
-    return [*found.values()]
+    # Triton has its own mark for what was not there.
+    return [
+        Replacement(
+            owners[key],
+            [*own],
+            [MISSING if is_mark(before) else before for before in own.values()],
+            current(owners[key], [*own]),
+        )
+        for key, own in firsts.items()
+    ]
 
 
 def is_mark(value: Any) -> bool:

@@ -76,7 +76,7 @@ def rehearse(tmp_path: Path, awaited_after: int) -> int:
 
 
 def test_a_rehearsal_leaves_nothing_to_be_seen(tmp_path: Path) -> None:
-    assert rehearse(tmp_path, 99) == 5
+    assert rehearse(tmp_path, 999) > 40
 
 
 def test_a_rehearsal_ends_once_a_request_is_there(tmp_path: Path) -> None:
