@@ -18,7 +18,7 @@ from t2t_harness.op import declaration as declared
 if TYPE_CHECKING:
     import torch
 
-    from t2t_harness.boundary.documents import Declaration
+    from t2t_harness.boundary.documents import Declaration, TensorInput
 
 LARGE = 1e4
 """What random values are multiplied by in a case of large values: beyond where `exp` overflows, within float16."""
@@ -107,7 +107,7 @@ def laid_out(values: torch.Tensor, strides: Sequence[int], device: str) -> torch
     return memory.as_strided(values.shape, tuple(strides)).copy_(values)
 
 
-def layout_of(given: Mapping[str, Any], case: cases.Case) -> str:
+def layout_of(given: TensorInput, case: cases.Case) -> str:
     """Returns the layout of the declared input `given` in `case`: the case's own where the input has the dims for
     it, else the declared one. Of several, declared cases take one after the other."""
     if (
@@ -143,9 +143,7 @@ def salt_of(case: cases.Case) -> tuple[str, ...]:
     return (case.salt,) if case.salt else ()
 
 
-def _values(
-    given: Mapping[str, Any], case: cases.Case, shape: Sequence[int], device: str, *, special: bool
-) -> torch.Tensor:
+def _values(given: TensorInput, case: cases.Case, shape: Sequence[int], device: str, *, special: bool) -> torch.Tensor:
     """Returns the dense values of one input on `device`."""
     drawn = _drawn(given, case, shape, device)
     if case.values in unusual.KINDS:
@@ -162,7 +160,7 @@ def _values(
     return drawn
 
 
-def _drawn(given: Mapping[str, Any], case: cases.Case, shape: Sequence[int], device: str) -> torch.Tensor:
+def _drawn(given: TensorInput, case: cases.Case, shape: Sequence[int], device: str) -> torch.Tensor:
     """Returns the values that the input's `init` describes, before a case changes them."""
     init = declared.bind_init(given["init"], case.binding)
     generator = generator_of(case.name, case.seed, given["name"], *salt_of(case), device=device)

@@ -46,7 +46,7 @@ def _known(names: Iterable[str]) -> Iterator[tuple[str, Signature]]:
             yield name, {"parameters": sorted(found - set(COMMON)), "text": text}
 
 
-def _of_python(function: Callable[..., Any]) -> set[str] | None:
+def _of_python(function: Callable[..., object]) -> set[str] | None:
     """Returns the parameters of a function of Python's, or None where it takes any."""
     parameters = inspect.signature(function).parameters.values()
     if any(one.kind in (one.VAR_KEYWORD, one.VAR_POSITIONAL) for one in parameters):
@@ -70,11 +70,11 @@ def _aten_name(name: str) -> str:
     return prefix + last.removeprefix(prefix)
 
 
-def _schemas() -> dict[str, list[Any]]:
+def _schemas() -> dict[str, list[object]]:
     """Returns the overloads of aten by name."""
     import torch
 
-    found: dict[str, list[Any]] = {}
+    found: dict[str, list[object]] = {}
     for schema in torch._C._jit_get_all_schemas():
         space, _, name = schema.name.partition("::")
         if space == "aten":
