@@ -13,8 +13,6 @@ use t2t_model::digest::Digest;
 use t2t_model::event::Event;
 use t2t_model::history::History;
 use t2t_model::manifest::Manifest;
-use t2t_model::publication::is_published;
-use t2t_model::record::Record;
 use t2t_model::spans::{self, Span, Times};
 use t2t_plan::dispatcher::{Beginning, Command as Told, Work};
 use t2t_plan::explain;
@@ -48,6 +46,7 @@ pub mod request;
 mod settings;
 mod control;
 mod in_flight;
+mod lost;
 
 pub(crate) use self::ask::drain_remote;
 pub(crate) use self::control::{Begins, Command, Control, Ended};
@@ -58,6 +57,7 @@ pub(crate) use self::settings::{AfterRejection, Children, Settings};
 use self::ask::RemoteLookups;
 use self::in_flight::Message;
 use self::inputs::PreparedInputs;
+use self::lost::lost_text;
 
 /// How often a build starts over because of one result, which it has made anew each time.
 const RESTARTS: usize = 4;
@@ -133,18 +133,6 @@ pub(crate) fn build_on(
                 wanted.forced.iter_mut().zip(ran).for_each(|(forced, ran)| *forced &= !ran);
             }
         }
-    }
-}
-
-fn lost_text(blob: &str, others: usize) -> String {
-    match others {
-        0 => format!("{blob}; the action that made it runs again"),
-        1 => {
-            format!("{blob}; the action that made it runs again, and 1 other with an artifact that is gone or damaged")
-        }
-        more => format!(
-            "{blob}; the action that made it runs again, and {more} others with an artifact that is gone or damaged"
-        ),
     }
 }
 
@@ -306,21 +294,6 @@ impl<'a, 'b> Run<'a, 'b> {
             memory: memory.unwrap_or(0),
             is_unknown: &|index| self.history.last(&graph.action(index).identity).is_none(),
         })
-    }
-
-    /// Returns the keys of the results this build stands on of which an artifact is gone or damaged. It reads them all: where one is, others may be, and to start
-    /// over for each would take as many builds.
-    fn not_whole(&self) -> BTreeSet<Digest> {
-        let standing = |index| {
-            let settled = self.schedule.settled(index).and_then(Settled::record);
-            settled.or_else(|| self.history.last(&self.session.graph.action(index).identity).map(AsRef::as_ref))
-        };
-        let is_whole = |record: &Record| {
-            let mut needed = record.outputs.iter().filter(|(name, _)| is_published(name));
-            needed.all(|(_, blob)| self.cas.get(blob.digest).is_ok())
-        };
-        let records = self.session.graph.indices().filter_map(standing);
-        records.filter(|record| !is_whole(record)).map(|record| record.key).collect()
     }
 
     fn ran(&self) -> Vec<bool> {

@@ -4,20 +4,18 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::io;
 use std::iter;
 use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use t2t_host::device;
 use t2t_host::interrupt::Interrupt;
 use t2t_host::pool::Pool;
-use t2t_host::toolchain::{Interpreter, Toolchain};
+use t2t_host::toolchain::Toolchain;
 use t2t_host::worker::WorkerError;
 use t2t_model::action::{Action, DeviceClass};
 use t2t_model::digest::Digest;
@@ -38,12 +36,16 @@ use t2t_store::readable;
 use t2t_store::results::{self, Published};
 use t2t_store::sources::Sources;
 use t2t_store::store::cas::Cas;
-use t2t_store::store::journal::{Journal, LinePlace, Loaded};
-use t2t_store::store::key_index::KeyIndex;
+use t2t_store::store::journal::{Journal, Loaded};
 
 mod files;
 mod interpreter;
 mod lane;
+mod options;
+mod part;
+
+pub use self::options::{DeviceChoice, Options, Probing};
+pub(crate) use self::part::{Part, Rest};
 
 use self::files::{asset_digest, catalogue, files, templates};
 use self::interpreter::{asked, witnesses_of};
@@ -54,93 +56,6 @@ pub(crate) const OPS: &str = "ops.yaml";
 
 /// The folders whose files a session may come to look at without having named them before.
 const HOMES: [&str; 2] = ["kernels", "assets"];
-
-/// What a session is opened with.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// The interpreter, where one was found.
-    pub python: Option<Interpreter>,
-    /// `--device`.
-    pub device: DeviceChoice,
-    /// `--as-device`: the model of a device that this machine need not have.
-    pub as_device: Option<String>,
-    /// The store, where it is not the workspace's own.
-    pub cache: Option<PathBuf>,
-    /// `$CUDA_VISIBLE_DEVICES`.
-    pub visible: Option<String>,
-    /// `$PYTHONPATH`, which is part of an interpreter's environment.
-    pub search: Option<OsString>,
-    /// `$T2T_HARNESS`.
-    pub harness: Option<PathBuf>,
-    /// `$T2T_DRIVER`: the folder in which NVIDIA's driver describes itself, where it is not the usual one.
-    pub driver: Option<PathBuf>,
-    /// The folder for bytecode of what interpreters have installed without any. None where none is to be kept.
-    pub bytecode: Option<PathBuf>,
-    /// Whether of what is published only that counts which somebody signed whom ops.yaml trusts.
-    pub require_signed: bool,
-    /// Whether the interpreter may be started, and for what.
-    pub probing: Probing,
-    /// How much of autotuned kernels is compiled where nobody says for which device.
-    pub configurations: Configurations,
-    /// The servers of an earlier session with the same interpreter, harness and devices, to be used further.
-    pub pool: Option<Arc<Pool>>,
-    /// What an earlier session was told of its interpreter, which is asked again only where that has changed.
-    pub toolchain: Option<Arc<Toolchain>>,
-}
-
-/// Whether the interpreter may be started, and for what.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Probing {
-    /// For children, and to learn versions that are not known.
-    Allowed,
-    /// For children. There is no session where versions are not known.
-    Known,
-    /// For children and versions, but where nothing can be written unknown versions stay unknown.
-    WhereItCan,
-    /// For nothing: unknown versions stay unknown, and no child can be called.
-    Never,
-}
-
-/// Which device lane was asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DeviceChoice {
-    /// The CUDA devices where there are any, else the interpreter.
-    Auto,
-    /// The CUDA devices.
-    Cuda,
-    /// One CUDA device.
-    CudaNumber(usize),
-    /// The interpreter.
-    Cpu,
-}
-
-/// A part of a workspace: some of its ops, and where what is known of them stands.
-#[derive(Debug, Clone)]
-pub(crate) struct Part {
-    /// Every op of the workspace, with the line of its key in ops.yaml.
-    pub(crate) lines: Vec<(String, u32)>,
-    /// Those that the part has.
-    pub(crate) ops: BTreeSet<String>,
-    /// The last record of each of their actions, and of those of no op.
-    pub(crate) records: Vec<LinePlace>,
-    /// Where all records stand, by key.
-    pub(crate) keys: KeyIndex<'static>,
-    /// What the summary of the whole takes of the rest. None where the part is built without it.
-    pub(crate) rest: Option<Rest>,
-}
-
-/// What the summary of a workspace takes of the ops that a part of it does not have.
-#[derive(Debug, Clone)]
-pub(crate) struct Rest {
-    /// Of every op of the workspace, in order, what is told of it; None for those of the part.
-    pub(crate) ops: Vec<Option<OpSummary>>,
-    /// How long the actions ran that the part does not have, in all.
-    pub(crate) wall: Duration,
-    /// How long those held a device.
-    pub(crate) device: Duration,
-    /// The manifest of the summary that stood before.
-    pub(crate) manifest: Digest,
-}
 
 /// Why a session cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -420,15 +335,6 @@ fn spec(root: &Path, toolchain: Option<&Toolchain>, part: Option<&Part>) -> Resu
     let bytes = bytes.ok_or_else(|| machine("cannot read a part of `ops.yaml`", &"its ops are no blocks"))?;
     let names = toolchain.and_then(Toolchain::names);
     Spec::parse(OPS, &bytes, names).map_err(NoSession::Spec)
-}
-
-impl Part {
-    /// Returns what of ops.yaml speaks of the part.
-    fn of(&self, bytes: &[u8]) -> Option<Vec<u8>> {
-        let lines: Vec<(&str, u32)> = self.lines.iter().map(|(op, line)| (op.as_str(), *line)).collect();
-        let text = std::str::from_utf8(bytes).ok()?;
-        t2t_spec::part::part(text, &lines, &|op| self.ops.contains(op)).map(String::into_bytes)
-    }
 }
 
 /// Returns the fingerprints of what is read whatever ops.yaml says, before it is read.

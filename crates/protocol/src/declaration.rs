@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::{Init, Quantity};
+
 /// A size: the length of each dim.
 pub type Binding = BTreeMap<String, u64>;
 
@@ -70,6 +72,17 @@ pub enum Precision {
     Ieee,
     /// TensorFloat-32 will do.
     Tf32,
+}
+
+impl Precision {
+    /// Returns the precision as ops.yaml writes it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ieee => "ieee",
+            Self::Tf32 => "tf32",
+        }
+    }
 }
 
 /// What is right by definition where no torch function is.
@@ -145,19 +158,6 @@ pub enum Length {
     Of(String),
 }
 
-/// A number, or an expression of dims.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(untagged)]
-pub enum Quantity {
-    /// An integer.
-    Whole(i64),
-    /// A finite float.
-    Number(f64),
-    /// What this is at a size.
-    Of(String),
-}
-
 /// One layout, or several: `contiguous`, `transposed` (the last two dims are swapped in memory), `strided` (every second element of a twice as long last
 /// dim), `channels_last` (four dims); in probes also `padded` and `swapped`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -168,104 +168,6 @@ pub enum Layout {
     One(String),
     /// Taken in turns.
     Several(Vec<String>),
-}
-
-/// How the values of an input are drawn.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Init {
-    /// Normally distributed.
-    Normal {
-        /// Its mean.
-        mean: Quantity,
-        /// Its standard deviation.
-        std: Quantity,
-    },
-    /// Evenly distributed floats.
-    Uniform {
-        /// The least.
-        low: Quantity,
-        /// Above the greatest.
-        high: Quantity,
-    },
-    /// Evenly distributed integers.
-    Randint {
-        /// The least.
-        low: Quantity,
-        /// One above the greatest.
-        high: Quantity,
-    },
-    /// The same everywhere.
-    Constant {
-        /// The value.
-        value: Quantity,
-    },
-    /// One everywhere.
-    Ones,
-    /// In each row the integers below its length, in random order.
-    Permutation,
-    /// No two equal, as far as the dtype has so many.
-    Unique,
-    /// What another init draws, each row in ascending order.
-    Sorted {
-        /// What is sorted.
-        of: Box<Init>,
-    },
-    /// True with this probability.
-    Mask {
-        /// The probability.
-        p: Quantity,
-    },
-    /// Normal values on one side of the diagonal and on it, zeros on the other.
-    Triangular {
-        /// `lower` or `upper`.
-        side: String,
-    },
-    /// Normal values in some square blocks, zeros in the others.
-    BlockSparse {
-        /// The side of a block.
-        block: Quantity,
-        /// The share of blocks that are not zero.
-        density: Quantity,
-    },
-    /// A sum of so many outer products.
-    LowRank {
-        /// How many.
-        rank: Quantity,
-    },
-    /// Matrices of this condition.
-    IllConditioned {
-        /// The largest singular value over the smallest.
-        condition: Quantity,
-    },
-    /// A tensor of a safetensors file.
-    File {
-        /// The file, absolute in requests and relative to the workspace in keys.
-        path: String,
-        /// The tensor's name in it.
-        name: String,
-    },
-}
-
-impl Init {
-    /// Returns what draws the values: that of a sorted init is the one that is sorted.
-    #[must_use]
-    pub fn drawn(&self) -> &Self {
-        match self {
-            Self::Sorted { of } => of.drawn(),
-            other => other,
-        }
-    }
-
-    /// Returns the file that holds the values, if one does.
-    pub fn file_mut(&mut self) -> Option<&mut String> {
-        match self {
-            Self::Sorted { of } => of.file_mut(),
-            Self::File { path, .. } => Some(path),
-            _ => None,
-        }
-    }
 }
 
 /// An output of torch's.

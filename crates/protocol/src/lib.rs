@@ -5,7 +5,7 @@
 //!
 //! Code map, in order of dependency: `frame` (bytes on the wire) · `hello` (who is there) · `request` (what t2t asks) ·
 //! `end` (how a child ended, and whose fault that is) · `message` (the two enums that travel). Then what a request's arguments and a reply hold, which the
-//! worker passes on unread: `read` (text as a type, and what does not fit) · `declaration` (ops and variants) · `failure` (why something was rejected) · `reply` (what a function returns) · `asked` (what
+//! worker passes on unread: `read` (text as a type, and what does not fit) · `init` (how values are drawn) · `declaration` (ops and variants) · `failure` (why something was rejected) · `reply` (what a function returns) · `asked` (what
 //! each function is told) · `analyzed`, `compiled`, `checked`, `measured` (documents) · `told` (what is no action's) · `documents` (which there are) · `schema` (all of these as a schema, and as Python).
 
 mod frame;
@@ -14,6 +14,7 @@ mod request;
 mod end;
 mod message;
 pub mod read;
+mod init;
 mod declaration;
 mod failure;
 mod reply;
@@ -37,6 +38,7 @@ pub use end::{End, Fault, FaultClass, Output, Usage};
 pub use failure::*;
 pub use frame::{FrameError, FrameReader, MAX_FRAME, encode};
 pub use hello::{BYTECODE, ClientHello, Landlock, Missing, PRELOAD, ServerHello, ServerKind};
+pub use init::*;
 pub use measured::*;
 pub use message::{Finished, FromWorker, ToWorker, Unfit, UnfitReason};
 pub use reply::*;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use t2t_model::action::Phase;
 
-use super::{Binding, Input, Op, Output, Precision, Profile, Protocol, Random, Reference, Variant};
+use super::{Binding, ComparedOutput, Input, Op, Precision, Profile, Protocol, Random, Reference, Variant};
 
 /// Named values that enter a manifest.
 pub type Facts = BTreeMap<String, Value>;
@@ -25,7 +25,7 @@ pub struct Declaration {
     /// The tensors, and the scalars among them, in declared order.
     pub(crate) inputs: Vec<Input>,
     /// How each output is compared.
-    pub(crate) outputs: Option<Vec<Output>>,
+    pub(crate) outputs: Option<Vec<ComparedOutput>>,
     /// What must hold of results that are drawn at random.
     pub(crate) random: Option<Random>,
     /// The other arguments.

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::expression::Binding;
+use super::Binding;
 
 /// How often the lengths of an op with one size are halved for the first size of its sweep.
 const HALVINGS: u32 = 4;

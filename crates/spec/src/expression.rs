@@ -3,9 +3,9 @@
 //! The grammar is that of `python/t2t_harness/op/expression.py`: integers, names, `+`, `-`, `*`, `//` and brackets. It does not know
 //! which dims an op has.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
+use super::Binding;
 use super::identifier::is_identifier;
 
 /// How deep brackets may nest.
@@ -14,12 +14,9 @@ const DEPTH_LIMIT: usize = 16;
 /// How many bytes it may have: each operator is a level of the tree.
 const LONGEST: usize = 1000;
 
-/// The length of every dim of an op.
-pub(crate) type Binding = BTreeMap<String, u64>;
-
 /// An expression of dims; a dim alone is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Expression(Tree);
+pub(crate) struct Expression(Tree);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Tree {

@@ -31,8 +31,8 @@ impl Reader<'_, '_> {
             _ => None,
         };
         match only.key.as_str() {
-            "normal" => pair().map(|(mean, std)| Init::Normal { mean: mean.float(), std: std.float() }),
-            "uniform" => pair().map(|(low, high)| Init::Uniform { low: low.float(), high: high.float() }),
+            "normal" => pair().map(|(mean, std)| Init::Normal { mean: float(mean), std: float(std) }),
+            "uniform" => pair().map(|(low, high)| Init::Uniform { low: float(low), high: float(high) }),
             "randint" => {
                 let (low, high) = pair()?;
                 self.randint_fits(entry, only, &low, &high);
@@ -72,7 +72,7 @@ impl Reader<'_, '_> {
 
     /// Reads a number from 0 to 1.
     fn share(&mut self, entry: &Entry, only: &Entry, node: &Node) -> Option<Quantity> {
-        let found = quantity(node)?.float();
+        let found = float(quantity(node)?);
         if let Quantity::Number(number) = found
             && !(0.0..=1.0).contains(&number)
         {
@@ -118,57 +118,50 @@ fn quantity(node: &Node) -> Option<Quantity> {
     match &node.value {
         Value::Whole(whole) => Some(Quantity::Whole(*whole)),
         Value::Number(number) => Some(Quantity::Number(*number)),
-        Value::Text(text) => Expression::parse(text).map(Quantity::Of),
+        Value::Text(text) => Expression::parse(text).map(|found| Quantity::Of(found.to_string())),
         _ => None,
     }
 }
 
-impl Init {
-    /// Returns whether it draws floats alone.
-    pub(super) fn is_float(&self) -> bool {
-        match self {
-            Init::Normal { .. } | Init::Uniform { .. } | Init::LowRank { .. } | Init::IllConditioned { .. } => true,
-            Init::Sorted { of } => of.is_float(),
-            _ => false,
-        }
-    }
+/// Returns whether an init draws floats alone.
+pub(super) fn is_float(init: &Init) -> bool {
+    matches!(
+        init.drawn(),
+        Init::Normal { .. } | Init::Uniform { .. } | Init::LowRank { .. } | Init::IllConditioned { .. }
+    )
+}
 
-    /// Returns how many dims it needs.
-    pub(super) fn rank(&self) -> usize {
-        match self {
-            Init::Triangular { .. } | Init::BlockSparse { .. } | Init::LowRank { .. } | Init::IllConditioned { .. } => {
-                2
-            }
-            Init::Permutation => 1,
-            Init::Sorted { of } => of.rank().max(1),
-            _ => 0,
-        }
-    }
-
-    /// Returns its numbers.
-    pub(super) fn quantities(&self) -> Vec<&Quantity> {
-        match self {
-            Init::Normal { mean: first, std: second }
-            | Init::Uniform { low: first, high: second }
-            | Init::Randint { low: first, high: second }
-            | Init::BlockSparse { block: first, density: second } => vec![first, second],
-            Init::Constant { value: one }
-            | Init::Mask { p: one }
-            | Init::LowRank { rank: one }
-            | Init::IllConditioned { condition: one } => vec![one],
-            Init::Sorted { of } => of.quantities(),
-            Init::Ones | Init::Permutation | Init::Unique | Init::Triangular { .. } | Init::File { .. } => vec![],
-        }
+/// Returns how many dims an init needs.
+pub(super) fn rank_needed(init: &Init) -> usize {
+    match init {
+        Init::Triangular { .. } | Init::BlockSparse { .. } | Init::LowRank { .. } | Init::IllConditioned { .. } => 2,
+        Init::Permutation => 1,
+        Init::Sorted { of } => rank_needed(of).max(1),
+        _ => 0,
     }
 }
 
-impl Quantity {
-    /// `[0, 1]` and `[0.0, 1.0]` are the same distribution and must be the same key.
-    #[expect(clippy::cast_precision_loss, reason = "an integer where a number is wanted means the nearest float")]
-    fn float(self) -> Quantity {
-        match self {
-            Quantity::Whole(whole) => Quantity::Number(whole as f64),
-            other => other,
-        }
+/// Returns the numbers of an init.
+pub(super) fn quantities(init: &Init) -> Vec<&Quantity> {
+    match init {
+        Init::Normal { mean: first, std: second }
+        | Init::Uniform { low: first, high: second }
+        | Init::Randint { low: first, high: second }
+        | Init::BlockSparse { block: first, density: second } => vec![first, second],
+        Init::Constant { value: one }
+        | Init::Mask { p: one }
+        | Init::LowRank { rank: one }
+        | Init::IllConditioned { condition: one } => vec![one],
+        Init::Sorted { of } => quantities(of),
+        Init::Ones | Init::Permutation | Init::Unique | Init::Triangular { .. } | Init::File { .. } => vec![],
+    }
+}
+
+/// `[0, 1]` and `[0.0, 1.0]` are the same distribution and must be the same key.
+#[expect(clippy::cast_precision_loss, reason = "an integer where a number is wanted means the nearest float")]
+fn float(quantity: Quantity) -> Quantity {
+    match quantity {
+        Quantity::Whole(whole) => Quantity::Number(whole as f64),
+        other => other,
     }
 }

@@ -2,12 +2,13 @@
 //!
 //! It does not know which lengths the dims have.
 
-use super::expression::{Binding, Expression};
+use super::expression::Expression;
+use super::inits::{is_float, rank_needed};
 use super::json::json;
 use super::layers::Layers;
 use super::parse::{Entry, Node, Value};
 use super::reader::Reader;
-use super::{Dim, Input, Layout, Settings, Tensor};
+use super::{Binding, Dim, Input, Layout, Settings, Tensor};
 
 impl Reader<'_, '_> {
     /// Returns the inputs in declared order, or none where one of them could not be read.
@@ -84,8 +85,8 @@ impl Reader<'_, '_> {
                 "`transposed` needs 2 dims or more, `strided` 1 or more, `channels_last` 4",
             );
         }
-        if let Some(node) = entry.node.get("init").filter(|_| rank < tensor.init.rank()) {
-            let needed = tensor.init.rank();
+        if let Some(node) = entry.node.get("init").filter(|_| rank < rank_needed(&tensor.init)) {
+            let needed = rank_needed(&tensor.init);
             let message = format!("the init of input `{}` needs {needed} dims or more, and it has {rank}", tensor.name);
             self.fault(node.place, &message, "give it another `init`, or another shape");
         }
@@ -95,7 +96,7 @@ impl Reader<'_, '_> {
     fn dtype_fits(&mut self, entry: &Entry, tensor: &Tensor) {
         let Some(dtype) = tensor.dtype.as_deref().filter(|dtype| !dtype.contains("float")) else { return };
         let place = entry.node.get("init").or_else(|| entry.node.get("dtype")).map_or(entry.place, |node| node.place);
-        if tensor.init.is_float() {
+        if is_float(&tensor.init) {
             let message = format!("input `{}` is {dtype} and needs an init for integers", tensor.name);
             self.fault(place, &message, "add `init: {randint: [0, 10]}`, or `constant`, or `ones`");
         }
@@ -109,8 +110,8 @@ impl Reader<'_, '_> {
     pub(crate) fn drawable(&mut self, inputs: &[Input], layers: &Layers) {
         let dtypes = layers.get(&["dtypes"]).map(texts).unwrap_or_default();
         let Some(integers) = dtypes.iter().find(|dtype| !dtype.contains("float")) else { return };
-        let is_float = |tensor: &&Tensor| tensor.dtype.is_none() && tensor.init.is_float();
-        for tensor in inputs.iter().filter_map(Input::tensor).filter(is_float) {
+        let is_drawn_so = |tensor: &&Tensor| tensor.dtype.is_none() && is_float(&tensor.init);
+        for tensor in inputs.iter().filter_map(Input::tensor).filter(is_drawn_so) {
             let place = self.place_of(tensor);
             let message = format!("input `{}` is drawn as a float, but `dtypes` has `{integers}`", tensor.name);
             self.fault(

@@ -43,13 +43,12 @@ use t2t_model::problem::{Position, Problem};
 use t2t_model::signature::Trust;
 
 pub use self::declare::{Declaration, Facts};
-pub(crate) use self::expression::Binding;
 use self::expression::Expression;
-pub(crate) use self::outputs::Output;
 pub(crate) use self::random::Random;
 pub(crate) use self::reference::Reference;
 pub use self::torch::{Signature, Signatures, TorchName, TorchNames};
 pub use t2t_protocol::Protocol;
+pub(crate) use t2t_protocol::{Binding, ComparedOutput, Init, Layout, Precision, Quantity};
 
 /// The version of ops.yaml that this t2t reads.
 ///
@@ -99,7 +98,7 @@ pub struct Op {
     /// The tensors, and the scalars among them, in declared order; each member of a list is one.
     pub inputs: Vec<Input>,
     /// How each output is compared, in torch's order; None where nothing is said.
-    pub(crate) outputs: Option<Vec<Output>>,
+    pub(crate) outputs: Option<Vec<ComparedOutput>>,
     /// What must hold of results that are drawn at random; None where none are.
     pub(crate) random: Option<Random>,
     /// The other arguments. A text that is a dim's name means its length.
@@ -202,110 +201,12 @@ pub struct Tensor {
     pub(crate) optional: bool,
 }
 
-/// One layout, or several.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(untagged)]
-pub(crate) enum Layout {
-    /// The same in all cases.
-    One(String),
-    /// Taken in turns.
-    Several(Vec<String>),
-}
-
 /// One length of a shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Dim {
     /// A fixed length.
     Length(u64),
     /// A dim, which a size binds, or an expression of dims.
-    Of(Expression),
-}
-
-/// How the values of an input are drawn.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Init {
-    /// Normally distributed.
-    Normal {
-        /// Its mean.
-        mean: Quantity,
-        /// Its standard deviation.
-        std: Quantity,
-    },
-    /// Evenly distributed floats.
-    Uniform {
-        /// The least.
-        low: Quantity,
-        /// Above the greatest.
-        high: Quantity,
-    },
-    /// Evenly distributed integers.
-    Randint {
-        /// The least.
-        low: Quantity,
-        /// One above the greatest.
-        high: Quantity,
-    },
-    /// The same everywhere.
-    Constant {
-        /// The value.
-        value: Quantity,
-    },
-    /// One everywhere.
-    Ones,
-    /// In each row the integers below its length, in random order.
-    Permutation,
-    /// No two equal, as far as the dtype has so many.
-    Unique,
-    /// What another init draws, each row in ascending order.
-    Sorted {
-        /// What is sorted.
-        of: Box<Init>,
-    },
-    /// True with this probability.
-    Mask {
-        /// The probability.
-        p: Quantity,
-    },
-    /// Normal values on one side of the diagonal and on it, zeros on the other.
-    Triangular {
-        /// `lower` or `upper`.
-        side: String,
-    },
-    /// Normal values in some square blocks, zeros in the others.
-    BlockSparse {
-        /// The side of a block.
-        block: Quantity,
-        /// The share of blocks that are not zero.
-        density: Quantity,
-    },
-    /// A sum of so many outer products.
-    LowRank {
-        /// How many.
-        rank: Quantity,
-    },
-    /// Matrices of this condition.
-    IllConditioned {
-        /// The largest singular value over the smallest.
-        condition: Quantity,
-    },
-    /// A tensor of a safetensors file.
-    File {
-        /// The file, relative to the workspace.
-        path: String,
-        /// The tensor's name in it.
-        name: String,
-    },
-}
-
-/// A number, or an expression of dims.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Quantity {
-    /// An integer.
-    Whole(i64),
-    /// A finite float.
-    Number(f64),
-    /// What this is at a size.
     Of(Expression),
 }
 
@@ -326,27 +227,6 @@ pub struct Variant {
     pub(crate) lanes: Vec<String>,
     /// Whether two runs must give the same bits.
     pub(crate) deterministic: bool,
-}
-
-/// The precision in which float32 products are meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Precision {
-    /// As float32 says.
-    Ieee,
-    /// TensorFloat-32 will do.
-    Tf32,
-}
-
-impl Precision {
-    /// Returns the precision as ops.yaml writes it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ieee => "ieee",
-            Self::Tf32 => "tf32",
-        }
-    }
 }
 
 impl Spec {
@@ -419,33 +299,11 @@ impl Op {
     }
 }
 
-impl Init {
-    /// Returns the file that the values are read from, if they are.
-    #[must_use]
-    pub(crate) fn file(&self) -> Option<&str> {
-        match self {
-            Self::File { path, .. } => Some(path),
-            Self::Sorted { of } => of.file(),
-            _ => None,
-        }
-    }
-}
-
 impl Serialize for Dim {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match self {
             Dim::Length(length) => to.serialize_u64(*length),
             Dim::Of(expression) => to.collect_str(expression),
-        }
-    }
-}
-
-impl Serialize for Quantity {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Quantity::Whole(whole) => to.serialize_i64(*whole),
-            Quantity::Number(number) => to.serialize_f64(*number),
-            Quantity::Of(expression) => to.collect_str(expression),
         }
     }
 }

@@ -2,81 +2,17 @@
 //!
 //! It does not know how many torch returns: the analysis does.
 
-use std::collections::BTreeMap;
+use t2t_protocol::{Axes, Comparison};
 
-use serde::Serialize;
-
-use super::Input;
 use super::names::suggestion;
 use super::parse::{Entry, Node, Value};
 use super::reader::Reader;
 use super::settings::tolerance;
-
-/// An output of torch's.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Output {
-    /// What messages call it.
-    pub(crate) name: String,
-    /// How it is compared.
-    pub(crate) compare: Comparison,
-    /// The input, or the output, that indices point into.
-    pub(crate) of: Option<String>,
-    /// The dims that indices count along, as ops.yaml has them.
-    pub(crate) dim: Option<Axes>,
-    /// `[atol, rtol]` by dtype, where they are not the op's.
-    pub(crate) tolerances: BTreeMap<String, [f64; 2]>,
-}
-
-/// How an output is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Comparison {
-    /// Within the tolerance.
-    Close,
-    /// Equal.
-    Exact,
-    /// The values that they point to.
-    Indices,
-    /// One dim, in any order.
-    Set,
-    /// Rows, in any order.
-    Rows,
-    /// Not at all.
-    Ignore,
-}
-
-/// One dim, or several trailing ones.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(untagged)]
-pub(crate) enum Axes {
-    /// A dim.
-    One(i64),
-    /// Dims that are counted through together.
-    Several(Vec<i64>),
-}
-
-impl Comparison {
-    fn of(word: &str) -> Option<Comparison> {
-        match word {
-            "close" => Some(Self::Close),
-            "exact" => Some(Self::Exact),
-            "indices" => Some(Self::Indices),
-            "set" => Some(Self::Set),
-            "rows" => Some(Self::Rows),
-            "ignore" => Some(Self::Ignore),
-            _ => None,
-        }
-    }
-
-    /// Returns whether a tolerance means something to it.
-    fn has_tolerance(self) -> bool {
-        matches!(self, Self::Close | Self::Set | Self::Rows)
-    }
-}
+use super::{ComparedOutput, Input};
 
 impl Reader<'_, '_> {
     /// Returns the outputs in declared order, or none where nothing is said of them.
-    pub(crate) fn outputs(&mut self, inputs: &[Input]) -> Option<Vec<Output>> {
+    pub(crate) fn outputs(&mut self, inputs: &[Input]) -> Option<Vec<ComparedOutput>> {
         let entries = self.entry.node.get("outputs")?.entries();
         let names: Vec<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();
         let tensors = inputs.iter().filter_map(|input| Some(input.tensor()?.name.as_str()));
@@ -84,12 +20,12 @@ impl Reader<'_, '_> {
         Some(entries.iter().filter_map(|entry| self.output(entry, &known)).collect())
     }
 
-    fn output(&mut self, entry: &Entry, known: &[&str]) -> Option<Output> {
+    fn output(&mut self, entry: &Entry, known: &[&str]) -> Option<ComparedOutput> {
         let node = &entry.node;
         let word = node.text().or_else(|| node.get("compare").and_then(Node::text)).unwrap_or("close");
-        let output = Output {
+        let output = ComparedOutput {
             name: entry.key.clone(),
-            compare: Comparison::of(word)?,
+            compare: comparison(word)?,
             of: node.get("of").and_then(Node::text).map(str::to_owned),
             dim: node.get("dim").and_then(axes),
             tolerances: node.get("tolerances").map_or(&[][..], Node::entries).iter().filter_map(tolerance).collect(),
@@ -98,7 +34,7 @@ impl Reader<'_, '_> {
         Some(output)
     }
 
-    fn output_fits(&mut self, entry: &Entry, output: &Output, known: &[&str]) {
+    fn output_fits(&mut self, entry: &Entry, output: &ComparedOutput, known: &[&str]) {
         let is_indices = output.compare == Comparison::Indices;
         if is_indices && output.of.is_none() {
             let message = format!("output `{}` does not say what its indices point into", output.name);
@@ -116,7 +52,7 @@ impl Reader<'_, '_> {
             let others = known.iter().copied().filter(|name| *name != output.name);
             self.fault(node.place, &format!("no other input or output is called `{of}`"), suggestion(of, others));
         }
-        if let Some(node) = entry.node.get("tolerances").filter(|_| !output.compare.has_tolerance()) {
+        if let Some(node) = entry.node.get("tolerances").filter(|_| !has_tolerance(output.compare)) {
             let message = format!("output `{}` is compared without tolerances", output.name);
             self.fault(node.place, &message, "remove `tolerances`, or compare it as `close`");
         }
@@ -130,6 +66,23 @@ impl Reader<'_, '_> {
             }
         }
     }
+}
+
+fn comparison(word: &str) -> Option<Comparison> {
+    match word {
+        "close" => Some(Comparison::Close),
+        "exact" => Some(Comparison::Exact),
+        "indices" => Some(Comparison::Indices),
+        "set" => Some(Comparison::Set),
+        "rows" => Some(Comparison::Rows),
+        "ignore" => Some(Comparison::Ignore),
+        _ => None,
+    }
+}
+
+/// Returns whether a tolerance means something to a comparison.
+fn has_tolerance(compare: Comparison) -> bool {
+    matches!(compare, Comparison::Close | Comparison::Set | Comparison::Rows)
 }
 
 fn axes(node: &Node) -> Option<Axes> {

@@ -23,25 +23,7 @@ pub(crate) struct Random {
     pub(crate) by: Option<String>,
     /// Parameters: numbers, or arguments that have them.
     #[serde(flatten)]
-    pub(crate) parameters: BTreeMap<String, Parameter>,
-}
-
-/// A number, or the name of the argument that has it.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Parameter {
-    /// This number.
-    Number(Quantity),
-    /// What this argument has.
-    Argument(String),
-}
-
-impl Serialize for Parameter {
-    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Number(number) => number.serialize(to),
-            Self::Argument(name) => to.serialize_str(name),
-        }
-    }
+    pub(crate) parameters: BTreeMap<String, Quantity>,
 }
 
 /// Returns the parameters that a kind has, and the required ones among them.
@@ -130,11 +112,11 @@ impl Reader<'_, '_> {
     }
 }
 
-fn parameter(node: &Node) -> Option<Parameter> {
+fn parameter(node: &Node) -> Option<Quantity> {
     match &node.value {
-        Value::Whole(whole) => Some(Parameter::Number(Quantity::Whole(*whole))),
-        Value::Number(number) => Some(Parameter::Number(Quantity::Number(*number))),
-        Value::Text(name) => Some(Parameter::Argument(name.clone())),
+        Value::Whole(whole) => Some(Quantity::Whole(*whole)),
+        Value::Number(number) => Some(Quantity::Number(*number)),
+        Value::Text(name) => Some(Quantity::Of(name.clone())),
         _ => None,
     }
 }

@@ -6,14 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::expression::{Binding, Expression};
+use super::expression::Expression;
+use super::inits::quantities;
 use super::inputs::texts;
 use super::layers::{Layer, Layers, Owner};
 use super::names::{self, suggestion};
 use super::parse::{Entry, Node};
 use super::reader::Reader;
 use super::sizes::{Dims, Misfit};
-use super::{Dim, Input, Profile, Protocol, Quantity, Settings};
+use super::{Binding, Dim, Input, Profile, Protocol, Quantity, Settings};
 
 /// The dims that an op uses.
 pub(super) struct Uses {
@@ -27,14 +28,15 @@ impl Uses {
     pub(crate) fn of(inputs: &[Input], kwargs: &BTreeMap<String, Value>) -> Uses {
         let tensors = || inputs.iter().filter_map(Input::tensor);
         let shapes = tensors().flat_map(|tensor| &tensor.shape).filter_map(|dim| match dim {
-            Dim::Of(expression) => Some(expression),
+            Dim::Of(expression) => Some(expression.clone()),
             Dim::Length(_) => None,
         });
-        let inits = tensors().flat_map(|tensor| tensor.init.quantities()).filter_map(|quantity| match quantity {
-            Quantity::Of(expression) => Some(expression),
+        let inits = tensors().flat_map(|tensor| quantities(&tensor.init)).filter_map(|quantity| match quantity {
+            Quantity::Of(text) => Expression::parse(text),
             _ => None,
         });
-        let needed = shapes.chain(inits).flat_map(|expression| expression.dims()).map(str::to_owned).collect();
+        let dims = |expression: Expression| expression.dims().into_iter().map(str::to_owned).collect::<Vec<_>>();
+        let needed = shapes.chain(inits).flat_map(dims).collect();
         let mut possible = BTreeSet::new();
         for value in kwargs.values() {
             strings(value, &mut possible);

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use super::expression::Binding;
+use super::Binding;
 use super::layers::Owner;
 use super::names::quoted;
 use super::parse::{Node, Value};

@@ -72,7 +72,7 @@ MODERATE = 100
 """A number that is less is another one where a half is added."""
 
 
-def of_request(request: VariantRequest, rank: int) -> Iterator[tuple[str, dict[str, Any]]]:
+def of_request(request: VariantRequest, rank: int) -> Iterator[tuple[str, dict[str, object]]]:
     """Yields the op's keyword arguments with one away from what is declared, each after what it is called in the name of a case: `alpha=0`, `without-alpha,beta` where they are left to torch's defaults.
 
     Those are declared arguments that the variant's `call` passes on, and those beside them that both the wrapper and torch know. The first other value of each comes first. `rank` is the largest number of dims of
@@ -127,20 +127,20 @@ def of_request(request: VariantRequest, rank: int) -> Iterator[tuple[str, dict[s
                 yield f"without-{name}", without(own, [name])
 
 
-def changed_names(declaration: Declaration, changed: Mapping[str, Any]) -> set[str]:
+def changed_names(declaration: Declaration, changed: Mapping[str, object]) -> set[str]:
     """Returns the arguments that have another value than the op's own, but for those that are left out."""
     own = declaration["kwargs"]
     return {name for name, value in changed.items() if name not in own or own[name] != value}
 
 
-def without(own: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+def without(own: Mapping[str, object], names: Sequence[str]) -> dict[str, object]:
     """Returns the arguments but for those that are called `names`."""
     return {name: value for name, value in own.items() if name not in names}
 
 
 def together(
-    own: Mapping[str, Any], columns: Sequence[Sequence[tuple[str, dict[str, Any]]]]
-) -> Iterator[tuple[str, dict[str, Any]]]:
+    own: Mapping[str, object], columns: Sequence[Sequence[tuple[str, dict[str, object]]]]
+) -> Iterator[tuple[str, dict[str, object]]]:
     """Yields the arguments of which all that are numbers have their first other value at once, where there are several: one may be right for the other's declared value alone."""
     changed = numbers(columns)
     both = {**own, **changed}
@@ -159,8 +159,8 @@ def whole(
 
 
 def with_words(
-    own: Mapping[str, Any], columns: Sequence[Sequence[tuple[str, dict[str, Any]]]]
-) -> Iterator[tuple[str, dict[str, Any]]]:
+    own: Mapping[str, object], columns: Sequence[Sequence[tuple[str, dict[str, object]]]]
+) -> Iterator[tuple[str, dict[str, object]]]:
     """Yields the arguments with each other word of an argument that is one, and with all that are numbers at their first other value: what is done for one word alone may know the declared numbers alone."""
     changed = numbers(columns)
     for label, values in chain.from_iterable(columns):
@@ -175,13 +175,13 @@ def with_words(
             yield labelled(one), {**own, **one}
 
 
-def numbers(columns: Sequence[Sequence[tuple[str, dict[str, Any]]]]) -> dict[str, Any]:
+def numbers(columns: Sequence[Sequence[tuple[str, dict[str, object]]]]) -> dict[str, object]:
     """Returns the first other value of each argument that is a number, but for dims."""
     firsts = [(label.partition("=")[0], values) for column in columns for label, values in column[:1]]
     return {name: values[name] for name, values in firsts if name not in DIMS and type(values[name]) in (int, float)}
 
 
-def labelled(changed: Mapping[str, Any]) -> str:
+def labelled(changed: Mapping[str, object]) -> str:
     """Returns what several arguments are called in the name of a case."""
     return ",".join(f"{name}={value}" for name, value in changed.items())
 
@@ -204,7 +204,7 @@ def crossing(declaration: Declaration, values: Mapping[str, Any]) -> Iterator[tu
             yield ",".join(f"{name}={value}" for name, value in swapped.items()), {**own, **swapped}
 
 
-def beyond(request: VariantRequest, length: int) -> Iterator[tuple[str, dict[str, Any]]]:
+def beyond(request: VariantRequest, length: int) -> Iterator[tuple[str, dict[str, object]]]:
     """Yields the arguments with one that counts places of a dim beyond its `length`, in either direction."""
     declaration = request["op"]
     own, written = declaration["kwargs"], request["variant"].get("call")
@@ -223,7 +223,7 @@ def beyond(request: VariantRequest, length: int) -> Iterator[tuple[str, dict[str
                 yield f"{name}={far}", {**own, name: far}
 
 
-def others(declaration: Declaration, name: str, value: Any, rank: int) -> list[Any]:
+def others(declaration: Declaration, name: str, value: object, rank: int) -> list[object]:
     """Returns other values for the argument `name` of the op than `value`, its own or torch's; along another dim only where results can be compared there."""
     if seeds.is_random(declaration):
         return arguments_random.others(declaration, name, value)
@@ -254,18 +254,18 @@ def has_compared_dim(declaration: Declaration) -> bool:
     return any(how.get("dim") is not None for how in declaration.get("outputs") or ())
 
 
-def follows(declaration: Declaration, changed: Mapping[str, Any]) -> bool:
+def follows(declaration: Declaration, changed: Mapping[str, object]) -> bool:
     """Tells whether results can be compared where the arguments are `changed`: the dim that they are along is that of the call."""
     return along(declaration, changed) is not None
 
 
-def is_empty_range(changed: Mapping[str, Any]) -> bool:
+def is_empty_range(changed: Mapping[str, object]) -> bool:
     """Tells whether `min` is not below `max`. Functions treat that differently: as the input's range, or as two steps in order."""
     low, high = changed.get("min"), changed.get("max")
     return isinstance(low, (int, float)) and isinstance(high, (int, float)) and low >= high
 
 
-def dim_and_form(own: Mapping[str, Any], rank: int) -> dict[str, Any]:
+def dim_and_form(own: Mapping[str, object], rank: int) -> dict[str, object]:
     """Returns another dim with the other `keepdim`, which tell of both and of what they are together; nothing where the arguments are not both among `own`."""
     dim = next((name for name in DIMS if name in own), None)
     others = [] if dim is None or "keepdim" not in own else dims_away(own[dim], rank)
@@ -321,7 +321,7 @@ def away(name: str, value: Any, rank: int) -> list[Any]:
     return pairs
 
 
-def scales_away(value: Any, rank: int) -> list[Any]:
+def scales_away(value: object, rank: int) -> list[object]:
     """Returns other factors than `value`, or than those in it, by which places become more: by a fraction lengths are rounded."""
 
     def other(factor: Any) -> Any:
@@ -333,7 +333,7 @@ def scales_away(value: Any, rank: int) -> list[Any]:
     return [other(value), *([[other(value), *[value] * (rank - 3)]] if rank > 3 else [])]
 
 
-def longer(declaration: Declaration, name: str) -> list[Any]:
+def longer(declaration: Declaration, name: str) -> list[object]:
     """Returns the value of an argument that names the last dims of the only tensor, as `normalized_shape` does, with one dim more."""
     value, shaped = declaration["kwargs"][name], tensors(declaration)
     if not isinstance(value, list) or len(shaped) != 1 or name in DIMS or not value:
@@ -342,7 +342,7 @@ def longer(declaration: Declaration, name: str) -> list[Any]:
     return [shape[-len(value) - 1 :]] if len(shape) > len(value) and shape[-len(value) :] == value else []
 
 
-def is_of_another_kind(declaration: Declaration, changed: Mapping[str, Any]) -> bool:
+def is_of_another_kind(declaration: Declaration, changed: Mapping[str, object]) -> bool:
     """Tells whether one of the arguments is a list where ops.yaml has a number, or a word for a padding where it has none."""
     own = declaration["kwargs"]
     return any(
@@ -352,9 +352,9 @@ def is_of_another_kind(declaration: Declaration, changed: Mapping[str, Any]) -> 
     )
 
 
-def dims_away(value: Any, rank: int) -> list[Any]:
+def dims_away(value: object, rank: int) -> list[object]:
     """Returns other dims than `value` of a tensor with `rank` dims: another one, the same by its other name, and the last but one; of several the first, and all."""
-    found: list[Any] = []
+    found: list[object] = []
     if isinstance(value, list):
         found = [value[:1], value[::-1], list(range(rank))] if len(value) > 1 else [list(range(rank))]
     elif value is None:

@@ -38,7 +38,7 @@ UNSET = {
 """A value for arguments that have none by default."""
 
 
-def beside(request: VariantRequest, known: Mapping[str, Any]) -> list[str]:
+def beside(request: VariantRequest, known: Mapping[str, object]) -> list[str]:
     """Returns the arguments that ops.yaml does not declare and both the wrapper and torch, as `known` has it, may be called with."""
     declaration = request["op"]
     taken = {*declaration["kwargs"], *(given["name"] for given in declaration["inputs"])}
@@ -57,7 +57,7 @@ def of_torch(declaration: Declaration) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None or name in (*UNSET, *DIMS)}
 
 
-def of_places(parameter: signatures.Parameter) -> Any:
+def of_places(parameter: signatures.Parameter) -> object:
     """Returns the default of a parameter, of one for several places that of each."""
     return parameter.each if parameter.default is None else parameter.default
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from t2t_harness.cases import seeds
+from t2t_harness.cases import probing, seeds
 from t2t_harness.cases.arguments_special import TRAINING
 
 if TYPE_CHECKING:
@@ -41,15 +41,15 @@ def chance_of(declaration: Declaration) -> str | None:
 
 def ranges(declaration: Declaration) -> list[str]:
     """Returns the arguments of what else is drawn by."""
-    told: Mapping[str, Any] = declaration["random"] or {}
+    told: Mapping[str, object] = declaration["random"] or {}
     return [str(told[name]) for name in RANGES if isinstance(told.get(name), str)]
 
 
-def others(declaration: Declaration, name: str, value: Any) -> list[Any]:
+def others(declaration: Declaration, name: str, value: object) -> list[object]:
     """Returns other values of the argument `name` than `value`, the one that tells most first."""
     if isinstance(value, bool):
         return [False] if value or name == "replacement" else []
-    if type(value) not in (int, float):
+    if not probing.is_plain(value):
         return []
     told = declaration["random"]
     if name == chance_of(declaration):
@@ -61,7 +61,7 @@ def others(declaration: Declaration, name: str, value: Any) -> list[Any]:
     return [2.5 * value if value else 0.75]
 
 
-def is_certain(declaration: Declaration, kwargs: Mapping[str, Any]) -> bool:
+def is_certain(declaration: Declaration, kwargs: Mapping[str, object]) -> bool:
     """Tells whether nothing is left to chance where the op is called with `kwargs`: it does not draw, or by a chance of 0 or 1."""
     if not seeds.is_random(declaration):
         return True

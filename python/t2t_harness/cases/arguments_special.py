@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from t2t_harness.cases import elementwise, windows
+from t2t_harness.cases import elementwise, probing, windows
 
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Declaration
@@ -39,7 +39,7 @@ OPPOSITES = (("min", "max"), ("low", "high"), ("lower", "upper"), ("start", "end
 """Words in the names of two arguments between which something is held."""
 
 
-def others(declaration: Declaration, name: str, value: Any, rank: int) -> list[Any] | None:
+def others(declaration: Declaration, name: str, value: object, rank: int) -> list[object] | None:
     """Returns other values for the argument `name` of the op than `value`; None where it has no meaning of its own."""
     function = elementwise.name_of(declaration)
     if function in ORDERS.get(name, ()):
@@ -56,14 +56,14 @@ def others(declaration: Declaration, name: str, value: Any, rank: int) -> list[A
     return None
 
 
-def orders_away(value: Any) -> list[Any]:
+def orders_away(value: object) -> list[object]:
     """Returns other orders of a norm than `value`, as whole numbers where that is one."""
     tried = BY_WORDS if isinstance(value, str) else TRIED
     kind = float if isinstance(value, float) else type(value)
     return [kind(one) if kind is float else one for one in tried if one != value]
 
 
-def lengths_away(value: Any) -> list[Any]:
+def lengths_away(value: object) -> list[object]:
     """Returns other lengths of a result than `value`: more, and about half as many."""
     if type(value) is int:
         return [value + 3, max(value // 2, 1)]
@@ -72,7 +72,7 @@ def lengths_away(value: Any) -> list[Any]:
     return [[value[0] + 3, *value[1:]], [*value[:-1], max(value[-1] // 2, 1)]]
 
 
-def whole_away(declaration: Declaration, name: str, value: Any) -> list[int]:
+def whole_away(declaration: Declaration, name: str, value: object) -> list[int]:
     """Returns other whole numbers than `value` for an argument of a reference in Python, which raises where it does not take them: a quarter of a large one, and the next one. Nothing for an argument of one of torch's functions, or a dim."""
     if not declaration.get("reference") or type(value) is not int or name.startswith(("dim", "axis")):
         return []
@@ -81,21 +81,21 @@ def whole_away(declaration: Declaration, name: str, value: Any) -> list[int]:
     return [one for one in (*found, value + 1) if not is_crossed(own, {**own, name: one})]
 
 
-def is_crossed(own: Mapping[str, Any], changed: Mapping[str, Any]) -> bool:
+def is_crossed(own: Mapping[str, object], changed: Mapping[str, object]) -> bool:
     """Tells whether of two arguments between which something is held, by their names, the lower one is above the upper one in `changed`, or they are equal, and not in `own`."""
     for low, high in OPPOSITES:
         for name in changed:
             other = name.replace(low, high)
-            if low not in name or any(
-                type(of.get(one)) not in (int, float) for of in (own, changed) for one in (name, other)
-            ):
+            if low not in name:
                 continue
-            if own[name] < own[other] and changed[name] >= changed[other]:
+            before = [value for value in (own.get(name), own.get(other)) if probing.is_plain(value)]
+            after = [value for value in (changed.get(name), changed.get(other)) if probing.is_plain(value)]
+            if len(before) == len(after) == 2 and before[0] < before[1] and after[0] >= after[1]:
                 return True
     return False
 
 
-def has_other_whole(declaration: Declaration, changed: Mapping[str, Any]) -> bool:
+def has_other_whole(declaration: Declaration, changed: Mapping[str, object]) -> bool:
     """Tells whether an argument of a reference in Python is another whole number than it declares."""
     own = declaration["kwargs"]
     return bool(declaration.get("reference")) and any(

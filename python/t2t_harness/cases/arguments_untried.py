@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from t2t_harness.cases import arguments_away, arguments_known, arguments_random, cases, seeds
 from t2t_harness.op.declaration import tensors
 
 if TYPE_CHECKING:
-    from t2t_harness.boundary.documents import VariantRequest
+    from t2t_harness.boundary.documents import CaseRow, VariantRequest
 
 NO_ARGUMENTS = (
     *("out", "generator", "layout", "device", "names", "memory_format", "pin_memory", "requires_grad"),
@@ -25,7 +25,7 @@ TRIED = ("passed", "rejected")
 """Verdicts of cases that tell of an argument."""
 
 
-def untried(request: VariantRequest, rows: Sequence[Mapping[str, Any]], left_out: Sequence[str]) -> dict[str, str]:
+def untried(request: VariantRequest, rows: Sequence[CaseRow], left_out: Sequence[str]) -> dict[str, str]:
     """Returns the arguments that no case of `rows`, which are those of the evidence, had at another value, with the reason in words; `left_out` are the names of the cases that the budget did not reach.
 
     Nothing where ops.yaml asks for no other arguments.
@@ -68,7 +68,7 @@ def names(case: str, argument: str) -> bool:
     return re.search(rf"(^|,|without-){re.escape(argument)}(=|,|\])", label) is not None
 
 
-def why(request: VariantRequest, name: str, own: Sequence[Mapping[str, Any]], *, is_asked: bool, is_left: bool) -> str:
+def why(request: VariantRequest, name: str, own: Sequence[CaseRow], *, is_asked: bool, is_left: bool) -> str:
     """Returns why an argument was tried at no other value, in words; `own` are the cases that have it at one and tell nothing of it."""
     declaration, variant = request["op"], request["variant"]
     reasons = [str(row["reason"]) for row in own if row["verdict"] == "dropped"]

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeAlias
 
 from t2t_harness.cases import cases, inputs
 from t2t_harness.op import operation
@@ -16,16 +16,17 @@ from t2t_harness.triton import stage
 
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import OpRequest, Variant, VariantRequest
+    from t2t_harness.sources.entry import Entry
 
-Arranged = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
+Arranged: TypeAlias = "tuple[Entry, tuple[object, ...], dict[str, object]]"
 """What is called, with which arguments by position and by keyword."""
 
 
 def arranged(
-    entry: Callable[..., Any],
+    entry: Entry,
     request: VariantRequest,
     case: cases.Case,
-    given: Mapping[str, Any],
+    given: Mapping[str, object],
     label: str = "a",
 ) -> Arranged:
     """Returns the wrapper of the request's variant and its arguments in `case`, for which `given` are the inputs; of a random op with the seed of the run `label`.
@@ -36,11 +37,11 @@ def arranged(
 
 
 def arranged_for(
-    entry: Callable[..., Any],
+    entry: Entry,
     variant: Variant,
     request: OpRequest,
     case: cases.Case,
-    given: Mapping[str, Any],
+    given: Mapping[str, object],
     label: str = "a",
 ) -> Arranged:
     """Returns what `arranged` does, for the wrapper of `variant`."""
@@ -56,7 +57,7 @@ def arranged_for(
     return (wrapper, *placed(written, inputs.named_arguments(declaration, case, given, label)))
 
 
-def placed(written: str, known: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def placed(written: str, known: Mapping[str, object]) -> tuple[tuple[object, ...], dict[str, object]]:
     """Returns the arguments of the call `written`, as in `entry(input, dim, keep=True)`: names are those of `known`, all else is literal.
 
     Raises LookupError for a name that is not known, which a case of the user's own may lack.
@@ -68,7 +69,7 @@ def placed(written: str, known: Mapping[str, Any]) -> tuple[tuple[Any, ...], dic
     return tuple(value_of(one, known) for one in tree.args), keywords
 
 
-def value_of(node: ast.expr, known: Mapping[str, Any]) -> Any:
+def value_of(node: ast.expr, known: Mapping[str, object]) -> object:
     """Returns the value of one argument."""
     if isinstance(node, ast.Name):
         if node.id not in known:

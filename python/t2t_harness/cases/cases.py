@@ -17,7 +17,7 @@ from t2t_harness.op import expression
 from t2t_harness.op.declaration import bind_shape, tensors
 
 if TYPE_CHECKING:
-    from t2t_harness.boundary.documents import Declaration
+    from t2t_harness.boundary.documents import Declaration, TensorInput
 
 EDGES = 12
 """Most edge cases of one op, in its first dtype."""
@@ -77,7 +77,7 @@ class Case:
     """Whether the second input, or the one that `of` names, has length 1 along its first dim."""
     is_last: bool = False
     """Whether that is its last dim, instead."""
-    kwargs: dict[str, Any] | None = None
+    kwargs: dict[str, object] | None = None
     """In the place of the declared keyword arguments, for a case of the user's own."""
     file: str | None = None
     """Where the inputs of a hook case lie, relative to the folder of `cases.json`."""
@@ -100,7 +100,7 @@ class Case:
     salt: str = ""
     """Drawn by a build, and named in its evidence. A table of answers made before cannot have these values."""
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """Returns the case as JSON facts."""
         return asdict(self)
 
@@ -152,7 +152,7 @@ def declared_cases(declaration: Declaration) -> list[Case]:
     return found
 
 
-def _layouts(given: Mapping[str, Any]) -> Sequence[str]:
+def _layouts(given: TensorInput) -> Sequence[str]:
     return [given["layout"]] if isinstance(given["layout"], str) else given["layout"]
 
 
@@ -410,7 +410,7 @@ def fewer(declaration: Declaration, case: Case) -> Iterator[Case]:
     yield from smaller(declaration, one)
 
 
-def as_told(declaration: Declaration, case: Case, binding: Any) -> Case:
+def as_told(declaration: Declaration, case: Case, binding: Mapping[str, int] | None) -> Case:
     """Returns `case` with the lengths that it was run with, `binding`, where those are of one of its `smaller` or `fewer` ones and a pass does not need it as it is; else the case."""
     if is_needed(declaration, case):
         return case
@@ -481,7 +481,7 @@ def has_probabilities(declaration: Declaration) -> bool:
     return random is not None and random["kind"] in ("bernoulli", "multinomial")
 
 
-def random_floats(given: Mapping[str, Any], dtype: str) -> bool:
+def random_floats(given: TensorInput, dtype: str) -> bool:
     """Tells whether the declared input `given` has random floating values in a case of `dtype`."""
     return (given["dtype"] or dtype) in FLOATING and given["init"]["kind"] in ("normal", "uniform")
 

@@ -7,18 +7,35 @@ torch is imported only inside functions.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import torch
 
+    from t2t_harness.boundary.documents import (
+        Init,
+        InitBlockSparse,
+        InitConstant,
+        InitFile,
+        InitIllConditioned,
+        InitLowRank,
+        InitMask,
+        InitNormal,
+        InitOnes,
+        InitPermutation,
+        InitRandint,
+        InitSorted,
+        InitTriangular,
+        InitUniform,
+        InitUnique,
+        Quantity,
+    )
+
 Shape = Sequence[int]
 
 
-def drawn(
-    init: Mapping[str, Any], shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str
-) -> torch.Tensor:
+def drawn(init: Init, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str) -> torch.Tensor:
     """Returns dense values on `device`, as the bound `init` says. Raises ValueError where no init is called so."""
     maker = MAKERS.get(init["kind"])
     if maker is None:
@@ -30,6 +47,20 @@ def moved(values: torch.Tensor, by: float, to: float) -> torch.Tensor:
     """Returns `values` times `by` plus `to`, without the operations that would change nothing: a device has to load each."""
     scaled = values if by == 1 else values.mul(by)
     return scaled if to == 0 else scaled.add(to)
+
+
+def _number(bound: Quantity) -> float:
+    """Returns a number of a bound init, an integer as it is. Raises ValueError for an expression, which is not bound."""
+    if isinstance(bound, str):
+        raise ValueError(f"`{bound}` is not bound")
+    return bound
+
+
+def _whole(bound: Quantity) -> int:
+    """Returns an integer of a bound init. Raises ValueError for anything else."""
+    if not isinstance(bound, int):
+        raise ValueError(f"`{bound}` is no integer")
+    return bound
 
 
 def _randn(shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str) -> torch.Tensor:
@@ -44,37 +75,48 @@ def _drawn_in(dtype: torch.dtype) -> torch.dtype:
     return dtype if dtype.is_complex or dtype is torch.float64 else torch.float32
 
 
-def _normal(init: Any, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str) -> torch.Tensor:
-    return moved(_randn(shape, dtype, generator, device), init["std"], init["mean"]).to(dtype)
+def _normal(
+    init: InitNormal, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str
+) -> torch.Tensor:
+    return moved(_randn(shape, dtype, generator, device), _number(init["std"]), _number(init["mean"])).to(dtype)
 
 
-def _uniform(init: Any, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str) -> torch.Tensor:
+def _uniform(
+    init: InitUniform, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str
+) -> torch.Tensor:
     import torch
 
     values = torch.rand(shape, generator=generator, dtype=_drawn_in(dtype), device=device)
-    return moved(values, init["high"] - init["low"], init["low"]).to(dtype)
+    low, high = _number(init["low"]), _number(init["high"])
+    return moved(values, high - low, low).to(dtype)
 
 
-def _randint(init: Any, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str) -> torch.Tensor:
+def _randint(
+    init: InitRandint, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str
+) -> torch.Tensor:
     import torch
 
-    high = max(init["high"], init["low"] + 1)
-    return torch.randint(init["low"], high, list(shape), generator=generator, device=device).to(dtype)
+    low, high = _whole(init["low"]), _whole(init["high"])
+    return torch.randint(low, max(high, low + 1), list(shape), generator=generator, device=device).to(dtype)
 
 
-def _constant(init: Any, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str) -> torch.Tensor:
+def _constant(
+    init: InitConstant, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str
+) -> torch.Tensor:
     import torch
 
-    return torch.full(list(shape), init["value"], dtype=dtype, device=device)
+    return torch.full(list(shape), _number(init["value"]), dtype=dtype, device=device)
 
 
-def _ones(init: Any, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str) -> torch.Tensor:
+def _ones(init: InitOnes, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str) -> torch.Tensor:
     import torch
 
     return torch.ones(list(shape), dtype=dtype, device=device)
 
 
-def _permutation(init: Any, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str) -> torch.Tensor:
+def _permutation(
+    init: InitPermutation, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str
+) -> torch.Tensor:
     """Each row holds the integers below its length, in random order."""
     import torch
 
@@ -82,13 +124,17 @@ def _permutation(init: Any, shape: Shape, dtype: torch.dtype, generator: torch.G
     return keys.argsort(dim=-1, stable=True).to(dtype) if keys.dim() > 0 else torch.zeros_like(keys).to(dtype)
 
 
-def _sorted(init: Any, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str) -> torch.Tensor:
+def _sorted(
+    init: InitSorted, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str
+) -> torch.Tensor:
     """What another init draws, each row in ascending order."""
     values = drawn(init["of"], shape, dtype, generator, device)
     return values.sort(dim=-1).values if values.dim() > 0 else values
 
 
-def _unique(init: Any, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str) -> torch.Tensor:
+def _unique(
+    init: InitUnique, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str
+) -> torch.Tensor:
     """Values around zero, no two equal as far as the dtype has so many."""
     import torch
 
@@ -112,14 +158,16 @@ def _patterns(order: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return bits.view(dtype).mul(signs)
 
 
-def _mask(init: Any, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str) -> torch.Tensor:
+def _mask(init: InitMask, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str) -> torch.Tensor:
     import torch
 
     values = torch.rand(list(shape), generator=generator, dtype=torch.float64, device=device)
-    return values.lt(init["p"]).to(dtype)
+    return values.lt(_number(init["p"])).to(dtype)
 
 
-def _triangular(init: Any, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str) -> torch.Tensor:
+def _triangular(
+    init: InitTriangular, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str
+) -> torch.Tensor:
     """Normal values on one side of the diagonal of the last two dims and on it, zeros on the other; of booleans, true."""
     import torch
 
@@ -128,13 +176,15 @@ def _triangular(init: Any, shape: Shape, dtype: torch.dtype, generator: torch.Ge
     return values.tril() if init["side"] == "lower" else values.triu()
 
 
-def _block_sparse(init: Any, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str) -> torch.Tensor:
+def _block_sparse(
+    init: InitBlockSparse, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str
+) -> torch.Tensor:
     """Normal values in some of the square blocks of the last two dims, zeros in the others; of booleans, true."""
     import torch
 
-    block = int(init["block"])
+    block = int(_number(init["block"]))
     grid = [*shape[:-2], *(-(-length // block) for length in shape[-2:])]
-    kept = torch.rand(grid, generator=generator, dtype=torch.float64, device=device) < init["density"]
+    kept = torch.rand(grid, generator=generator, dtype=torch.float64, device=device) < _number(init["density"])
     wide: torch.Tensor = kept.repeat_interleave(block, -2).repeat_interleave(block, -1)
     wide = wide[..., : shape[-2], : shape[-1]]
     if not dtype.is_floating_point:
@@ -143,11 +193,13 @@ def _block_sparse(init: Any, shape: Shape, dtype: torch.dtype, generator: torch.
     return torch.where(wide, values, torch.zeros_like(values))
 
 
-def _low_rank(init: Any, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str) -> torch.Tensor:
+def _low_rank(
+    init: InitLowRank, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str
+) -> torch.Tensor:
     """The sum of so many outer products of normal vectors, of unit variance, over the last two dims."""
     import torch
 
-    rank = max(int(init["rank"]), 1)
+    rank = max(int(_number(init["rank"])), 1)
     columns = torch.randn([*shape[:-2], shape[-2], rank], generator=generator, dtype=torch.float64, device=device)
     rows = torch.randn([*shape[:-2], rank, shape[-1]], generator=generator, dtype=torch.float64, device=device)
     values = torch.zeros(list(shape), dtype=torch.float64, device=device)
@@ -157,7 +209,7 @@ def _low_rank(init: Any, shape: Shape, dtype: torch.dtype, generator: torch.Gene
 
 
 def _ill_conditioned(
-    init: Any, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str
+    init: InitIllConditioned, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str
 ) -> torch.Tensor:
     """Matrices whose singular values fall evenly, in their logarithms, from 1 to the inverse of the condition: a diagonal
     between two reflections."""
@@ -169,7 +221,7 @@ def _ill_conditioned(
     if values.numel() == 0:
         return values.to(dtype)
     steps = torch.arange(count, dtype=torch.float64, device=device) / max(count - 1, 1)
-    values.diagonal(dim1=-2, dim2=-1).copy_(torch.pow(float(init["condition"]), -steps))
+    values.diagonal(dim1=-2, dim2=-1).copy_(torch.pow(float(_number(init["condition"])), -steps))
     left, right = (_unit([*shape[:-2], length], generator, device) for length in (height, width))
     projected = (left[..., :, None] * values).sum(-2, keepdim=True)
     values = values - 2 * left[..., :, None] * projected
@@ -184,7 +236,7 @@ def _unit(shape: Shape, generator: torch.Generator, device: str) -> torch.Tensor
     return values / (values * values).sum(-1, keepdim=True).sqrt()
 
 
-def _file(init: Any, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str) -> torch.Tensor:
+def _file(init: InitFile, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str) -> torch.Tensor:
     """Values of a safetensors file. Along a dim that is shorter than the file's they end earlier, along a longer one they
     begin again."""
     from safetensors import safe_open

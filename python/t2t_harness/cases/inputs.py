@@ -20,7 +20,7 @@ from t2t_harness.op import declaration as declared
 if TYPE_CHECKING:
     import torch
 
-    from t2t_harness.boundary.documents import Declaration
+    from t2t_harness.boundary.documents import Declaration, TensorInput
 
 LARGE = {"float16": 1e4}
 """What random values are multiplied by in a case of large values, by type: beyond where `exp` overflows, within the type."""
@@ -134,7 +134,7 @@ def filled(target: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
     return target
 
 
-def strides_of(declaration: Declaration, given: Mapping[str, Any], case: cases.Case, shape: Sequence[int]) -> list[int]:
+def strides_of(declaration: Declaration, given: TensorInput, case: cases.Case, shape: Sequence[int]) -> list[int]:
     """Returns the strides of the declared input `given` in `case`: those of its layout, or 0 along rows that are one value each, as `expand` leaves them."""
     layout = layout_of(given, case)
     is_equal = case.values == "equal-rows" and cases.random_floats(given, case.dtype) and len(shape) > 0
@@ -143,7 +143,7 @@ def strides_of(declaration: Declaration, given: Mapping[str, Any], case: cases.C
     return [*declared.strides(list(shape[:-1]), layout), 0]
 
 
-def layout_of(given: Mapping[str, Any], case: cases.Case) -> str:
+def layout_of(given: TensorInput, case: cases.Case) -> str:
     """Returns the layout of the declared input `given` in `case`: the case's own where the input has the dims for
     it, else the declared one. Of several, declared cases take one after the other."""
     if (
@@ -179,9 +179,7 @@ def salt_of(case: cases.Case) -> tuple[str, ...]:
     return (case.salt,) if case.salt else ()
 
 
-def _values(
-    given: Mapping[str, Any], case: cases.Case, shape: Sequence[int], device: str, *, special: bool
-) -> torch.Tensor:
+def _values(given: TensorInput, case: cases.Case, shape: Sequence[int], device: str, *, special: bool) -> torch.Tensor:
     """Returns the dense values of one input on `device`."""
     drawn = _drawn(given, case, shape, device)
     if case.values in unusual.KINDS:
@@ -199,7 +197,7 @@ def _values(
     return drawn
 
 
-def _drawn(given: Mapping[str, Any], case: cases.Case, shape: Sequence[int], device: str) -> torch.Tensor:
+def _drawn(given: TensorInput, case: cases.Case, shape: Sequence[int], device: str) -> torch.Tensor:
     """Returns the values that the input's `init` describes, before a case changes them."""
     init = declared.bind_init(given["init"], case.binding)
     generator = generator_of(case.name, case.seed, given["name"], *salt_of(case), device=device)

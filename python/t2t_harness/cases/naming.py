@@ -50,7 +50,7 @@ def declared_outputs(declaration: Declaration) -> dict[str, str]:
     return {str(position): str(output["name"]) for position, output in enumerate(listed) if output.get("name")}
 
 
-def given(case: Case, inputs: Mapping[str, Any], kwargs: Mapping[str, Any]) -> str:
+def given(case: Case, inputs: Mapping[str, object], kwargs: Mapping[str, object]) -> str:
     """Returns one line that tells of the case: its kind, each input's dtype, shape and, where it is not dense, strides,
     and the keyword arguments."""
     told = [f"{name} {described(value)}" for name, value in inputs.items()]

@@ -86,7 +86,7 @@ SPARE = 2
 """How many places there are beside those of a window, so that it has more than one."""
 
 
-def places(declaration: Declaration, binding: Mapping[str, int], changed: Mapping[str, Any]) -> dict[str, int]:
+def places(declaration: Declaration, binding: Mapping[str, int], changed: Mapping[str, object]) -> dict[str, int]:
     """Returns the lengths of `binding`, with room for a window in each dim of places of the first input, behind batch and channels; the binding itself where there is room."""
     inputs = tensors(declaration)
     loose = probing.loose(declaration)
@@ -100,7 +100,7 @@ def places(declaration: Declaration, binding: Mapping[str, int], changed: Mappin
     return probing.bound(declaration, {**rest, **lengths}, probing.NARROW)
 
 
-def span(declaration: Declaration, binding: Mapping[str, int], changed: Mapping[str, Any]) -> int:
+def span(declaration: Declaration, binding: Mapping[str, int], changed: Mapping[str, object]) -> int:
     """Returns over how many places the longest window reaches: that of a weight of as many dims as the first input."""
     inputs = tensors(declaration)
     weights = [given["shape"][2:] for given in inputs[1:] if len(given["shape"]) == len(inputs[0]["shape"]) > 2]
@@ -113,7 +113,7 @@ def most(value: Any) -> int:
     return int(max(value, default=1) if isinstance(value, list) else value)
 
 
-def in_padding(declaration: Declaration, binding: Mapping[str, int], changed: Mapping[str, Any]) -> Iterator[Case]:
+def in_padding(declaration: Declaration, binding: Mapping[str, int], changed: Mapping[str, object]) -> Iterator[Case]:
     """Yields a case in which a window of `ceil_mode` would begin in the padding, which torch leaves out: steps as long as windows, padded by half of one, at the first length where that happens."""
     window, dims = changed.get("kernel_size"), probing.loose(declaration)
     if not isinstance(window, int) or window < 2 or not dims or "dilation" in changed:

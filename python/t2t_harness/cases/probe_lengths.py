@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Container, Iterator, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from t2t_harness.cases import cases, literals, probing, reach
 from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import tensors
 
 if TYPE_CHECKING:
-    from t2t_harness.boundary.documents import Declaration, VariantRequest
+    from t2t_harness.boundary.documents import Declaration, Missed, VariantRequest
 
 DRAWN = 2
 """How many shapes are drawn."""
@@ -76,7 +76,7 @@ LONGEST = 1 << 17
 """The most elements of a case whose last dim is one above an integer that something is compared with: a wrapper takes another kernel there."""
 
 
-def too_long(request: VariantRequest) -> list[dict[str, Any]]:
+def too_long(request: VariantRequest) -> list[Missed]:
     """Returns the lengths of which `of_literals` has no case on the interpreter though something is compared with the integer below, a power of two: `size`, `kernel`, `constants`, `reason`. Others of that size are bytes of shared memory more often than lengths."""
     declaration = request["op"]
     dims = probing.loose(declaration)

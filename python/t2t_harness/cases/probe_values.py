@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from t2t_harness.cases import cases, elementwise, probe_marks, probing
 from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import tensors
 
 if TYPE_CHECKING:
-    from t2t_harness.boundary.documents import Declaration
+    from t2t_harness.boundary.documents import Declaration, TensorInput
 
 TWICE = "gradients-twice"
 """The case whose backward pass runs twice: what is written over in the first pass is not asked for where the gradient that comes in may be."""
@@ -151,7 +151,7 @@ EMPTY = 3
 """So many dims of an op are tried without elements, beside the first."""
 
 
-def is_index(given: Mapping[str, Any]) -> bool:
+def is_index(given: TensorInput) -> bool:
     """Tells whether an input holds integers that may be indices: there is nothing that they could point to along an empty dim."""
     kind = given["init"]["kind"]
     return kind in ("permutation", "sorted") or (kind == "randint" and not is_number(given))
@@ -181,7 +181,7 @@ def gradients(declaration: Declaration) -> Iterator[Case]:
         yield probing.probe(declaration, TWICE, probing.rows(declaration), is_twice=True)
 
 
-def is_number(given: Mapping[str, Any]) -> bool:
+def is_number(given: TensorInput) -> bool:
     """Tells whether an input holds random integers that are not indices."""
     init = given["init"]
     if init["kind"] != "randint":

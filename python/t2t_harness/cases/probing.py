@@ -13,7 +13,9 @@ from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import tensors
 
 if TYPE_CHECKING:
-    from t2t_harness.boundary.documents import Declaration
+    from typing import TypeGuard
+
+    from t2t_harness.boundary.documents import Declaration, TensorInput
 
 CAUSAL = "is_causal"
 """A flag that says something of blocks, and is tried where there is more than one of them."""
@@ -109,11 +111,11 @@ def of_values(declaration: Declaration) -> list[str]:
     return [given["name"] for given in inputs if cases.random_floats(given, declaration["dtypes"][0])]
 
 
-def numbers(declaration: Declaration, given: Mapping[str, Any]) -> list[float]:
+def numbers(declaration: Declaration, given: TensorInput) -> list[float]:
     """Returns the numbers among the op's arguments, and those less them, that an input may hold as it is declared, if a float32 holds them: a kernel may have no other numbers."""
-    told: list[Any] = [*(declaration.get("kwargs") or {}).values(), *elementwise.defaults(declaration).values()]
+    told: list[object] = [*(declaration.get("kwargs") or {}).values(), *elementwise.defaults(declaration).values()]
     told += [one for value in told if isinstance(value, (list, tuple)) for one in value]
-    plain = [float(value) for value in told if type(value) in (int, float) and abs(value) < 1 << 24]
+    plain = [float(value) for value in told if is_plain(value) and abs(value) < 1 << 24]
     low, high = allowed(given)
     both = dict.fromkeys(sign * value for value in plain for sign in (1.0, -1.0))
     return [value for value in both if low <= value <= high and value == rounded(value)]
@@ -126,10 +128,19 @@ def alike(declaration: Declaration) -> list[str]:
     return [name for name in names if shapes[name] == shapes[names[0]]]
 
 
-def allowed(given: Mapping[str, Any]) -> tuple[float, float]:
+def allowed(given: TensorInput) -> tuple[float, float]:
     """Returns the least and the largest finite number that an input may hold as it is declared."""
     init = given["init"]
-    return (init["low"], init["high"]) if init["kind"] == "uniform" else (-math.inf, math.inf)
+    low, high = (init["low"], init["high"]) if init["kind"] == "uniform" else (-math.inf, math.inf)
+    if isinstance(low, str) or isinstance(high, str):
+        # Bounds of integers: they are lengths of dims.
+        return (math.inf, -math.inf)
+    return (low, high)
+
+
+def is_plain(value: object) -> TypeGuard[float]:
+    """Tells whether `value` is a number, and no truth value."""
+    return type(value) in (int, float)
 
 
 def rounded(value: float) -> float:

@@ -14,14 +14,15 @@ import os
 import select
 import signal
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from t2t_harness.cases import capped, cases, probing
 from t2t_harness.faults import failure
 
 if TYPE_CHECKING:
-    from t2t_harness.boundary.documents import Declaration
+    from t2t_harness.boundary.documents import Declaration, Fallback, Missed, Reached
+    from t2t_harness.boundary.documents import Reach as ReachFacts
 
 Path = tuple[str, str]
 """A kernel's name, and its constexpr arguments but for those of an autotuner's configuration, as JSON with sorted keys."""
@@ -47,16 +48,16 @@ class ComputedByTorch(Exception):
 class Reach:
     """What was found out: cases to add, and what is launched at measured sizes and in no case."""
 
-    cases: list[dict[str, Any]] = field(default_factory=list)
+    cases: list[Reached] = field(default_factory=list)
     """`size`, whose kernels it launches, and `binding`."""
-    missed: list[dict[str, Any]] = field(default_factory=list)
+    missed: list[Missed] = field(default_factory=list)
     """`size`, `kernel` and `constants` (null where nothing could be told), and `reason`."""
-    fallbacks: list[dict[str, str]] = field(default_factory=list)
+    fallbacks: list[Fallback] = field(default_factory=list)
     """`size`, and what torch `computed` for the wrapper there, in words."""
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> ReachFacts:
         """Returns it as JSON."""
-        return asdict(self)
+        return {"cases": self.cases, "missed": self.missed, "fallbacks": self.fallbacks}
 
 
 def explored(declaration: Declaration, reached: set[Path], launched: Launched, limit: int) -> Reach:
@@ -99,12 +100,12 @@ def has_more(declaration: Declaration) -> bool:
     return any(binding and binding not in checked for binding in measured(declaration).values())
 
 
-def cases_of(declaration: Declaration, told: Sequence[Any], limit: int) -> list[cases.Case]:
+def cases_of(declaration: Declaration, told: Sequence[Reached], limit: int) -> list[cases.Case]:
     """Returns the cases that a candidate told of. What is no case with lengths for the op's dims, and inputs of at most `limit` elements, is passed over."""
     found: list[cases.Case] = []
     dtype, dims = declaration["dtypes"][0], cases.own_lengths(declaration)
     for one in told[: MOST_CASES + capped.MOST]:
-        binding = one.get("binding") if isinstance(one, Mapping) else None
+        binding = one.get("binding") if isinstance(one, dict) else None
         if not isinstance(binding, Mapping) or set(binding) != set(dims):
             continue
         is_capped = one.get("size") == capped.WORD
@@ -121,7 +122,7 @@ def cases_of(declaration: Declaration, told: Sequence[Any], limit: int) -> list[
     return found
 
 
-def missed(size: str, path: Path | None, reason: str) -> dict[str, Any]:
+def missed(size: str, path: Path | None, reason: str) -> Missed:
     """Returns the facts of what no case reaches."""
     kernel, constants = (None, None) if path is None else (path[0], json.loads(path[1]))
     return {"size": size, "kernel": kernel, "constants": constants, "reason": reason}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Declaration
@@ -46,7 +46,7 @@ def seed_of(case: Case, label: str) -> int:
     return int.from_bytes(hashlib.sha256(text).digest()[:4], "little") >> 1
 
 
-def seeded(declaration: Declaration, kwargs: Mapping[str, Any], seed: int) -> dict[str, Any]:
+def seeded(declaration: Declaration, kwargs: Mapping[str, object], seed: int) -> dict[str, object]:
     """Returns `kwargs` of a wrapper with the seed under its declared name, where it takes one; else torch's generators
     are seeded."""
     random = declaration.get("random")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from t2t_harness.cases import elementwise, probing
 from t2t_harness.cases.cases import Case
@@ -41,7 +41,7 @@ def is_asked(declaration: Declaration) -> bool:
     return elementwise.name_of(declaration).startswith("adaptive_")
 
 
-def sizes_away(value: Any, rank: int) -> list[Any]:
+def sizes_away(value: object, rank: int) -> list[object]:
     """Returns another number of windows than `value` for an input of `rank` dims, of which the first two are not pooled; of several dims the last one has it, and the others few."""
     dims = len(value) if isinstance(value, list) else max(rank - 2, 1)
     wanted = [FEW] * (dims - 1) + [WINDOWS]

@@ -9,14 +9,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 
 def _nothing() -> list[str]:
     return []
 
 
-_enter: Callable[[], Any] = _nothing
+_enter: Callable[[], object] = _nothing
 _leave: Callable[[], list[str]] = _nothing
 
 
@@ -70,7 +69,7 @@ def accounted() -> Iterator[list[str]]:
         names += leave()
 
 
-def launched(names: list[str], compiled: Any) -> None:
+def launched(names: list[str], compiled: object) -> None:
     """Notes that Triton's launch of the kernel `compiled` launched kernels with these `names`. Those with another name, such as a torch operation in a grid function, are unaccounted."""
     if _present is None or not names:
         return

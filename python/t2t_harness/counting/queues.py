@@ -75,13 +75,13 @@ def limit() -> Iterator[list[bool]]:
     external: Any = torch.cuda.ExternalStream
     make, take = stream.__new__, external.__new__
 
-    def making(cls: Any, *args: Any, **kwargs: Any) -> Any:
+    def making(cls: object, *args: object, **kwargs: object) -> object:
         # With an id it is a stream that is there, as the present one is when it is asked for.
         if "stream_id" not in kwargs:
             want()
         return make(cls, *args, **kwargs)
 
-    def taking(cls: Any, *args: Any, **kwargs: Any) -> Any:
+    def taking(cls: object, *args: object, **kwargs: object) -> object:
         want()
         return take(cls, *args, **kwargs)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import torch
@@ -73,7 +73,7 @@ def is_expanded(value: torch.Tensor) -> bool:
 
 
 def outlasts(
-    call: Callable[[], Any], counter: Callable[[], float], milliseconds: float, host_us: float = math.inf
+    call: Callable[[], object], counter: Callable[[], float], milliseconds: float, host_us: float = math.inf
 ) -> bool:
     """Tells whether the device still works for calls in a row when the stream that they were made on has finished.
 
@@ -90,7 +90,7 @@ def outlasts(
     return min(left) > LEFT_S + statistics.median(asking)  # type: ignore[no-any-return]
 
 
-def left_after(call: Callable[[], Any], counter: Callable[[], float], calls: int, cycles: int) -> float:
+def left_after(call: Callable[[], object], counter: Callable[[], float], calls: int, cycles: int) -> float:
     """Returns the seconds from the end of the stream of a series of calls, held up for so many cycles, to the end of the device's work."""
     import torch
 

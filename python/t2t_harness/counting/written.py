@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import torch
@@ -35,25 +35,25 @@ class Written:
     left: dict[int, Bytes] = field(default_factory=dict)
     """The bytes after the last launch that was given it."""
 
-    def handed_out(self, value: Any) -> None:
+    def handed_out(self, value: object) -> None:
         """Notes unwritten memory that torch made."""
         self.made([value])
         self.fresh |= {address(one) for one in tensors([value])}
 
-    def made(self, values: Iterable[Any]) -> None:
+    def made(self, values: Iterable[object]) -> None:
         """Notes that the memory of `values` is new, and filled by torch: what is known of its addresses was of tensors that are gone."""
         for one in tensors(values):
             self.fresh.discard(address(one))
             self.began.pop(address(one), None)
             self.left.pop(address(one), None)
 
-    def touched(self, values: Iterable[Any]) -> None:
+    def touched(self, values: Iterable[object]) -> None:
         """Notes that torch wrote to the memory of some of `values`, and may have written to all of it."""
         for one in tensors(values):
             self.fresh.discard(address(one))
             self.left.pop(address(one), None)
 
-    def launching(self, values: Iterable[Any]) -> None:
+    def launching(self, values: Iterable[object]) -> None:
         """To be called before a launch with its arguments."""
         for one in tensors(values):
             where = address(one)
@@ -64,7 +64,7 @@ class Written:
             elif where not in self.began and is_noted(one):
                 self.began[where] = bytes_of(one)
 
-    def launched(self, values: Iterable[Any]) -> None:
+    def launched(self, values: Iterable[object]) -> None:
         """To be called after a launch with its arguments."""
         self.left |= {address(one): bytes_of(one) for one in tensors(values) if is_noted(one)}
 
@@ -79,7 +79,7 @@ class Written:
         return began is None or len(began) == 0 or not is_same(began, bytes_of(value))
 
 
-def tensors(values: Iterable[Any]) -> list[torch.Tensor]:
+def tensors(values: Iterable[object]) -> list[torch.Tensor]:
     """Returns the tensors with memory among `values`, and those that others, such as descriptors, are made of."""
     import torch
 

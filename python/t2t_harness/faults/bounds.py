@@ -46,7 +46,7 @@ class Bounds:
     reads: list[str] = field(default_factory=list)
     """What was read outside, in words."""
 
-    def add(self, values: Iterable[Any], names: Iterable[str] = ()) -> None:
+    def add(self, values: Iterable[object], names: Iterable[str] = ()) -> None:
         """Notes that the tensors among `values`, and those that others such as descriptors are made of, are memory of the call; each is called as `names` says.
 
         Nothing is held against anything any more where one has an address and no size.
@@ -150,7 +150,7 @@ def of_call(run: int, inputs: dict[str, Any]) -> Iterator[Bounds]:
         PRESENT = before
 
 
-def launching(kernel: str, names: list[str], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def launching(kernel: str, names: list[str], args: tuple[object, ...], kwargs: dict[str, object]) -> None:
     """To be called before a launch of `kernel`, whose parameters have `names`, with its arguments."""
     PRESENT.kernel = kernel
     order.PRESENT.launching(kernel)
@@ -172,7 +172,7 @@ def install(interpreter: Any) -> None:
     semantic = type(interpreter.interpreter_semantic)
     load_by = semantic._load_legacy
 
-    def load_with(self: Any, ptr: Any, mask: Any, other: Any, *rest: Any, **more: Any) -> Any:
+    def load_with(self: object, ptr: object, mask: object, other: object, *rest: object, **more: object) -> object:
         # Triton takes a single `other` of zero for none, since it asks whether it is true.
         PRESENT.has_other = other is not None
         try:

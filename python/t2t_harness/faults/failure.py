@@ -15,18 +15,39 @@ import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from t2t_harness.faults import bounds, order, refusal
 
 if TYPE_CHECKING:
-    from t2t_harness.boundary.documents import Failure, SourcePlace
+    from typing_extensions import Unpack
+
+    from t2t_harness.boundary.documents import Failure, Json, SourcePlace
 
 FOREIGN = ("site-packages", "dist-packages", ".venv", "cache")
 """Folders below a workspace whose code is not the user's."""
 
-FIGURES = frozenset(("index", "got", "expected", "max_abs", "max_rel", "bad", "total"))
-"""What a failure may tell of the result that is wrong."""
+
+class Figures(TypedDict, total=False):
+    """What a failure may tell of the result that is wrong."""
+
+    index: list[int] | None
+    got: Json
+    expected: Json
+    max_abs: float
+    max_rel: float
+    bad: int
+    total: int
+
+
+class Frame(TypedDict):
+    """A frame of a stack, in a file of the workspace."""
+
+    file: str
+    line: int
+    column: int | None
+    function: str
+
 
 MESSAGE = 2000
 """A message is cut to this many characters."""
@@ -43,16 +64,14 @@ def failure(
     printed: str | None = None,
     hint: str | None = None,
     given: str | None = None,
-    **figures: Any,
+    **figures: Unpack[Figures],
 ) -> Failure:
-    """Returns the document `failure` (`Failure` of boundary/documents.py).
+    """Returns the document `failure` (`Failure` in boundary/documents.py).
 
     With `error`, the traceback is reduced to the lines of the workspace `root`, and the last of them is the place
     unless `place` (file relative to `root`, line, column) is given. `printed` is text with a stack of a process that is
-    gone. `given` is the line that tells of the case (`naming.given`). `figures` may hold `index`, `got`, `expected`, `max_abs`, `max_rel`, `bad` and `total`.
+    gone. `given` is the line that tells of the case (`naming.given`).
     """
-    if unknown := set(figures) - FIGURES:
-        raise TypeError(f"a failure has no {sorted(unknown)}")
     frames = [] if error is None else workspace_frames(error, root)
     if error is None and printed is not None:
         frames = printed_frames(printed, root)
@@ -82,7 +101,7 @@ def failure(
 
 
 def cites(record: Failure | None) -> bool:
-    """Tells whether a FAILURE document, or None, cites lines of source."""
+    """Tells whether a failure, or None, cites lines of source."""
     return record is not None and bool(record["place"] or record["traceback"])
 
 
@@ -120,17 +139,17 @@ def chain(error: BaseException) -> list[BaseException]:
     return found
 
 
-def workspace_frames(error: BaseException, root: str | Path) -> list[dict[str, Any]]:
+def workspace_frames(error: BaseException, root: str | Path) -> list[Frame]:
     """Returns file (relative to `root`), line, column and function of the workspace's frames, outermost first, causes
     included."""
-    frames: list[dict[str, Any]] = []
+    frames: list[Frame] = []
     for one in chain(error):
         for summary in traceback.extract_tb(one.__traceback__):
             file = workspace_file(summary.filename, root)
             if file is None or summary.lineno is None:
                 continue
             column = getattr(summary, "colno", None)
-            frame = {
+            frame: Frame = {
                 "file": file,
                 "line": summary.lineno,
                 "column": None if column is None else column + 1,
@@ -153,11 +172,11 @@ def workspace_file(file: str, root: str | Path) -> str | None:
     return None if own or set(relative.parts) & set(FOREIGN) else relative.as_posix()
 
 
-def printed_frames(text: str, root: str | Path) -> list[dict[str, Any]]:
+def printed_frames(text: str, root: str | Path) -> list[Frame]:
     """Returns the workspace's frames in a stack that Python printed: a traceback, or what faulthandler prints at a
     crash."""
     pattern = re.compile(r'^\s*File "([^"]+)", line (\d+)(?:,)? in (\S+)', re.MULTILINE)
-    frames = []
+    frames: list[Frame] = []
     for file, line, function in pattern.findall(text):
         own = workspace_file(file, root)
         if own is not None:
@@ -165,7 +184,7 @@ def printed_frames(text: str, root: str | Path) -> list[dict[str, Any]]:
     return frames[::-1] if "most recent call first" in text else frames
 
 
-def place_of(error: BaseException, frames: list[dict[str, Any]], root: str | Path) -> SourcePlace | None:
+def place_of(error: BaseException, frames: list[Frame], root: str | Path) -> SourcePlace | None:
     """Returns where `error` points to: what a syntax or compile error names, else the innermost workspace frame, else
     None."""
     for one in reversed(chain(error)):
@@ -175,12 +194,12 @@ def place_of(error: BaseException, frames: list[dict[str, Any]], root: str | Pat
     return frame_place(frames[-1]) if frames else None
 
 
-def frame_place(frame: dict[str, Any]) -> SourcePlace:
+def frame_place(frame: Frame) -> SourcePlace:
     """Returns the place of a frame."""
     return {"file": frame["file"], "line": frame["line"], "column": frame["column"]}
 
 
-def place_in(told: Any, root: str | Path) -> SourcePlace | None:
+def place_in(told: object, root: str | Path) -> SourcePlace | None:
     """Returns the place that the kernel's process told, or None where that is none of a file of the workspace."""
     if not isinstance(told, dict) or not isinstance(told.get("file"), str) or not isinstance(told.get("line"), int):
         return None
@@ -246,6 +265,6 @@ def excerpt(root: str | Path, place: SourcePlace | None) -> str | None:
     return linecache.getline(str(Path(root) / place["file"]), place["line"] or 0).strip() or None
 
 
-def json_number(value: Any) -> Any:
+def json_number(value: Json) -> Json:
     """Returns `value` as JSON can hold it: NaN and the infinities become `"nan"`, `"inf"` and `"-inf"`."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value

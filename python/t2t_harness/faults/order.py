@@ -78,7 +78,7 @@ class Order:
     """Whether any launch did."""
     program: int = 0
     """The running program, counted from 1 in the usual order."""
-    owners: dict[int, tuple[int, Any]] = field(default_factory=dict)
+    owners: dict[int, tuple[int, object]] = field(default_factory=dict)
     """Address of a storage → the size of the elements that the present launch stores there, and the program that stored each, 0 where none did; size 0 where that is not known."""
 
     def launching(self, kernel: str) -> None:
@@ -242,25 +242,31 @@ def install(interpreter: Any) -> None:
     load, update, swap = builder.create_masked_load, builder.create_atomic_rmw, builder.create_atomic_cas
     volatile = interpreter._ir.CACHE_MODIFIER.CV
 
-    def launched(self: Any, *dims: int) -> None:
+    def launched(self: object, *dims: int) -> None:
         PRESENT.grid(dims)
         set_dims(self, *dims)
 
-    def begun(self: Any, *place: int) -> None:
+    def begun(self: object, *place: int) -> None:
         set_index(self, *PRESENT.place(place))
 
     def read(
-        self: Any, ptrs: Any, mask: Any, other: Any, cache_modifier: Any, eviction_policy: Any, is_volatile: Any
-    ) -> Any:
+        self: object,
+        ptrs: object,
+        mask: object,
+        other: object,
+        cache_modifier: object,
+        eviction_policy: object,
+        is_volatile: object,
+    ) -> object:
         if is_volatile or cache_modifier == volatile:
             PRESENT.waits()
         return load(self, ptrs, mask, other, cache_modifier, eviction_policy, is_volatile)
 
-    def updated(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def updated(self: object, *args: object, **kwargs: object) -> object:
         PRESENT.waits()
         return update(self, *args, **kwargs)
 
-    def swapped(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def swapped(self: object, *args: object, **kwargs: object) -> object:
         PRESENT.waits()
         return swap(self, *args, **kwargs)
 

@@ -55,7 +55,7 @@ def written(before: Mapping[int, torch.Tensor], upstream: Mapping[int, torch.Ten
     return [f"the backward pass writes to the gradient of output {position}, which comes in" for position in changed]
 
 
-def form(value: torch.Tensor) -> dict[str, Any]:
+def form(value: torch.Tensor) -> dict[str, object]:
     """Returns a tensor's form beside its values, by the name of each part."""
     return {
         "shape": tuple(value.shape),
@@ -67,7 +67,7 @@ def form(value: torch.Tensor) -> dict[str, Any]:
     }
 
 
-def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+def difference(before: Mapping[str, object], after: Mapping[str, object]) -> str:
     """Returns in words what of a tensor's form is another `after` a call; nothing where it is the same."""
     names = [name for name, value in before.items() if after[name] != value]
     told = [name for name in names if name != "memory"]
@@ -78,7 +78,7 @@ def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     return f"has {has} after the call, and had {had} before"
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """Returns a part of a tensor's form in words."""
     return str(list(value) if isinstance(value, tuple) else value).removeprefix("torch.")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from t2t_harness.judging import tolerance
 from t2t_harness.op import declaration as declared
@@ -16,10 +16,10 @@ from t2t_harness.op import declaration as declared
 if TYPE_CHECKING:
     import torch
 
-    from t2t_harness.boundary.documents import Declaration
+    from t2t_harness.boundary.documents import ComparedOutput, Declaration
     from t2t_harness.cases.cases import Case
 
-CLOSE: Mapping[str, Any] = {"name": None, "compare": "close", "of": None, "dim": None, "tolerances": {}}
+CLOSE: ComparedOutput = {"name": "", "compare": "close", "of": None, "dim": None, "tolerances": {}}
 """An output without a declaration."""
 
 Tensors = Mapping[str, "torch.Tensor"]
@@ -65,13 +65,12 @@ def of_case(declaration: Declaration, case: Case) -> Declaration:
     return declared.along(declaration, case.kwargs) or declaration
 
 
-def output(declaration: Declaration, name: str) -> Mapping[str, Any]:
+def output(declaration: Declaration, name: str) -> ComparedOutput:
     """Returns what is declared of the result `name`, which is a position for outputs."""
     outputs = declaration.get("outputs")
     if outputs is None or not name.isdecimal() or int(name) >= len(outputs):
         return CLOSE
-    found: Mapping[str, Any] = outputs[int(name)]
-    return found
+    return outputs[int(name)]
 
 
 def shown(declaration: Declaration, name: str) -> str:
@@ -189,9 +188,9 @@ def _indices(declaration: Declaration, dtype: str, name: str, judged: Judged) ->
     return _comparison(out, right, got, wanted, outside, bad)
 
 
-def _sources(declaration: Declaration, of: str, judged: Judged) -> tuple[torch.Tensor, torch.Tensor, str | None]:
+def _sources(declaration: Declaration, of: str | None, judged: Judged) -> tuple[torch.Tensor, torch.Tensor, str | None]:
     """Returns the values that the run's indices point into, those that torch's do, and the name of that result, None for an input."""
-    if of in judged.given:
+    if of is not None and of in judged.given:
         return judged.given[of], judged.given[of], None
     names = [one["name"] for one in declaration["outputs"] or ()]
     if of not in names:

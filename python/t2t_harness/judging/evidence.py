@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from t2t_harness.cases import arguments_untried, cases, reach
 from t2t_harness.cases.prepared import salt
@@ -13,6 +12,7 @@ from t2t_harness.judging.trial import Trial, figures, run_to_run
 
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import (
+        CandidateEnd,
         CaseRow,
         CheckVerdict,
         Documents,
@@ -51,8 +51,7 @@ def reply(trial: Trial) -> Reply:
 
 def lasting(trial: Trial) -> list[CaseRow]:
     """Returns the rows without those of drawn shapes that were not rejected: those may be left out in one build and not in another, and later actions depend on the verdict."""
-    rows = cast("list[CaseRow]", trial.rows)
-    return [row for row in rows if row["verdict"] == "rejected" or not row["name"].startswith("edge/drawn-")]
+    return [row for row in trial.rows if row["verdict"] == "rejected" or not row["name"].startswith("edge/drawn-")]
 
 
 def missed(trial: Trial) -> list[Missed]:
@@ -72,7 +71,7 @@ def unloaded(trial: Trial) -> str | None:
 
 
 def failure_of(trial: Trial) -> Failure | None:
-    """Returns the FAILURE document of the trial, or None."""
+    """Returns the `Failure` of the trial, or None."""
     root = trial.request["root"]
     if trial.first is None:
         unaccepted = trial.lint.unfit()
@@ -86,8 +85,7 @@ def failure_of(trial: Trial) -> Failure | None:
         told = finding.record.copy()
         told["case"], told["given"] = name or told["case"], trial.given
         return told
-    shown = {} if finding.comparison is None else figures(finding.comparison)
-    shown.pop("torch_max_abs", None)
+    shown = figures(finding.comparison)
     return failure.failure(finding.class_, finding.message, root=root, case=name, given=trial.given, **shown)
 
 
@@ -106,7 +104,7 @@ def evidence(trial: Trial, record: Failure | None) -> Evidence:
         else "identical"
     )
     return {
-        "cases": cast("list[CaseRow]", trial.rows),
+        "cases": trial.rows,
         "tolerances": {
             dtype: list(trial.declaration["tolerances"].get(dtype, [])) for dtype in trial.declaration["dtypes"]
         },
@@ -116,7 +114,7 @@ def evidence(trial: Trial, record: Failure | None) -> Evidence:
         "random": cast("RandomTests | None", trial.random.document),
         "salt": salt(trial.request),
         "left_out": trial.left_out,
-        "constants": trial.told.state["constants"],
+        "constants": {**trial.told.state["constants"]},
         "triton_cache": trial.told.state["triton_cache"],
         "configurations": trial.told.state["configurations"],
         "worst": None
@@ -163,7 +161,7 @@ def declared_notes(trial: Trial) -> list[str]:
     return said
 
 
-def notes(end: Mapping[str, Any]) -> list[str]:
+def notes(end: CandidateEnd) -> list[str]:
     """Returns remarks on how the candidate ended that do not change the verdict."""
     left = end.get("left_behind") or 0
     count = left if isinstance(left, int) else len(left)

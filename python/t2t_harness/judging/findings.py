@@ -1,33 +1,33 @@
-"""What is wrong with a case that a candidate ran, as it left it: the form of its results, who made them, their values. Nothing here imports kernel code."""
+"""What is wrong with a case that a candidate ran, as it left it: the questions in their order, and the values of its results. Nothing here imports kernel code."""
 
 from __future__ import annotations
 
 import contextlib
-import math
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from t2t_harness.cases import arguments_away, arguments_special, cases, elementwise, probes, seeds
+from t2t_harness.cases.runs import REVERSED, UPDATED, whose
 from t2t_harness.faults import failure
-from t2t_harness.judging import comparing, oracle, progress, random_trial, references, tolerance
-from t2t_harness.judging.trial import Finding, Trial, figures, first_of, result_name, run_to_run
+from t2t_harness.judging import comparing, form, kept, oracle, origin, random_trial, references, tolerance
+from t2t_harness.judging.trial import Finding, Trial, blank_row, figures, fill, first_of, result_name, run_to_run
 from t2t_harness.measuring import spans
 
 if TYPE_CHECKING:
     import torch
 
-    from t2t_harness.boundary.documents import Declaration, Failure
+    from t2t_harness.boundary.documents import CaseRow, Declaration, Failure
+    from t2t_harness.judging.told import Facts, Run
 
 
 def find(
     trial: Trial,
     case: cases.Case,
     position: int,
-    row: dict[str, Any],
-    facts: dict[str, Any],
+    row: CaseRow,
+    facts: Facts,
     given: Mapping[str, torch.Tensor],
     right: oracle.Reference,
 ) -> Finding | None:
@@ -43,7 +43,7 @@ def find(
             return None
         return Finding(record["class"], record["message"], record=record)
     try:
-        tensors = load_outputs(Path(trial.request["candidate"]) / "outputs" / f"{position}.safetensors")
+        tensors = kept.load(Path(trial.request["candidate"]) / "outputs" / f"{position}.safetensors")
         found = find_in(trial, case, row, facts["runs"], tensors, given, right)
         return aliased(facts) if found is None else found
     except (KeyError, IndexError, AttributeError, OSError, ValueError, TypeError, RuntimeError) as error:
@@ -69,7 +69,7 @@ REFUSALS = ("NotImplementedError", "ValueError", "TypeError", "AssertionError")
 """What a wrapper raises where it does not take an argument."""
 
 
-def aliased(facts: Mapping[str, Any]) -> Finding | None:
+def aliased(facts: Facts) -> Finding | None:
     """Returns that the second run's result lies in memory of the first run's, which was still held, or None."""
     if not facts.get("aliased"):
         return None
@@ -80,8 +80,8 @@ def aliased(facts: Mapping[str, Any]) -> Finding | None:
 def find_in(
     trial: Trial,
     case: cases.Case,
-    row: dict[str, Any],
-    runs: Mapping[str, dict[str, Any]],
+    row: CaseRow,
+    runs: Mapping[str, Run],
     tensors: dict[str, torch.Tensor],
     given: Mapping[str, torch.Tensor],
     right: oracle.Reference,
@@ -98,14 +98,14 @@ def find_in(
     trial.read_outside |= {str(words): None for run in runs.values() for words in run.get("read_outside") or ()}
     trial.conflicts |= {str(one["words"]): None for run in runs.values() for one in run.get("conflicts") or ()}
     trial.computed |= {name for run in runs.values() for name in run.get("declared") or ()}
-    launchless = needs_no_launch(given, right)
+    launchless = origin.needs_no_launch(given, right)
     questions: list[Callable[[], Finding | None]] = [
-        lambda: first_of(form(run, right, trial) for run in runs.values()),
-        lambda: first_of(stored_form(tensors, label, right, trial) for label in runs),
+        lambda: first_of(form.form(run, right, trial) for run in runs.values()),
+        lambda: first_of(form.stored_form(tensors, label, right, trial) for label in runs),
         lambda: first_of(left_changed(run) for run in runs.values()),
         lambda: mutated(trial, tensors, given),
         lambda: first_of(outside(run, label) for label, run in runs.items()),
-        lambda: first_of(origin(trial.declaration, run, launchless) for run in runs.values()),
+        lambda: first_of(origin.origin(trial.declaration, run, launchless) for run in runs.values()),
         lambda: all_values(trial, case, row, tensors, list(runs), given, right),
         lambda: narrowed(trial, tensors, right),
         lambda: repeated(trial, tensors, right),
@@ -115,35 +115,27 @@ def find_in(
         return updated(trial, case, later, tensors) if found is None and later is not None else found
 
 
-def updated(trial: Trial, case: cases.Case, run: dict[str, Any], tensors: dict[str, torch.Tensor]) -> Finding | None:
+def updated(trial: Trial, case: cases.Case, run: Run, tensors: dict[str, torch.Tensor]) -> Finding | None:
     """Returns what is wrong with the run on tensors that the wrapper was called on before, with other values, or None."""
     other = cases.updated(case)
     try:
         given, right = references.made(trial.request, other, trial.device)
     except oracle.Refused:
         return None
-    row = {"rule": None, "max_abs": None}
+    row = blank_row(other)
     questions: list[Callable[[], Finding | None]] = [
-        lambda: form(run, right, trial),
-        lambda: stored_form(tensors, UPDATED, right, trial),
+        lambda: form.form(run, right, trial),
+        lambda: form.stored_form(tensors, UPDATED, right, trial),
         lambda: values(trial, other, row, tensors, UPDATED, given, right),
     ]
     return first_of(question() for question in questions)
 
 
-REVERSED = "r"
-"""The label of the run in which programs go in reverse order that may wait for each other."""
-
-UPDATED = "u"
-"""The label of the run on tensors that the wrapper was called on before, with other values."""
-
 OF_CONFLICTS = ("out-of-bounds", "nan", "mismatch", "nondeterministic")
 """What a conflict between programs of a launch leads to."""
 
 
-def in_conflict(
-    trial: Trial, case: cases.Case, runs: Mapping[str, dict[str, Any]], found: Finding | None
-) -> Finding | None:
+def in_conflict(trial: Trial, case: cases.Case, runs: Mapping[str, Run], found: Finding | None) -> Finding | None:
     """Returns `found`, or in its place the conflict between programs of a launch that led to it. A first run that a second one follows is not disturbed by conflicts: what is wrong there has other causes."""
     told = [one for run in runs.values() for one in run.get("conflicts") or ()]
     if found is None or found.class_ not in OF_CONFLICTS:
@@ -161,122 +153,17 @@ def in_conflict(
     root = trial.request["root"]
     words = f"{told[0]['words']}, and results depend on it: {found.message}"
     place = failure.place_in(told[0].get("place"), root)
-    shown = {} if found.comparison is None else figures(found.comparison)
-    shown.pop("torch_max_abs", None)
+    shown = figures(found.comparison)
     record = failure.failure("nondeterministic", words, root=root, place=place, **shown)
     return replace(found, class_="nondeterministic", message=words, record=record)
 
 
-def run_launches(runs: Mapping[str, dict[str, Any]]) -> bool:
+def run_launches(runs: Mapping[str, Run]) -> bool:
     """Tells whether a run launched a kernel."""
     return any(run["launches"] > 0 for run in runs.values())
 
 
-SMALL = 2 << 20
-"""The size of a file that is read whole."""
-
-
-def load_outputs(path: Path) -> dict[str, torch.Tensor]:
-    """Returns the tensors that the candidate stored. Raises OSError or ValueError where it stored none."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load, load_file
-
-    try:
-        with open(path, "rb", opener=progress.regular) as file:
-            # A small file is read sooner than mapped.
-            if os.fstat(file.fileno()).st_size <= SMALL:
-                return load(file.read())
-        return load_file(str(path))
-    except SafetensorError as error:
-        raise ValueError(str(error)) from error
-
-
-def form(run: dict[str, Any], right: oracle.Reference, trial: Trial) -> Finding | None:
-    """Returns what is wrong with the type, number, shape, dtype or device of the outputs of one run, or None."""
-    expected = {name: value for name, value in right.plain.items() if name.isdecimal()}
-    outputs = run["outputs"]
-    if run["several"] != right.several or len(outputs) != len(expected):
-        got = f"a tuple of {len(outputs)}" if run["several"] else "one value"
-        wanted = f"a tuple of {len(expected)}" if right.several else "one tensor"
-        return Finding("type", f"returns {got}, torch returns {wanted}")
-    for name, value in expected.items():
-        if comparing.is_ignored(trial.declaration, name):
-            continue
-        made = outputs[name]
-        called = result_name(trial, right, name)
-        what = f"{called}: " if called else ""
-        if not made["plain"]:
-            return Finding("type", f"{what}returns `{made['type']}`, torch returns `torch.Tensor`")
-        if made["shape"] != list(value.shape):
-            return Finding("shape", f"{what}returns shape {made['shape']}, torch returns {list(value.shape)}")
-        if found := shared(trial, made, value, what):
-            return found
-        dtype = str(value.dtype).removeprefix("torch.")
-        if made["dtype"] != dtype:
-            return Finding("dtype", f"{what}returns {made['dtype']}, torch returns {dtype}")
-        if made["device"] != trial.device:
-            on = f"a tensor on `{made['device']}`, torch returns one on `{trial.device}`"
-            return Finding("type", f"{what}returns {on}")
-    return None
-
-
-def shared(trial: Trial, made: Mapping[str, Any], value: torch.Tensor, what: str) -> Finding | None:
-    """Returns that elements of a result lie in the same memory where those of torch's, `value`, do not, or None; notes one that is not contiguous where torch's is."""
-    shape, strides = made["shape"], made.get("strides")
-    if not isinstance(strides, list) or len(strides) != len(shape):
-        return None
-    own = list(value.stride())
-    if shares_memory(shape, strides) and not shares_memory(shape, own):
-        words = f"{what}returns elements that share memory: shape {shape} has strides {strides}, torch returns {own}"
-        return Finding("shape", words)
-    if value.is_contiguous() and not is_contiguous(shape, strides):
-        trial.strides[f"{what}returns strides {strides}, torch returns {own}"] = None
-    return None
-
-
-def shares_memory(shape: list[int], strides: list[int]) -> bool:
-    """Tells whether two elements must lie in the same place: along a dim with stride 0, or since there are fewer places than elements."""
-    if 0 in shape:
-        return False
-    dims = [(size, stride) for size, stride in zip(shape, strides, strict=True) if size > 1]
-    places = 1 + sum((size - 1) * stride for size, stride in dims)
-    return any(stride == 0 for _, stride in dims) or places < math.prod(shape)
-
-
-def is_contiguous(shape: list[int], strides: list[int]) -> bool:
-    """Tells whether elements lie one behind the other in row-major order."""
-    expected = 1
-    for size, stride in reversed(list(zip(shape, strides, strict=True))):
-        if size > 1 and stride != expected:
-            return 0 in shape
-        expected *= size
-    return True
-
-
-def stored_form(tensors: dict[str, torch.Tensor], label: str, right: oracle.Reference, trial: Trial) -> Finding | None:
-    """Returns what is wrong with the shapes and dtypes of what was really stored in the run `label`, or None.
-
-    Complex results are stored as pairs, and made complex here. What the candidate says of itself is not relied on.
-    """
-    import torch
-
-    for name, value in right.plain.items():
-        if (name.startswith("after.") and label != "a") or comparing.is_ignored(trial.declaration, name):
-            continue
-        stored = tensors[f"{label}.{name}"].to(trial.device)
-        if value.dtype.is_complex:
-            stored = torch.view_as_complex(stored)
-        tensors[f"{label}.{name}"] = stored
-        called = result_name(trial, right, name)
-        what = f" for {called}" if called else ""
-        if stored.shape != value.shape:
-            return Finding("shape", f"returns shape {list(stored.shape)}, torch returns {list(value.shape)}{what}")
-        if stored.dtype != value.dtype:
-            return Finding("dtype", f"returns {stored.dtype}, torch returns {value.dtype}{what}")
-    return None
-
-
-def left_changed(run: Mapping[str, Any]) -> Finding | None:
+def left_changed(run: Run) -> Finding | None:
     """Returns that a run left its inputs in another form, or torch with other settings, or None."""
     told = run.get("changed") or []
     return Finding("mutated-input", str(told[0])) if told else None
@@ -301,7 +188,7 @@ def mutated(trial: Trial, tensors: dict[str, torch.Tensor], given: Mapping[str, 
     return None
 
 
-def outside(run: Mapping[str, Any], label: str) -> Finding | None:
+def outside(run: Run, label: str) -> Finding | None:
     """Returns that the run `label` wrote outside of its tensors, or None."""
     told = run.get("outside") or []
     return Finding("out-of-bounds", str(told[0]), label=label) if told else None
@@ -322,43 +209,10 @@ def raw_bytes(value: torch.Tensor) -> torch.Tensor:
     )
 
 
-def needs_no_launch(given: Mapping[str, torch.Tensor], right: oracle.Reference) -> bool:
-    """Tells whether the right results are the same everywhere and an input is empty: the mean of nothing is NaN, and its sum is 0, whatever a kernel does."""
-    outputs = [value for name, value in right.plain.items() if name.isdecimal() and value.numel() > 0]
-    return any(value.numel() == 0 for value in given.values()) and all(is_uniform(value) for value in outputs)
-
-
-def is_uniform(value: torch.Tensor) -> bool:
-    """Tells whether all elements of `value`, of which there are some, are equal; NaN is equal to NaN here."""
-    first = value.reshape(-1)[0]
-    return bool(((value == first) | ((value != value) & (first != first))).all())
-
-
-def origin(declaration: Declaration, run: dict[str, Any], launchless: bool = False) -> Finding | None:
-    """Returns that something other than a launched kernel made a result of one run, or None. An empty result needs no
-    launch, and none does where the case is `launchless`."""
-    computed = run["computed"]
-    if computed:
-        named = ", ".join(f"aten.{name}" for name in sorted(computed))
-        return Finding("torch-fallback", f"torch computes for the wrapper: {named}")
-    if hidden := run.get("unaccounted"):
-        names = ", ".join(str(name)[:80] for name in hidden[:3])
-        return Finding("torch-fallback", f"kernels ran beside those that the wrapper was seen to launch: {names}")
-    asked = [output for name, output in run["outputs"].items() if not comparing.is_ignored(declaration, name)]
-    made = [output for output in asked if 0 not in output["shape"] and not launchless]
-    if made and run["launches"] == 0:
-        return Finding("no-kernel-launched", "no kernel was launched")
-    if any(not output["launched"] for output in made):
-        return Finding("torch-fallback", "a result lies in memory that no launched kernel was given")
-    if any(output.get("by_hand") for output in made):
-        return Finding("torch-fallback", "a result was written after its last launch, by something else than a launch")
-    return None
-
-
 def all_values(
     trial: Trial,
     case: cases.Case,
-    row: dict[str, Any],
+    row: CaseRow,
     tensors: dict[str, torch.Tensor],
     labels: list[str],
     given: Mapping[str, torch.Tensor],
@@ -375,7 +229,7 @@ def all_values(
 def values(
     trial: Trial,
     case: cases.Case,
-    row: dict[str, Any],
+    row: CaseRow,
     tensors: dict[str, torch.Tensor],
     label: str,
     given: Mapping[str, torch.Tensor],
@@ -399,8 +253,9 @@ def values(
             found = compared(trial, case, name, judged, right, slack)
         if found.class_ == "nan" and is_asked_elsewhere(trial, case, name):
             found = right_elsewhere(trial, case, name, judged) or found
-        if row["rule"] is None or found.max_abs > (row["max_abs"] or 0.0):
-            row |= figures(found)
+        largest = row["max_abs"]
+        if row["rule"] is None or not isinstance(largest, float) or found.max_abs > largest:
+            fill(row, found)
         if row["rule"] != "oracle":
             row["rule"] = found.rule
         if not found.passed:
@@ -410,17 +265,6 @@ def values(
             what = f"{called}: " if called else ""
             return Finding(str(found.class_), f"{what}{found.message}{where}", comparison=found, label=label)
     return None
-
-
-def whose(label: str) -> str:
-    """Returns which run it is in whose result something is wrong, in words; nothing for the first two."""
-    if label == UPDATED:
-        return " (called again on the same tensors, whose values had changed in place)"
-    if label == REVERSED:
-        return ""
-    if label == "t":
-        return " (in a first call, in which the autotuner has tried a configuration before: see `reset_to_zero` and `restore_value` of triton.autotune)"
-    return "" if label in ("a", "b") else f" (configuration {label.removeprefix('c')})"
 
 
 DECIDING = ("zeros", "ties", cases.PLANTED)

@@ -5,9 +5,9 @@ They count only if, at the end, the cases and their facts are those that the fin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from t2t_harness.cases.cases import Case
 from t2t_harness.judging.progress import Progress
@@ -15,6 +15,8 @@ from t2t_harness.judging.trial import Trial
 
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import CandidateEnd, FollowRequest, JudgeRequest
+    from t2t_harness.boundary.documents import Progress as State
+    from t2t_harness.judging.told import Facts
 
 OVER = "over"
 """The file in the scratch folder of a request to follow that says that the candidate has ended."""
@@ -35,21 +37,21 @@ class Begun:
     trial: Trial
     cases: list[Case] = field(default_factory=list)
     """Those that were judged, in order."""
-    facts: list[dict[str, Any]] = field(default_factory=list)
+    facts: list[Facts] = field(default_factory=list)
     """The candidate's progress for each."""
     listed: list[Case] = field(default_factory=list)
     """All cases, as they were listed last."""
-    by: dict[str, Any] | None = None
+    by: dict[str, object] | None = None
     """What they were listed by."""
 
-    def add(self, case: Case, facts: dict[str, Any]) -> None:
+    def add(self, case: Case, facts: Facts) -> None:
         """Notes a case that is judged next."""
         self.cases.append(case)
         self.facts.append(facts)
 
-    def listed_by(self, state: Mapping[str, Any], list_: Callable[[Trial], list[Case]]) -> list[Case]:
+    def listed_by(self, state: State, list_: Callable[[Trial], list[Case]]) -> list[Case]:
         """Returns the cases of a candidate of this state, which `list_` lists where it is another than before in what decides them."""
-        by = {
+        by: dict[str, object] = {
             "constants": state["constants"],
             "least": state["configurations"].get("least"),
             "reach": state["reach"]["cases"],

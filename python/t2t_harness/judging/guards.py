@@ -75,7 +75,7 @@ class Guards:
         self.found.append(guard)
         return own
 
-    def forget(self, values: list[Any]) -> None:
+    def forget(self, values: list[object]) -> None:
         """Takes that torch may have made the tensors among `values` larger: they may have grown into their guards."""
         import torch
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 import ctypes
 import functools
 import json
+import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from t2t_harness.judging import files
+from t2t_harness.judging import files, progress
 
 if TYPE_CHECKING:
     import torch
@@ -31,6 +32,9 @@ FEW = 1 << 20
 
 ALIGNED = 8
 """What a header's length is a multiple of (the format of safetensors)."""
+
+SMALL = 2 << 20
+"""The size of a file that is read whole."""
 
 DTYPES = {
     "bool": "BOOL",
@@ -57,7 +61,7 @@ class Writer:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.entries: dict[str, dict[str, Any]] = {}
+        self.entries: dict[str, dict[str, object]] = {}
         self.end = 0
         """Bytes of results so far."""
         self.held: bytearray | None = bytearray()
@@ -166,3 +170,18 @@ def staging() -> torch.Tensor:
         return torch.empty(PIECE, dtype=torch.uint8, pin_memory=True)
     except RuntimeError:
         return torch.empty(PIECE, dtype=torch.uint8)
+
+
+def load(path: Path) -> dict[str, torch.Tensor]:
+    """Returns the tensors of a file that a candidate wrote. Raises OSError or ValueError where it holds none."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load, load_file
+
+    try:
+        with open(path, "rb", opener=progress.regular) as file:
+            # A small file is read sooner than mapped.
+            if os.fstat(file.fileno()).st_size <= SMALL:
+                return load(file.read())
+        return load_file(str(path))
+    except SafetensorError as error:
+        raise ValueError(str(error)) from error

@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from t2t_harness.cases import inputs as making
 from t2t_harness.cases import seeds
@@ -165,7 +165,7 @@ def _call(
     declaration: Declaration,
     case: Case,
     inputs: dict[str, torch.Tensor],
-    kwargs: dict[str, Any],
+    kwargs: dict[str, object],
     device: str,
 ) -> Reference:
     """Returns what one call gives, as a reference without an oracle."""
@@ -194,7 +194,7 @@ def _call(
     return Reference(named, None, several, names, unused)
 
 
-def require_dense(results: Iterable[Any]) -> None:
+def require_dense(results: Iterable[object]) -> None:
     """Raises ValueError where one of the results is a tensor that is not dense, which nothing here compares."""
     import torch
 
@@ -224,13 +224,13 @@ def with_gradients(inputs: Mapping[str, torch.Tensor], asks: Sequence[str] = ())
     }
 
 
-def gradients(outputs: list[torch.Tensor], inputs: Mapping[str, torch.Tensor], case: Case) -> dict[str, torch.Tensor]:
+def gradients(outputs: Sequence[object], inputs: Mapping[str, torch.Tensor], case: Case) -> dict[str, torch.Tensor]:
     """Returns `gradients_for` the upstream gradients that `case` draws."""
     return gradients_for(outputs, inputs, upstream_gradients(outputs, case))
 
 
 def gradients_for(
-    outputs: list[torch.Tensor],
+    outputs: Sequence[object],
     inputs: Mapping[str, torch.Tensor],
     upstream: Mapping[int, torch.Tensor],
     *,
@@ -247,7 +247,7 @@ def gradients_for(
 
 
 def found_gradients(
-    outputs: list[torch.Tensor],
+    outputs: Sequence[object],
     inputs: Mapping[str, torch.Tensor],
     upstream: Mapping[int, torch.Tensor],
     *,
@@ -257,7 +257,7 @@ def found_gradients(
     import torch
 
     leaves = {name: value for name, value in inputs.items() if value.requires_grad}
-    ends = [outputs[position] for position in upstream]
+    ends = [one for position in upstream if isinstance(one := outputs[position], torch.Tensor)]
     given = list(upstream.values())
     found = torch.autograd.grad(ends, list(leaves.values()), given, allow_unused=True, retain_graph=keeps)
     return dict(zip(leaves, found, strict=True))
@@ -270,7 +270,7 @@ def _or_zeros(gradient: torch.Tensor | None, leaf: torch.Tensor) -> torch.Tensor
     return torch.zeros_like(leaf) if gradient is None else gradient.detach()
 
 
-def upstream_gradients(outputs: list[torch.Tensor], case: Case) -> dict[int, torch.Tensor]:
+def upstream_gradients(outputs: Sequence[object], case: Case) -> dict[int, torch.Tensor]:
     """Returns the gradient that flows into each differentiable output, by position: normal values from the case's name.
 
     They are rounded to the case's dtype, whatever the output's, so that the oracle gets the same, and lie in memory as the case's inputs do. What is no tensor, as None in a tuple, has none.
@@ -306,7 +306,7 @@ def wide(value: torch.Tensor) -> torch.Tensor:
     return value.to(torch.complex128) if value.dtype.is_complex else value
 
 
-def widened(value: Any) -> Any:
+def widened(value: object) -> object:
     """Returns a keyword argument for the oracle: a floating dtype becomes float64, a floating tensor is widened."""
     import torch
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from t2t_harness.judging import chance
 from t2t_harness.judging.random_ops import Seen
@@ -153,12 +153,12 @@ def is_same(one: Seen, other: Seen) -> bool:
     return bool(one.hits.equal(other.hits)) and float(agree.log().sum()) < math.log(CERTAIN)
 
 
-def conclude(pools: dict[str, Pool]) -> tuple[str | None, list[str], dict[str, Any]]:
+def conclude(pools: dict[str, Pool]) -> tuple[str | None, list[str], dict[str, object]]:
     """Returns what is wrong with the pools by dtype, and by arguments where those are not the declared ones, or None; the wrong results that they could not tell from right ones;
     and the tests, as evidence holds them."""
     count = sum(1 for pool in pools.values() for _ in pool.tests())
     level = chance.LEVEL / max(count, 1)
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, object]] = []
     wrong: str | None = None
     for key, pool in pools.items():
         dtype, _, at = key.partition(AT)

@@ -11,9 +11,13 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 from t2t_harness.judging import files
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import Progress as State
+    from t2t_harness.judging.told import Facts
 
 FILE = "progress.jsonl"
 
@@ -31,7 +35,7 @@ class Malformed(Exception):
 STATE, POSITION, FACTS = "state", "position", "facts"
 
 
-def blank() -> dict[str, Any]:
+def blank() -> State:
     """Returns a state that says nothing: of a candidate that has not begun."""
     return {
         "running": None,
@@ -49,23 +53,23 @@ def blank() -> dict[str, Any]:
 class Progress:
     """A candidate's progress."""
 
-    state: dict[str, Any] = field(default_factory=blank)
+    state: State = field(default_factory=blank)
     """The last that it said of itself."""
-    facts: dict[int, dict[str, Any]] = field(default_factory=dict)
+    facts: dict[int, Facts] = field(default_factory=dict)
     """Of each case that was over, by position."""
 
 
-def tell_state(folder: Path, state: Mapping[str, Any]) -> None:
+def tell_state(folder: Path, state: State) -> None:
     """Writes `state`, which replaces everything before."""
     _tell(folder, {STATE: state})
 
 
-def tell_case(folder: Path, position: int, facts: Mapping[str, Any]) -> None:
+def tell_case(folder: Path, position: int, facts: Facts) -> None:
     """Writes the facts of the case at `position`."""
     _tell(folder, {POSITION: position, FACTS: facts})
 
 
-def _tell(folder: Path, line: Mapping[str, Any]) -> None:
+def _tell(folder: Path, line: Mapping[str, object]) -> None:
     files.put(f"{folder}/{FILE}", json.dumps(line).encode() + b"\n", appends=True)
 
 
@@ -114,7 +118,7 @@ class Reader:
         if not isinstance(told, dict):
             return
         if isinstance(told.get(STATE), dict):
-            self.found.state = {**blank(), **told[STATE]}
+            self.found.state = cast("State", {**blank(), **told[STATE]})
         elif isinstance(told.get(POSITION), int) and isinstance(told.get(FACTS), dict):
             self.found.facts[told[POSITION]] = told[FACTS]
 
@@ -135,7 +139,7 @@ def read(folder: Path) -> Progress:
     return reader.found
 
 
-def check(state: Mapping[str, Any]) -> None:
+def check(state: State) -> None:
     """Raises Malformed where a field of a state has another form than in `blank` and in later lines."""
     constants, reach, load = state["constants"], state["reach"], state["load"]
     require("running", state["running"] is None or isinstance(state["running"], str))
@@ -153,8 +157,8 @@ def check(state: Mapping[str, Any]) -> None:
     )
     require("reach", is_told)
     require("load", load is None or (isinstance(load, dict) and is_load(load)))
-    for key in ("configurations", "triton_cache"):
-        require(key, isinstance(state[key], dict))
+    require("configurations", isinstance(state["configurations"], dict))
+    require("triton_cache", isinstance(state["triton_cache"], dict))
     least = state["configurations"].get("least", {})
     require("configurations", isinstance(least, dict) and all(is_length(value) for value in least.values()))
 
@@ -165,17 +169,17 @@ def require(field_: str, is_so: bool) -> None:
         raise Malformed(f"`{field_}`")
 
 
-def is_length(value: Any) -> bool:
+def is_length(value: object) -> bool:
     """Tells whether a value is an integer that a kernel may have as a constant."""
     return type(value) is int and abs(value) < 1 << 63
 
 
-def is_words(value: Any) -> bool:
+def is_words(value: object) -> bool:
     """Tells whether a value is a text that is not too long."""
     return isinstance(value, str) and len(value) <= MOST_WORDS
 
 
-def is_missed(one: Any) -> bool:
+def is_missed(one: object) -> bool:
     """Tells whether a value has the form of a result of `reach.missed`."""
     if not isinstance(one, dict) or not (is_words(one.get("size")) and is_words(one.get("reason"))):
         return False
@@ -183,7 +187,7 @@ def is_missed(one: Any) -> bool:
     return (kernel is None or is_words(kernel)) and (constants is None or isinstance(constants, dict))
 
 
-def is_load(load: Mapping[str, Any]) -> bool:
+def is_load(load: Mapping[str, object]) -> bool:
     """Tells whether a value has the form of a candidate's report on a kernel that did not load."""
     failure, reason = load.get("failure"), load.get("not_judged")
     if failure is None:

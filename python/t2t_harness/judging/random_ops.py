@@ -85,9 +85,9 @@ def see(
     case: Case,
     out: torch.Tensor,
     given: Mapping[str, torch.Tensor],
-    kwargs: Mapping[str, Any],
+    kwargs: Mapping[str, object],
     tolerance: tuple[float, float],
-    function: Callable[..., Mapping[str, Any]] | None = None,
+    function: Callable[..., Mapping[str, object]] | None = None,
 ) -> Seen:
     """Returns what the result `out` shows of the declared kind, for the inputs `given`; of kind `judged`, what `function`
     of the op's own cases says."""
@@ -115,7 +115,7 @@ def see(
 
 
 def _parameter(
-    declaration: Declaration, value: Any, given: Mapping[str, torch.Tensor], kwargs: Mapping[str, Any]
+    declaration: Declaration, value: object, given: Mapping[str, torch.Tensor], kwargs: Mapping[str, object]
 ) -> Any:
     """Returns a parameter: a number as it is, an input in float64, the value of a kwarg or of a scalar input."""
     if not isinstance(value, str):
@@ -171,7 +171,7 @@ def _dropout(out: torch.Tensor, x: torch.Tensor, p: float, tolerance: tuple[floa
     return Seen(hits=(known & (wide != 0)).double(), chance=chance)
 
 
-def _bernoulli(out: torch.Tensor, chance: Any) -> Seen:
+def _bernoulli(out: torch.Tensor, chance: object) -> Seen:
     """Each element is 0 or 1, and certain where its chance is."""
     import torch
 
@@ -238,7 +238,7 @@ def _dither(case: Case, out: torch.Tensor) -> torch.Generator:
     return inputs.generator_of(case.name, "dither", text, device=out.device.type)
 
 
-def own_function(request: OpRequest) -> Callable[..., Mapping[str, Any]] | None:
+def own_function(request: OpRequest) -> Callable[..., Mapping[str, object]] | None:
     """Returns the function of the op's `cases.py` that says what must hold, of kind `judged`; else None. Raises what the
     file raises, and AttributeError where it has no such function."""
     told = request["op"].get("random")
@@ -250,7 +250,7 @@ def own_function(request: OpRequest) -> Callable[..., Mapping[str, Any]] | None:
     # A judge may stay, and the file may not be what it was.
     sys.modules.pop(loading.module_name(file), None)
     with loading.without_variants([file]):
-        found: Callable[..., Mapping[str, Any]] = getattr(loading.load_file(request["root"], file), told["by"])
+        found: Callable[..., Mapping[str, object]] = getattr(loading.load_file(request["root"], file), told["by"])
     return found
 
 
@@ -279,7 +279,7 @@ def backward_wrong(
     gradient: torch.Tensor,
     upstream: torch.Tensor,
     given: Mapping[str, torch.Tensor],
-    kwargs: Mapping[str, Any],
+    kwargs: Mapping[str, object],
     tolerance: tuple[float, float],
 ) -> str | None:
     """Returns what is wrong with the gradient of dropout, or None: it is the upstream one over 1 - p where the forward pass

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from t2t_harness.cases import arguments_known, arguments_random, arguments_special, inputs, probes, seeds
+from t2t_harness.cases.runs import whose
 from t2t_harness.judging import comparing, oracle, pooled, random_ops
 
 if TYPE_CHECKING:
@@ -24,9 +25,9 @@ class Collected:
     """What the results of the declared cases show, by dtype."""
 
     pools: dict[str, pooled.Pool] = field(default_factory=dict)
-    document: dict[str, Any] | None = None
+    document: dict[str, object] | None = None
     """The tests, once `conclude` was called."""
-    function: Callable[..., Mapping[str, Any]] | None = None
+    function: Callable[..., Mapping[str, object]] | None = None
     """What of the op's own cases says what must hold, once it is loaded."""
 
     def conclude(self) -> tuple[str | None, list[str]]:
@@ -101,7 +102,7 @@ def look(
     case: Case,
     out: torch.Tensor,
     given: Mapping[str, torch.Tensor],
-    function: Callable[..., Mapping[str, Any]] | None,
+    function: Callable[..., Mapping[str, object]] | None,
 ) -> random_ops.Seen:
     """Returns what one result shows; `function` says it for the kind `judged`."""
     allowed = comparing.tolerance_of(declaration, case.dtype, "0")
@@ -136,10 +137,3 @@ def gradient_wrong(
     allowed = comparing.tolerance_of(declaration, case.dtype, "0")
     kwargs = given_to(declaration, case)
     return random_ops.backward_wrong(declaration, out, tensors[name], upstream, given, kwargs, allowed)
-
-
-def whose(label: str) -> str:
-    """Returns which run it was, in words, where it is not one with the first seed."""
-    if seeds.is_of_other_seed(label):
-        return " (another seed)"
-    return "" if label in ("a", "b") else f" (configuration {label.removeprefix('c')})"

@@ -11,7 +11,7 @@ and what there is one of for each row is computed on the CPU.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 if TYPE_CHECKING:
     import torch
@@ -194,7 +194,12 @@ def _small(rows: Rows, shape: list[int], found: Comparison, rtol: float, slack: 
     bad = known & (error > bound)
     if not bool(bad.any()):
         return found
-    figures = {name: getattr(found, name) for name in ("max_abs", "max_rel", "torch_max_abs", "total")}
+    figures: Figures = {
+        "max_abs": found.max_abs,
+        "max_rel": found.max_rel,
+        "torch_max_abs": found.torch_max_abs,
+        "total": found.total,
+    }
     told = _bad(rows, shape, bad, ~known, ~known, figures)
     worst = float((error / size.where(size > 0, size.new_ones(()))).where(bad, error.new_zeros(())).max())
     return replace(
@@ -202,7 +207,16 @@ def _small(rows: Rows, shape: list[int], found: Comparison, rtol: float, slack: 
     )
 
 
-def _figures(worst: torch.Tensor, torch_worst: torch.Tensor, scale: torch.Tensor, rows: Rows) -> dict[str, Any]:
+class Figures(TypedDict):
+    """The figures of a comparison."""
+
+    max_abs: float
+    max_rel: float
+    torch_max_abs: float
+    total: int
+
+
+def _figures(worst: torch.Tensor, torch_worst: torch.Tensor, scale: torch.Tensor, rows: Rows) -> Figures:
     """Returns the figures of a comparison, of the largest error, torch's, and the largest value of each row."""
     import torch
 
@@ -220,7 +234,7 @@ def _bad(
     bad: torch.Tensor,
     odd: torch.Tensor,
     odd_oracle: torch.Tensor,
-    figures: dict[str, Any],
+    figures: Figures,
 ) -> Comparison:
     """Returns the comparison of an output with `bad` elements; the first of them is the one shown."""
     first = int(bad.reshape(-1).int().argmax())

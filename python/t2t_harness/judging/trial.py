@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from t2t_harness.cases import naming
+from t2t_harness.cases import cases, naming
 from t2t_harness.faults import failure
 from t2t_harness.judging import lint, oracle, progress, random_trial, tolerance
 
 if TYPE_CHECKING:
     import torch
 
-    from t2t_harness.boundary.documents import Declaration, Failure, JudgeRequest
+    from t2t_harness.boundary.documents import CaseRow, Declaration, Failure, JudgeRequest
 
 
 @dataclass
@@ -23,7 +24,7 @@ class Finding:
     message: str
     comparison: tolerance.Comparison | None = None
     record: Failure | None = None
-    """A FAILURE document that the candidate made, where its traceback is the news."""
+    """The `Failure` that the candidate made, where its traceback is the news."""
     label: str | None = None
     """The run that showed it, where a single one did."""
 
@@ -35,7 +36,7 @@ class Trial:
     request: JudgeRequest
     told: progress.Progress
     lint: lint.Lint = field(default_factory=lint.Lint)
-    rows: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[CaseRow] = field(default_factory=list)
     previous: dict[tuple[str, str, tuple[int, ...]], torch.Tensor] = field(default_factory=dict)
     first: tuple[str | None, Finding] | None = None
     """The first failing case, by name, and what is wrong with it."""
@@ -77,16 +78,60 @@ def unfit(trial: Trial, message: str, hint: str) -> Finding:
     return Finding("unfit-cases", message, record=record)
 
 
-def figures(found: tolerance.Comparison) -> dict[str, Any]:
-    """Returns the figures of a comparison as JSON holds them."""
-    named = {
-        name: getattr(found, name)
-        for name in ("max_abs", "max_rel", "torch_max_abs", "bad", "total", "index", "got", "expected")
+def blank_row(case: cases.Case) -> CaseRow:
+    """Returns a row of evidence that says nothing yet."""
+    return {
+        "name": case.name,
+        "kind": case.kind,
+        "dtype": case.dtype,
+        "binding": case.binding,
+        "verdict": "passed",
+        "reason": None,
+        "class": None,
+        "rule": None,
+        "max_abs": None,
+        "max_rel": None,
+        "bad": 0,
+        "total": 0,
+        "index": None,
+        "got": None,
+        "expected": None,
+        "torch_max_abs": None,
+        "launches": 0,
+        "configs": 0,
     }
-    return {name: failure.json_number(value) for name, value in named.items()}
 
 
-def first_of(found: Any) -> Finding | None:
+def fill(row: CaseRow, found: tolerance.Comparison) -> None:
+    """Writes the figures of a comparison into the row of its case."""
+    row |= {
+        "max_abs": failure.json_number(found.max_abs),
+        "max_rel": failure.json_number(found.max_rel),
+        "torch_max_abs": failure.json_number(found.torch_max_abs),
+        "bad": found.bad,
+        "total": found.total,
+        "index": found.index,
+        "got": failure.json_number(found.got),
+        "expected": failure.json_number(found.expected),
+    }
+
+
+def figures(found: tolerance.Comparison | None) -> failure.Figures:
+    """Returns what a failure tells of a comparison; nothing of none."""
+    if found is None:
+        return {}
+    return {
+        "max_abs": found.max_abs,
+        "max_rel": found.max_rel,
+        "bad": found.bad,
+        "total": found.total,
+        "index": found.index,
+        "got": found.got,
+        "expected": found.expected,
+    }
+
+
+def first_of(found: Iterable[Finding | None]) -> Finding | None:
     """Returns the first of `found` that is not None."""
     return next((one for one in found if one is not None), None)
 

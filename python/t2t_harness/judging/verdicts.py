@@ -6,13 +6,13 @@ It reads rows of evidence and knows nothing of tensors. Whether a case is right 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from t2t_harness.boundary.documents import Declaration, UnjudgedDtype
+    from t2t_harness.boundary.documents import CaseRow, Declaration, UnjudgedDtype
 
-Rows = Sequence[Mapping[str, Any]]
+Rows: TypeAlias = "Sequence[CaseRow]"
 
 
 def not_judged(rows: Rows, declaration: Declaration, unloaded: str | None) -> str | None:

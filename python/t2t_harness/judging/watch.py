@@ -85,7 +85,7 @@ class Watch:
         return found
 
 
-def own_operations(call: Callable[[], Any], declared: frozenset[str] = frozenset()) -> frozenset[str]:
+def own_operations(call: Callable[[], object], declared: frozenset[str] = frozenset()) -> frozenset[str]:
     """Returns the allowed operations that `call`, the op itself, consists of, where it consists of nothing else. `declared` are allowed, too.
 
     Of an op that only moves data, its own copies and fills count as computing: a wrapper that calls `clone` is no
@@ -174,7 +174,7 @@ def mode_of_watching() -> type[Any]:
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
-        def __init__(self, noted: Callable[[Any, Any, Any, Any], Any]) -> None:
+        def __init__(self, noted: Callable[[object, object, object, object], object]) -> None:
             super().__init__()  # type: ignore[no-untyped-call]
             self.noted = noted
 
@@ -195,7 +195,7 @@ def mode_of_watching() -> type[Any]:
     return Watching
 
 
-def storages(value: Any) -> set[int]:
+def storages(value: object) -> set[int]:
     """Returns the addresses of the storages of all tensors in `value`."""
     import torch
     from torch.utils._pytree import tree_leaves
@@ -204,7 +204,7 @@ def storages(value: Any) -> set[int]:
     return {tensor.untyped_storage().data_ptr() for tensor in tensors if tensor.numel() > 0}
 
 
-def new_tensors(result: Any, given: Any) -> list[Any]:
+def new_tensors(result: object, given: object) -> list[object]:
     """Returns the tensors in `result` that lie in no memory of those in `given`."""
     import torch
     from torch.utils._pytree import tree_leaves
@@ -216,7 +216,7 @@ def new_tensors(result: Any, given: Any) -> list[Any]:
     return [one for one in made if one.untyped_storage().data_ptr() not in known]
 
 
-def _is_seed(name: str, result: Any) -> bool:
+def _is_seed(name: str, result: object) -> bool:
     """Tells whether an operation draws so few integers that they can only be seeds."""
     import torch
 
@@ -224,11 +224,11 @@ def _is_seed(name: str, result: Any) -> bool:
     return name in DRAWS and is_small
 
 
-def _is_output(kwargs: Mapping[str, Any] | None) -> bool:
+def _is_output(kwargs: Mapping[str, object] | None) -> bool:
     return bool(kwargs) and kwargs is not None and kwargs.get("out") is not None
 
 
-def poison(tensor: Any, run: int) -> None:
+def poison(tensor: object, run: int) -> None:
     """Fills the storage of `tensor`: floating ones with NaN in an even `run`, all others with a byte pattern of the
     run."""
     import torch

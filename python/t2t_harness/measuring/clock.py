@@ -12,14 +12,14 @@ import gc
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from t2t_harness.measuring import spans
 
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Common
 
-Call = Callable[[], Any]
+Call = Callable[[], object]
 
 ESTIMATED = 5
 """Calls by which it is estimated how long one takes, as `triton.testing.do_bench` does."""
@@ -66,7 +66,7 @@ class Clock:
     hidden_us: Callable[[], float]
     """Measures how long the device takes in µs to clear its cache before a call, which hides as much of what the host does for the call; 0 where the host is the
     device."""
-    parts: tuple[tuple[Any, str, Any], ...]
+    parts: tuple[tuple[object, str, object], ...]
     """What it stands on: owner, attribute, and the value when the clock was made."""
 
     @property
@@ -89,7 +89,7 @@ def clock_of(request: Common) -> Clock:
     return event_clock(int(request.get("timed_until") or 0)) if request["lane"] == "cuda" else host_clock()
 
 
-def captured(*parts: tuple[Any, str]) -> tuple[tuple[Any, str, Any], ...]:
+def captured(*parts: tuple[object, str]) -> tuple[tuple[object, str, object], ...]:
     """Returns each owner and attribute with its present value."""
     return tuple((owner, name, getattr(owner, name)) for owner, name in parts)
 

@@ -10,16 +10,19 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterator
 from time import monotonic_ns
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
-    from t2t_harness.boundary.documents import Common, Reply
+    from t2t_harness.boundary.documents import Common, Reply, ToldDoing, ToldSpan
 
 Asked = TypeVar("Asked", bound="Common")
 """The request of a phase."""
 
-TIMING, WORK = "timing", "work"
-"""Inside the clock of a bench, a baseline or a tune; and all else that the device does."""
+TIMING: Final = "timing"
+"""Inside the clock of a bench, a baseline or a tune."""
+
+WORK: Final = "work"
+"""All else that the device does."""
 
 NEAR_NS = 1_000_000
 """Spans of one kind that are closer than this are merged."""
@@ -27,7 +30,10 @@ NEAR_NS = 1_000_000
 MOST = 200
 """The most spans in a reply."""
 
-_marked: list[tuple[int, int, str]] = []
+Span: TypeAlias = "tuple[int, int, ToldDoing]"
+"""Begin and end in nanoseconds, and for what."""
+
+_marked: list[Span] = []
 
 
 @contextlib.contextmanager
@@ -73,28 +79,28 @@ def told(function: Callable[[Asked], Reply]) -> Callable[[Asked], Reply]:
     return telling
 
 
-def merged(spans: list[tuple[int, int, str]]) -> list[list[Any]]:
+def merged(spans: list[Span]) -> list[ToldSpan]:
     """Returns `spans` sorted and apart, near neighbours of one kind joined, at most `MOST` of them. What is timed and work counts as timed."""
     timed = joined([span for span in spans if span[2] == TIMING], 0)
     other = [piece for span in spans if span[2] != TIMING for piece in without(span, timed)]
     near = NEAR_NS
-    while len(found := joined([*other, *map(tuple, timed)], near)) > MOST:
+    while len(found := joined([*other, *timed], near)) > MOST:
         near *= 2
-    return found
+    return [[*span] for span in found]
 
 
-def joined(spans: list[Any], near: int) -> list[list[Any]]:
+def joined(spans: list[Span], near: int) -> list[Span]:
     """Returns `spans` sorted by their begin, neighbours of one kind that are at most `near` nanoseconds apart as one."""
-    found: list[list[Any]] = []
+    found: list[Span] = []
     for begin, end, kind in sorted(spans):
         if found and found[-1][2] == kind and begin - found[-1][1] <= near:
-            found[-1][1] = max(found[-1][1], end)
+            found[-1] = (found[-1][0], max(found[-1][1], end), kind)
         else:
-            found.append([begin, end, kind])
+            found.append((begin, end, kind))
     return found
 
 
-def without(span: tuple[int, int, str], others: list[list[Any]]) -> list[tuple[int, int, str]]:
+def without(span: Span, others: list[Span]) -> list[Span]:
     """Returns the pieces of `span` that lie in none of `others`, which are sorted and apart."""
     begin, end, kind = span
     pieces = []

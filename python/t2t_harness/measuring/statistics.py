@@ -64,7 +64,7 @@ def is_interrupted(run: Run) -> bool:
 
 
 def figure(runs: Sequence[Run], repeated: int = 0) -> Figure:
-    """Returns a `Figure` (boundary/documents.py): the runs, the mean over the runs of each of their facts, and the variation of their means.
+    """Returns the figure of `runs`: the runs themselves, the mean over the runs of each of their facts, and the variation of their means.
 
     `repeated` is how many runs were made in the place of an interrupted one.
     """

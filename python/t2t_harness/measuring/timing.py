@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from t2t_harness.cases import cases, inputs
 from t2t_harness.measuring import spans, statistics
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from t2t_harness.boundary.documents import Declaration, Figure, OpRequest, TimingRequest
     from t2t_harness.measuring.clock import Call, Clock
+    from t2t_harness.sources.entry import Entry
 
 
 @dataclass(frozen=True)
@@ -177,7 +178,9 @@ def buffers_of(declaration: Declaration, case: cases.Case, device: str) -> Buffe
         return Buffers(declaration, case, inputs.make_inputs(declaration, case, device), device)
 
 
-def torch_call(declaration: Declaration, case: cases.Case, given: Mapping[str, Any], device: str = "cpu") -> Call:
+def torch_call(
+    declaration: Declaration, case: cases.Case, given: Mapping[str, torch.Tensor], device: str = "cpu"
+) -> Call:
     """Returns a call of the op's torch callable on `given`, with nothing between the clock and torch. Calls it once.
 
     Raises what torch raises.
@@ -186,7 +189,7 @@ def torch_call(declaration: Declaration, case: cases.Case, given: Mapping[str, A
 
 
 def function_of(
-    declaration: Declaration, case: cases.Case, given: Mapping[str, Any], device: str = "cpu"
+    declaration: Declaration, case: cases.Case, given: Mapping[str, torch.Tensor], device: str = "cpu"
 ) -> operation.Function:
     """Returns the op as a function, for `case` on the device of its inputs; of an op without inputs on `device`."""
     home = next((value.device.type for value in given.values()), device)
@@ -194,10 +197,10 @@ def function_of(
 
 
 def call_of(
-    function: Callable[..., Any],
+    function: Entry,
     declaration: Declaration,
     case: cases.Case,
-    given: Mapping[str, Any],
+    given: Mapping[str, torch.Tensor],
     device: str = "cpu",
 ) -> Call:
     """Returns a call of `function`, the op's torch callable in whatever form, on `given`; a torch function without inputs is told `device`. Calls it once and raises
@@ -222,10 +225,19 @@ def call_of(
     return by_name
 
 
-def bound(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
+def bound(function: Entry, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Call:
     """Returns a call of `function` with the arguments given."""
     keywords = dict(kwargs)
     return lambda: function(*args, **keywords)
+
+
+class Raw(TypedDict):
+    """Raw times of one subject at one size."""
+
+    samples: list[list[float]]
+    """In ms, by run."""
+    repeated: int
+    """How many runs were made in the place of interrupted ones."""
 
 
 @dataclass
@@ -254,16 +266,16 @@ class Runs:
         return self.clock.sample(call, self.protocol.warmup_ms, self.protocol.rep_ms, before)
 
     def figure(self) -> Figure:
-        """Returns the FIGURE of the runs."""
+        """Returns the figure of the runs."""
         return figure_of(self.facts())
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Raw:
         """Returns the raw times as JSON: `samples`, in ms, by run, and `repeated`."""
         return {"samples": self.samples, "repeated": self.repeated}
 
 
-def figure_of(raw: Mapping[str, Any]) -> Figure:
-    """Returns the FIGURE of raw times as `Runs.facts` has them. Raises KeyError, TypeError or ValueError where they are none."""
+def figure_of(raw: Raw) -> Figure:
+    """Returns the figure of raw times as `Runs.facts` has them. Raises KeyError, TypeError or ValueError where they are none."""
     return statistics.figure([statistics.run_facts(samples) for samples in raw["samples"]], int(raw["repeated"]))
 
 

@@ -47,7 +47,7 @@ def _known(names: Iterable[str]) -> Iterator[tuple[str, Signature]]:
             yield name, {"parameters": sorted(found - set(COMMON)), "text": text}
 
 
-def _of_python(function: Callable[..., Any]) -> set[str] | None:
+def _of_python(function: Callable[..., object]) -> set[str] | None:
     """Returns the parameters of a function of Python's, or None where it takes any."""
     parameters = inspect.signature(function).parameters.values()
     if any(one.kind in (one.VAR_KEYWORD, one.VAR_POSITIONAL) for one in parameters):
@@ -64,11 +64,11 @@ def _of_aten(name: str, schemas: dict[str, list[Any]], text: str) -> set[str] | 
     return found | set(re.findall(r"[A-Za-z_]\w*", text.partition("->")[0]))
 
 
-def _schemas() -> dict[str, list[Any]]:
+def _schemas() -> dict[str, list[object]]:
     """Returns the overloads of aten by name."""
     import torch
 
-    found: dict[str, list[Any]] = {}
+    found: dict[str, list[object]] = {}
     for schema in torch._C._jit_get_all_schemas():
         space, _, name = schema.name.partition("::")
         if space == "aten":

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness.op.flops import AtenCall, Operand, Rule, rule_of, selected, work_of
+from t2t_harness.op.flops import rule_of, selected, work_of
+from t2t_harness.op.rule import AtenCall, Operand, Rule
 
 if TYPE_CHECKING:
     import torch
@@ -61,7 +62,7 @@ class TooLong(Exception):
     """The traced call dispatches more than was asked for."""
 
 
-def trace(function: Callable[[], Any], inputs: Sequence[torch.Tensor], most: int | None = None) -> Trace:
+def trace(function: Callable[[], object], inputs: Sequence[torch.Tensor], most: int | None = None) -> Trace:
     """Return what `function()`, a call of torch on the fake tensors `inputs`, dispatches. Raises `Refused`, because of
     `TooLong` where that is more than `most` calls.
 
@@ -104,13 +105,13 @@ class _Raw:
     """
 
     func: Any
-    args: Sequence[Any]
-    kwargs: Mapping[str, Any]
-    result: Any
+    args: Sequence[object]
+    kwargs: Mapping[str, object]
+    result: object
 
-    def arguments(self) -> dict[str, Any]:
+    def arguments(self) -> dict[str, object]:
         """Return the arguments by the names of the schema, with the schema's defaults where none was given."""
-        named: dict[str, Any] = {}
+        named: dict[str, object] = {}
         for position, argument in enumerate(self.func._schema.arguments):
             if position < len(self.args):
                 named[argument.name] = self.args[position]
@@ -122,8 +123,8 @@ class _Raw:
 
 
 def _run_recorded(
-    function: Callable[[], Any], raws: list[_Raw], most: int | None, drawing: list[str] | None = None
-) -> Any:
+    function: Callable[[], object], raws: list[_Raw], most: int | None, drawing: list[str] | None = None
+) -> object:
     """Return what `function()` returns; append its aten calls, at most `most`, to `raws`, without queries such as
     `prim.device`, and the names of those that draw random numbers to `drawing`."""
     import torch
@@ -189,7 +190,7 @@ def _decomposed(raw: _Raw) -> tuple[Dispatched, ...]:
     return () if result is NotImplemented else tuple(map(_count, raws))
 
 
-def _tensors(value: Any) -> list[torch.Tensor]:
+def _tensors(value: object) -> list[torch.Tensor]:
     import torch
     from torch.utils._pytree import tree_leaves
 
@@ -214,8 +215,8 @@ class _Memory:
     """Which parts of which storages are read and written: by storage, the regions and their numbers of elements."""
 
     inputs: Sequence[torch.Tensor]
-    read: dict[int, dict[Any, int]] = field(default_factory=dict)
-    written: dict[int, dict[Any, int]] = field(default_factory=dict)
+    read: dict[int, dict[object, int]] = field(default_factory=dict)
+    written: dict[int, dict[object, int]] = field(default_factory=dict)
 
     def touch(self, raw: _Raw, call: AtenCall) -> None:
         """Note what one aten call reads and writes in place. Views and allocations read nothing."""
@@ -246,14 +247,14 @@ class _Memory:
                 moved = sum(min(size, sum(parts.get(key, {}).values())) for parts in (self.read, self.written))
                 total += moved * tensor.element_size()
             mine.add(key)
-        fresh: dict[Any, int] = {}
+        fresh: dict[object, int] = {}
         for tensor in outputs:
             if _storage(tensor) not in mine:
                 fresh[_region(tensor)] = operand_of(tensor).distinct * tensor.element_size()
         return total + sum(fresh.values())
 
 
-def _note(parts: dict[int, dict[Any, int]], tensor: torch.Tensor, at_most: int | None) -> None:
+def _note(parts: dict[int, dict[object, int]], tensor: torch.Tensor, at_most: int | None) -> None:
     """Add the region of a storage that `tensor` covers, with its number of elements, to `parts`."""
     count = operand_of(tensor).distinct
     count = count if at_most is None else min(count, at_most)

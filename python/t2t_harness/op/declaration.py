@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from t2t_harness.op import expression
 
 if TYPE_CHECKING:
-    from t2t_harness.boundary.documents import Declaration, TensorInput
+    from t2t_harness.boundary.documents import Declaration, Init, TensorInput
 
 Binding = Mapping[str, int]
 
@@ -50,16 +50,13 @@ def bind_kwargs(kwargs: Mapping[str, Any], binding: Binding) -> dict[str, Any]:
     return {name: _bind_value(value, binding) for name, value in kwargs.items()}
 
 
-def bind_init(init: Mapping[str, Any], binding: Binding) -> dict[str, Any]:
+def bind_init(init: Init, binding: Binding) -> Init:
     """Return an input's `init` with each number that is a dim, or an expression of dims, replaced by its length; words
     and paths are left as they are."""
-    found: dict[str, Any] = {}
-    for key, value in init.items():
-        if isinstance(value, Mapping):
-            found[key] = bind_init(value, binding)
-        else:
-            found[key] = value if key in WORDS else _bind_value(value, binding)
-    return found
+    if init["kind"] == "sorted":
+        return {"kind": "sorted", "of": bind_init(init["of"], binding)}
+    found = {key: value if key in WORDS else _bind_value(value, binding) for key, value in init.items()}
+    return cast("Init", found)
 
 
 WORDS = ("kind", "side", "path", "name")

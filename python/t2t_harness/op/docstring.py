@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from typing import Any
 
 _ROLE = re.compile(r":[a-z:]+:`([^`]+)`")
 _LINK = re.compile(r"`([^`<]+?)\s*<[^>]+>`_{1,2}")
@@ -16,7 +15,7 @@ _LITERAL = re.compile(r"``([^`]+)``")
 _ARGUMENT = re.compile(r"^(\s+)(\w+)\s*(?:\([^)]*\))?\s*:\s+(.*)$")
 
 
-def signature(function: Callable[..., Any]) -> str | None:
+def signature(function: Callable[..., object]) -> str | None:
     """Return the signature, `(input, dim, *, dtype=None) -> Tensor`: Python's own, a builtin's from its docstring."""
     try:
         found = str(inspect.signature(function))
@@ -28,7 +27,7 @@ def signature(function: Callable[..., Any]) -> str | None:
     return documented.partition("(")[1] + documented.partition("(")[2] if documented else None
 
 
-def summary(function: Callable[..., Any]) -> str | None:
+def summary(function: Callable[..., object]) -> str | None:
     """Return the first paragraph of prose as one line."""
     for paragraph in _paragraphs(function):
         if not paragraph.startswith("..") and (text := plain(paragraph)):
@@ -36,7 +35,7 @@ def summary(function: Callable[..., Any]) -> str | None:
     return None
 
 
-def formulas(function: Callable[..., Any]) -> list[str]:
+def formulas(function: Callable[..., object]) -> list[str]:
     """Return the formulas in LaTeX, one line each: `.. math::` blocks, and equations that are a whole paragraph."""
     found = []
     for paragraph in re.split(r"\n(?=\s*\.\. )|\n\s*\n(?!\s{4,}\S)", inspect.getdoc(function) or ""):
@@ -48,7 +47,7 @@ def formulas(function: Callable[..., Any]) -> list[str]:
     return found
 
 
-def arguments(function: Callable[..., Any]) -> dict[str, str]:
+def arguments(function: Callable[..., object]) -> dict[str, str]:
     """Return what the `Args:` section says of each argument: the first line and those that continue it, as one line."""
     lines = (inspect.getdoc(function) or "").splitlines()
     start = next((at for at, line in enumerate(lines) if line.strip() in ("Args:", "Arguments:")), len(lines))
@@ -75,7 +74,7 @@ def plain(text: str) -> str:
     return " ".join(text.replace("**", "").replace(r"\_", "_").split())
 
 
-def _paragraphs(function: Callable[..., Any]) -> list[str]:
+def _paragraphs(function: Callable[..., object]) -> list[str]:
     """Return the paragraphs of the docstring, without the signature that builtins open it with."""
     paragraphs = [one for one in re.split(r"\n\s*\n", inspect.getdoc(function) or "") if one.strip()]
     return paragraphs[1:] if _signature_line("\n\n".join(paragraphs)) else paragraphs

@@ -16,6 +16,8 @@ from t2t_harness.op import declaration as declared
 from t2t_harness.sources import finder, loading
 
 if TYPE_CHECKING:
+    import torch
+
     from t2t_harness.boundary.documents import Declaration
 
 SEED = 42
@@ -98,7 +100,7 @@ def place(module: Any, dtype: str, device: str | None) -> None:
     import torch
 
     rounded = getattr(torch, dtype)
-    known: dict[int, Any] = {}
+    known: dict[int, object] = {}
 
     def placed(value: Any) -> Any:
         wanted = rounded if rounded.is_floating_point and value.dtype.is_floating_point else value.dtype
@@ -126,7 +128,7 @@ def fresh(function: Function) -> Function:
     return copy.deepcopy(function) if isinstance(function, torch.nn.Module) else function
 
 
-def weights(function: Function) -> list[Any]:
+def weights(function: Function) -> list[torch.Tensor]:
     """Returns the parameters and buffers of an instance, nothing for a function."""
     import torch
 
@@ -143,7 +145,7 @@ def call(function: Function, declaration: Declaration, inputs: Mapping[str, Any]
 
     Inputs go by keyword under their declared names, and by position to a callable that refuses those. Raises what torch raises.
     """
-    first: tuple[Any, ...] = ()
+    first: tuple[object, ...] = ()
     inputs = declared.arguments(declaration, inputs)
     named = dict(inputs)
     if is_method(declaration):

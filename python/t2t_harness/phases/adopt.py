@@ -10,7 +10,7 @@ import logging
 import warnings
 from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from t2t_harness.op import declaration as declared
 from t2t_harness.op import operation
@@ -18,7 +18,16 @@ from t2t_harness.sources import signatures
 from t2t_harness.sources.signatures import Parameter, Wrapper
 
 if TYPE_CHECKING:
-    from t2t_harness.boundary.documents import AdoptedEntry, AdoptedInput, AdoptRequest, Declaration, Documents, Reply
+    from t2t_harness.boundary.documents import (
+        AdoptedEntry,
+        AdoptedInput,
+        AdoptRequest,
+        Declaration,
+        Documents,
+        Json,
+        Length,
+        Reply,
+    )
 
 HOMES = ("torch.nn.functional", "torch", "torch.special", "torch.linalg", "torch.fft")
 """Where a name without a dot is looked for, as in ops.yaml."""
@@ -50,7 +59,7 @@ ALIASES = (
 )
 """Names that are used for one another."""
 
-GUESSES: Mapping[str, Any] = {
+GUESSES: Mapping[str, Json] = {
     "dim": -1,
     "axis": -1,
     "normalized_shape": ["N"],
@@ -61,6 +70,16 @@ GUESSES: Mapping[str, Any] = {
     "num_groups": 4,
 }
 """What an argument without a default is tried with."""
+
+
+class Tried(TypedDict, total=False):
+    """A tensor that a call is tried with."""
+
+    shape: list[Length]
+    dtype: str
+    init: dict[str, Json]
+    """As ops.yaml writes it."""
+
 
 SHAPES: tuple[tuple[tuple[str | int, ...], ...], ...] = (
     (("M", "N"),) * 8,
@@ -74,7 +93,7 @@ SHAPES: tuple[tuple[tuple[str | int, ...], ...], ...] = (
 )
 """Shapes that inputs are tried with, in order."""
 
-INDICES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+INDICES: Mapping[str, Mapping[str, Tried]] = {
     "embedding": {
         "input": {"shape": ["M"], "dtype": "int64", "init": {"randint": [0, "V"]}},
         "weight": {"shape": ["V", "N"]},
@@ -128,7 +147,7 @@ def entry_for(request: AdoptRequest) -> AdoptedEntry:
     }
 
 
-def input_of(name: str, told: Mapping[str, Any]) -> AdoptedInput:
+def input_of(name: str, told: Tried) -> AdoptedInput:
     """Returns a tensor as ops.yaml is to say it."""
     found: AdoptedInput = {"name": name, "shape": list(told["shape"])}
     if "dtype" in told:
@@ -208,15 +227,17 @@ def operation_of(op: Declaration) -> operation.Function:
         raise Unclear(f"the reference cannot be used: {type(error).__name__}: {error}", "repair it first") from error
 
 
-def accepted(op: Declaration, parameters: list[Parameter], wrapper: Wrapper) -> tuple[dict[str, Any], dict[str, Any]]:
+def accepted(
+    op: Declaration, parameters: list[Parameter], wrapper: Wrapper
+) -> tuple[dict[str, Tried], dict[str, Json]]:
     """Returns inputs and kwargs with which the op takes a call. Raises Unclear where none is found."""
     tensors, others = chosen(parameters, wrapper)
     kwargs = {one.name: value_of(one) for one in others}
-    along = {"dim": -1} if "dim" not in kwargs and any(one.name == "dim" for one in parameters) else {}
+    along: dict[str, Json] = {"dim": -1} if "dim" not in kwargs and any(one.name == "dim" for one in parameters) else {}
     places = INDICES.get(str(op["torch"]).rpartition(".")[2], {})
     refusal = "it takes no tensors"
     for shapes in tried(tensors):
-        inputs = {name: dict(places.get(name, one)) for name, one in shapes.items()}
+        inputs: dict[str, Tried] = {name: places.get(name, one).copy() for name, one in shapes.items()}
         for more in ({}, along) if along else ({},):
             problem = refused(op, inputs, {**kwargs, **more})
             if problem is None:
@@ -235,19 +256,19 @@ def chosen(parameters: list[Parameter], wrapper: Wrapper) -> tuple[list[Paramete
     return tensors, [one for one in others if value_of(one) is not None or not one.has_default]
 
 
-def value_of(parameter: Parameter) -> Any:
+def value_of(parameter: Parameter) -> Json:
     """Returns what an argument that is no tensor is passed as: its default, or a guess."""
-    return GUESSES.get(parameter.name) if parameter.default is None else parameter.default
+    return GUESSES.get(parameter.name) if parameter.default is None else cast("Json", parameter.default)
 
 
-def tried(tensors: list[Parameter]) -> Iterator[dict[str, dict[str, Any]]]:
+def tried(tensors: list[Parameter]) -> Iterator[dict[str, Tried]]:
     """Yields shapes for the tensors, the likeliest first."""
     for shapes in SHAPES:
         if tensors and len(shapes) >= len(tensors):
             yield {one.name: {"shape": list(shape)} for one, shape in zip(tensors, shapes, strict=False)}
 
 
-def refused(op: Declaration, inputs: Mapping[str, Any], kwargs: Mapping[str, Any]) -> str | None:
+def refused(op: Declaration, inputs: Mapping[str, Tried], kwargs: Mapping[str, Json]) -> str | None:
     """Returns why the op does not take these inputs and kwargs, None where it does."""
     import torch
     from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
@@ -285,7 +306,7 @@ def alias_of(name: str, wrapper: Wrapper, taken: Container[str] = ()) -> str | N
 
 
 def arranged(
-    wrapper: Wrapper, inputs: Mapping[str, Any], kwargs: Mapping[str, Any]
+    wrapper: Wrapper, inputs: Mapping[str, object], kwargs: Mapping[str, object]
 ) -> tuple[str | None, list[list[str]]]:
     """Returns the `call` that ops.yaml needs, None where names do, and pairs of the wrapper's parameter and what it is given.
 
@@ -304,7 +325,7 @@ def arranged(
     return f"entry({', '.join(written(wrapper, given))})", pairs
 
 
-def meanings(wrapper: Wrapper, inputs: Mapping[str, Any], kwargs: Mapping[str, Any]) -> dict[str, str]:
+def meanings(wrapper: Wrapper, inputs: Mapping[str, object], kwargs: Mapping[str, object]) -> dict[str, str]:
     """Returns, for each of the wrapper's parameters, the op's argument that it is given: by name, by alias, and inputs that are left by their order."""
     given: dict[str, str] = {}
     parameters = [one.name for one in wrapper.parameters]

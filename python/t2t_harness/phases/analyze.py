@@ -13,13 +13,15 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from t2t_harness.judging import comparing, random_ops
-from t2t_harness.op import aten, declaration, docstring, expression, operation
-from t2t_harness.op.flops import Operand
+from t2t_harness.op import access, aten, declaration, docstring, expression, operation
+from t2t_harness.op.rule import Operand
 
 if TYPE_CHECKING:
+    import torch
+
     from t2t_harness.boundary.documents import (
         Analysis,
         AnalysisFailure,
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
         ReplyOutcome,
         Ridge,
         ShapedOutput,
+        TensorInput,
     )
 
 VERSION = 1
@@ -50,27 +53,37 @@ NAMESPACES = (
     "torch.special",
 )
 
-ACCESS = {
-    "factorization": "a matrix is rewritten panel by panel; every element is used about n times",
-    "transform": "every result depends on all elements of its row, in log n passes",
-    "contraction": "every element is used many times: tiles are kept on the chip and reused",
-    "sort": "elements change places by their values, in several passes over each row",
-    "scan": "each result depends on all elements before it in its row",
-    "sliding window": "each result reads a small window; neighbouring windows overlap",
-    "row reduction": "all elements along the contiguous dim combine into one result per row",
-    "column reduction": "elements that lie a stride apart combine; neighbouring results read neighbouring elements",
-    "full reduction": "all elements combine into one result",
-    "gather-scatter": "addresses come from an index tensor",
-    "broadcast": "element by element; an input is smaller than the output and read again along the dims it lacks",
-    "elementwise": "each result reads the element of the same index of every input, once",
-    "data movement": "elements are written or go to other places, nothing is computed",
-    "none": "only the description of the memory changes; no element moves",
-}
 
 FAR = 1024
 
 MOST_CALLS = 1000
 """Most calls of torch that are traced to find out how work grows: a reference that loops over a dim makes millions far out."""
+
+
+class Machine(TypedDict):
+    """The reference machine, as the catalogue tells of it."""
+
+    device: str
+    bytes_per_second: float
+    flops_per_second: dict[str, float]
+    """By dtype, of products."""
+
+
+class Entry(TypedDict, total=False):
+    """An operation of the catalogue."""
+
+    definition: str
+    notes: str
+    access: str
+    same_as: str
+    """The operation whose entry it has."""
+
+
+class Catalogue(TypedDict):
+    """The catalogue of operations, `assets/ops_catalogue.json`."""
+
+    reference: Machine
+    ops: dict[str, Entry]
 
 
 class Unfit(Exception):
@@ -98,7 +111,7 @@ def analyze(request: AnalyzeRequest) -> Reply:
         return _reply("rejected", {"failure": _failure(unfit)})
 
 
-def analysis(op: Declaration, catalogue: Mapping[str, Any]) -> Analysis:
+def analysis(op: Declaration, catalogue: Catalogue) -> Analysis:
     """Return the analysis of a declared operation in its first dtype. Raises `Unfit` where torch refuses the call."""
     try:
         function = operation.found(op)
@@ -108,13 +121,13 @@ def analysis(op: Declaration, catalogue: Mapping[str, Any]) -> Analysis:
         if op.get("reference") is None:
             raise
         raise Unfit(None) from reason
-    entry = {} if op["torch"] is None else _catalogue_entry(op["torch"], catalogue)
+    entry: Entry = {} if op["torch"] is None else _catalogue_entry(op["torch"], catalogue)
     traces = {name: _trace(op, binding, name) for name, binding in op["sizes"].items()}
     first = next(iter(traces.values()))
     _judged_by(op, next(iter(traces)), first)
-    patterns = _patterns(first)
-    access = entry.get("access") or _access_class(first, patterns)
-    ridge = _ridge(op, access, catalogue["reference"])
+    patterns = access.patterns(first)
+    own = entry.get("access") or access.class_of(first, patterns)
+    ridge = _ridge(op, own, catalogue["reference"])
     return {
         "version": VERSION,
         "operation": operation.name_of(op),
@@ -131,7 +144,7 @@ def analysis(op: Declaration, catalogue: Mapping[str, Any]) -> Analysis:
         "aten": _aten(first),
         "sizes": {name: _size(op["sizes"][name], found, ridge) for name, found in traces.items()},
         "growth": _growth(op),
-        "access": {"class": access, "patterns": patterns, "description": ACCESS.get(access) if access else None},
+        "access": {"class": own, "patterns": patterns, "description": access.WORDS.get(own) if own else None},
         "ridge": ridge,
         "unknown": _unknown(first),
     }
@@ -184,7 +197,7 @@ def _trace(op: Declaration, binding: Mapping[str, int], size: str | None, most: 
             raise Unfit(size) from reason
 
 
-def _fake_input(declared: Mapping[str, Any], dtype: str, binding: Mapping[str, int]) -> Any:
+def _fake_input(declared: TensorInput, dtype: str, binding: Mapping[str, int]) -> torch.Tensor:
     import torch
 
     shape = declaration.bind_shape(declared["shape"], binding)
@@ -248,7 +261,7 @@ def _aten(found: aten.Trace) -> list[AtenOperation]:
     told: dict[str, AtenOperation] = {}
     for one in found.dispatched:
         entry = told.setdefault(
-            one.op, {"op": one.op, "schema": one.schema, "calls": 0, "work": one.formula, "access": _access(one)}
+            one.op, {"op": one.op, "schema": one.schema, "calls": 0, "work": one.formula, "access": access.of_call(one)}
         )
         entry["calls"] += 1
     return list(told.values())
@@ -282,7 +295,7 @@ def _bound(work: int | None, traffic: int | None, ridge: float | None) -> str | 
     return "compute" if work >= ridge * traffic else "memory"
 
 
-def _ridge(op: Declaration, access: str | None, reference: Mapping[str, Any]) -> Ridge:
+def _ridge(op: Declaration, access: str | None, reference: Machine) -> Ridge:
     """Return the reference machine's rates and the intensity at which they balance.
 
     A contraction runs at the rate of matrix products in its dtype, everything else at that of float32 arithmetic.
@@ -341,54 +354,6 @@ def _exponent(once: int | None, twice: int | None) -> float | None:
     return round(math.log2(twice) - math.log2(once), 1) + 0.0 if once and twice else None
 
 
-def _patterns(found: aten.Trace) -> list[str]:
-    """Return the access classes of everything that the call came down to, most demanding first."""
-    seen = {_access(one) for one in aten.leaves(found.dispatched)}
-    return [name for name in ACCESS if name in seen and name != "none"]
-
-
-def _access_class(found: aten.Trace, patterns: Sequence[str]) -> str | None:
-    """Return the most demanding pattern; None where an operation has no rule, or the result depends on values."""
-    if found.blocked is not None or any(one.access is None for one in aten.leaves(found.dispatched)):
-        return None
-    return patterns[0] if patterns else "data movement" if found.bytes else "none"
-
-
-def _access(one: aten.Dispatched) -> str | None:
-    """Return the access class of one aten call, that of its most demanding part if decomposed; None without a rule."""
-    if one.parts:
-        seen = {_access(part) for part in one.parts}
-        return None if None in seen else next(name for name in ACCESS if name in seen)
-    if one.access in ("view", "allocation"):
-        return "none"
-    if one.access == "loss":
-        return "elementwise" if one.call.arguments.get("reduction") == 0 else "full reduction"
-    if one.access == "reduction":
-        return _reduction(one)
-    if one.access == "elementwise":
-        result = one.call.outputs[0].count if one.call.outputs else 0
-        small = any(operand.shape and operand.distinct < result for operand in one.call.inputs)
-        return "broadcast" if small else "elementwise"
-    return one.access
-
-
-def _reduction(one: aten.Dispatched) -> str:
-    operand = one.call.operand("self", "input", "inp", "a")
-    rank = len(operand.shape)
-    if "layer_norm" in one.op or "rms_norm" in one.op or "group_norm" in one.op:
-        return "row reduction"
-    if "batch_norm" in one.op:
-        return "column reduction"
-    dims = one.call.argument("dim", "dims")
-    dims = [dims] if isinstance(dims, int) else dims
-    reduced = {dim % rank for dim in dims} if dims and rank else set(range(rank))
-    long = [dim for dim in range(rank) if operand.shape[dim] > 1]
-    if reduced.issuperset(long):
-        return "row reduction" if "softmax" in one.op else "full reduction"
-    contiguous = min(long, key=lambda dim: operand.stride[dim])
-    return "row reduction" if contiguous in reduced else "column reduction"
-
-
 def _unknown(found: aten.Trace) -> list[NotKnown]:
     """Return the aten operations because of which something is not known, and why."""
     missing = {one.op: "no rule counts its work" for one in aten.leaves(found.dispatched) if one.work is None}
@@ -397,13 +362,14 @@ def _unknown(found: aten.Trace) -> list[NotKnown]:
     return [{"op": op, "why": why} for op, why in sorted(missing.items())]
 
 
-def _catalogue_entry(torch_name: str, catalogue: Mapping[str, Any]) -> Mapping[str, Any]:
+def _catalogue_entry(torch_name: str, catalogue: Catalogue) -> Entry:
     """Return what the catalogue says of an operation, by its whole name, else its last part, with or without `_`."""
-    ops: Mapping[str, Mapping[str, Any]] = catalogue["ops"]
+    ops = catalogue["ops"]
     namespace, _, last = torch_name.rpartition(".")
     if torch_name in ops:
         return ops[torch_name]
     if namespace not in NAMESPACES:
         return {}
-    found = next((ops[name] for name in (last, last.removesuffix("_")) if name in ops), {})
+    nothing: Entry = {}
+    found = next((ops[name] for name in (last, last.removesuffix("_")) if name in ops), nothing)
     return ops[found["same_as"]] if "same_as" in found else found

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from t2t_harness.cases import cases
 from t2t_harness.faults import failure
@@ -16,6 +16,8 @@ from t2t_harness.measuring import clock as clocks
 from t2t_harness.measuring import host, spans, statistics, telemetry, timing
 
 if TYPE_CHECKING:
+    import torch
+
     from t2t_harness.boundary.documents import (
         Baseline,
         BaselineRequest,
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
         Reply,
         Snapshot,
     )
+    from t2t_harness.sources.entry import Entry
 
 EAGER, COMPILED = "torch", "torch.compile"
 
@@ -36,7 +39,7 @@ MOST_AHEAD = 4
 class Ahead:
     """The op as torch compiled it for one size before the request."""
 
-    function: Callable[..., Any]
+    function: Entry
     compile_ms: float
 
 
@@ -127,7 +130,7 @@ def compiled_call(
     clock: clocks.Clock,
     declaration: Declaration,
     case: cases.Case,
-    given: Mapping[str, Any],
+    given: Mapping[str, torch.Tensor],
     compile_ms: list[float],
     ahead: Ahead | None = None,
 ) -> clocks.Call:

@@ -8,10 +8,10 @@ the last result. A child in which no kernel ran makes the figures from the raw t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from t2t_harness.cases import calling, cases, seeds
 from t2t_harness.counting import counting, queues, streams
@@ -25,7 +25,10 @@ from t2t_harness.sources import loading
 from t2t_harness.triton import launching, stage
 
 if TYPE_CHECKING:
-    from t2t_harness.boundary.documents import Bench, BenchRequest, BenchSize, Failure, Reply, Snapshot
+    from t2t_harness.boundary.documents import Bench, BenchRequest, BenchSize, Failure, Json, Reply, Snapshot
+    from t2t_harness.judging.told import Run
+    from t2t_harness.sources.entry import Entry
+    from t2t_harness.triton.tuner import Config, Tuner
 
 
 class StrayWork(Exception):
@@ -38,12 +41,12 @@ class Measurement:
 
     request: BenchRequest
     clock: clocks.Clock
-    entry: Callable[..., Any]
+    entry: Entry
     protocol: timing.Protocol
     own: frozenset[str] = frozenset()
     """The operations of torch that the op itself consists of."""
     sizes: dict[str, BenchSize] = field(default_factory=dict)
-    times: dict[str, dict[str, Any]] = field(default_factory=dict)
+    times: dict[str, dict[str, timing.Raw]] = field(default_factory=dict)
     """Size → subject → raw times."""
     hits: int = 0
     misses: list[str] = field(default_factory=list)
@@ -149,7 +152,7 @@ def measure(found: Measurement) -> tuple[list[str], bool, Snapshot | None]:
     return telemetry.disturbances([after]), True, after
 
 
-def is_varied(times: Mapping[str, Any]) -> bool:
+def is_varied(times: Mapping[str, timing.Raw]) -> bool:
     """Tells whether a figure of one size varies from run to run by more than is stable."""
     return any(timing.figure_of(raw)["cv"] > statistics.STEADY for raw in times.values())
 
@@ -215,7 +218,7 @@ def refuse_stray_work(found: Measurement, size: str, call: clocks.Call, millisec
         )
 
 
-def first_launch(found: Measurement, call: clocks.Call) -> tuple[dict[str, Any], dict[str, Any]]:
+def first_launch(found: Measurement, call: clocks.Call) -> tuple[dict[str, Json], Run]:
     """Makes a call of the wrapper, untimed, under all rules of a check. Returns the configuration of each autotuned kernel, by its name, and what was seen, as a check's
     run has it. Triton loads the kernels and builds their launchers here.
     """
@@ -225,20 +228,20 @@ def first_launch(found: Measurement, call: clocks.Call) -> tuple[dict[str, Any],
     return {launch.kernel: launch.config for launch in recorder.launches if launch.config is not None}, seen
 
 
-def last_call(found: Measurement, call: sample.Timed) -> dict[str, Any]:
+def last_call(found: Measurement, call: sample.Timed) -> Run:
     """Makes one more call when all others are over, under the same rules, and returns what was seen: a wrapper that changed its ways after some calls is seen to do so."""
     seen, _ = watched_call(found, call)
     call.forget()
     return seen
 
 
-def watched_call(found: Measurement, call: clocks.Call) -> tuple[dict[str, Any], launching.Recorder]:
+def watched_call(found: Measurement, call: clocks.Call) -> tuple[Run, launching.Recorder]:
     """Makes a call under the rules of a check, and returns what was seen, as a check's run has it, and what was launched.
 
     The configuration of an autotuned kernel is put where Triton's autotuner keeps the winner of such a call, so that the timed calls find it there.
     """
 
-    def choose(tuner: Any, configs: list[Any]) -> list[Any]:
+    def choose(tuner: Tuner, configs: list[Config]) -> list[Config]:
         key = [str(part) for part in recorder.key]
         wanted = tuning.chosen_facts(found.request.get("tune"), launching.kernel_name(tuner), key)
         ordered = sorted(configs, key=lambda config: launching.config_facts(config) != wanted)

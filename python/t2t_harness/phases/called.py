@@ -8,31 +8,27 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from t2t_harness.cases import budget, calling, cases, inputs, pace, reach, seeds
+from t2t_harness.cases.runs import REVERSED, UPDATED
 from t2t_harness.counting import counting, streams
 from t2t_harness.faults import bounds, failure, order
 from t2t_harness.judging import caller, guards, kept, oracle, watch
 from t2t_harness.measuring import spans
 from t2t_harness.op import operation
-from t2t_harness.triton import launchers, launching, stage
+from t2t_harness.triton import launchers, launching, refusals, stage
 
 if TYPE_CHECKING:
     import torch
 
-    from t2t_harness.boundary.documents import CandidateRequest, Declaration, DroppedConfig
+    from t2t_harness.boundary.documents import CandidateRequest, Declaration, DroppedConfig, SourcePlace
+    from t2t_harness.judging.told import Conflict, Facts, Output
+    from t2t_harness.sources.entry import Entry
+    from t2t_harness.triton.tuner import Config, Tuner
 
 UPSTREAM = "upstream"
 """What turns off the question whether a backward pass leaves the gradient that comes in as it was."""
-
-
-REVERSED = "r"
-"""The label of the run in which programs go in reverse order that may wait for each other, too."""
-
-
-UPDATED = "u"
-"""The label of the run on tensors that the wrapper was called on before, with other values."""
 
 
 BETWEEN = 1 << 20
@@ -44,7 +40,7 @@ class Bench:
     """The kernel, and what its cases run with."""
 
     request: CandidateRequest
-    entry: Callable[..., Any]
+    entry: Entry
     own: frozenset[str]
     finish: Callable[[], None]
     """Waits until the stream that the wrapper is called on has finished, and no other."""
@@ -110,11 +106,11 @@ def run_once(
     case: cases.Case,
     label: str,
     index: int,
-    facts: dict[str, Any],
+    facts: Facts,
     keep: Callable[[str, torch.Tensor], None],
     *,
     tries: bool = False,
-) -> list[Any]:
+) -> list[torch.Tensor]:
     """Calls the wrapper once with configuration `index`, which the autotuner `tries` before or not, has its outputs kept as `LABEL.NAME`, and adds what was seen to `facts`. Returns what the wrapper returned, without
     what lies in memory of the inputs.
 
@@ -207,7 +203,10 @@ def run_once(
             keep(f"{label}.{name}", value)
     # What other streams still do is waited for only now: their faults are this run's.
     bench.synchronize()
-    facts["runs"][label] |= outside(guarded, within) | {
+    facts["runs"][label] |= {
+        "outside": outside(guarded, within),
+        # Guards show no reads.
+        "read_outside": [] if within is None else within.reads,
         "conflicts": conflicts(programs, bench.request["root"]),
         "reversed": programs.has_reversed,
     }
@@ -216,7 +215,7 @@ def run_once(
     return [one for one in results if isinstance(one, torch.Tensor) and one.untyped_storage().data_ptr() not in own]
 
 
-def update(bench: Bench, case: cases.Case, given: dict[str, Any]) -> None:
+def update(bench: Bench, case: cases.Case, given: dict[str, torch.Tensor]) -> None:
     """Has the inputs `given` of a case hold other values, in place: what a wrapper keeps of a tensor is not what is in it then."""
     import torch
 
@@ -236,7 +235,7 @@ def call_between(bench: Bench, case: cases.Case, device: str, label: str) -> Non
         bench.finish()
 
 
-def kept_forms(declaration: Declaration, given: dict[str, Any]) -> dict[str, Any]:
+def kept_forms(declaration: Declaration, given: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """Returns the inputs whose form a call must leave as it is: all that it may not write to."""
     return {name: value for name, value in given.items() if name not in declaration["mutates"]}
 
@@ -255,21 +254,23 @@ def order_of(bench: Bench, case: cases.Case, label: str) -> order.Order:
     )
 
 
-def conflicts(programs: order.Order, root: str) -> list[dict[str, Any]]:
+def conflicts(programs: order.Order, root: str) -> list[Conflict]:
     """Returns what programs of a launch did to each other as JSON facts: `words`, and `place`, the line of the kernel or None."""
-    found = []
+    found: list[Conflict] = []
     for one in programs.told:
         files = ((failure.workspace_file(file, root), line) for file, line in one["frames"])
-        places = ({"file": file, "line": line, "column": None} for file, line in files if file is not None)
-        found.append({"words": one["words"], "place": next(places, None)})
+        places: list[SourcePlace] = [
+            {"file": file, "line": line, "column": None} for file, line in files if file is not None
+        ]
+        found.append({"words": one["words"], "place": next(iter(places), None)})
     return found
 
 
-def outside(guarded: guards.Guards | None, within: bounds.Bounds | None) -> dict[str, list[str]]:
-    """Returns what a call wrote outside of its memory, and what it read there, in words: what its guards show, or what its interpreted launches were seen to do."""
+def outside(guarded: guards.Guards | None, within: bounds.Bounds | None) -> list[str]:
+    """Returns what a call wrote outside of its memory, in words: what its guards show, or what its interpreted launches were seen to do."""
     if guarded is not None:
-        return {"outside": guarded.broken(), "read_outside": []}
-    return {"outside": [] if within is None else within.writes, "read_outside": [] if within is None else within.reads}
+        return guarded.broken()
+    return [] if within is None else within.writes
 
 
 def overlap(held: list[torch.Tensor], later: list[torch.Tensor]) -> bool:
@@ -301,7 +302,7 @@ class Chooser:
     least: dict[str, int] = field(default_factory=dict)
     recorder: launching.Recorder | None = None
 
-    def choose(self, tuner: Any, configs: list[Any]) -> Iterator[Any]:
+    def choose(self, tuner: Tuner, configs: list[Config]) -> Iterator[Config]:
         """Yields configurations until one has run."""
         self.most = max(self.most, len(configs))
         for config in configs:
@@ -317,7 +318,7 @@ class Chooser:
                 and self.recorder.attempt is not None
             ):
                 # One that the device cannot hold is dropped by the call itself.
-                with contextlib.suppress(*launching.misfits()):
+                with contextlib.suppress(*refusals.misfits()):
                     self.recorder.attempt(config)
             yield config
             if self._dropped() == before:
@@ -342,7 +343,7 @@ def note_launches(bench: Bench, recorder: launching.Recorder, chooser: Chooser) 
             bench.constants = {**launch.constants, **bench.constants}
 
 
-def describe(value: Any, recorder: launching.Recorder, seen: watch.Watch) -> dict[str, Any]:
+def describe(value: object, recorder: launching.Recorder, seen: watch.Watch) -> Output:
     """Returns what is known of one returned value: its type, shape, dtype, device, and whether a launch was given its
     memory, or that of which an operation of the op's `allow` made it."""
     import torch

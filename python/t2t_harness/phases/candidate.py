@@ -10,10 +10,10 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from t2t_harness.cases import (
     budget,
@@ -29,6 +29,7 @@ from t2t_harness.cases import (
     seeds,
 )
 from t2t_harness.cases.prepared import prepared_cases, salt
+from t2t_harness.cases.runs import REVERSED, TRIED, UPDATED, of_configuration
 from t2t_harness.counting import queues
 from t2t_harness.faults import failure, lacking, memory, order
 from t2t_harness.judging import kept, progress, watch
@@ -38,7 +39,10 @@ from t2t_harness.sources import loading
 from t2t_harness.triton import effort, launchers, launching, stage
 
 if TYPE_CHECKING:
-    from t2t_harness.boundary.documents import CandidateRequest, Failure, Progress, Reply
+    import torch
+
+    from t2t_harness.boundary.documents import CandidateRequest, Failure, Progress, Reach, Reply
+    from t2t_harness.judging.told import Facts, Run
 
 SHORTER = 2
 """How often a probe with a budget of its own is tried at half its length."""
@@ -54,10 +58,6 @@ EVERY = ("edge/above-", "edge/multiple-")
 
 TURNED_EDGES = 2
 """So many edges run in reverse order where programs may wait for each other, beside all declared cases."""
-
-
-TUNED = "t"
-"""The label of the run in which the autotuner tries the configuration before the call has it, as in the first call of a process."""
 
 
 @spans.told
@@ -83,9 +83,7 @@ def run(request: CandidateRequest) -> Reply:
     return _reply(folder, state)
 
 
-def load(
-    request: CandidateRequest, folder: Path, state: dict[str, Any], modules: launchers.Counted
-) -> called.Bench | None:
+def load(request: CandidateRequest, folder: Path, state: Progress, modules: launchers.Counted) -> called.Bench | None:
     """Returns the loaded kernel, or None with the failure in `state`. What the harness needs of torch is looked up
     first."""
     import torch
@@ -123,7 +121,7 @@ def _lacks_entry(error: BaseException, request: CandidateRequest) -> bool:
     return isinstance(error, AttributeError) and getattr(error, "name", None) in parts
 
 
-def run_cases(bench: called.Bench, state: dict[str, Any]) -> None:
+def run_cases(bench: called.Bench, state: Progress) -> None:
     """Runs all cases in order; an exception in one ends the run, unless it is an edge, which torch may refuse as
     well, and the device can be used further."""
     drawn = salt(bench.request)
@@ -175,7 +173,7 @@ def is_sound(bench: called.Bench) -> bool:
     return True
 
 
-def reached(bench: called.Bench) -> dict[str, Any]:
+def reached(bench: called.Bench) -> Reach:
     """Returns what `reach.explored` finds of the measured sizes, on the interpreter; on a device an output of each of them is judged when it is measured."""
     declaration = bench.request["op"]
     if bench.lane != "interpreter":
@@ -230,9 +228,7 @@ def tuned_cases(listed: list[cases.Case]) -> set[str]:
     }
 
 
-def run_case(
-    bench: called.Bench, case: cases.Case, position: int, state: dict[str, Any], *, every: bool
-) -> dict[str, Any]:
+def run_case(bench: called.Bench, case: cases.Case, position: int, state: Progress, *, every: bool) -> Facts:
     """Returns the facts of one case, its outputs written; `every` runs the other configurations of an autotuned kernel
     as well."""
     facts = run_in_budget(bench, case, position, state, every=every)
@@ -245,9 +241,7 @@ def run_case(
     return facts
 
 
-def run_in_budget(
-    bench: called.Bench, case: cases.Case, position: int, state: dict[str, Any], *, every: bool
-) -> dict[str, Any]:
+def run_in_budget(bench: called.Bench, case: cases.Case, position: int, state: Progress, *, every: bool) -> Facts:
     """Returns the facts of one case as it is, or of a smaller one where there is no time for it; that it was left out, where it is a probe that would do more than it may."""
     asked = case
     case, late = in_time(bench, fair(bench, asked))
@@ -260,14 +254,14 @@ def run_in_budget(
     began = time.process_time()
     state["running"] = case.name
     progress.tell_state(bench.folder, state)
-    facts: dict[str, Any] = {"name": case.name, "status": "ran", "reason": None, "runs": {}}
+    facts: Facts = {"name": case.name, "status": "ran", "reason": None, "runs": {}}
     if case is not asked:
         facts["binding"] = case.binding
     results = kept.Writer(bench.folder / f"{position}.safetensors")
     try:
         # The first configuration twice, on fresh memory with other contents; then one run per further configuration. An
         # interpreted edge case runs once: it computes in one order, and is slow.
-        held: list[Any] = []
+        held: list[torch.Tensor] = []
         labels = "a" if bench.lane == "interpreter" and case.kind == "edge" else "ab"
         with contextlib.nullcontext() if allowed_effort is None else effort.METER.at_most(allowed_effort):
             for label in labels:
@@ -278,16 +272,16 @@ def run_in_budget(
         held.clear()
         if is_updated(bench, case) and not any(map(shows_a_fault, facts["runs"].values())):
             bench.is_updated = True
-            called.run_once(bench, case, called.UPDATED, 0, facts, results.add)
+            called.run_once(bench, case, UPDATED, 0, facts, results.add)
         if is_turned(bench, case):
             turn(bench, case, facts, results.add, (effort.METER.done - before) / len(labels))
         elements = 0 if case.file is not None else cases.elements(bench.request["op"], case)
         for label in seeds.labels(bench.request["op"], case, elements):
             called.run_once(bench, case, label, 0, facts, results.add)
         if every and bench.tried > 1:
-            called.run_once(bench, case, TUNED, 0, facts, results.add, tries=True)
+            called.run_once(bench, case, TRIED, 0, facts, results.add, tries=True)
         for index in range(1, bench.tried if every else 1):
-            called.run_once(bench, case, f"c{index}", index, facts, results.add)
+            called.run_once(bench, case, of_configuration(index), index, facts, results.add)
     except SystemExit:
         raise
     except effort.Spent:
@@ -332,7 +326,7 @@ def is_updated(bench: called.Bench, case: cases.Case) -> bool:
     return is_plain and not bench.is_updated and not declaration["mutates"] and not seeds.is_random(declaration)
 
 
-def shows_a_fault(run: Mapping[str, Any]) -> bool:
+def shows_a_fault(run: Run) -> bool:
     """Tells whether a run shows by itself what is wrong, which calls after it would hide: inputs that the wrapper changed, or programs in conflict."""
     return bool(run["changed"] or run["conflicts"] or run["outside"])
 
@@ -345,15 +339,15 @@ def is_turned(bench: called.Bench, case: cases.Case) -> bool:
 
 
 def turn(
-    bench: called.Bench, case: cases.Case, facts: dict[str, Any], keep: Callable[[str, Any], None], done: float
+    bench: called.Bench, case: cases.Case, facts: Facts, keep: Callable[[str, torch.Tensor], None], done: float
 ) -> None:
     """Runs a case with all programs in reverse order. Where that does not end with not much more than was `done` in the usual order, or raises, programs wait for others or rely on them: their order is theirs, and no case is run so again."""
     try:
         with effort.METER.at_most(order.turned_limit(done)):
-            called.run_once(bench, case, called.REVERSED, 0, facts, keep)
+            called.run_once(bench, case, REVERSED, 0, facts, keep)
         bench.turned += 1
     except (effort.Spent, Exception):
-        facts["runs"].pop(called.REVERSED, None)
+        facts["runs"].pop(REVERSED, None)
         bench.may_turn = False
 
 
@@ -391,7 +385,6 @@ def _failure(class_: str, error: BaseException, root: str, case: str | None) -> 
     return failure.failure(class_, failure.describe(error), root=root, case=case, error=error)
 
 
-def _reply(folder: Path, state: dict[str, Any]) -> Reply:
+def _reply(folder: Path, state: Progress) -> Reply:
     progress.tell_state(folder, state)
-    ran = cast("Progress", state)
-    return {"outcome": "passed", "class": None, "cites": False, "documents": {"ran": ran}, "files": {}}
+    return {"outcome": "passed", "class": None, "cites": False, "documents": {"ran": state}, "files": {}}

@@ -13,14 +13,16 @@ import sys
 from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from t2t_harness.cases import budget, calling, cases, inputs, probes
 from t2t_harness.faults import failure
 from t2t_harness.sources import finder, loading
-from t2t_harness.triton import ahead, facade, launchers, launching, normalize, resources, warm
+from t2t_harness.triton import ahead, facade, launchers, launching, normalize, refusals, resources, warm
 
 if TYPE_CHECKING:
+    import torch
+
     from t2t_harness.boundary.documents import (
         CompiledKernel,
         CompileRequest,
@@ -31,9 +33,10 @@ if TYPE_CHECKING:
         Failure,
         Launches,
         Reply,
-        SourcePlace,
     )
     from t2t_harness.boundary.documents import Launch as LaunchFacts
+    from t2t_harness.sources.entry import Entry
+    from t2t_harness.triton.tuner import Config, Tuner
 
 ARCHIVE = "triton.tar.gz"
 
@@ -62,7 +65,7 @@ class Survey:
 
 
 class Refused(Exception):
-    """The variant is rejected; holds its FAILURE record."""
+    """The variant is rejected; holds why."""
 
     def __init__(self, record: Failure) -> None:
         super().__init__(record["message"])
@@ -225,24 +228,23 @@ class Target:
     id: str
     survey: Survey
 
-    def load(self) -> Callable[..., Any]:
+    def load(self) -> Entry:
         """Returns the wrapper. Raises Refused where its module cannot be imported or lacks it."""
         try:
-            entry: Callable[..., Any] = loading.load_entry(self.request["root"], self.request["variant"])
-            return entry
+            return loading.load_entry(self.request["root"], self.request["variant"])
         except (SystemExit, ahead.Slow):
             raise
         except BaseException as error:
             class_, message = failure.class_of(error), failure.describe(error)
             raise Refused(failure.failure(class_, message, root=self.request["root"], error=error)) from error
 
-    def run(self, entry: Callable[..., Any], case: cases.Case, *, is_every: bool) -> dict[str, int]:
+    def run(self, entry: Entry, case: cases.Case, *, is_every: bool) -> dict[str, int]:
         """Runs one case, with every configuration or with the first that fits, and returns the constants of its launches.
 
         Raises Refused where Triton refuses a kernel. What else the wrapper raises is a reason for partial coverage.
         """
 
-        def choose(tuner: Any, configs: list[Any]) -> list[Any]:
+        def choose(tuner: Tuner, configs: list[Config]) -> list[Config]:
             return configs if is_every else launching.first_that_fits(recorder, tuner, configs)
 
         with launching.recording("compile", choose) as recorder:
@@ -257,7 +259,7 @@ class Target:
             except BaseException as error:
                 # What nobody declared may be more than a kernel can hold: the check tells.
                 if error in recorder.faults and not case.is_probe:
-                    raise Refused(compile_failure(error, self.request["root"], case.name)) from error
+                    raise Refused(refusals.compile_failure(error, self.request["root"], case.name)) from error
                 if not (probes.has_other_kwargs(case) or probes.is_beyond(self.request["op"], case)):
                     self.note_reason(f"{case.name}: {failure.describe(error)}")
             else:
@@ -307,7 +309,7 @@ class Scout(Target):
         self.hashes += recorder.compiled
 
 
-def call(request: CompileRequest, entry: Callable[..., Any], case: cases.Case) -> None:
+def call(request: CompileRequest, entry: Entry, case: cases.Case) -> None:
     """Calls the wrapper, and its backward where the op declares one, on tensors without values."""
     from t2t_harness.judging import oracle
 
@@ -318,10 +320,11 @@ def call(request: CompileRequest, entry: Callable[..., Any], case: cases.Case) -
     wrapper, args, kwargs = calling.arranged(entry, request, case, given)
     returned = wrapper(*args, **kwargs)
     if declaration["backward"]:
-        oracle.gradients(list(returned) if isinstance(returned, (tuple, list)) else [returned], given, case)
+        results: list[object] = list(returned) if isinstance(returned, (tuple, list)) else [returned]
+        oracle.gradients(results, given, case)
 
 
-def fake_inputs(request: CompileRequest, case: cases.Case) -> dict[str, Any]:
+def fake_inputs(request: CompileRequest, case: cases.Case) -> dict[str, torch.Tensor]:
     """Returns the inputs of any case without their values; of a hook case from what is stored in scratch."""
     if case.file is None:
         return inputs.unfilled(request["op"], case)
@@ -336,11 +339,13 @@ def fake_inputs(request: CompileRequest, case: cases.Case) -> dict[str, Any]:
     return made
 
 
-def stored_dtype(name: str) -> Any:
+def stored_dtype(name: str) -> torch.dtype:
     """Returns the torch dtype that safetensors calls `name`, as in `F32`."""
     from safetensors.torch import _TYPES
 
-    return _TYPES[name]
+    found = _TYPES[name]
+    assert found is not None
+    return found
 
 
 def launch_facts(launch: launching.Launch, target: str, case: cases.Case) -> LaunchFacts:
@@ -382,49 +387,3 @@ def folder_name(hash_: str) -> str:
     from triton.runtime.cache import _base32
 
     return str(_base32(hash_))
-
-
-def compile_failure(error: BaseException, root: str, case: str) -> Failure:
-    """Returns the FAILURE record of what Triton raised: its place is the user's own line and column where Triton names one."""
-    from triton.runtime.errors import OutOfResources, PTXASError
-
-    first = failure.chain(error)[-1]
-    place, function = kernel_place(error, root)
-    hint = None
-    if isinstance(error, OutOfResources):
-        message, hint = (
-            f"the kernel {launching.misfit_reason(error)}",
-            "smaller blocks or a lower `num_stages` need less",
-        )
-    elif isinstance(error, PTXASError):
-        message = "ptxas: " + " ".join(str(error.error_message).split())
-    elif isinstance(text := getattr(first, "error_message", None), str):
-        message = " ".join(text.split())
-    else:
-        message = failure.describe(error)
-    record = failure.failure("compile-error", message, root=root, case=case, error=error, place=place, hint=hint)
-    if place is not None:
-        record["traceback"].append(f"{place['file']}:{place['line']} in {function}")
-    return record
-
-
-def kernel_place(error: BaseException, root: str) -> tuple[SourcePlace | None, str | None]:
-    """Returns the place in the user's file that the innermost of Triton's compile errors names, and the kernel's name; else None twice.
-
-    The error names a place of the normalized source, by which its function is found.
-    """
-    for one in reversed(failure.chain(error)):
-        source, node = getattr(one, "src", None), getattr(one, "node", None)
-        for function in failure.jit_functions(root):
-            if node is None or not hasattr(node, "lineno") or function.src != source:
-                continue
-            file = failure.workspace_file(function.t2t_origin.file, root)
-            if file is None:
-                continue
-            known = function.t2t_origin.places.get((node.lineno, node.col_offset))
-            line, column = known or (failure.nearest(function.t2t_origin.lines, node.lineno), None)
-            return (
-                {"file": file, "line": line, "column": None if column is None else column + 1},
-                str(function.fn.__name__),
-            )
-    return None, None

@@ -11,19 +11,19 @@ import contextlib
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from t2t_harness.cases import cases, inputs, naming, probes, reach, seeds
 from t2t_harness.cases.prepared import prepared_cases, salt
 from t2t_harness.faults import failure, memory
 from t2t_harness.judging import comparing, evidence, findings, following, lint, oracle, progress, references, tolerance
-from t2t_harness.judging.trial import Finding, Trial, figures, unfit
+from t2t_harness.judging.trial import Finding, Trial, blank_row, fill, unfit
 from t2t_harness.measuring import spans
 
 if TYPE_CHECKING:
     import torch
 
-    from t2t_harness.boundary.documents import Declaration, FollowRequest, JudgeRequest, Reply
+    from t2t_harness.boundary.documents import CaseRow, Declaration, FollowRequest, JudgeRequest, Reply
 
 
 ENDS = {
@@ -182,23 +182,6 @@ def tell_of(trial: Trial, case: cases.Case, given: Mapping[str, torch.Tensor]) -
         trial.given = naming.given(case, given, inputs.kwargs_of(trial.declaration, case))
 
 
-def blank_row(case: cases.Case) -> dict[str, Any]:
-    """Returns a row of evidence that says nothing yet."""
-    return {
-        "name": case.name,
-        "kind": case.kind,
-        "dtype": case.dtype,
-        "binding": case.binding,
-        "verdict": "passed",
-        **dict.fromkeys(("reason", "class", "rule", "max_abs", "max_rel")),
-        "bad": 0,
-        "total": 0,
-        **dict.fromkeys(("index", "got", "expected", "torch_max_abs")),
-        "launches": 0,
-        "configs": 0,
-    }
-
-
 def ill_conditioned(declaration: Declaration, right: oracle.Reference) -> str | None:
     """Returns why torch's results are no measure, or None."""
     if right.oracle is None:
@@ -208,7 +191,7 @@ def ill_conditioned(declaration: Declaration, right: oracle.Reference) -> str | 
     return next((reason for reason in reasons if reason is not None), None)
 
 
-def absent(trial: Trial, case: cases.Case, row: dict[str, Any]) -> None:
+def absent(trial: Trial, case: cases.Case, row: CaseRow) -> None:
     """Fills the row of a case that the candidate left nothing of: it ended in it, or before it."""
     end = trial.request["end"]
     if trial.first is None and trial.told.state["running"] == case.name:
@@ -249,13 +232,13 @@ def signal_name(signal: int | str) -> str:
         return f"signal {signal}"
 
 
-def settle(trial: Trial, case: cases.Case, row: dict[str, Any], finding: Finding | None) -> None:
+def settle(trial: Trial, case: cases.Case, row: CaseRow, finding: Finding | None) -> None:
     """Writes `finding`, or that the case passed, into its row, and keeps the first finding of all."""
     if finding is None:
         return
     row |= {"verdict": "rejected", "class": finding.class_, "reason": finding.message}
     if finding.comparison is not None:
-        row |= figures(finding.comparison)
+        fill(row, finding.comparison)
     if trial.first is None:
         trial.first = (case.name, finding)
 

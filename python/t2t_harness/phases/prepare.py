@@ -8,9 +8,9 @@ others, and no such child. It never imports kernel code.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from t2t_harness.cases import cases, inputs, prepared
 from t2t_harness.faults import failure
@@ -59,7 +59,14 @@ def hook_cases(declaration: Declaration, root: str, scratch: Path) -> list[cases
     return [stored(declaration, position, case, scratch) for position, case in enumerate(made)]
 
 
-def stored(declaration: Declaration, position: int, made: Any, scratch: Path) -> cases.Case:
+class Made(Protocol):
+    """A case as `cases.py` makes it. It may have `kwargs`, too."""
+
+    name: str
+    inputs: Mapping[str, torch.Tensor | Sequence[torch.Tensor] | None]
+
+
+def stored(declaration: Declaration, position: int, made: Made, scratch: Path) -> cases.Case:
     """Returns the hook case `made` as a Case, its inputs written to `inputs/hook-POSITION.safetensors`."""
     from safetensors.torch import save_file
 
@@ -84,11 +91,11 @@ def stored(declaration: Declaration, position: int, made: Any, scratch: Path) ->
     )
 
 
-def flat(given: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+def flat(given: Mapping[str, torch.Tensor | Sequence[torch.Tensor] | None]) -> dict[str, torch.Tensor]:
     """Returns the tensors of a hook case by name: members of a list as `tensors.0`, without what is None."""
     found: dict[str, torch.Tensor] = {}
     for name, value in given.items():
-        if isinstance(value, (list, tuple)):
+        if isinstance(value, Sequence):
             found |= {f"{name}.{position}": member for position, member in enumerate(value)}
         elif value is not None:
             found[name] = value
@@ -124,7 +131,7 @@ def own_strides(value: torch.Tensor) -> list[int]:
     return list(value.contiguous().stride() if expanded else value.stride())
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> object:
     """Returns a keyword argument as JSON can hold it; a dtype becomes its name, as in ops.yaml."""
     import torch
 

@@ -14,7 +14,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from t2t_harness.op import arguments
 
@@ -93,7 +93,7 @@ def _names() -> Iterator[str]:
     import torch
 
     for namespace in NAMESPACES:
-        owner: Any = torch
+        owner: object = torch
         for part in namespace.split(".")[1:]:
             owner = getattr(owner, part)
         yield from (f"{namespace}.{name}" for name in dir(owner) if _is_operation(owner, name))
@@ -103,7 +103,7 @@ def _names() -> Iterator[str]:
             yield f"torch.ops.aten.{name}"
 
 
-def _is_operation(owner: Any, name: str) -> bool:
+def _is_operation(owner: object, name: str) -> bool:
     """Tell whether the attribute is a public function of torch: no class, module, constant or import from elsewhere."""
     if name.startswith("_"):
         return False

@@ -11,7 +11,7 @@ import ast
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from t2t_harness.cases import cases, inputs, naming, probes, reach
 from t2t_harness.cases.prepared import prepared_cases, salt
@@ -107,10 +107,10 @@ def around(
     return found
 
 
-def compared(declaration: Declaration, case: cases.Case, right: oracle.Reference) -> dict[str, tuple[Any, ...]]:
+def compared(declaration: Declaration, case: cases.Case, right: oracle.Reference) -> dict[str, tuple[object, ...]]:
     """Returns for each result how it is compared: the word, what indices are of, an input by name or a result by position, along which dim, and the absolute and relative tolerance."""
     named = [one["name"] for one in declaration.get("outputs") or ()]
-    found = {}
+    found: dict[str, tuple[object, ...]] = {}
     for name in right.plain:
         how = comparing.output(declaration, name)
         of = str(named.index(how["of"])) if how["of"] in named else how["of"]
@@ -119,11 +119,13 @@ def compared(declaration: Declaration, case: cases.Case, right: oracle.Reference
     return found
 
 
-def flat(name: str, value: Any) -> list[tuple[str, torch.Tensor]]:
+def flat(name: str, value: object) -> list[tuple[str, torch.Tensor]]:
     """Returns the tensors of an input by name: one, those of a list, or none."""
+    import torch
+
     if isinstance(value, (list, tuple)):
         return [(f"{name}.{position}", item) for position, item in enumerate(value)]
-    return [(name, value)] if hasattr(value, "stride") else []
+    return [(name, value)] if isinstance(value, torch.Tensor) else []
 
 
 def stored(value: torch.Tensor) -> torch.Tensor:
@@ -149,7 +151,7 @@ def upstream(declaration: Declaration, case: cases.Case, given: Mapping[str, tor
     return oracle.upstream_gradients(list(made) if isinstance(made, (tuple, list)) else [made], case)
 
 
-def script(request: ReproRequest, case: cases.Case, given: Mapping[str, Any], right: oracle.Reference) -> str:
+def script(request: ReproRequest, case: cases.Case, given: Mapping[str, object], right: oracle.Reference) -> str:
     """Returns the text of the Python file."""
     declaration, variant = request["op"], request["variant"]
     kwargs = inputs.kwargs_of(declaration, case)
@@ -196,12 +198,12 @@ def named_outputs(declaration: Declaration, right: oracle.Reference) -> dict[str
     return own | naming.declared_outputs(declaration)
 
 
-def is_leaf(value: Any) -> bool:
+def is_leaf(value: object) -> bool:
     """Tells whether an input collects a gradient."""
     return hasattr(value, "dtype") and bool(value.dtype.is_floating_point or value.dtype.is_complex)
 
 
-def rebuilt(name: str, value: Any) -> str:
+def rebuilt(name: str, value: object) -> str:
     """Returns the Python expression that makes the input `name` anew."""
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(rebuilt(f'{name}.{position}', item) for position, item in enumerate(value))}]"

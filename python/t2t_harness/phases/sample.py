@@ -12,12 +12,12 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, TypedDict, cast
 
 from t2t_harness.cases import cases, seeds
 from t2t_harness.counting import counting
 from t2t_harness.faults import failure, memory
-from t2t_harness.judging import comparing, findings, kept, oracle, progress, random_trial
+from t2t_harness.judging import comparing, form, kept, oracle, origin, progress, random_trial
 from t2t_harness.judging.trial import Finding, Trial
 from t2t_harness.measuring import spans, statistics, timing
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         Reply,
         SampleRequest,
     )
+    from t2t_harness.judging.told import Run
     from t2t_harness.measuring.clock import Call
 
 FACTS = "bench_samples.json"
@@ -52,11 +53,33 @@ MOST_TIMES = 256 << 20
 """The most bytes of times that are read."""
 
 
+class Sample(TypedDict):
+    """What is kept of one timed call beside its results."""
+
+    state: dict[str, int]
+    """The inputs that it was called with, as `timing.State` has them."""
+    strange: list[str]
+    """The types of what it returned that is no tensor."""
+
+
+class Sampled(TypedDict):
+    """What is kept of a size. Nothing in it is to be relied on: kernel code may write there."""
+
+    case: dict[str, object]
+    """As `Case.facts` has it."""
+    size: str
+    untimed: list[Run]
+    """What was seen of the untimed calls."""
+    samples: list[Sample]
+    beside: list[str]
+    """Kernels that calls like the timed ones launched and the untimed ones did not."""
+
+
 @dataclass
 class Kept:
     """The result of one timed call."""
 
-    result: Any
+    result: object
     state: timing.State
     """The inputs that it was called with."""
     after: dict[str, torch.Tensor]
@@ -68,7 +91,7 @@ class Timed:
 
     def __init__(self, call: Call, buffers: timing.Buffers, lane: str = "interpreter") -> None:
         self.call, self.buffers, self.lane = call, buffers, lane
-        self.last: Any = None
+        self.last: object = None
         self.is_timed = False
         self.calls = 0
         self.kept: list[Kept] = []
@@ -76,7 +99,7 @@ class Timed:
         self.symbols: set[str] = set()
         self.until_counted = -1
 
-    def __call__(self) -> Any:
+    def __call__(self) -> object:
         """Returns what the call returns. In one of the untimed calls of a run the kernels that it launches are counted, with nothing around it that it could know that by."""
         if self.until_counted >= 0 and not self.is_timed:
             self.until_counted -= 1
@@ -85,7 +108,7 @@ class Timed:
         self.last = result = self.call()
         return result
 
-    def counted(self) -> Any:
+    def counted(self) -> object:
         """Returns what the call returns, and keeps the names of the kernels that it launched."""
         with counting.counting(self.lane) as found:
             self.last = result = self.call()
@@ -114,15 +137,16 @@ class Timed:
             after = {name: self.buffers.given[name].clone() for name in self.buffers.mutated}
             self.kept[place : place + 1] = [Kept(self.own(result), self.buffers.state(), after)]
 
-    def own(self, result: Any) -> Any:
+    def own(self, result: object) -> object:
         """Returns the result, with what lies in memory of an input, which the next call changes, copied."""
         import torch
 
         homes = {value.untyped_storage().data_ptr() for value in self.buffers.given.values()}
 
-        def held(value: Any) -> Any:
-            is_input = isinstance(value, torch.Tensor) and value.untyped_storage().data_ptr() in homes
-            return value.clone() if is_input else value
+        def held(value: object) -> object:
+            if isinstance(value, torch.Tensor) and value.untyped_storage().data_ptr() in homes:
+                return value.clone()
+            return value
 
         return tuple(map(held, result)) if isinstance(result, (tuple, list)) else held(result)
 
@@ -131,26 +155,31 @@ class Timed:
         self.last, self.is_timed = None, False
 
 
-def keep(
-    folder: Path, case: cases.Case, size: str, seen: Sequence[Mapping[str, Any]], found: list[Kept], beside: set[str]
-) -> None:
+def keep(folder: Path, case: cases.Case, size: str, seen: Sequence[Run], found: list[Kept], beside: set[str]) -> None:
     """Writes the results that were kept of a size, with the case and the inputs they belong to, below `folder`, in the place of what was kept of it before. `seen` tells of the
     untimed calls at that size, `beside` names kernels that calls like the timed ones launched and these did not. Of what is no tensor its type is kept."""
     import torch
 
-    told = []
+    told: list[Sample] = []
     for number, one in enumerate(found):
         outputs = list(one.result) if isinstance(one.result, (tuple, list)) else [one.result]
         strange = [type(value).__qualname__ for value in outputs if not isinstance(value, torch.Tensor)]
         if not strange:
             results = kept.Writer(folder / file_of(size, number))
             for position, value in enumerate(outputs):
-                results.add(str(position), value)
+                if isinstance(value, torch.Tensor):
+                    results.add(str(position), value)
             for name, value in one.after.items():
                 results.add(f"after.{name}", value)
             results.close()
         told.append({"state": asdict(one.state), "strange": strange})
-    facts = {"case": case.facts(), "size": size, "untimed": list(seen), "samples": told, "beside": sorted(beside)}
+    facts: Sampled = {
+        "case": case.facts(),
+        "size": size,
+        "untimed": list(seen),
+        "samples": told,
+        "beside": sorted(beside),
+    }
     others = [known for known in kept_facts(folder) if known["size"] != size]
     (folder / FACTS).write_text(json.dumps([*others, facts]), encoding="utf-8")
 
@@ -160,16 +189,16 @@ def file_of(size: str, number: int) -> str:
     return f"bench_sample_{size}_{number}.safetensors"
 
 
-def kept_facts(folder: Path) -> list[dict[str, Any]]:
+def kept_facts(folder: Path) -> list[Sampled]:
     """Returns what is known of the samples below `folder`, in the order in which they were kept."""
     path = folder / FACTS
     if not path.is_file():
         return []
-    found: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    found: list[Sampled] = json.loads(path.read_text(encoding="utf-8"))
     return found
 
 
-def keep_times(folder: Path, times: Mapping[str, Mapping[str, Any]]) -> None:
+def keep_times(folder: Path, times: Mapping[str, Mapping[str, timing.Raw]]) -> None:
     """Writes the raw times, size → subject → as `timing.Runs.facts` has them, below `folder`."""
     (folder / TIMES).write_text(json.dumps(times), encoding="utf-8")
 
@@ -262,7 +291,7 @@ def reply(document: Bench, record: Failure | None) -> Reply:
     }
 
 
-def wrong(request: SampleRequest, case: cases.Case, facts: Mapping[str, Any]) -> Finding | None:
+def wrong(request: SampleRequest, case: cases.Case, facts: Sampled) -> Finding | None:
     """Returns what is wrong with a size: with the untimed call by a check's rules, or with one of the sampled results; or None. The inputs of each call are made again here."""
     declaration, device, size = request["op"], timing.device_of(request["lane"]), facts["size"]
     # Nothing asks for the end of a candidate: there is none.
@@ -279,7 +308,7 @@ def wrong(request: SampleRequest, case: cases.Case, facts: Mapping[str, Any]) ->
             given = timing.run_inputs(declaration, case, timing.State(**one["state"]), device)
             right = oracle.reference(declaration, case, given, device)
         for seen in facts["untimed"] if number == 0 else ():
-            found = findings.form(seen, right, trial) or findings.origin(declaration, seen)
+            found = form.form(seen, right, trial) or origin.origin(declaration, seen)
             if found is not None:
                 return told(found, size, "an untimed call")
         with spans.work(device):

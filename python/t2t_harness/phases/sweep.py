@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 from t2t_harness.cases import calling, cases, inputs
 from t2t_harness.faults import failure
@@ -21,8 +21,12 @@ from t2t_harness.sources import loading
 from t2t_harness.triton import launching, stage
 
 if TYPE_CHECKING:
-    from t2t_harness.boundary.documents import Documents, Reply, SweepPoint, SweepRequest, Tune
+    import torch
+
+    from t2t_harness.boundary.documents import Documents, Reply, SweepPoint, SweepRequest, SweepTime, Tune
     from t2t_harness.boundary.documents import Sweep as SweepDocument
+    from t2t_harness.sources.entry import Entry
+    from t2t_harness.triton.tuner import Config, Tuner
 
 INTERPRETED = "ms in the interpreter"
 """The unit of a sweep without a device, whose times compare nothing."""
@@ -33,13 +37,22 @@ def untuned() -> Tune:
     return {"device": "", "choices": [], "dropped": []}
 
 
+class Work(TypedDict):
+    """The work of a call."""
+
+    bytes: int
+    """Bytes that are read and written at least."""
+    flop: int
+    """Operations of its products."""
+
+
 @dataclass
 class Sweep:
     """A sweep in progress."""
 
     request: SweepRequest
     clock: clocks.Clock
-    entries: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    entries: dict[str, Entry] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
     """Subject, and size, → why it has no figure."""
     tuned: Tune = field(default_factory=untuned)
@@ -93,14 +106,14 @@ def load(found: Sweep) -> None:
             found.reasons[variant["name"]] = failure.describe(error)[:400]
 
 
-def point(found: Sweep, case: cases.Case) -> dict[str, Any]:
-    """Returns one size: its lengths, its work, and median, p20 and p80 of each subject in ms, null where it could not be called."""
+def point(found: Sweep, case: cases.Case) -> SweepPoint:
+    """Returns one size: its lengths, its work, and median, p20 and p80 of each subject in ms, null where it could not be called; without rates."""
     declaration, device = found.request["op"], timing.device_of(found.lane)
     given = inputs.make_inputs(declaration, case, device)
     calls, facts = torch_calls(found, case, given)
     for name in found.entries:
         attempt(found, case, name, calls, partial(variant_call, found, name, case, given))
-    times: dict[str, Any] = {name: None for name in (*found.request["baselines"], *found.entries)}
+    times: dict[str, SweepTime | None] = {name: None for name in (*found.request["baselines"], *found.entries)}
     protocol = timing.protocol_of(found.request)
     quiet.awaited(found.request)
     found.clock.warm(list(calls.values()))
@@ -108,21 +121,23 @@ def point(found: Sweep, case: cases.Case) -> dict[str, Any]:
         with stage.pretending(found.lane):
             samples = found.clock.sample(call, protocol.warmup_ms, protocol.rep_ms)
         run = statistics.run_facts(samples)
-        times[name] = {kind: run[kind] for kind in ("median", "p20", "p80")}
-    return {"binding": case.binding, "dtype": case.dtype, **facts, "ms": times}
+        times[name] = {"median": run["median"], "p20": run["p20"], "p80": run["p80"]}
+    return {"binding": case.binding, "dtype": case.dtype, **facts, "ms": times, "rate": {}}
 
 
 def torch_calls(
-    found: Sweep, case: cases.Case, given: Mapping[str, Any]
-) -> tuple[dict[str, clocks.Call], dict[str, int]]:
+    found: Sweep, case: cases.Case, given: Mapping[str, torch.Tensor]
+) -> tuple[dict[str, clocks.Call], Work]:
     """Returns the calls of the baselines, and what torch says of the work: bytes read and written at least, and operations of its products."""
+    import torch
     from torch.utils.flop_counter import FlopCounterMode
 
     declaration, wanted = found.request["op"], found.request["baselines"]
     eager = timing.torch_call(declaration, case, given, timing.device_of(found.lane))
     with FlopCounterMode(display=False) as counter:
         returned = eager()
-    results = list(returned) if isinstance(returned, (tuple, list)) else [returned]
+    several = returned if isinstance(returned, (tuple, list)) else [returned]
+    results = [one for one in several if isinstance(one, torch.Tensor)]
     size = sum(value.numel() * value.element_size() for value in (*given.values(), *results))
     calls: dict[str, clocks.Call] = {baseline.EAGER: eager} if baseline.EAGER in wanted else {}
     if baseline.COMPILED in wanted:
@@ -147,12 +162,12 @@ def attempt(
         found.reasons[f"{name} at {lengths}"] = failure.describe(error)[:400]
 
 
-def variant_call(found: Sweep, name: str, case: cases.Case, given: Mapping[str, Any]) -> clocks.Call:
+def variant_call(found: Sweep, name: str, case: cases.Case, given: Mapping[str, torch.Tensor]) -> clocks.Call:
     """Returns a call of the wrapper, made once: what is autotuned was tuned for this size. Raises what the wrapper raises."""
     variant = next(one for one in found.request["variants"] if one["name"] == name)
     wrapper, args, kwargs = calling.arranged_for(found.entries[name], variant, found.request, case, dict(given))
 
-    def choose(tuner: Any, configs: list[Any]) -> list[Any]:
+    def choose(tuner: Tuner, configs: list[Config]) -> list[Config]:
         is_device = found.lane == "cuda"
         config = tuning.choice(tuner, configs, recorder, found.clock, found.tuned) if is_device else configs[0]
         tuner.cache[recorder.key] = config
@@ -164,14 +179,14 @@ def variant_call(found: Sweep, name: str, case: cases.Case, given: Mapping[str, 
     return timing.bound(wrapper, args, kwargs)
 
 
-def rated(one: Mapping[str, Any], work: str) -> SweepPoint:
+def rated(one: SweepPoint, work: Literal["bytes", "flop"]) -> SweepPoint:
     """Returns the point with the rate of each subject, at its median: GB/s of `bytes`, TFLOP/s of `flop`."""
     scale = 1e-6 if work == "bytes" else 1e-9
-    rates = {name: times and one[work] * scale / times["median"] for name, times in one["ms"].items()}
-    return cast("SweepPoint", {**one, "rate": rates})
+    rates = {name: None if times is None else one[work] * scale / times["median"] for name, times in one["ms"].items()}
+    return {**one, "rate": rates}
 
 
-def unrated(one: Mapping[str, Any]) -> SweepPoint:
+def unrated(one: SweepPoint) -> SweepPoint:
     """Returns the point of an interpreted sweep: in the place of rates, how long the interpreter took for a call, in ms."""
-    rates = {name: times and times["median"] for name, times in one["ms"].items()}
-    return cast("SweepPoint", {**one, "rate": rates})
+    rates = {name: None if times is None else times["median"] for name, times in one["ms"].items()}
+    return {**one, "rate": rates}

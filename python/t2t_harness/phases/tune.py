@@ -7,8 +7,8 @@ autotuner never runs, so its choice is an artifact and not an accident of the pr
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from t2t_harness.cases import calling, cases, inputs
 from t2t_harness.counting import queues
@@ -16,10 +16,11 @@ from t2t_harness.faults import failure
 from t2t_harness.measuring import clock as clocks
 from t2t_harness.measuring import quiet, spans, statistics
 from t2t_harness.sources import loading
-from t2t_harness.triton import launching, stage
+from t2t_harness.triton import launching, refusals, stage
 
 if TYPE_CHECKING:
-    from t2t_harness.boundary.documents import Reply, Timing, Tune, TuneRequest
+    from t2t_harness.boundary.documents import Json, Reply, Timing, Tune, TuneRequest
+    from t2t_harness.triton.tuner import Config, Tuner
 
 WARMUP_MS = 10.0
 REP_MS = 40.0
@@ -67,7 +68,7 @@ def tune_all(request: TuneRequest, clock: clocks.Clock, document: Tune) -> None:
 
         quiet.awaited(request)
 
-        def choose(tuner: Any, configs: list[Any]) -> list[Any]:
+        def choose(tuner: Tuner, configs: list[Config]) -> list[Config]:
             return [choice(tuner, configs, recorder, clock, document)]
 
         with launching.recording("cuda", choose) as recorder:
@@ -78,7 +79,9 @@ def tune_all(request: TuneRequest, clock: clocks.Clock, document: Tune) -> None:
     document["triton_cache"] = {"hits": hits, "misses": sorted(misses)}
 
 
-def choice(tuner: Any, configs: list[Any], recorder: launching.Recorder, clock: clocks.Clock, document: Tune) -> Any:
+def choice(
+    tuner: Tuner, configs: list[Config], recorder: launching.Recorder, clock: clocks.Clock, document: Tune
+) -> Config:
     """Returns the fastest configuration for the present launch, and notes it in `document` unless its key is known.
 
     Raises what the last configuration raised where the device can hold none.
@@ -103,25 +106,25 @@ def choice(tuner: Any, configs: list[Any], recorder: launching.Recorder, clock: 
     return best
 
 
-def fits(tuner: Any, recorder: launching.Recorder, config: Any) -> bool:
+def fits(tuner: Tuner, recorder: launching.Recorder, config: Config) -> bool:
     """Launches the present call with `config` and tells whether the device can hold it; notes it as dropped if not."""
     try:
         with spans.work("cuda"):
             attempt_of(recorder)(config)
-    except launching.misfits() as error:
+    except refusals.misfits() as error:
         launching.note_dropped(tuner, recorder, config, error)
         return False
     return True
 
 
-def samples_of(recorder: launching.Recorder, clock: clocks.Clock, config: Any) -> list[float]:
+def samples_of(recorder: launching.Recorder, clock: clocks.Clock, config: Config) -> list[float]:
     """Returns the times, in ms, of the present launch with `config`."""
     with paused(recorder) as attempt:
         return clock.sample(lambda: attempt(config), WARMUP_MS, REP_MS)
 
 
 @contextlib.contextmanager
-def paused(recorder: launching.Recorder) -> Iterator[Callable[[Any], Any]]:
+def paused(recorder: launching.Recorder) -> Iterator[Callable[[Config], object]]:
     """Yields what launches the present call with a configuration; launches are not recorded for the length of the context."""
     recorder.is_paused = True
     try:
@@ -130,16 +133,16 @@ def paused(recorder: launching.Recorder) -> Iterator[Callable[[Any], Any]]:
         recorder.is_paused = False
 
 
-def attempt_of(recorder: launching.Recorder) -> Callable[[Any], Any]:
+def attempt_of(recorder: launching.Recorder) -> Callable[[Config], object]:
     """Returns what launches the present call. Raises RuntimeError where none is being chosen for."""
     if recorder.attempt is None:
         raise RuntimeError("no launch is being chosen for")
     return recorder.attempt
 
 
-def chosen_facts(tuned: Mapping[str, Any] | None, kernel: str, key: list[str]) -> dict[str, Any] | None:
+def chosen_facts(tuned: Tune | None, kernel: str, key: list[str]) -> dict[str, Json] | None:
     """Returns the configuration that the document `tune` holds for `kernel` and `key`, or None."""
-    for one in (tuned or {}).get("choices", []):
+    for one in () if tuned is None else tuned["choices"]:
         if one["kernel"] == kernel and one["key"] == key:
             return dict(one["config"])
     return None

@@ -14,7 +14,6 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from t2t_harness.triton import launchers
 
@@ -77,7 +76,7 @@ COMPILING = tuple(
 """What `torch.compile` imports in its first call."""
 
 
-_loaded: dict[str, Any] = {}
+_loaded: dict[str, object] = {}
 """The C modules of Triton that this process, or the one that it was forked from, loaded ahead."""
 
 
@@ -116,7 +115,7 @@ def load_utilities() -> None:
     _loaded[UTILITIES] = module
     load = driver.compile_module_from_src
 
-    def loading(src: str, name: str, *args: Any, **kwargs: Any) -> Any:
+    def loading(src: str, name: str, *args: object, **kwargs: object) -> object:
         return module if (src, name) == (text, UTILITIES) else load(src, name, *args, **kwargs)
 
     driver.compile_module_from_src = loading

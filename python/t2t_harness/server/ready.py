@@ -14,12 +14,14 @@ import time
 import warnings
 from collections.abc import Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     import torch
 
     from t2t_harness.boundary.documents import BaselineRequest, CandidateRequest, Declaration, JudgeRequest
+    from t2t_harness.judging.told import Facts
+    from t2t_harness.sources.entry import Entry
 
 DECLARATION: Declaration = {
     "name": "rehearsal",
@@ -171,7 +173,7 @@ def rehearsed() -> Generator[str]:
     """Runs the cases of a check as a candidate does, then judges what one returned, part by part; yields what it does next."""
     from t2t_harness.cases import budget, cases, inputs, pace, probes
     from t2t_harness.judging import files, findings, kept, oracle, progress
-    from t2t_harness.judging.trial import Trial
+    from t2t_harness.judging.trial import Trial, blank_row
     from t2t_harness.phases import called, judge
     from t2t_harness.server import rehearsal
     from t2t_harness.sources import finder
@@ -189,7 +191,7 @@ def rehearsed() -> Generator[str]:
     case = cases.declared_cases(DECLARATION)[0]
     bench = called.Bench(
         request=cast("CandidateRequest", told),
-        entry=rehearsal.softmax,
+        entry=cast("Entry", rehearsal.softmax),
         own=own,
         finish=_nothing,
         synchronize=_nothing,
@@ -198,7 +200,7 @@ def rehearsed() -> Generator[str]:
         pace=pace.Pace(None),
         budget=budget.Budget(is_limited=True),
     )
-    facts: dict[str, Any] = {"runs": {}}
+    facts: Facts = {"runs": {}}
     tensors: dict[str, torch.Tensor] = {}
 
     def keep(name: str, value: torch.Tensor) -> None:
@@ -231,8 +233,8 @@ def rehearsed() -> Generator[str]:
     trial = Trial(cast("JudgeRequest", told), progress.Progress())
     yield "the verdict"
     judge.lint_case(trial, case, given, right)
-    findings.find_in(trial, case, judge.blank_row(case), facts["runs"], tensors, given, right)
+    findings.find_in(trial, case, blank_row(case), facts["runs"], tensors, given, right)
 
 
-def _nothing(*_: Any, **__: Any) -> None:
+def _nothing(*_: object, **__: object) -> None:
     return None

@@ -1,15 +1,13 @@
 """A kernel of the harness's own, for children that get ready before their request. It is loaded as a workspace's is: torch and Triton are imported with
 it, so nothing else imports it at its beginning."""
 
-from typing import Any
-
 import torch
 import triton
 import triton.language as tl
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def softmax_kernel(x_ptr: Any, out_ptr: Any, n: Any, BLOCK: tl.constexpr) -> None:
+def softmax_kernel(x_ptr: object, out_ptr: object, n: object, BLOCK: tl.constexpr) -> None:
     """A row of softmax."""
     columns = tl.arange(0, BLOCK)
     mask = columns < n

@@ -10,12 +10,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from t2t_harness.sources.finder import SourceLoader, install_finder
 
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Variant
+    from t2t_harness.sources.entry import Entry
 
 
 class VariantRefuser(importlib.abc.MetaPathFinder):
@@ -70,17 +71,17 @@ def load_file(root: str, file: str) -> ModuleType:
     return module
 
 
-def load_entry(root: str, variant: Variant) -> Any:
+def load_entry(root: str, variant: Variant) -> Entry:
     """Returns the wrapper that `variant` declares, of a file of the workspace or of an installed module: a function, a class, or anything else that can be called.
 
     Raises AttributeError where the module lacks it.
     """
     install_finder(root)
-    home: Any = variant.get("module")
+    home = variant.get("module")
     found = load_file(root, variant["file"]) if home is None else importlib.import_module(home)
-    entry: Any = found
+    entry: object = found
     for part in variant["entry"].split("."):
         entry = getattr(entry, part)
     if not callable(entry):
         raise TypeError(f"{variant['file']}: `{variant['entry']}` is not callable")
-    return entry
+    return cast("Entry", entry)

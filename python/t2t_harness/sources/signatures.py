@@ -23,7 +23,7 @@ class Parameter:
     name: str
     is_tensor: bool
     has_default: bool
-    default: Any = None
+    default: object = None
     is_keyword: bool = False
     """Whether it goes by keyword alone."""
     each: int | None = None
@@ -100,7 +100,7 @@ def parameter_of(node: ast.arg, default: ast.expr | None, *, is_keyword: bool = 
     return Parameter(node.arg, "Tensor" in written, default is not None, value, is_keyword)
 
 
-def of_op(function: Callable[..., Any], torch_name: str | None, is_meant: Callable[[str], bool]) -> list[Parameter]:
+def of_op(function: Callable[..., object], torch_name: str | None, is_meant: Callable[[str], bool]) -> list[Parameter]:
     """Returns the parameters of an op: by Python's signature, or by the schemas of aten for what has none, of which that counts whose names `is_meant` says most of."""
     try:
         signature = inspect.signature(function)
@@ -128,7 +128,7 @@ def is_tensor(parameter: inspect.Parameter) -> bool:
     return parameter.default is parameter.empty
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> object:
     """Returns a default if ops.yaml can hold it, else None."""
     return value if isinstance(value, (bool, int, float, str)) else None
 

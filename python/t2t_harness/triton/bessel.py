@@ -15,12 +15,12 @@ NODES = 400
 """Nodes of the quadrature below LARGE, where no integrand turns more often than a few dozen times."""
 
 
-def first_kind(order: Any, x: Any) -> Any:
+def first_kind(order: object, x: object) -> object:
     """Returns Jₙ(x); NaN for a negative order."""
     return np.vectorize(one_of_first_kind, otypes=[np.float64])(order, x)
 
 
-def second_kind(order: Any, x: Any) -> Any:
+def second_kind(order: object, x: object) -> object:
     """Returns Yₙ(x); NaN for a negative order or argument."""
     return np.vectorize(one_of_second_kind, otypes=[np.float64])(order, x)
 

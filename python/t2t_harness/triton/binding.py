@@ -6,7 +6,6 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 KEPT = 256
 """So many functions are known at once."""
@@ -18,7 +17,7 @@ class Form:
 
     names: tuple[str, ...]
     """All of them, in order."""
-    defaults: Mapping[str, Any]
+    defaults: Mapping[str, object]
     constexprs: tuple[str, ...]
     """Those that are annotated as `constexpr`."""
     is_plain: bool
@@ -26,7 +25,7 @@ class Form:
 
 
 @functools.lru_cache(KEPT)
-def form_of(function: Callable[..., Any]) -> Form:
+def form_of(function: Callable[..., object]) -> Form:
     """Returns the parameters of a Python function."""
     parameters = inspect.signature(function).parameters
     defaults = {name: one.default for name, one in parameters.items() if one.default is not inspect.Parameter.empty}
@@ -35,13 +34,15 @@ def form_of(function: Callable[..., Any]) -> Form:
     return Form(tuple(parameters), defaults, constexprs, is_plain)
 
 
-def known_of(function: Callable[..., Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+def known_of(function: Callable[..., object], kwargs: Mapping[str, object]) -> dict[str, object]:
     """Returns those of `kwargs` that are parameters of the function: the others, as `num_warps`, are of its launch."""
     names = form_of(function).names
     return {name: value for name, value in kwargs.items() if name in names}
 
 
-def given_of(function: Callable[..., Any], args: tuple[Any, ...], known: Mapping[str, Any]) -> dict[str, Any]:
+def given_of(
+    function: Callable[..., object], args: tuple[object, ...], known: Mapping[str, object]
+) -> dict[str, object]:
     """Returns the arguments of a call by name, in the order of the parameters, those that are not given at their defaults, and no others.
 
     Raises TypeError where more are given than the function has, or one twice.
@@ -54,7 +55,9 @@ def given_of(function: Callable[..., Any], args: tuple[Any, ...], known: Mapping
     return given
 
 
-def called_with(function: Callable[..., Any], args: tuple[Any, ...], known: Mapping[str, Any]) -> dict[str, Any]:
+def called_with(
+    function: Callable[..., object], args: tuple[object, ...], known: Mapping[str, object]
+) -> dict[str, object]:
     """Returns `given_of` a call that must be whole. Raises Python's own TypeError where it is not."""
     form = form_of(function)
     given = _placed(form, args, known)
@@ -63,7 +66,7 @@ def called_with(function: Callable[..., Any], args: tuple[Any, ...], known: Mapp
     )
 
 
-def _placed(form: Form, args: tuple[Any, ...], known: Mapping[str, Any]) -> dict[str, Any] | None:
+def _placed(form: Form, args: tuple[object, ...], known: Mapping[str, object]) -> dict[str, object] | None:
     """Returns the arguments by name where that is simple, else None: then Python binds them, or says what is wrong."""
     names = form.names
     if not form.is_plain or len(args) > len(names) or not known.keys().isdisjoint(names[: len(args)]):

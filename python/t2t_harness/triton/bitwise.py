@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-Function = Callable[..., Any]
+Function = Callable[..., object]
 
 
 def bits_of(x: Any) -> tuple[Any, int]:
@@ -69,7 +69,7 @@ def viewed(x: Any, dtype: Any) -> Any:
 def half_of_double(place: int) -> Function:
     """Returns the function that takes the low (0) or the high (1) half of a double's bits."""
 
-    def taken(x: Any, dtype: Any) -> Any:
+    def taken(x: object, dtype: object) -> object:
         return (np.ascontiguousarray(x).view(np.uint64) >> np.uint64(32 * place)).astype(np.uint32).view(dtype)
 
     return taken

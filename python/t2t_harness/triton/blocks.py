@@ -35,7 +35,7 @@ def core() -> Any:
     return found
 
 
-def is_block(value: Any) -> bool:
+def is_block(value: object) -> bool:
     """Tells whether `value` is a block or a scalar of a kernel."""
     return isinstance(value, core().tensor)
 
@@ -45,12 +45,12 @@ def constant(value: Any) -> Any:
     return value.value if isinstance(value, core().constexpr) else value
 
 
-def value_of(value: Any) -> Any:
+def value_of(value: object) -> object:
     """Returns the `value` of a constant, which may be without a wrapper here."""
     return getattr(value, "value", value)
 
 
-def assigned(value: Any) -> Any:
+def assigned(value: object) -> object:
     """Returns what a name is given: numbers become scalars, in tuples too."""
     if type(value) is core().tensor:
         return value
@@ -66,20 +66,20 @@ returned = assigned
 """What a function returns is what the name would be given that it is assigned to."""
 
 
-def all_of(*operands: Callable[[], Any]) -> Any:
+def all_of(*operands: Callable[[], object]) -> object:
     """Returns `and` of the operands: of blocks element by element."""
     return joined(operands, decides=False)
 
 
-def any_of(*operands: Callable[[], Any]) -> Any:
+def any_of(*operands: Callable[[], object]) -> object:
     """Returns `or` of the operands: of blocks element by element."""
     return joined(operands, decides=True)
 
 
-def joined(operands: tuple[Callable[[], Any], ...], *, decides: bool) -> Any:
+def joined(operands: tuple[Callable[[], object], ...], *, decides: bool) -> object:
     """Returns the operands joined: a constant that `decides` ends it, any other is left out."""
-    blocks: list[Any] = []
-    value: Any = None
+    blocks: list[object] = []
+    value: object = None
     for operand in operands:
         value = constant(operand())
         if is_block(value):
@@ -92,7 +92,7 @@ def joined(operands: tuple[Callable[[], Any], ...], *, decides: bool) -> Any:
     return functools.reduce(lambda right, left: join(left, right), reversed(blocks))
 
 
-def negated(value: Any) -> Any:
+def negated(value: object) -> object:
     """Returns `not`: of a block element by element."""
     value = constant(value)
     return semantic().not_(value) if is_block(value) else not value
@@ -113,7 +113,7 @@ def truth(condition: Any) -> bool:
     return bool(condition.handle.data.reshape(-1)[0])
 
 
-def chosen(condition: Any, body: Callable[[], Any], orelse: Callable[[], Any]) -> Any:
+def chosen(condition: object, body: Callable[[], object], orelse: Callable[[], object]) -> object:
     """Returns one arm of a conditional expression."""
     is_constant = not is_block(constant(condition))
     value = body() if truth(condition) else orelse()
@@ -123,11 +123,11 @@ def chosen(condition: Any, body: Callable[[], Any], orelse: Callable[[], Any]) -
 class Counted:
     """Stands for `range` and `tl.range`: a loop over it counts in scalars."""
 
-    def __init__(self, arg1: Any, arg2: Any = None, step: Any = None, **hints: Any) -> None:
+    def __init__(self, arg1: object, arg2: object = None, step: object = None, **hints: object) -> None:
         self.bounds = (0, arg1) if arg2 is None else (arg1, arg2)
         self.step = 1 if step is None else step
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[object]:
         """Counts in the integer type that the compiler gives the loop."""
         semantics = semantic()
         bounds = [semantics.to_tensor(constant(bound)) for bound in (*self.bounds, self.step)]
@@ -139,13 +139,13 @@ class Counted:
             yield semantics.scalar_constant(value, dtype)
 
 
-def static_counted(arg1: Any, arg2: Any = None, step: Any = None, **hints: Any) -> builtins.range:
+def static_counted(arg1: object, arg2: object = None, step: object = None, **hints: object) -> builtins.range:
     """Stands for `tl.static_range`, which counts in constants."""
     bounds = (0, arg1) if arg2 is None else (arg1, arg2)
     return builtins.range(*(int(constant(bound)) for bound in (*bounds, 1 if step is None else step)))
 
 
-def static_assert(cond: Any, msg: Any = "") -> None:
+def static_assert(cond: object, msg: object = "") -> None:
     """Stands for `tl.static_assert`: raises AssertionError where the condition does not hold."""
     if not truth(cond):
         raise AssertionError(constant(msg) or "static assertion failed")
@@ -179,7 +179,7 @@ def called(function: Any) -> Any:
 
 
 @functools.cache
-def stand_ins() -> dict[Any, Any]:
+def stand_ins() -> dict[object, object]:
     """Returns what stands for classes and for Python's functions that the compiler takes as its own."""
     return {
         builtins.min: least,
@@ -192,7 +192,7 @@ def stand_ins() -> dict[Any, Any]:
     }
 
 
-def of_device(name: str) -> Any:
+def of_device(name: str) -> object:
     """Returns CUDA's function of libdevice for the portable one. Raises Lacking where it has none."""
     from triton.language.extra.cuda import libdevice
 
@@ -201,12 +201,12 @@ def of_device(name: str) -> Any:
     return getattr(libdevice, name)
 
 
-def least(*values: Any, **hints: Any) -> Any:
+def least(*values: object, **hints: object) -> object:
     """Stands for `min`."""
     return constant(core_function("builtin_min")(*values, **hints))
 
 
-def most(*values: Any, **hints: Any) -> Any:
+def most(*values: object, **hints: object) -> object:
     """Stands for `max`."""
     return constant(core_function("builtin_max")(*values, **hints))
 

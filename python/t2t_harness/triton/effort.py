@@ -78,11 +78,11 @@ def install(interpreter: Any) -> None:
         METER.add(getattr(self.data, "size", 1))
         made(self)
 
-    def launched(self: Any, *dims: int) -> None:
+    def launched(self: object, *dims: int) -> None:
         METER.launch(math.prod(dims))
         set_dims(self, *dims)
 
-    def begun(self: Any, *place: int) -> None:
+    def begun(self: object, *place: int) -> None:
         METER.program()
         set_index(self, *place)
 

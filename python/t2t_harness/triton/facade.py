@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from t2t_harness.boundary.documents import DeviceRow
 
 
-def properties(device: DeviceRow) -> Any:
+def properties(device: DeviceRow) -> object:
     """Returns what `torch.cuda.get_device_properties` answers for `device`, a row of the device table."""
     return types.SimpleNamespace(
         name=device["name"],
@@ -42,7 +42,7 @@ def patch_torch_cuda(device: DeviceRow) -> None:
     """Makes `torch.cuda` answer for `device`. Never undone: the child ends with its action."""
     import torch
 
-    answers: dict[str, Any] = {
+    answers: dict[str, object] = {
         "is_available": lambda: True,
         "device_count": lambda: 1,
         "current_device": lambda: 0,
@@ -80,15 +80,15 @@ def fake_driver(device: DeviceRow, index: int = 0) -> None:
         def map_python_to_cpp_type(self, ty: str) -> str:
             return ty
 
-        def get_current_target(self) -> Any:
+        def get_current_target(self) -> object:
             return target
 
-        def get_active_torch_device(self) -> Any:
+        def get_active_torch_device(self) -> object:
             import torch
 
             return torch.device("cuda", 0)
 
-        def get_device_interface(self) -> Any:
+        def get_device_interface(self) -> object:
             import torch
 
             return torch.cuda
@@ -99,22 +99,22 @@ def fake_driver(device: DeviceRow, index: int = 0) -> None:
         def get_current_stream(self, device_: int) -> int:
             return 0
 
-        def get_benchmarker(self) -> Any:
+        def get_benchmarker(self) -> object:
             return benchmarked
 
-        def get_empty_cache_for_benchmark(self) -> Any:
+        def get_empty_cache_for_benchmark(self) -> object:
             import torch
 
             return torch.empty(0, dtype=torch.int)
 
-        def clear_cache(self, cache: Any) -> None:
+        def clear_cache(self, cache: object) -> None:
             pass
 
-        def __getattr__(self, name: str) -> Any:
+        def __getattr__(self, name: str) -> object:
             raise lacking.LackingAttribute(f"`{name}` of Triton's driver")
 
         @property
-        def utils(self) -> Any:
+        def utils(self) -> object:
             shared = {"max_shared_mem": device["shared_memory"], "multiprocessor_count": device["multiprocessors"]}
             return types.SimpleNamespace(
                 get_device_properties=lambda device_: shared | {"max_num_regs": 65536, "warpSize": 32}
@@ -146,7 +146,7 @@ def on_cpu(value: Any, device: type[Any]) -> Any:
 
 
 @contextlib.contextmanager
-def cpu_as_cuda() -> Iterator[Callable[..., Any]]:
+def cpu_as_cuda() -> Iterator[Callable[..., object]]:
     """Makes CPU tensors answer as CUDA tensors do, and `device="cuda"` mean the CPU, for the length of the context."""
     with mode_of_cuda()() as mode:
         yield mode
@@ -181,7 +181,7 @@ def mode_of_cuda() -> type[Any]:
 
 
 @contextlib.contextmanager
-def fake_cuda() -> Iterator[Any]:
+def fake_cuda() -> Iterator[object]:
     """Enters fake tensors that answer as CUDA tensors, and yields the fake mode.
 
     They are fake CPU tensors underneath: a fake tensor on a CUDA device meets device guards in C++ (in `contiguous`, in slicing) that start CUDA.

@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from t2t_harness.counting import counting, queues, streams, written
 from t2t_harness.faults import bounds
-from t2t_harness.triton import binding
+from t2t_harness.triton import binding, refusals
 
 if TYPE_CHECKING:
-    from t2t_harness.boundary.documents import DroppedConfig
+    import torch
 
-Choose = Callable[[Any, list[Any]], Iterable[Any]]
+    from t2t_harness.boundary.documents import DroppedConfig, Json
+    from t2t_harness.triton.tuner import Config, Tuner
+
+Choose = Callable[["Tuner", "list[Config]"], "Iterable[Config]"]
 """Takes an Autotuner and its pruned configurations; returns those to run, in order. It is asked for the next after the last has run, so a
 generator may look at what was dropped."""
 
@@ -26,7 +29,7 @@ class Launch:
     """One launch of one kernel."""
 
     kernel: str
-    config: dict[str, Any] | None
+    config: "dict[str, Json] | None"
     constants: dict[str, int]
     grid: list[int] | None
     storages: list[int]
@@ -43,12 +46,12 @@ class Compilation:
 
     function: Any
     """Triton's JITFunction."""
-    key: Any
+    key: object
     """What distinguishes the launch from others of the function."""
-    device: Any
+    device: object
     signature: dict[str, str]
     """Parameter → type."""
-    constants: dict[Any, Any]
+    constants: dict[object, object]
 
     @property
     def name(self) -> str:
@@ -75,10 +78,10 @@ class Recorder:
     """Configurations that this device cannot hold, each with its reason."""
     faults: list[BaseException] = dataclasses.field(default_factory=list)
     """What Triton itself raised while it compiled or launched, dropped configurations apart."""
-    config: Any = None
-    key: tuple[Any, ...] = ()
+    config: "Config | None" = None
+    key: tuple[object, ...] = ()
     """What Triton would look the present call's configuration up by, while a configuration is chosen."""
-    attempt: Callable[[Any], Any] | None = None
+    attempt: "Callable[[Config], object] | None" = None
     """Launches an autotuned kernel's present call with one configuration, as a trial of the autotuner's."""
     is_paused: bool = False
     """Whether launches go through unrecorded: while something is timed."""
@@ -88,31 +91,31 @@ class Recorder:
     """Launches on another stream than the caller's, each held up (counting/streams.py)."""
 
 
-def config_facts(config: Any) -> dict[str, Any] | None:
+def config_facts(config: "Config | None") -> "dict[str, Json] | None":
     """Returns an autotuner's configuration as JSON facts, or None."""
     if config is None:
         return None
     return {name: plain(value) for name, value in sorted(config.all_kwargs().items())}
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> "Json":
     """Returns `value` if JSON can hold it, else its text."""
     return value if isinstance(value, (bool, int, float, str)) or value is None else str(value)
 
 
-def constants_of(constexprs: dict[str, Any]) -> dict[str, int]:
+def constants_of(constexprs: dict[str, object]) -> dict[str, int]:
     """Returns the integers among the constexpr arguments of a call."""
     return {name: value for name, value in constexprs.items() if isinstance(value, int) and not isinstance(value, bool)}
 
 
-def path_of(kernel: str, constexprs: dict[str, Any], config: Any) -> tuple[str, str]:
+def path_of(kernel: str, constexprs: dict[str, object], config: "Config | None") -> tuple[str, str]:
     """Returns what distinguishes one way of launching: the kernel, and its constexpr arguments but for those of `config`."""
     chosen = {} if config is None else config.all_kwargs()
     told = {name: plain(value) for name, value in constexprs.items() if name not in chosen}
     return kernel, json.dumps(told, sort_keys=True)
 
 
-def constexprs_of(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def constexprs_of(function: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> dict[str, object]:
     """Returns the constexpr arguments of a call of the kernel `function`, by name."""
     python = function.fn
     given = binding.given_of(python, args, binding.known_of(python, kwargs))
@@ -121,7 +124,7 @@ def constexprs_of(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     }
 
 
-def grid_of(grid: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[int] | None:
+def grid_of(grid: Any, function: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> list[int] | None:
     """Returns the launch grid as integers, or None where it is unknown."""
     try:
         if callable(grid):
@@ -131,7 +134,7 @@ def grid_of(grid: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, A
         return None
 
 
-def storages_of(values: Iterator[Any]) -> list[int]:
+def storages_of(values: Iterator[object]) -> list[int]:
     """Returns the storage addresses of the tensors among `values`, and where other things point that Triton takes for tensors."""
     import torch
 
@@ -151,7 +154,7 @@ class FakePointer:
     A real allocation starts at a multiple of 16 bytes, so the offset alone decides what Triton specializes on.
     """
 
-    def __init__(self, tensor: Any) -> None:
+    def __init__(self, tensor: "torch.Tensor") -> None:
         self.dtype = tensor.dtype
         self.shape = tensor.shape
         self.strides = tensor.stride()
@@ -171,7 +174,7 @@ class FakePointer:
         return int(self.bytes)
 
 
-def pointer(value: Any) -> Any:
+def pointer(value: object) -> object:
     """Returns the stand-in for `value` in a compile."""
     import torch
 
@@ -206,12 +209,12 @@ def recording(lane: str, choose: Choose, *, runs: bool = True) -> Iterator[Recor
             recorder.launches.append(launch)
             return None
         try:
-            require_grid(launch.grid)
+            refusals.require_grid(launch.grid)
             if lane == "compile":
                 mocked = [pointer(value) for value in args]
                 mocked_kwargs = {name: pointer(value) for name, value in kwargs.items()}
                 launch.compiled = run_kernel(self, *mocked, grid=grid, warmup=True, **mocked_kwargs)
-                require_fit(launch.compiled)
+                refusals.require_fit(launch.compiled)
             else:
                 with unwatched(), counting.accounted():
                     if home is not None and streams.current() != home:
@@ -243,17 +246,17 @@ def recording(lane: str, choose: Choose, *, runs: bool = True) -> Iterator[Recor
         self.nargs = dict(zip(self.arg_names, args, strict=False))
         was_tried = False
 
-        def launch(config: Any) -> Any:
+        def launch(config: "Config") -> object:
             recorder.config = self.best_config = config
             try:
                 return self.fn.run(*args, **kwargs, **config.all_kwargs())
             finally:
                 recorder.config = None
 
-        def known(config: Any) -> dict[str, Any]:
+        def known(config: "Config") -> dict[str, object]:
             return {**self.nargs, **kwargs, **config.all_kwargs()}
 
-        def attempt(config: Any) -> Any:
+        def attempt(config: "Config") -> object:
             nonlocal was_tried
             was_tried = True
             if config.pre_hook is not None:
@@ -267,7 +270,7 @@ def recording(lane: str, choose: Choose, *, runs: bool = True) -> Iterator[Recor
             self.post_hook(known(config), exception=None)
             return result
 
-        def call(config: Any) -> Any:
+        def call(config: "Config") -> object:
             nonlocal was_tried
             if was_tried:
                 self.pre_hook(known(config), reset_only=True)
@@ -277,12 +280,12 @@ def recording(lane: str, choose: Choose, *, runs: bool = True) -> Iterator[Recor
             return launch(config)
 
         recorder.key, recorder.attempt = tuning_key(self, kwargs), attempt
-        results: list[Any] = []
+        results: list[object] = []
         misfit: Exception | None = None
         for config in choose(self, self.prune_configs(kwargs)):
             try:
                 results.append(call(config))
-            except misfits() as error:
+            except refusals.misfits() as error:
                 misfit = error
                 note_dropped(self, recorder, config, error)
         if misfit is not None and not results:
@@ -341,7 +344,7 @@ def load(compiled: Any) -> None:
     _ = ready.run
 
 
-def first_that_fits(recorder: Recorder, tuner: Any, configs: list[Any]) -> list[Any]:
+def first_that_fits(recorder: Recorder, tuner: "Tuner", configs: "list[Config]") -> "list[Config]":
     """Chooses the first configuration that the device can hold, by launching the present call with one after another.
 
     Raises the last one's error where none fits.
@@ -352,7 +355,7 @@ def first_that_fits(recorder: Recorder, tuner: Any, configs: list[Any]) -> list[
             if recorder.attempt is not None:
                 recorder.attempt(config)
             return [config]
-        except misfits() as found:
+        except refusals.misfits() as found:
             misfit = found
             note_dropped(tuner, recorder, config, found)
     error = misfit or ValueError(f"`{kernel_name(tuner)}` has no configuration")
@@ -360,67 +363,20 @@ def first_that_fits(recorder: Recorder, tuner: Any, configs: list[Any]) -> list[
     raise error
 
 
-def misfits() -> tuple[type[Exception], ...]:
-    """Returns the errors for which Triton's autotuner passes over a configuration."""
-    from triton.compiler.errors import CompileTimeAssertionFailure
-    from triton.runtime.errors import OutOfResources, PTXASError
-
-    return OutOfResources, CompileTimeAssertionFailure, PTXASError
-
-
-def note_dropped(tuner: Any, recorder: Recorder, config: Any, error: Exception) -> None:
+def note_dropped(tuner: "Tuner", recorder: Recorder, config: "Config", error: Exception) -> None:
     """Adds `config` to the dropped ones: its error is no fault of the kernel."""
     recorder.dropped.append(
-        {"kernel": kernel_name(tuner), "config": config_facts(config), "reason": misfit_reason(error)}
+        {"kernel": kernel_name(tuner), "config": config_facts(config), "reason": refusals.misfit_reason(error)}
     )
     recorder.faults = [fault for fault in recorder.faults if fault is not error]
 
 
-def misfit_reason(error: Exception) -> str:
-    """Returns in words why a configuration does not fit."""
-    from triton.runtime.errors import OutOfResources
-
-    if isinstance(error, OutOfResources):
-        unit = "bytes of " if error.name == "shared memory" else ""
-        return f"needs {error.required} {unit}{error.name}, has {error.limit}"
-    return " ".join(str(error).split())[:400]
-
-
-def require_fit(compiled: Any) -> None:
-    """Raises Triton's OutOfResources for a compiled kernel that needs more shared memory than the active driver's device has.
-
-    Triton asks the same when it loads a kernel on a device.
-    """
-    from triton.runtime.driver import driver
-    from triton.runtime.errors import OutOfResources
-
-    device = driver.active.get_current_device()
-    limit = driver.active.utils.get_device_properties(device)["max_shared_mem"]
-    if compiled is not None and compiled.metadata.shared > limit:
-        raise OutOfResources(compiled.metadata.shared, limit, "shared memory")
-
-
-GRID = (2**31 - 1, 65535, 65535)
-"""The most programs along each axis of a launch (CUDA C++ Programming Guide, technical specifications per compute capability)."""
-
-
-class GridTooLarge(ValueError):
-    """CUDA refuses a launch of so many programs."""
-
-
-def require_grid(grid: list[int] | None) -> None:
-    """Raises GridTooLarge for a grid that CUDA does not launch, which Triton's interpreter and compiler know nothing of."""
-    for axis, (programs, most) in enumerate(zip(grid or (), GRID, strict=False)):
-        if programs > most:
-            raise GridTooLarge(f"the grid has {programs} programs along axis {axis}, and CUDA launches {most} at most")
-
-
-def kernel_name(tuner: Any) -> str:
+def kernel_name(tuner: "Tuner") -> str:
     """Returns the name of the kernel that an Autotuner, or what it wraps, launches."""
     return str(tuner.base_fn.__name__)
 
 
-def tuning_key(tuner: Any, kwargs: dict[str, Any]) -> tuple[Any, ...]:
+def tuning_key(tuner: "Tuner", kwargs: dict[str, object]) -> tuple[object, ...]:
     """Returns what an Autotuner keeps the winner of this call under, in `tuner.cache` (triton 3.6, `Autotuner.run`)."""
     given = {name: value for name, value in {**tuner.nargs, **kwargs}.items() if name in tuner.arg_names}
     key = [given[name] for name in tuner.keys if name in given]

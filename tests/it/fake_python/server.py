@@ -38,7 +38,35 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import (
+        AnalysisFailure,
+        BaselineRequest,
+        BaselineSize,
+        Bench,
+        BenchRequest,
+        BenchSize,
+        CandidateRequest,
+        CaseRow,
+        CheckVerdict,
+        Common,
+        CompileRequest,
+        Declaration,
+        Documents,
+        Evidence,
+        Failure,
+        Figure,
+        JudgeRequest,
+        MeasuredDevice,
+        Protocol,
+        Reply,
+        Run,
+        SampleRequest,
+        ToldDoing,
+        Variant,
+    )
 
 HERE = Path(__file__).parent
 SITE = HERE.parent / "site-packages"
@@ -50,7 +78,8 @@ STEADY = HERE / "steady"
 SPANS = HERE / "spans"
 UNREADY = HERE / "unready"
 TOGETHER = HERE / "together"
-Reply = dict[str, Any]
+Message = dict[str, Any]
+"""A message of the worker's protocol, which has no types in Python."""
 
 
 def main() -> None:
@@ -153,14 +182,14 @@ class Server:
             parts += part
         return parts
 
-    def send(self, message: Reply | str) -> None:
+    def send(self, message: Message | str) -> None:
         """Send one message."""
         body = json.dumps(message).encode()
         with self.lock:
             self.peer.sendall(struct.pack(">I", len(body)) + body)
 
 
-def introduction(hello: Mapping[str, Any]) -> Reply:
+def introduction(hello: Mapping[str, Any]) -> Message:
     """Return the answer to a hello."""
     told = versions()
     missing = [{"module": name, "reason": "ImportError: none"} for name in ("torch", "triton") if name not in told]
@@ -197,15 +226,33 @@ class Call:
 
     def __init__(self, request: Mapping[str, Any]) -> None:
         self.function = request["function"].removeprefix("t2t_harness.phases.")
-        self.arguments: Reply = request["arguments"]
+        self.request = request["arguments"]
+        """What the function is told. Each casts it to its own request."""
         self.limits = request["limits"]
         self.stays: bool = request["stays"]
         self.undisturbed: bool = request["undisturbed"]
-        self.environment: Reply = request["environment"]
+        self.environment: dict[str, str] = request["environment"]
         self.opened: list[str] = []
-        self.variant = self.arguments.get("variant")
-        self.op = self.arguments.get("op") or {"name": ""}
-        self.marks = self.read_marks() if self.variant else {}
+        self.own_variant: Variant | None = self.request.get("variant")
+        self.own_op: Declaration | None = self.request.get("op")
+        self.marks = self.read_marks() if self.own_variant else {}
+
+    @property
+    def common(self) -> Common:
+        """Return what every child of an action is told."""
+        return cast("Common", self.request)
+
+    @property
+    def op(self) -> Declaration:
+        """Return the op of a function that is told of one."""
+        assert self.own_op is not None
+        return self.own_op
+
+    @property
+    def variant(self) -> Variant:
+        """Return the variant of a function that is told of one."""
+        assert self.own_variant is not None
+        return self.own_variant
 
     def end(self) -> Any:
         """Return how the call ends."""
@@ -221,7 +268,9 @@ class Call:
         reply = answer(self)
         span = [began, time.monotonic_ns()]
         if self.device():
-            reply["device_spans"] = [[*span, "timing" if self.function == "bench:bench" else "work"], ["garbage"]]
+            doing: ToldDoing = "timing" if self.function == "bench:bench" else "work"
+            # One that is no span does not count.
+            reply["device_spans"] = [[*span, doing], [0]]
         self.log_child(span)
         if SPANS.exists():
             note(f"span {os.getpid()} {began} {time.monotonic_ns()} {self.target()}")
@@ -234,18 +283,23 @@ class Call:
 
     def log_child(self, span: list[int]) -> None:
         """Log what this call was told, where it is part of a build on devices."""
-        if self.arguments.get("model", "interpreter") == "interpreter":
+        if self.request.get("model", "interpreter") == "interpreter":
             return
-        told = {"target": self.target(), "function": self.function, "device": self.device(), "span": span}
+        told: dict[str, object] = {
+            "target": self.target(),
+            "function": self.function,
+            "device": self.device(),
+            "span": span,
+        }
         told |= {
             "cores": self.limits["cores"],
             "server_cores": sorted(os.sched_getaffinity(0)),
             "nice": self.limits["nice"],
-            "processes": self.arguments.get("processes"),
+            "processes": self.request.get("processes"),
         }
         told |= {"stays": self.stays, "undisturbed": self.undisturbed}
         told |= {"queues": self.environment.get(QUEUES)}
-        told |= {"timed_until": self.arguments["timed_until"]}
+        told |= {"timed_until": self.common["timed_until"]}
         told |= {"threads": self.environment["OMP_NUM_THREADS"]}
         told |= {"ready": RESERVES.read_text().count(f'"key": "{self.device()}"') if RESERVES.exists() else 0}
         with open(HERE / "children.log", "a") as file:
@@ -255,7 +309,8 @@ class Call:
         """Return the action that this call is part of."""
         if PHASES[self.function] == "calibrate":
             return "calibrate"
-        place = self.op["name"] + (f"/{self.variant['name']}" if self.variant else "")
+        op = "" if self.own_op is None else self.own_op["name"]
+        place = op + ("" if self.own_variant is None else f"/{self.own_variant['name']}")
         return f"{place}:{PHASES[self.function]}"
 
     def read_marks(self) -> dict[str, str]:
@@ -268,7 +323,7 @@ class Call:
 
     def text(self) -> str:
         """Return the kernel file."""
-        path: Path = Path(self.arguments["root"]) / self.variant["file"]
+        path: Path = Path(self.common["root"]) / self.variant["file"]
         return path.read_text()
 
     def runs_kernel(self) -> Any:
@@ -278,7 +333,8 @@ class Call:
             self.opened.append(marks["READS"])
         if "STREAMS" in marks and QUEUES in self.environment:
             self.log_child([0, 0])
-            return {"reply": {"outcome": "again", "class": None, "cites": False, "documents": {}, "files": {}}}
+            again: Reply = {"outcome": "again", "class": None, "cites": False, "documents": {}, "files": {}}
+            return {"reply": again}
         if is_check and "SLEEP" in marks:
             time.sleep(float(marks["SLEEP"]))
         if is_check and "HANG" in marks and not CALM.exists():
@@ -311,7 +367,7 @@ class Call:
         import ast
         import hashlib
 
-        path = Path(self.arguments["root"]) / self.variant["file"]
+        path = Path(self.common["root"]) / self.variant["file"]
         tree = ast.parse(path.read_text())
         texts = [bare(tree)]
         for node in ast.walk(tree):
@@ -319,19 +375,40 @@ class Call:
                 names = [name.name for name in node.names] + [(node.module or "").rpartition(".")[2]]
                 files = [folder / f"{name}.py" for name in names for folder in (path.parent, path.parent.parent)]
                 texts += [bare(ast.parse(file.read_text())) for file in files if file.is_file()]
-        read = Path(self.arguments["root"]) / self.marks.get("READS", "none")
+        read = Path(self.common["root"]) / self.marks.get("READS", "none")
         texts += [read.read_text()] if read.is_file() else []
         return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
-    def rejection(self, kind: str, message: str) -> Reply:
-        """Return the document FAILURE, at the line of the mark."""
+    def rejection(self, kind: str, message: str) -> Failure:
+        """Return the failure at the line of the mark."""
         lines = self.text().splitlines()
         number = next(at for at, line in enumerate(lines, 1) if line.startswith("MARK"))
-        place = {"file": self.variant["file"], "line": number, "column": 1}
-        nothing = dict.fromkeys(("hint", "index", "got", "expected", "max_abs", "max_rel", "bad", "total"))
-        case = None if kind == "compile-error" else "small/float32/0"
-        told = {"class": kind, "case": case, "message": message, "place": place, "excerpt": lines[number - 1]}
-        return {**nothing, **told, "traceback": []}
+        found = placeless(kind, message)
+        found["case"] = None if kind == "compile-error" else "small/float32/0"
+        found["place"] = {"file": self.variant["file"], "line": number, "column": 1}
+        found["excerpt"] = lines[number - 1]
+        return found
+
+
+def placeless(kind: str, message: str) -> Failure:
+    """Return a failure that names no line."""
+    return {
+        "class": kind,
+        "case": None,
+        "given": None,
+        "message": message,
+        "place": None,
+        "excerpt": None,
+        "hint": None,
+        "traceback": [],
+        "index": None,
+        "got": None,
+        "expected": None,
+        "max_abs": None,
+        "max_rel": None,
+        "bad": None,
+        "total": None,
+    }
 
 
 def bare(tree: Any) -> str:
@@ -350,19 +427,19 @@ def bare(tree: Any) -> str:
     return ast.dump(tree)
 
 
-def passed(documents: Reply, files: Reply | None = None) -> Reply:
+def passed(documents: Documents, files: dict[str, str] | None = None) -> Reply:
     """Return the reply of a function that is content."""
     return {"outcome": "passed", "class": None, "cites": False, "documents": documents, "files": files or {}}
 
 
-def rejected(kind: str, documents: Reply, cites: bool) -> Reply:
+def rejected(kind: str, documents: Documents, cites: bool) -> Reply:
     """Return the reply of a function that found fault with the kernel."""
     return {"outcome": "rejected", "class": kind, "cites": cites, "documents": documents, "files": {}}
 
 
 def probe(_: Call) -> Reply:
     """Say what this environment has."""
-    told = {"python": "3.12.1", "numpy": "2.3.5", "ptxas": "12.8.93", **versions()}
+    told: dict[str, str | None] = {"python": "3.12.1", "numpy": "2.3.5", "ptxas": "12.8.93", **versions()}
     names = ["torch.nn.functional.softmax", "torch.nn.functional.gelu", "torch.nn.functional.relu", "torch.add"]
     mapped = json.loads((SITE / "mapped.json").read_text()) if (SITE / "mapped.json").exists() else {}
     return passed({"toolchain": told, "names": names, "modules": {"suffixes": [".so"], "mapped": mapped}})
@@ -371,24 +448,79 @@ def probe(_: Call) -> Reply:
 def analyze(call: Call) -> Reply:
     """Say what there is to say of an op: its name and the torch that told it. It refuses the kwarg `refused`."""
     if "refused" in call.op["kwargs"]:
-        return rejected("exception", {"failure": {"message": "torch refuses the call"}}, cites=False)
-    analysis = {"operation": call.op["torch"], "signature": "(input)", "documentation": {"summary": "an op"}}
-    return passed({"analysis": {**analysis, "torch": versions()["torch"], "dtypes": call.op["dtypes"]}})
+        failure: AnalysisFailure = {"class": "ValueError", "message": "torch refuses the call", "size": None}
+        return rejected("exception", {"failure": failure}, cites=False)
+    return passed(
+        {
+            "analysis": {
+                "version": 1,
+                "operation": str(call.op["torch"]),
+                # What no page shows: the document is another one for another torch and other dtypes.
+                "defined_in": f"torch {versions()['torch']}",
+                "dtype": ", ".join(call.op["dtypes"]),
+                "signature": "(input)",
+                "documentation": {"summary": "an op", "math": []},
+                "definition": None,
+                "notes": None,
+                "inputs": [],
+                "outputs": None,
+                "aten": [],
+                "sizes": {},
+                "growth": {"work": {}, "memory": {}},
+                "access": {"class": None, "patterns": [], "description": None},
+                "ridge": {"device": "none", "flops_per_second": None, "bytes_per_second": None, "flops_per_byte": None},
+                "unknown": [],
+            }
+        }
+    )
 
 
 def compile_variant(call: Call) -> Reply:
     """Make one kernel of the code."""
     if "COMPILE-ERROR" in call.marks:
         return rejected("compile-error", {"failure": call.rejection("compile-error", "cannot compile")}, cites=True)
-    target = call.arguments["targets"][0]["id"]
+    target = cast("CompileRequest", call.request)["targets"][0]["id"]
     code = call.code()[:16]
     stages = {stage: f"{code}/kernel.{stage}" for stage in ("ttir", "ttgir", "llir", "ptx", "cubin")}
-    make_archive(Path(call.arguments["scratch"]) / "triton.tar.gz", stages, code)
-    told = {"compiled": code, "target": target, "kernel": "kernel", "config": None, "constants": {"BLOCK": 16}}
-    used = {"num_warps": 4, "num_stages": 3, "registers": 32, "spills": 0, "shared": 0, "stages": stages}
-    launch = {**told, "case": "small/float32", "grid": [1, 1, 1]}
-    launches = {"targets": [target], "coverage": "full", "reasons": [], "autotuned": False, "dropped": []}
-    documents = {"launches": {**launches, "launches": [launch]}, "resources": {"kernels": [{**told, **used}]}}
+    make_archive(Path(call.common["scratch"]) / "triton.tar.gz", stages, code)
+    documents: Documents = {
+        "launches": {
+            "targets": [target],
+            "coverage": "full",
+            "reasons": [],
+            "configurations": "all",
+            "autotuned": False,
+            "dropped": [],
+            "launches": [
+                {
+                    "compiled": code,
+                    "target": target,
+                    "kernel": "kernel",
+                    "config": None,
+                    "constants": {"BLOCK": 16},
+                    "case": "small/float32",
+                    "grid": [1, 1, 1],
+                }
+            ],
+        },
+        "resources": {
+            "kernels": [
+                {
+                    "compiled": code,
+                    "target": target,
+                    "kernel": "kernel",
+                    "config": None,
+                    "constants": {"BLOCK": 16},
+                    "num_warps": 4,
+                    "num_stages": 3,
+                    "registers": 32,
+                    "spills": 0,
+                    "shared": 0,
+                    "stages": stages,
+                }
+            ]
+        },
+    }
     return passed(documents, {"triton.tar.gz": "triton.tar.gz"})
 
 
@@ -412,7 +544,7 @@ def make_archive(path: Path, stages: Mapping[str, str], code: str) -> None:
 
 def judge(call: Call) -> Reply:
     """Judge the candidate by its marks and the way it ended."""
-    end, marks = call.arguments["end"], call.marks
+    end, marks = cast("JudgeRequest", call.request)["end"], call.marks
     atol = call.op["tolerances"]["float32"][0]
     error = float(marks.get("ERROR", 1e-7))
     if end["kind"] in ("timeout", "cpu-limit"):
@@ -430,88 +562,157 @@ def judge(call: Call) -> Reply:
 
 def verdict(call: Call, kind: str | None, message: str | None, error: float, cites: bool) -> Reply:
     """Return the two documents of a check."""
-    word = "rejected" if kind else "not-judged" if "NOT-JUDGED" in call.marks else "passed"
+    word: CheckVerdict = "rejected" if kind else "not-judged" if "NOT-JUDGED" in call.marks else "passed"
     names = [f"{size}/{dtype}/0" for size in call.op["check_sizes"] for dtype in call.op["dtypes"]]
     failure = None
     if kind and message:
-        failure = call.rejection(kind, message) if cites else {"class": kind, "message": message}
-    case = {"kind": "declared", "verdict": word, "rule": "allclose", "max_abs": error, "max_rel": error}
-    evidence = {
-        "cases": [{"name": name, **case} for name in names],
+        failure = call.rejection(kind, message) if cites else placeless(kind, message)
+    evidence: Evidence = {
+        "cases": [row(name, word, error) for name in names],
         "tolerances": call.op["tolerances"],
         "lint": {},
         "unfit": [],
         "repeat": "identical",
         "constants": {},
         "configurations": {"tried": 1, "dropped": []},
-        "worst": {"case": names[0], "max_abs": error, "max_rel": error, "torch_max_abs": 0.0},
+        "worst": {"case": names[0], "max_abs": error, "max_rel": error},
         "notes": [f"code {call.code()[:8]}"],
         "failure": failure,
         "output": {"stdout": "", "stderr": "", "truncated": False},
     }
     reason = "not here" if word == "not-judged" else None
-    documents = {
+    documents: Documents = {
         "verdict": {"verdict": word, "class": kind, "reason": reason, "cases": dict.fromkeys(names, word)},
         "evidence": evidence,
     }
     if kind:
         return rejected(kind, documents, cites)
-    return {**passed(documents), "outcome": word, "reason": reason}
+    reply = passed(documents)
+    reply["outcome"], reply["reason"] = word, reason
+    return reply
 
 
-def figure() -> Reply:
+def row(name: str, word: CheckVerdict, error: float) -> CaseRow:
+    """Return the row of a case."""
+    return {
+        "name": name,
+        "kind": "declared",
+        "dtype": name.split("/")[1],
+        "binding": {},
+        "verdict": word,
+        "reason": None,
+        "class": None,
+        "rule": "allclose",
+        "max_abs": error,
+        "max_rel": error,
+        "torch_max_abs": None,
+        "bad": 0,
+        "total": 0,
+        "index": None,
+        "got": None,
+        "expected": None,
+        "launches": 1,
+        "configs": 0,
+    }
+
+
+def figure() -> Figure:
     """Return a time; no two are the same, but where all are."""
     if STEADY.exists():
         return steady_figure(1.0)
     took = time.time_ns() % 1_000_000_007 / 1e9 + 0.001
-    run = {"mean": took, "median": took, "p20": took, "p80": took}
-    return {"runs": [run], **run, "cv": 0.0}
+    return figure_of([run_of(took)], run_of(took), 0.0)
 
 
-def steady_figure(took: float) -> Reply:
+def run_of(took: float) -> Run:
+    """Return a run in which every call took as long."""
+    return {"mean": took, "median": took, "p20": took, "p80": took}
+
+
+def steady_figure(took: float) -> Figure:
     """Return a time that five runs agree on to 0.2 %."""
-    runs = [
-        {name: took * part for name in ("mean", "median", "p20", "p80")} for part in (0.998, 0.999, 1, 1.001, 1.002)
-    ]
-    return {"runs": runs, **runs[2], "cv": 0.001}
+    runs = [run_of(took * part) for part in (0.998, 0.999, 1, 1.001, 1.002)]
+    return figure_of(runs, runs[2], 0.001)
+
+
+def figure_of(runs: list[Run], middle: Run, cv: float) -> Figure:
+    """Return the figure of runs that vary by `cv`."""
+    return {
+        "runs": runs,
+        "mean": middle["mean"],
+        "median": middle["median"],
+        "p20": middle["p20"],
+        "p80": middle["p80"],
+        "cv": cv,
+        "repeated": 0,
+    }
 
 
 def bench(call: Call) -> Reply:
     """Measure the variant."""
-    sizes = {}
+    sizes: dict[str, BenchSize] = {}
     for name, binding in call.op["sizes"].items():
         took = steady_figure(float(call.marks["TAKES"])) if "TAKES" in call.marks else figure()
         # Of a device's document and of the interpreter's, what either is read for.
         sizes[name] = {"binding": binding, "dtype": "float32", "variant": took, "torch": figure(), "config": None}
         sizes[name]["interpreter_ms"] = took["median"]
     final = next(iter(sizes.values()))["variant"]["mean"]
-    told = {"final_ms": final, "torch_final_ms": 2 * final, "speedup": 2.0, "geomean_speedup": 2.0, "host_us": 1.0}
-    steady = {"unstable": False, "why_unstable": None, "remeasured": False, "triton_cache": {"hits": 0, "misses": []}}
-    return passed({"bench": {**measured(call), **told, **steady, "sizes": sizes}})
+    document: Bench = {
+        "clock": "host",
+        "protocol": cast("BenchRequest", call.request)["protocol"],
+        "device": device_of(call),
+        "telemetry": {"before": None, "after": None},
+        "final_ms": final,
+        "torch_final_ms": 2 * final,
+        "speedup": 2.0,
+        "geomean_speedup": 2.0,
+        "host_us": 1.0,
+        "unstable": False,
+        "why_unstable": None,
+        "remeasured": False,
+        "triton_cache": {"hits": 0, "misses": []},
+        "sizes": sizes,
+    }
+    return passed({"bench": document})
 
 
-def measured(call: Call) -> Reply:
-    """Return what is common to measurements."""
-    device = {"model": call.arguments["model"], "name": None, "uuid": call.device() or None, "driver": None}
-    protocol = call.arguments.get("protocol")
-    return {"clock": "host", "protocol": protocol, "device": device, "telemetry": {"before": None, "after": None}}
+def device_of(call: Call) -> MeasuredDevice:
+    """Return what ran a measurement."""
+    model = call.common["model"]
+    return {"model": model, "name": None, "uuid": call.device() or None, "driver": None, "capability": None}
 
 
 def calibrate(call: Call) -> Reply:
     """Have measured the device."""
-    copy = {"bytes": 1 << 30, "gb_per_s": 4000.0, "mean": 0.5, "median": 0.5, "p20": 0.5, "p80": 0.5}
-    told = {"copies": [copy], "copy_gb_per_s": 4000.0, "products": {}, "reasons": {}}
-    return passed({"calibration": {**measured(call), **told, "unstable": False, "why_unstable": None}})
+    protocol: Protocol = {"runs": 0, "warmup_ms": 0, "rep_ms": 0}
+    return passed(
+        {
+            "calibration": {
+                "clock": "host",
+                "protocol": protocol,
+                "device": device_of(call),
+                "telemetry": {"before": None, "after": None},
+                "copies": [{"bytes": 1 << 30, "gb_per_s": 4000.0, "mean": 0.5, "median": 0.5, "p20": 0.5, "p80": 0.5}],
+                "copy_gb_per_s": 4000.0,
+                "products": {},
+                "reasons": {},
+                "unstable": False,
+                "why_unstable": None,
+            }
+        }
+    )
 
 
 def tune(call: Call) -> Reply:
     """Choose nothing."""
-    return passed({"tune": {"device": call.arguments["model"], "choices": []}})
+    return passed({"tune": {"device": call.common["model"], "choices": []}})
 
 
 def judge_sample(call: Call) -> Reply:
     """Judge a timed call's output."""
-    return passed({"bench": {**call.arguments["bench"], "judged": {"small": {"run": 0, "verdict": "passed"}}}})
+    document = cast("SampleRequest", call.request)["bench"].copy()
+    document["judged"] = {"small": {"run": 0, "verdict": "passed"}}
+    return passed({"bench": document})
 
 
 def baseline(call: Call) -> Reply:
@@ -520,25 +721,42 @@ def baseline(call: Call) -> Reply:
         note(f"on {call.device()}")
         while len({line for line in LOG.read_text().splitlines() if line.startswith("on ")}) < 2:
             time.sleep(0.01)
-    sizes = {
-        name: {"binding": binding, "dtype": "float32", "torch": figure()} for name, binding in call.op["sizes"].items()
+    figures = {name: figure() for name in call.op["sizes"]}
+    sizes: dict[str, BaselineSize] = {
+        name: {"binding": binding, "dtype": "float32", "torch": figures[name]}
+        for name, binding in call.op["sizes"].items()
     }
-    finals = {"torch": next(iter(sizes.values()))["torch"]["mean"]}
-    return passed({"baseline": {**measured(call), "sizes": sizes, "finals": finals, "compile_ms": None}})
+    return passed(
+        {
+            "baseline": {
+                "clock": "host",
+                "protocol": cast("BaselineRequest", call.request)["protocol"],
+                "device": device_of(call),
+                "telemetry": {"before": None, "after": None},
+                "sizes": sizes,
+                "finals": {"torch": next(iter(figures.values()))["mean"]},
+                "compile_ms": None,
+                "reasons": {},
+                "unstable": False,
+                "why_unstable": None,
+            }
+        }
+    )
 
 
 def prepare(call: Call) -> Reply:
     """Keep inputs, which the op's `cases.py` makes of a file that it names."""
-    text = (Path(call.arguments["root"]) / call.op["cases"]).read_text()
+    cases = str(call.op["cases"])
+    text = (Path(call.common["root"]) / cases).read_text()
     if text.startswith("# READS "):
         call.opened.append(text.split()[2])
-    (Path(call.arguments["scratch"]) / "cases.json").write_text(call.op["cases"])
+    (Path(call.common["scratch"]) / "cases.json").write_text(cases)
     return passed({})
 
 
 def candidate(call: Call) -> Reply:
     """Run on what was prepared."""
-    inputs = call.arguments["inputs"]
+    inputs = cast("CandidateRequest", call.request)["inputs"]
     if (None if inputs is None else (Path(inputs) / "cases.json").read_text()) != call.op["cases"]:
         raise ValueError("these are not the op's cases")
     return passed({})

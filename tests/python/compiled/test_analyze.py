@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from t2t_harness.op import declaration
-from t2t_harness.op.flops import Operand
+from t2t_harness.op.rule import Operand
 from t2t_harness.phases.analyze import analyze
 from t2t_harness.phases.probe import probe
 

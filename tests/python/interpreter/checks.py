@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
+
+import pytest
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).resolve().parents[3] / "python")]
 
@@ -97,3 +100,27 @@ def require_rejected(
     assert written in kernel
     class_, _ = verdict(tmp_path, op, kernel.replace(written, instead))
     assert class_ in classes
+
+
+Honest: TypeAlias = Mapping[str, tuple[dict[str, Any], str]]
+"""Name → an op, and an honest kernel of it."""
+
+Faults: TypeAlias = Mapping[str, tuple[str, str, str]]
+"""What is wrong → the kernel's name, what is written there, and what is written instead."""
+
+
+def both_tests(
+    honest: Honest, faults: Faults, classes: tuple[str, ...] = WRONG
+) -> tuple[Callable[[Path, str], None], Callable[[Path, str], None]]:
+    """Returns the test that each of the `honest` kernels passes, and the one that each with one of the `faults` is rejected for one of the `classes`."""
+
+    @pytest.mark.parametrize("name", honest)
+    def passes(tmp_path: Path, name: str) -> None:
+        require_passed(tmp_path, *honest[name])
+
+    @pytest.mark.parametrize("fault", faults)
+    def is_rejected(tmp_path: Path, fault: str) -> None:
+        name, written, instead = faults[fault]
+        require_rejected(tmp_path, *honest[name], written, instead, classes)
+
+    return passes, is_rejected

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-from checks import WRONG, check, declared, require_passed, require_rejected, tensor
+from checks import both_tests, check, declared, tensor
 
 CONV = """
 @triton.jit
@@ -242,7 +241,7 @@ def op(name: str, inputs: list[dict[str, Any]] | None = None, **kwargs: Any) -> 
     return declared(name, inputs or ONE, SIZES, seeds=1, kwargs=kwargs)
 
 
-HONEST: dict[str, tuple[dict[str, Any], str]] = {
+HONEST = {
     "conv": (conv(padding=1), CONV),
     "same": (conv(padding="same"), CONV),
     "roll": (op("torch.roll", shifts=3, dims=-1), ROLL),
@@ -264,7 +263,7 @@ HONEST: dict[str, tuple[dict[str, Any], str]] = {
     "filled": (op("torch.masked_fill", [*ONE, MASK], value=2.5), CHOSEN),
 }
 
-FAULTS: dict[str, tuple[str, str, str]] = {
+FAULTS = {
     "steps are forgotten": ("conv", "covered = dil", "stride = 1; covered = dil"),
     "gaps are forgotten": ("conv", "covered = dil", "dilation = 1; covered = dil"),
     "the same length begins elsewhere with gaps": (
@@ -302,15 +301,7 @@ FAULTS: dict[str, tuple[str, str, str]] = {
 """What is wrong → the kernel, what is written there, and what is written instead."""
 
 
-@pytest.mark.parametrize("name", HONEST)
-def test_the_honest_kernel_passes(tmp_path: Path, name: str) -> None:
-    require_passed(tmp_path, *HONEST[name])
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_the_wrong_one_is_rejected(tmp_path: Path, fault: str) -> None:
-    name, *edit = FAULTS[fault]
-    require_rejected(tmp_path, *HONEST[name], *edit, classes=WRONG)
+test_the_honest_kernel_passes, test_the_wrong_one_is_rejected = both_tests(HONEST, FAULTS)
 
 
 def test_the_evidence_says_which_arguments_were_tried_at_no_other_value(tmp_path: Path) -> None:

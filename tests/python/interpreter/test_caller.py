@@ -135,10 +135,10 @@ def test_a_result_whose_elements_share_memory_has_another_shape(tmp_path: Path) 
 
 
 def test_what_torch_expands_may_be_expanded() -> None:
-    from t2t_harness.judging import findings
+    from t2t_harness.judging import form
 
-    assert findings.shares_memory([3, 4], [0, 1]) and findings.shares_memory([3, 4], [1, 1])
-    assert not findings.shares_memory([1, 4], [0, 1]) and not findings.shares_memory([0, 4], [0, 1])
-    assert not findings.shares_memory([4, 3], [1, 4]) and not findings.shares_memory([3, 4], [9, 2])
-    assert findings.is_contiguous([3, 1, 4], [4, 7, 1]) and findings.is_contiguous([0, 4], [9, 9])
-    assert not findings.is_contiguous([3, 4], [5, 1])
+    assert form.shares_memory([3, 4], [0, 1]) and form.shares_memory([3, 4], [1, 1])
+    assert not form.shares_memory([1, 4], [0, 1]) and not form.shares_memory([0, 4], [0, 1])
+    assert not form.shares_memory([4, 3], [1, 4]) and not form.shares_memory([3, 4], [9, 2])
+    assert form.is_contiguous([3, 1, 4], [4, 7, 1]) and form.is_contiguous([0, 4], [9, 9])
+    assert not form.is_contiguous([3, 4], [5, 1])

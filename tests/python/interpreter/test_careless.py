@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-import pytest
-from checks import WRONG, declared, require_passed, require_rejected, tensor
+from checks import WRONG, both_tests, declared, tensor
 
 SOFTMAX = """
 @triton.jit
@@ -348,12 +346,6 @@ CARELESS: dict[str, tuple[str, str, str]] = {
 """What is wrong → the kernel, what is written there, and what is written instead."""
 
 
-@pytest.mark.parametrize("name", HONEST)
-def test_the_honest_kernel_passes(tmp_path: Path, name: str) -> None:
-    require_passed(tmp_path, *HONEST[name])
-
-
-@pytest.mark.parametrize("fault", CARELESS)
-def test_the_careless_one_is_rejected(tmp_path: Path, fault: str) -> None:
-    name, *edit = CARELESS[fault]
-    require_rejected(tmp_path, *HONEST[name], *edit, classes=(*WRONG, "exception", "source"))
+test_the_honest_kernel_passes, test_the_careless_one_is_rejected = both_tests(
+    HONEST, CARELESS, (*WRONG, "exception", "source")
+)

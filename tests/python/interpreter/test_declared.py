@@ -15,7 +15,7 @@ sys.path[:0] = [str(ROOT / "python"), str(Path(__file__).resolve().parent)]
 from test_check import GOOD, check, declaration
 
 from t2t_harness.cases import cases
-from t2t_harness.judging import findings, oracle, watch
+from t2t_harness.judging import oracle, origin, watch
 
 DENSE = """def triton_double(input, other):
     assert input.is_contiguous() and input.numel() > 0, "dense rows are wanted"
@@ -153,10 +153,10 @@ def reference_of(*outputs: torch.Tensor) -> oracle.Reference:
 def test_what_nothing_comes_to_is_told_from_what_an_input_decides() -> None:
     empty, full = torch.empty(0, 3), torch.ones(2, 3)
     nan, zeros, ramp = torch.full((3,), float("nan")), torch.zeros(3), torch.arange(3.0)
-    assert findings.needs_no_launch({"a": empty}, reference_of(nan))
-    assert findings.needs_no_launch({"a": empty, "b": full}, reference_of(zeros, empty))
-    assert not findings.needs_no_launch({"a": full}, reference_of(nan))
-    assert not findings.needs_no_launch({"a": empty, "b": full}, reference_of(ramp))
+    assert origin.needs_no_launch({"a": empty}, reference_of(nan))
+    assert origin.needs_no_launch({"a": empty, "b": full}, reference_of(zeros, empty))
+    assert not origin.needs_no_launch({"a": full}, reference_of(nan))
+    assert not origin.needs_no_launch({"a": empty, "b": full}, reference_of(ramp))
 
 
 def test_an_op_that_consists_of_what_is_declared_keeps_it_for_itself() -> None:

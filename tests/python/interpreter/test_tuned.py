@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-from checks import check, declared, require_passed, require_rejected, tensor
+from checks import both_tests, check, declared, tensor
 
 CONFIGS = "[triton.Config({'BLOCK': 32}), triton.Config({'BLOCK': 64})], key=['n']"
 
@@ -78,15 +77,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("name", HONEST)
-def test_the_honest_kernel_passes(tmp_path: Path, name: str) -> None:
-    require_passed(tmp_path, *HONEST[name])
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_the_wrong_one_is_rejected(tmp_path: Path, fault: str) -> None:
-    name, *edit = FAULTS[fault]
-    require_rejected(tmp_path, *HONEST[name], *edit)
+test_the_honest_kernel_passes, test_the_wrong_one_is_rejected = both_tests(HONEST, FAULTS)
 
 
 def test_what_trials_left_is_told_as_such(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checks import WRONG, check, declared, require_passed, require_rejected, tensor, verdict
+from checks import WRONG, both_tests, check, declared, tensor, verdict
 
 POOL = """
 @triton.jit
@@ -245,7 +245,7 @@ SIZES = {"M": 16, "N": 16}
 PLAIN: list[int | str] = ["M", "N"]
 BOTH = [tensor("input", PLAIN), tensor("other", PLAIN)]
 
-HONEST: dict[str, tuple[dict[str, Any], str]] = {
+HONEST = {
     "pool": (pool(), POOL),
     "clamp": (one("torch.clamp", PLAIN, SIZES, kwargs={"min": -0.5}), CLAMP),
     "greater": (declared("torch.ge", BOTH, SIZES, seeds=1), GREATER),
@@ -258,7 +258,7 @@ HONEST: dict[str, tuple[dict[str, Any], str]] = {
     "attention": (attention(), ATTENTION),
 }
 
-FAULTS: dict[str, tuple[str, str, str]] = {
+FAULTS = {
     "windows are square, whatever is asked for": ("pool", "planes, H, W = x.shape", "planes, H, W = x.shape; kw = kh"),
     "steps are those of the other dim": (
         "pool",
@@ -284,15 +284,7 @@ FAULTS: dict[str, tuple[str, str, str]] = {
 """What is wrong → the kernel, what is written there, and what is written instead."""
 
 
-@pytest.mark.parametrize("name", HONEST)
-def test_the_honest_kernel_passes(tmp_path: Path, name: str) -> None:
-    require_passed(tmp_path, *HONEST[name])
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_the_wrong_one_is_rejected(tmp_path: Path, fault: str) -> None:
-    name, *edit = FAULTS[fault]
-    require_rejected(tmp_path, *HONEST[name], *edit, classes=(*WRONG, "mutated-input"))
+test_the_honest_kernel_passes, test_the_wrong_one_is_rejected = both_tests(HONEST, FAULTS, (*WRONG, "mutated-input"))
 
 
 def test_a_gradient_that_may_be_written_over_is_not_asked_for(tmp_path: Path) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-from checks import check, declared, require_passed, require_rejected, tensor
+from checks import both_tests, check, declared, tensor
 
 from t2t_harness.cases import cases
 
@@ -81,15 +80,7 @@ def kernel(name: str) -> tuple[dict[str, Any], str]:
     return OPS[name], source.replace(f"def triton_{name}(", "def wrapper(")
 
 
-@pytest.mark.parametrize("name", OPS)
-def test_the_kernel_passes(tmp_path: Path, name: str) -> None:
-    require_passed(tmp_path, *kernel(name))
-
-
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_the_mistake_is_seen(tmp_path: Path, mistake: str) -> None:
-    name, *edit = MISTAKES[mistake]
-    require_rejected(tmp_path, *kernel(name), *edit)
+test_the_kernel_passes, test_the_mistake_is_seen = both_tests({name: kernel(name) for name in OPS}, MISTAKES)
 
 
 def test_channels_in_groups_keep_lengths_that_torch_takes(tmp_path: Path) -> None:

@@ -1,0 +1,99 @@
+"""The form of what a run returned: type, number, shape, strides, dtype, device. It does not know the values."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from t2t_harness.judging import comparing, oracle
+from t2t_harness.judging.trial import Finding, Trial, result_name
+
+if TYPE_CHECKING:
+    import torch
+
+    from t2t_harness.judging.told import Output, Run
+
+
+def form(run: Run, right: oracle.Reference, trial: Trial) -> Finding | None:
+    """Returns what is wrong with the type, number, shape, dtype or device of the outputs of one run, or None."""
+    expected = {name: value for name, value in right.plain.items() if name.isdecimal()}
+    outputs = run["outputs"]
+    if run["several"] != right.several or len(outputs) != len(expected):
+        got = f"a tuple of {len(outputs)}" if run["several"] else "one value"
+        wanted = f"a tuple of {len(expected)}" if right.several else "one tensor"
+        return Finding("type", f"returns {got}, torch returns {wanted}")
+    for name, value in expected.items():
+        if comparing.is_ignored(trial.declaration, name):
+            continue
+        made = outputs[name]
+        called = result_name(trial, right, name)
+        what = f"{called}: " if called else ""
+        if not made["plain"]:
+            return Finding("type", f"{what}returns `{made['type']}`, torch returns `torch.Tensor`")
+        if made["shape"] != list(value.shape):
+            return Finding("shape", f"{what}returns shape {made['shape']}, torch returns {list(value.shape)}")
+        if found := shared(trial, made, value, what):
+            return found
+        dtype = str(value.dtype).removeprefix("torch.")
+        if made["dtype"] != dtype:
+            return Finding("dtype", f"{what}returns {made['dtype']}, torch returns {dtype}")
+        if made["device"] != trial.device:
+            on = f"a tensor on `{made['device']}`, torch returns one on `{trial.device}`"
+            return Finding("type", f"{what}returns {on}")
+    return None
+
+
+def shared(trial: Trial, made: Output, value: torch.Tensor, what: str) -> Finding | None:
+    """Returns that elements of a result lie in the same memory where those of torch's, `value`, do not, or None; notes one that is not contiguous where torch's is."""
+    shape, strides = made["shape"], made.get("strides")
+    if not isinstance(strides, list) or len(strides) != len(shape):
+        return None
+    own = list(value.stride())
+    if shares_memory(shape, strides) and not shares_memory(shape, own):
+        words = f"{what}returns elements that share memory: shape {shape} has strides {strides}, torch returns {own}"
+        return Finding("shape", words)
+    if value.is_contiguous() and not is_contiguous(shape, strides):
+        trial.strides[f"{what}returns strides {strides}, torch returns {own}"] = None
+    return None
+
+
+def shares_memory(shape: list[int], strides: list[int]) -> bool:
+    """Tells whether two elements must lie in the same place: along a dim with stride 0, or since there are fewer places than elements."""
+    if 0 in shape:
+        return False
+    dims = [(size, stride) for size, stride in zip(shape, strides, strict=True) if size > 1]
+    places = 1 + sum((size - 1) * stride for size, stride in dims)
+    return any(stride == 0 for _, stride in dims) or places < math.prod(shape)
+
+
+def is_contiguous(shape: list[int], strides: list[int]) -> bool:
+    """Tells whether elements lie one behind the other in row-major order."""
+    expected = 1
+    for size, stride in reversed(list(zip(shape, strides, strict=True))):
+        if size > 1 and stride != expected:
+            return 0 in shape
+        expected *= size
+    return True
+
+
+def stored_form(tensors: dict[str, torch.Tensor], label: str, right: oracle.Reference, trial: Trial) -> Finding | None:
+    """Returns what is wrong with the shapes and dtypes of what was really stored in the run `label`, or None.
+
+    Complex results are stored as pairs, and made complex here. What the candidate says of itself is not relied on.
+    """
+    import torch
+
+    for name, value in right.plain.items():
+        if (name.startswith("after.") and label != "a") or comparing.is_ignored(trial.declaration, name):
+            continue
+        stored = tensors[f"{label}.{name}"].to(trial.device)
+        if value.dtype.is_complex:
+            stored = torch.view_as_complex(stored)
+        tensors[f"{label}.{name}"] = stored
+        called = result_name(trial, right, name)
+        what = f" for {called}" if called else ""
+        if stored.shape != value.shape:
+            return Finding("shape", f"returns shape {list(stored.shape)}, torch returns {list(value.shape)}{what}")
+        if stored.dtype != value.dtype:
+            return Finding("dtype", f"returns {stored.dtype}, torch returns {value.dtype}{what}")
+    return None

@@ -1,0 +1,48 @@
+"""Who made the results of a run: a launched kernel, or something else. It does not know the values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from t2t_harness.judging import comparing, oracle
+from t2t_harness.judging.trial import Finding
+
+if TYPE_CHECKING:
+    import torch
+
+    from t2t_harness.boundary.documents import Declaration
+    from t2t_harness.judging.told import Run
+
+
+def origin(declaration: Declaration, run: Run, launchless: bool = False) -> Finding | None:
+    """Returns that something other than a launched kernel made a result of one run, or None. An empty result needs no
+    launch, and none does where the case is `launchless`."""
+    computed = run["computed"]
+    if computed:
+        named = ", ".join(f"aten.{name}" for name in sorted(computed))
+        return Finding("torch-fallback", f"torch computes for the wrapper: {named}")
+    if hidden := run.get("unaccounted"):
+        names = ", ".join(str(name)[:80] for name in hidden[:3])
+        return Finding("torch-fallback", f"kernels ran beside those that the wrapper was seen to launch: {names}")
+    asked = [output for name, output in run["outputs"].items() if not comparing.is_ignored(declaration, name)]
+    made = [output for output in asked if 0 not in output["shape"] and not launchless]
+    if made and run["launches"] == 0:
+        return Finding("no-kernel-launched", "no kernel was launched")
+    if any(not output["launched"] for output in made):
+        return Finding("torch-fallback", "a result lies in memory that no launched kernel was given")
+    if any(output.get("by_hand") for output in made):
+        return Finding("torch-fallback", "a result was written after its last launch, by something else than a launch")
+    return None
+
+
+def needs_no_launch(given: Mapping[str, torch.Tensor], right: oracle.Reference) -> bool:
+    """Tells whether the right results are the same everywhere and an input is empty: the mean of nothing is NaN, and its sum is 0, whatever a kernel does."""
+    outputs = [value for name, value in right.plain.items() if name.isdecimal() and value.numel() > 0]
+    return any(value.numel() == 0 for value in given.values()) and all(is_uniform(value) for value in outputs)
+
+
+def is_uniform(value: torch.Tensor) -> bool:
+    """Tells whether all elements of `value`, of which there are some, are equal; NaN is equal to NaN here."""
+    first = value.reshape(-1)[0]
+    return bool(((value == first) | ((value != value) & (first != first))).all())

@@ -1,0 +1,246 @@
+//! The options of the commands, and how their values are read.
+//!
+//! It does not know what the commands do.
+#![expect(clippy::doc_markdown, reason = "clap prints these comments as help, where backticks are noise")]
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use t2t_model::action::Phase;
+use t2t_plan::graph::pick::phase_hint;
+
+/// Which targets.
+#[derive(Debug, Args, Clone, Default)]
+#[expect(clippy::struct_field_names, reason = "the positional argument is named as the help shows it")]
+pub(super) struct Targets {
+    /// Ops, targets, patterns or files: softmax, softmax/v2_tiling, softmax:check, "*/v1_*:bench", kernels/softmax/*.py (default: everything)
+    pub(super) targets: Vec<String>,
+    /// An op; may be given several times
+    #[arg(long, value_name = "OP")]
+    pub(super) op: Vec<String>,
+    /// Only these variants
+    #[arg(long, value_name = "VARIANT")]
+    pub(super) variant: Vec<String>,
+    /// Only this phase; may be given several times, or as a list: check,bench
+    #[arg(long, value_name = "PHASE", value_parser = phase, value_delimiter = ',')]
+    pub(super) phase: Vec<Phase>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct BenchArguments {
+    /// The op
+    pub(super) op: String,
+    /// Only these variants
+    #[arg(long, value_name = "VARIANT")]
+    pub(super) variant: Vec<String>,
+    /// Time all variants, torch and torch.compile at sizes in powers of two, and write CSV, JSON and a picture
+    #[arg(long)]
+    pub(super) sweep: bool,
+    /// Where a sweep is written (default: logs/sweep in the workspace)
+    #[arg(long, value_name = "DIR", requires = "sweep")]
+    pub(super) out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct AdoptArguments {
+    /// The kernel's wrapper: FILE.py or an installed module, with ::NAME where there are several
+    #[arg(value_name = "FILE_OR_MODULE[::NAME]")]
+    pub(super) what: String,
+    /// What the op is to be called
+    #[arg(long = "as", value_name = "OP")]
+    pub(super) name: String,
+    /// The torch function that it replaces (default: the one that is called as the op)
+    #[arg(long, value_name = "NAME", conflicts_with = "reference")]
+    pub(super) torch: Option<String>,
+    /// The function or class in Python that it replaces
+    #[arg(long, value_name = "FILE.py::NAME")]
+    pub(super) reference: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct WatchArguments {
+    #[command(flatten)]
+    pub(super) targets: Targets,
+    /// How many actions run at once on the CPU (default: the number of cores that are not reserved for devices)
+    #[arg(long, short, value_name = "N", value_parser = jobs)]
+    pub(super) jobs: Option<usize>,
+    /// Look at the files at this interval, for network folders, where the system reports no changes
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1", value_parser = seconds)]
+    pub(super) poll: Option<Duration>,
+}
+
+#[derive(Debug, Args, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
+pub(super) struct BuildArguments {
+    #[command(flatten)]
+    pub(super) targets: Targets,
+    /// How many actions run at once on the CPU (default: the number of cores that are not reserved for devices)
+    #[arg(long, short, value_name = "N", value_parser = jobs)]
+    pub(super) jobs: Option<usize>,
+    /// Run the named actions even if their results stand
+    #[arg(long)]
+    pub(super) force: bool,
+    /// Say what would run and why, and run nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// After a rejection go on with all that does not depend on it (the default)
+    #[arg(long, conflicts_with = "fail_fast")]
+    pub(super) keep_going: bool,
+    /// Start nothing new after a rejection
+    #[arg(long)]
+    pub(super) fail_fast: bool,
+    /// Run no child: list actions without a result that stands, with the reasons, and exit with 1 if there are any
+    #[arg(long, conflicts_with_all = ["force", "dry_run"])]
+    pub(super) require_cached: bool,
+    /// Accept only results, published or in the remote cache, that a key of `trust` in ops.yaml signed; nothing of cache/ counts
+    #[arg(long, requires = "require_cached")]
+    pub(super) require_signed: bool,
+    /// Exit with 1 if a check judged too little to pass; otherwise that is neither a pass nor a rejection
+    #[arg(long, conflicts_with = "dry_run")]
+    pub(super) require_judged: bool,
+    /// With several devices, measure the variants of one op on any free device
+    #[arg(long)]
+    pub(super) any_device: bool,
+    /// Write a timeline of the build to FILE, for Perfetto and chrome://tracing
+    #[arg(long, value_name = "FILE")]
+    pub(super) trace: Option<PathBuf>,
+    /// Write events to FILE as they happen, a line of JSON each
+    #[arg(long, value_name = "FILE")]
+    pub(super) events: Option<PathBuf>,
+    /// Write the state of each check and bench to FILE, as JUnit XML
+    #[arg(long, value_name = "FILE")]
+    pub(super) junit: Option<PathBuf>,
+    /// Print the figures of the benches at the end: `t2t bench`.
+    #[arg(skip)]
+    pub(super) figures: bool,
+    /// Print each rejection in the words of a CI service (auto: github where $GITHUB_ACTIONS is true)
+    #[arg(long, value_enum, default_value = "auto", value_name = "SERVICE")]
+    pub(super) annotations: Service,
+}
+
+/// Whose words annotations have.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Service {
+    #[default]
+    Auto,
+    Github,
+    None,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CompareArguments {
+    /// A commit, a record's key or the start of one, published results (a folder or a file), or . for the workspace as it is
+    pub(super) a: String,
+    /// The other side, as A
+    pub(super) b: String,
+    /// Only these ops, or patterns of ops
+    pub(super) ops: Vec<String>,
+    /// Also what did not change
+    #[arg(long)]
+    pub(super) all: bool,
+    /// By how many percent of A's time B may take longer
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = percent)]
+    pub(super) threshold: f64,
+    /// How it is written
+    #[arg(long, value_enum, default_value = "text")]
+    pub(super) format: ReportFormat,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(super) enum ReportFormat {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ReproArguments {
+    /// The variant, as in softmax/v2_tiling
+    pub(super) target: String,
+    /// The case, as in small/float32/0 or edge/strided/float32 (default: the one that was rejected, else the first)
+    pub(super) case: Option<String>,
+    /// Run it under Python's debugger, which stops where it raises
+    #[arg(long)]
+    pub(super) pdb: bool,
+    /// Write the files, and run nothing
+    #[arg(long, conflicts_with = "pdb")]
+    pub(super) no_run: bool,
+    /// Where they are written (default: a folder of its own in logs/repro)
+    #[arg(long, value_name = "DIR")]
+    pub(super) out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct AffectedArguments {
+    /// The commit: a branch, a tag, HEAD~1, a hash
+    #[arg(long, value_name = "REV")]
+    pub(super) since: String,
+    /// Print the actions instead of the ops
+    #[arg(long)]
+    pub(super) targets: bool,
+    /// How it is written; json has the ops, the actions and why they are affected
+    #[arg(long, value_enum, default_value = "text")]
+    pub(super) format: ReportFormat,
+}
+
+impl BenchArguments {
+    /// Returns the build that measures what is named.
+    pub(super) fn build(self) -> BuildArguments {
+        let phase = vec![Phase::Bench];
+        let targets = Targets { op: vec![self.op], variant: self.variant, phase, ..Targets::default() };
+        BuildArguments { targets, figures: true, ..BuildArguments::default() }
+    }
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(super) enum GraphFormat {
+    Dot,
+    Mermaid,
+    Json,
+    /// The ops as the harness gets them, for scripts: declaration, variants, protocol, baselines
+    Ops,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(super) enum Stage {
+    Ttir,
+    Ttgir,
+    Llir,
+    Ptx,
+    Cubin,
+}
+
+impl Stage {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Ttir => "ttir",
+            Self::Ttgir => "ttgir",
+            Self::Llir => "llir",
+            Self::Ptx => "ptx",
+            Self::Cubin => "cubin",
+        }
+    }
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number: f64 = text.trim_end_matches('%').trim().parse().map_err(|_| format!("`{text}` is not a number"))?;
+    if number.is_finite() && number >= 0.0 { Ok(number) } else { Err("it is zero or more".to_owned()) }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let number: f64 = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
+    let is_right = number.is_finite() && (0.01..=3600.0).contains(&number);
+    if is_right { Ok(Duration::from_secs_f64(number)) } else { Err("it is 0.01 to 3600".to_owned()) }
+}
+
+fn phase(text: &str) -> Result<Phase, String> {
+    text.parse().map_err(|()| phase_hint(text))
+}
+
+fn jobs(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("it is 1 or more".to_owned()),
+        Ok(number) => Ok(number),
+        Err(_) => Err(format!("`{text}` is not a number")),
+    }
+}

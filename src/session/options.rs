@@ -1,0 +1,70 @@
+//! What a session is opened with.
+//!
+//! It does not know the environment and the command line, from which it is made.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use t2t_host::pool::Pool;
+use t2t_host::toolchain::{Interpreter, Toolchain};
+use t2t_plan::graph::expand::Configurations;
+
+/// What a session is opened with.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The interpreter, where one was found.
+    pub python: Option<Interpreter>,
+    /// `--device`.
+    pub device: DeviceChoice,
+    /// `--as-device`: the model of a device that this machine need not have.
+    pub as_device: Option<String>,
+    /// The store, where it is not the workspace's own.
+    pub cache: Option<PathBuf>,
+    /// `$CUDA_VISIBLE_DEVICES`.
+    pub visible: Option<String>,
+    /// `$PYTHONPATH`, which is part of an interpreter's environment.
+    pub search: Option<OsString>,
+    /// `$T2T_HARNESS`.
+    pub harness: Option<PathBuf>,
+    /// `$T2T_DRIVER`: the folder in which NVIDIA's driver describes itself, where it is not the usual one.
+    pub driver: Option<PathBuf>,
+    /// The folder for bytecode of what interpreters have installed without any. None where none is to be kept.
+    pub bytecode: Option<PathBuf>,
+    /// Whether of what is published only that counts which somebody signed whom ops.yaml trusts.
+    pub require_signed: bool,
+    /// Whether the interpreter may be started, and for what.
+    pub probing: Probing,
+    /// How much of autotuned kernels is compiled where nobody says for which device.
+    pub configurations: Configurations,
+    /// The servers of an earlier session with the same interpreter, harness and devices, to be used further.
+    pub pool: Option<Arc<Pool>>,
+    /// What an earlier session was told of its interpreter, which is asked again only where that has changed.
+    pub toolchain: Option<Arc<Toolchain>>,
+}
+
+/// Whether the interpreter may be started, and for what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Probing {
+    /// For children, and to learn versions that are not known.
+    Allowed,
+    /// For children. There is no session where versions are not known.
+    Known,
+    /// For children and versions, but where nothing can be written unknown versions stay unknown.
+    WhereItCan,
+    /// For nothing: unknown versions stay unknown, and no child can be called.
+    Never,
+}
+
+/// Which device lane was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeviceChoice {
+    /// The CUDA devices where there are any, else the interpreter.
+    Auto,
+    /// The CUDA devices.
+    Cuda,
+    /// One CUDA device.
+    CudaNumber(usize),
+    /// The interpreter.
+    Cpu,
+}
