@@ -99,7 +99,9 @@ class Bounds:
         # Storages may overlap where torch looks at one in two ways: the last byte of any that began before counts.
         stops = np.maximum.accumulate(stops)
         place = np.searchsorted(starts, addresses, side="right").astype(np.int64) - 1
-        within = (place >= 0) & (addresses + np.uint64(size) <= stops[np.maximum(place, 0)])
+        # No sum with an address: one before the first byte of an empty tensor is the largest number.
+        ends = stops[np.maximum(place, 0)]
+        within = (place >= 0) & (addresses <= ends) & (ends - addresses >= np.uint64(size))
         found = mask & ~within
         return found if found.any() else None
 

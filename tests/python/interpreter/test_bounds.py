@@ -13,6 +13,8 @@ sys.path[:0] = [str(ROOT / "python"), str(Path(__file__).resolve().parent)]
 
 from test_check import check, declaration
 
+from t2t_harness.faults import bounds
+
 HEAD = """import torch
 import triton
 import triton.language as tl
@@ -165,3 +167,14 @@ def test_what_a_masked_lane_holds_nobody_may_rely_on(tmp_path: Path, body: str, 
     reply = check(tmp_path, HEAD + SUMS.format(body=body), declaration(seeds=1))
     record = failure_of(reply)
     assert (record and record["class"]) == class_, record
+
+
+def test_one_before_the_first_byte_of_an_empty_tensor_is_outside() -> None:
+    import numpy as np
+    import torch
+
+    known = bounds.Bounds(is_on=True)
+    known.add([torch.empty(0), torch.empty(4)])
+    before = np.array([2**64 - 4], dtype=np.uint64)
+    lanes = known.outside(before, np.array([True]), 4)
+    assert lanes is not None and lanes.all()
