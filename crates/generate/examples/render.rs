@@ -1,5 +1,5 @@
 //! Writes a workspace of generated kernels: `render FOLDER [OP | family:NAME]…`, all ops where none is named. `--form small` renders another form, `--files FOLDER` takes families and templates from there, `--list` in the
-//! place of the folder only lists names.
+//! place of the folder only lists names, `--table` prints them by family.
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,
@@ -11,7 +11,7 @@ use std::path::Path;
 
 use t2t_generate::catalogue::{Catalogue, Op};
 use t2t_generate::files::Files;
-use t2t_generate::render::{Form, Request, Variant, render, variant_names};
+use t2t_generate::render::{Form, Generator, Request, Variant, variant_names};
 
 fn main() {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -24,9 +24,14 @@ fn main() {
         arguments.remove(place)
     });
     let files = own.map_or_else(Files::default, |folder| Files::with(read(&folder)));
-    let catalogue = Catalogue::read(&files).unwrap();
+    let generator = Generator::new(&files).unwrap();
+    let catalogue = &generator.catalogue;
     let folder = arguments.remove(0);
-    let ops = chosen(&catalogue, &arguments);
+    let ops = chosen(catalogue, &arguments);
+    if folder == "--table" {
+        print!("{}", catalogue.table());
+        return;
+    }
     if folder == "--list" {
         ops.iter().for_each(|op| println!("{}", op.name));
         return;
@@ -37,12 +42,12 @@ fn main() {
         for (key, value) in op.entry() {
             text += &format!("    {key}: {value}\n");
         }
-        let names = variant_names(&catalogue, op);
+        let names = variant_names(catalogue, op);
         text += &format!("    variants: [{}]\n", names.join(", "));
         let kernels = Path::new(&folder).join("kernels").join(&op.name);
         fs::create_dir_all(&kernels).unwrap();
         for (variant, name) in Variant::ALL.into_iter().zip(names) {
-            let rendered = render(&files, &catalogue, &Request::new(op, variant, form)).unwrap();
+            let rendered = generator.render(&Request::new(op, variant, form)).unwrap();
             fs::write(kernels.join(name + ".py"), rendered).unwrap();
         }
     }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::files::Files;
+use crate::json::Json;
 
 /// A family of operations, as its file has it.
 #[derive(Clone, Debug, Deserialize)]
@@ -24,7 +25,7 @@ struct FamilyFile {
     with: Map<String, Value>,
     /// What is in the entry of each op that does not say otherwise.
     #[serde(default)]
-    entry: Map<String, Value>,
+    entry: BTreeMap<String, Json>,
     /// Its ops by name.
     ops: BTreeMap<String, OpFile>,
 }
@@ -57,7 +58,7 @@ struct OpFile {
     with: Map<String, Value>,
     /// What differs from the family's entry.
     #[serde(default)]
-    entry: Map<String, Value>,
+    entry: BTreeMap<String, Json>,
 }
 
 /// A family of operations.
@@ -92,14 +93,14 @@ pub struct Op {
     pub(crate) with: Map<String, Value>,
     /// Its entry in ops.yaml, without the torch function.
     #[serde(skip)]
-    entry: Map<String, Value>,
+    entry: BTreeMap<String, Json>,
 }
 
 impl Op {
     /// Returns the op's entry in ops.yaml, in the order in which people write its keys.
     #[must_use]
-    pub fn entry(&self) -> Vec<(&str, Value)> {
-        let torch = ("torch", Value::String(self.torch.clone()));
+    pub fn entry(&self) -> Vec<(&str, Json)> {
+        let torch = ("torch", Json::Text(self.torch.clone()));
         let others = KEYS.iter().filter_map(|key| Some((*key, self.entry.get(*key)?.clone())));
         std::iter::once(torch).chain(others).collect()
     }
@@ -136,6 +137,8 @@ const PREFIXES: &[&str] = &[
     "torch.linalg.",
     "torch.ops.aten.",
     "torch.",
+    "special.",
+    "linalg.",
     "aten.",
     "f.",
 ];
@@ -166,8 +169,8 @@ impl Catalogue {
                 aliases: op.aliases,
                 title: op.title,
                 math: op.math,
-                with: over(&read.with, op.with),
-                entry: over(&read.entry, op.entry),
+                with: over(read.with.clone(), op.with, Value::is_null).collect(),
+                entry: over(read.entry.clone(), op.entry, |value| *value == Json::Null).collect(),
             };
             let full = op.aliases.iter().chain([&op.torch, &op.name]);
             for spelled in full.flat_map(|full| [full.to_lowercase(), short(full)]) {
@@ -238,14 +241,14 @@ fn short(name: &str) -> String {
 }
 
 /// Returns `below` with the values of `above` in their place; a null takes a value away.
-fn over(below: &Map<String, Value>, above: Map<String, Value>) -> Map<String, Value> {
-    let mut whole = below.clone();
-    for (key, value) in above {
-        if value.is_null() {
-            whole.remove(&key);
-        } else {
-            whole.insert(key, value);
-        }
-    }
-    whole
+fn over<V>(
+    below: impl IntoIterator<Item = (String, V)>,
+    above: impl IntoIterator<Item = (String, V)>,
+    is_null: fn(&V) -> bool,
+) -> impl Iterator<Item = (String, V)> {
+    let whole: BTreeMap<String, V> = below.into_iter().chain(above).collect();
+    whole.into_iter().filter(move |(_, value)| !is_null(value))
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,8 +13,25 @@ macro_rules! embedded {
 }
 
 /// The embedded files by name. A test holds them against the folder.
-pub(crate) const EMBEDDED: &[(&str, &str)] =
-    embedded!["binary.json", "pointwise.py.jinja", "ternary.json", "unary.json"];
+pub const EMBEDDED: &[(&str, &str)] = embedded![
+    "binary.json",
+    "indexed.json",
+    "indexed.py.jinja",
+    "loss.json",
+    "loss.py.jinja",
+    "normalization.json",
+    "pointwise.py.jinja",
+    "product.json",
+    "product.py.jinja",
+    "reduction.json",
+    "reduction.py.jinja",
+    "row.py.jinja",
+    "scan.json",
+    "scan.py.jinja",
+    "softmax.json",
+    "ternary.json",
+    "unary.json",
+];
 
 /// The files of a generator by name: `NAME.json` is a family, `NAME.py.jinja` a template.
 #[derive(Clone, Debug)]

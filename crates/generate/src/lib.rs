@@ -4,6 +4,7 @@
 //! assets/generators/ and is embedded; a workspace may override or add files. This crate does not know where files lie, which op was asked for why, or whether a kernel is right.
 
 pub mod files;
+pub mod json;
 pub mod catalogue;
 pub mod wrap;
 pub mod render;

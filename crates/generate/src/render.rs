@@ -8,8 +8,9 @@ use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::catalogue::{Catalogue, Op, Technique};
+use crate::catalogue::{Catalogue, Fault, Op, Technique};
 use crate::files::Files;
+use crate::json::Json;
 use crate::wrap;
 
 /// One of an op's four kernels.
@@ -88,7 +89,7 @@ impl<'a> Request<'a> {
     /// Returns the request for an op as its entry in the catalogue has it.
     #[must_use]
     pub fn new(op: &'a Op, variant: Variant, form: Form) -> Self {
-        let backward = op.entry().iter().any(|(key, value)| *key == "backward" && *value == true);
+        let backward = op.entry().iter().any(|(key, value)| *key == "backward" && *value == Json::Flag(true));
         Self { op, variant, form, entry: format!("triton_{}", op.name), backward }
     }
 }
@@ -135,31 +136,65 @@ struct Context<'a> {
     backward: bool,
 }
 
-/// Returns the kernel file of a request. Fails where a template is wrong.
-pub fn render(files: &Files, catalogue: &Catalogue, request: &Request<'_>) -> Result<String, TemplateFault> {
-    let family = catalogue.family(request.op);
-    let plain = request.form == Form::Plain;
-    let context = Context {
-        op: request.op,
-        with: &request.op.with,
-        name: request.entry.strip_prefix("triton_").unwrap_or(&request.entry),
-        entry: &request.entry,
-        techniques: &family.techniques,
-        first: request.variant.has_first() && !plain,
-        second: request.variant.has_second() && !plain,
-        small: request.form == Form::Small,
-        general: matches!(request.form, Form::General | Form::Plain),
-        plain,
-        float: if plain { "tl.float64" } else { "tl.float32" },
-        backward: request.backward,
-    };
-    let environment = environment(files);
-    let rendered = environment.get_template(&family.template).and_then(|template| template.render(Serde(&context)));
-    rendered.map(|text| tidy(&text)).map_err(|error| TemplateFault {
-        file: error.name().unwrap_or(&family.template).to_owned(),
-        line: error.line().unwrap_or(1),
-        message: error.detail().map_or_else(|| error.kind().to_string(), str::to_owned),
-    })
+impl<'a> Context<'a> {
+    /// Returns what a template may name for a request.
+    fn new(request: &'a Request<'_>, techniques: &'a [Technique; 2]) -> Self {
+        let plain = request.form == Form::Plain;
+        Self {
+            op: request.op,
+            with: &request.op.with,
+            name: request.entry.strip_prefix("triton_").unwrap_or(&request.entry),
+            entry: &request.entry,
+            techniques,
+            first: request.variant.has_first() && !plain,
+            second: request.variant.has_second() && !plain,
+            small: request.form == Form::Small,
+            general: matches!(request.form, Form::General | Form::Plain),
+            plain,
+            float: if plain { "tl.float64" } else { "tl.float32" },
+            backward: request.backward,
+        }
+    }
+}
+
+/// The generator: its catalogue, and its templates, compiled once each.
+#[derive(Debug)]
+pub struct Generator {
+    /// What it knows.
+    pub catalogue: Catalogue,
+    environment: Environment<'static>,
+}
+
+impl Generator {
+    /// Returns the generator of `files`. Fails where a family cannot be read.
+    pub fn new(files: &Files) -> Result<Self, Fault> {
+        Ok(Self { catalogue: Catalogue::read(files)?, environment: environment(files) })
+    }
+
+    /// Returns the kernel file of a request for an op of this generator's catalogue. Fails where a template is wrong.
+    pub fn render(&self, request: &Request<'_>) -> Result<String, TemplateFault> {
+        let family = self.catalogue.family(request.op);
+        let context = Context::new(request, &family.techniques);
+        let template = self.environment.get_template(&family.template);
+        let rendered = template.and_then(|template| template.render(Serde(&context)));
+        rendered.map(|text| tidy(&text)).map_err(|error| TemplateFault {
+            file: error.name().unwrap_or(&family.template).to_owned(),
+            line: error.line().unwrap_or(1),
+            message: error.detail().map_or_else(|| error.kind().to_string(), str::to_owned),
+        })
+    }
+
+    /// Returns what a variant is rendered as in each form, in the order of [`Form::ALL`], without forms that are an earlier one again. Fails where a template is wrong.
+    pub fn attempts(&self, request: &Request<'_>) -> Result<Vec<(Form, String)>, TemplateFault> {
+        let mut attempts: Vec<(Form, String)> = Vec::new();
+        for form in Form::ALL {
+            let text = self.render(&Request { form, ..request.clone() })?;
+            if attempts.iter().all(|(_, earlier)| *earlier != text) {
+                attempts.push((form, text));
+            }
+        }
+        Ok(attempts)
+    }
 }
 
 /// Returns what templates may use: each other, and the functions of [`wrap`].
@@ -230,3 +265,6 @@ fn tidy(text: &str) -> String {
     }
     lines.join("\n").trim().to_owned() + "\n"
 }
+
+#[cfg(test)]
+mod tests;

@@ -57,12 +57,12 @@ mod tests {
     fn a_call_is_broken_as_the_formatter_breaks_it() {
         let items = |count: usize| -> Vec<String> { (0..count).map(|place| format!("argument_{place:02}")).collect() };
         assert_eq!(call(4, "f", &items(2), ""), "f(argument_00, argument_01)");
-        let middle = call(4, "f", &items(8), ":");
+        let middle = call(4, "function_of_a_name", &items(8), ":");
         assert_eq!(middle.lines().count(), 3, "{middle}");
         assert!(middle.ends_with("\n    ):"), "{middle}");
-        let long = call(4, "f", &items(12), "");
-        assert_eq!(long.lines().count(), 14, "{long}");
-        assert!(long.contains("\n        argument_11,\n    )"), "{long}");
+        let long = call(4, "f", &items(10), "");
+        assert_eq!(long.lines().count(), 12, "{long}");
+        assert!(long.contains("\n        argument_09,\n    )"), "{long}");
     }
 
     #[test]
