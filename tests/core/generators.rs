@@ -35,6 +35,6 @@ fn every_entry_is_one_that_ops_yaml_takes() {
             text += &format!("    {key}: {value}\n");
         }
     }
-    let spec = t2t_spec::Spec::parse(text.as_bytes()).unwrap();
+    let spec = t2t_spec::Spec::parse("ops.yaml", text.as_bytes(), None).unwrap();
     assert_eq!(spec.ops.len(), catalogue.ops().count());
 }

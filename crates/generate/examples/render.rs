@@ -33,7 +33,9 @@ fn main() {
         return;
     }
     if folder == "--list" {
-        ops.iter().for_each(|op| println!("{}", op.name));
+        for op in ops {
+            println!("{}", op.name);
+        }
         return;
     }
     let mut text = "version: 1\nops:\n".to_owned();
