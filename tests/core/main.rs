@@ -21,6 +21,7 @@ mod circles;
 mod docs;
 mod calibration;
 mod functions;
+mod generators;
 
 mod world;
 mod core_rules;

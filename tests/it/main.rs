@@ -81,6 +81,7 @@ mod real {
     mod bad_kernels;
     pub mod adoption;
     mod examples;
+    mod generated;
     pub mod hostile;
     mod mutants;
     mod level1;

@@ -1,0 +1,55 @@
+//! Kernels of the embedded generator, one op of each family, checked on the interpreter in an empty folder: all four variants pass, and the plainest form of one op of each template.
+
+use t2t_generate::catalogue::Op;
+use t2t_generate::files::Files;
+use t2t_generate::render::{Form, Generator, Request, Variant, variant_names};
+
+use crate::workspace::Workspace;
+
+/// An op of each family.
+const OPS: [&str; 10] =
+    ["relu", "maximum", "lerp", "amax", "cumsum", "softmax", "rms_norm", "huber_loss", "tril", "addmm"];
+
+#[test]
+fn an_op_of_each_family_passes_in_its_four_variants() {
+    let generator = Generator::new(&Files::default()).unwrap();
+    let families: Vec<&str> = OPS.iter().map(|op| generator.catalogue.find(op).unwrap().family.as_str()).collect();
+    assert!(generator.catalogue.families().all(|family| families.contains(&family.name.as_str())), "{families:?}");
+    passes(&generator, &OPS, Form::Standard);
+}
+
+#[test]
+fn later_attempts_pass_as_well() {
+    let generator = Generator::new(&Files::default()).unwrap();
+    for form in [Form::Small, Form::General, Form::Plain] {
+        passes(&generator, &["relu", "mul", "amax", "softmax"], form);
+    }
+}
+
+/// Writes the ops' entries and kernels into an empty folder, has them checked, and expects every variant to pass.
+fn passes(generator: &Generator, names: &[&str], form: Form) {
+    let ops: Vec<&Op> = names.iter().map(|name| generator.catalogue.find(name).unwrap()).collect();
+    let mut text = "version: 1\nops:\n".to_owned();
+    for op in &ops {
+        text += &format!("  {}:\n", op.name);
+        for (key, value) in op.entry() {
+            text += &format!("    {key}: {value}\n");
+        }
+        text += &format!("    variants: [{}]\n", variant_names(&generator.catalogue, op).join(", "));
+    }
+    let workspace = Workspace::new(&text);
+    for op in &ops {
+        for (variant, name) in Variant::ALL.into_iter().zip(variant_names(&generator.catalogue, op)) {
+            let rendered = generator.render(&Request::new(op, variant, form)).unwrap();
+            workspace.write(&format!("kernels/{}/{name}.py", op.name), &rendered);
+        }
+    }
+    let ran = workspace.build(&["--phase", "check"]);
+    assert_eq!(ran.code, Some(0), "{form:?}\n{}", ran.told);
+    for op in ops {
+        for name in variant_names(&generator.catalogue, op) {
+            let target = format!("{}/{name}:check", op.name);
+            assert_eq!(workspace.outcome(&target), "passed", "{target} {form:?}\n{}", ran.told);
+        }
+    }
+}
