@@ -451,6 +451,12 @@ impl Session {
             || self.sources.has_looked_at(path)
     }
 
+    /// Returns the paths of the files and folders that were looked at, absent ones too.
+    pub(crate) fn looked_at(&self) -> impl Iterator<Item = String> {
+        let declared = self.fingerprints.iter().flatten().map(|fingerprint| fingerprint.path.to_string());
+        declared.chain(self.sources.paths())
+    }
+
     /// Returns the Python files in the folders of the declared ops that no variant, no `cases.py` and no import of theirs names: most often a variant that
     /// somebody forgot to list.
     #[must_use]
