@@ -237,7 +237,8 @@ pub(crate) fn ask<T: DeserializeOwned>(
     let harness =
         Harness::open(options.harness.as_deref()).map_err(|error| machine("cannot read the harness", &error))?;
     // It also says what is wrong with the interpreter.
-    let (pool, _) = asked(options, &harness, [&cache, root], interrupt, false)?;
+    let (pool, _, placing) = asked(options, &harness, [&cache, root], interrupt, false)?;
+    placing.done()?;
     let python = options.python.as_ref().map(|python| python.path.clone()).unwrap_or_default();
     interpreter::ask(&python, &cache, root, &pool, function, arguments)
 }
@@ -271,7 +272,7 @@ impl Session {
         let harness =
             Harness::open(options.harness.as_deref()).map_err(|error| machine("cannot read the harness", &error))?;
         let devices = if options.as_device.is_some() { Vec::new() } else { devices(options)? };
-        let (pool, toolchain) = asked(options, &harness, [&cache, root], interrupt, !devices.is_empty())?;
+        let (pool, toolchain, placing) = asked(options, &harness, [&cache, root], interrupt, !devices.is_empty())?;
         let spec = spec(root, toolchain.as_deref(), part.as_ref())?;
         let modules = toolchain.as_ref().map(|toolchain| toolchain.modules.clone()).unwrap_or_default();
         let sources = sources.beside(Installed::new(modules)).importing_from(&spec.sources);
@@ -306,6 +307,7 @@ impl Session {
         };
         let actions: Vec<Action> = expand(&spec, &inventory);
         let graph = Graph::seal(actions)?;
+        placing.done()?;
         let root = root.to_owned();
         let is_elsewhere = published.is_some();
         let published = published.into_iter().collect();

@@ -165,13 +165,7 @@ pub(crate) fn add(sum: &mut Tally, tally: &Tally) {
 }
 
 /// Keeps what the next build tells if nothing changes. Only what settled everything is kept.
-pub(crate) fn keep(
-    place: &NoopCache,
-    session: &Session,
-    report: &Report,
-    mut told: Told,
-    summaries: Vec<OpSummary>,
-) {
+pub(crate) fn keep(place: &NoopCache, session: &Session, report: &Report, mut told: Told, summaries: Vec<OpSummary>) {
     let Some(mut standings) = standings(session, report) else { return };
     let Some((files, others)) = fingerprints(session, report) else { return };
     let (tally, wall) = (sum(standings.values()), Duration::ZERO);

@@ -134,9 +134,8 @@ impl<W: Write> Board<W> {
         self.failures.retain(|(target, _)| is_there(target));
         for (op, variants) in &mut self.ops {
             for (variant, standing) in &mut *variants {
-                standing.retain(|phase, _| {
-                    is_there(&Target { op: op.clone(), variant: variant.clone(), phase: *phase })
-                });
+                standing
+                    .retain(|phase, _| is_there(&Target { op: op.clone(), variant: variant.clone(), phase: *phase }));
             }
             variants.retain(|_, standing| !standing.is_empty());
         }

@@ -104,7 +104,8 @@ impl Ops<'_> {
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         // What is long of them, so that it need not be moved while it grows.
-        let long = |piece: &Piece<'_>| piece.op.len() + 5 * piece.files.len() + piece.records.len() + piece.standing.len();
+        let long =
+            |piece: &Piece<'_>| piece.op.len() + 5 * piece.files.len() + piece.records.len() + piece.standing.len();
         let length = self.keys.len() + self.pieces.iter().map(|piece| long(piece) + 24).sum::<usize>();
         postcard::to_extend(self, Vec::with_capacity(length)).expect("numbers and texts can be written")
     }
