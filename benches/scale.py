@@ -107,6 +107,7 @@ def measure(arguments: argparse.Namespace, folder: Path, count: int) -> dict[str
         "PATH": os.environ["PATH"],
         "HOME": str(folder),
         "T2T_PYTHON": str(folder / "environment/bin/python"),
+        "CUDA_VISIBLE_DEVICES": "",
     }
     row: dict[str, object] = {"ops": count}
     if not (workspace / "ops.yaml").exists():

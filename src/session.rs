@@ -46,7 +46,7 @@ mod interpreter;
 mod lane;
 
 use self::files::{asset_digest, catalogue, files, templates};
-use self::interpreter::{asked, witnesses_of};
+use self::interpreter::{Asked, asked, witnesses_of};
 use self::lane::{device_of, devices, elsewhere, models, targets};
 
 /// The file that makes a folder a workspace.
@@ -237,7 +237,7 @@ pub(crate) fn ask<T: DeserializeOwned>(
     let harness =
         Harness::open(options.harness.as_deref()).map_err(|error| machine("cannot read the harness", &error))?;
     // It also says what is wrong with the interpreter.
-    let (pool, _, placing) = asked(options, &harness, [&cache, root], interrupt, false)?;
+    let Asked { pool, placing, .. } = asked(options, &harness, [&cache, root], interrupt, false)?;
     placing.done()?;
     let python = options.python.as_ref().map(|python| python.path.clone()).unwrap_or_default();
     interpreter::ask(&python, &cache, root, &pool, function, arguments)
@@ -272,7 +272,8 @@ impl Session {
         let harness =
             Harness::open(options.harness.as_deref()).map_err(|error| machine("cannot read the harness", &error))?;
         let devices = if options.as_device.is_some() { Vec::new() } else { devices(options)? };
-        let (pool, toolchain, placing) = asked(options, &harness, [&cache, root], interrupt, !devices.is_empty())?;
+        let Asked { pool, toolchain, placing } =
+            asked(options, &harness, [&cache, root], interrupt, !devices.is_empty())?;
         let spec = spec(root, toolchain.as_deref(), part.as_ref())?;
         let modules = toolchain.as_ref().map(|toolchain| toolchain.modules.clone()).unwrap_or_default();
         let sources = sources.beside(Installed::new(modules)).importing_from(&spec.sources);

@@ -136,7 +136,12 @@ impl<'a> Opened<'a> {
         }
         let session = Session::open_part(root, options, interrupt, part).ok()?;
         let selection = arguments.targets.selection(&session).ok()?;
-        let wanted = without_summary(&session, pick(&session.graph, &selection, Force::Stale).ok()?);
+        let wanted = pick(&session.graph, &selection, Force::Stale).ok()?;
+        let summary = session.graph.find(&Target::summary());
+        if summary.is_some_and(|index| wanted.wanted[index.number()]) != edits.has_summary() {
+            return None;
+        }
+        let wanted = without_summary(&session, wanted);
         session.history().ok().filter(|loaded| loaded.damaged == 0)?;
         let others = Others { told: edits.told_of_others(), next: 0 };
         let telling = Telling { places: edits.places(), others, failures: Vec::new() };

@@ -46,19 +46,29 @@ impl Placing {
     }
 }
 
+/// What a session has of its interpreter.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    /// Its servers.
+    pub(crate) pool: Arc<Pool>,
+    /// What a probe said; None where it is not probed.
+    pub(crate) toolchain: Option<Arc<Toolchain>>,
+    /// No server may start before this is done.
+    pub(crate) placing: Placing,
+}
+
 fn unplaced(error: &io::Error) -> NoSession {
     machine("cannot write the harness", error)
 }
 
-/// Returns the servers of a session over the store `cache` of the workspace `root`, and the probe of the interpreter; None where it is not probed. Fails if it
-/// cannot be used. No server may start before the harness is in its place.
+/// Returns the servers of a session over the store `cache` of the workspace `root`, and the probe of the interpreter. Fails if it cannot be used.
 pub(crate) fn asked(
     options: &Options,
     harness: &Harness,
     [cache, root]: [&Path; 2],
     interrupt: &Interrupt,
     has_devices: bool,
-) -> Result<(Arc<Pool>, Option<Arc<Toolchain>>, Placing), NoSession> {
+) -> Result<Asked, NoSession> {
     let mut attempt = 1;
     loop {
         let known = known(options, cache);
@@ -67,7 +77,7 @@ pub(crate) fn asked(
         match toolchain(options, cache, root, &pool, has_devices, known) {
             // `t2t clean --cache` waits for nobody who only looks.
             Err(_) if attempt < ASKED && (placed.is_none() || harness.trace(cache) != placed) => attempt += 1,
-            found => return Ok((pool, found?, placing)),
+            found => return Ok(Asked { pool, toolchain: found?, placing }),
         }
     }
 }
