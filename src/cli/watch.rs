@@ -8,13 +8,13 @@ use std::collections::BTreeSet;
 use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use console::Term;
 use t2t_host::cores;
-use t2t_host::interrupt::{Interrupt, Then};
+use t2t_host::interrupt::Interrupt;
 use t2t_host::pool::Pool;
 use t2t_host::watch::{How, NoWatch, Places, Watch};
 use t2t_model::action::{DeviceClass, Target};
@@ -38,11 +38,13 @@ mod edited;
 mod inbox;
 mod keys;
 mod relevance;
+mod stop;
 
 use self::edited::Short;
 use self::inbox::{Again, Due, Inbox, Input};
 use self::keys::Keys;
 use self::relevance::Relevance;
+use self::stop::{StopHandle, stop_on_signal};
 
 /// The folders that t2t itself writes.
 const OWN: [&str; 2] = ["cache", "logs"];
@@ -110,43 +112,6 @@ pub(crate) fn watch(common: &Common, arguments: WatchArguments) -> Result<u8, Cl
     let ended = watching.until_left();
     watching.leave();
     ended
-}
-
-/// What the thread that takes signals stops.
-#[derive(Debug, Default, Clone)]
-struct StopHandle(Arc<Mutex<Stoppable>>);
-
-#[derive(Debug, Default)]
-struct Stoppable {
-    pool: Option<Arc<Pool>>,
-    keys: Option<Keys>,
-}
-
-impl StopHandle {
-    fn lock(&self) -> MutexGuard<'_, Stoppable> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Has a signal kill what runs and end the watch. Before there are servers nothing runs, and it ends the process.
-fn stop_on_signal(
-    interrupt: &Interrupt,
-    shared: &StopHandle,
-    send: impl Fn(Input) + Send + 'static,
-) -> Result<(), CliError> {
-    let shared = shared.clone();
-    let stop = move || {
-        let (pool, keys) = {
-            let mut stoppable = shared.lock();
-            (stoppable.pool.clone(), stoppable.keys.take())
-        };
-        drop(keys);
-        let Some(pool) = pool else { return Then::EndHere };
-        pool.stop();
-        send(Input::Look);
-        Then::EndsItself
-    };
-    Ok(interrupt.on_signal(stop).context("cannot take signals")?)
 }
 
 fn unwatchable(error: NoWatch) -> CliError {
