@@ -3,7 +3,8 @@
 The binary is the one that ships. `--python` is an interpreter that speaks the worker's protocol and answers at once, so that probing, harness,
 templates, records and logs cost what they cost. Each op has four kernel files of about 2 KB. Per size it prints, of t2t and its peers, the median of a
 no-op build and of a build of one edited kernel, in turns, and the peak memory of either; of t2t also the time from an edit to the first action started,
-and how long the interpreter takes to start and answer. Figures of one run are comparable with each other only.
+and how long the interpreter takes to start and answer, and the time from a save to the last line of its round in `t2t watch`, beside its peers on the same edits. Figures of one run are
+comparable with each other only.
 
     python benches/scale.py [--t2t PATH] [--ops 10 1000 10000] [--runs N] [--keep FOLDER] [--out FILE]
 """
@@ -16,6 +17,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import socket
 import statistics
 import struct
@@ -23,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -105,6 +107,7 @@ def measure(arguments: argparse.Namespace, folder: Path, count: int) -> dict[str
         "PATH": os.environ["PATH"],
         "HOME": str(folder),
         "T2T_PYTHON": str(folder / "environment/bin/python"),
+        "CUDA_VISIBLE_DEVICES": "",
     }
     row: dict[str, object] = {"ops": count}
     if not (workspace / "ops.yaml").exists():
@@ -121,7 +124,10 @@ def measure(arguments: argparse.Namespace, folder: Path, count: int) -> dict[str
             silently(*commands[name])
     row |= no_ops(commands, arguments.runs)
     row["interpreter start (ms)"] = interpreter_start(Path(environment["T2T_PYTHON"]))
-    return row | edits(commands, workspace, Path(environment["T2T_PYTHON"]).with_name("started"), arguments.edits)
+    row |= edits(commands, workspace, Path(environment["T2T_PYTHON"]).with_name("started"), arguments.edits)
+    del commands["t2t"]
+    watch = [arguments.t2t, "watch", "-q"]
+    return row | saves(watch, workspace, environment, commands, arguments.edits)
 
 
 def program(name: str) -> str | None:
@@ -241,8 +247,7 @@ def edits(
 ) -> dict[str, object]:
     """Returns, of each command, the median time in ms from its start after one kernel was edited to its end, and the peak memory of one such run; of t2t also the
     time to the moment when the interpreter is started for the first stale action. All get the same edits, in turns."""
-    name = sorted(path.name for path in (workspace / "kernels").iterdir())[-1]
-    file = workspace / "kernels" / name / "v2_tiling.py"
+    file = edited(workspace)
     text = file.read_text()
     started: list[float] = []
     ended: dict[str, list[float]] = {command: [] for command in commands}
@@ -265,6 +270,50 @@ def edits(
     row: dict[str, object] = {"t2t edit, first action (ms)": round(statistics.median(started), 2)}
     row |= {f"{command} edit (ms)": round(statistics.median(of), 2) for command, of in ended.items()}
     return row | {f"{command} edit (MB)": round(of, 1) for command, of in peaks.items()}
+
+
+def saves(
+    watch: list[str],
+    workspace: Path,
+    environment: dict[str, str],
+    peers: Mapping[str, tuple[list[str], Path, dict[str, str]]],
+    runs: int,
+) -> dict[str, object]:
+    """Returns the median time in ms from a save of one kernel to the line with which the watch says that all is built, and that of each peer from its start after the same
+    edit to its end. The first save is left out: it warms the servers."""
+    file = edited(workspace)
+    text = file.read_text()
+    taken: dict[str, list[float]] = {"t2t watch": [], **{peer: [] for peer in peers}}
+    with subprocess.Popen(watch, cwd=workspace, env=environment, stdout=subprocess.PIPE, text=True) as watching:
+        assert watching.stdout
+        until_built(watching.stdout)
+        for number in range(runs + 1):
+            # Servers and editors rest between saves.
+            time.sleep(0.5)
+            begun = time.time_ns()
+            file.write_text(f"{text}\nSAVE = {begun}{number}\n")
+            until_built(watching.stdout)
+            taken["t2t watch"].append((time.time_ns() - begun) / 1e6)
+            for peer, (words, folder, of_peer) in peers.items():
+                begun = time.time_ns()
+                silently(words, folder, of_peer)
+                taken[peer].append((time.time_ns() - begun) / 1e6)
+        watching.send_signal(signal.SIGINT)
+    file.write_text(text)
+    figures = {name: round(statistics.median(of[1:]), 2) for name, of in taken.items()}
+    return {f"{name} save (ms)": of for name, of in figures.items()}
+
+
+def until_built(lines: Iterable[str]) -> None:
+    """Reads up to the line that ends a round."""
+    if not any(line.startswith("fresh ") for line in lines):
+        raise RuntimeError("t2t watch has ended")
+
+
+def edited(workspace: Path) -> Path:
+    """Returns the kernel that is edited."""
+    name = sorted(path.name for path in (workspace / "kernels").iterdir())[-1]
+    return workspace / "kernels" / name / "v2_tiling.py"
 
 
 def silently(command: list[str], folder: Path | None = None, environment: dict[str, str] | None = None) -> None:

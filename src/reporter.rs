@@ -2,6 +2,7 @@
 //!
 //! It decides nothing about the build, and sees only the parts of the environment that its caller passes.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 
 use console::Term;
@@ -36,6 +37,9 @@ pub(crate) trait Reporter {
 pub(crate) trait View: Reporter {
     /// Says which files changed.
     fn change(&mut self, files: &[String]);
+
+    /// Says that a round begins that looks at these ops alone: all others stand as they did.
+    fn begin_part(&mut self, ops: &BTreeSet<String>);
 
     /// Says what keeps the workspace from being built, as long as the next build does not begin.
     fn problem(&mut self, text: &str);

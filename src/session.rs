@@ -48,7 +48,7 @@ pub use self::options::{DeviceChoice, Options, Probing};
 pub(crate) use self::part::{Part, Rest};
 
 use self::files::{asset_digest, catalogue, files, templates};
-use self::interpreter::{asked, witnesses_of};
+use self::interpreter::{Asked, asked, witnesses_of};
 use self::lane::{device_of, devices, elsewhere, models, targets};
 
 /// The file that makes a folder a workspace.
@@ -152,7 +152,8 @@ pub(crate) fn ask<T: DeserializeOwned>(
     let harness =
         Harness::open(options.harness.as_deref()).map_err(|error| machine("cannot read the harness", &error))?;
     // It also says what is wrong with the interpreter.
-    let (pool, _) = asked(options, &harness, [&cache, root], interrupt, false)?;
+    let Asked { pool, placing, .. } = asked(options, &harness, [&cache, root], interrupt, false)?;
+    placing.done()?;
     let python = options.python.as_ref().map(|python| python.path.clone()).unwrap_or_default();
     interpreter::ask(&python, &cache, root, &pool, function, arguments)
 }
@@ -186,7 +187,8 @@ impl Session {
         let harness =
             Harness::open(options.harness.as_deref()).map_err(|error| machine("cannot read the harness", &error))?;
         let devices = if options.as_device.is_some() { Vec::new() } else { devices(options)? };
-        let (pool, toolchain) = asked(options, &harness, [&cache, root], interrupt, !devices.is_empty())?;
+        let Asked { pool, toolchain, placing } =
+            asked(options, &harness, [&cache, root], interrupt, !devices.is_empty())?;
         let spec = spec(root, toolchain.as_deref(), part.as_ref())?;
         let modules = toolchain.as_ref().map(|toolchain| toolchain.modules.clone()).unwrap_or_default();
         let sources = sources.beside(Installed::new(modules)).importing_from(&spec.sources);
@@ -221,6 +223,7 @@ impl Session {
         };
         let actions: Vec<Action> = expand(&spec, &inventory);
         let graph = Graph::seal(actions)?;
+        placing.done()?;
         let root = root.to_owned();
         let is_elsewhere = published.is_some();
         let published = published.into_iter().collect();
@@ -355,6 +358,12 @@ impl Session {
             || HOMES.iter().any(|home| is_home(home))
             || self.fingerprints.iter().flatten().any(|fingerprint| fingerprint.path == text)
             || self.sources.has_looked_at(path)
+    }
+
+    /// Returns the paths of the files and folders that were looked at, absent ones too.
+    pub(crate) fn looked_at(&self) -> impl Iterator<Item = String> {
+        let declared = self.fingerprints.iter().flatten().map(|fingerprint| fingerprint.path.to_string());
+        declared.chain(self.sources.paths())
     }
 
     /// Returns the Python files in the folders of the declared ops that no variant, no `cases.py` and no import of theirs names: most often a variant that

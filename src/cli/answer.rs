@@ -151,16 +151,21 @@ pub(crate) fn summaries(session: &Session, report: &Report) -> Vec<OpSummary> {
 pub(crate) fn sum<'a>(standings: impl IntoIterator<Item = &'a Standing>) -> Tally {
     let mut sum = Tally::default();
     for Standing { tally, .. } in standings {
-        sum.fresh += tally.fresh;
-        sum.skipped += tally.skipped;
-        sum.rejected += tally.rejected;
-        sum.not_judged += tally.not_judged;
+        add(&mut sum, tally);
     }
     sum
 }
 
+/// Adds what a build that finds nothing to do counts to `sum`.
+pub(crate) fn add(sum: &mut Tally, tally: &Tally) {
+    sum.fresh += tally.fresh;
+    sum.skipped += tally.skipped;
+    sum.rejected += tally.rejected;
+    sum.not_judged += tally.not_judged;
+}
+
 /// Keeps what the next build tells if nothing changes. Only what settled everything is kept.
-pub(crate) fn keep(key: Digest, session: &Session, report: &Report, mut told: Told, summaries: Vec<OpSummary>) {
+pub(crate) fn keep(place: &NoopCache, session: &Session, report: &Report, mut told: Told, summaries: Vec<OpSummary>) {
     let Some(mut standings) = standings(session, report) else { return };
     let Some((files, others)) = fingerprints(session, report) else { return };
     let (tally, wall) = (sum(standings.values()), Duration::ZERO);
@@ -191,7 +196,7 @@ pub(crate) fn keep(key: Digest, session: &Session, report: &Report, mut told: To
     let pieces = std::iter::once(("", 0)).chain(ops).map(piece).collect();
     let ops = Ops { pieces, keys: Cow::Borrowed(keys.bytes()) }.encode();
     let kept = NoopResult { files, others, journal: extent, told: told.into(), ops: ops.into() };
-    NoopCache::of(&session.cache, key).keep(&kept);
+    place.keep(&kept);
 }
 
 /// Returns the fingerprints of the workspace's files that the build looked at, as they were when it did, the logs as they are now. None where a log is not what the

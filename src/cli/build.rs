@@ -1,6 +1,6 @@
 //! `t2t build`: brings what was asked for up to date, and ends with the table of the ops.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::mem;
 use std::path::{Path, PathBuf};
@@ -62,9 +62,9 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
     let key = unchanged::key(common, arguments, &root);
     let place = key.map(|key| NoopCache::of(&root.join(answer::CACHE), key));
     let bytes = place.as_ref().map(NoopCache::bytes).unwrap_or_default();
-    let since = place.as_ref().map_or(Since::More, |place| unchanged::since(place, &bytes, &root, outputs, start));
-    if let Since::Nothing(exit_code) = since {
-        return Ok(exit_code);
+    let since = place.as_ref().map_or(Since::More, |place| unchanged::since(place, &bytes, &root, &BTreeSet::new()));
+    if let Since::Nothing(told) = &since {
+        return Ok(unchanged::tell_again(told, outputs, start));
     }
     let running = signals.unwrap_or_else(|| stop_on_signal(&interrupt))?;
     let remote = OpenedRemote::default();
@@ -135,10 +135,10 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
         table += &measured::figures(&session, &wanted, &report);
     }
     streams::print(&table);
-    if let Some(key) = key {
+    if let Some(place) = &place {
         told.extend(answer::told_again(&session, &report, &failures));
         let summary = answer::summary(&session, &report);
-        answer::keep(key, &session, &report, Told { events: told, table, exit_code, summary }, summaries);
+        answer::keep(place, &session, &report, Told { events: told, table, exit_code, summary }, summaries);
     }
     outputs.print_annotations();
     if let Some(error) = missing {

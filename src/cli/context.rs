@@ -170,11 +170,6 @@ impl Targets {
         self.targets.iter().chain(&self.op).cloned().collect()
     }
 
-    /// Returns whether everything is asked for.
-    pub(crate) fn are_all(&self) -> bool {
-        self.written().is_empty() && self.variant.is_empty() && self.phase.is_empty()
-    }
-
     /// Returns what was asked for, files as the targets that are made from them.
     pub(crate) fn selection(&self, session: &Session) -> Result<Selection, CliError> {
         Ok(Selection {

@@ -2,13 +2,15 @@
 //!
 //! Where it does not, the whole is looked at, and what was built and told before counts as what it was. It does not know what was edited.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::mem;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use t2t_host::cores;
 use t2t_host::interrupt::Interrupt;
 use t2t_model::action::{Phase, Target};
+use t2t_model::digest::Digest;
 use t2t_model::event::{Event, Tally};
 use t2t_plan::graph::Wanted;
 use t2t_plan::graph::pick::{Force, pick};
@@ -16,7 +18,7 @@ use t2t_plan::schedule::Settled;
 use t2t_report::render::build_page::{OpSummary, closing_table};
 use t2t_store::store::noop_cache::NoopCache;
 
-use super::answer::{self, Told};
+use super::answer::{self, Standing, Told};
 use super::edits::Edits;
 use super::error::CliError;
 use super::outputs::Outputs;
@@ -92,7 +94,138 @@ impl Ahead {
     }
 }
 
-/// Builds the ops that `edits` are of, and with them the whole where all of it was asked for. What cannot be opened as a part is left to the build of the whole.
+/// The ops that were edited, opened as a part of the workspace.
+pub(crate) struct Opened<'a> {
+    edits: Edits<'a>,
+    pub(crate) session: Session,
+    pub(crate) wanted: Wanted,
+    pub(crate) telling: Telling,
+}
+
+/// What is told while a part is built.
+pub(crate) struct Telling {
+    /// The place of each op of the part in the order of ops.yaml.
+    places: HashMap<String, usize>,
+    others: Others,
+    /// The rejections that were told.
+    failures: Vec<Event>,
+}
+
+/// What building a part comes to for the whole.
+pub(crate) struct Whole {
+    /// What settled, in all.
+    pub(crate) tally: Tally,
+    pub(crate) exit_code: u8,
+    standings: HashMap<String, Standing>,
+    summary: Option<Digest>,
+    own: Vec<OpSummary>,
+}
+
+impl<'a> Opened<'a> {
+    /// Opens the ops that `edits` are of. None where they cannot be opened, or told from the others: then the whole is looked at.
+    pub(crate) fn open(
+        arguments: &BuildArguments,
+        edits: Edits<'a>,
+        root: &Path,
+        options: &Options,
+        interrupt: &Interrupt,
+    ) -> Option<Self> {
+        let part = edits.part();
+        if edits.has_summary() && part.rest.is_none() {
+            return None;
+        }
+        let session = Session::open_part(root, options, interrupt, part).ok()?;
+        let selection = arguments.targets.selection(&session).ok()?;
+        let wanted = pick(&session.graph, &selection, Force::Stale).ok()?;
+        let summary = session.graph.find(&Target::summary());
+        if summary.is_some_and(|index| wanted.wanted[index.number()]) != edits.has_summary() {
+            return None;
+        }
+        let wanted = without_summary(&session, wanted);
+        session.history().ok().filter(|loaded| loaded.damaged == 0)?;
+        let others = Others { told: edits.told_of_others(), next: 0 };
+        let telling = Telling { places: edits.places(), others, failures: Vec::new() };
+        Some(Self { edits, session, wanted, telling })
+    }
+
+    /// Returns what was told before anything was decided.
+    pub(crate) fn introduction(&self) -> impl Iterator<Item = &Event> {
+        self.edits.introduction()
+    }
+
+    /// Returns what the part that was built comes to for the whole. None where it has not settled for good.
+    pub(crate) fn whole(&self, report: &Report, require_judged: bool) -> Option<Whole> {
+        if report.ended != Ended::Settled || !report.faults.is_empty() {
+            return None;
+        }
+        let standings = answer::standings(&self.session, report)?;
+        let summary = answer::summary(&self.session, report);
+        if summary.is_some() != self.edits.has_summary() {
+            return None;
+        }
+        let mut tally = self.edits.tally_of_others();
+        totals::count(report, &mut tally);
+        let exit_code = u8::from(tally.rejected > 0 || (require_judged && tally.not_judged > 0));
+        let own = answer::summaries(&self.session, report);
+        Some(Whole { tally, exit_code, standings, summary, own })
+    }
+
+    /// Returns the table of all ops that were asked for; nothing where none was.
+    fn table(&self, whole: &Whole) -> String {
+        let rows = self.edits.rows(&whole.own);
+        if rows.is_empty() { String::new() } else { closing_table(&rows, streams::width()) }
+    }
+
+    /// Returns what was built and told, for a look at the whole.
+    pub(crate) fn ahead(&self, report: &Report) -> Ahead {
+        let mut ahead = Ahead::of(&self.session, report);
+        let Others { told, next } = &self.telling.others;
+        ahead.told.extend(told[..*next].iter().filter_map(|(_, event)| event.target().cloned()));
+        ahead
+    }
+
+    /// Keeps the answer of a build of the whole that finds nothing to do and ends with `table`, and returns the session.
+    pub(crate) fn keep(self, place: &NoopCache, report: &Report, whole: Whole, table: String) -> Session {
+        let Whole { exit_code, standings, summary, own, .. } = whole;
+        let again = answer::told_again(&self.session, report, &self.telling.failures).into_iter();
+        let again = again.filter_map(|event| Some((*self.telling.places.get(&event.target()?.op)?, event)));
+        let mut told: Vec<(usize, Event)> = self.telling.others.told.into_iter().chain(again).collect();
+        told.sort_by_key(|(place, _)| *place);
+        let mut events: Vec<Event> = self.edits.introduction().cloned().collect();
+        events.extend(told.into_iter().map(|(_, event)| event));
+        let mut tally = self.edits.tally_of_others();
+        answer::add(&mut tally, &answer::sum(standings.values()));
+        events.push(Event::Finished { tally, wall: Duration::ZERO, exit_code });
+        let told = Told { events, table, exit_code, summary };
+        self.edits.keep(place, &self.session, report, &told, standings, &own);
+        self.session
+    }
+}
+
+impl Telling {
+    /// Returns the ops of the part.
+    pub(crate) fn ops(&self) -> BTreeSet<String> {
+        self.places.keys().cloned().collect()
+    }
+
+    /// Tells of an event of the part, and before it what a look at everything tells of other ops by then.
+    pub(crate) fn tell(&mut self, session: &Session, event: &Event, report: &mut dyn FnMut(&Event)) {
+        if let Some(target) = event.target() {
+            let is_started = matches!(event, Event::ActionStarted { .. }) && runs_in_a_child(session, target);
+            let place = self.places.get(&target.op).copied().filter(|_| !is_started && *target != Target::summary());
+            self.others.tell_before(place, report);
+        }
+        report(event);
+        self.failures.extend(Some(event).filter(|event| matches!(event, Event::Failure { .. })).cloned());
+    }
+
+    /// Tells what a look at everything tells of other ops at the end.
+    pub(crate) fn end(&mut self, report: &mut dyn FnMut(&Event)) {
+        self.others.tell_before(None, report);
+    }
+}
+
+/// Builds the ops that `edits` are of, and tells what the whole comes to by that. What cannot be opened as a part is left to the build of the whole.
 pub(crate) fn build(
     common: &Common,
     arguments: &BuildArguments,
@@ -105,71 +238,32 @@ pub(crate) fn build(
     let root = context::workspace()?;
     let options = context::options(common, &root, Probing::Known);
     let options = Options { configurations: arguments.targets.configurations(), ..options };
-    let is_whole = arguments.targets.are_all() && !arguments.figures;
-    let part = edits.part(is_whole);
-    let Ok(session) = Session::open_part(&root, &options, interrupt, part) else {
+    let Some(mut opened) = Opened::open(arguments, edits, &root, &options, interrupt) else {
         return Ok(Edited::Part(Ahead::default()));
     };
-    let selection = arguments.targets.selection(&session);
-    let Ok(Ok(wanted)) = selection.map(|selection| pick(&session.graph, &selection, Force::Stale)) else {
-        return Ok(Edited::Part(Ahead::default()));
-    };
-    let wanted = without_summary(&session, wanted);
-    if !session.history().is_ok_and(|loaded| loaded.damaged == 0) {
-        return Ok(Edited::Part(Ahead::default()));
-    }
-    running.hold(&session.pool);
-    for event in edits.introduction() {
+    running.hold(&opened.session.pool);
+    for event in opened.introduction() {
         outputs.report(event);
     }
-    let settings = setup::settings(common, arguments, &session, remote)?;
+    let settings = setup::settings(common, arguments, &opened.session, remote)?;
     cores::keep_off_devices(&settings.shares);
-    let mut others = Others { told: if is_whole { edits.told_of_others() } else { Vec::new() }, next: 0 };
-    let (places, mut failures) = (edits.places(), Vec::new());
-    let report = engine::build(&session, &wanted, &settings, interrupt, &mut |event| {
-        if let Some(target) = event.target() {
-            let is_started = matches!(event, Event::ActionStarted { .. }) && runs_in_a_child(&session, target);
-            let place = places.get(target.op.as_str()).copied();
-            let place = if is_started || *target == Target::summary() { None } else { place };
-            others.tell_before(place, outputs);
-        }
-        outputs.report(&event);
-        failures.extend(Some(event).filter(|event| matches!(event, Event::Failure { .. })));
+    let Opened { session, wanted, telling, .. } = &mut opened;
+    let is_whole = settings.remote.is_none() && !arguments.figures;
+    if !is_whole {
+        telling.others.told.clear();
+    }
+    let report = engine::build(session, wanted, &settings, interrupt, &mut |event| {
+        telling.tell(session, &event, &mut |event| outputs.report(event));
     })?;
-    let mut ahead = Ahead::of(&session, &report);
-    ahead.told.extend(others.told[..others.next].iter().filter_map(|(_, event)| event.target().cloned()));
-    let standings = answer::standings(&session, &report);
-    let counted = edits.tally_of_others().filter(|_| is_whole && report.ended == Ended::Settled);
-    let summary = answer::summary(&session, &report);
-    let (Some(standings), Some(mut tally), Some(summary)) = (standings, counted, summary) else {
-        return Ok(Edited::Part(ahead));
-    };
-    others.tell_before(None, outputs);
-    totals::count(&report, &mut tally);
-    let exit_code = u8::from(tally.rejected > 0 || (arguments.require_judged && tally.not_judged > 0));
+    let whole = Some(()).filter(|()| is_whole).and_then(|()| opened.whole(&report, arguments.require_judged));
+    let Some(whole) = whole else { return Ok(Edited::Part(opened.ahead(&report))) };
+    opened.telling.end(&mut |event| outputs.report(event));
+    let (tally, exit_code) = (whole.tally, whole.exit_code);
     outputs.report(&Event::Finished { tally, wall: start.elapsed(), exit_code });
     outputs.close_screen();
-    let own = answer::summaries(&session, &report);
-    let table = table(&session, &own);
+    let table = opened.table(&whole);
     streams::print(&table);
-    let told_again = answer::told_again(&session, &report, &failures).into_iter();
-    let own_told = told_again.filter_map(|event| Some((*places.get(event.target()?.op.as_str())?, event)));
-    let mut told: Vec<(usize, Event)> = others.told.into_iter().chain(own_told).collect();
-    told.sort_by_key(|(place, _)| *place);
-    let mut events: Vec<Event> = edits.introduction().cloned().collect();
-    events.extend(told.into_iter().map(|(_, event)| event));
-    drop(places);
-    if let Some(mut tally) = edits.tally_of_others() {
-        let again = answer::sum(standings.values());
-        tally.fresh += again.fresh;
-        tally.skipped += again.skipped;
-        tally.rejected += again.rejected;
-        tally.not_judged += again.not_judged;
-        events.push(Event::Finished { tally, wall: Duration::ZERO, exit_code });
-        let told = Told { events, table, exit_code, summary: Some(summary) };
-        edits.keep(place, &session, &report, &told, standings, &own);
-    }
-    session.leave();
+    opened.keep(place, &report, whole, table).leave();
     mem::forget(report);
     Ok(Edited::Whole(exit_code))
 }
@@ -191,10 +285,10 @@ struct Others {
 
 impl Others {
     /// Tells what is left of the ops before this place, or all.
-    fn tell_before(&mut self, place: Option<usize>, outputs: &mut Outputs) {
+    fn tell_before(&mut self, place: Option<usize>, report: &mut dyn FnMut(&Event)) {
         while let Some((of, event)) = self.told.get(self.next).filter(|(of, _)| place.is_none_or(|place| *of < place)) {
             debug_assert!(place.is_none_or(|place| *of < place));
-            outputs.report(event);
+            report(event);
             self.next += 1;
         }
     }
@@ -203,11 +297,4 @@ impl Others {
 /// Returns whether an action of the target runs in a child, so that all is decided when it starts that can be decided without one.
 fn runs_in_a_child(session: &Session, target: &Target) -> bool {
     !matches!(target.phase, Phase::Select | Phase::Log | Phase::Summary) && local::unusable(session, target).is_none()
-}
-
-/// Returns the table of all ops: those of the part, and what is known of the others.
-fn table(session: &Session, own: &[OpSummary]) -> String {
-    let mut own = own.iter();
-    let rows = session.ops().into_iter().filter_map(|(_, known)| known.or_else(|| own.next()));
-    closing_table(&rows.collect::<Vec<_>>(), streams::width())
 }

@@ -33,18 +33,22 @@ pub(crate) struct Edits<'a> {
     changed: Vec<usize>,
     /// The ops that are edited, by their places among the pieces.
     edited: BTreeSet<usize>,
+    /// How the others stand.
+    standings: BTreeMap<usize, Standing>,
     /// What the journal got since.
     added: Vec<(Record, LinePlace)>,
 }
 
 impl<'a> Edits<'a> {
-    /// Returns the edits by which files `looked` at differ from what an answer rests on, and what the journal got since. None where they may be of more than a few ops.
+    /// Returns the edits by which files `looked` at differ from what an answer rests on, and what the journal got since. The ops `also` count as edited. None where the
+    /// edits may be of more than a few ops.
     pub(crate) fn of(
         mut kept: NoopResult<'a>,
         root: &Path,
         looked: Rechecked,
         others: &[(usize, Known)],
         added: Vec<(Record, LinePlace)>,
+        also: &BTreeSet<String>,
     ) -> Option<Self> {
         // A file that went or came may be what imports of any op find, or find no more.
         let is_there = |place: &usize| {
@@ -65,20 +69,22 @@ impl<'a> Edits<'a> {
         if !changed.is_subset(&explained) {
             return None;
         }
-        for (record, _) in &added {
-            let target = &record.identity.target;
-            if target.phase != Phase::Summary {
-                // What another build did since; an op that is not known, and what is of none, is of account for all.
-                let place = ops.pieces.iter().position(|piece| !target.op.is_empty() && *piece.op == target.op)?;
-                edited.insert(place);
-            }
+        // What another build did since; an op that is not known, and what is of none, is of account for all.
+        let built = added.iter().map(|(record, _)| &record.identity.target);
+        let built: BTreeSet<&str> =
+            built.filter(|target| target.phase != Phase::Summary).map(|target| target.op.as_str()).collect();
+        for op in built.into_iter().chain(also.iter().map(String::as_str)) {
+            edited.insert(ops.pieces.iter().position(|piece| !op.is_empty() && *piece.op == *op)?);
         }
         if edited.len() > MANY || edited.contains(&0) {
             return None;
         }
+        let others_stand = ops.pieces.iter().enumerate().filter(|(place, _)| *place > 0 && !edited.contains(place));
+        let standings = others_stand.map(|(place, piece)| Some((place, Standing::decode(&piece.standing)?)));
+        let standings: Option<BTreeMap<usize, Standing>> = standings.collect();
         answer::touch(&mut kept.files, &looked.touched);
         answer::touch(&mut kept.others, others);
-        Some(Self { kept, ops, told, changed: looked.changed, edited, added })
+        Some(Self { kept, ops, told, changed: looked.changed, edited, standings: standings?, added })
     }
 
     /// Returns what was told before anything was decided.
@@ -86,8 +92,8 @@ impl<'a> Edits<'a> {
         self.told.events.iter().take_while(|event| event.target().is_none() && !matches!(event, Event::Finished { .. }))
     }
 
-    /// Returns the part of the workspace that has the edited ops; with what the summary takes of the others, where `with_summary`, and where that is known.
-    pub(crate) fn part(&self, with_summary: bool) -> Part {
+    /// Returns the part of the workspace that has the edited ops, with what the summary takes of the others where one was told of.
+    pub(crate) fn part(&self) -> Part {
         let pieces = || self.ops.pieces.iter().enumerate();
         let mut records: BTreeMap<String, LinePlace> = BTreeMap::new();
         for place in self.edited.iter().chain([&0]) {
@@ -104,7 +110,7 @@ impl<'a> Edits<'a> {
             ops: ops.filter(|(place, _)| self.edited.contains(place)).map(|(_, piece)| piece.op.to_string()).collect(),
             records,
             keys: self.keys_with(&self.added),
-            rest: if with_summary { self.rest() } else { None },
+            rest: self.rest(),
         }
     }
 
@@ -113,39 +119,53 @@ impl<'a> Edits<'a> {
     }
 
     fn rest(&self) -> Option<Rest> {
-        let (mut wall, mut device) = (0, 0);
-        let standing = |(place, piece): (usize, &Piece<'_>)| {
-            if self.edited.contains(&place) {
-                return Some(None);
-            }
-            let standing = Standing::decode(&piece.standing)?;
-            wall += standing.wall_ms;
-            device += standing.device_ms;
-            standing.summary.map(Some)
+        let manifest = self.told.summary?;
+        let standing = |place| match self.standings.get(&place) {
+            // The page tells of each op: where one is not known there is no rest.
+            Some(standing) => standing.summary.clone().map(Some),
+            None => Some(None),
         };
-        let ops: Option<Vec<Option<OpSummary>>> = self.ops.pieces.iter().enumerate().skip(1).map(standing).collect();
-        let (wall, device) = (Duration::from_millis(wall), Duration::from_millis(device));
-        Some(Rest { ops: ops?, wall, device, manifest: self.told.summary? })
+        let ops: Option<Vec<Option<OpSummary>>> = (1..self.ops.pieces.len()).map(standing).collect();
+        let wall = Duration::from_millis(self.standings.values().map(|standing| standing.wall_ms).sum());
+        let device = Duration::from_millis(self.standings.values().map(|standing| standing.device_ms).sum());
+        Some(Rest { ops: ops?, wall, device, manifest })
+    }
+
+    /// Returns whether a summary was told of.
+    pub(crate) fn has_summary(&self) -> bool {
+        self.told.summary.is_some()
     }
 
     /// Returns what is told again of the ops that are not edited, each with the place of its op.
     pub(crate) fn told_of_others(&self) -> Vec<(usize, Event)> {
-        let places = self.places();
+        let events = || self.told.events.iter().filter(|event| event.target().is_some());
+        if events().next().is_none() {
+            return Vec::new();
+        }
+        let places: HashMap<&str, usize> =
+            self.ops.pieces.iter().enumerate().map(|(place, piece)| (&*piece.op, place)).collect();
         let place = |event: &Event| places.get(event.target()?.op.as_str()).copied();
-        let told = self.told.events.iter().filter_map(|event| Some((place(event)?, event.clone())));
-        told.filter(|(place, _)| *place > 0 && !self.edited.contains(place)).collect()
+        let told = events().filter_map(|event| Some((place(event)?, event.clone())));
+        told.filter(|(place, _)| self.standings.contains_key(place)).collect()
     }
 
-    /// Returns the place of each op, in the order of ops.yaml.
-    pub(crate) fn places(&self) -> HashMap<&str, usize> {
-        self.ops.pieces.iter().enumerate().map(|(place, piece)| (&*piece.op, place)).collect()
+    /// Returns the edited ops, and the place of each in the order of ops.yaml.
+    pub(crate) fn places(&self) -> HashMap<String, usize> {
+        self.edited.iter().map(|place| (self.ops.pieces[*place].op.to_string(), *place)).collect()
     }
 
     /// Returns what is counted of the ops that are not edited.
-    pub(crate) fn tally_of_others(&self) -> Option<Tally> {
-        let others = self.ops.pieces.iter().enumerate().filter(|(place, _)| *place > 0 && !self.edited.contains(place));
-        let standings: Option<Vec<Standing>> = others.map(|(_, piece)| Standing::decode(&piece.standing)).collect();
-        standings.map(|standings| answer::sum(&standings))
+    pub(crate) fn tally_of_others(&self) -> Tally {
+        answer::sum(self.standings.values())
+    }
+
+    /// Returns what a table of all ops tells of each that it has, in order: of the edited ones what is known `now`.
+    pub(crate) fn rows<'b>(&'b self, now: &'b [OpSummary]) -> Vec<&'b OpSummary> {
+        let row = |place: usize| match self.standings.get(&place) {
+            Some(standing) => standing.summary.as_ref(),
+            None => now.iter().find(|summary| *summary.op() == *self.ops.pieces[place].op),
+        };
+        (1..self.ops.pieces.len()).filter_map(row).collect()
     }
 
     /// Keeps the answer that follows: that of a build of the whole which finds nothing to do. `told` is what that tells, and `summaries` are of the edited ops.

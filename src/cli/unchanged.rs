@@ -2,6 +2,7 @@
 //!
 //! It does not know what is stale: it knows that everything a build looked at is unchanged.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::path::Path;
 use std::time::Instant;
@@ -9,7 +10,7 @@ use std::time::Instant;
 use t2t_host::device;
 use t2t_model::digest::Digest;
 use t2t_model::event::Event;
-use t2t_store::fingerprint;
+use t2t_store::fingerprint::{self, Observed};
 use t2t_store::fs;
 use t2t_store::store::journal::Journal;
 use t2t_store::store::noop_cache::{self, NoopCache};
@@ -47,43 +48,39 @@ pub(crate) fn key(common: &Common, arguments: &BuildArguments, root: &Path) -> O
 
 /// What has become of what the last answer rests on.
 pub(crate) enum Since<'a> {
-    /// It is as it was, the answer was told again, and this is the exit code.
-    Nothing(u8),
+    /// It is as it was, and this is told again.
+    Nothing(Told),
     /// Files of a few ops were edited, and nothing else.
     Edits(Box<Edits<'a>>),
     /// There is no answer, or something else changed.
     More,
 }
 
-/// Looks at what the last answer, which `bytes` hold, rests on, and tells it again if all is as it was. The caller holds the workspace's lock.
-pub(crate) fn since<'a>(
-    place: &NoopCache,
-    bytes: &'a [u8],
-    root: &Path,
-    outputs: &mut Outputs,
-    start: Instant,
-) -> Since<'a> {
+/// Looks at what the last answer, which `bytes` hold, rests on. The ops `also` are built in any case. The caller holds the workspace's lock.
+pub(crate) fn since<'a>(place: &NoopCache, bytes: &'a [u8], root: &Path, also: &BTreeSet<String>) -> Since<'a> {
     let Some(kept) = noop_cache::decode(bytes) else { return Since::More };
     let looked = fingerprint::look(root, &kept.files);
-    let others = fingerprint::look(root, &kept.others);
+    let mut others = fingerprint::look(root, &kept.others);
+    // What is in flight has folders in the one that is empty otherwise.
+    others.changed.retain(|place| also.is_empty() || kept.others[*place].was != Observed::Empty);
     let added = Journal::open(&root.join(CACHE)).added_since(&kept.journal);
     let Some(added) = added.filter(|_| others.changed.is_empty()) else { return Since::More };
-    if !looked.changed.is_empty() || !added.is_empty() {
-        let edits = Edits::of(kept, root, looked, &others.touched, added);
+    if !looked.changed.is_empty() || !added.is_empty() || !also.is_empty() {
+        let edits = Edits::of(kept, root, looked, &others.touched, added, also);
         return edits.map_or(Since::More, |edits| Since::Edits(Box::new(edits)));
     }
     let Ok(told) = serde_json::from_str::<Told>(&kept.told) else { return Since::More };
-    tell_again(&told, outputs, start);
     if !looked.touched.is_empty() || !others.touched.is_empty() {
         let mut renewed = kept;
         touch(&mut renewed.files, &looked.touched);
         touch(&mut renewed.others, &others.touched);
         place.keep(&renewed);
     }
-    Since::Nothing(told.exit_code)
+    Since::Nothing(told)
 }
 
-fn tell_again(told: &Told, outputs: &mut Outputs, start: Instant) {
+/// Tells an answer again, and returns the exit code.
+pub(crate) fn tell_again(told: &Told, outputs: &mut Outputs, start: Instant) -> u8 {
     for event in &told.events {
         match event {
             Event::Finished { tally, exit_code, .. } => {
@@ -94,4 +91,5 @@ fn tell_again(told: &Told, outputs: &mut Outputs, start: Instant) {
     }
     outputs.close_screen();
     streams::print(&told.table);
+    told.exit_code
 }

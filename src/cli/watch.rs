@@ -8,13 +8,13 @@ use std::collections::BTreeSet;
 use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use console::Term;
 use t2t_host::cores;
-use t2t_host::interrupt::{Interrupt, Then};
+use t2t_host::interrupt::Interrupt;
 use t2t_host::pool::Pool;
 use t2t_host::watch::{How, NoWatch, Places, Watch};
 use t2t_model::action::{DeviceClass, Target};
@@ -27,17 +27,24 @@ use t2t_protocol::ServerKind;
 use t2t_store::git;
 use t2t_store::store::lock::Lock;
 
+use super::edit::Ahead;
 use super::error::CliError;
 use super::{BuildArguments, Common, WatchArguments, context, remote, setup, totals};
 use crate::engine::{self, Begins, Command, Control, Ended, InFlight, Report, Settings, Waker};
 use crate::reporter::{Bars, Screen, Verbosity, View, view};
 use crate::session::{Options, Probing, Session};
 
+mod edited;
 mod inbox;
 mod keys;
+mod relevance;
+mod stop;
 
+use self::edited::Short;
 use self::inbox::{Again, Due, Inbox, Input};
 use self::keys::Keys;
+use self::relevance::Relevance;
+use self::stop::{StopHandle, stop_on_signal};
 
 /// The folders that t2t itself writes.
 const OWN: [&str; 2] = ["cache", "logs"];
@@ -93,6 +100,7 @@ pub(crate) fn watch(common: &Common, arguments: WatchArguments) -> Result<u8, Cl
         view: RefCell::new(view(verbosity, screen)),
         lock: None,
         picked: None,
+        relevance: Relevance::default(),
         is_read: false,
         in_flight: None,
         settings: None,
@@ -104,43 +112,6 @@ pub(crate) fn watch(common: &Common, arguments: WatchArguments) -> Result<u8, Cl
     let ended = watching.until_left();
     watching.leave();
     ended
-}
-
-/// What the thread that takes signals stops.
-#[derive(Debug, Default, Clone)]
-struct StopHandle(Arc<Mutex<Stoppable>>);
-
-#[derive(Debug, Default)]
-struct Stoppable {
-    pool: Option<Arc<Pool>>,
-    keys: Option<Keys>,
-}
-
-impl StopHandle {
-    fn lock(&self) -> MutexGuard<'_, Stoppable> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Has a signal kill what runs and end the watch. Before there are servers nothing runs, and it ends the process.
-fn stop_on_signal(
-    interrupt: &Interrupt,
-    shared: &StopHandle,
-    send: impl Fn(Input) + Send + 'static,
-) -> Result<(), CliError> {
-    let shared = shared.clone();
-    let stop = move || {
-        let (pool, keys) = {
-            let mut stoppable = shared.lock();
-            (stoppable.pool.clone(), stoppable.keys.take())
-        };
-        drop(keys);
-        let Some(pool) = pool else { return Then::EndHere };
-        pool.stop();
-        send(Input::Look);
-        Then::EndsItself
-    };
-    Ok(interrupt.on_signal(stop).context("cannot take signals")?)
 }
 
 fn unwatchable(error: NoWatch) -> CliError {
@@ -160,8 +131,10 @@ struct Watching<'a> {
     view: RefCell<Box<dyn View>>,
     /// Held while anything is built.
     lock: Option<Lock>,
-    /// The last workspace that could be read, and what of it is wanted.
+    /// The last workspace that could be read, or the part of it that was edited since, and what of it is wanted.
     picked: Option<(Session, Wanted)>,
+    /// What is of account for what was built.
+    relevance: Relevance,
     /// Whether the workspace could be read at the last look.
     is_read: bool,
     in_flight: Option<InFlight>,
@@ -202,8 +175,9 @@ impl Watching<'_> {
         view.draw();
         // What would mend a workspace that cannot be read, no session knows.
         let session = self.picked.as_ref().map(|(session, _)| session).filter(|_| self.is_read);
+        let minds = |path: &Path| session.is_none_or(|session| is_relevant(session, &self.relevance, path));
         let mut inbox = self.inbox.borrow_mut();
-        inbox.wait(LOOK, view.as_mut(), &self.root, &|path| session.is_none_or(|session| is_relevant(session, path)));
+        inbox.wait(LOOK, view.as_mut(), &self.root, &minds);
         if let (Some(touched), Some(in_flight)) = (inbox.take_passed(), &mut self.in_flight) {
             in_flight.touch(&touched);
         }
@@ -231,14 +205,16 @@ impl Watching<'_> {
         if !self.take_lock()? {
             return Ok(());
         }
-        match self.open() {
-            Ok((session, wanted)) => {
-                self.is_read = true;
-                self.build(session, wanted, due, since);
+        if let Short::Look(ahead) = self.round_of_edits(due, since) {
+            match self.open() {
+                Ok((session, wanted)) => {
+                    self.is_read = true;
+                    self.build(session, wanted, due, since, &ahead);
+                }
+                Err(error) if self.picked.is_none() && !is_mended_by_an_edit(&error) => return Err(error),
+                Err(CliError::Interrupted) => return Ok(()),
+                Err(error) => self.make_do(&error),
             }
-            Err(error) if self.picked.is_none() && !is_mended_by_an_edit(&error) => return Err(error),
-            Err(CliError::Interrupted) => return Ok(()),
-            Err(error) => self.make_do(&error),
         }
         if self.in_flight.as_ref().is_none_or(InFlight::is_idle) && !self.inbox.borrow().due.is_any {
             self.lock = None;
@@ -309,19 +285,16 @@ impl Watching<'_> {
         let (Some((session, wanted)), Some(settings)) = (self.picked.take(), self.settings.clone()) else { return };
         if self.in_flight.as_ref().is_some_and(|in_flight| !in_flight.is_idle()) {
             // The result was printed above.
-            let _ = self.run(&session, &wanted, &settings, Begins::Nothing);
+            let _ = self.run(&session, &wanted, &settings, Begins::Nothing, &mut |event, view| view.report(event));
         }
         self.picked = Some((session, wanted));
     }
 
-    fn build(&mut self, session: Session, mut wanted: Wanted, due: &Due, since: Instant) {
+    /// Builds the whole. Of it, `ahead` was built in this round before.
+    fn build(&mut self, session: Session, mut wanted: Wanted, due: &Due, since: Instant, ahead: &Ahead) {
         let settings = match setup::settings(self.common, &self.arguments, &session, &self.remote) {
             Ok(settings) => settings,
-            Err(error) => {
-                self.view.borrow_mut().problem(&error.text());
-                self.code = Some(error.code());
-                return;
-            }
+            Err(error) => return self.fail(&error),
         };
         self.settings = Some(settings.clone());
         if self.picked.is_none() {
@@ -331,34 +304,46 @@ impl Watching<'_> {
         }
         self.force(&session, &mut wanted, due.again);
         self.view.borrow_mut().report(&setup::started(&session, &wanted, &settings));
-        let built = self.run(&session, &wanted, &settings, Begins::Anything);
+        self.relevance.clear();
+        let mut failures = Vec::new();
+        let built = self.run(&session, &wanted, &settings, Begins::Anything, &mut |event, view| {
+            view.report(event);
+            failures.extend(Some(event).filter(|event| matches!(event, Event::Failure { .. })).cloned());
+        });
         if let Err(error) = session.sources.save() {
             let text = format!("cannot keep what is known of the sources: {error}");
             self.view.borrow_mut().report(&Event::Warning { text });
         }
         match built {
-            Ok(report) => self.finish(&session, &report, since),
-            Err(error) => {
-                let error = CliError::from(error);
-                self.view.borrow_mut().problem(&error.text());
-                self.code = Some(error.code());
+            Ok(report) if self.has_settled(&report) => {
+                let code = self.finish(&session, &report, since, ahead);
+                self.keep_answer(&session, &report, &failures, code);
             }
+            Ok(_) => {}
+            Err(error) => self.fail(&error.into()),
         }
         self.picked = Some((session, wanted));
     }
 
-    /// Builds, taking over actions in flight, until all is settled or something changes.
+    /// Says why nothing was built.
+    fn fail(&mut self, error: &CliError) {
+        self.view.borrow_mut().problem(&error.text());
+        self.code = Some(error.code());
+    }
+
+    /// Builds, taking over actions in flight, until all is settled or something changes. What happens is passed to `tell`.
     fn run(
         &mut self,
         session: &Session,
         wanted: &Wanted,
         settings: &Settings,
         begins: Begins,
+        tell: &mut dyn FnMut(&Event, &mut dyn View),
     ) -> Result<Report, engine::EngineError> {
         cores::keep_off_devices(&settings.shares);
         let mut in_flight = self.in_flight.take().unwrap_or_else(|| engine::in_flight(session, settings));
         let _ = self.waker.set(in_flight.waker());
-        let (inbox, view, is_read) = (&self.inbox, &self.view, self.is_read);
+        let (inbox, view, is_read, relevance) = (&self.inbox, &self.view, self.is_read, &self.relevance);
         let (last, is_first) = (&mut self.last, RefCell::new(true));
         let mut emit = |event: Event| {
             if let Event::ActionStarted { target, .. } = &event {
@@ -367,13 +352,13 @@ impl Watching<'_> {
                 }
                 last.insert(target.clone());
             }
-            view.borrow_mut().report(&event);
+            tell(&event, view.borrow_mut().as_mut());
         };
         let mut ask = || {
             let mut view = view.borrow_mut();
             view.draw();
             let mut inbox = inbox.borrow_mut();
-            inbox.take(view.as_mut(), &session.root, &|path| !is_read || is_relevant(session, path));
+            inbox.take(view.as_mut(), &session.root, &|path| !is_read || is_relevant(session, relevance, path));
             if let Some(touched) = inbox.take_passed() {
                 return Command::Touched(touched);
             }
@@ -407,38 +392,49 @@ impl Watching<'_> {
         }
     }
 
-    /// Takes what a round came to.
-    fn finish(&mut self, session: &Session, report: &Report, since: Instant) {
-        match &report.ended {
-            Ended::Left => return,
-            Ended::Outdated(_) => {
-                // The file may not be written completely yet.
-                let mut inbox = self.inbox.borrow_mut();
-                inbox.wait(WRITTEN, self.view.borrow_mut().as_mut(), &self.root, &|_| true);
-                inbox.due.is_any = true;
-                return;
-            }
-            Ended::Settled => {}
+    /// Returns whether a round came to its end: it was not left, and is not to be done again.
+    fn has_settled(&mut self, report: &Report) -> bool {
+        if let Ended::Outdated(_) = &report.ended {
+            // The file may not be written completely yet.
+            let mut inbox = self.inbox.borrow_mut();
+            inbox.wait(WRITTEN, self.view.borrow_mut().as_mut(), &self.root, &|_| true);
+            inbox.due.is_any = true;
         }
-        if report.interrupted {
-            return;
-        }
+        report.ended == Ended::Settled && !report.interrupted
+    }
+
+    /// Takes what a round of the whole came to, tells it, and returns the exit code.
+    fn finish(&mut self, session: &Session, report: &Report, since: Instant, ahead: &Ahead) -> u8 {
         let mut tally = Tally::default();
         totals::count(report, &mut tally);
+        ahead.correct(&mut tally, &|target| {
+            let index = session.graph.find(target);
+            index.is_some_and(|index| matches!(report.settled[index.number()], Some(Settled::Fresh(_))))
+        });
+        self.failed.clear();
+        self.take_failed(session, report);
+        let code = if report.faults.is_empty() { totals::exit_code(report) } else { 2 };
+        self.tell_end(session, tally, code, since);
+        let faults: Vec<String> = report.faults.iter().map(|fault| CliError::of_fault(fault).text()).collect();
+        if !faults.is_empty() {
+            self.view.borrow_mut().problem(&faults.join("\n"));
+        }
+        code
+    }
+
+    /// Notes what is rejected or lost.
+    fn take_failed(&mut self, session: &Session, report: &Report) {
         let settled =
             session.graph.indices().filter_map(|index| Some((index, report.settled[index.number()].as_ref()?)));
         let is_bad = |settled: &Settled| totals::is_rejected(settled) || matches!(settled, Settled::Lost(_));
         let bad = settled.filter(|(_, settled)| is_bad(settled));
-        self.failed = bad.map(|(index, _)| session.graph.action(index).target().clone()).collect();
-        let code = if report.faults.is_empty() { totals::exit_code(report) } else { 2 };
+        self.failed.extend(bad.map(|(index, _)| session.graph.action(index).target().clone()));
+    }
+
+    /// Tells that a round is over, and has the servers get ready for the next one.
+    fn tell_end(&mut self, session: &Session, tally: Tally, code: u8, since: Instant) {
         self.code = Some(code);
-        let mut view = self.view.borrow_mut();
-        view.report(&Event::Finished { tally, wall: since.elapsed(), exit_code: code });
-        let faults: Vec<String> = report.faults.iter().map(|fault| CliError::of_fault(fault).text()).collect();
-        if !faults.is_empty() {
-            view.problem(&faults.join("\n"));
-        }
-        drop(view);
+        self.view.borrow_mut().report(&Event::Finished { tally, wall: since.elapsed(), exit_code: code });
         warm(session, self.in_flight.as_ref());
     }
 }
@@ -469,7 +465,7 @@ fn is_mended_by_an_edit(error: &CliError) -> bool {
     matches!(error, CliError::Spec(_))
 }
 
-/// Returns whether a change at `path` can matter to `session`.
-fn is_relevant(session: &Session, path: &Path) -> bool {
-    RepoPath::below(&session.root, path).is_ok_and(|path| session.is_relevant(&path))
+/// Returns whether a change at `path` can matter to `session`, or to those before it.
+fn is_relevant(session: &Session, before: &Relevance, path: &Path) -> bool {
+    RepoPath::below(&session.root, path).is_ok_and(|path| session.is_relevant(&path) || before.has(&path))
 }

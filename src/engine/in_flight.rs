@@ -148,6 +148,12 @@ impl InFlight {
         self.running.is_empty()
     }
 
+    /// Returns the ops of which something runs that was not cancelled.
+    #[must_use]
+    pub(crate) fn ops(&self) -> BTreeSet<String> {
+        self.live().map(|(_, running)| running.action.target().op.clone()).collect()
+    }
+
     /// Returns the dispatcher.
     #[must_use]
     pub(crate) fn dispatcher(&self) -> &SharedDispatcher {

@@ -48,6 +48,8 @@ pub(crate) struct Board<W> {
     ops: Vec<(String, BTreeMap<Option<String>, Standing>)>,
     /// Targets that this round has reported, and that therefore still exist.
     met: BTreeSet<Target>,
+    /// The ops that this round looks at, where it does not look at all.
+    part: Option<BTreeSet<String>>,
     failures: Vec<(Target, String)>,
     running: Vec<(Target, Instant)>,
     /// Why the actions of the last round that ran any ran.
@@ -78,6 +80,7 @@ impl<W: Write> Board<W> {
             height: Box::new(height),
             ops: Vec::new(),
             met: BTreeSet::new(),
+            part: None,
             failures: Vec::new(),
             running: Vec::new(),
             whys: Vec::new(),
@@ -95,6 +98,7 @@ impl<W: Write> Board<W> {
 
     fn begin(&mut self) {
         self.met.clear();
+        self.part = None;
         self.problem = None;
         self.is_new_round = true;
         self.is_building = true;
@@ -123,15 +127,15 @@ impl<W: Write> Board<W> {
         self.ops[place].1.entry(target.variant.clone()).or_default().insert(target.phase, stand);
     }
 
-    /// Drops what a whole round did not meet: it is not there any more.
+    /// Drops what a round that is over did not meet where it looked: it is not there any more.
     fn finish(&mut self) {
-        let met = &self.met;
-        self.failures.retain(|(target, _)| met.contains(target));
+        let is_looked_at = |op: &String| self.part.as_ref().is_none_or(|part| part.contains(op));
+        let is_there = |target: &Target| self.met.contains(target) || !is_looked_at(&target.op);
+        self.failures.retain(|(target, _)| is_there(target));
         for (op, variants) in &mut self.ops {
             for (variant, standing) in &mut *variants {
-                standing.retain(|phase, _| {
-                    met.contains(&Target { op: op.clone(), variant: variant.clone(), phase: *phase })
-                });
+                standing
+                    .retain(|phase, _| is_there(&Target { op: op.clone(), variant: variant.clone(), phase: *phase }));
             }
             variants.retain(|_, standing| !standing.is_empty());
         }
@@ -294,6 +298,12 @@ impl<W: Write> View for Board<W> {
         self.is_changed = true;
         self.notices.clear();
         self.notice(self.painted(Style::new().dim(), &format!("changed: {}", said(files))));
+    }
+
+    fn begin_part(&mut self, ops: &BTreeSet<String>) {
+        self.is_changed = true;
+        self.begin();
+        self.part = Some(ops.clone());
     }
 
     fn problem(&mut self, text: &str) {

@@ -29,6 +29,11 @@ impl<W: Write> Rounds<W> {
         Self { out, lines, standing: BTreeSet::new(), is_begun: false, problem: None }
     }
 
+    fn begin(&mut self) {
+        self.standing.clear();
+        self.problem = None;
+    }
+
     fn say(&mut self, text: &str) {
         // A reader that has gone stops nothing.
         let _ = self.out.write_all(format!("{text}\n").as_bytes()).and_then(|()| self.out.flush());
@@ -39,8 +44,7 @@ impl<W: Write> Reporter for Rounds<W> {
     fn report(&mut self, event: &Event) {
         match event {
             Event::BuildStarted { .. } => {
-                self.standing.clear();
-                self.problem = None;
+                self.begin();
                 return;
             }
             Event::ActionFresh { target, .. } if self.is_begun => _ = self.standing.insert(target.clone()),
@@ -57,6 +61,10 @@ impl<W: Write> Reporter for Rounds<W> {
 impl<W: Write> View for Rounds<W> {
     fn change(&mut self, files: &[String]) {
         self.say(&format!("changed: {}", said(files)));
+    }
+
+    fn begin_part(&mut self, _: &BTreeSet<String>) {
+        self.begin();
     }
 
     fn problem(&mut self, text: &str) {

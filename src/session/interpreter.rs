@@ -3,8 +3,10 @@
 //! At most it runs one probe. It does not know what the servers are used for.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -31,24 +33,51 @@ const USE_BYTECODE: &str = "t2t_harness.server.bytecode:use";
 /// How often the interpreter is probed again if the harness is removed meanwhile.
 const ASKED: usize = 8;
 
-/// Returns the servers of a session over the store `cache` of the workspace `root`, and the probe of the interpreter; None where it is not probed. Fails if it
-/// cannot be used.
+/// The harness, while it is put in its place beside something else.
+#[derive(Debug, Default)]
+pub(crate) struct Placing(Option<JoinHandle<io::Result<PathBuf>>>);
+
+impl Placing {
+    /// Returns once it is in its place: no server may start before. Fails where it cannot be written.
+    pub(crate) fn done(self) -> Result<(), NoSession> {
+        let Some(placing) = self.0 else { return Ok(()) };
+        let placed = placing.join().unwrap_or_else(|_| Err(io::Error::other("it could not be looked at")));
+        placed.map(drop).map_err(|error| unplaced(&error))
+    }
+}
+
+/// What a session has of its interpreter.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    /// Its servers.
+    pub(crate) pool: Arc<Pool>,
+    /// What a probe said; None where it is not probed.
+    pub(crate) toolchain: Option<Arc<Toolchain>>,
+    /// No server may start before this is done.
+    pub(crate) placing: Placing,
+}
+
+fn unplaced(error: &io::Error) -> NoSession {
+    machine("cannot write the harness", error)
+}
+
+/// Returns the servers of a session over the store `cache` of the workspace `root`, and the probe of the interpreter. Fails if it cannot be used.
 pub(crate) fn asked(
     options: &Options,
     harness: &Harness,
     [cache, root]: [&Path; 2],
     interrupt: &Interrupt,
     has_devices: bool,
-) -> Result<(Arc<Pool>, Option<Arc<Toolchain>>), NoSession> {
+) -> Result<Asked, NoSession> {
     let mut attempt = 1;
     loop {
         let known = known(options, cache);
-        let pool = pool(options, harness, cache, interrupt, known.is_some())?;
+        let (pool, placing) = pool(options, harness, cache, interrupt, known.is_some())?;
         let placed = harness.trace(cache);
         match toolchain(options, cache, root, &pool, has_devices, known) {
             // `t2t clean --cache` waits for nobody who only looks.
             Err(_) if attempt < ASKED && (placed.is_none() || harness.trace(cache) != placed) => attempt += 1,
-            found => return Ok((pool, found?)),
+            found => return Ok(Asked { pool, toolchain: found?, placing }),
         }
     }
 }
@@ -66,21 +95,25 @@ fn pool(
     cache: &Path,
     interrupt: &Interrupt,
     is_known: bool,
-) -> Result<Arc<Pool>, NoSession> {
+) -> Result<(Arc<Pool>, Placing), NoSession> {
     let no_servers = || Arc::new(Pool::new(Vec::new(), interrupt.clone()));
     let Some(python) = options.python.as_ref().filter(|_| options.probing != Probing::Never) else {
-        return Ok(no_servers());
+        return Ok((no_servers(), Placing::default()));
     };
     // Servers that run hold the modules of the environment that they were started in.
     if let Some(pool) = options.pool.as_ref().filter(|_| is_known) {
-        return Ok(Arc::clone(pool));
+        return Ok((Arc::clone(pool), Placing::default()));
     }
-    let placed = harness.place(cache);
+    let mut placing = Placing::default();
     let folder = match options.probing {
-        Probing::WhereItCan => placed.unwrap_or_else(|_| cache.join("harness")),
-        Probing::Allowed | Probing::Known | Probing::Never => {
-            placed.map_err(|error| machine("cannot write the harness", &error))?
+        Probing::WhereItCan => harness.place(cache).unwrap_or_else(|_| cache.join("harness")),
+        // Nobody is asked: what follows needs no server for a while.
+        Probing::Known => {
+            let (folder, own, harness) = (harness.folder(cache), cache.to_owned(), harness.clone());
+            placing = Placing(Some(std::thread::spawn(move || harness.place(&own))));
+            folder
         }
+        Probing::Allowed | Probing::Never => harness.place(cache).map_err(|error| unplaced(&error))?,
     };
     let configs = [ServerKind::Interpreter, ServerKind::Compiled, ServerKind::Device].map(|kind| WorkerConfig {
         harness: Some(folder.clone()),
@@ -90,7 +123,7 @@ fn pool(
         environment: environment(options),
         ..WorkerConfig::new(&python.path, kind)
     });
-    Ok(Arc::new(Pool::new(configs.to_vec(), interrupt.clone())))
+    Ok((Arc::new(Pool::new(configs.to_vec(), interrupt.clone())), placing))
 }
 
 /// Returns the variables that servers get from a session, beside those from t2t.

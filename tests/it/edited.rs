@@ -1,13 +1,17 @@
 //! Edits of a few ops, built from what the last answer knows of the others: never other than what a look at everything makes of them.
 //!
 //! Two workspaces get the same edits. One forgets its answers before each build, so that it looks at everything. What they hold, tell and keep is compared after each.
+//! The same is done with two watches.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::thread;
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
+
 use crate::project::{OPS, Project, RELU, Ran, file, until};
+use crate::watching::Watching;
 
 const OPS_OF_ALL: [&str; 3] = ["gelu", "relu", "softmax"];
 const VARIANTS: [&str; 2] = ["v1_baseline", "v2_tiling"];
@@ -42,10 +46,15 @@ impl Pair {
 
     /// Builds both, and fails where they differ.
     fn build(&self, what: &str) -> Ran {
+        self.build_by("build", what)
+    }
+
+    /// Runs a command in both, and fails where they differ.
+    fn build_by(&self, command: &str, what: &str) -> Ran {
         if self.whole.exists("cache/answers") {
             self.whole.forget_answers();
         }
-        let (short, whole) = (self.short.build(), self.whole.build());
+        let (short, whole) = (self.short.t2t(command), self.whole.t2t(command));
         let told = |ran: &Ran| (ran.code, ran.actions.clone(), ran.stdout.clone());
         assert_eq!(told(&short), told(&whole), "{what}\n{}\n{}", short.stderr, whole.stderr);
         assert_eq!(lines(&short.stderr), lines(&whole.stderr), "{what}");
@@ -158,16 +167,21 @@ fn edit(pair: &Pair, draw: &mut impl FnMut(usize) -> usize, round: usize) -> Str
     }
 }
 
-#[test]
-fn random_edits_come_to_what_a_look_at_everything_comes_to() {
-    let pair = Pair::new();
+/// Returns numbers below any bound, the same in each run.
+fn draws() -> impl FnMut(usize) -> usize {
     let mut state: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mut draw = |below: usize| {
+    move |below: usize| {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
         usize::try_from(state % below as u64).unwrap()
-    };
+    }
+}
+
+#[test]
+fn random_edits_come_to_what_a_look_at_everything_comes_to() {
+    let pair = Pair::new();
+    let mut draw = draws();
     let mut done = Vec::new();
     for round in 2..26 {
         for _ in 0..=draw(2) {
@@ -178,6 +192,65 @@ fn random_edits_come_to_what_a_look_at_everything_comes_to() {
             pair.expect_rest(&done.join(", then "));
         }
     }
+}
+
+#[test]
+fn a_watch_comes_by_saves_to_what_a_look_at_everything_comes_to() {
+    let pair = Pair::new();
+    let mut draw = draws();
+    let mut short = Watching::start(&pair.short, "");
+    // What annotates for a CI service looks at everything.
+    let mut whole = Watching::of(&pair.whole, pair.whole.command("watch").env("GITHUB_ACTIONS", "true"));
+    whole.settles();
+    for number in 2..16 {
+        let done = edit(&pair, &mut draw, number);
+        short.settles();
+        whole.settles();
+        // An edit may be several saves, of which a round has seen the first alone.
+        until(|| (logs(&pair.short) == logs(&pair.whole)).then_some(()));
+        assert!(!short.told().contains("panicked"), "{done}: {}", short.told());
+    }
+    for watching in [short, whole] {
+        watching.stop(Signal::SIGINT);
+    }
+    let [short, whole] = [&pair.short, &pair.whole].map(|project| project.build().runs(""));
+    assert_eq!((short.code, short.stdout), (whole.code, whole.stdout));
+    assert_eq!(logs(&pair.short), logs(&pair.whole));
+    pair.expect_rest("after the watches");
+}
+
+#[test]
+fn an_edit_of_what_was_asked_for_comes_to_what_a_look_at_everything_comes_to() {
+    let pair = Pair::new();
+    for (number, asked) in ["softmax", "softmax/v2_tiling:check", "--phase check", "gelu softmax"].iter().enumerate() {
+        for (round, op) in ["softmax", "softmax", "gelu", "softmax"].iter().enumerate() {
+            let mark = if round == 1 { "RAISE" } else { "" };
+            pair.both(|project| {
+                project.kernel(op, "v2_tiling", mark);
+                project.edit(&file(op, "v2_tiling"), "input + 1", &format!("input + {number}{round}"));
+            });
+            pair.build_by(&format!("build {asked}"), &format!("{asked}, {op}"));
+        }
+    }
+    pair.build("everything");
+    pair.expect_rest("everything");
+}
+
+#[test]
+fn a_save_reads_no_other_op() {
+    let project = Project::built();
+    let mut watching = Watching::start(&project, "");
+    let known = project.read("cache/sources.json");
+    for number in 2..5 {
+        project.write("cache/sources.json", "nothing");
+        project.edit(&file("softmax", "v2_tiling"), &format!("input + {}", number - 1), &format!("input + {number}"));
+        watching.says("bench softmax/v2_tiling … passed");
+        assert!(watching.settles().starts_with("fresh "));
+        assert_eq!(project.read("cache/sources.json"), "nothing", "nobody looks at what is known of the rest");
+    }
+    project.write("cache/sources.json", known);
+    watching.stop(Signal::SIGINT);
+    project.build().exits(0).runs("");
 }
 
 #[test]
@@ -249,14 +322,15 @@ fn a_result_of_an_op_that_is_alike_comes_back() {
         project.kernel("softmax", "v1_baseline", "");
         project.write("kernels/shared.py", project.read(&file("softmax", "v1_baseline")));
     });
-    pair.build("first").exits(0);
+    // Of two that are alike one comes back only if they do not run at once.
+    pair.build_by("build --jobs 1", "first").exits(0);
     for number in [2, 3, 1, 2] {
         pair.both(|project| {
             project.kernel("softmax", "v1_baseline", "");
             let text = project.read(&file("softmax", "v1_baseline"));
             project.write("kernels/shared.py", text.replace("input + 1", &format!("input + {number}")));
         });
-        pair.build("a shared file").exits(0);
+        pair.build_by("build --jobs 1", "a shared file").exits(0);
     }
     pair.expect_rest("a shared file");
 }

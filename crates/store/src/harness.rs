@@ -71,10 +71,10 @@ impl Harness {
     /// Returns the folder that holds the package, for the worker's path. Carried files are put under `cache` first, by digest; bytecode beside them, which
     /// nothing verifies, is removed. If anything had to be written, all files are checked once more, so that a concurrent `clean` leaves no half of the folder.
     pub fn place(&self, cache: &Path) -> io::Result<PathBuf> {
-        if let Some(folder) = &self.folder {
-            return Ok(folder.clone());
+        let folder = self.folder(cache);
+        if self.folder.is_some() {
+            return Ok(folder);
         }
-        let folder = cache.join("harness").join(self.digest().short());
         for _ in 0..PLACED {
             if self.complete(&folder)? == 0 {
                 break;
@@ -86,6 +86,12 @@ impl Harness {
             fs::remove(&compiled).map_err(|error| fs::at(&compiled, &error))?;
         }
         Ok(folder)
+    }
+
+    /// Returns the folder that [`Self::place`] returns, whether it is filled yet or not.
+    #[must_use]
+    pub fn folder(&self, cache: &Path) -> PathBuf {
+        self.folder.clone().unwrap_or_else(|| cache.join("harness").join(self.digest().short()))
     }
 
     /// Writes the files that are missing or differ, and returns how many there were.
@@ -105,8 +111,7 @@ impl Harness {
     /// and made anew has another time.
     #[must_use]
     pub fn trace(&self, cache: &Path) -> Option<i64> {
-        let carried = || cache.join("harness").join(self.digest().short());
-        let package = self.folder.clone().unwrap_or_else(carried).join(PACKAGE);
+        let package = self.folder(cache).join(PACKAGE);
         self.folders().into_iter().filter_map(|folder| fs::folder_time(&package.join(folder))).max()
     }
 

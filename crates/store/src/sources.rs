@@ -180,6 +180,13 @@ impl Sources {
         is_looked || state.first.keys().any(|looked| looked.as_str().starts_with(&below))
     }
 
+    /// Returns the paths of all files and folders that were looked at, absent ones too.
+    #[must_use]
+    pub fn paths(&self) -> Vec<String> {
+        let state = self.state.borrow();
+        state.first.keys().map(ToString::to_string).chain(state.packages.keys().cloned()).collect()
+    }
+
     /// Looks at a file anew, and returns what is known of it now.
     pub fn now(&self, path: &RepoPath) -> Option<Known> {
         let mut state = self.state.borrow_mut();

@@ -12,7 +12,7 @@ use notify::event::{CreateKind, Event, EventKind, ModifyKind, RenameMode};
 use super::{How, QUIET, Raw};
 
 /// How long, if nothing came or went, and the last event closed a file or renamed it over another.
-pub(super) const WHOLE: Duration = Duration::from_millis(5);
+pub(super) const WHOLE: Duration = Duration::from_millis(2);
 
 /// A batch so far.
 #[derive(Default)]

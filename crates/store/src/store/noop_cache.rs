@@ -4,10 +4,11 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize, Serializer};
-use t2t_model::digest::Digest;
+use t2t_model::digest::{Digest, Running};
 
 use crate::fingerprint::Fingerprint;
 use crate::fs;
@@ -19,6 +20,9 @@ const HEADER: &[u8] = b"t2t answer 4\n";
 
 /// How many bytes each digest takes that follows the header: of what was asked, and of that with the digest of the rest.
 const CHECK: usize = 32;
+
+/// How many bytes are written at once.
+const PART: usize = 1 << 16;
 
 /// How many answers are kept: the newest.
 const MOST: usize = 16;
@@ -99,7 +103,11 @@ impl Ops<'_> {
     /// Returns the bytes that [`Ops::decode`] reads.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        postcard::to_stdvec(self).expect("numbers and texts can be written")
+        // What is long of them, so that it need not be moved while it grows.
+        let long =
+            |piece: &Piece<'_>| piece.op.len() + 5 * piece.files.len() + piece.records.len() + piece.standing.len();
+        let length = self.keys.len() + self.pieces.iter().map(|piece| long(piece) + 24).sum::<usize>();
+        postcard::to_extend(self, Vec::with_capacity(length)).expect("numbers and texts can be written")
     }
 
     /// Returns the ops that `bytes` hold.
@@ -135,12 +143,22 @@ impl NoopCache {
 
     /// Keeps an answer. What cannot be kept costs the next build its time, nothing else.
     pub fn keep(&self, answer: &NoopResult<'_>) {
-        let Ok(body) = postcard::to_stdvec(answer) else { return };
-        let key = self.key.as_bytes();
-        let bytes = [HEADER, key, check(key, &body).as_bytes(), &body].concat();
-        if fs::write(&self.file, &bytes).is_ok() {
+        if self.write(answer).is_some() {
             self.drop_old();
         }
+    }
+
+    /// Writes an answer part by part: a large one is never in memory as a whole. The check is put before it once it is known.
+    fn write(&self, answer: &NoopResult<'_>) -> Option<()> {
+        let (mut file, ()) = fs::Draft::start(&self.file, |_| ()).ok()?;
+        let key = self.key.as_bytes();
+        file.write_all(&[HEADER, key, &[0; CHECK]].concat()).ok()?;
+        let hashed = Hashed { file: &mut file, digest: Running::default() };
+        let body = postcard::to_io(answer, BufWriter::with_capacity(PART, hashed)).ok()?;
+        let digest = body.into_inner().ok()?.digest.digest();
+        file.seek(SeekFrom::Start((HEADER.len() + key.len()) as u64)).ok()?;
+        file.write_all(check(key, digest).as_bytes()).ok()?;
+        file.finish().ok()
     }
 
     /// Removes all answers but this one and the newest others. One from the future is from before the clock was set back: the oldest of all.
@@ -161,11 +179,29 @@ impl NoopCache {
 pub fn decode(bytes: &[u8]) -> Option<NoopResult<'_>> {
     let (key, rest) = bytes.strip_prefix(HEADER)?.split_at_checked(CHECK)?;
     let (sum, body) = rest.split_at_checked(CHECK)?;
-    (check(key, body).as_bytes() == sum).then(|| postcard::from_bytes(body).ok()).flatten()
+    (check(key, Digest::of(body)).as_bytes() == sum).then(|| postcard::from_bytes(body).ok()).flatten()
 }
 
-fn check(key: &[u8], body: &[u8]) -> Digest {
-    Digest::of(&[key, Digest::of(body).as_bytes()].concat())
+fn check(key: &[u8], body: Digest) -> Digest {
+    Digest::of(&[key, body.as_bytes()].concat())
+}
+
+/// A file that is written, and the digest of what was.
+struct Hashed<'a> {
+    file: &'a mut fs::Draft,
+    digest: Running,
+}
+
+impl Write for Hashed<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write_all(bytes)?;
+        self.digest.add(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
 }
 
 #[cfg(test)]
