@@ -17,6 +17,8 @@ pub const EMBEDDED: &[(&str, &str)] = embedded![
     "binary.json",
     "indexed.json",
     "indexed.py.jinja",
+    "label.json",
+    "label.py.jinja",
     "loss.json",
     "loss.py.jinja",
     "normalization.json",
@@ -31,6 +33,7 @@ pub const EMBEDDED: &[(&str, &str)] = embedded![
     "softmax.json",
     "ternary.json",
     "unary.json",
+    "window.json",
 ];
 
 /// The files of a generator by name: `NAME.json` is a family, `NAME.py.jinja` a template.
