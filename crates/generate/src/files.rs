@@ -14,6 +14,8 @@ macro_rules! embedded {
 
 /// The embedded files by name. A test holds them against the folder.
 pub const EMBEDDED: &[(&str, &str)] = embedded![
+    "attention.json",
+    "attention.py.jinja",
     "binary.json",
     "indexed.json",
     "indexed.py.jinja",
