@@ -7,8 +7,20 @@ use t2t_generate::render::{Form, Generator, Request, Variant, variant_names};
 use crate::workspace::Workspace;
 
 /// An op of each family.
-const OPS: [&str; 10] =
-    ["relu", "maximum", "lerp", "amax", "cumsum", "softmax", "rms_norm", "huber_loss", "tril", "addmm"];
+const OPS: [&str; 13] = [
+    "relu",
+    "maximum",
+    "lerp",
+    "amax",
+    "cumsum",
+    "softmax",
+    "rms_norm",
+    "huber_loss",
+    "tril",
+    "addmm",
+    "nll_loss",
+    "max_pool1d",
+];
 
 #[test]
 fn an_op_of_each_family_passes_in_its_four_variants() {

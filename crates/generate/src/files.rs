@@ -14,9 +14,13 @@ macro_rules! embedded {
 
 /// The embedded files by name. A test holds them against the folder.
 pub const EMBEDDED: &[(&str, &str)] = embedded![
+    "attention.json",
+    "attention.py.jinja",
     "binary.json",
     "indexed.json",
     "indexed.py.jinja",
+    "label.json",
+    "label.py.jinja",
     "loss.json",
     "loss.py.jinja",
     "normalization.json",
@@ -31,6 +35,7 @@ pub const EMBEDDED: &[(&str, &str)] = embedded![
     "softmax.json",
     "ternary.json",
     "unary.json",
+    "window.json",
 ];
 
 /// The files of a generator by name: `NAME.json` is a family, `NAME.py.jinja` a template.
