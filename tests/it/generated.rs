@@ -7,7 +7,7 @@ use t2t_generate::render::{Form, Generator, Request, Variant, variant_names};
 use crate::workspace::Workspace;
 
 /// An op of each family.
-const OPS: [&str; 13] = [
+const OPS: [&str; 12] = [
     "relu",
     "maximum",
     "lerp",
