@@ -12,6 +12,7 @@ use t2t_store::secrets;
 
 use crate::session::DeviceChoice;
 
+mod add;
 mod adopt;
 mod affected;
 mod answer;
@@ -49,8 +50,8 @@ mod unchanged;
 mod watch;
 
 use self::arguments::{
-    AdoptArguments, AffectedArguments, BenchArguments, BuildArguments, CompareArguments, GraphFormat, ReportFormat,
-    ReproArguments, Service, Stage, Targets, WatchArguments,
+    AddArguments, AdoptArguments, AffectedArguments, BenchArguments, BuildArguments, CompareArguments, GraphFormat,
+    ReportFormat, ReproArguments, Service, Stage, Targets, WatchArguments,
 };
 use self::error::CliError;
 
@@ -107,6 +108,8 @@ enum Command {
     Watch(WatchArguments),
     /// Measure an op's variants; with --sweep at sizes in powers of two, which no build keeps
     Bench(BenchArguments),
+    /// Make ops and their kernels from the names of torch operations; in an empty folder also the workspace
+    Add(AddArguments),
     /// Declare an op for an existing kernel, check it, and report the result
     Adopt(AdoptArguments),
     /// Say what is up to date and what is not
@@ -204,6 +207,7 @@ fn run(cli: Cli) -> Result<u8, CliError> {
         Command::Watch(arguments) => watch::watch(common, arguments),
         Command::Bench(arguments) if arguments.sweep => sweep::sweep(common, &arguments),
         Command::Bench(arguments) => build::build(common, &arguments.build()),
+        Command::Add(arguments) => add::add(common, &arguments),
         Command::Adopt(arguments) => adopt::adopt(common, &arguments),
         Command::Status(targets) => status::status(common, &targets),
         Command::Explain { targets } => explain::explain(common, &targets),

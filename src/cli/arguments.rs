@@ -43,6 +43,22 @@ pub(super) struct BenchArguments {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct AddArguments {
+    /// Torch operations, also as a list: softmax, F.gelu, "layernorm, torch.nn.functional.rms_norm"
+    #[arg(required_unless_present = "list", value_name = "NAME")]
+    pub(super) names: Vec<String>,
+    /// Only these variants, as a list: v1_baseline,v4_optimized (default: all four)
+    #[arg(long, value_name = "VARIANT", value_delimiter = ',')]
+    pub(super) variants: Vec<String>,
+    /// Say what would be written, and write nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// Print the operations that are known, by family; of one FAMILY with torch's names
+    #[arg(long, value_name = "FAMILY", num_args = 0..=1, default_missing_value = "all", conflicts_with_all = ["names", "variants", "dry_run"])]
+    pub(super) list: Option<String>,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct AdoptArguments {
     /// The kernel's wrapper: FILE.py or an installed module, with ::NAME where there are several
     #[arg(value_name = "FILE_OR_MODULE[::NAME]")]

@@ -32,7 +32,7 @@ use super::outputs::Outputs;
 use super::remote::OpenedRemote;
 use super::running::stop_on_signal;
 use super::unchanged::{self, Since};
-use super::{BuildArguments, Common, context, init, measured, setup, streams, totals};
+use super::{BuildArguments, Common, add, context, init, measured, setup, streams, totals};
 use crate::engine::{self, Report, Settings};
 use crate::reporter::Reporter;
 use crate::session::{self, Probing, Session};
@@ -49,7 +49,7 @@ pub(crate) fn build(common: &Common, arguments: &BuildArguments) -> Result<u8, C
 
 fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Outputs) -> Result<u8, CliError> {
     let start = Instant::now();
-    let root = context::workspace()?;
+    let root = context::workspace().map_err(|error| add::hinted(error, &arguments.targets))?;
     let command = env::args().collect::<Vec<_>>().join(" ");
     let interrupt = Interrupt::default();
     let mut signals = None;

@@ -28,23 +28,29 @@ pub(crate) fn init() -> Result<u8, CliError> {
             write(&here, path, text)?;
         }
     }
+    let said = if ignore(&here)? { "wrote .gitignore" } else { ".gitignore has cache/ and logs/" };
+    streams::say(said);
+    Ok(0)
+}
+
+/// Adds to the .gitignore of the folder the lines that it lacks. Returns whether it lacked some.
+pub(crate) fn ignore(here: &Path) -> Result<bool, CliError> {
     let path = here.join(".gitignore");
     let text = fs::read_if_there(&path).context("cannot read `.gitignore`")?.unwrap_or_default();
     let text = String::from_utf8_lossy(&text).into_owned();
     let lacking: Vec<&str> = DERIVED.into_iter().filter(|folder| !is_ignored(&text, folder)).collect();
     if lacking.is_empty() {
-        streams::say(".gitignore has cache/ and logs/");
-        return Ok(0);
+        return Ok(false);
     }
     let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
     let lines: Vec<String> = lacking.iter().map(|folder| format!("/{folder}\n")).collect();
-    write(&here, ".gitignore", &format!("{text}{gap}{}", lines.concat()))?;
-    Ok(0)
+    fs::write(&path, format!("{text}{gap}{}", lines.concat()).as_bytes()).context("cannot write `.gitignore`")?;
+    Ok(true)
 }
 
 fn write(here: &Path, path: &str, text: &str) -> Result<(), CliError> {
     let place = here.join(path);
-    if fs::stat(&place).is_some() && path != ".gitignore" {
+    if fs::stat(&place).is_some() {
         return Ok(());
     }
     fs::write(&place, text.as_bytes()).with_context(|| format!("cannot write `{path}`"))?;

@@ -17,12 +17,13 @@ use t2t_protocol::{CompiledKernel, Resources, read};
 
 use super::error::CliError;
 use super::plan::{history, plans};
-use super::{BuildArguments, Common, GraphFormat, Targets, context, declared, streams};
+use super::{BuildArguments, Common, GraphFormat, Targets, add, context, declared, streams};
 use crate::engine::local::log_path;
 use crate::session::{Probing, Session};
 
 /// Prints a line for every action that would run: its target, then the reasons.
 pub(crate) fn dry_run(common: &Common, arguments: &BuildArguments) -> Result<u8, CliError> {
+    context::workspace().map_err(|error| add::hinted(error, &arguments.targets))?;
     let session = context::open_for(common, &arguments.targets, Probing::WhereItCan, &Interrupt::default())?;
     context::warn_of_unknown_versions(common, &session)?;
     let force = if arguments.force { Force::Named } else { Force::Stale };

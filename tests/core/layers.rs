@@ -96,7 +96,17 @@ const CRATES: &[(&str, &[&str])] = &[
     ("t2t-host", &["t2t-model", "t2t-protocol", "t2t-spec", "t2t-store"]),
     (
         "t2t",
-        &["t2t-host", "t2t-model", "t2t-plan", "t2t-protocol", "t2t-python", "t2t-report", "t2t-spec", "t2t-store"],
+        &[
+            "t2t-generate",
+            "t2t-host",
+            "t2t-model",
+            "t2t-plan",
+            "t2t-protocol",
+            "t2t-python",
+            "t2t-report",
+            "t2t-spec",
+            "t2t-store",
+        ],
     ),
     ("t2t-worker", &["t2t-protocol"]),
 ];

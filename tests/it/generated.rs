@@ -1,4 +1,4 @@
-//! Kernels of the embedded generator, one op of each family, checked on the interpreter in an empty folder: all four variants pass, and so do the forms of later attempts.
+//! Kernels of the embedded generator, one op of each family, checked on the interpreter in an empty folder: all four variants pass, and so do the forms of later attempts. The same by `t2t add`.
 
 use t2t_generate::catalogue::Op;
 use t2t_generate::files::Files;
@@ -7,7 +7,7 @@ use t2t_generate::render::{Form, Generator, Request, Variant, variant_names};
 use crate::workspace::Workspace;
 
 /// An op of each family.
-const OPS: [&str; 12] = [
+const OPS: [&str; 13] = [
     "relu",
     "maximum",
     "lerp",
@@ -36,6 +36,22 @@ fn later_attempts_pass_as_well() {
     let generator = Generator::new(&Files::default()).unwrap();
     for form in [Form::Small, Form::General, Form::Plain] {
         passes(&generator, &["mul", "softmax"], form);
+    }
+}
+
+#[test]
+fn in_an_empty_folder_two_names_are_enough() {
+    let workspace = Workspace::new("");
+    std::fs::remove_file(workspace.path("ops.yaml")).unwrap();
+    let ran = workspace.run(&["add", "F.relu, softmax"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.told);
+    let ran = workspace.build(&["--phase", "check"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.told);
+    for op in ["relu", "softmax"] {
+        for variant in ["v1_baseline", "v2_tiling", "v3_coalesced", "v4_optimized"] {
+            let target = format!("{op}/{variant}:check");
+            assert_eq!(workspace.outcome(&target), "passed", "{target}\n{}", ran.told);
+        }
     }
 }
 

@@ -42,6 +42,7 @@ mod cli {
     mod portable;
     mod ci;
     mod commands;
+    mod add;
     mod secrets;
     mod targets;
     mod messages;

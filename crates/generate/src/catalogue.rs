@@ -127,12 +127,15 @@ pub struct Catalogue {
     ops: BTreeMap<String, Op>,
     /// Names in lower case, short and full, to the name of the op.
     names: BTreeMap<String, String>,
+    /// Short names without underscores to the name of the op.
+    squeezed: BTreeMap<String, String>,
 }
 
 /// What torch's functions may be written without, longest first.
 const PREFIXES: &[&str] = &[
     "torch.nn.functional.",
     "nn.functional.",
+    "functional.",
     "torch.special.",
     "torch.linalg.",
     "torch.ops.aten.",
@@ -146,7 +149,8 @@ const PREFIXES: &[&str] = &[
 impl Catalogue {
     /// Reads the families among `files`. Fails where one is no family, names no template, or has an op that another one has.
     pub fn read(files: &Files) -> Result<Self, Fault> {
-        let mut catalogue = Self { families: BTreeMap::new(), ops: BTreeMap::new(), names: BTreeMap::new() };
+        let mut catalogue =
+            Self { families: BTreeMap::new(), ops: BTreeMap::new(), names: BTreeMap::new(), squeezed: BTreeMap::new() };
         for (file, text) in files.iter() {
             if let Some(name) = file.strip_suffix(".json") {
                 let fault = |message: String| Fault { file: file.to_owned(), message };
@@ -173,8 +177,11 @@ impl Catalogue {
                 entry: over(read.entry.clone(), op.entry, |value| *value == Json::Null).collect(),
             };
             let full = op.aliases.iter().chain([&op.torch, &op.name]);
-            for spelled in full.flat_map(|full| [full.to_lowercase(), short(full)]) {
-                self.names.entry(spelled).or_insert_with(|| name.clone());
+            for full in full {
+                for spelled in [full.to_lowercase(), short(full)] {
+                    self.names.entry(spelled).or_insert_with(|| name.clone());
+                }
+                self.squeezed.entry(squeezed(full)).or_insert_with(|| name.clone());
             }
             if let Some(other) = self.ops.insert(name.clone(), op) {
                 return Err(format!("op `{name}` is in family `{}`, too", other.family));
@@ -186,11 +193,11 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Returns the op that torch, or a person, calls `name`: `gelu`, `F.gelu`, `torch.nn.functional.gelu`.
+    /// Returns the op that torch, or a person, calls `name`: `gelu`, `F.gelu`, `torch.nn.functional.gelu`; `layernorm` for `layer_norm`.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&Op> {
-        let spelled = self.names.get(&name.to_lowercase()).or_else(|| self.names.get(&short(name)))?;
-        self.ops.get(spelled)
+        let exact = self.names.get(&name.to_lowercase()).or_else(|| self.names.get(&short(name)));
+        self.ops.get(exact.or_else(|| self.squeezed.get(&squeezed(name)))?)
     }
 
     /// Returns up to three known names that look like `name`, the most similar first.
@@ -238,6 +245,11 @@ impl Catalogue {
 fn short(name: &str) -> String {
     let name = name.trim().to_lowercase();
     PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(&name).to_owned()
+}
+
+/// Returns a short name without underscores.
+fn squeezed(name: &str) -> String {
+    short(name).replace('_', "")
 }
 
 /// Returns `below` with the values of `above` in their place; a null takes a value away.

@@ -50,7 +50,7 @@ fn entries(entries: &[(&str, &Value)]) -> String {
     format!("{{{}}}", written.join(", "))
 }
 
-/// Returns `file`, an ops.yaml, with an entry at the end of its ops. None where the ops are not written as blocks of their own.
+/// Returns `file`, an ops.yaml, with an entry at the end of its ops. An empty `ops: {}` becomes a block. None where there are ops that are not written as blocks of their own.
 #[must_use]
 pub fn inserted(file: &str, entry: &str) -> Option<String> {
     let end = if file.contains("\r\n") { "\r\n" } else { "\n" };
@@ -59,8 +59,12 @@ pub fn inserted(file: &str, entry: &str) -> Option<String> {
         let before = if file.is_empty() || file.ends_with('\n') { "" } else { end };
         return Some(format!("{file}{before}ops:{end}{}", indented(entry, 2, end)));
     };
-    let rest = lines[ops]["ops:".len()..].trim();
-    if !rest.is_empty() && !rest.starts_with('#') {
+    let rest = &lines[ops]["ops:".len()..];
+    if let Some(without) = without_nothing(rest) {
+        let (above, below) = (lines[..ops].concat(), lines[ops + 1..].concat());
+        return inserted(&format!("{above}ops:{without}{below}"), entry);
+    }
+    if !rest.trim().is_empty() && !rest.trim_start().starts_with('#') {
         return None;
     }
     let is_inside = |line: &&str| line.starts_with(' ') || line.starts_with('#') || line.trim().is_empty();
@@ -73,6 +77,15 @@ pub fn inserted(file: &str, entry: &str) -> Option<String> {
     let before = lines[..at].concat();
     let gap = if before.ends_with('\n') { "" } else { end };
     Some(format!("{before}{gap}{}{}", indented(entry, depth, end), lines[at..].concat()))
+}
+
+/// Returns what follows `ops:` without the mapping that is empty there: `{}`, `null` or `~`. None where there is none.
+fn without_nothing(rest: &str) -> Option<&str> {
+    let value = rest.trim_start();
+    let braces = value.strip_prefix('{').and_then(|inside| inside.trim_start().strip_prefix('}'));
+    let after = braces.or_else(|| value.strip_prefix("null")).or_else(|| value.strip_prefix('~'))?;
+    let is_all = after.trim().is_empty() || (after.starts_with([' ', '\t']) && after.trim_start().starts_with('#'));
+    is_all.then_some(after)
 }
 
 fn indented(entry: &str, depth: usize, end: &str) -> String {
@@ -94,9 +107,15 @@ fn flow(value: &Value) -> String {
     match value {
         Value::Array(items) => format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", ")),
         Value::Object(map) => entries(&map.iter().map(|(key, value)| (key.as_str(), value)).collect::<Vec<_>>()),
-        Value::String(text) if is_plain(text) => text.clone(),
+        Value::String(text) => word(text),
         other => other.to_string(),
     }
+}
+
+/// Returns a text as YAML has it, in quotes only where it must be.
+#[must_use]
+pub fn word(text: &str) -> String {
+    if is_plain(text) { text.to_owned() } else { Value::from(text).to_string() }
 }
 
 /// Letters, digits and what stands in paths and dotted names; no word that YAML takes for something else.
@@ -141,11 +160,15 @@ mod tests {
                 "ops:\n    # first\n    a: {}  # c\n    x:\n      torch: torch.add\n\n# of the profiles\nprofiles: {}\n",
             ),
             ("ops: # all\n  a:\n    b: 1", "ops: # all\n  a:\n    b: 1\n  x:\n    torch: torch.add\n"),
+            ("ops: {}  # none yet\nprofiles: {}\n", "ops:  # none yet\n  x:\n    torch: torch.add\nprofiles: {}\n"),
+            ("ops: { }", "ops:\n  x:\n    torch: torch.add\n"),
+            ("ops: ~\r\n# c\r\n", "ops:\r\n  x:\r\n    torch: torch.add\r\n# c\r\n"),
             ("ops:\r\n  a: {}\r\n", "ops:\r\n  a: {}\r\n  x:\r\n    torch: torch.add\r\n"),
         ];
         for (before, after) in cases {
             assert_eq!(inserted(before, entry).unwrap(), after);
         }
         assert_eq!(inserted("ops: {a: {}}\n", entry), None);
+        assert_eq!(inserted("ops: {\n}\n", entry), None);
     }
 }

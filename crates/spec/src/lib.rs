@@ -114,7 +114,7 @@ pub struct Op {
     /// The aten operations that torch may compute for a wrapper.
     pub allow: Vec<String>,
     /// Whether gradients are checked as well.
-    pub(crate) backward: bool,
+    pub backward: bool,
     /// Whether broadcast inputs are checked as well.
     pub(crate) broadcast: bool,
     /// Whether two runs must give the same bits.
@@ -222,7 +222,7 @@ pub struct Variant {
     /// The wrapper that the file must define, as in `softmax` or `Softmax.apply`.
     pub entry: String,
     /// How it is called, as in `entry(input, dim)`; None where names decide.
-    pub(crate) call: Option<String>,
+    pub call: Option<String>,
     /// Of `interpreter` and `cuda`, those on which it can be judged.
     pub(crate) lanes: Vec<String>,
     /// Whether two runs must give the same bits.

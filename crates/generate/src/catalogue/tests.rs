@@ -12,6 +12,9 @@ fn an_op_is_found_by_each_of_its_names() {
     for name in ["gelu", "F.gelu", "nn.functional.gelu", "torch.nn.functional.gelu", " GELU "] {
         assert_eq!(catalogue.find(name).unwrap().torch, "torch.nn.functional.gelu", "{name}");
     }
+    for name in ["layernorm", "F.layernorm", "LayerNorm", "functional.layer_norm"] {
+        assert_eq!(catalogue.find(name).unwrap().name, "layer_norm", "{name}");
+    }
     assert_eq!(catalogue.find("torch.special.expit").unwrap().name, "sigmoid");
     assert_eq!(catalogue.find("linalg.vector_norm").unwrap().name, "vector_norm");
     assert_eq!(catalogue.find("special.entr").unwrap().name, "special_entr");

@@ -1,0 +1,100 @@
+//! The kernel files of a named op: which are to be written, with their text, and which stay as they are.
+
+use std::path::{Path, PathBuf};
+
+use t2t_generate::render::{Form, Generator, Request, Variant, variant_names};
+use t2t_spec::Variant as Declared;
+use t2t_spec::names;
+use t2t_store::fs;
+
+use super::families::misuse;
+use super::listing::counted;
+use super::{Named, Ops};
+use crate::cli::error::CliError;
+
+/// A kernel file to be written.
+pub(super) struct File {
+    /// Relative to the workspace.
+    pub(super) path: String,
+    pub(super) place: PathBuf,
+    pub(super) text: String,
+}
+
+/// The kernels of an op.
+pub(super) struct Kernels {
+    /// The op's name in ops.yaml.
+    pub(super) name: String,
+    /// The full name of torch's function.
+    torch: String,
+    /// Whether ops.yaml gets an entry for it.
+    is_new: bool,
+    /// Those to be written.
+    pub(super) files: Vec<File>,
+    /// The files of those that are there already.
+    pub(super) kept: Vec<String>,
+    /// Why missing ones are not written, if some are not.
+    note: Option<&'static str>,
+}
+
+impl Kernels {
+    /// Returns the kernels of `named` in the variants `chosen`, as ops.yaml declares them. Fails where a template is wrong.
+    pub(super) fn of(
+        generator: &Generator,
+        named: &Named,
+        chosen: &[String],
+        ops: &Ops,
+        root: &Path,
+    ) -> Result<Self, CliError> {
+        let declared = ops.spec.op(&named.name).expect("ops.yaml has each named op by now");
+        let function = declared.torch.as_ref().and_then(|torch| generator.catalogue.find(torch.as_str()));
+        let is_same = function.is_some_and(|op| op.name == named.op.name);
+        let all = variant_names(&generator.catalogue, named.op);
+        let (name, torch) = (named.name.clone(), named.op.torch.clone());
+        let is_new = ops.new.contains(&name);
+        let mut kernels = Self { name, torch, is_new, files: Vec::new(), kept: Vec::new(), note: None };
+        if !is_same {
+            kernels.note = Some("it is not torch's function of that name, so no kernels are made for it");
+            return Ok(kernels);
+        }
+        for variant in declared.variants.iter().filter(|variant| variant.module.is_none()) {
+            let place = root.join(&variant.file);
+            let of = all.iter().position(|name| *name == variant.name);
+            if fs::folder_time(&place).is_some() {
+                kernels.kept.push(variant.file.clone());
+            } else if let Some(of) = of.filter(|_| chosen.contains(&variant.name)) {
+                if !takes_the_wrapper(variant) {
+                    kernels.note = Some("a variant that is called in a way of its own is left to you");
+                    continue;
+                }
+                let request = Request {
+                    entry: variant.entry.clone(),
+                    backward: declared.backward,
+                    ..Request::new(named.op, Variant::ALL[of], Form::Standard)
+                };
+                let text = generator.render(&request).map_err(|fault| misuse(&fault.to_string()))?;
+                kernels.files.push(File { path: variant.file.clone(), place, text });
+            }
+        }
+        Ok(kernels)
+    }
+
+    /// Returns what becomes of the op, on one line.
+    pub(super) fn line(&self) -> String {
+        let Self { name, torch, .. } = self;
+        let mut parts =
+            vec![if self.is_new { torch.clone() } else { "in ops.yaml already, its entry stays".to_owned() }];
+        if !self.files.is_empty() {
+            parts.push(format!("{} in kernels/{name}", counted(self.files.len(), "kernel")));
+        }
+        if self.is_new && !self.kept.is_empty() {
+            parts.push(format!("{} there already, kept", self.kept.join(", ")));
+        }
+        parts.extend(self.note.map(str::to_owned));
+        format!("{name}: {}", parts.join("; "))
+    }
+}
+
+/// Whether a rendered wrapper, a function with torch's parameters, is what the variant declares.
+fn takes_the_wrapper(variant: &Declared) -> bool {
+    variant.call.is_none() && names::Form::Identifier.fits(&variant.entry)
+}

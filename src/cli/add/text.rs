@@ -1,0 +1,63 @@
+//! The entry of an op as people write it.
+
+use t2t_generate::catalogue::Op;
+use t2t_generate::json::Json;
+use t2t_spec::entry::word;
+
+/// Returns the text of an op's entry in ops.yaml, its key without indentation.
+pub(super) fn entry(name: &str, op: &Op, variants: &[String]) -> String {
+    let mut text = format!("{name}:\n");
+    for (key, value) in op.entry() {
+        text += &format!("  {key}: {}\n", flow(&value));
+    }
+    text + &format!("  variants: [{}]\n", variants.join(", "))
+}
+
+/// Returns a value in YAML's flow style, in quotes only where it must be.
+fn flow(value: &Json) -> String {
+    match value {
+        Json::Text(text) => word(text),
+        Json::List(items) => format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", ")),
+        Json::Mapping(entries) => {
+            let entries = entries.iter().map(|(key, value)| format!("{}: {}", word(key), flow(value)));
+            format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
+        }
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use t2t_generate::catalogue::Catalogue;
+    use t2t_generate::files::Files;
+    use t2t_generate::render::variant_names;
+    use t2t_spec::Spec;
+
+    use super::*;
+
+    #[test]
+    fn every_entry_means_what_the_catalogue_says() {
+        let catalogue = Catalogue::read(&Files::default()).unwrap();
+        for op in catalogue.ops() {
+            let variants = variant_names(&catalogue, op);
+            let mut plain = format!("version: 1\nops:\n  {}:\n", op.name);
+            for (key, value) in op.entry() {
+                plain += &format!("    {key}: {value}\n");
+            }
+            plain += &format!("    variants: [{}]\n", variants.join(", "));
+            let written = entry(&op.name, op, &variants).lines().map(|line| format!("  {line}\n")).collect::<String>();
+            let written = format!("version: 1\nops:\n{written}");
+            let parse = |text: &str| Spec::parse("ops.yaml", text.as_bytes(), None);
+            assert_eq!(parse(&written), parse(&plain), "{written}");
+            assert!(parse(&written).is_ok(), "{written}");
+        }
+    }
+
+    #[test]
+    fn an_entry_reads_as_people_write_it() {
+        let catalogue = Catalogue::read(&Files::default()).unwrap();
+        let text = entry("rows", catalogue.find("softmax").unwrap(), &["v1_baseline".to_owned()]);
+        let expected = "rows:\n  torch: torch.nn.functional.softmax\n  inputs: {input: [M, N]}\n  kwargs: {dim: -1}\n  dtypes: [float32, float16]\n  variants: [v1_baseline]\n";
+        assert_eq!(text, expected);
+    }
+}
