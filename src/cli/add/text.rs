@@ -45,8 +45,10 @@ mod tests {
                 plain += &format!("    {key}: {value}\n");
             }
             plain += &format!("    variants: [{}]\n", variants.join(", "));
-            let written = entry(&op.name, op, &variants).lines().map(|line| format!("  {line}\n")).collect::<String>();
-            let written = format!("version: 1\nops:\n{written}");
+            let mut written = "version: 1\nops:\n".to_owned();
+            for line in entry(&op.name, op, &variants).lines() {
+                written += &format!("  {line}\n");
+            }
             let parse = |text: &str| Spec::parse("ops.yaml", text.as_bytes(), None);
             assert_eq!(parse(&written), parse(&plain), "{written}");
             assert!(parse(&written).is_ok(), "{written}");
