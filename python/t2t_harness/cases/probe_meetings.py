@@ -20,6 +20,9 @@ MOST = 6
 SPECIAL = "special"
 """The values with NaN and infinities."""
 
+SUMMED = ("reduction",)
+"""Words that say what becomes of terms. Where one of these is infinite, as that of a label that has no weight, kernels and torch may differ."""
+
 ELSEWHERE = (
     *("keepdim", "eps", "dtype", "size", "ignore_index", "padding_idx", "pad", "repeats", "shifts", "diagonal"),
     *("offset", "stride", "padding", "dilation", "kernel_size", "output_padding", "scale_factor", "output_size"),
@@ -46,7 +49,7 @@ def meetings(declaration: Declaration, others: Sequence[Case]) -> Iterator[Case]
             meeting(case, floating[0], kind)
             for _, value, case in sorted(column, key=lambda one: place(one[1]))
             for kind in sorted(kinds, key=lambda kind: (kind == SPECIAL) != is_decision(value))
-            if kind != SPECIAL or place(value) < 3 and (name, value) != ("beta", 0)
+            if kind != SPECIAL or (is_decision(value) and name not in SUMMED)
         ]
         for name, column in columns.items()
     ]

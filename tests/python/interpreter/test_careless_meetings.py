@@ -107,7 +107,7 @@ def test_a_row_has_one_zero_and_another_has_two() -> None:
 def test_dims_have_a_gap() -> None:
     assert [0, 2] in arguments_away.dims_away([1, 2], 3)
     assert [0, 2] not in arguments_away.dims_away([0, 2], 3)
-    assert [0, 1] not in arguments_away.dims_away([-2, -1], 2)
+    assert [0, 2] not in arguments_away.dims_away([-3, -1], 3)
 
 
 def test_what_is_turned_off_meets_no_argument() -> None:
@@ -116,11 +116,13 @@ def test_what_is_turned_off_meets_no_argument() -> None:
     cases = [probing.probe(given, "kwarg[beta=0.0]", ROWS, kwargs=changed)]
     kinds = [[case.values for case in probe_meetings.meetings({**given, **more}, cases)] for more in MORE]
     assert kinds == [["ties"], [], []]
-    flag = [probing.probe(given, "kwarg[reduction=sum]", ROWS, kwargs={"reduction": "sum", "beta": 1.0})]
-    found = list(probe_meetings.meetings(given, flag))
-    assert [case.name for case in found] == [
-        "edge/kwarg[reduction=sum,input=special]/float32",
-        "edge/kwarg[reduction=sum,input=ties]/float32",
+    word = [probing.probe(given, "kwarg[reduction=sum]", ROWS, kwargs={"reduction": "sum", "beta": 1.0})]
+    assert [case.values for case in probe_meetings.meetings(given, word)] == ["ties"]
+    own: Any = {**SMOOTH_OP, "kwargs": {"descending": False}}
+    flag = [probing.probe(own, "kwarg[descending=True]", ROWS, kwargs={"descending": True})]
+    assert [case.name for case in probe_meetings.meetings(own, flag)] == [
+        "edge/kwarg[descending=True,input=special]/float32",
+        "edge/kwarg[descending=True,input=ties]/float32",
     ]
 
 
@@ -131,7 +133,7 @@ def test_at_most_six_meetings() -> None:
     given: Any = {**SMOOTH_OP, "kwargs": {"ord": 2}}
     tried = [
         probing.probe(given, f"kwarg[ord={order}]", ROWS, kwargs={"ord": order})
-        for order in (3, 0, 1, -1, float("inf"))
+        for order in (3, 0, 1, -1, float("inf"), float("-inf"))
     ]
     found = list(probe_meetings.meetings(given, tried))
     assert len(found) == probe_meetings.MOST and found[0].name.startswith("edge/kwarg[ord=-1,input=ties]")
