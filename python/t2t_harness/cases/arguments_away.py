@@ -53,6 +53,9 @@ MAY_BE_ZERO = (
 )
 """Numbers for which zero makes sense, and for which kernels forget it."""
 
+SIGNED = ("negative_slope", "alpha", "value", "weight")
+"""Numbers that may have either sign."""
+
 PAIRS = ("stride", "padding", "dilation", "kernel_size", "output_padding", "scale_factor")
 """Arguments that have one value per spatial dim, if they are written as one number."""
 
@@ -121,6 +124,8 @@ def of_request(request: VariantRequest, rank: int) -> Iterator[tuple[str, dict[s
     yield from with_words(own, columns)
     yield from chain.from_iterable(rounds[1:])
     yield from together(own, columns)
+    if not is_random:
+        yield from with_flags(declaration, columns)
     if written is None:
         for name in loose:
             if name not in (*LEFT_ALONE, *OPEN, *DIMS) and name in arguments_known.defaulted(declaration):
@@ -146,6 +151,30 @@ def together(
     both = {**own, **changed}
     if len(changed) > 1 and not is_empty_range(both) and not arguments_special.is_crossed(own, both):
         yield labelled(changed), both
+
+
+FLAGS = 2
+"""So many flags meet numbers."""
+
+
+def with_flags(
+    declaration: Declaration, columns: Sequence[Sequence[tuple[str, dict[str, Any]]]]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields the arguments with one flag flipped and all numbers at their first other value, and, where the result has the lengths that an argument says, with lengths of 1: formulas of a flag are written for declared numbers."""
+    own = declaration["kwargs"]
+    firsts = [(column[0][0].partition("=")[0], column[0][1]) for column in columns if column]
+    flags = {name: values[name] for name, values in firsts if isinstance(values[name], bool) and name not in FORMS}
+    changed = numbers(columns)
+    lengths = arguments_special.single(declaration)
+    for name, flag in list(flags.items())[:FLAGS]:
+        for one in (lengths, {} if lengths else changed):
+            both = {**own, **one, name: flag}
+            if one and not is_empty_range(both) and not arguments_special.is_crossed(own, both):
+                yield labelled({**one, name: flag}), both
+
+
+FORMS = ("keepdim", "inplace", "sparse")
+"""Flags that say how a result lies, and not what it is."""
 
 
 def whole(
@@ -286,10 +315,14 @@ def away(name: str, value: Any, rank: int) -> list[Any]:
         return scales_away(value, rank)
     if name in PAIRS and isinstance(value, list) and value and all(isinstance(one, int) for one in value):
         return [[value[0] + 1, *value[1:]]]
+    if name == "pad":
+        return pads_away(value)
     if value is None:
         zeros = [0] if name in MAY_BE_ZERO else []
         return [UNSET[name], *zeros] if name in UNSET else []
     zero = [type(value)(0)] if name in MAY_BE_ZERO and value else []
+    if name in SIGNED and isinstance(value, int | float):
+        zero.append(-value if value else -1)
     if name == "threshold":
         # A lower one, which more values are above.
         return [value / 4 if value else 1.0, *zero]
@@ -309,6 +342,8 @@ def away(name: str, value: Any, rank: int) -> list[Any]:
         return [-1, *zero]
     if name in ("min", "max"):
         return [value - 1 if name == "min" else value + 1, *zero]
+    if name == "repeats":
+        return [value + 1, *(one for one in (1, value - 1) if 0 < one != value)]
     if name in ("alpha", "beta", "value"):
         return [3 * value + 1, *zero]
     if name == "ignore_index":
@@ -319,6 +354,13 @@ def away(name: str, value: Any, rank: int) -> list[Any]:
     if name in WHOLE:
         return [*pairs, value + 1, *([-value - 2] if name in MAY_BE_NEGATIVE else [])]
     return pairs
+
+
+def pads_away(value: object) -> list[Any]:
+    """Returns other lengths than `value`, a list of those by which dims become longer: one that is more, and one by which a dim becomes shorter."""
+    if not isinstance(value, list) or not value or any(type(one) is not int for one in value):
+        return []
+    return [[value[0] + 1, *value[1:]], [-1 if value[0] != -1 else -2, *value[1:]]]
 
 
 def scales_away(value: object, rank: int) -> list[object]:
@@ -353,10 +395,11 @@ def is_of_another_kind(declaration: Declaration, changed: Mapping[str, object]) 
 
 
 def dims_away(value: object, rank: int) -> list[object]:
-    """Returns other dims than `value` of a tensor with `rank` dims: another one, the same by its other name, and the last but one; of several the first, and all."""
+    """Returns other dims than `value` of a tensor with `rank` dims: another one, the same by its other name, and the last but one; of several the first, the two ends, and all."""
     found: list[object] = []
     if isinstance(value, list):
-        found = [value[:1], value[::-1], list(range(rank))] if len(value) > 1 else [list(range(rank))]
+        gap = [[0, rank - 1]] if rank > 2 and value != [-rank, -1] else []
+        found = [value[:1], *gap, value[::-1], list(range(rank))] if len(value) > 1 else [list(range(rank)), *gap]
     elif value is None:
         found = [0, -1]
     elif isinstance(value, int) and rank > 1:

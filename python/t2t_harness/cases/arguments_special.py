@@ -64,12 +64,21 @@ def orders_away(value: object) -> list[object]:
 
 
 def lengths_away(value: object) -> list[object]:
-    """Returns other lengths of a result than `value`: more, and about half as many."""
+    """Returns other lengths of a result than `value`: more, about half as many, and one."""
     if type(value) is int:
-        return [value + 3, max(value // 2, 1)]
+        return [one for one in dict.fromkeys((value + 3, max(value // 2, 1), 1)) if one != value]
     if not isinstance(value, list) or not value or any(type(one) is not int for one in value):
         return []
-    return [[value[0] + 3, *value[1:]], [*value[:-1], max(value[-1] // 2, 1)]]
+    found = [[value[0] + 3, *value[1:]], [*value[:-1], max(value[-1] // 2, 1)], [1] * len(value)]
+    return [one for place, one in enumerate(found) if one != value and one not in found[:place]]
+
+
+def single(declaration: Declaration) -> dict[str, object]:
+    """Returns the argument that says the lengths of a result with all of them 1, if the op has one: nothing lies between the ends of such a result."""
+    size = declaration["kwargs"].get("size")
+    if not elementwise.name_of(declaration).startswith(RESIZED) or not isinstance(size, int | list):
+        return {}
+    return {"size": [1] * len(size) if isinstance(size, list) else 1}
 
 
 def whole_away(declaration: Declaration, name: str, value: object) -> list[int]:

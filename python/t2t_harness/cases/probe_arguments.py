@@ -39,8 +39,8 @@ def kwargs(request: VariantRequest) -> Iterator[Case]:
         elif "ignore_index" in others:
             # Few classes, so that some rows have the label.
             binding = probing.rows(declaration, (3, 19, 3))
-        elif name == "ceil_mode":
-            binding = left_over(declaration, binding)
+        elif changed.get("ceil_mode") is True and "ceil_mode" in others:
+            binding = left_over(declaration, binding, changed)
         elif name == "eps":
             # It matters where values are small.
             more = {"values": "small", "of": cases.ALL} if probing.of_values(declaration) else {}
@@ -129,11 +129,9 @@ def in_padding(declaration: Declaration, binding: Mapping[str, int], changed: Ma
             return
 
 
-def left_over(declaration: Declaration, binding: Mapping[str, int]) -> dict[str, int]:
-    """Returns the lengths of `binding`, its last dim one at which windows do not end where the input does: rounding up and down differ."""
-    own: dict[str, Any] = {
-        name: value[-1] if isinstance(value, list) else value for name, value in declaration["kwargs"].items()
-    }
+def left_over(declaration: Declaration, binding: Mapping[str, int], changed: Mapping[str, object]) -> dict[str, int]:
+    """Returns the lengths of `binding`, its last dim one at which windows of the arguments `changed` do not end where the input does: rounding up and down differ."""
+    own: dict[str, Any] = {name: value[-1] if isinstance(value, list) else value for name, value in changed.items()}
     window = own.get("kernel_size")
     loose = probing.loose(declaration)
     if not isinstance(window, int) or not loose:

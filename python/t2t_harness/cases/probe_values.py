@@ -90,6 +90,7 @@ def values(declaration: Declaration, lane: str) -> Iterator[Case]:
         for kind in kinds if position == 0 else (*kinds[: int(is_open)], "zeros"):
             if kind != "denormal" or lane != "cuda":
                 yield probing.probe(declaration, f"{kind}[{name}]", small, values=kind, of=name)
+    limited: list[str] = []
     for given in tensors(declaration):
         kind = given["dtype"] or dtype
         is_tested = given["dtype"] is None or kind != "int64"
@@ -97,12 +98,32 @@ def values(declaration: Declaration, lane: str) -> Iterator[Case]:
             elementwise.reduces_integers(declaration) and given["init"]["kind"] == "randint"
         )
         if is_tested and given["shape"] and is_large and kind not in cases.FLOATING:
+            limited.append(given["name"])
             few = probing.probe(declaration, f"limits[{given['name']}]", small, values="limits", of=given["name"])
             yield few
             dims = probing.loose(declaration)
             for case in probing.long(declaration, dims[-1], probing.LONG, cases.reach_limit(lane), 1) if dims else ():
                 named = f"limits[{given['name']},{dims[-1]}={case.binding[dims[-1]]}]/{dtype}"
                 yield replace(few, name=f"edge/{named}", binding=case.binding, has_own_budget=True)
+
+    if len(limited) > 1 and len(limited) == len(tensors(declaration)):
+        yield from limits_at_once(declaration, small, lane)
+
+
+def limits_at_once(declaration: Declaration, small: Mapping[str, int], lane: str) -> Iterator[Case]:
+    """Yields a case in which all inputs, which are integers, have the limits of their type at once; where they may be summed up in one of a row so long that a float32 does not hold sums of products of 8 bits."""
+    along, loose = tensors(declaration)[0]["shape"][-1], probing.loose(declaration)
+    binding, has_own_budget = small, False
+    if not elementwise.is_elementwise(declaration) and along in loose:
+        longer = probing.bound(declaration, {str(along): LONG_LIMITS}, probing.NARROW)
+        if probing.fits(declaration, longer, cases.reach_limit(lane)):
+            binding, has_own_budget = longer, True
+    found = probing.probe(declaration, "limits[all]", binding, values="limits", of=cases.ALL)
+    yield replace(found, has_own_budget=has_own_budget)
+
+
+LONG_LIMITS = 4099
+"""So many products of the largest integers of 8 bits are more than 2²⁴."""
 
 
 def of_functions(declaration: Declaration, small: Mapping[str, int], floating: Sequence[str]) -> Iterator[Case]:

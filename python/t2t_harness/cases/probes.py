@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, zip_longest
+from itertools import chain, product, zip_longest
 from typing import TYPE_CHECKING
 
 from t2t_harness.cases import (
@@ -21,6 +21,7 @@ from t2t_harness.cases import (
     probe_arguments,
     probe_lengths,
     probe_marks,
+    probe_meetings,
     probe_values,
     probing,
     windows,
@@ -100,6 +101,7 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
         others[1::2],
         [*probe_marks.marks(request)],
         [*probe_values.values(declaration, lane)],
+        [*probe_meetings.meetings(declaration, others)],
         [*further_dtypes(request, limit)],
         [*probe_values.late(declaration, lane, limit)],
         [*when_long(request, known, limit)],
@@ -258,9 +260,9 @@ def of_dtype(request: VariantRequest, dtype: str, small: Mapping[str, int]) -> I
         kinds = ("equal-rows",) if cases.has_probabilities(declaration) else ("large", "equal-rows")
         for kind in kinds:
             yield probing.probe(declaration, kind, small, dtype=dtype, values=kind)
-        names = probing.of_values(declaration) if dtype == "bfloat16" else []
-        for name in names[:1]:
-            yield probing.probe(declaration, f"small[{name}]", small, dtype=dtype, values="small", of=name)
+        names = probing.of_values(declaration) if dtype in HALVES else []
+        for name, kind in product(names[:1], ("small", "offset")):
+            yield probing.probe(declaration, f"{kind}[{name}]", small, dtype=dtype, values=kind, of=name)
     for case in list(probe_arguments.kwargs(request))[:2]:
         yield replace(case, name=case.name.rpartition("/")[0] + f"/{dtype}", dtype=dtype)
     loose = probing.free(declaration)

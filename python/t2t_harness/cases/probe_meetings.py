@@ -1,0 +1,97 @@
+"""Probes in which an argument at another value meets values that inputs seldom have: code of one flag, word or order treats NaN, zeros and ties in its own way. Nothing here makes values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain, islice, zip_longest
+from typing import TYPE_CHECKING
+
+from t2t_harness.cases import arguments_known, cases, probing, seeds
+from t2t_harness.cases.cases import Case
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import Declaration
+
+MOST = 6
+"""So many of them are tried."""
+
+SPECIAL = "special"
+"""The values with NaN and infinities."""
+
+SUMMED = ("reduction",)
+"""Words that say what becomes of terms. Where one of these is infinite, as that of a label that has no weight, kernels and torch may differ."""
+
+ELSEWHERE = (
+    *("keepdim", "eps", "dtype", "size", "ignore_index", "padding_idx", "pad", "repeats", "shifts", "diagonal"),
+    *("offset", "stride", "padding", "dilation", "kernel_size", "output_padding", "scale_factor", "output_size"),
+    *arguments_known.DIMS,
+)
+"""Arguments that say where values are read and written, or that meet other values elsewhere."""
+
+
+def meetings(declaration: Declaration, others: Sequence[Case]) -> Iterator[Case]:
+    """Yields, of the cases `others` in which one flag, word or number differs from what is declared, some with NaN and infinities in the first floating input, and some with zeros, or with values of another input: those of different arguments first."""
+    floating = probing.of_values(declaration)
+    kinds = kinds_of(declaration)
+    if not floating or not kinds or seeds.is_random(declaration):
+        return
+    columns: dict[str, list[tuple[str, object, Case]]] = {}
+    for case in others:
+        changed = difference(declaration, case)
+        if len(changed) == 1 and case.values == "declared":
+            ((name, value),) = changed.items()
+            if name not in ELSEWHERE and isinstance(value, bool | str | int | float):
+                columns.setdefault(name, []).append((name, value, case))
+    met = [
+        [
+            meeting(case, floating[0], kind)
+            for _, value, case in sorted(column, key=lambda one: place(one[1]))
+            for kind in sorted(kinds, key=lambda kind: (kind == SPECIAL) != is_decision(value))
+            if kind != SPECIAL or (is_decision(value) and name not in SUMMED)
+        ]
+        for name, column in columns.items()
+    ]
+    turns = chain.from_iterable(zip_longest(*met))
+    yield from islice((case for case in turns if case is not None), MOST)
+
+
+def kinds_of(declaration: Declaration) -> list[str]:
+    """Returns the values that an argument meets, but for those that ops.yaml turns off; none where gradients are compared, which are a convention at corners and where the input is NaN."""
+    off: Mapping[str, str | None] = cases.edges_off(declaration)
+    found: list[str] = []
+    if declaration["backward"]:
+        return found
+    if SPECIAL not in off and not probing.hides(declaration):
+        found.append(SPECIAL)
+    if "zeros" not in off:
+        known = cases.comparable(declaration, declaration["dtypes"][0])
+        found.append(cases.TIES if len(known) > 1 and probing.of_values(declaration)[:1] == known[:1] else "zeros")
+    return found
+
+
+def difference(declaration: Declaration, case: Case) -> dict[str, object]:
+    """Returns the arguments of `case` that ops.yaml does not declare so; nothing where one of them is left out."""
+    own, changed = declaration["kwargs"], case.kwargs or {}
+    if own.keys() - changed.keys():
+        return {}
+    return {name: value for name, value in changed.items() if name not in own or own[name] != value}
+
+
+def is_decision(value: object) -> bool:
+    """Tells whether `value` is a flag, a word, or an infinite order, which say what is taken and not by how much."""
+    return isinstance(value, bool | str) or value in (math.inf, -math.inf)
+
+
+def place(value: object) -> int:
+    """Returns the place of a value among those of its argument: negative numbers and zero divide, and come first."""
+    if is_decision(value) or not probing.is_plain(value):
+        return 2
+    return 0 if value < 0 else 1 if value == 0 else 3
+
+
+def meeting(case: Case, name: str, kind: str) -> Case:
+    """Returns `case` with the values `kind` in the input `name`."""
+    label, _, dtype = case.name.rpartition("]/")
+    return replace(case, name=f"{label},{name}={kind}]/{dtype}", values=kind, of=name)
