@@ -51,6 +51,7 @@ KINDS = {
     "planted": "zeros",
     "extreme": "large",
     "grid": "blocks",
+    "programs": "blocks",
     "ties": "zeros",
     "tails": "small",
     "positive": "shapes",
