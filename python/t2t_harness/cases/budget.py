@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from t2t_harness.cases import capped, cases
+from t2t_harness.cases import capped, cases, programs
 from t2t_harness.triton import effort
 
 SHARE = 0.5
@@ -81,7 +81,8 @@ class Budget:
         if not case.is_probe or not self.is_limited:
             return None
         if case.has_own_budget:
-            return GRID if case.name.startswith(f"edge/{capped.WORD}[") else OWN
+            is_wide = case.name.startswith((f"edge/{capped.WORD}[", f"edge/{programs.WORD}["))
+            return GRID if is_wide else OWN
         left = self.kept if is_drawn(case) else self.left
         most = max(PART * (left - CALL), 0.0)
         return most if self.rate * max(elements, FEW) <= LIKELY * most else 0.0

@@ -50,6 +50,9 @@ TAILS = "tails"
 EMPTY = "empty"
 """What a case without elements is called, and in a probe the dim that has none, as `empty[K]`."""
 
+NOBODY = ("",)
+"""In the place of the inputs that ask for a gradient: none does, and gradients are turned off."""
+
 ALL = "*"
 """In the place of an input's name: all of them."""
 
@@ -92,9 +95,11 @@ class Case:
     is_probe: bool = False
     """Whether it is one of probes.py, for which there is a budget."""
     asks: tuple[str, ...] = ()
-    """The inputs that ask for a gradient; all that have one where none is named."""
+    """The inputs that ask for a gradient, `NOBODY` for none; all that have one where none is named."""
     is_twice: bool = False
     """Whether its backward pass runs a second time over the same graph, and that one's gradients are compared."""
+    is_changed: bool = False
+    """Whether its outputs are changed in place before the backward pass."""
     has_own_budget: bool = False
     """Whether it is a probe that does not take from what the others may do."""
     salt: str = ""

@@ -17,6 +17,14 @@ TWICE = "gradients-twice"
 """The case whose backward pass runs twice: what is written over in the first pass is not asked for where the gradient that comes in may be."""
 
 
+CHANGED = "gradients-changed"
+"""The case whose outputs are changed in place before the backward pass."""
+
+
+ALONE = 4
+"""So many inputs ask for a gradient alone, each in a case."""
+
+
 LATE_ROWS = 3
 """How many rows have NaN and infinities where a row is read in blocks."""
 
@@ -190,16 +198,20 @@ def ties(declaration: Declaration) -> Iterator[Case]:
 
 
 def gradients(declaration: Declaration) -> Iterator[Case]:
-    """Yields cases in which one input alone asks for a gradient, the first or the last of several, and one whose backward pass runs twice."""
+    """Yields a case in which no gradient is asked for, some in which one input alone asks for one, the first ones or the last of several, one whose outputs are changed in place before the backward pass, and one whose backward pass runs twice."""
     if not declaration["backward"]:
         return
     inputs = [given for given in tensors(declaration) if given.get("list") is None]
     names = [given["name"] for given in inputs if (given["dtype"] or declaration["dtypes"][0]) in cases.FLOATING]
-    for name in dict.fromkeys((names[0], names[-1])) if len(names) > 1 else ():
-        yield probing.probe(declaration, f"gradients[{name}]", probing.rows(declaration), asks=(name,))
-    # What may write over its inputs may do so in the backward pass, which then has no second one.
+    small = probing.rows(declaration)
+    yield probing.probe(declaration, "gradients-off", small, asks=cases.NOBODY)
+    for name in dict.fromkeys((names[0], names[-1], *names[1 : ALONE - 1])) if len(names) > 1 else ():
+        yield probing.probe(declaration, f"gradients[{name}]", small, asks=(name,))
     if not declaration["mutates"]:
-        yield probing.probe(declaration, TWICE, probing.rows(declaration), is_twice=True)
+        if not declaration.get("random"):
+            yield probing.probe(declaration, CHANGED, small, is_changed=True)
+        # What may write over its inputs may do so in the backward pass, which then has no second one.
+        yield probing.probe(declaration, TWICE, small, is_twice=True)
 
 
 def is_number(given: TensorInput) -> bool:

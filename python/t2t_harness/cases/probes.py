@@ -52,6 +52,7 @@ KINDS = {
     "planted": "zeros",
     "extreme": "large",
     "grid": "blocks",
+    "programs": "blocks",
     "ties": "zeros",
     "tails": "small",
     "positive": "shapes",

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import capped, cases, probing
+from t2t_harness.cases import capped, cases, probing, programs
 from t2t_harness.faults import failure
 
 if TYPE_CHECKING:
@@ -104,19 +104,20 @@ def cases_of(declaration: Declaration, told: Sequence[Reached], limit: int) -> l
     """Returns the cases that a candidate told of. What is no case with lengths for the op's dims, and inputs of at most `limit` elements, is passed over."""
     found: list[cases.Case] = []
     dtype, dims = declaration["dtypes"][0], cases.own_lengths(declaration)
-    for one in told[: MOST_CASES + capped.MOST]:
+    for one in told[: MOST_CASES + capped.MOST + programs.MOST]:
         binding = one.get("binding") if isinstance(one, dict) else None
         if not isinstance(binding, Mapping) or set(binding) != set(dims):
             continue
-        is_capped = one.get("size") == capped.WORD
-        if not is_capped and one.get("size") not in measured(declaration):
+        word = one.get("size")
+        is_capped = word in (capped.WORD, programs.WORD)
+        if not is_capped and word not in measured(declaration):
             continue
         lengths = {dim: binding[dim] for dim in dims}
         if not all(type(length) is int and length >= 0 for length in lengths.values()):
             continue
         named = ",".join(f"{dim}={length}" for dim, length in lengths.items())
         if is_capped and probing.fits(declaration, lengths, capped.ELEMENTS):
-            found += probing.budgeted([probing.probe(declaration, f"{capped.WORD}[{named}]", lengths, values="ends")])
+            found += probing.budgeted([probing.probe(declaration, f"{word}[{named}]", lengths, values="ends")])
         elif cases.is_possible(declaration, lengths) and cases.largest(declaration, lengths) <= limit:
             found.append(cases.Case(f"reach/{one['size']}[{named}]/{dtype}", "edge", dtype, lengths))
     return found

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from t2t_harness.cases import cases, seeds
 from t2t_harness.cases import inputs as making
-from t2t_harness.cases import seeds
 from t2t_harness.op import declaration as declared
 from t2t_harness.op import operation
 
@@ -176,11 +176,14 @@ def _call(
         inputs = with_gradients(inputs, case.asks)
     # Of an op without inputs torch is told where the result is to be.
     home = contextlib.nullcontext() if inputs else torch.device(device)
-    with torch.set_grad_enabled(backward), home:
+    with torch.set_grad_enabled(is_recorded(declaration, case)), home:
         result = operation.call(function, declaration, inputs, kwargs)
     outputs = list(result) if isinstance(result, (tuple, list)) else [result]
     require_dense(outputs)
-    named = {str(position): value.detach() for position, value in enumerate(outputs)}
+    kept = kept_outputs(outputs) if case.is_changed else outputs
+    if case.is_changed:
+        change(outputs)
+    named = {str(position): value.detach() for position, value in enumerate(kept)}
     named |= {f"after.{name}": inputs[name].detach() for name in declaration["mutates"]}
     unused = frozenset[str]()
     if backward:
@@ -192,6 +195,30 @@ def _call(
     # torch's own tuples have their names here; a plain one has none.
     names = tuple(getattr(type(result), "__match_args__", ())) if several else ()
     return Reference(named, None, several, names, unused)
+
+
+def is_recorded(declaration: Declaration, case: Case) -> bool:
+    """Tells whether autograd records the calls of `case`."""
+    return bool(declaration["backward"]) and case.asks != cases.NOBODY
+
+
+def change(outputs: Sequence[object]) -> None:
+    """Adds one to each output that has a gradient, in place, as a caller may. Raises what autograd raises where it cannot record that."""
+    import torch
+
+    for one in outputs:
+        if isinstance(one, torch.Tensor) and one.requires_grad:
+            one.add_(1)
+
+
+def kept_outputs(outputs: Sequence[object]) -> list[object]:
+    """Returns the outputs, tensors in memory of their own."""
+    import torch
+
+    return [
+        copies({"": one.detach()})[""] if isinstance(one, torch.Tensor) and one.requires_grad else one
+        for one in outputs
+    ]
 
 
 def require_dense(results: Iterable[object]) -> None:
@@ -257,6 +284,8 @@ def found_gradients(
     import torch
 
     leaves = {name: value for name, value in inputs.items() if value.requires_grad}
+    if not leaves:
+        return {}
     ends = [one for position in upstream if isinstance(one := outputs[position], torch.Tensor)]
     given = list(upstream.values())
     found = torch.autograd.grad(ends, list(leaves.values()), given, allow_unused=True, retain_graph=keeps)

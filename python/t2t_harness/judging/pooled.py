@@ -52,10 +52,24 @@ class Pool:
                 continue
             self._add_alone(one, values)
             for name, distance in lags(values.shape):
-                self._add_pairs(name, values.flat()[distance:], values.flat()[:-distance], values)
+                self._add_pairs(
+                    name, values.flat()[distance:], values.flat()[:-distance], values.spread()[distance:], values.bound
+                )
             if before is not None:
-                self._add_pairs("one seed and the next", values.flat(), before.flat(), values)
+                self._add_seeds(values, before.flat())
             before = values
+
+    def _add_seeds(self, values: Centred, before: torch.Tensor) -> None:
+        """Adds what a result and that of the seed before it have in common, place by place and shifted."""
+        name, later, spread = "one seed and the next", values.flat(), values.spread()
+        if later.shape != before.shape:
+            return
+        self._add_pairs(name, later, before, spread, values.bound)
+        for shift, distance in shifts(values.shape):
+            self._add_pairs(f"{name} {shift} on", later[distance:], before[:-distance], spread[distance:], values.bound)
+            self._add_pairs(
+                f"{name} {shift} back", later[:-distance], before[distance:], spread[:-distance], values.bound
+            )
 
     def _add_alone(self, one: Seen, values: Centred) -> None:
         if one.draws is not None:
@@ -75,10 +89,11 @@ class Pool:
         self.all_hit.add((1 - one.chance).where(uncertain, one.chance.new_zeros(())), variance, values.bound)
         self.none_hit.add((-one.chance).where(uncertain, one.chance.new_zeros(())), variance, values.bound)
 
-    def _add_pairs(self, name: str, later: torch.Tensor, earlier: torch.Tensor, values: Centred) -> None:
+    def _add_pairs(
+        self, name: str, later: torch.Tensor, earlier: torch.Tensor, spread: torch.Tensor, bound: float
+    ) -> None:
         sums = self.apart.setdefault(name, chance.Sums())
-        spread = values.variance.reshape(-1)[values.variance.numel() - later.numel() :]
-        sums.add(later * earlier, float(spread.sum()) * values.bound**2, values.bound**2)
+        sums.add(later * earlier, float(spread.sum()) * bound**2, bound**2)
 
     def tests(self) -> Iterator[tuple[str, chance.Sums | chance.Draws]]:
         """Yields the tests with their names."""
@@ -115,6 +130,10 @@ class Centred:
         """Returns the numbers in row-major order."""
         return self.centred.reshape(-1)
 
+    def spread(self) -> torch.Tensor:
+        """Returns the variances in row-major order."""
+        return self.variance.reshape(-1)
+
 
 def centred(seen: Seen) -> Centred | None:
     """Returns what a result shows as numbers that are zero in expectation; None where it shows nothing."""
@@ -141,6 +160,12 @@ def lags(shape: list[int]) -> Iterator[tuple[str, int]]:
         step = math.prod(shape[dim:])
         if 0 < step < count and step & (step - 1):
             yield f"neighbours along dim {dim - 1}", step
+
+
+def shifts(shape: list[int]) -> Iterator[tuple[str, int]]:
+    """Yields the distances by which the result of a seed must not be that of the seed before it: one element, and one along each dim but the last."""
+    steps = {math.prod(shape[dim:]): f"one along dim {dim - 1}" for dim in range(len(shape) - 1, 0, -1)}
+    yield from ((name, step) for step, name in {**steps, 1: "one element"}.items() if 0 < step < math.prod(shape))
 
 
 def is_same(one: Seen, other: Seen) -> bool:

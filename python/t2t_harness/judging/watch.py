@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -127,24 +127,33 @@ def watching(
     draws: bool = False,
     poisons: bool = True,
     guarded: guards.Guards | None = None,
+    inputs: Iterable[object] = (),
 ) -> Iterator[Watch]:
     """Watches for the length of the context; fresh memory holds NaN in an even `run`, and another pattern in an odd
     one, unless it is not to be poisoned.
 
     `own` are operations that are not allowed beside all those that are not on the list, `declared` some that are allowed beyond it.
-    The wrapper of a random op, which `draws`, may draw a few integers: that is how it gets a seed of torch's generator. New memory on a device lies between guards where it is `guarded`.
+    A dense copy of one of the `inputs` that is not dense is allowed always. The wrapper of a random op, which `draws`, may draw a few integers: that is how it gets a seed of torch's generator. New memory on a device lies between guards where it is `guarded`.
     """
     from torch.utils._pytree import tree_leaves
 
     watch = Watch(memory=written.Written(lambda tensor: poison(tensor, run)))
     allowed = (ALLOWED | declared) - own
+    forms = {place for one in inputs if (place := form_of(one)) is not None}
+
+    def densifies(args: Any, result: Any) -> bool:
+        """Tells whether a copy is that of an input as it is, made since it is not dense. A view of an input is none: a copy of it may be the op's result."""
+        return result.is_contiguous() and not args[0].is_contiguous() and form_of(args[0]) in forms
 
     def noted(func: Any, args: Any, kwargs: Any, result: Any) -> Any:
         """Takes an operation's result, and returns what the wrapper gets instead."""
         name = base_name(func)
         if func.namespace not in ("aten", "prim"):
             name = f"{func.namespace}::{name}"
-        if func.namespace != "prim" and name not in allowed and not (draws and _is_seed(name, result)):
+        is_allowed = (
+            name in allowed or (draws and _is_seed(name, result)) or (name == "clone" and densifies(args, result))
+        )
+        if func.namespace != "prim" and not is_allowed:
             watch.computed[name] = watch.computed.get(name, 0) + 1
         elif name in declared:
             watch.declared[name] = watch.declared.get(name, 0) + 1
@@ -193,6 +202,16 @@ def mode_of_watching() -> type[Any]:
                 return self.noted(func, args, kwargs, result)
 
     return Watching
+
+
+def form_of(value: object) -> tuple[object, ...] | None:
+    """Returns where the elements of a dense or strided tensor lie, and as what; None of anything else."""
+    import torch
+
+    if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
+        return None
+    place = value.untyped_storage().data_ptr(), value.storage_offset()
+    return (*place, tuple(value.shape), tuple(value.stride()), value.dtype)
 
 
 def storages(value: object) -> set[int]:

@@ -251,7 +251,13 @@ def watched_call(found: Measurement, call: clocks.Call) -> tuple[Run, launching.
         return chosen
 
     declaration = found.request["op"]
-    watched = watch.watching(found.own, 0, called.allowed(declaration), draws=seeds.is_random(declaration))
+    watched = watch.watching(
+        found.own,
+        0,
+        called.allowed(declaration),
+        draws=seeds.is_random(declaration),
+        inputs=call.buffers.given.values() if isinstance(call, sample.Timed) else (),
+    )
     with launching.recording(found.lane, choose) as recorder, stage.pretending(found.lane):
         with spans.work(timing.device_of(found.lane)), queues.kept_to_one(found.lane), watched as seen:
             recorder.memory = seen.memory

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -58,6 +59,8 @@ class Bench:
     """Kernels that Triton's cache had, and the names of those that had to be compiled."""
     paths: set[reach.Path] = field(default_factory=set)
     """What the cases that ran launched."""
+    programs: dict[str, int] = field(default_factory=dict)
+    """The most programs that each kernel had in a case that ran."""
     pace: pace.Pace = field(default_factory=lambda: pace.Pace(None))
     budget: budget.Budget = field(default_factory=lambda: budget.Budget(is_limited=False))
     waiting: set[str] = field(default_factory=set)
@@ -130,7 +133,7 @@ def run_once(
     if backward:
         given = oracle.with_gradients(given, case.asks)
     wrapper, args, kwargs = calling.arranged(bench.entry, bench.request, case, given, label)
-    draws = seeds.is_random(declaration)
+    draws, forms = seeds.is_random(declaration), list(given.values())
     if label == "b" and bench.has_streams:
         streams.come_late(given)
     chooser = Chooser(index, tries)
@@ -140,17 +143,20 @@ def run_once(
         chooser.recorder = recorder
         if label == UPDATED:
             # Watched as any call is: what torch hands out in it is memory that launches may write to.
-            first = watch.watching(bench.own, 0, allowed(declaration), draws=draws, guarded=guarded)
+            first = watch.watching(bench.own, 0, allowed(declaration), draws=draws, guarded=guarded, inputs=forms)
             with stage.pretending(bench.lane), first:
                 wrapper(*args, **kwargs)
                 bench.finish()
             update(bench, case, given)
-        watched = watch.watching(bench.own, int(label == "b"), allowed(declaration), draws=draws, guarded=guarded)
+        watched = watch.watching(
+            bench.own, int(label == "b"), allowed(declaration), draws=draws, guarded=guarded, inputs=forms
+        )
         with stage.pretending(bench.lane), watched as seen:
             recorder.memory = seen.memory
             try:
                 with (
                     spans.work(device, waits=False),
+                    torch.no_grad() if case.asks == cases.NOBODY else contextlib.nullcontext(),
                     caller.left_alone(kept_forms(declaration, given), draws=draws) as changed,
                     counting.counting(bench.lane) as counted,
                 ):
@@ -167,15 +173,26 @@ def run_once(
         unaccounted = [*counted.unaccounted]
         made = {str(position): value for position, value in enumerate(results)}
         described = {name: describe(value, recorder, seen) for name, value in made.items()}
+        if case.is_changed:
+            made = dict(zip(made, oracle.kept_outputs(results), strict=True))
+            with guarding():
+                oracle.change(results)
         if backward:
             if label == "b" and case.file is None:
                 call_between(bench, case, device, label)
             upstream = oracle.upstream_gradients(results, cases.updated(case) if label == UPDATED else case)
             before = caller.held(upstream)
             with (
+                guarding() if case.is_changed else contextlib.nullcontext(),
                 spans.work(device, waits=False),
                 stage.pretending(bench.lane),
-                watch.watching(bench.own, int(label == "b"), allowed(declaration), guarded=guarded) as seen_back,
+                watch.watching(
+                    bench.own,
+                    int(label == "b"),
+                    allowed(declaration),
+                    guarded=guarded,
+                    inputs=[*forms, *upstream.values()],
+                ) as seen_back,
                 counting.counting(bench.lane) as counted_back,
             ):
                 made |= oracle.gradients_for(results, given, upstream, is_twice=case.is_twice)
@@ -213,6 +230,19 @@ def run_once(
     bench.has_waited = programs.has_waited
     own = {value.untyped_storage().data_ptr() for value in given.values()}
     return [one for one in results if isinstance(one, torch.Tensor) and one.untyped_storage().data_ptr() not in own]
+
+
+class Refused(Exception):
+    """Autograd, or the wrapper, raised where an output was changed in place before the backward pass; the message says what."""
+
+
+@contextlib.contextmanager
+def guarding() -> Iterator[None]:
+    """Raises Refused in the place of any exception."""
+    try:
+        yield
+    except Exception as error:
+        raise Refused(failure.describe(error)) from error
 
 
 def update(bench: Bench, case: cases.Case, given: dict[str, torch.Tensor]) -> None:
@@ -332,6 +362,8 @@ def note_launches(bench: Bench, recorder: launching.Recorder, chooser: Chooser) 
     """Keeps the constants of the kernel's first launches, the number of configurations, and those that were dropped."""
     bench.tried = max(bench.tried, chooser.most)
     bench.paths |= {launch.path for launch in recorder.launches}
+    for launch in recorder.launches:
+        bench.programs[launch.kernel] = max(bench.programs.get(launch.kernel, 0), math.prod(launch.grid or ()))
     bench.has_streams |= recorder.elsewhere > 0
     bench.hits, bench.misses = bench.hits + recorder.hits, bench.misses + recorder.misses
     bench.dropped += [one for one in recorder.dropped if one not in bench.dropped]

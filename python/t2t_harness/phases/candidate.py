@@ -25,6 +25,7 @@ from t2t_harness.cases import (
     pace,
     probe_lengths,
     probes,
+    programs,
     reach,
     seeds,
 )
@@ -180,20 +181,27 @@ def reached(bench: called.Bench) -> Reach:
         return reach.Reach().facts()
 
     def launches(case: cases.Case) -> list[launching.Launch]:
+        given = inputs.rehearsed(declaration, case)
         watched = watch.watching(
-            bench.own, 0, called.allowed(declaration), draws=seeds.is_random(declaration), poisons=False
+            bench.own,
+            0,
+            called.allowed(declaration),
+            draws=seeds.is_random(declaration),
+            poisons=False,
+            inputs=given.values(),
         )
         with launching.recording(bench.lane, lambda _, configs: configs[:1], runs=False) as recorder:
-            wrapper, args, kwargs = calling.arranged(
-                bench.entry, bench.request, case, inputs.rehearsed(declaration, case)
-            )
+            wrapper, args, kwargs = calling.arranged(bench.entry, bench.request, case, given)
             with stage.pretending(bench.lane), watched as seen:
                 wrapper(*args, **kwargs)
         if seen.computed:
             raise reach.ComputedByTorch(sorted(seen.computed))
         return recorder.launches
 
-    def programs(case: cases.Case) -> dict[reach.Path, int]:
+    def counted(case: cases.Case) -> list[tuple[str, int]]:
+        return [(launch.kernel, math.prod(launch.grid or ())) for launch in launches(case)]
+
+    def programs_of(case: cases.Case) -> dict[reach.Path, int]:
         return {launch.path: math.prod(launch.grid or ()) for launch in launches(case)}
 
     def explored() -> reach.Reach:
@@ -203,9 +211,14 @@ def reached(bench: called.Bench) -> Reach:
             found = reach.explored(
                 declaration, bench.paths, lambda case: [launch.path for launch in launches(case)], limit
             )
+            if "blocks" not in cases.edges_off(declaration):
+                integers = literals.of_files(literals.read(bench.request))
+                wide = programs.explored(declaration, reach.measured(declaration), bench.programs, integers, counted)
+                found.cases += [{"size": programs.WORD, "binding": lengths} for lengths in wide.lengths]
+                found.missed += [reach.missed(size, (kernel, "{}"), reason) for size, kernel, reason in wide.missed]
         if may_be_capped:
             found.cases += [
-                {"size": capped.WORD, "binding": lengths} for lengths in capped.lengths(declaration, programs)
+                {"size": capped.WORD, "binding": lengths} for lengths in capped.lengths(declaration, programs_of)
             ]
         return found
 
@@ -286,6 +299,9 @@ def run_in_budget(bench: called.Bench, case: cases.Case, position: int, state: P
         raise
     except effort.Spent:
         facts = {"name": case.name, "status": "left-out"}
+    except called.Refused as refusal:
+        words = f"refused, where the output was changed in place: {refusal}"
+        facts = {"name": case.name, "status": "not-judged", "reason": words[:300]}
     except BaseException as error:
         memory.raise_if_others_hold_it(error)
         record = _failure(failure.class_of(error), error, bench.request["root"], case.name)

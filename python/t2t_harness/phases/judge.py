@@ -152,7 +152,7 @@ def judge_case(trial: Trial, case: cases.Case, position: int) -> None:
     if facts is None:
         absent(trial, case, row)
     elif facts["status"] == "not-judged":
-        row |= {"verdict": "not-judged", "reason": facts["reason"]}
+        row |= {"verdict": "dropped" if case.is_changed else "not-judged", "reason": facts["reason"]}
     else:
         finding = findings.find(trial, case, position, row, facts, given, right)
         is_open = probes.has_other_kwargs(case) or probes.is_without(case)

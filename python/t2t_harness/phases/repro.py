@@ -157,9 +157,10 @@ def script(request: ReproRequest, case: cases.Case, given: Mapping[str, object],
     kwargs = inputs.kwargs_of(declaration, case)
     arguments = [f"{name} = {rebuilt(name, value)}" for name, value in given.items()]
     arguments += [f"{name} = {value!r}" for name, value in kwargs.items()]
-    backward = bool(declaration["backward"])
+    backward = oracle.is_recorded(declaration, case)
+    leaves = [name for name, value in given.items() if is_leaf(value) and (not case.asks or name in case.asks)]
     if backward:
-        arguments += [f"{name}.requires_grad_()" for name, value in given.items() if is_leaf(value)]
+        arguments += [f"{name}.requires_grad_()" for name in leaves]
     told = naming.given(case, given, kwargs)
     names = {name: naming.result(name, right.several, named_outputs(declaration, right)) for name in right.plain}
     reference = declaration.get("reference")
@@ -184,11 +185,7 @@ def script(request: ReproRequest, case: cases.Case, given: Mapping[str, object],
         after_values=", ".join(
             f'"{name}": {name.removeprefix("after.")}' for name in right.plain if name.startswith("after.")
         ),
-        gradients=GRADIENTS.format(
-            leaves=", ".join(f'"{name}": {name}' for name, value in given.items() if is_leaf(value))
-        )
-        if backward
-        else "",
+        gradients=GRADIENTS.format(leaves=", ".join(f'"{name}": {name}' for name in leaves)) if backward else "",
     )
 
 
