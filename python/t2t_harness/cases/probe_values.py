@@ -206,7 +206,7 @@ def gradients(declaration: Declaration) -> Iterator[Case]:
     small = probing.rows(declaration)
     yield probing.probe(declaration, "gradients-off", small, asks=cases.NOBODY)
     for name in dict.fromkeys((names[0], names[-1], *names[1 : ALONE - 1])) if len(names) > 1 else ():
-        yield probing.probe(declaration, f"gradients[{name}]", small, asks=(name,))
+        yield probing.probe(declaration, f"gradients[{name}]", small, asks=(name,), has_own_budget=True)
     if not declaration["mutates"]:
         if not declaration.get("random"):
             yield probing.probe(declaration, CHANGED, small, is_changed=True)

@@ -137,7 +137,10 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
     ]
     # They cost nothing, and take no other's place.
     without = [case for case in probe_values.empty(declaration) if not is_off(declaration, case)]
-    return [*found[: room + (room // 2) * (len(declaration["dtypes"]) - 1)], *without, *salted]
+    room += (room // 2) * (len(declaration["dtypes"]) - 1)
+    # Nor do those that ask for one gradient.
+    asking = [replace(case, has_own_budget=True) for case in found[room:] if case.asks]
+    return [*found[:room], *asking, *without, *salted]
 
 
 def is_off(declaration: Declaration, case: Case) -> bool:
