@@ -8,6 +8,7 @@ use std::path::Path;
 use anyhow::Context;
 use t2t_generate::catalogue::{Catalogue, Op};
 use t2t_generate::render::variant_names;
+use t2t_model::problem::Problem;
 use t2t_plan::graph::pick;
 use t2t_spec::names::Form;
 use t2t_spec::{Spec, entry};
@@ -132,7 +133,7 @@ impl Ops {
         before: Option<&[u8]>,
         named: impl Iterator<Item = (&'a Named<'a>, &'a Vec<String>)>,
     ) -> Result<Self, CliError> {
-        let (bytes, is_there) = (before.unwrap_or(b"version: 1\n"), before.is_some());
+        let bytes = before.unwrap_or(b"version: 1\n");
         let old = Spec::parse(OPS, bytes, None);
         let declared = old.as_ref().ok();
         let lacking = named.filter(|(named, _)| declared.is_none_or(|spec| spec.op(&named.name).is_none()));
@@ -146,17 +147,21 @@ impl Ops {
         // A file that only lacks ops is made whole by them.
         let text = String::from_utf8(bytes.to_vec()).ok().and_then(|text| entry::inserted(&text, &entries));
         let (count, added) = (declared.map_or(0, |spec| spec.ops.len()), new.len());
-        let with = match text.map(|text| (Spec::parse(OPS, text.as_bytes(), None), text)) {
-            Some((Ok(spec), text)) if spec.ops.len() == count + added => Some((spec, text)),
-            Some((Err(problems), _)) if old.is_ok() => {
-                return Err(by_hand(&problems[0].to_string(), &entries));
-            }
-            _ => None,
-        };
+        let with = text.map(|text| (Spec::parse(OPS, text.as_bytes(), None), text));
         match (with, old) {
-            (Some((spec, text)), _) => Ok(Self { text: Some(text), entries, new, spec }),
-            (None, Err(problems)) if is_there => Err(CliError::Spec(problems)),
-            (None, _) => Err(by_hand("its ops are no blocks of their own", &entries)),
+            (Some((Ok(spec), text)), _) if spec.ops.len() == count + added => {
+                Ok(Self { text: Some(text), entries, new, spec })
+            }
+            (Some((Err(problems), _)), old) => {
+                let earlier = old.err().unwrap_or_default();
+                let is_earlier = |problem: &Problem| earlier.iter().any(|one| one.message == problem.message);
+                if problems.iter().any(is_earlier) {
+                    return Err(CliError::Spec(earlier));
+                }
+                Err(by_hand(&format!("with the entries, {}", problems[0].message), &entries))
+            }
+            (_, Err(problems)) => Err(CliError::Spec(problems)),
+            _ => Err(by_hand("its ops are no blocks of their own", &entries)),
         }
     }
 }

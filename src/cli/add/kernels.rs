@@ -84,7 +84,10 @@ impl Kernels {
         let mut parts =
             vec![if self.is_new { torch.clone() } else { "in ops.yaml already, its entry stays".to_owned() }];
         if !self.files.is_empty() {
-            parts.push(format!("{} in kernels/{name}", counted(self.files.len(), "kernel")));
+            let folder = format!("kernels/{name}");
+            let is_usual = self.files.iter().all(|file| Path::new(&file.path).starts_with(&folder));
+            let place = if is_usual { format!(" in {folder}") } else { String::new() };
+            parts.push(counted(self.files.len(), "kernel") + &place);
         }
         if self.is_new && !self.kept.is_empty() {
             parts.push(format!("{} there already, kept", self.kept.join(", ")));
