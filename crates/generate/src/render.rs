@@ -237,7 +237,10 @@ const IMPORTS: &[(&str, &str)] = &[
 
 /// Returns rendered text with its imports after the docstring, two empty lines above each definition and at most one elsewhere, no spaces at line ends, and one newline at its end.
 fn tidy(text: &str) -> String {
-    let (docstring, code) = text.split_once("\n\"\"\"\n").unwrap_or(("", text));
+    let (docstring, code) = match text.split_once("\n\"\"\"\n") {
+        Some((docstring, code)) => (format!("{docstring}\n\"\"\"\n\n"), code),
+        None => (String::new(), text),
+    };
     let uses = |sign: &str| {
         code.match_indices(sign).any(|(place, _)| {
             let before = code[..place].chars().next_back().unwrap_or(' ');
@@ -249,7 +252,7 @@ fn tidy(text: &str) -> String {
     let imports = IMPORTS.iter().filter(|(import, sign)| import.is_empty() || uses(sign)).map(|(import, _)| *import);
     let imports: Vec<&str> = imports.collect();
     let (imports, code) = (imports.join("\n"), code.trim_start());
-    let whole = format!("{docstring}\n\"\"\"\n\n{}\n\n{code}", imports.trim_start());
+    let whole = format!("{docstring}{}\n\n{code}", imports.trim_start());
     let mut lines: Vec<&str> = Vec::new();
     for line in whole.lines().map(str::trim_end) {
         let follows = lines.last().is_some_and(|above| above.starts_with('@'));
