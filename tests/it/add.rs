@@ -92,7 +92,7 @@ fn what_ops_yaml_has_keeps_its_bytes_and_the_entry_follows_it() {
     let crlf = |text: &str| text.replace('\n', "\r\n");
     assert_eq!(after(&crlf(&format!("{ops}{profiles}"))), crlf(&format!("{ops}{SOFTMAX}{profiles}")));
     let deep = "version: 1\nops:\n      sum:\n          torch: sum\n          inputs: {input: [M, N]}\n";
-    let deeper: String = SOFTMAX.lines().map(|line| format!("    {line}\n")).collect();
+    let deeper = SOFTMAX.lines().map(|line| format!("    {line}\n")).collect::<Vec<_>>().concat();
     assert_eq!(after(deep), format!("{deep}{deeper}"));
 }
 
@@ -199,7 +199,7 @@ fn where_ops_yaml_has_no_place_for_an_entry_it_is_told_and_nothing_is_written() 
     project.write("ops.yaml", flow);
     let told = format!(
         "error: ops.yaml is left as it is: its ops are no blocks of their own\nhint: write under `ops`:\n{}",
-        SOFTMAX.lines().map(|line| format!("{}\n", &line[2..])).collect::<String>()
+        SOFTMAX.lines().map(|line| format!("{}\n", &line[2..])).collect::<Vec<_>>().concat()
     );
     assert_eq!(add(&project, "softmax").exits(2).stderr, told);
     let sizes = "version: 1\ndefaults: {bench: {sizes: {small: [8, 8, 8]}}}\nops:\n  f: {torch: lerp, inputs: {input: [M, N, K], end: [M, N, K], weight: [M, N, K]}}\n";
@@ -232,7 +232,7 @@ fn a_dry_run_says_what_would_be_written() {
     assert_eq!((ran.stdout, ran.stderr.as_str()), (expected, ""));
     assert_eq!(files(&project), ["kernels/softmax/v1_baseline.py"]);
     add(&project, "softmax").exits(0);
-    let kept: String = kernels("softmax").iter().map(|path| format!("keep  {path}\n")).collect();
+    let kept = kernels("softmax").iter().map(|path| format!("keep  {path}\n")).collect::<Vec<_>>().concat();
     assert_eq!(add(&project, "softmax --dry-run").exits(0).stdout, format!("{kept}nothing to write\n"));
 }
 
