@@ -182,7 +182,7 @@ fn why_all_fail(failure: &Failure) -> String {
 }
 
 /// What follows `edge/` in a case's name, up to `-`, and what turns it off, where that is another word.
-const KINDS: [(&str, &str); 14] = [
+const KINDS: [(&str, &str); 15] = [
     ("shape", "shapes"),
     ("literal", "literals"),
     ("multiple", "literals"),
@@ -191,6 +191,7 @@ const KINDS: [(&str, &str); 14] = [
     ("planted", "zeros"),
     ("extreme", "large"),
     ("grid", "blocks"),
+    ("programs", "blocks"),
     ("ties", "zeros"),
     ("tails", "small"),
     ("positive", "shapes"),

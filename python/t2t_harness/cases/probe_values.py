@@ -167,7 +167,10 @@ def empty(declaration: Declaration) -> Iterator[Case]:
     is_of_torch = not declaration.get("reference") and not declaration.get("random")
     if len(free) < 2 or not is_of_torch or elementwise.is_elementwise(declaration):
         return
-    if probe_marks.is_attention(declaration) or any(is_index(given) for given in tensors(declaration)):
+    # Its kernels on devices make nothing of no input channels, not the bias, nor the shape that they make of others.
+    is_convolution = "conv" in elementwise.name_of(declaration)
+    is_left_out = is_convolution or probe_marks.is_attention(declaration)
+    if is_left_out or any(is_index(given) for given in tensors(declaration)):
         return
     others = [dim for dim in free if dim != cases.emptied(declaration, free) and dim not in held]
     for dim in reversed(others[-EMPTY:]):
