@@ -249,7 +249,7 @@ fn the_list_has_every_op_by_its_family() {
     let own = catalogue.ops().filter(|op| op.family == "normalization");
     assert_eq!(names, own.map(|op| op.name.as_str()).collect::<Vec<_>>());
     assert!(one.contains("  torch.nn.functional.layer_norm  "), "{one}");
-    let told = "error: the generator has no family `norms`\nhint: the families are `binary`, ";
+    let told = "error: the generator has no family `norms`\nhint: the families are `attention`, `binary`, ";
     add(&project, "--list norms").exits(2).says(told);
     add(&project, "relu --list").exits(2).says("cannot be used with");
 }
