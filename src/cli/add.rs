@@ -2,6 +2,7 @@
 //!
 //! Everything is worked out before anything is written: an error leaves the workspace as it was. A file that is there is never written over.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::path::Path;
 
@@ -158,16 +159,12 @@ impl Ops {
                 if problems.iter().any(is_earlier) {
                     return Err(CliError::Spec(earlier));
                 }
-                Err(by_hand(&format!("with the entries, {}", problems[0].message), &entries))
+                Err(CliError::by_hand(&format!("with the entries, {}", problems[0].message), &entries))
             }
             (_, Err(problems)) => Err(CliError::Spec(problems)),
-            _ => Err(by_hand("its ops are no blocks of their own", &entries)),
+            _ => Err(CliError::by_hand("its ops are no blocks of their own", &entries)),
         }
     }
-}
-
-fn by_hand(why: &str, entries: &str) -> CliError {
-    CliError::misuse(format!("ops.yaml is left as it is: {why}"), format!("write under `ops`:\n{}", entries.trim_end()))
 }
 
 /// Returns what would be written, for `--dry-run`.
@@ -242,13 +239,8 @@ pub(crate) fn hinted(error: CliError, targets: &Targets) -> CliError {
     if ops.iter().all(|name| catalogue.find(name).is_none()) {
         return error;
     }
-    let mut seen = Vec::new();
-    ops.retain(|name| {
-        !seen.contains(name) && {
-            seen.push(*name);
-            true
-        }
-    });
+    let mut seen = BTreeSet::new();
+    ops.retain(|name| seen.insert(*name));
     let hint =
         format!("`t2t add {}` makes a workspace of this folder, with these ops and their kernels", ops.join(" "));
     CliError::misuse(message.clone(), hint)

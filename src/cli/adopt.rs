@@ -119,10 +119,8 @@ fn write(
     let text = wrapper.declared(op, found);
     let file: PathBuf = root.join(OPS);
     let old = before.map_or("version: 1\n".to_owned(), |bytes| String::from_utf8_lossy(bytes).into_owned());
-    let by_hand = |why: &str| {
-        CliError::misuse(format!("ops.yaml is left as it is: {why}"), format!("write under `ops`:\n{text}"))
-    };
-    let new = entry::inserted(&old, &text).ok_or_else(|| by_hand("its ops are no blocks of their own"))?;
+    let new =
+        entry::inserted(&old, &text).ok_or_else(|| CliError::by_hand("its ops are no blocks of their own", &text))?;
     Spec::parse(OPS, new.as_bytes(), None).map_err(CliError::Spec)?;
     fs::write(&file, new.as_bytes()).context("cannot write `ops.yaml`")?;
     Ok(())

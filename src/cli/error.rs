@@ -78,6 +78,11 @@ impl CliError {
         Self::Use { message: message.into(), hint: Some(hint.into()) }
     }
 
+    /// Returns that ops.yaml, which is left as it is for the reason `why`, must be extended by hand, with the text to write there.
+    pub(crate) fn by_hand(why: &str, entries: &str) -> Self {
+        Self::misuse(format!("ops.yaml is left as it is: {why}"), format!("write under `ops`:\n{}", entries.trim_end()))
+    }
+
     /// Turns a template's fault into an error.
     pub(crate) fn of_fault(fault: &EngineError) -> Self {
         let hint = match fault {

@@ -74,7 +74,7 @@ def explored(
                 (one for target in wanted if (one := lengths(declaration, case, kernel, target, launched))), None
             )
             if made is None or len(found.lengths) >= MOST:
-                reason = f"it has {count} programs there, {served.get(kernel, 0)} in the cases, and more take too many elements"
+                reason = f"it has {count} programs there, and {served.get(kernel, 0)} in the cases: more take too much"
                 found.missed.append((size, kernel, reason))
             else:
                 found.lengths.append(made)

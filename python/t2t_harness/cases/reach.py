@@ -109,14 +109,14 @@ def cases_of(declaration: Declaration, told: Sequence[Reached], limit: int) -> l
         if not isinstance(binding, Mapping) or set(binding) != set(dims):
             continue
         word = one.get("size")
-        is_capped = word in (capped.WORD, programs.WORD)
-        if not is_capped and word not in measured(declaration):
+        is_wide = word in (capped.WORD, programs.WORD)
+        if not is_wide and word not in measured(declaration):
             continue
         lengths = {dim: binding[dim] for dim in dims}
         if not all(type(length) is int and length >= 0 for length in lengths.values()):
             continue
         named = ",".join(f"{dim}={length}" for dim, length in lengths.items())
-        if is_capped and probing.fits(declaration, lengths, capped.ELEMENTS):
+        if is_wide and probing.fits(declaration, lengths, capped.ELEMENTS):
             found += probing.budgeted([probing.probe(declaration, f"{word}[{named}]", lengths, values="ends")])
         elif cases.is_possible(declaration, lengths) and cases.largest(declaration, lengths) <= limit:
             found.append(cases.Case(f"reach/{one['size']}[{named}]/{dtype}", "edge", dtype, lengths))

@@ -182,9 +182,11 @@ def script(request: ReproRequest, case: cases.Case, given: Mapping[str, object],
         results={name: words or "the output" for name, words in names.items()},
         arguments="\n".join(f"    {line}" for line in arguments),
         call=call_of(request, list(given), list(kwargs)),
+        recorded="torch.no_grad()" if case.asks == cases.NOBODY else "contextlib.nullcontext()",
         after_values=", ".join(
             f'"{name}": {name.removeprefix("after.")}' for name in right.plain if name.startswith("after.")
         ),
+        changed=CHANGED if case.is_changed else "",
         gradients=GRADIENTS.format(leaves=", ".join(f'"{name}": {name}' for name in leaves)) if backward else "",
     )
 
@@ -236,6 +238,14 @@ def parameters(path: Path, entry: str) -> set[str] | None:
     return {argument.arg for argument in [*arguments.args, *arguments.kwonlyargs]}
 
 
+CHANGED = """
+    # What is done to an output afterwards must not reach its gradients.
+    changed = {name: value for name, value in results.items() if getattr(value, "requires_grad", False)}
+    results.update((name, value.detach().clone()) for name, value in changed.items())
+    for value in changed.values():
+        value.add_(1)
+"""
+
 GRADIENTS = """
     leaves = {{{leaves}}}
     upstream = {{position: stored.get(f"upstream.{{position}}") for position in range(len(outputs))}}
@@ -254,6 +264,7 @@ Written by `t2t repro`. Run it with the Python that has torch and triton, or und
 python -m pdb -c continue repro.py. What t2t adds to Triton's interpreter, and all of its limits, are not there.
 """
 
+import contextlib
 import importlib
 import os
 import sys
@@ -379,11 +390,12 @@ def main():
     """Run the case and say what differs."""
     entry = load()
 {arguments}
-    result = {call}
+    with {recorded}:
+        result = {call}
     outputs = list(result) if isinstance(result, (tuple, list)) else [result]
     results = {{str(position): value for position, value in enumerate(outputs)}}
     results.update({{{after_values}}})
-{gradients}
+{changed}{gradients}
     inputs = {{{sources}}}
     found = {{name: difference(name, results, inputs, stored) for name in NAMES}}
     wrong = [f"{{NAMES[name]}} {{what}}" for name, what in found.items() if what is not None]

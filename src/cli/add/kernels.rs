@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use t2t_generate::render::{Form, Generator, Request, Variant, variant_names};
 use t2t_spec::Variant as Declared;
 use t2t_spec::names;
-use t2t_store::fs;
 
 use super::families::misuse;
 use super::listing::counted;
@@ -59,7 +58,7 @@ impl Kernels {
         for variant in declared.variants.iter().filter(|variant| variant.module.is_none()) {
             let place = root.join(&variant.file);
             let of = all.iter().position(|name| *name == variant.name);
-            if fs::folder_time(&place).is_some() {
+            if place.symlink_metadata().is_ok() {
                 kernels.kept.push(variant.file.clone());
             } else if let Some(of) = of.filter(|_| chosen.contains(&variant.name)) {
                 if !takes_the_wrapper(variant) {

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from checks import check, declared, require_passed, require_rejected, tensor, verdict
 
+from children import ask
 from t2t_harness.cases import programs
 
 SIZES = {"small": {"M": 4, "N": 6}, "large": {"M": 8, "N": 12}}
@@ -171,6 +174,29 @@ def test_an_output_that_is_changed_before_the_backward_pass(
     (row,) = [row for row in documents["evidence"]["cases"] if row["name"] == "edge/gradients-changed/float32"]
     wanted = {"mismatch": "rejected", None: "dropped" if "save_for_backward(out)" in keep else "passed"}
     assert row["verdict"] == wanted[class_], row
+    ended = repeated(tmp_path, declaration, row["name"])
+    assert (ended.returncode == 0) == (row["verdict"] == "passed"), ended
+    assert ("differs from torch's" in ended.stdout) == (row["verdict"] == "rejected"), ended
+
+
+def repeated(tmp_path: Path, declaration: dict[str, Any], case: str) -> subprocess.CompletedProcess[str]:
+    """Runs the case outside of t2t, of the kernel that was checked."""
+    scratch = tmp_path / "repro"
+    scratch.mkdir()
+    request = {
+        "op": declaration,
+        "root": str(tmp_path / "workspace"),
+        "scratch": str(scratch),
+        "lane": "interpreter",
+        "prepared": None,
+        "variant": {"name": "v1", "file": "kernels/op/v1.py", "entry": "wrapper"},
+        "case": case,
+        "constants": {},
+        "reached": [],
+        "bindings": {},
+    }
+    assert ask("repro.write", request, interpreter=True)["documents"]["repro"]["case"] == case
+    return subprocess.run([sys.executable, scratch / "repro.py"], capture_output=True, text=True, check=False)
 
 
 MEAN = """
