@@ -57,7 +57,7 @@ pub fn variant_names(catalogue: &Catalogue, op: &Op) -> [String; 4] {
 pub enum Form {
     /// The family's own choice.
     Standard,
-    /// A quarter of each block: after spills, or too much shared memory.
+    /// Blocks of a half to a quarter of the size: after spills, or too much shared memory.
     Small,
     /// Every operand is written out contiguously first: after a failure of strides or dtypes.
     General,
