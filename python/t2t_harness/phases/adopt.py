@@ -206,7 +206,8 @@ def op_of(request: AdoptRequest) -> Declaration:
         reference = {"file": file, "name": name, "init": {}, "root": request["root"]}
         return cast("Declaration", {"torch": None, "reference": reference})
     written = str(request.get("torch") or request["name"])
-    short = {"F": "torch.nn.functional", "nn": "torch.nn", "linalg": "torch.linalg", "special": "torch.special"}
+    short = {"nn": "torch.nn", "linalg": "torch.linalg", "special": "torch.special"}
+    short |= dict.fromkeys(("F", "functional"), "torch.nn.functional")
     first, _, rest = written.partition(".")
     names = [f"{home}.{written}" for home in HOMES] if not rest else [f"{short.get(first, first)}.{rest}"]
     for name in names:
