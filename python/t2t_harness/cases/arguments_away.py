@@ -10,57 +10,13 @@ from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from t2t_harness.cases import arguments_known, arguments_random, arguments_special, seeds
-from t2t_harness.cases.arguments_known import DIMS, UNSET
+from t2t_harness.cases.arguments_known import DIMS
+from t2t_harness.cases.arguments_values import LEFT_ALONE, OPEN, WORDS, away, dims_away
 from t2t_harness.op.declaration import along, tensors
 
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Declaration, VariantRequest
 
-
-WORDS = {
-    "reduction": ("none", "sum", "mean", "batchmean"),
-    "approximate": ("tanh", "none"),
-    "rounding_mode": ("floor", "trunc"),
-    "side": ("left", "right"),
-    "padding": ("same", "valid"),
-}
-"""Arguments with a few values."""
-
-WHOLE = ("diagonal", "shifts", "k", "offset", "n", "p", "dilation", "stride")
-"""Arguments that are integers, and mean no length that another argument must agree with."""
-
-
-LEFT_ALONE = ("dropout_p", "inplace", "sparse", "out", "generator")
-"""Arguments away from whose value torch's result is drawn, lies in the input, or is no dense tensor, so that no other can be held against it."""
-
-OPEN = ("sorted", "stable")
-"""Flags without which torch leaves an order open: they are tried where they are set."""
-
-
-MAY_BE_ZERO = (
-    "alpha",
-    "beta",
-    "value",
-    "label_smoothing",
-    "negative_slope",
-    "weight_decay",
-    "momentum",
-    "lambd",
-    "threshold",
-    "min",
-    "max",
-    "padding_idx",
-)
-"""Numbers for which zero makes sense, and for which kernels forget it."""
-
-SIGNED = ("negative_slope", "alpha", "value", "weight")
-"""Numbers that may have either sign."""
-
-PAIRS = ("stride", "padding", "dilation", "kernel_size", "output_padding", "scale_factor")
-"""Arguments that have one value per spatial dim, if they are written as one number."""
-
-MAY_BE_NEGATIVE = ("diagonal", "shifts", "k")
-"""Integers that count from either side."""
 
 POSITIONS = ("shifts", "diagonal", "offset")
 """Integers that count places of a dim, and may go beyond it."""
@@ -70,9 +26,6 @@ BOUNDS = (("min", "max"), ("min_val", "max_val"), ("low", "high"), ("lower", "up
 
 FIRST = ("min", "max", "scale", "padding_idx")
 """Arguments that are tried before others, beside flags and what is none."""
-
-MODERATE = 100
-"""A number that is less is another one where a half is added."""
 
 
 def of_request(request: VariantRequest, rank: int) -> Iterator[tuple[str, dict[str, object]]]:
@@ -121,6 +74,7 @@ def of_request(request: VariantRequest, rank: int) -> Iterator[tuple[str, dict[s
         left = [name for name in loose if name in known and name not in (*LEFT_ALONE, *OPEN, *own_dims)]
         if left and not is_random:
             yield f"without-{','.join(left)}", without(own, left)
+    yield from numbers_among_inputs(request, rank)
     yield from with_words(own, columns)
     yield from chain.from_iterable(rounds[1:])
     yield from together(own, columns)
@@ -130,6 +84,21 @@ def of_request(request: VariantRequest, rank: int) -> Iterator[tuple[str, dict[s
         for name in loose:
             if name not in (*LEFT_ALONE, *OPEN, *DIMS) and name in arguments_known.defaulted(declaration):
                 yield f"without-{name}", without(own, [name])
+
+
+def numbers_among_inputs(request: VariantRequest, rank: int) -> Iterator[tuple[str, dict[str, object]]]:
+    """Yields the arguments with another number in the place of one among the inputs, which has a value of its own in each call as an argument has."""
+    declaration, written = request["op"], request["variant"].get("call")
+    for one in declaration["inputs"] if not seeds.is_random(declaration) else ():
+        name = one["name"]
+        if "scalar" in one and (written is None or name in str(written)):
+            found = others(declaration, name, one["scalar"], rank)
+            for value in found[:SCALARS]:
+                yield f"{name}={value}", {**declaration["kwargs"], name: value}
+
+
+SCALARS = 3
+"""So many other values are tried of a number among the inputs."""
 
 
 def changed_names(declaration: Declaration, changed: Mapping[str, object]) -> set[str]:
@@ -301,80 +270,6 @@ def dim_and_form(own: Mapping[str, object], rank: int) -> dict[str, object]:
     return {dim: others[0], "keepdim": not own["keepdim"]} if dim is not None and others else {}
 
 
-def away(name: str, value: Any, rank: int) -> list[Any]:
-    """Returns other values for the argument `name` than `value`, the one that tells most first; none where none is known to make sense."""
-    if name in LEFT_ALONE:
-        return []
-    if isinstance(value, bool):
-        return [] if value and name in OPEN else [not value]
-    if isinstance(value, str):
-        return [word for word in WORDS.get(name, ()) if word != value]
-    if name in DIMS:
-        return dims_away(value, rank)
-    if name == "scale_factor" and value is not None:
-        return scales_away(value, rank)
-    if name in PAIRS and isinstance(value, list) and value and all(isinstance(one, int) for one in value):
-        return [[value[0] + 1, *value[1:]]]
-    if name == "pad":
-        return pads_away(value)
-    if value is None:
-        zeros = [0] if name in MAY_BE_ZERO else []
-        return [UNSET[name], *zeros] if name in UNSET else []
-    zero = [type(value)(0)] if name in MAY_BE_ZERO and value else []
-    if name in SIGNED and isinstance(value, int | float):
-        zero.append(-value if value else -1)
-    if name == "threshold":
-        # A lower one, which more values are above.
-        return [value / 4 if value else 1.0, *zero]
-    if isinstance(value, float):
-        first = 1e-2 if 0 < abs(value) < 1e-3 else 2.5 * value if value else 0.75
-        # What counts something may be a fraction as well.
-        is_whole = value.is_integer() and first.is_integer() and abs(value) < MODERATE
-        return [first, *([value + 0.5] if is_whole else []), *zero]
-    if not isinstance(value, int):
-        return []
-    pairs = [[value + 1, *[value] * (rank - 3)]] if name in PAIRS and rank > 3 else []
-    if name == "padding":
-        # More than half a window is too much for torch.
-        uneven = [[value - 1 if value else 1, *[value] * (rank - 3)]] if rank > 3 else []
-        return [*uneven, 0 if value else 1]
-    if name == "padding_idx":
-        return [-1, *zero]
-    if name in ("min", "max"):
-        return [value - 1 if name == "min" else value + 1, *zero]
-    if name == "repeats":
-        return [value + 1, *(one for one in (1, value - 1) if 0 < one != value)]
-    if name in ("alpha", "beta", "value"):
-        return [3 * value + 1, *zero]
-    if name == "ignore_index":
-        # A label that some rows have.
-        return [1 if value < 0 else value + 1]
-    if name == "correction":
-        return [one for one in (0, value + 1) if one != value]
-    if name in WHOLE:
-        return [*pairs, value + 1, *([-value - 2] if name in MAY_BE_NEGATIVE else [])]
-    return pairs
-
-
-def pads_away(value: object) -> list[Any]:
-    """Returns other lengths than `value`, a list of those by which dims become longer: one that is more, and one by which a dim becomes shorter."""
-    if not isinstance(value, list) or not value or any(type(one) is not int for one in value):
-        return []
-    return [[value[0] + 1, *value[1:]], [-1 if value[0] != -1 else -2, *value[1:]]]
-
-
-def scales_away(value: object, rank: int) -> list[object]:
-    """Returns other factors than `value`, or than those in it, by which places become more: by a fraction lengths are rounded."""
-
-    def other(factor: Any) -> Any:
-        # One by which the ratio of the lengths is not the factor.
-        return round(factor + (0.3 if float(factor).is_integer() else 0.8), 6)
-
-    if isinstance(value, list):
-        return [[other(value[0]), *value[1:]]] if value else []
-    return [other(value), *([[other(value), *[value] * (rank - 3)]] if rank > 3 else [])]
-
-
 def longer(declaration: Declaration, name: str) -> list[object]:
     """Returns the value of an argument that names the last dims of the only tensor, as `normalized_shape` does, with one dim more."""
     value, shaped = declaration["kwargs"][name], tensors(declaration)
@@ -392,16 +287,3 @@ def is_of_another_kind(declaration: Declaration, changed: Mapping[str, object]) 
         or (name == "padding" and isinstance(value, str) and not isinstance(own.get(name), str))
         for name, value in changed.items()
     )
-
-
-def dims_away(value: object, rank: int) -> list[object]:
-    """Returns other dims than `value` of a tensor with `rank` dims: another one, the same by its other name, and the last but one; of several the first, the two ends, and all."""
-    found: list[object] = []
-    if isinstance(value, list):
-        gap = [[0, rank - 1]] if rank > 2 and value != [-rank, -1] else []
-        found = [value[:1], *gap, value[::-1], list(range(rank))] if len(value) > 1 else [list(range(rank)), *gap]
-    elif value is None:
-        found = [0, -1]
-    elif isinstance(value, int) and rank > 1:
-        found = [0 if value in (-1, rank - 1) else -1, value + rank if value < 0 else value - rank, -2]
-    return [one for place, one in enumerate(found) if one != value and one not in found[:place]]

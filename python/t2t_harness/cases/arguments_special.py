@@ -82,9 +82,11 @@ def single(declaration: Declaration) -> dict[str, object]:
 
 
 def whole_away(declaration: Declaration, name: str, value: object) -> list[int]:
-    """Returns other whole numbers than `value` for an argument of a reference in Python, which raises where it does not take them: a quarter of a large one, and the next one. Nothing for an argument of one of torch's functions, or a dim."""
-    if not declaration.get("reference") or type(value) is not int or name.startswith(("dim", "axis")):
+    """Returns other whole numbers than `value` for an argument of which nothing else is known: the next one, which torch's functions, or a reference in Python, refuse where they do not take it. Of a large one of a reference a quarter, too. Nothing for a dim."""
+    if type(value) is not int or name.startswith(("dim", "axis")):
         return []
+    if not declaration.get("reference"):
+        return [value + 1]
     found = [int(value / 4)] if abs(value) >= MANY else []
     own = declaration["kwargs"]
     return [one for one in (*found, value + 1) if not is_crossed(own, {**own, name: one})]

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import arguments_away, arguments_known, arguments_random, cases, seeds
+from t2t_harness.cases import arguments_away, arguments_known, arguments_random, arguments_values, cases, seeds
 from t2t_harness.op.declaration import tensors
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def arguments(request: VariantRequest) -> Iterator[str]:
     """Yields the op's arguments: those of ops.yaml, then the others of torch's function, but for tensors and what changes no result."""
     declaration = request["op"]
     yield from declaration["kwargs"]
+    yield from (one["name"] for one in declaration["inputs"] if "scalar" in one)
     taken = {*declaration["kwargs"], *(given["name"] for given in declaration["inputs"]), *NO_ARGUMENTS}
     for name in arguments_known.optional(declaration):
         if name not in taken and not name.startswith("_"):
@@ -91,9 +92,9 @@ def why(request: VariantRequest, name: str, own: Sequence[CaseRow], *, is_asked:
         return "others came first"
     if seeds.is_random(declaration) and not arguments_random.is_tried(declaration, name):
         return "nothing is drawn by it"
-    if name in arguments_away.LEFT_ALONE:
+    if name in arguments_values.LEFT_ALONE:
         return "results at others cannot be compared"
-    if name in arguments_away.OPEN:
+    if name in arguments_values.OPEN:
         return "without it torch leaves an order open"
     if name in arguments_known.DIMS and arguments_away.has_compared_dim(declaration):
         return "`outputs` has results along another dim"

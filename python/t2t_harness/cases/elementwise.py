@@ -20,6 +20,9 @@ ROUNDED = frozenset(
 )
 """Functions whose results torch rounds once or a few times, or only copies: small ones have all digits in any formula, unless a narrow type was on the way."""
 
+RESTS = frozenset("remainder fmod floor_divide".split())
+"""Functions that torch computes without rounding: a quotient that was rounded first loses all digits of the rest of a large number."""
+
 TAILED = frozenset("sigmoid expit silu exp exp2".split())
 """Functions that approach zero, and of which the formula that all write keeps the digits there."""
 
@@ -52,6 +55,11 @@ def is_elementwise(declaration: Declaration) -> bool:
 def is_exact(declaration: Declaration) -> bool:
     """Tells whether small results of the op are to be exact relative to their size."""
     return name_of(declaration) in EXACT | ROUNDED
+
+
+def leaves_a_rest(declaration: Declaration) -> bool:
+    """Tells whether the op is a quotient without its fraction, or what is left of one: torch rounds no step of it, so that it is exact for any inputs, and for numbers as the tested dtype holds them."""
+    return name_of(declaration) in RESTS
 
 
 def has_tails(declaration: Declaration) -> bool:

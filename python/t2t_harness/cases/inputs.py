@@ -249,8 +249,8 @@ def call_arguments(
     keyword. A list of tensors is one input; one that the case leaves out is None. A wrapper of a random op has the seed of
     the run `label`.
     """
-    arguments = declared.arguments(declaration, inputs)
     named = named_arguments(declaration, case, inputs, label)
+    arguments = {name: named[name] for name in declared.arguments(declaration, inputs)}
     kwargs = {name: value for name, value in named.items() if name not in arguments}
     if _takes(callable_, arguments):
         return (), {**arguments, **kwargs}
@@ -262,7 +262,8 @@ def named_arguments(
 ) -> dict[str, Any]:
     """Returns all that a wrapper may be called with, by name: inputs, kwargs, and of a random op the seed of the run
     `label`, by which torch's generators are seeded where the op has no name for it."""
-    known = {**kwargs_of(declaration, case), **declared.arguments(declaration, inputs)}
+    # A case may have another number in the place of one among the inputs.
+    known = {**declared.arguments(declaration, inputs), **kwargs_of(declaration, case)}
     return seeds.seeded(declaration, known, seeds.seed_of(case, label))
 
 

@@ -23,6 +23,7 @@ SPECIAL = {
     "late": "NaN and infinity late in a row",
     "pairs": "special numbers that meet",
     "tails": "values at which results approach zero",
+    "powers": "powers of two and the numbers beside them",
     "neighbours": "integers that a float does not tell apart",
 }
 """What is special about the values of a case, in words."""

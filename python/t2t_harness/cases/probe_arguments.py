@@ -6,7 +6,15 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness.cases import arguments_away, arguments_known, arguments_random, cases, probing, windows
+from t2t_harness.cases import (
+    arguments_away,
+    arguments_known,
+    arguments_random,
+    arguments_values,
+    cases,
+    probing,
+    windows,
+)
 from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import bind_shape, tensors
 
@@ -44,7 +52,7 @@ def kwargs(request: VariantRequest) -> Iterator[Case]:
         elif name == "eps":
             # It matters where values are small.
             more = {"values": "small", "of": cases.ALL} if probing.of_values(declaration) else {}
-        elif others & {*arguments_away.PAIRS} and not {"scale_factor", "kernel_size"} & {*changed}:
+        elif others & {*arguments_values.PAIRS} and not {"scale_factor", "kernel_size"} & {*changed}:
             # A window of a pool fits in any case.
             binding = places(declaration, binding, changed)
         elif not arguments_random.is_certain(declaration, changed):

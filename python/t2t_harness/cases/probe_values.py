@@ -135,9 +135,10 @@ LONG_LIMITS = 4099
 
 
 def of_functions(declaration: Declaration, small: Mapping[str, int], floating: Sequence[str]) -> Iterator[Case]:
-    """Yields, for functions that torch says something of, a case of floating inputs whose squares are beyond their type, one in which results approach zero, and one of integers that are next to each other and that a float does not tell apart."""
+    """Yields, for functions that torch says something of, a case of floating inputs whose squares are beyond their type, one of powers of two, one in which results approach zero, and one of integers that are next to each other and that a float does not tell apart."""
     if floating and elementwise.is_elementwise(declaration):
         yield probing.probe(declaration, f"extreme[{floating[0]}]", small, values="extreme", of=cases.ALL)
+        yield probing.probe(declaration, f"powers[{floating[0]}]", small, values="powers", of=floating[0])
     if floating and elementwise.has_tails(declaration):
         yield probing.probe(declaration, f"tails[{floating[0]}]", small, values=cases.TAILS, of=floating[0])
     drawn = [given for given in tensors(declaration) if given["init"]["kind"] == "randint" and given["shape"]]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from t2t_harness.cases import (
     arguments_away,
+    arguments_beyond,
     arguments_known,
     capped,
     cases,
@@ -55,6 +56,7 @@ KINDS = {
     "programs": "blocks",
     "ties": "zeros",
     "tails": "small",
+    "powers": "zeros",
     "positive": "shapes",
     "small": "small",
     "gradients": "gradients",
@@ -138,6 +140,12 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
     # They cost nothing, and take no other's place.
     without = [case for case in probe_values.empty(declaration) if not is_off(declaration, case)]
     room += (room // 2) * (len(declaration["dtypes"]) - 1)
+    # Nor do those of what is larger than a block.
+    without += [
+        case
+        for case in arguments_beyond.beyond(request, read)
+        if case.name not in names and not is_off(declaration, case)
+    ]
     # Nor do those that ask for one gradient.
     asking = [replace(case, has_own_budget=True) for case in found[room:] if case.asks]
     return [*found[:room], *asking, *without, *salted]

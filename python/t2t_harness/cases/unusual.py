@@ -204,6 +204,27 @@ def tails(values: torch.Tensor) -> torch.Tensor:
     return changed
 
 
+POWERS = 6
+"""Powers of two from one over two to this, to two to this, are tried."""
+
+
+def powers(values: torch.Tensor) -> torch.Tensor:
+    """Returns `values` of which each fourth one is a power of two, and the next two are the numbers beside it, of either sign: a logarithm rounds to a whole number there, and a rest is nearly none."""
+    import torch
+
+    changed = values.clone()
+    flat = changed.view(-1)
+    wide = torch.arange(flat[0::4].numel(), device=values.device)
+    exponents = wide % (2 * POWERS + 1) - POWERS
+    signs = 1 - 2 * (wide // (2 * POWERS + 1) % 2)
+    numbers = (torch.exp2(exponents.double()) * signs).to(values.dtype)
+    step = torch.finfo(values.dtype).eps
+    for place, beside in enumerate((numbers, numbers * (1 - step / 2), numbers * (1 + step))):
+        part = flat[place::4]
+        part[:] = beside[: part.numel()]
+    return changed
+
+
 def extreme(values: torch.Tensor) -> torch.Tensor:
     """Returns `values` of magnitudes whose squares are beyond their type, in turns two that are too large and one that is too small."""
     import torch
@@ -255,6 +276,7 @@ KINDS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "positive": positive,
     "small": small,
     "tails": tails,
+    "powers": powers,
     "false": false,
     "true": true,
 }

@@ -12,9 +12,9 @@ import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from t2t_harness.cases import cases, seeds
+from t2t_harness.cases import cases, elementwise, probing, seeds
 from t2t_harness.cases import inputs as making
 from t2t_harness.op import declaration as declared
 from t2t_harness.op import operation
@@ -70,14 +70,30 @@ def reference(
     if seeds.is_random(declaration):
         return plain
     wide_kwargs = {name: widened(value) for name, value in kwargs.items()}
+    exact = declaration
+    if elementwise.leaves_a_rest(declaration) and case.dtype != "float64":
+        # What torch has of a number beside tensors of these types is a float32.
+        exact = with_rounded_numbers(declaration)
+        wide_kwargs = {name: narrow(value) for name, value in wide_kwargs.items()}
     try:
         widened_inputs = {name: wide(value) for name, value in copies(inputs).items()}
-        oracle = _call(operation.widened(function), declaration, case, widened_inputs, wide_kwargs, device).plain
+        oracle = _call(operation.widened(function), exact, case, widened_inputs, wide_kwargs, device).plain
     except Exception:
         return plain
     if any(oracle[name].shape != value.shape for name, value in plain.plain.items()):
         return plain
     return replace(plain, oracle=oracle)
+
+
+def with_rounded_numbers(declaration: Declaration) -> Declaration:
+    """Returns the declaration with each number among its inputs as a float32 has it."""
+    inputs = [{**one, "scalar": narrow(one["scalar"])} if "scalar" in one else one for one in declaration["inputs"]]
+    return cast("Declaration", {**declaration, "inputs": inputs})
+
+
+def narrow(value: object) -> object:
+    """Returns a number as a float32 has it, anything else as it is."""
+    return probing.rounded(value) if isinstance(value, float) else value
 
 
 DEFECTS = (KeyError, NameError, AttributeError)
@@ -98,6 +114,14 @@ def by_formula() -> Iterator[None]:
 
     with sdpa_kernel(SDPBackend.MATH):
         yield
+
+
+def by_differences(declaration: Declaration, case: Case) -> Case:
+    """Returns the case in which torch computes distances of many points as it does those of few, by differences; any other op's as it is. By products it has NaN where a distance is infinite."""
+    if elementwise.name_of(declaration) != "cdist":
+        return case
+    kwargs = declaration["kwargs"] if case.kwargs is None else case.kwargs
+    return replace(case, kwargs={**kwargs, "compute_mode": "donot_use_mm_for_euclid_dist"})
 
 
 TF32_EPS = 2.0**-10

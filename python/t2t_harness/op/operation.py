@@ -147,6 +147,9 @@ def call(function: Function, declaration: Declaration, inputs: Mapping[str, Any]
     """
     first: tuple[object, ...] = ()
     inputs = declared.arguments(declaration, inputs)
+    # A number among the inputs may be another one in a case.
+    inputs = {name: kwargs.get(name, value) for name, value in inputs.items()}
+    kwargs = {name: value for name, value in kwargs.items() if name not in inputs}
     named = dict(inputs)
     if is_method(declaration):
         first = (named.pop(next(iter(named))),)

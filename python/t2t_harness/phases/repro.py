@@ -181,7 +181,7 @@ def script(request: ReproRequest, case: cases.Case, given: Mapping[str, object],
         sources=", ".join(f'"{name}": {name}' for name, value in given.items() if hasattr(value, "stride")),
         results={name: words or "the output" for name, words in names.items()},
         arguments="\n".join(f"    {line}" for line in arguments),
-        call=call_of(request, list(given), list(kwargs)),
+        call=call_of(request, list(given), [name for name in kwargs if name not in given]),
         recorded="torch.no_grad()" if case.asks == cases.NOBODY else "contextlib.nullcontext()",
         after_values=", ".join(
             f'"{name}": {name.removeprefix("after.")}' for name in right.plain if name.startswith("after.")

@@ -6,7 +6,7 @@ from typing import Any
 
 from checks import both_tests, declared, tensor
 
-from t2t_harness.cases import arguments_away, probe_meetings, probing, unusual
+from t2t_harness.cases import arguments_values, probe_meetings, probing, unusual
 
 SMOOTH = """
 @triton.jit
@@ -105,9 +105,9 @@ def test_a_row_has_one_zero_and_another_has_two() -> None:
 
 
 def test_dims_have_a_gap() -> None:
-    assert [0, 2] in arguments_away.dims_away([1, 2], 3)
-    assert [0, 2] not in arguments_away.dims_away([0, 2], 3)
-    assert [0, 2] not in arguments_away.dims_away([-3, -1], 3)
+    assert [0, 2] in arguments_values.dims_away([1, 2], 3)
+    assert [0, 2] not in arguments_values.dims_away([0, 2], 3)
+    assert [0, 2] not in arguments_values.dims_away([-3, -1], 3)
 
 
 def test_what_is_turned_off_meets_no_argument() -> None:

@@ -11,7 +11,7 @@ import torch
 from checks import check, declared, tensor, verdict
 
 from t2t_harness.cases import (
-    arguments_away,
+    arguments_values,
     budget,
     cases,
     inputs,
@@ -420,11 +420,11 @@ def test_some_rows_are_zero_throughout() -> None:
 
 def test_arguments_are_tried_where_torch_takes_them() -> None:
     tried = {
-        (name, value): list(arguments_away.away(name, value, 2))
+        (name, value): list(arguments_values.away(name, value, 2))
         for name, value in (("padding", 0), ("padding", 1), ("stride", 2), ("scale", None), ("out", None), ("dim", 1))
     }
     assert list(tried.values()) == [[1], [0], [3], [0.3], [], [0, -1, -2]]
-    assert list(arguments_away.away("dropout_p", 0.0, 2)) == [], "what is drawn cannot be compared"
+    assert list(arguments_values.away("dropout_p", 0.0, 2)) == [], "what is drawn cannot be compared"
 
 
 def test_an_upstream_gradient_lies_as_the_inputs_do() -> None:

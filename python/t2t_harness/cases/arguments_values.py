@@ -1,0 +1,149 @@
+"""Other values of one argument, by its name and the value that it has.
+
+It knows no op, makes no tensors, and imports no torch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from t2t_harness.cases.arguments_known import DIMS, UNSET
+
+WORDS = {
+    "reduction": ("none", "sum", "mean", "batchmean"),
+    "approximate": ("tanh", "none"),
+    "rounding_mode": ("floor", "trunc"),
+    "side": ("left", "right"),
+    "padding": ("same", "valid"),
+}
+"""Arguments with a few values."""
+
+LEFT_ALONE = ("dropout_p", "inplace", "sparse", "out", "generator")
+"""Arguments away from whose value torch's result is drawn, lies in the input, or is no dense tensor, so that no other can be held against it."""
+
+OPEN = ("sorted", "stable")
+"""Flags without which torch leaves an order open: they are tried where they are set."""
+
+MAY_BE_ZERO = (
+    "alpha",
+    "beta",
+    "value",
+    "label_smoothing",
+    "negative_slope",
+    "weight_decay",
+    "momentum",
+    "lambd",
+    "threshold",
+    "min",
+    "max",
+    "padding_idx",
+)
+"""Numbers for which zero makes sense, and for which kernels forget it."""
+
+SIGNED = ("negative_slope", "alpha", "value", "weight")
+"""Numbers that may have either sign."""
+
+RELATIVE = ("rtol",)
+"""Numbers that say how large a part of a value another one may be off by."""
+
+PAIRS = ("stride", "padding", "dilation", "kernel_size", "output_padding", "scale_factor")
+"""Arguments that have one value per spatial dim, if they are written as one number."""
+
+WHOLE = ("diagonal", "shifts", "k", "offset", "n", "p", "dilation", "stride", "kernel_size")
+"""Arguments that are integers, and mean no length that another argument must agree with."""
+
+MAY_BE_NEGATIVE = ("diagonal", "shifts", "k")
+"""Integers that count from either side."""
+
+MODERATE = 100
+"""A number that is less is another one where a half is added."""
+
+
+def away(name: str, value: Any, rank: int) -> list[Any]:
+    """Returns other values for the argument `name` than `value`, the one that tells most first; none where none is known to make sense."""
+    if name in LEFT_ALONE:
+        return []
+    if isinstance(value, bool):
+        return [] if value and name in OPEN else [not value]
+    if isinstance(value, str):
+        return [word for word in WORDS.get(name, ()) if word != value]
+    if name in DIMS:
+        return dims_away(value, rank)
+    if name == "scale_factor" and value is not None:
+        return scales_away(value, rank)
+    if name in PAIRS and isinstance(value, list) and value and all(isinstance(one, int) for one in value):
+        return [[value[0] + 1, *value[1:]]]
+    if name == "pad":
+        return pads_away(value)
+    if value is None:
+        zeros = [0] if name in MAY_BE_ZERO else []
+        return [UNSET[name], *zeros] if name in UNSET else []
+    zero = [type(value)(0)] if name in MAY_BE_ZERO and value else []
+    if name in SIGNED and isinstance(value, int | float):
+        zero.append(-value if value else -1)
+    if name in RELATIVE:
+        # Of both operands the larger one, or the second one alone: a small part of either is the same.
+        return [0.5]
+    if name == "threshold":
+        # A lower one, which more values are above.
+        return [value / 4 if value else 1.0, *zero]
+    if isinstance(value, float):
+        first = 1e-2 if 0 < abs(value) < 1e-3 else 2.5 * value if value else 0.75
+        # What counts something may be a fraction as well.
+        is_whole = value.is_integer() and first.is_integer() and abs(value) < MODERATE
+        return [first, *([value + 0.5] if is_whole else []), *zero]
+    if not isinstance(value, int):
+        return []
+    pairs = [[value + 1, *[value] * (rank - 3)]] if name in PAIRS and rank > 3 else []
+    if name == "padding":
+        # More than half a window is too much for torch.
+        uneven = [[value - 1 if value else 1, *[value] * (rank - 3)]] if rank > 3 else []
+        return [*uneven, 0 if value else 1]
+    if name == "padding_idx":
+        return [-1, *zero]
+    if name in ("min", "max"):
+        return [value - 1 if name == "min" else value + 1, *zero]
+    if name == "repeats":
+        return [value + 1, *(one for one in (1, value - 1) if 0 < one != value)]
+    if name in ("alpha", "beta", "value"):
+        return [3 * value + 1, *zero]
+    if name == "ignore_index":
+        # A label that some rows have.
+        return [1 if value < 0 else value + 1]
+    if name == "correction":
+        return [one for one in (0, value + 1) if one != value]
+    if name in WHOLE:
+        return [*pairs, value + 1, *([-value - 2] if name in MAY_BE_NEGATIVE else [])]
+    return pairs
+
+
+def pads_away(value: object) -> list[Any]:
+    """Returns other lengths than `value`, a list of those by which dims become longer: one that is more, and one by which a dim becomes shorter."""
+    if not isinstance(value, list) or not value or any(type(one) is not int for one in value):
+        return []
+    return [[value[0] + 1, *value[1:]], [-1 if value[0] != -1 else -2, *value[1:]]]
+
+
+def scales_away(value: object, rank: int) -> list[object]:
+    """Returns other factors than `value`, or than those in it, by which places become more: by a fraction lengths are rounded."""
+
+    def other(factor: Any) -> Any:
+        # One by which the ratio of the lengths is not the factor.
+        return round(factor + (0.3 if float(factor).is_integer() else 0.8), 6)
+
+    if isinstance(value, list):
+        return [[other(value[0]), *value[1:]]] if value else []
+    return [other(value), *([[other(value), *[value] * (rank - 3)]] if rank > 3 else [])]
+
+
+def dims_away(value: object, rank: int) -> list[object]:
+    """Returns other dims than `value` of a tensor with `rank` dims: another one, the same by its other name, and the last but one; of several the first, the two ends, and all."""
+    found: list[object] = []
+    if isinstance(value, list):
+        gap = [[0, rank - 1]] if rank > 2 and value != [-rank, -1] else []
+        found = [value[:1], *gap, value[::-1], list(range(rank))] if len(value) > 1 else [list(range(rank)), *gap]
+    elif value is None:
+        found = [0, -1]
+    elif isinstance(value, int) and rank > 1:
+        found = [0 if value in (-1, rank - 1) else -1, value + rank if value < 0 else value - rank, -2]
+    return [one for place, one in enumerate(found) if one != value and one not in found[:place]]
