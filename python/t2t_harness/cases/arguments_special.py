@@ -32,6 +32,9 @@ TRAINING = ("training", "train")
 RESIZED = ("interpolate", "upsample")
 """What the names of functions begin with whose result has the lengths of `size`."""
 
+BY_SHAPE = ("groups", "num_groups")
+"""Whole numbers that the shapes of inputs determine."""
+
 MANY = 8
 """A whole number from which on a quarter of it is another one."""
 
@@ -83,7 +86,7 @@ def single(declaration: Declaration) -> dict[str, object]:
 
 def whole_away(declaration: Declaration, name: str, value: object) -> list[int]:
     """Returns other whole numbers than `value` for an argument of which nothing else is known: the next one, which torch's functions, or a reference in Python, refuse where they do not take it. Of a large one of a reference a quarter, too. Nothing for a dim."""
-    if type(value) is not int or name.startswith(("dim", "axis")):
+    if type(value) is not int or name.startswith(("dim", "axis")) or name in BY_SHAPE:
         return []
     if not declaration.get("reference"):
         return [value + 1]
