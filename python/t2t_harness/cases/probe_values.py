@@ -76,6 +76,11 @@ def values(declaration: Declaration, lane: str) -> Iterator[Case]:
     if cases.has_probabilities(declaration):
         return
     floating = probing.of_values(declaration)
+    # A NaN in the second input is lost more often than anything else.
+    if len(floating) > 1 and not probing.hides(declaration):
+        yield pairs(declaration, small) or probing.probe(
+            declaration, "special[all]", small, values="special", of=cases.ALL
+        )
     for name in floating[:1]:
         yield probing.probe(declaration, f"offset[{name}]", small, values="offset", of=name)
         yield probing.probe(declaration, f"small[{name}]", small, values="small", of=name)
@@ -84,10 +89,6 @@ def values(declaration: Declaration, lane: str) -> Iterator[Case]:
         if given["name"] in floating[:1] and probing.numbers(declaration, given):
             yield probing.probe(declaration, f"planted[{given['name']}]", small, values=cases.PLANTED, of=given["name"])
     yield from of_functions(declaration, small, floating)
-    if len(floating) > 1 and not probing.hides(declaration):
-        yield pairs(declaration, small) or probing.probe(
-            declaration, "special[all]", small, values="special", of=cases.ALL
-        )
     for name in [] if probing.hides(declaration) else floating[1:]:
         yield probing.probe(declaration, f"special[{name}]", small, values="special", of=name)
     ranks = {given["name"]: len(given["shape"]) for given in tensors(declaration)}

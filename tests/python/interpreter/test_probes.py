@@ -138,6 +138,13 @@ def test_special_values_are_in_each_input(tmp_path: Path) -> None:
     assert rejected(tmp_path, adds(), wrong) == ("nan", "edge/pairs[all]/float32")
 
 
+@pytest.mark.parametrize("lane", ["interpreter", "cuda"])
+def test_nan_in_the_second_of_two_inputs_is_tried_on_each_lane_whatever_else_is(lane: str) -> None:
+    op = adds(dtypes=["float32"])
+    found = probes.cases_of({"op": op, "lane": lane, "root": "/", "variant": {}}, [])
+    assert "edge/pairs[all]/float32" in [case.name for case in found]
+
+
 def test_an_argument_that_is_fixed_in_the_kernel_is_rejected_unless_that_is_declared(tmp_path: Path) -> None:
     wrong = added(value="x + 0.5 * y")
     assert rejected(tmp_path / "wrong", adds(), wrong) == ("mismatch", "edge/kwarg[alpha=1.25]/float32")
