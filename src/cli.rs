@@ -16,6 +16,7 @@ mod add;
 mod adopt;
 mod affected;
 mod answer;
+mod attempts;
 mod arguments;
 mod build;
 mod cache;
@@ -50,8 +51,8 @@ mod unchanged;
 mod watch;
 
 use self::arguments::{
-    AddArguments, AdoptArguments, AffectedArguments, BenchArguments, BuildArguments, CompareArguments, GraphFormat,
-    ReportFormat, ReproArguments, Service, Stage, Targets, WatchArguments,
+    AddArguments, AdoptArguments, AffectedArguments, AttemptsArguments, BenchArguments, BuildArguments,
+    CompareArguments, GraphFormat, ReportFormat, ReproArguments, Service, Stage, Targets, WatchArguments,
 };
 use self::error::CliError;
 
@@ -112,6 +113,8 @@ enum Command {
     Add(AddArguments),
     /// Declare an op for an existing kernel, check it, and report the result
     Adopt(AdoptArguments),
+    /// List the attempts at generated kernels; with --show or --diff print the kernel of one
+    Attempts(AttemptsArguments),
     /// Say what is up to date and what is not
     Status(Targets),
     /// Say why an action is stale, or how it ended and what its result depends on; or what a class of rejections means
@@ -209,6 +212,7 @@ fn run(cli: Cli) -> Result<u8, CliError> {
         Command::Bench(arguments) => build::build(common, &arguments.build()),
         Command::Add(arguments) => add::add(common, &arguments),
         Command::Adopt(arguments) => adopt::adopt(common, &arguments),
+        Command::Attempts(arguments) => attempts::attempts(common, &arguments),
         Command::Status(targets) => status::status(common, &targets),
         Command::Explain { targets } => explain::explain(common, &targets),
         Command::Repro(arguments) => repro::repro(common, &arguments),

@@ -13,7 +13,9 @@ use t2t_model::digest::Digest;
 use t2t_model::event::Event;
 use t2t_model::history::History;
 use t2t_model::manifest::Manifest;
+use t2t_model::problem::Problem;
 use t2t_model::spans::{self, Span, Times};
+use t2t_plan::attempts::is_replaced;
 use t2t_plan::dispatcher::{Beginning, Command as Told, Work};
 use t2t_plan::explain;
 use t2t_plan::graph::{Index, Wanted};
@@ -27,6 +29,7 @@ use crate::engine::perform::Performed;
 use crate::session::Session;
 
 mod reuse;
+mod attempts;
 mod prewarm;
 mod ask;
 pub mod dispatcher;
@@ -49,6 +52,7 @@ mod in_flight;
 mod lost;
 
 pub(crate) use self::ask::drain_remote;
+pub(crate) use self::attempts::{ATTEMPT, made};
 pub(crate) use self::control::{Begins, Command, Control, Ended};
 pub(crate) use self::in_flight::{InFlight, Touched, Waker};
 pub(crate) use self::report::{EngineError, Report};
@@ -198,6 +202,8 @@ struct Run<'a, 'b> {
     stopped: bool,
     missing: Vec<(Index, Vec<String>)>,
     faults: Vec<EngineError>,
+    /// Kernel files that were made and cannot be used, by the actions that they are made for.
+    unusable: HashMap<Index, Problem>,
     /// Faults of kernel files that were told: a file's fault rejects both its compile and its check.
     told: BTreeSet<String>,
 }
@@ -239,6 +245,7 @@ impl<'a, 'b> Run<'a, 'b> {
             control,
             missing: Vec::new(),
             faults: Vec::new(),
+            unusable: HashMap::new(),
             told: BTreeSet::new(),
         }
     }
@@ -267,9 +274,11 @@ impl<'a, 'b> Run<'a, 'b> {
         // The logs in the workspace are those of this machine's own device, as a whole build makes them.
         let is_whole = ended == Ended::Settled && self.control.begins();
         if is_whole && !self.interrupt.is_set() && !self.session.is_elsewhere {
+            self.settle_files()?;
             self.write_logs()?;
         }
         Ok(Report {
+            replaced: self.replaced(),
             settled: self.session.graph.indices().map(|index| self.schedule.settled(index).cloned()).collect(),
             missing: std::mem::take(&mut self.missing),
             interrupted: self.interrupt.is_set(),
@@ -294,6 +303,16 @@ impl<'a, 'b> Run<'a, 'b> {
             memory: memory.unwrap_or(0),
             is_unknown: &|index| self.history.last(&graph.action(index).identity).is_none(),
         })
+    }
+
+    /// Returns the numbers of the actions of attempts in whose place later ones were made.
+    fn replaced(&self) -> BTreeSet<usize> {
+        if self.session.inventory.generated.is_empty() {
+            return BTreeSet::new();
+        }
+        let ends = |index| self.schedule.settled(index);
+        let graph = &self.session.graph;
+        graph.indices().filter(|index| is_replaced(graph, &ends, *index)).map(Index::number).collect()
     }
 
     fn ran(&self) -> Vec<bool> {
@@ -355,6 +374,10 @@ impl<'a, 'b> Run<'a, 'b> {
                 Step::Recall { index, key } => {
                     self.history.recall(key, self.session.recall(key)?);
                     self.schedule.again(index);
+                }
+                Step::Read { index, path, kernel } => {
+                    let made = self.read_made(index, &path, kernel)?;
+                    self.schedule.supply(index, made);
                 }
                 Step::Settled(index) => {
                     self.cancel_orphan(index);

@@ -3,7 +3,7 @@
 //! It runs nothing but, at most, one probe of the interpreter. It does not know what is stale.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::iter;
 use std::mem;
@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use serde::de::DeserializeOwned;
+use t2t_generate::render::Generator;
 use t2t_host::device;
 use t2t_host::interrupt::Interrupt;
 use t2t_host::pool::Pool;
@@ -23,7 +24,7 @@ use t2t_model::path::RepoPath;
 use t2t_model::problem::Problem;
 use t2t_model::publication::Entry;
 use t2t_model::record::Record;
-use t2t_plan::graph::expand::{Configurations, Inventory, expand};
+use t2t_plan::graph::expand::{Configurations, Inventory, KernelFile, expand};
 use t2t_plan::graph::{Graph, Unsealed};
 use t2t_report::render::build_page::OpSummary;
 use t2t_spec::Spec;
@@ -39,15 +40,21 @@ use t2t_store::store::cas::Cas;
 use t2t_store::store::journal::{Journal, Loaded};
 
 mod files;
+mod generated;
 mod interpreter;
 mod lane;
 mod options;
 mod part;
 
+pub use self::generated::Overwrite;
+pub(crate) use self::generated::{
+    FOLDER as GENERATORS, generator_files, generator_of, known_op, made, takes_the_wrapper,
+};
 pub use self::options::{DeviceChoice, Options, Probing};
 pub(crate) use self::part::{Part, Rest};
 
-use self::files::{asset_digest, catalogue, files, templates};
+use self::files::{asset_digest, catalogue, files, made_file, templates};
+use self::generated::{Generated, generated};
 use self::interpreter::{Asked, asked, witnesses_of};
 use self::lane::{device_of, devices, elsewhere, models, targets};
 
@@ -124,6 +131,12 @@ pub struct Session {
     pub(crate) fingerprints: Option<Vec<Fingerprint<'static>>>,
     /// What part of the workspace it is, where it is one.
     part: Option<Part>,
+    /// The generator, where ops.yaml names it.
+    pub(crate) generator: Option<Generator>,
+    /// The kernel files that persons wrote and that are to be replaced, as they were.
+    pub(crate) replaced: BTreeMap<String, Digest>,
+    /// What the store knows, where that was read to open the session.
+    loaded: RefCell<Option<Loaded>>,
     /// What the store knows, where it is being read.
     reading: RefCell<Option<Reading>>,
     /// What of the workspace, and of editable installs, kernel code may read.
@@ -205,8 +218,25 @@ impl Session {
         let (device, published) = elsewhere.unzip();
         let device = device.unwrap_or_else(|| device_of(&devices, &models));
         let (catalogue, catalogue_digest) = catalogue(root, &cache)?;
+        let mut loaded = None;
+        let mut writes = Generated::default();
+        if spec.ops.iter().flat_map(|op| &op.variants).any(|variant| variant.generator.is_some()) {
+            let mut known =
+                known(&cache, part.as_ref()).map_err(|error| machine("cannot read `cache/journal`", &error))?;
+            add_published(&mut known, published.iter());
+            writes = generated(&spec, &sources, root, &known.history, options.overwrite)?;
+            if part.is_some() && has_unknown_kernels(&spec, &sources, &writes.files) {
+                // Of a part only the last results are known: the file may be as an earlier one made it.
+                return Err(machine(
+                    "cannot read a part of the workspace",
+                    &"a kernel file is not as it was made last",
+                ));
+            }
+            fingerprints.append(&mut writes.fingerprints);
+            loaded = Some(known);
+        }
         let inventory = Inventory {
-            files: files(&spec, &sources, root)?,
+            files: files(&spec, &sources, root, &writes.files)?,
             templates: templates(&spec, root)?,
             summary_template: asset_digest(root, assets::SUMMARY_TEMPLATE),
             catalogue: catalogue_digest,
@@ -220,6 +250,8 @@ impl Session {
                 Configurations::All
             },
             device,
+            generated: writes.files,
+            generator: writes.digest,
         };
         let actions: Vec<Action> = expand(&spec, &inventory);
         let graph = Graph::seal(actions)?;
@@ -243,6 +275,9 @@ impl Session {
             catalogue,
             fingerprints: interpreter.map(|more| [fingerprints, more].concat()),
             part,
+            generator: writes.generator,
+            replaced: writes.replaced,
+            loaded: RefCell::new(loaded),
             reading: RefCell::default(),
             readable: OnceCell::new(),
         })
@@ -284,6 +319,11 @@ impl Session {
         Ok(records.into_iter().flatten().filter(|record| record.key == key).collect())
     }
 
+    /// Returns the kernel file at `path` as it is once it holds `bytes`.
+    pub(crate) fn kernel_file(&self, path: &RepoPath, bytes: &[u8]) -> KernelFile {
+        made_file(&self.sources, path, bytes)
+    }
+
     /// Lets go of what is large and need not be put in order at the end of a process.
     pub(crate) fn leave(self) {
         let Self { spec, inventory, graph, sources, .. } = self;
@@ -300,16 +340,15 @@ impl Session {
 
     /// Returns the results that the store knows, and those that are published.
     pub(crate) fn history(&self) -> io::Result<Loaded> {
-        let journal = Journal::open(&self.cache);
-        let ahead = self.reading.take().and_then(|reading| reading.join().ok());
-        let mut loaded = match (ahead, &self.part) {
-            (Some(loaded), None) => loaded,
-            (_, Some(part)) => journal.load_from(&part.records),
-            (None, None) => journal.load(),
-        }?;
-        for entry in self.published.iter().flat_map(|published| &published.entries) {
-            loaded.history.add(entry.record.clone());
-        }
+        let mut loaded = match (self.loaded.take(), self.reading.take().filter(|_| self.part.is_none())) {
+            (Some(loaded), _) => loaded,
+            (None, Some(reading)) => match reading.join() {
+                Ok(loaded) => loaded?,
+                Err(_) => known(&self.cache, None)?,
+            },
+            (None, None) => known(&self.cache, self.part.as_ref())?,
+        };
+        add_published(&mut loaded, self.published.iter());
         for entry in self.spare.iter().flat_map(|published| &published.entries) {
             loaded.history.add_older(entry.record.clone());
         }
@@ -319,6 +358,29 @@ impl Session {
     fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.published.iter().chain(&self.spare).flat_map(|published| &published.entries)
     }
+}
+
+/// Returns what the store under `cache` knows, of a part of the workspace what that takes.
+fn known(cache: &Path, part: Option<&Part>) -> io::Result<Loaded> {
+    let journal = Journal::open(cache);
+    match part {
+        Some(part) => journal.load_from(&part.records),
+        None => journal.load(),
+    }
+}
+
+/// Adds published results: they count before those of the store.
+fn add_published<'a>(loaded: &mut Loaded, published: impl Iterator<Item = &'a Published>) {
+    for entry in published.flat_map(|published| &published.entries) {
+        loaded.history.add(entry.record.clone());
+    }
+}
+
+/// Returns whether the file of a variant with a generator is there and not known to be `generated`.
+fn has_unknown_kernels(spec: &Spec, sources: &Sources, generated: &BTreeSet<String>) -> bool {
+    let variants = spec.ops.iter().flat_map(|op| &op.variants).filter(|variant| variant.generator.is_some());
+    let mut files = variants.map(|variant| &variant.file).filter(|file| !generated.contains(*file));
+    files.any(|file| RepoPath::new(file).is_ok_and(|path| sources.bytes(&path).is_some()))
 }
 
 fn untrusting() -> NoSession {
@@ -371,9 +433,12 @@ impl Session {
     #[must_use]
     pub(crate) fn unlisted(&self) -> Vec<RepoPath> {
         let known: BTreeSet<&RepoPath> = self.inventory.files.values().flat_map(|file| file.closure.keys()).collect();
+        let is_generated = |path: &RepoPath| self.inventory.generated.contains(path.as_str());
         let folders = self.spec.ops.iter().map(|op| self.root.join("kernels").join(&op.name));
         let files = folders.flat_map(|folder| fs::files_below(&folder, "py"));
         let paths = files.filter_map(|file| RepoPath::below(&self.root, &file).ok());
-        paths.filter(|path| !known.contains(path) && !path.as_str().ends_with("/__init__.py")).collect()
+        paths
+            .filter(|path| !known.contains(path) && !is_generated(path) && !path.as_str().ends_with("/__init__.py"))
+            .collect()
     }
 }

@@ -1,4 +1,4 @@
-//! `t2t add`: names of torch operations become entries of ops.yaml and kernel files, by the embedded generator.
+//! `t2t add`: names of torch operations become entries of ops.yaml, whose kernels builds make by the embedded generator, or kernel files at once.
 //!
 //! Everything is worked out before anything is written: an error leaves the workspace as it was. A file that is there is never written over.
 
@@ -24,7 +24,7 @@ mod kernels;
 mod listing;
 mod text;
 
-use self::kernels::Kernels;
+use self::kernels::{Kernels, Writing};
 
 /// Runs the command.
 pub(crate) fn add(common: &Common, arguments: &AddArguments) -> Result<u8, CliError> {
@@ -39,11 +39,12 @@ pub(crate) fn add(common: &Common, arguments: &AddArguments) -> Result<u8, CliEr
     let chosen = |named: &Named| named.variants(&generator.catalogue, &arguments.variants);
     let chosen = named.iter().map(chosen).collect::<Result<Vec<_>, _>>()?;
     let before = fs::read_if_there(&root.join(OPS)).context("cannot read `ops.yaml`")?;
-    let ops = Ops::with(before.as_deref(), named.iter().zip(&chosen))?;
+    let writing = if arguments.write { Writing::Now } else { Writing::Builds };
+    let ops = Ops::with(before.as_deref(), named.iter().zip(&chosen), writing)?;
     let kernels: Vec<Kernels> = named
         .iter()
         .zip(&chosen)
-        .map(|(named, chosen)| Kernels::of(&generator, named, chosen, &ops, &root))
+        .map(|(named, chosen)| Kernels::of(&generator, named, chosen, &ops, &root, writing))
         .collect::<Result<_, _>>()?;
     if arguments.dry_run {
         streams::print(&foreseen(&ops, &kernels));
@@ -133,6 +134,7 @@ impl Ops {
     fn with<'a>(
         before: Option<&[u8]>,
         named: impl Iterator<Item = (&'a Named<'a>, &'a Vec<String>)>,
+        writing: Writing,
     ) -> Result<Self, CliError> {
         let bytes = before.unwrap_or(b"version: 1\n");
         let old = Spec::parse(OPS, bytes, None);
@@ -140,7 +142,7 @@ impl Ops {
         let lacking = named.filter(|(named, _)| declared.is_none_or(|spec| spec.op(&named.name).is_none()));
         let lacking: Vec<_> = lacking.collect();
         let entries: String =
-            lacking.iter().map(|(named, variants)| text::entry(&named.name, named.op, variants)).collect();
+            lacking.iter().map(|(named, variants)| text::entry(&named.name, named.op, variants, writing)).collect();
         let new: Vec<String> = lacking.iter().map(|(named, _)| named.name.clone()).collect();
         if new.is_empty() {
             return old.map(|spec| Self { text: None, entries, new, spec }).map_err(CliError::Spec);

@@ -99,12 +99,12 @@ impl Standing {
     }
 
     /// Adds an action. False where it has not settled for good.
-    fn add(&mut self, settled: &Settled) -> bool {
+    fn add(&mut self, settled: &Settled, is_replaced: bool) -> bool {
         match settled {
             Settled::Fresh(record) | Settled::Restored(record) | Settled::Ran(record) => {
                 self.tally.fresh += 1;
-                self.tally.rejected += usize::from(record.outcome.is_rejection());
-                self.tally.not_judged += usize::from(record.outcome.is_not_judged());
+                self.tally.rejected += usize::from(record.outcome.is_rejection() && !is_replaced);
+                self.tally.not_judged += usize::from(record.outcome.is_not_judged() && !is_replaced);
                 // As the summary has it: what a rejected bench measured is no figure of its.
                 let is_left_out = record.outcome.is_rejection() && record.identity.target.phase == Phase::Bench;
                 if record.outputs.contains_key("cost") && !is_left_out {
@@ -113,6 +113,7 @@ impl Standing {
                 }
             }
             Settled::Skipped(_) => self.tally.skipped += 1,
+            Settled::NotNeeded => {}
             Settled::Lost(_) | Settled::Planned | Settled::Missing => return false,
         }
         true
@@ -128,7 +129,10 @@ pub(crate) fn standings(session: &Session, report: &Report) -> Option<HashMap<St
     standings.extend(session.spec.ops.iter().map(|op| (op.name.clone(), Standing::default())));
     for index in session.graph.indices() {
         let Some(settled) = &report.settled[index.number()] else { continue };
-        if !standings.get_mut(&session.graph.action(index).target().op)?.add(settled) {
+        if !standings
+            .get_mut(&session.graph.action(index).target().op)?
+            .add(settled, report.is_replaced(index.number()))
+        {
             return None;
         }
     }
@@ -238,7 +242,11 @@ pub(crate) fn files_of_ops(session: &Session, report: &Report, files: &[Fingerpr
     for index in session.graph.indices() {
         let action = session.graph.action(index);
         let record = report.settled[index.number()].as_ref().and_then(Settled::record);
-        let read = action.sources.keys().chain(record.into_iter().flat_map(|record| record.discovered.keys()));
+        let read = action
+            .sources
+            .keys()
+            .chain(&action.generated)
+            .chain(record.into_iter().flat_map(|record| record.discovered.keys()));
         let page = (action.target().phase == Phase::Log).then(|| local::log_path(&action.target().op));
         let read = read.map(RepoPath::as_str).chain(page.as_deref()).filter_map(|path| places.get(path));
         found.entry(action.target().op.clone()).or_default().extend(read);

@@ -50,12 +50,28 @@ pub(super) struct AddArguments {
     /// Only these variants, as a list: v1_baseline,v4_optimized (default: all four)
     #[arg(long, value_name = "VARIANT", value_delimiter = ',')]
     pub(super) variants: Vec<String>,
+    /// Write the kernel files now, as yours: builds then neither make nor change them
+    #[arg(long)]
+    pub(super) write: bool,
     /// Say what would be written, and write nothing
     #[arg(long)]
     pub(super) dry_run: bool,
     /// Print the operations that are known, by family; of one FAMILY with torch's names
-    #[arg(long, value_name = "FAMILY", num_args = 0..=1, default_missing_value = "all", conflicts_with_all = ["names", "variants", "dry_run"])]
+    #[arg(long, value_name = "FAMILY", num_args = 0..=1, default_missing_value = "all", conflicts_with_all = ["names", "variants", "write", "dry_run"])]
     pub(super) list: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct AttemptsArguments {
+    /// As in softmax, softmax/v1_baseline, softmax/v1_baseline#2
+    #[arg(value_name = "OP[/VARIANT[#N]]")]
+    pub(super) target: String,
+    /// Print the kernel of the attempt: of the one that stands, where no number is given
+    #[arg(long)]
+    pub(super) show: bool,
+    /// Print how the attempt's kernel differs from the one before
+    #[arg(long, conflicts_with = "show")]
+    pub(super) diff: bool,
 }
 
 #[derive(Debug, Args)]

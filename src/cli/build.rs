@@ -275,7 +275,7 @@ fn is_fresh(session: &Session, report: &Report, target: &Target) -> bool {
 
 /// Returns what checks that judged too little come to: 1 where judging is required.
 fn unjudged(report: &Report, arguments: &BuildArguments) -> u8 {
-    let mut records = report.settled.iter().flatten().filter_map(Settled::record);
+    let mut records = totals::standing(report).filter_map(Settled::record);
     u8::from(arguments.require_judged && records.any(|record| record.outcome.is_not_judged()))
 }
 

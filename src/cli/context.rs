@@ -16,7 +16,7 @@ use t2t_store::results::Published;
 use super::error::CliError;
 use super::streams::say;
 use super::{Common, Targets};
-use crate::session::{self, Options, Probing, Session};
+use crate::session::{self, Options, Overwrite, Probing, Session};
 
 /// Returns a variable of the environment.
 pub(crate) fn variable(name: &str) -> Option<OsString> {
@@ -85,6 +85,7 @@ pub(crate) fn options(common: &Common, root: &Path, probing: Probing) -> Options
         require_signed: false,
         probing,
         configurations: Configurations::First,
+        overwrite: Overwrite::No,
         pool: None,
         toolchain: None,
     }

@@ -34,7 +34,8 @@ pub(crate) fn explain(common: &Common, named_by_user: &[String]) -> Result<u8, C
     let selection = Selection { targets: context::named(&session, &targets)?, ..Selection::default() };
     let wanted = pick(&session.graph, &selection, Force::Stale)?;
     let named = named(&session.graph, &selection)?;
-    for plan in plans(&session, &wanted)?.iter().filter(|plan| named.contains(&plan.index)) {
+    let is_told = |plan: &&Plan| named.contains(&plan.index) && plan.settled != Settled::NotNeeded;
+    for plan in plans(&session, &wanted)?.iter().filter(is_told) {
         streams::print(&told(&session, plan));
     }
     Ok(0)
@@ -53,6 +54,7 @@ fn told(session: &Session, plan: &Plan) -> String {
         Settled::Planned | Settled::Missing => "stale".to_owned(),
         Settled::Fresh(_) => "fresh".to_owned(),
         Settled::Restored(_) => "fresh: an earlier result comes back".to_owned(),
+        Settled::NotNeeded => "not needed".to_owned(),
         Settled::Skipped(on) => format!("skipped after {on}"),
         Settled::Ran(_) | Settled::Lost(_) => "settled".to_owned(),
     };

@@ -16,7 +16,7 @@ use t2t_plan::schedule::Settled;
 use t2t_protocol::{CompiledKernel, Resources, read};
 
 use super::error::CliError;
-use super::plan::{history, plans};
+use super::plan::{history, plans, standing as standing_attempt};
 use super::{BuildArguments, Common, GraphFormat, Targets, add, context, declared, streams};
 use crate::engine::local::log_path;
 use crate::session::{Probing, Session};
@@ -115,7 +115,11 @@ pub(crate) fn ir(
     };
     let selection = Selection { targets: vec![format!("{place}:compile")], ..Selection::default() };
     let wanted = pick(&session.graph, &selection, Force::Stale)?;
-    let index = session.graph.find(&Target::of_variant(op, variant, Phase::Compile)).expect("it was picked");
+    let named = Target::try_from(format!("{place}:compile"))
+        .unwrap_or_else(|_| Target::of_variant(op, variant, Phase::Compile));
+    let is_numbered = place.contains('#');
+    let target = if is_numbered { named } else { standing_attempt(&session, &plans(&session, &wanted)?, &named) };
+    let index = session.graph.find(&target).expect("it was picked");
     let record = standing(&session, &wanted, index, &format!("run `t2t build {place}:compile`"))?;
     let outputs = record.map(|record| record.outputs).unwrap_or_default();
     let cas = session.cas();

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use t2t_model::action::{DeviceClass, Phase, Target};
 use t2t_model::record::Outcome;
-use t2t_plan::graph::Wanted;
+use t2t_plan::attempts::standing;
+use t2t_plan::graph::{Index, Wanted};
 use t2t_plan::schedule::Settled;
 use t2t_protocol::read;
 use t2t_report::render::bench_table::{Bench, Measured, text};
@@ -39,13 +40,17 @@ pub(crate) fn figures(session: &Session, wanted: &Wanted, report: &Report) -> St
 }
 
 fn bench(session: &Session, report: &Report, op: &str, variant: &str) -> Bench {
-    let index = session.graph.find(&Target::of_variant(op, variant, Phase::Bench));
+    let ends = |index: Index| report.settled[index.number()].as_ref();
+    let first = Target::of_variant(op, variant, Phase::Bench);
+    let index = session.graph.find(&first.of_attempt(standing(&session.graph, &ends, &first)));
     let settled = index.and_then(|index| report.settled[index.number()].as_ref());
     let record = match settled {
         Some(Settled::Fresh(record) | Settled::Restored(record) | Settled::Ran(record)) => record,
         Some(Settled::Skipped(on)) => return Bench::Missing(format!("{on} did not pass")),
         Some(Settled::Lost(reason)) => return Bench::Missing(format!("lost: {reason}")),
-        Some(Settled::Planned | Settled::Missing) | None => return Bench::Missing("it did not run".to_owned()),
+        Some(Settled::Planned | Settled::Missing | Settled::NotNeeded) | None => {
+            return Bench::Missing("it did not run".to_owned());
+        }
     };
     match &record.outcome {
         Outcome::Rejected { class } => return Bench::Missing(format!("rejected ({class})")),

@@ -194,6 +194,10 @@ fn cases(session: &Session, wanted: &Wanted, report: &Report) -> Vec<Case> {
     let missing: BTreeMap<Index, &[String]> =
         report.missing.iter().map(|(index, why)| (*index, why.as_slice())).collect();
     let indices = session.graph.indices().filter(|index| wanted.wanted[index.number()]);
+    let indices = indices.filter(|index| {
+        let is_needed = report.settled[index.number()] != Some(Settled::NotNeeded);
+        is_needed && !report.is_replaced(index.number())
+    });
     let case = |index: Index| {
         let target = session.graph.action(index).target();
         let settled = report.settled[index.number()].as_ref();
@@ -210,7 +214,7 @@ fn cases(session: &Session, wanted: &Wanted, report: &Report) -> Vec<Case> {
                 kind: "missing",
                 message: missing.get(&index).map(|why| why.join("; ")).unwrap_or_default(),
             },
-            None => Verdict::Skipped { reason: "the build stopped before it".to_owned() },
+            Some(Settled::NotNeeded) | None => Verdict::Skipped { reason: "the build stopped before it".to_owned() },
         };
         Case::of(target, verdict)
     };

@@ -3,9 +3,11 @@
 //! It prints nothing.
 
 use anyhow::Context;
+use t2t_model::action::Target;
 use t2t_model::digest::Digest;
 use t2t_model::history::History;
 use t2t_model::manifest::Manifest;
+use t2t_plan::attempts;
 use t2t_plan::decide::Why;
 use t2t_plan::explain::{self, Reason};
 use t2t_plan::graph::{Index, Wanted};
@@ -13,6 +15,7 @@ use t2t_plan::schedule::{Schedule, Settled, Step};
 use t2t_store::store::cas::Cas;
 
 use super::error::CliError;
+use crate::engine::made;
 use crate::session::Session;
 
 /// What would become of an action.
@@ -36,6 +39,12 @@ pub(crate) fn plans(session: &Session, wanted: &Wanted) -> Result<Vec<Plan>, Cli
     while let Some(step) = schedule.next_step(&history, &|path, like| session.sources.seen(path, like)) {
         let plan = match step {
             Step::Recall { .. } => unreachable!("a plan has the whole history"),
+            Step::Read { index, path, kernel } => {
+                // What is gone from the store would be made anew: nothing is known of it.
+                let bytes = cas.get(kernel.digest).unwrap_or_default();
+                schedule.supply(index, made(session, session.graph.action(index).target(), &path, &bytes).0);
+                continue;
+            }
             Step::Settled(index) => {
                 let settled = schedule.settled(index).cloned().expect("it settled");
                 let manifest = settled.record().and_then(|record| stored(&cas, record.key));
@@ -51,6 +60,13 @@ pub(crate) fn plans(session: &Session, wanted: &Wanted) -> Result<Vec<Plan>, Cli
     }
     plans.sort_by_key(|plan| plan.index);
     Ok(plans)
+}
+
+/// Returns the attempt at the variant of `target` that stands, as a target of the same phase.
+pub(crate) fn standing(session: &Session, plans: &[Plan], target: &Target) -> Target {
+    let plan = |index: Index| plans.binary_search_by_key(&index, |plan| plan.index).ok().map(|place| &plans[place]);
+    let ends = |index| plan(index).map(|plan| &plan.settled);
+    target.of_attempt(attempts::standing(&session.graph, &ends, target))
 }
 
 fn reasons(cas: &Cas, why: &Why, manifest: &Manifest) -> Vec<Reason> {

@@ -19,7 +19,7 @@ use t2t_store::secrets;
 use t2t_store::store::lock::Lock;
 
 use super::error::CliError;
-use super::plan::plans;
+use super::plan::{plans, standing};
 use super::running::stop_on_signal;
 use super::{Common, ReproArguments, context, streams};
 use crate::engine::evidence;
@@ -86,6 +86,10 @@ fn target(session: &Session, text: &str) -> Result<Target, CliError> {
         let hint = "write it as in `t2t repro softmax/v4_optimized`";
         return Err(CliError::misuse(format!("`{text}` names no variant"), hint));
     };
+    if variant.contains('#') {
+        let hint = "`t2t attempts OP/VARIANT#2 --show` prints the kernel of an attempt";
+        return Err(CliError::misuse("a case runs the kernel that lies in its place, and no other attempt", hint));
+    }
     let target = Target::of_variant(op, variant, Phase::Check);
     let selection = Selection { targets: vec![target.to_string()], ..Selection::default() };
     pick(&session.graph, &selection, Force::Stale)?;
@@ -132,7 +136,7 @@ fn known(session: &Session, target: &Target, named: Option<&str>) -> Result<(Opt
     let selection = Selection { targets: vec![target.to_string()], ..Selection::default() };
     let wanted = pick(&session.graph, &selection, Force::Stale)?;
     let plans = plans(session, &wanted)?;
-    let index = session.graph.find(target);
+    let index = session.graph.find(&standing(session, &plans, target));
     let stands = plans.iter().find(|plan| Some(plan.index) == index).and_then(|plan| plan.settled.record().cloned());
     let history = super::plan::history(session)?;
     let last =

@@ -9,7 +9,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use t2t_host::{cores, device};
 use t2t_model::action::DeviceClass;
 use t2t_model::event::Event;
-use t2t_plan::graph::Wanted;
+use t2t_plan::graph::{Index, Wanted};
 
 use super::error::CliError;
 use super::remote::{Evidence, OpenedRemote};
@@ -97,5 +97,8 @@ pub(crate) fn started(session: &Session, wanted: &Wanted, settings: &Settings) -
     let cpu = ("cpu".to_owned(), settings.jobs);
     let devices = session.devices.iter().enumerate().map(|(number, _)| (format!("cuda:{number}"), 1));
     let lanes: BTreeMap<String, usize> = std::iter::once(cpu).chain(devices).collect();
-    Event::BuildStarted { actions: wanted.wanted.iter().filter(|wanted| **wanted).count(), lanes }
+    // Later attempts are not announced: most are never made.
+    let is_first = |index: &Index| session.graph.action(*index).target().attempt == 1;
+    let wanted = session.graph.indices().filter(|index| wanted.wanted[index.number()]).filter(is_first);
+    Event::BuildStarted { actions: wanted.count(), lanes }
 }

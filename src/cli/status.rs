@@ -1,16 +1,19 @@
 //! `t2t status`: how the ops of a workspace stand, without running anything.
 
 use t2t_host::interrupt::Interrupt;
-use t2t_model::action::Target;
+use t2t_model::action::{Phase, Target};
 use t2t_model::record::Outcome;
 use t2t_plan::explain::Reason;
 use t2t_plan::graph::pick::{Force, pick};
+use t2t_plan::graph::{Index, Wanted};
 use t2t_plan::schedule::Settled;
 use t2t_report::render::standing::{self, Row};
+use t2t_spec::Variant;
 
 use super::error::CliError;
-use super::plan::{Plan, plans};
+use super::plan::{self, Plan, plans};
 use super::{Common, Targets, context, streams};
+use crate::session::Session;
 
 /// How many reasons a line has; `t2t explain` lists them all.
 const REASONS: usize = 2;
@@ -21,24 +24,59 @@ pub(crate) fn status(common: &Common, targets: &Targets) -> Result<u8, CliError>
     context::warn_of_unknown_versions(common, &session)?;
     let wanted = pick(&session.graph, &targets.selection(&session)?, Force::Stale)?;
     let plans = plans(&session, &wanted)?;
-    let rows: Vec<Row> = plans.iter().filter_map(|plan| row(plan, session.graph.action(plan.index).target())).collect();
+    let target = |plan: &Plan| session.graph.action(plan.index).target();
+    let is_last = |plan: &&Plan| {
+        let target = target(plan);
+        target.variant.is_none() || target.attempt >= plan::standing(&session, &plans, target).attempt
+    };
+    let rows: Vec<Row> = plans.iter().filter(is_last).filter_map(|plan| row(plan, target(plan))).collect();
     streams::print(&standing::lines(&rows, streams::width()));
+    streams::print(&authors(&session, &wanted, &plans));
     for path in session.unlisted() {
         streams::print(&format!("unlisted  {path}  no variant in ops.yaml names it\n"));
     }
     let stale = plans.iter().filter(|plan| plan.settled == Settled::Planned).count();
     let fresh = plans.iter().filter(|plan| plan.settled.record().is_some()).count();
-    streams::print(&format!("{fresh} up to date, {stale} stale, of {} actions\n", plans.len()));
+    let needed = plans.iter().filter(|plan| plan.settled != Settled::NotNeeded).count();
+    streams::print(&format!("{fresh} up to date, {stale} stale, of {needed} actions\n"));
     if stale > 0 {
         streams::say("hint: `t2t build --dry-run` lists each action, `t2t explain TARGET` all its reasons");
     }
     Ok(0)
 }
 
+/// Returns, op by op, which kernel files the generator makes, and which of those that it could make are a person's. Nothing where no op names a generator.
+fn authors(session: &Session, wanted: &Wanted, plans: &[Plan]) -> String {
+    let mut text = String::new();
+    for op in &session.spec.ops {
+        let is_wanted = |index: &Index| wanted.wanted[index.number()];
+        if !session.graph.of_op(&op.name).iter().any(is_wanted) {
+            continue;
+        }
+        let with_generator = op.variants.iter().filter(|variant| variant.generator.is_some());
+        let (made, own): (Vec<_>, Vec<_>) =
+            with_generator.partition(|variant| session.inventory.generated.contains(&variant.file));
+        let attempt = |variant: &&Variant| {
+            let first = Target::of_variant(&op.name, &variant.name, Phase::Generate);
+            plan::standing(session, plans, &first).variant_name().unwrap_or_default()
+        };
+        for (word, names) in [
+            ("generated", made.iter().map(attempt).collect::<Vec<_>>()),
+            ("own", own.iter().map(|variant| variant.name.clone()).collect()),
+        ] {
+            if !names.is_empty() {
+                text += &format!("{word:<10}{}: {}\n", op.name, names.join(", "));
+            }
+        }
+    }
+    text
+}
+
 /// Returns how an action stands. None where all is well.
 fn row(plan: &Plan, target: &Target) -> Option<Row> {
     let (word, why) = match &plan.settled {
         Settled::Planned | Settled::Missing => ("stale", own_reasons(&plan.why)),
+        Settled::NotNeeded => return None,
         Settled::Skipped(on) => ("skipped", format!("after {on}")),
         settled => match settled.record().map(|record| &record.outcome) {
             Some(Outcome::Rejected { class }) => ("rejected", class.clone()),

@@ -21,7 +21,7 @@ use t2t_store::fs;
 use t2t_store::store::lock::Lock;
 
 use super::error::CliError;
-use super::plan::{Plan, plans};
+use super::plan::{Plan, plans, standing};
 use super::running::stop_on_signal;
 use super::{BenchArguments, Common, context, streams};
 use crate::engine::job::Job;
@@ -115,7 +115,7 @@ fn verdict(session: &Session, target: &Target, plans: &[Plan]) -> Option<Outcome
 }
 
 fn plan<'a>(session: &Session, target: &Target, plans: &'a [Plan]) -> Option<&'a Plan> {
-    let index = session.graph.find(target)?;
+    let index = session.graph.find(&standing(session, plans, target))?;
     plans.iter().find(|plan| plan.index == index)
 }
 

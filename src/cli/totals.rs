@@ -17,12 +17,20 @@ pub(crate) fn count(report: &Report, tally: &mut Tally) {
             Settled::Ran(_) => tally.ran += 1,
             Settled::Skipped(_) => tally.skipped += 1,
             Settled::Lost(_) => tally.lost += 1,
-            Settled::Planned | Settled::Missing => {}
+            Settled::Planned | Settled::Missing | Settled::NotNeeded => {}
         }
+    }
+    for settled in standing(report) {
         let outcome = settled.record().map(|record| &record.outcome);
         tally.rejected += usize::from(outcome.is_some_and(Outcome::is_rejection));
         tally.not_judged += usize::from(outcome.is_some_and(Outcome::is_not_judged));
     }
+}
+
+/// Returns what became of actions that is a word on their variants: not of attempts in whose place later ones were made.
+pub(crate) fn standing(report: &Report) -> impl Iterator<Item = &Settled> {
+    let ends = report.settled.iter().enumerate().filter_map(|(number, settled)| Some((number, settled.as_ref()?)));
+    ends.filter(|(number, _)| !report.is_replaced(*number)).map(|(_, settled)| settled)
 }
 
 /// Returns whether it settled with a rejection.
@@ -38,6 +46,6 @@ pub(crate) fn exit_code(report: &Report) -> u8 {
     } else if settled().any(|settled| matches!(settled, Settled::Lost(_))) {
         3
     } else {
-        u8::from(report.stopped || !report.missing.is_empty() || settled().any(is_rejected))
+        u8::from(report.stopped || !report.missing.is_empty() || standing(report).any(is_rejected))
     }
 }

@@ -9,9 +9,11 @@ use t2t_host::interrupt::Interrupt;
 use t2t_model::digest::Digest;
 use t2t_model::event::Event;
 use t2t_model::manifest::Manifest;
+use t2t_model::path::RepoPath;
 use t2t_model::record::{Blob, Record};
 use t2t_plan::decide::{Why, standing};
 use t2t_plan::graph::Index;
+use t2t_plan::schedule::seen_by;
 use t2t_spec::remote::Mode;
 use t2t_store::store::cas::Cas;
 use t2t_store::store::remote::entry::Entry;
@@ -68,8 +70,10 @@ impl Run<'_, '_> {
     /// Takes what is known of an action elsewhere: the blobs of the result that stands are fetched.
     pub(super) fn answered(&mut self, index: Index, entry: Option<Entry>) -> Result<(), Stop> {
         let entry = entry.unwrap_or_default();
-        let (action, sources) = (self.session.graph.action(index), &self.session.sources);
-        let Some(record) = standing(action, &entry.records, &|path, like| sources.seen(path, like)).cloned() else {
+        let (action, sources) = (self.schedule.action(index), &self.session.sources);
+        let tree = |path: &RepoPath, like| sources.seen(path, like);
+        let Some(record) = standing(action, &entry.records, &|path, like| seen_by(action, path, like, &tree)).cloned()
+        else {
             self.settle_answer(index, None);
             return Ok(());
         };

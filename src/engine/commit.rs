@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use t2t_model::action::{Action, Phase};
+use t2t_model::action::{Action, Phase, Target};
 use t2t_model::event::Event;
 use t2t_model::manifest::Manifest;
 use t2t_model::manifest::canonical_json;
@@ -26,7 +26,8 @@ use crate::engine::perform::Performed;
 impl Run<'_, '_> {
     /// Commits what came of an action to the store, tells of it, and settles it.
     pub(super) fn commit(&mut self, index: Index, performed: &Performed) -> Result<(), Stop> {
-        let action = self.session.graph.action(index);
+        let action = self.schedule.action(index).clone();
+        let action = &action;
         let Pending { manifest, lane, .. } = self.pending.remove(&index).expect("what ran was pending");
         let outcome = performed.outcome.clone().unwrap_or(Outcome::Lost { reason: "nothing was said".to_owned() });
         if let Outcome::Lost { reason } = outcome {
@@ -101,7 +102,32 @@ impl Run<'_, '_> {
             key: record.key,
         });
         self.tell_unjudged(action, record)?;
+        self.tell_another(action.target(), record)?;
         self.tell_failure(action, &record.outcome, record)
+    }
+
+    /// Says that another attempt follows a rejection: the rejection itself is told where that comes to nothing.
+    fn tell_another(&mut self, target: &Target, record: &Record) -> Result<(), Stop> {
+        let Outcome::Rejected { class } = &record.outcome else { return Ok(()) };
+        if self.is_tried_again(target, &record.outcome) {
+            let message = evidence::failure(record, |digest| self.bytes(digest))?.message;
+            let text = format!("{target}: attempt {} was rejected ({class}): {message}", target.attempt);
+            (self.emit)(Event::Note { text });
+        }
+        Ok(())
+    }
+
+    /// Tells of the rejections of an attempt that a further one was to follow, where none did.
+    fn tell_withheld(&mut self, target: &Target) -> Result<(), Stop> {
+        for phase in [Phase::Compile, Phase::Check] {
+            let before = Target { phase, ..target.of_attempt(target.attempt - 1) };
+            let settled = self.session.graph.find(&before).and_then(|index| self.schedule.settled(index));
+            let Some(record) = settled.and_then(Settled::record).cloned() else { continue };
+            if let Outcome::Rejected { class } = &record.outcome {
+                self.tell_rejection(&before, class, &record)?;
+            }
+        }
+        Ok(())
     }
 
     fn put(&self, action: &Action, performed: &Performed) -> Result<BTreeMap<String, Blob>, Stop> {
@@ -171,7 +197,7 @@ impl Run<'_, '_> {
                 (self.emit)(Event::ActionRestored { target, outcome: record.outcome.clone(), key: record.key });
             }
             Settled::Skipped(on) => (self.emit)(Event::ActionSkipped { target, because: on.clone() }),
-            Settled::Ran(_) | Settled::Lost(_) | Settled::Planned | Settled::Missing => {}
+            Settled::Ran(_) | Settled::Lost(_) | Settled::Planned | Settled::Missing | Settled::NotNeeded => {}
         }
         if let Some(record) = settled.record() {
             self.tell_failure(action, &record.outcome.clone(), record)?;
@@ -201,9 +227,19 @@ impl Run<'_, '_> {
     /// Tells of a rejection in full, and stops where that was asked for.
     fn tell_failure(&mut self, action: &Action, outcome: &Outcome, record: &Record) -> Result<(), Stop> {
         let Outcome::Rejected { class } = outcome else { return Ok(()) };
-        self.stopped |= self.settings.after_rejection == AfterRejection::Stop;
-        let failure = evidence::failure(record, |digest| self.bytes(digest))?;
         let target = action.target();
+        if self.is_tried_again(target, outcome) {
+            return Ok(());
+        }
+        self.stopped |= self.settings.after_rejection == AfterRejection::Stop;
+        if target.phase == Phase::Generate && target.attempt > 1 {
+            self.tell_withheld(target)?;
+        }
+        self.tell_rejection(target, class, record)
+    }
+
+    fn tell_rejection(&mut self, target: &Target, class: &str, record: &Record) -> Result<(), Stop> {
+        let failure = evidence::failure(record, |digest| self.bytes(digest))?;
         let variant = target.variant.as_ref().and_then(|variant| self.session.spec.op(&target.op)?.variant(variant));
         let unusable = variant.and_then(|variant| self.session.inventory.fault(variant));
         let (text, mut fault) = match &unusable {

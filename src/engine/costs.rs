@@ -41,7 +41,8 @@ impl Run<'_, '_> {
             if are_told { news.iter().filter(analyzed).flat_map(of_op).collect() } else { graph.indices().collect() };
         for index in told {
             let is_open = self.wanted[index.number()] && self.schedule.settled(index).is_none();
-            if is_open && graph.action(index).lane == Lane::Device {
+            // Later attempts are most often not made.
+            if is_open && graph.action(index).target().attempt == 1 && graph.action(index).lane == Lane::Device {
                 let cost = self.cost(index)?;
                 self.in_flight.dispatcher().handle(Event::Costs(index, cost));
             }

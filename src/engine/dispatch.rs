@@ -15,6 +15,7 @@ use t2t_store::store::cas::Unavailable;
 
 use super::in_flight::{self, Slot, Starting};
 use super::job::Job;
+use super::perform::Performed;
 use super::report::EngineError;
 use super::request::{Given, Requests};
 use super::settings::Children;
@@ -38,6 +39,9 @@ impl Run<'_, '_> {
             if !self.may_run(index) {
                 self.miss(index);
                 return Ok(());
+            }
+            if let Some(reason) = self.place(index)? {
+                return self.commit(index, &Performed::lost(reason));
             }
             let action = self.session.graph.action(index);
             let (lane, phase) = (action.lane, action.target().phase);
@@ -118,12 +122,12 @@ impl Run<'_, '_> {
         self.tell_started(index);
         let (pool, locks, interrupt) = (&self.session.pool, self.settings.locks.as_path(), self.interrupt);
         let starting = Starting { job, slot, manifest, why, index, pool, locks, interrupt };
-        self.in_flight.start(self.session.graph.action(index), starting);
+        self.in_flight.start(self.schedule.action(index), starting);
         Ok(())
     }
 
     fn job(&self, start: &Start, slot: &Slot) -> Result<Job, Stop> {
-        let action = self.session.graph.action(start.index);
+        let action = self.schedule.action(start.index);
         let given = Given {
             cores: slot.cores.clone(),
             nice: slot.nice,

@@ -16,6 +16,7 @@ use t2t_plan::graph::Index;
 use t2t_plan::schedule::Settled;
 use t2t_protocol::{Baseline, Cost, Evidence, Failure, Launches, Resources, Tune, read};
 use t2t_report::rank::{self, Found, VariantResult};
+use t2t_report::render::attempts::Attempt;
 use t2t_report::render::build_page::{BuildPage, OpSummary};
 use t2t_report::render::op_page::{OpPage, VariantPage};
 use t2t_report::render::{self, Template};
@@ -37,9 +38,13 @@ impl Run<'_, '_> {
             Phase::Select => self.select(&target).map(Some),
             Phase::Log => self.log(&target).map(Some),
             Phase::Summary => self.summary().map(Some),
-            Phase::Compile | Phase::Check => Ok(unusable(self.session, &target)),
+            Phase::Generate => self.generate(&target).map(Some),
+            Phase::Compile | Phase::Check => {
+                let made = || self.unusable.get(&index).map(evidence::unusable);
+                Ok(unusable(self.session, &target).or_else(made))
+            }
             Phase::Tune => self.not_tuned(&target),
-            Phase::Calibrate | Phase::Analyze | Phase::Generate | Phase::Baseline | Phase::Bench => Ok(None),
+            Phase::Calibrate | Phase::Analyze | Phase::Baseline | Phase::Bench => Ok(None),
         }
     }
 
@@ -67,7 +72,7 @@ impl Run<'_, '_> {
     fn results(&self, target: &Target) -> Result<Vec<VariantResult>, Stop> {
         let op = self.op(target).expect("an action of an op");
         let results = op.variants.iter().map(|variant| {
-            let of = |phase| Target::of_variant(&target.op, &variant.name, phase);
+            let of = |phase| self.standing(&Target::of_variant(&target.op, &variant.name, phase));
             Ok(VariantResult {
                 name: variant.name.clone(),
                 verdict: self.found(&of(Phase::Check), "verdict")?,
@@ -91,11 +96,16 @@ impl Run<'_, '_> {
         let variants = op.variants.iter().zip(&results).zip(&parts).map(|((variant, result), parts)| VariantPage {
             result,
             file: &variant.file,
-            docstring: self.session.inventory.files.get(&variant.file).and_then(|file| file.docstring.as_deref()),
+            docstring: parts
+                .docstring
+                .as_deref()
+                .or_else(|| self.session.inventory.files.get(&variant.file).and_then(|file| file.docstring.as_deref())),
             evidence: parts.evidence.document(),
             launches: parts.launches.document(),
             resources: &parts.resources,
             tune: parts.tune.document(),
+            attempts: &parts.attempts,
+            no_attempt: parts.no_attempt.as_deref(),
             failures: parts.failures.iter().filter_map(|(phase, found)| Some((*phase, found.document()?))).collect(),
         });
         let page = OpPage {
@@ -116,7 +126,7 @@ impl Run<'_, '_> {
     }
 
     fn parts(&self, target: &Target, variant: &str) -> Result<Parts, Stop> {
-        let of = |phase| Target::of_variant(&target.op, variant, phase);
+        let of = |phase| self.standing(&Target::of_variant(&target.op, variant, phase));
         let mut failures = BTreeMap::new();
         for phase in [Phase::Compile, Phase::Check, Phase::Tune, Phase::Bench] {
             failures.insert(phase, self.found(&of(phase), "failure")?);
@@ -125,7 +135,12 @@ impl Run<'_, '_> {
         if evidence.document().is_some_and(|evidence| evidence.failure.is_some()) {
             failures.remove(&Phase::Check);
         }
+        let (attempts, no_attempt) = self.attempts(&of(Phase::Generate))?;
+        let kernel = self.kernel_of(&of(Phase::Generate)).map(|kernel| self.bytes(kernel.digest)).transpose()?;
         Ok(Parts {
+            attempts,
+            no_attempt,
+            docstring: kernel.and_then(|kernel| t2t_python::read(&kernel).docstring),
             evidence,
             launches: self.found(&of(Phase::Compile), "launches")?,
             resources: self.found(&of(Phase::Compile), "resources")?,
@@ -200,6 +215,7 @@ impl Run<'_, '_> {
         let settled = self.session.graph.find(target).and_then(|index| self.schedule.settled(index));
         let record = match settled {
             None => return Ok(Found::Skipped { reason: "it is no part of this build".to_owned() }),
+            Some(Settled::NotNeeded) => return Ok(Found::Skipped { reason: "no attempt asked for it".to_owned() }),
             Some(Settled::Skipped(on)) => return Ok(Found::Skipped { reason: self.why_skipped(on) }),
             Some(Settled::Lost(_) | Settled::Planned | Settled::Missing) => return Ok(Found::Lost),
             Some(Settled::Fresh(record) | Settled::Restored(record) | Settled::Ran(record)) => record,
@@ -244,6 +260,10 @@ struct Parts {
     resources: Found<Resources>,
     tune: Found<Tune>,
     failures: BTreeMap<Phase, Found<Failure>>,
+    attempts: Vec<Attempt>,
+    no_attempt: Option<String>,
+    /// Of a kernel file that a generator wrote.
+    docstring: Option<String>,
 }
 
 /// The summary's place in the workspace.
@@ -264,7 +284,8 @@ pub(crate) fn log_path(op: &str) -> String {
     format!("logs/{op}_log.md")
 }
 
-fn passed(artifacts: &[(&str, String)]) -> Performed {
+/// Returns the end of an action that passed with these documents.
+pub(super) fn passed(artifacts: &[(&str, String)]) -> Performed {
     let documents = artifacts.iter().map(|(name, text)| ((*name).to_owned(), text.clone().into_bytes())).collect();
     Performed { outcome: Some(Outcome::Passed), documents, ..Performed::default() }
 }

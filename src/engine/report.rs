@@ -1,5 +1,6 @@
 //! What became of a build, or why it could not go on.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use t2t_model::digest::Digest;
@@ -14,6 +15,8 @@ use super::control::Ended;
 pub(crate) struct Report {
     /// By number: what became of each wanted action that settled.
     pub(crate) settled: Vec<Option<Settled>>,
+    /// The numbers of the actions of attempts in whose place later ones were made: how they ended is no word on their variants.
+    pub(crate) replaced: BTreeSet<usize>,
     /// The actions that were not to run and whose results do not stand, with the reasons; what depends on them is among them.
     pub(crate) missing: Vec<(Index, Vec<String>)>,
     /// Whether the user stopped it.
@@ -26,6 +29,13 @@ pub(crate) struct Report {
     pub(crate) ended: Ended,
     /// What is wrong with templates: of a build that is controlled, which goes on without the logs that they make.
     pub(crate) faults: Vec<EngineError>,
+}
+
+impl Report {
+    /// Returns whether the action of this number is of an attempt in whose place a later one was made.
+    pub(crate) fn is_replaced(&self, number: usize) -> bool {
+        self.replaced.contains(&number)
+    }
 }
 
 /// Why a build cannot go on.

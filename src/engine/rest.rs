@@ -87,9 +87,9 @@ impl Run<'_, '_> {
             let settled = self.schedule.settled(index);
             match self.session.graph.action(index).target().phase {
                 Phase::Calibrate => matches!(settled, Some(Settled::Fresh(_))),
-                _ => {
-                    settled.is_some_and(|settled| settled.record().is_some() || matches!(settled, Settled::Skipped(_)))
-                }
+                _ => settled.is_some_and(|settled| {
+                    settled.record().is_some() || matches!(settled, Settled::Skipped(_) | Settled::NotNeeded)
+                }),
             }
         })
     }

@@ -19,6 +19,10 @@ use crate::engine::perform::Performed;
 /// Facts that other actions make: they are known when those have settled.
 const UPSTREAM: &str = "from.";
 
+/// Facts of files of the workspace, and that of a file that cannot be used.
+const SOURCE: &str = "source.";
+const FAULT: &str = "fault";
+
 impl Run<'_, '_> {
     /// Cancels what is in flight and cannot be wanted: what is not in the graph, or not asked for, or has other facts of its own.
     pub(super) fn withdraw(&mut self) {
@@ -40,7 +44,13 @@ impl Run<'_, '_> {
         let Some(index) = same.filter(|index| self.wanted[index.number()]) else {
             return Some("it is not part of the build any more".to_owned());
         };
-        let mut facts = self.session.graph.action(index).facts.clone();
+        let action = self.session.graph.action(index);
+        let mut facts = action.facts.clone();
+        if action.generated.is_some() {
+            // What is known by a kernel file that is made first is compared when that is read.
+            let made = running.manifest.facts.iter().filter(|(name, _)| name.starts_with(SOURCE) || *name == FAULT);
+            facts.extend(made.map(|(name, fact)| (name.clone(), fact.clone())));
+        }
         let upstream = running.manifest.facts.iter().filter(|(name, _)| name.starts_with(UPSTREAM));
         facts.extend(upstream.map(|(name, fact)| (name.clone(), fact.clone())));
         differs(&running.manifest, &Manifest { facts })

@@ -115,7 +115,7 @@ impl<W: Write> Board<W> {
 
     fn settle(&mut self, target: &Target, stand: Stand) {
         self.running.retain(|(running, _)| running != target);
-        self.met.insert(target.clone());
+        self.met.insert(target.of_attempt(1));
         self.failures.retain(|(failed, _)| failed != target);
         if target.op.is_empty() {
             return;
@@ -130,12 +130,11 @@ impl<W: Write> Board<W> {
     /// Drops what a round that is over did not meet where it looked: it is not there any more.
     fn finish(&mut self) {
         let is_looked_at = |op: &String| self.part.as_ref().is_none_or(|part| part.contains(op));
-        let is_there = |target: &Target| self.met.contains(target) || !is_looked_at(&target.op);
+        let is_there = |target: &Target| self.met.contains(&target.of_attempt(1)) || !is_looked_at(&target.op);
         self.failures.retain(|(target, _)| is_there(target));
         for (op, variants) in &mut self.ops {
             for (variant, standing) in &mut *variants {
-                standing
-                    .retain(|phase, _| is_there(&Target { op: op.clone(), variant: variant.clone(), phase: *phase }));
+                standing.retain(|phase, _| is_there(&Target { variant: variant.clone(), ..Target::of_op(op, *phase) }));
             }
             variants.retain(|_, standing| !standing.is_empty());
         }

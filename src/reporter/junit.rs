@@ -58,7 +58,7 @@ impl Case {
     /// Returns the case of an action.
     #[must_use]
     pub(crate) fn of(target: &Target, verdict: Verdict) -> Self {
-        let name = match &target.variant {
+        let name = match target.variant_name() {
             Some(variant) => format!("{variant}:{}", target.phase),
             None => target.phase.to_string(),
         };

@@ -168,11 +168,7 @@ impl Lines {
 /// Returns an action's name as it reads in a sentence: `check softmax/v2_tiling`.
 #[must_use]
 pub(crate) fn named(target: &Target) -> String {
-    match &target.variant {
-        Some(variant) => format!("{} {}/{variant}", target.phase, target.op),
-        None if target.op.is_empty() => target.phase.to_string(),
-        None => format!("{} {}", target.phase, target.op),
-    }
+    if target.op.is_empty() { target.phase.to_string() } else { format!("{} {}", target.phase, target.place()) }
 }
 
 fn is_essential(event: &Event) -> bool {

@@ -2,7 +2,7 @@
 //!
 //! It does not know what is made of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
@@ -60,8 +60,15 @@ pub(crate) fn templates(spec: &Spec, root: &Path) -> Result<BTreeMap<String, Dig
     spec.ops.iter().map(digest).collect()
 }
 
-pub(crate) fn files(spec: &Spec, sources: &Sources, root: &Path) -> Result<BTreeMap<String, KernelFile>, NoSession> {
-    let variants = || spec.ops.iter().flat_map(|op| &op.variants).filter(|variant| variant.module.is_none());
+/// Returns the files that the spec names, without those that are `generated`. Fails where one cannot be read, or may not be what it is.
+pub(crate) fn files(
+    spec: &Spec,
+    sources: &Sources,
+    root: &Path,
+    generated: &BTreeSet<String>,
+) -> Result<BTreeMap<String, KernelFile>, NoSession> {
+    let is_read = |variant: &&Variant| variant.module.is_none() && !generated.contains(&variant.file);
+    let variants = || spec.ops.iter().flat_map(|op| &op.variants).filter(is_read);
     let kernels = variants().map(|variant| &variant.file);
     let declared = kernels.chain(spec.ops.iter().flat_map(trusted));
     let paths: Vec<RepoPath> = declared.filter_map(|file| RepoPath::new(file).ok()).collect();
@@ -144,12 +151,28 @@ fn kernel_file(sources: &Sources, file: &str, named: &str) -> KernelFile {
             ..KernelFile::default()
         };
     };
-    let fault = fault_of(file, &source).or_else(|| {
-        let (path, python) = sources.beyond(&path)?;
+    known_file(sources, &path, source, sources.closure(&path))
+}
+
+/// Returns a kernel file at `path` that holds `bytes`, whatever is there.
+pub(super) fn made_file(sources: &Sources, path: &RepoPath, bytes: &[u8]) -> KernelFile {
+    let python = t2t_python::read(bytes);
+    let closure = sources.closure_with(path, Digest::of(bytes), &python);
+    known_file(sources, path, python, closure)
+}
+
+fn known_file(
+    sources: &Sources,
+    path: &RepoPath,
+    source: PythonFile,
+    closure: BTreeMap<RepoPath, Source>,
+) -> KernelFile {
+    let fault = fault_of(path.as_str(), &source).or_else(|| {
+        let (path, python) = sources.beyond(path)?;
         fault_of(path.as_str(), &python)
     });
     let binds = fault.is_none().then_some(Binds { callables: source.callables, names: source.names });
-    KernelFile { closure: sources.closure(&path), docstring: source.docstring, fault, binds }
+    KernelFile { closure, docstring: source.docstring, fault, binds }
 }
 
 /// What helps where a file is more than t2t reads.

@@ -10,6 +10,8 @@ use t2t_host::pool::Pool;
 use t2t_host::toolchain::{Interpreter, Toolchain};
 use t2t_plan::graph::expand::Configurations;
 
+use super::generated::Overwrite;
+
 /// What a session is opened with.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -37,6 +39,8 @@ pub struct Options {
     pub probing: Probing,
     /// How much of autotuned kernels is compiled where nobody says for which device.
     pub configurations: Configurations,
+    /// Whether a generator may replace kernel files that persons wrote.
+    pub overwrite: Overwrite,
     /// The servers of an earlier session with the same interpreter, harness and devices, to be used further.
     pub pool: Option<Arc<Pool>>,
     /// What an earlier session was told of its interpreter, which is asked again only where that has changed.

@@ -179,17 +179,36 @@ fn a_second_attempt_runs_where_the_first_was_rejected() {
 }
 
 #[test]
-fn a_second_attempt_is_skipped_where_the_first_passed() {
+fn one_rejection_of_several_is_enough_for_a_second_attempt() {
+    let mut play = Play::default();
+    play.add("compile1", []).add("check1", []).add("generate2", [reject("compile1"), reject("check1")]);
+    play.parameter("check1", "another").does("check1", |_| rejects("mismatch", "row 3"));
+    assert_eq!(play.build()[2], "generate2: ran, never ran");
+    play.does("check1", |_| passes("fine"));
+    assert_eq!(play.force(&["check1"])[2], "generate2: not needed");
+}
+
+#[test]
+fn what_no_kernel_can_help_asks_for_no_second_attempt() {
+    let mut play = attempts();
+    play.does("check1", |_| rejects("unfit-cases", "all zeros"));
+    assert_eq!(play.build()[2..4], ["generate2: not needed", "check2: not needed"]);
+    play.does("check1", |_| loses());
+    assert_eq!(play.force(&["check1"])[2..4], ["generate2: not needed", "check2: not needed"]);
+}
+
+#[test]
+fn a_second_attempt_is_not_needed_where_the_first_passed() {
     let first = ["generate1: ran, never ran", "check1: ran, never ran"];
-    let second = ["generate2: skipped for check1", "check2: skipped for generate2"];
+    let second = ["generate2: not needed", "check2: not needed"];
     assert_eq!(attempts().build(), [first[0], first[1], second[0], second[1], "select: ran, never ran"]);
 }
 
 #[test]
-fn a_second_attempt_is_skipped_where_the_first_was_not_made() {
+fn a_second_attempt_is_not_needed_where_the_first_was_not_made() {
     let mut play = attempts();
     play.does("generate1", |_| rejects("exception", "no answer"));
-    let second = ["generate2: skipped for check1", "check2: skipped for generate2"];
+    let second = ["generate2: not needed", "check2: not needed"];
     let first = ["generate1: ran, never ran", "check1: skipped for generate1"];
     assert_eq!(play.build(), [first[0], first[1], second[0], second[1], "select: ran, never ran"]);
 }
@@ -410,7 +429,7 @@ fn edges_are_listed_in_declared_order() {
 
 #[test]
 fn a_plan_expects_that_what_would_run_passes() {
-    let second = ["generate2: skipped for check1", "check2: skipped for generate2"];
+    let second = ["generate2: not needed", "check2: not needed"];
     let first = ["generate1: would run, never ran", "check1: would run, never ran"];
     assert_eq!(attempts().plan(), [first[0], first[1], second[0], second[1], "select: would run, never ran"]);
 }
@@ -501,7 +520,7 @@ fn handed_out(graph: &Graph, schedule: &mut Schedule<'_>) -> Vec<String> {
     let steps = std::iter::from_fn(|| schedule.next_step(&history, &|_, _| Seen::Absent));
     let running = steps.filter_map(|step| match step {
         Step::Run { index, .. } => Some(graph.action(index).target().op.clone()),
-        Step::Settled(_) | Step::Recall { .. } => None,
+        Step::Settled(_) | Step::Recall { .. } | Step::Read { .. } => None,
     });
     running.collect()
 }

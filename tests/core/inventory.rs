@@ -1,6 +1,6 @@
 //! What a workspace and a machine hold, made up: enough to make a graph of.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 use t2t_model::action::{DeviceClass, Source};
@@ -26,6 +26,8 @@ pub fn inventory(spec: &Spec, class: DeviceClass, broken: &str) -> Inventory {
             DeviceClass::Interpreter => Configurations::First,
             DeviceClass::Cuda(_) => Configurations::All,
         },
+        generated: BTreeSet::new(),
+        generator: None,
         files: variants.map(|variant| (variant.file.clone(), file(&variant.file))).collect(),
         templates: BTreeMap::new(),
         summary_template: digest,

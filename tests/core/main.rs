@@ -27,6 +27,7 @@ mod world;
 mod core_rules;
 mod core_fuzz;
 
+mod attempts;
 mod recalled;
 mod spec_docs;
 mod spec_errors;

@@ -701,6 +701,7 @@ ops:
     variants:
       - {name: cuda, file: add.cu, lang: cuda}
       - {name: written, generator: {command: agent}}
+      - {name: installed, generator: template, module: kernels_of_others}
 ";
     let expected = "\
 error: ops.yaml:7:42: this version of t2t does not build CUDA C++ variants
@@ -709,11 +710,17 @@ error: ops.yaml:7:42: this version of t2t does not build CUDA C++ variants
   |                                          ^
 hint: remove the variant, or write it in Triton
 
-error: ops.yaml:8:25: this version of t2t does not run generators
+error: ops.yaml:8:36: `ops.add.variants[1].generator`: expected `template` or `none`, found a mapping
   |
 8 |       - {name: written, generator: {command: agent}}
-  |                         ^
-hint: write the kernel file by hand and remove `generator`
+  |                                    ^
+hint: known: `template`, `none`
+
+error: ops.yaml:9:38: a variant has `generator` and `module`
+  |
+9 |       - {name: installed, generator: template, module: kernels_of_others}
+  |                                      ^
+hint: keep one: a generator writes a file of the workspace, `module` is installed
 ";
     refused(text, expected);
 }

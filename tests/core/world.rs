@@ -253,12 +253,20 @@ impl World {
     fn evaluate_anew(&self, number: usize, lost: &BTreeSet<usize>, made: &Deadlines, ends: &mut [Option<End>]) -> End {
         let step = &self.steps[number];
         let mut upstream = Inputs::new();
+        let mut asked = Vec::new();
         for edge in &step.edges {
             let on = self.evaluate(edge.on, lost, made, ends);
-            if !on.meets(edge.need) {
-                return End::Skipped;
+            let is_met = on.meets(edge.need);
+            match edge.need {
+                // One of those that must be rejected is enough.
+                Need::Reject => asked.push(is_met),
+                _ if !is_met => return End::Skipped,
+                _ => {}
             }
             upstream.extend(edge.reads.iter().map(|name| (from(edge.on, name), on.shows(name))));
+        }
+        if !asked.is_empty() && !asked.contains(&true) {
+            return End::Skipped;
         }
         if lost.contains(&number) {
             return End::Lost;

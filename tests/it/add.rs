@@ -20,9 +20,16 @@ fn empty() -> Project {
     project
 }
 
-/// Runs `t2t add` and expects that no interpreter was started.
+/// Runs `t2t add`, which writes the kernels at once, and expects that no interpreter was started.
 #[track_caller]
 fn add(project: &Project, arguments: &str) -> Ran {
+    let writes = if arguments.contains("--list") { "" } else { " --write" };
+    declare(project, &format!("{arguments}{writes}"))
+}
+
+/// Runs `t2t add` and expects that no interpreter was started.
+#[track_caller]
+fn declare(project: &Project, arguments: &str) -> Ran {
     let ran = project.t2t(&format!("add {arguments}"));
     assert_eq!(ran.starts, 0);
     ran
@@ -68,6 +75,37 @@ layernorm: torch.nn.functional.layer_norm; 4 kernels in kernels/layernorm
 wrote 3 ops and 12 kernels; next: `t2t build --op softmax --op gelu --op layernorm`
 ";
     assert_eq!((ran.stderr.as_str(), ran.stdout.as_str()), (said, ""));
+}
+
+#[test]
+fn kernels_are_left_to_builds_where_they_are_not_to_be_written_at_once() {
+    let project = empty();
+    let ran = declare(&project, "softmax F.gelu").exits(0);
+    assert_eq!(files(&project), [".gitignore", "ops.yaml"]);
+    let text = project.read("ops.yaml");
+    assert!(text.starts_with(&format!("version: 1\nops:\n{SOFTMAX}    generator: template\n  gelu:\n")), "{text}");
+    let said = "\
+wrote .gitignore
+softmax: torch.nn.functional.softmax; 4 kernels, made by builds
+gelu: torch.nn.functional.gelu; 4 kernels, made by builds
+wrote 2 ops; next: `t2t build --op softmax --op gelu`
+";
+    assert_eq!((ran.stderr.as_str(), ran.stdout.as_str()), (said, ""));
+    project.t2t("build softmax:check").exits(0);
+    assert_eq!(files(&project).iter().filter(|path| path.starts_with("kernels/")).count(), 4);
+    let again = declare(&project, "softmax").exits(0);
+    assert_eq!(again.stderr.lines().next(), Some("softmax: in ops.yaml already, its entry stays"));
+}
+
+#[test]
+fn an_entry_without_a_generator_is_told_how_its_kernels_are_written() {
+    let project = empty();
+    project
+        .write("ops.yaml", "version: 1\nops:\n  relu: {torch: relu, inputs: {input: [M]}, variants: [v1_baseline]}\n");
+    declare(&project, "relu")
+        .exits(0)
+        .says("its entry stays; `--write` writes the kernels that it lacks\nnothing to write");
+    add(&project, "relu").exits(0).says("wrote 1 kernel");
 }
 
 #[test]

@@ -43,6 +43,7 @@ mod cli {
     mod ci;
     mod commands;
     mod add;
+    mod attempts;
     mod secrets;
     mod targets;
     mod messages;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use t2t::engine::dispatcher::SharedDispatcher;
 use t2t::engine::perform::perform;
 use t2t::engine::request::{Given, Requests};
-use t2t::session::{DeviceChoice, Options, Probing, Session};
+use t2t::session::{DeviceChoice, Options, Overwrite, Probing, Session};
 use t2t_host::cores::Shares;
 use t2t_host::interrupt::Interrupt;
 use t2t_host::pool::Cancel;
@@ -144,6 +144,7 @@ fn nothing_is_compiled_again(workspace: &Workspace) {
         driver: None,
         bytecode: None,
         require_signed: false,
+        overwrite: Overwrite::No,
         probing: Probing::Allowed,
         pool: None,
         toolchain: None,

@@ -8,3 +8,4 @@ pub mod json;
 pub mod catalogue;
 pub mod wrap;
 pub mod render;
+pub mod again;

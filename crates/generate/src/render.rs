@@ -13,6 +13,9 @@ use crate::files::Files;
 use crate::json::Json;
 use crate::wrap;
 
+/// The version of what is done to a template's text: equal requests of other versions may give other bytes. 1: first.
+pub const VERSION: u32 = 1;
+
 /// One of an op's four kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

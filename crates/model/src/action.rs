@@ -90,7 +90,7 @@ impl FromStr for Phase {
     }
 }
 
-/// The name of an action: `op:phase`, `op/variant:phase`, or, of no op, `calibrate` and `summary`.
+/// The name of an action: `op:phase`, `op/variant:phase`, of a later attempt `op/variant#2:phase`, or, of no op, `calibrate` and `summary`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Target {
@@ -100,19 +100,40 @@ pub struct Target {
     pub variant: Option<String>,
     /// The phase.
     pub phase: Phase,
+    /// Which attempt at the variant's kernel file it is of, from 1. What a person wrote has one.
+    pub attempt: u32,
 }
 
 impl Target {
     /// Returns the name of a phase of an op.
     #[must_use]
     pub fn of_op(op: &str, phase: Phase) -> Self {
-        Self { op: op.to_owned(), variant: None, phase }
+        Self { op: op.to_owned(), variant: None, phase, attempt: 1 }
     }
 
     /// Returns the name of a phase of a variant.
     #[must_use]
     pub fn of_variant(op: &str, variant: &str, phase: Phase) -> Self {
-        Self { op: op.to_owned(), variant: Some(variant.to_owned()), phase }
+        Self { variant: Some(variant.to_owned()), ..Self::of_op(op, phase) }
+    }
+
+    /// Returns the name of the same phase of another attempt.
+    #[must_use]
+    pub fn of_attempt(&self, attempt: u32) -> Self {
+        Self { attempt, ..self.clone() }
+    }
+
+    /// Returns the variant as it stands in targets, of a later attempt with its number: `v1`, `v1#2`. None for a phase of an op.
+    #[must_use]
+    pub fn variant_name(&self) -> Option<String> {
+        let variant = self.variant.as_ref()?;
+        Some(if self.attempt > 1 { format!("{variant}#{}", self.attempt) } else { variant.clone() })
+    }
+
+    /// Returns the target without its phase: `op`, `op/variant`, `op/variant#2`.
+    #[must_use]
+    pub fn place(&self) -> String {
+        self.variant_name().map_or_else(|| self.op.clone(), |variant| format!("{}/{variant}", self.op))
     }
 
     /// Returns the name of the calibration.
@@ -136,10 +157,9 @@ impl Target {
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.variant, self.phase) {
-            (_, phase @ (Phase::Calibrate | Phase::Summary)) => f.write_str(phase.name()),
-            (Some(variant), phase) => write!(f, "{}/{variant}:{phase}", self.op),
-            (None, phase) => write!(f, "{}:{phase}", self.op),
+        match self.phase {
+            phase @ (Phase::Calibrate | Phase::Summary) => f.write_str(phase.name()),
+            phase => write!(f, "{}:{phase}", self.place()),
         }
     }
 }
@@ -161,13 +181,25 @@ impl TryFrom<String> for Target {
         let (place, phase) = text.rsplit_once(':').ok_or_else(refuse)?;
         let phase: Phase = phase.parse().map_err(|()| refuse())?;
         let target = match place.split_once('/') {
-            Some((op, variant)) => Self::of_variant(op, variant, phase),
+            Some((op, variant)) => {
+                let (variant, attempt) = attempted(variant).ok_or_else(refuse)?;
+                Self::of_variant(op, variant, phase).of_attempt(attempt)
+            }
             None => Self::of_op(place, phase),
         };
         let is_nameless = target.op.is_empty() || target.variant.as_ref().is_some_and(String::is_empty);
         let is_of_no_op = Self::of_build(phase.name()).is_some();
         if is_nameless || is_of_no_op { Err(refuse()) } else { Ok(target) }
     }
+}
+
+/// Returns the variant and the attempt that `text` names: `v1` is the first attempt, `v1#2` the second. None where the number is none from 2 on.
+#[must_use]
+pub fn attempted(text: &str) -> Option<(&str, u32)> {
+    let Some((variant, number)) = text.split_once('#') else { return Some((text, 1)) };
+    let is_written_so = number.starts_with(|digit: char| matches!(digit, '1'..='9'));
+    let attempt = number.parse().ok().filter(|attempt| *attempt > 1 && is_written_so)?;
+    Some((variant, attempt))
 }
 
 /// What a device lane runs on, as far as results depend on it: `interpreter`, or `cuda` with a model.
@@ -226,7 +258,7 @@ pub enum Need {
     Pass,
     /// Any end of the source will do.
     Settle,
-    /// The source must be rejected; else the dependent is skipped. A later attempt needs it of an earlier one.
+    /// The source must be rejected for what another attempt can help, or another source of which the dependent needs this: else it is not needed.
     Reject,
 }
 
@@ -272,6 +304,8 @@ pub struct Action {
     pub facts: BTreeMap<String, Fact>,
     /// The closure of its kernel file, for evidence that cites lines.
     pub sources: BTreeMap<RepoPath, Source>,
+    /// The place of its kernel file, where a generator writes that: what it holds is known when the attempt is made, and is neither in the facts nor in the sources before.
+    pub generated: Option<RepoPath>,
     /// What it needs of other actions.
     pub dependencies: Vec<Dependency>,
     /// How long it may take. In no key.

@@ -14,7 +14,7 @@ pub struct Class {
 }
 
 /// All classes, in the order in which a check asks.
-pub const CLASSES: [Class; 21] = [
+pub const CLASSES: [Class; 22] = [
     class(
         "source",
         "the kernel file cannot be used: it is missing, is not Python, lacks its entry, or raises when it is imported",
@@ -115,6 +115,11 @@ pub const CLASSES: [Class; 21] = [
         "unfit-cases",
         "the cases would accept wrong results, such as all zeros: a pass would say nothing",
         "declare other sizes, a tighter tolerance or another `init`, or add a `cases.py`",
+    ),
+    class(
+        "no-further-form",
+        "of generate: the attempts before were rejected, and the generator has no form left that differs from them",
+        "write the kernel file yourself: what is there is never written over; `t2t attempts OP/VARIANT` lists what was tried",
     ),
 ];
 

@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::action::Identity;
+use crate::action::{Identity, Phase};
 use crate::digest::Digest;
 use crate::record::{Outcome, Record};
 
@@ -110,6 +110,12 @@ impl History {
         found.retain(|record| record.key.to_string().starts_with(&digits));
         found.sort_by_key(|record| record.key);
         found
+    }
+
+    /// Returns all results of a phase that are known, in no order.
+    pub fn of_phase(&self, phase: Phase) -> impl Iterator<Item = &Record> {
+        let known = self.by_key.values().chain(self.ceded.values()).flatten().chain(self.last.values());
+        known.map(AsRef::as_ref).filter(move |record| record.identity.target.phase == phase)
     }
 
     /// Returns the results known by `key`, newest first.

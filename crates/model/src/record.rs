@@ -38,6 +38,8 @@ pub enum Outcome {
 impl Outcome {
     /// The class of a deadline missed, the one rejection that another deadline can undo.
     pub const TIMEOUT: &'static str = "timeout";
+    /// The class of cases that would accept wrong results, whatever the kernel is.
+    pub const UNFIT_CASES: &'static str = "unfit-cases";
 
     /// Returns whether the action passed.
     #[must_use]
@@ -49,6 +51,12 @@ impl Outcome {
     #[must_use]
     pub fn is_rejection(&self) -> bool {
         matches!(self, Self::Rejected { .. })
+    }
+
+    /// Returns whether the kernel was rejected for what another kernel can help.
+    #[must_use]
+    pub fn asks_for_another(&self) -> bool {
+        matches!(self, Self::Rejected { class } if class != Self::UNFIT_CASES)
     }
 
     /// Returns whether a check judged too little to say anything.
@@ -69,6 +77,9 @@ impl Outcome {
         matches!(self, Self::Rejected { class } if class == Self::TIMEOUT)
     }
 }
+
+/// The artifact of a generate action: the kernel file that it wrote.
+pub const KERNEL: &str = "kernel";
 
 /// What a discovered file was when it was looked at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -5,6 +5,7 @@
 pub mod graph;
 pub mod decide;
 pub mod schedule;
+pub mod attempts;
 pub mod explain;
 pub mod affected;
 pub mod dot;

@@ -4,16 +4,18 @@
 //! skipping all fall out of one loop. It performs nothing and reads nothing.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::sync::Arc;
 
-use t2t_model::action::{Dependency, Need, Target};
+use t2t_model::action::{Action, Dependency, Need, Phase, Source, Target};
 use t2t_model::digest::Digest;
 use t2t_model::history::History;
 use t2t_model::manifest::{Fact, Manifest};
-use t2t_model::record::{Blob, Outcome, Record};
+use t2t_model::path::RepoPath;
+use t2t_model::record::{Blob, KERNEL, Outcome, Record, Seen};
 
 use crate::decide::{Decision, Tree, Why, decide};
+use crate::graph::expand::meanings;
 use crate::graph::{Graph, Index, Wanted};
 
 /// The fact in place of an artifact of an action that would run: in a dry run the artifact is unknown.
@@ -36,6 +38,8 @@ pub enum Settled {
     Planned,
     /// No result of it stands, and it must not run. Its artifacts are unknown.
     Missing,
+    /// It is of an attempt that nothing asks for: none before was rejected for what another one can help, or there is no other.
+    NotNeeded,
 }
 
 impl Settled {
@@ -44,7 +48,7 @@ impl Settled {
     pub fn record(&self) -> Option<&Record> {
         match self {
             Self::Fresh(record) | Self::Restored(record) | Self::Ran(record) => Some(record),
-            Self::Skipped(_) | Self::Lost(_) | Self::Planned | Self::Missing => None,
+            Self::Skipped(_) | Self::Lost(_) | Self::Planned | Self::Missing | Self::NotNeeded => None,
         }
     }
 
@@ -56,7 +60,7 @@ impl Settled {
         let outcome = self.record().map(|record| &record.outcome);
         match need {
             Need::Pass => outcome.is_some_and(Outcome::is_pass),
-            Need::Reject => outcome.is_some_and(Outcome::is_rejection),
+            Need::Reject => outcome.is_some_and(Outcome::asks_for_another),
             Need::Settle => true,
         }
     }
@@ -78,6 +82,15 @@ pub enum Step {
         /// Its key.
         key: Digest,
     },
+    /// Nothing of this action yet: its kernel file was made by another action. Read it, call `supply`, then it is decided.
+    Read {
+        /// Which.
+        index: Index,
+        /// The kernel file's place.
+        path: RepoPath,
+        /// Its bytes.
+        kernel: Blob,
+    },
     /// Perform this action, then call `finish`.
     Run {
         /// Which.
@@ -87,6 +100,15 @@ pub enum Step {
         /// Why it runs.
         why: Why,
     },
+}
+
+/// A kernel file that another action made, as far as results depend on it.
+#[derive(Debug, Clone, Default)]
+pub struct Made {
+    /// The file and the workspace files it imports.
+    pub closure: BTreeMap<RepoPath, Source>,
+    /// Why it cannot be used.
+    pub fault: Option<String>,
 }
 
 /// The loop's state.
@@ -99,6 +121,8 @@ pub struct Schedule<'g> {
     ready: BinaryHeap<Reverse<Index>>,
     /// What settled since it was asked last.
     news: Vec<Index>,
+    /// Actions whose kernel files were made, with what is known of them by that.
+    supplied: HashMap<Index, Action>,
 }
 
 impl<'g> Schedule<'g> {
@@ -111,7 +135,15 @@ impl<'g> Schedule<'g> {
             .filter(|index| wanted.wanted[index.number()] && waiting[index.number()] == 0)
             .map(Reverse)
             .collect();
-        Self { graph, wanted, settled: vec![None; graph.count()], waiting, ready, news: Vec::new() }
+        Self {
+            graph,
+            wanted,
+            settled: vec![None; graph.count()],
+            waiting,
+            ready,
+            news: Vec::new(),
+            supplied: HashMap::new(),
+        }
     }
 
     /// Decides the next action whose dependencies have settled. None when all that could be decided is: the caller performs what it was
@@ -119,16 +151,19 @@ impl<'g> Schedule<'g> {
     pub fn next_step(&mut self, history: &History, tree: &Tree<'_>) -> Option<Step> {
         // The lowest index first, so that actions are decided in the order of ops.yaml, which is the order in which people read them.
         let Reverse(index) = self.ready.pop()?;
-        if let Some(unmet) = self.unmet(index) {
-            return Some(self.settle(index, Settled::Skipped(unmet)));
+        if let Some(settled) = self.without_running(index) {
+            return Some(self.settle(index, settled));
+        }
+        if let Some((path, kernel)) = self.unread(index) {
+            return Some(Step::Read { index, path, kernel });
         }
         let upstream = self.upstream(index);
-        let action = self.graph.action(index);
+        let action = self.action(index);
         let key = Manifest::key_with(&action.facts, &upstream);
         let decision = if self.wanted.forced[index.number()] {
             Decision::Stale(Why::Forced)
         } else {
-            decide(action, key, history, tree)
+            decide(action, key, history, &|path, like| seen_by(action, path, like, tree))
         };
         if !matches!(decision, Decision::Fresh(_) | Decision::Stale(Why::Forced)) && !history.has_all_of(key) {
             return Some(Step::Recall { index, key });
@@ -148,6 +183,38 @@ impl<'g> Schedule<'g> {
                 Step::Run { index, manifest: Manifest { facts }, why }
             }
         })
+    }
+
+    /// Returns the action at `index`, with what is known of its kernel file where another action made that.
+    #[must_use]
+    pub fn action(&self, index: Index) -> &Action {
+        self.supplied.get(&index).unwrap_or_else(|| self.graph.action(index))
+    }
+
+    /// Takes the kernel file of an action that was to be read for. Its facts are those of an action with such a file from the beginning, so its key is, too.
+    pub fn supply(&mut self, index: Index, made: Made) {
+        let mut action = self.graph.action(index).clone();
+        action.facts.extend(meanings(&made.closure));
+        action.facts.extend(made.fault.map(|fault| ("fault".to_owned(), Fact::Text(fault))));
+        action.sources.extend(made.closure);
+        self.supplied.insert(index, action);
+        self.again(index);
+    }
+
+    /// Returns the kernel file of an action that another action made and that was not read yet. Where that would run first its meaning is to be made, too.
+    fn unread(&mut self, index: Index) -> Option<(RepoPath, Blob)> {
+        let action = self.graph.action(index);
+        let path = action.generated.as_ref().filter(|_| !self.supplied.contains_key(&index))?;
+        let maker = Target { phase: Phase::Generate, ..action.target().clone() };
+        let settled = self.graph.find(&maker).and_then(|maker| self.settled(maker));
+        if let Some(kernel) = settled.and_then(|settled| settled.artifact(KERNEL)) {
+            return Some((path.clone(), kernel));
+        }
+        let fact = (format!("source.{path}"), Fact::Text(PLANNED.to_owned()));
+        let mut planned = action.clone();
+        planned.facts.extend([fact]);
+        self.supplied.insert(index, planned);
+        None
     }
 
     /// Puts an action that was to run back: it is decided again, for more may be known by now.
@@ -180,7 +247,7 @@ impl<'g> Schedule<'g> {
             let Some(settled) = self.settled(source) else { continue };
             for name in dependency.reads {
                 if let Some(blob) = settled.artifact(name) {
-                    inputs.insert(fact_name(dependency, name), blob);
+                    inputs.insert(self.fact_name(index, dependency, name), blob);
                 }
             }
         }
@@ -210,13 +277,27 @@ impl<'g> Schedule<'g> {
         Step::Settled(index)
     }
 
-    fn unmet(&self, index: Index) -> Option<Target> {
+    /// Returns what becomes of an action that its dependencies keep from running; None where they do not.
+    fn without_running(&self, index: Index) -> Option<Settled> {
         let dependencies = self.graph.dependencies(index);
-        let unmet = dependencies.into_iter().find(|(source, dependency)| {
-            let settled = self.settled(*source).expect("an action is decided after its dependencies");
-            !settled.meets(dependency.need)
-        });
-        unmet.map(|(_, dependency)| dependency.on.clone())
+        let of = |source: Index| self.settled(source).expect("an action is decided after its dependencies");
+        let (asking, others): (Vec<_>, Vec<_>) = dependencies.iter().partition(|(_, edge)| edge.need == Need::Reject);
+        let unmet: Vec<_> = others.into_iter().filter(|(source, edge)| !of(*source).meets(edge.need)).collect();
+        let ends_the_attempt = |source: Index| {
+            let is_later = self.graph.action(source).target().attempt > 1;
+            let is_no_kernel = self.graph.action(source).target().phase == Phase::Generate;
+            *of(source) == Settled::NotNeeded || (is_later && is_no_kernel && of(source).record().is_some())
+        };
+        if unmet.iter().any(|(source, _)| ends_the_attempt(*source)) {
+            return Some(Settled::NotNeeded);
+        }
+        if let Some((_, edge)) = unmet.first() {
+            return Some(Settled::Skipped(edge.on.clone()));
+        }
+        // A fault that was there before the kernel file was made is no fault of that.
+        let asks =
+            |source: Index| !self.graph.action(source).facts.contains_key("fault") && of(source).meets(Need::Reject);
+        (!asking.is_empty() && !asking.iter().any(|(source, _)| asks(*source))).then_some(Settled::NotNeeded)
     }
 
     /// Returns the facts of an action's manifest that are known when its dependencies have settled, as they must have.
@@ -225,21 +306,44 @@ impl<'g> Schedule<'g> {
         let mut facts = BTreeMap::new();
         for (source, dependency) in self.graph.dependencies(index) {
             let settled = self.settled(source).expect("an action is decided after its dependencies");
+            // Whoever reads what became of a variant knows nothing of attempts that were not made. The summary tells of all actions that there are.
+            let is_told = self.graph.action(index).target().phase == Phase::Summary || dependency.on.attempt == 1;
+            if *settled == Settled::NotNeeded && !is_told {
+                continue;
+            }
             for name in dependency.reads {
-                facts.insert(fact_name(dependency, name), upstream(settled, name));
+                facts.insert(self.fact_name(index, dependency, name), upstream(settled, name));
             }
         }
         facts
     }
+
+    /// Returns the name of the fact of an artifact that the action at `index` reads. What becomes of a kernel file is told alike whichever attempt made it, and of
+    /// several attempts the last one counts. Only what is about attempts tells them apart.
+    fn fact_name(&self, index: Index, dependency: &Dependency, artifact: &str) -> String {
+        let is_about_attempts = matches!(self.graph.action(index).target().phase, Phase::Generate | Phase::Summary);
+        let on = &dependency.on;
+        if is_about_attempts || on.phase == Phase::Generate || on.attempt == 1 {
+            format!("from.{on}.{artifact}")
+        } else {
+            format!("from.{}.{artifact}", on.of_attempt(1))
+        }
+    }
 }
 
-fn fact_name(dependency: &Dependency, artifact: &str) -> String {
-    format!("from.{}.{artifact}", dependency.on)
+/// Returns what a file is to an action, in the terms in which it was seen: its own kernel file is what was made for it, whatever lies in its place now.
+pub fn seen_by(action: &Action, path: &RepoPath, like: Seen, tree: &Tree<'_>) -> Seen {
+    let made = action.generated.as_ref().filter(|generated| *generated == path).and_then(|_| action.sources.get(path));
+    match (made, like) {
+        (None, _) => tree(path, like),
+        (Some(source), Seen::Bytes(_)) => Seen::Bytes(source.bytes),
+        (Some(source), Seen::Meaning(_) | Seen::Absent) => Seen::Meaning(source.meaning),
+    }
 }
 
 fn upstream(settled: &Settled, name: &str) -> Fact {
     match settled {
-        Settled::Skipped(_) => Fact::Text("skipped".to_owned()),
+        Settled::Skipped(_) | Settled::NotNeeded => Fact::Text("skipped".to_owned()),
         Settled::Lost(_) => Fact::Text("lost".to_owned()),
         Settled::Planned | Settled::Missing => Fact::Text(PLANNED.to_owned()),
         Settled::Fresh(record) | Settled::Restored(record) | Settled::Ran(record) => {

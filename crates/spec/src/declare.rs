@@ -113,10 +113,7 @@ impl Declaration {
     #[must_use]
     pub fn facts(&self, phase: Phase) -> Facts {
         let fields = self.fields();
-        match Self::read_by(phase) {
-            Some(names) => select(&fields, names),
-            None => fields,
-        }
+        select(&fields, Self::read_by(phase))
     }
 
     /// Returns all its fields.
@@ -128,10 +125,10 @@ impl Declaration {
         fields
     }
 
-    /// Returns the names of the fields that a phase reads, as [`Self::facts`] has them; None where it reads all.
+    /// Returns the names of the fields that a phase reads, as [`Self::facts`] has them.
     #[must_use]
-    pub fn read_by(phase: Phase) -> Option<&'static [&'static str]> {
-        (phase != Phase::Generate).then(|| read_by(phase))
+    pub fn read_by(phase: Phase) -> &'static [&'static str] {
+        read_by(phase)
     }
 }
 
@@ -143,7 +140,7 @@ impl Variant {
             Phase::Compile => &["module", "entry", "call", "lanes"],
             Phase::Check => &["module", "entry", "call", "lanes", "deterministic"],
             Phase::Tune | Phase::Bench => &["module", "entry", "call"],
-            Phase::Generate => &["name", "file", "module", "entry", "call", "lanes", "deterministic"],
+            Phase::Generate => &["name", "entry"],
             _ => &[],
         };
         select(&whole(self), read)
@@ -189,6 +186,7 @@ fn read_by(phase: Phase) -> &'static [&'static str] {
         Phase::Baseline => &[
             "torch", "reference", "inputs", "kwargs", "dtypes", "sizes", "precision", "protocol", "baselines",
         ],
-        Phase::Calibrate | Phase::Generate | Phase::Select | Phase::Log | Phase::Summary => &[],
+        Phase::Generate => &["torch", "backward"],
+        Phase::Calibrate | Phase::Select | Phase::Log | Phase::Summary => &[],
     }
 }

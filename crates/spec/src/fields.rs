@@ -209,6 +209,7 @@ const DTYPE: Kind = Kind::OneOf("dtype", DTYPES);
 const IDENTIFIER: Kind = Kind::Form(Form::Identifier);
 const NAME: Kind = Kind::Form(Form::Name);
 const DURATION: Kind = Kind::Form(Form::Duration);
+const GENERATOR: Kind = Kind::OneOf("generator", &["template", "none"]);
 const LENGTH: Kind = Kind::Whole(1);
 const DIM: Kind = Kind::Either(&[LENGTH, Kind::Form(Form::Length)]);
 const SHAPE: Kind = Kind::List { of: &DIM, least: 0, most: usize::MAX };
@@ -281,6 +282,7 @@ pub const FIELDS: &[Field] = &[
     field(Section::Op, "entry", Kind::Form(Form::Entry), Absent::Words("`triton_<op>`"), Merge::Alone, RUNS_CODE, "the wrapper in each kernel file: a function, a class, or `Softmax.apply`"),
     field(Section::Op, "call", Kind::Form(Form::Call), Absent::Words("inputs by name or in order, kwargs by name"), Merge::Alone, RUNS_CODE, "how wrappers are called, as in `entry(input, dim, keepdim=True)`: names of inputs and kwargs, and literals"),
     field(Section::Op, "variants", VARIANTS, Absent::Words("`defaults`"), Merge::Replace, &[], "the kernel files: names, or mappings for more"),
+    field(Section::Op, "generator", GENERATOR, Absent::Value(r#""none""#), Merge::Alone, &[], "what writes the kernel files that are not there: `template`; a file that a person wrote or changed stays"),
     field(Section::Op, "cases", Kind::Form(Form::Path), Absent::Words("no further cases"), Merge::Alone, &[Check, Bench], "a file, relative to the workspace, with `cases(spec, generator)`; its code is in the keys of compile, check and bench"),
     field(Section::Op, "precision", PRECISION, Absent::Words("`defaults`"), Merge::Replace, JUDGES_PRECISION, "`tf32` judges by relative error and lets torch use TF32 as well"),
     field(Section::Op, "mutates", Kind::Set { of: &IDENTIFIER, least: 0 }, Absent::Value("[]"), Merge::Alone, &[Check], "the inputs that the op may change"),
@@ -338,7 +340,7 @@ pub const FIELDS: &[Field] = &[
     field(Section::Variant, "call", Kind::Form(Form::Call), Absent::Words("the op's `call`"), Merge::Alone, RUNS_CODE, "how it is called"),
     field(Section::Variant, "lanes", Kind::Set { of: &Kind::OneOf("lane", &["interpreter", "cuda"]), least: 1 }, Absent::Value(r#"["interpreter", "cuda"]"#), Merge::Alone, &[Compile, Check], "where it can be judged; elsewhere it is not judged"),
     field(Section::Variant, "deterministic", Kind::Flag, Absent::Words("the op's `deterministic`"), Merge::Alone, &[Check], "as the op's, for this variant"),
-    field(Section::Variant, "generator", Kind::Any, Absent::Words("none"), Merge::Alone, &[], "what writes the file; refused by this version"),
+    field(Section::Variant, "generator", GENERATOR, Absent::Words("the op's `generator`"), Merge::Alone, &[], "as the op's, for this variant"),
     field(Section::Check, "atol", Kind::Amount, Absent::Value("1e-5"), Merge::Replace, &[Check], "absolute tolerance, of float32 only"),
     field(Section::Check, "rtol", Kind::Amount, Absent::Value("1e-5"), Merge::Replace, &[Check], "relative tolerance, of float32 only"),
     field(Section::Check, "tolerances", Kind::Map { what: "dtype", key: &DTYPE, of: &TOLERANCE, least: 0 }, Absent::Value(r#"{"float16": [1e-3, 1e-3], "bfloat16": [1.6e-2, 1e-2], "float64": [1e-7, 1e-7]}"#), Merge::ByKey, &[Check], "`[atol, rtol]` by dtype; other dtypes are exact"),

@@ -227,6 +227,9 @@ pub struct Variant {
     pub(crate) lanes: Vec<String>,
     /// Whether two runs must give the same bits.
     pub(crate) deterministic: bool,
+    /// What writes the file where no person did; None where nothing does. In no request.
+    #[serde(skip)]
+    pub generator: Option<String>,
 }
 
 impl Spec {

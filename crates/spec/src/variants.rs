@@ -17,6 +17,9 @@ use super::reader::{Reader, same_but_for_case};
 /// The keys that say where a variant's code is.
 const HOMES: [&str; 3] = ["file", "path", "module"];
 
+/// The word for no generator.
+const NONE: &str = "none";
+
 impl Reader<'_, '_> {
     /// Returns the variants in declared order, or none where one of them could not be read.
     pub(crate) fn variants(&mut self, layers: &Layers) -> Option<Vec<Variant>> {
@@ -34,11 +37,14 @@ impl Reader<'_, '_> {
     fn variant(&mut self, node: &Node, deterministic: bool) -> Option<Variant> {
         self.refuse_what_comes_later(node);
         self.has_one_home(node);
+        self.is_written_in_the_workspace(node);
         let call = self.call(node).or_else(|| self.entry.node.get("call")?.text().map(str::to_owned));
         let name = name(node)?;
         let text = |key: &str| node.get(key).and_then(Node::text).map(str::to_owned);
         let below = |file: String| format!("kernels/{}/{file}", self.entry.key);
         let module = text("module");
+        let generator = text("generator").or_else(|| self.entry.node.get("generator")?.text().map(str::to_owned));
+        let generator = generator.filter(|name| name != NONE && module.is_none());
         let file = module.clone().or_else(|| text("path")).or_else(|| text("file").map(below));
         Some(Variant {
             name: name.to_owned(),
@@ -48,6 +54,7 @@ impl Reader<'_, '_> {
             entry: text("entry").unwrap_or_else(|| self.entry_name()),
             lanes: lanes(node),
             deterministic: node.get("deterministic").and_then(Node::flag).unwrap_or(deterministic),
+            generator,
         })
     }
 
@@ -96,9 +103,14 @@ impl Reader<'_, '_> {
             let fault = Fault::new(lang.place, "this version of t2t does not build CUDA C++ variants");
             self.faults.push(fault.hint("remove the variant, or write it in Triton"));
         }
-        if let Some(entry) = node.entries().iter().find(|entry| entry.key == "generator") {
-            let fault = Fault::new(entry.place, "this version of t2t does not run generators");
-            self.faults.push(fault.hint("write the kernel file by hand and remove `generator`"));
+    }
+
+    /// What is installed is nobody's to write.
+    fn is_written_in_the_workspace(&mut self, node: &Node) {
+        let generator = node.get("generator").filter(|generator| generator.text() != Some(NONE));
+        if let (Some(generator), Some(_)) = (generator, node.get("module")) {
+            let hint = "keep one: a generator writes a file of the workspace, `module` is installed";
+            self.fault(generator.place, "a variant has `generator` and `module`", hint);
         }
     }
 }

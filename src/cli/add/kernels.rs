@@ -3,13 +3,21 @@
 use std::path::{Path, PathBuf};
 
 use t2t_generate::render::{Form, Generator, Request, Variant, variant_names};
-use t2t_spec::Variant as Declared;
-use t2t_spec::names;
 
 use super::families::misuse;
 use super::listing::counted;
 use super::{Named, Ops};
 use crate::cli::error::CliError;
+use crate::session::takes_the_wrapper;
+
+/// Who writes kernel files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Writing {
+    /// Builds do, and make them again where they fail: the entry names the generator.
+    Builds,
+    /// The command does, as a person would.
+    Now,
+}
 
 /// A kernel file to be written.
 pub(super) struct File {
@@ -27,6 +35,8 @@ pub(super) struct Kernels {
     torch: String,
     /// Whether ops.yaml gets an entry for it.
     is_new: bool,
+    /// How many builds make.
+    made: usize,
     /// Those to be written.
     pub(super) files: Vec<File>,
     /// The files of those that are there already.
@@ -36,13 +46,14 @@ pub(super) struct Kernels {
 }
 
 impl Kernels {
-    /// Returns the kernels of `named` in the variants `chosen`, as ops.yaml declares them. Fails where a template is wrong.
+    /// Returns the kernels of `named` in the variants `chosen`, as ops.yaml declares them, to be written here or made by builds. Fails where a template is wrong.
     pub(super) fn of(
         generator: &Generator,
         named: &Named,
         chosen: &[String],
         ops: &Ops,
         root: &Path,
+        writing: Writing,
     ) -> Result<Self, CliError> {
         let declared = ops.spec.op(&named.name).expect("ops.yaml has each named op by now");
         let function = declared.torch.as_ref().and_then(|torch| generator.catalogue.find(torch.as_str()));
@@ -50,7 +61,7 @@ impl Kernels {
         let all = variant_names(&generator.catalogue, named.op);
         let (name, torch) = (named.name.clone(), named.op.torch.clone());
         let is_new = ops.new.contains(&name);
-        let mut kernels = Self { name, torch, is_new, files: Vec::new(), kept: Vec::new(), note: None };
+        let mut kernels = Self { name, torch, is_new, made: 0, files: Vec::new(), kept: Vec::new(), note: None };
         if !is_same {
             kernels.note = Some("it is not torch's function of that name, so no kernels are made for it");
             return Ok(kernels);
@@ -61,6 +72,12 @@ impl Kernels {
             if place.symlink_metadata().is_ok() {
                 kernels.kept.push(variant.file.clone());
             } else if let Some(of) = of.filter(|_| chosen.contains(&variant.name)) {
+                if writing == Writing::Builds {
+                    let is_made = variant.generator.is_some();
+                    kernels.made += usize::from(is_made);
+                    kernels.note = kernels.note.or((!is_made).then_some("`--write` writes the kernels that it lacks"));
+                    continue;
+                }
                 if !takes_the_wrapper(variant) {
                     kernels.note = Some("a variant that is called in a way of its own is left to you");
                     continue;
@@ -88,15 +105,13 @@ impl Kernels {
             let place = if is_usual { format!(" in {folder}") } else { String::new() };
             parts.push(counted(self.files.len(), "kernel") + &place);
         }
+        if self.made > 0 {
+            parts.push(format!("{}, made by builds", counted(self.made, "kernel")));
+        }
         if self.is_new && !self.kept.is_empty() {
             parts.push(format!("{} there already, kept", self.kept.join(", ")));
         }
         parts.extend(self.note.map(str::to_owned));
         format!("{name}: {}", parts.join("; "))
     }
-}
-
-/// Whether a rendered wrapper, a function with torch's parameters, is what the variant declares.
-fn takes_the_wrapper(variant: &Declared) -> bool {
-    variant.call.is_none() && names::Form::Identifier.fits(&variant.entry)
 }

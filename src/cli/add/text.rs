@@ -4,13 +4,19 @@ use t2t_generate::catalogue::Op;
 use t2t_generate::json::Json;
 use t2t_spec::entry::word;
 
-/// Returns the text of an op's entry in ops.yaml, its key without indentation.
-pub(super) fn entry(name: &str, op: &Op, variants: &[String]) -> String {
+use super::kernels::Writing;
+
+/// Returns the text of an op's entry in ops.yaml, its key without indentation. It names the generator where builds are to write the kernels.
+pub(super) fn entry(name: &str, op: &Op, variants: &[String], writing: Writing) -> String {
     let mut text = format!("{name}:\n");
     for (key, value) in op.entry() {
         text += &format!("  {key}: {}\n", flow(&value));
     }
-    text + &format!("  variants: [{}]\n", variants.join(", "))
+    text += &format!("  variants: [{}]\n", variants.join(", "));
+    match writing {
+        Writing::Builds => text + "  generator: template\n",
+        Writing::Now => text,
+    }
 }
 
 /// Returns a value in YAML's flow style, in quotes only where it must be.
@@ -46,7 +52,7 @@ mod tests {
             }
             plain += &format!("    variants: [{}]\n", variants.join(", "));
             let mut written = "version: 1\nops:\n".to_owned();
-            for line in entry(&op.name, op, &variants).lines() {
+            for line in entry(&op.name, op, &variants, Writing::Now).lines() {
                 written += &format!("  {line}\n");
             }
             let parse = |text: &str| Spec::parse("ops.yaml", text.as_bytes(), None);
@@ -58,8 +64,8 @@ mod tests {
     #[test]
     fn an_entry_reads_as_people_write_it() {
         let catalogue = Catalogue::read(&Files::default()).unwrap();
-        let text = entry("rows", catalogue.find("softmax").unwrap(), &["v1_baseline".to_owned()]);
-        let expected = "rows:\n  torch: torch.nn.functional.softmax\n  inputs: {input: [M, N]}\n  kwargs: {dim: -1}\n  dtypes: [float32, float16]\n  variants: [v1_baseline]\n";
+        let text = entry("rows", catalogue.find("softmax").unwrap(), &["v1_baseline".to_owned()], Writing::Builds);
+        let expected = "rows:\n  torch: torch.nn.functional.softmax\n  inputs: {input: [M, N]}\n  kwargs: {dim: -1}\n  dtypes: [float32, float16]\n  variants: [v1_baseline]\n  generator: template\n";
         assert_eq!(text, expected);
     }
 }

@@ -117,6 +117,7 @@ impl Engine {
     ) -> Option<Job> {
         match step {
             Step::Recall { .. } => unreachable!("the history is whole"),
+            Step::Read { .. } => unreachable!("no kernel file is made"),
             Step::Settled(index) => {
                 let settled = schedule.settled(index).unwrap();
                 self.count(word(settled));
@@ -209,6 +210,7 @@ fn action(world: &World, number: usize) -> Action {
         lane: Lane::Cpu,
         facts,
         sources,
+        generated: None,
         dependencies: step.edges.iter().map(dependency).collect(),
         deadline: seconds(step.deadline),
     }
@@ -311,7 +313,7 @@ fn ends(
 /// Returns how an action ended, in the world's terms.
 fn end(settled: &Settled, contents: &HashMap<Digest, String>) -> End {
     match settled {
-        Settled::Skipped(_) => End::Skipped,
+        Settled::Skipped(_) | Settled::NotNeeded => End::Skipped,
         Settled::Lost(_) => End::Lost,
         Settled::Planned | Settled::Missing => unreachable!("nothing is only planned here, or missing"),
         Settled::Fresh(record) | Settled::Restored(record) | Settled::Ran(record) => End::Result {
@@ -341,7 +343,7 @@ fn word(settled: &Settled) -> &'static str {
     match settled {
         Settled::Fresh(_) => "fresh",
         Settled::Restored(_) => "restored",
-        Settled::Skipped(_) => "skipped",
+        Settled::Skipped(_) | Settled::NotNeeded => "skipped",
         Settled::Ran(_) | Settled::Lost(_) | Settled::Planned | Settled::Missing => {
             unreachable!("these were handed out")
         }

@@ -99,6 +99,7 @@ pub fn action(name: &str, dependencies: Vec<Dependency>) -> Action {
         lane: Lane::Cpu,
         facts: BTreeMap::from([("kind".to_owned(), Fact::Text("check".to_owned()))]),
         sources: BTreeMap::new(),
+        generated: None,
         dependencies,
         deadline: Duration::from_mins(1),
     }
@@ -207,6 +208,7 @@ impl Play {
         while let Some(step) = schedule.next_step(&self.history, &|path, like| seen(&self.files, path, like)) {
             match step {
                 Step::Recall { .. } => unreachable!("the history is whole"),
+                Step::Read { .. } => unreachable!("no kernel file is made"),
                 Step::Settled(index) => log.push(settled_line(&graph, &schedule, index)),
                 Step::Run { index, why, .. } => {
                     log.push(format!("{}: would run, {}", name(&graph, index), words(&why)));
@@ -232,6 +234,7 @@ impl Play {
         while let Some(step) = schedule.next_step(&self.history, &|path, like| seen(&files, path, like)) {
             match step {
                 Step::Recall { .. } => unreachable!("the history is whole"),
+                Step::Read { .. } => unreachable!("no kernel file is made"),
                 Step::Settled(index) => {
                     log.push(settled_line(&graph, &schedule, index));
                     if let Some(Settled::Restored(record)) = schedule.settled(index) {
@@ -338,6 +341,7 @@ fn settled_line(graph: &Graph, schedule: &Schedule<'_>, index: Index) -> String 
         Settled::Fresh(_) => "fresh".to_owned(),
         Settled::Restored(_) => "restored".to_owned(),
         Settled::Skipped(on) => format!("skipped for {}", on.op),
+        Settled::NotNeeded => "not needed".to_owned(),
         other => format!("{other:?}"),
     };
     format!("{}: {what}", name(graph, index))

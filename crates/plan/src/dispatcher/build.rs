@@ -105,6 +105,8 @@ impl Build {
         };
         if devices > 0 {
             build.coming = wanted_of(&[Phase::Check, Phase::Bench, Phase::Calibrate]);
+            // Later attempts are not expected: most are never made.
+            build.coming.retain(|index| graph.action(*index).target().attempt == 1);
         }
         if devices > 0 && beginning.prewarms {
             build.unprepared = wanted_of(&[Phase::Baseline]);

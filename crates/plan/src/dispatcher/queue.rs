@@ -119,6 +119,7 @@ mod tests {
             lane: Lane::Cpu,
             facts: BTreeMap::new(),
             sources: BTreeMap::new(),
+            generated: None,
             dependencies: Vec::new(),
             deadline: Duration::ZERO,
         };

@@ -5,101 +5,19 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use t2t_model::action::{Action, Dependency, DeviceClass, Identity, Lane, Need, Phase, Source, Target};
-use t2t_model::digest::Digest;
 use t2t_model::manifest::Fact;
 use t2t_model::path::RepoPath;
-use t2t_model::problem::Problem;
 use t2t_spec::{Declaration, Op, Profile, Spec, Variant};
 
-/// The workspace and the machine, as far as results depend on them.
-#[derive(Debug, Clone)]
-pub struct Inventory {
-    /// Kernel files, `cases.py` files and references by path, those that are missing too; and files that hold values of inputs.
-    pub files: BTreeMap<String, KernelFile>,
-    /// Template path → digest.
-    pub templates: BTreeMap<String, Digest>,
-    /// The digest of the summary's template.
-    pub summary_template: Digest,
-    /// The digest of the op catalogue.
-    pub catalogue: Digest,
-    /// The meaning of the harness files that each phase imports.
-    pub harness: BTreeMap<Phase, Digest>,
-    /// Versions: `torch`, `triton`, `ptxas`.
-    pub toolchain: BTreeMap<String, String>,
-    /// The device lane.
-    pub device: Device,
-    /// Folders that kernels import from beside those that they do anyway.
-    pub sources: Vec<String>,
-    /// What is compiled for: id → row of the device table.
-    pub targets: BTreeMap<String, Value>,
-    /// How much of autotuned kernels is compiled for it.
-    pub configurations: Configurations,
-}
+mod inventory;
+mod pages;
+mod variant;
 
-/// How much of an autotuned kernel is compiled ahead.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Configurations {
-    /// Every configuration: one of them will be chosen.
-    All,
-    /// The first alone: there is no device to choose one, and no target was asked for.
-    First,
-}
+pub use self::inventory::{Binds, Configurations, Device, Inventory, KernelFile};
 
-/// The device lane, as far as results depend on it.
-#[derive(Debug, Clone)]
-pub struct Device {
-    /// Interpreter, or a CUDA model.
-    pub class: DeviceClass,
-    /// The architecture, as in `sm_90`; `interpreter` for the interpreter.
-    pub architecture: String,
-    /// The driver's version, where there is one.
-    pub driver: Option<String>,
-}
-
-/// A kernel file, a `cases.py` or a reference in Python, with all that it imports.
-#[derive(Debug, Clone, Default)]
-pub struct KernelFile {
-    /// The file and the workspace files it imports.
-    pub closure: BTreeMap<RepoPath, Source>,
-    /// The module's docstring.
-    pub docstring: Option<String>,
-    /// Why it cannot be used.
-    pub fault: Option<Problem>,
-    /// What it binds; None where that is not known.
-    pub binds: Option<Binds>,
-}
-
-/// The names that a Python file binds at module level.
-#[derive(Debug, Clone, Default)]
-pub struct Binds {
-    /// Its own functions and classes.
-    pub callables: Vec<String>,
-    /// All others; `*` for an import of everything.
-    pub names: Vec<String>,
-}
-
-impl Inventory {
-    /// Returns why the file of a variant cannot be used for it. Of an installed module that is found out by importing it.
-    #[must_use]
-    pub fn fault(&self, variant: &Variant) -> Option<Problem> {
-        let file = self.files.get(&variant.file)?;
-        file.fault.clone().or_else(|| lacks_entry(file.binds.as_ref()?, variant))
-    }
-}
-
-fn lacks_entry(binds: &Binds, variant: &Variant) -> Option<Problem> {
-    let first = variant.entry.split('.').next().unwrap_or_default();
-    let there = |name: &str| binds.callables.iter().chain(&binds.names).any(|bound| bound == name);
-    if there(first) || there("*") {
-        return None;
-    }
-    let names: Vec<String> = binds.callables.iter().map(|name| format!("`{name}`")).collect();
-    let has = if names.is_empty() { "none at all".to_owned() } else { names.join(", ") };
-    let message = format!("no callable `{first}`; the file has {has}");
-    Some(Problem::of_file(&variant.file, message).with_hint("name the wrapper with `entry:` in ops.yaml"))
-}
+use self::pages::summary;
 
 /// How long actions that run no child of their own may take. They have no deadline of their own.
 const LOCAL: Duration = Duration::from_mins(1);
@@ -152,7 +70,7 @@ impl<'a> Expansion<'a> {
             // What is analyzed and compiled does not depend on the device lane.
             let [ahead, there] = &written;
             let fields = if matches!(phase, Phase::Analyze | Phase::Compile) { ahead } else { there };
-            let is_read = |name: &str| Declaration::read_by(phase).is_none_or(|names| names.contains(&name));
+            let is_read = |name: &str| Declaration::read_by(phase).contains(&name);
             let read = fields.iter().filter(|(name, _)| is_read(name));
             read.map(|(name, fact)| (format!("declaration.{name}"), fact.clone())).collect()
         };
@@ -163,8 +81,10 @@ impl<'a> Expansion<'a> {
         let mut actions = vec![self.analyze()];
         actions.extend(self.on_device().then(|| self.baseline()));
         for variant in &self.op.variants {
-            for phase in variant_phases(&self.inventory.device.class) {
-                actions.push(self.of_variant(variant, *phase));
+            for attempt in self.attempts(variant) {
+                actions.extend(self.is_generated(variant).then(|| self.generate(variant, attempt)));
+                let phases = variant_phases(&self.inventory.device.class).iter();
+                actions.extend(phases.map(|phase| self.of_variant(variant, *phase, attempt)));
             }
         }
         actions.push(self.select());
@@ -193,112 +113,6 @@ impl<'a> Expansion<'a> {
         action.sources = sources;
         action.dependencies = vec![self.analyzed()];
         action
-    }
-
-    fn of_variant(&self, variant: &Variant, phase: Phase) -> Action {
-        let mut facts = self.declared[&phase].clone();
-        facts.extend(variant.facts(phase).iter().map(|(name, value)| (format!("variant.{name}"), Fact::json(value))));
-        let needed: &[&str] =
-            if phase == Phase::Compile { &["torch", "triton", "ptxas"] } else { &["torch", "triton"] };
-        facts.extend(versions(self.inventory, needed));
-        facts.extend([self.folders()]);
-        match phase {
-            Phase::Compile => self.compiled_for(&mut facts),
-            Phase::Check => self.checked_on(&mut facts),
-            _ => facts.extend(measured_on(&self.inventory.device)),
-        }
-        let mut sources = self.closure(&variant.file);
-        if let (Some(cases), Phase::Compile | Phase::Check | Phase::Bench) = (&self.op.cases, phase) {
-            sources.extend(self.closure(cases));
-        }
-        if matches!(phase, Phase::Check | Phase::Bench) {
-            sources.extend(self.reference());
-        }
-        if phase != Phase::Compile {
-            sources.extend(self.values());
-        }
-        facts.extend(meanings(&sources));
-        let cases = self.op.cases.as_ref().filter(|_| phase == Phase::Check);
-        let unfit = || self.inventory.files.get(cases?)?.fault.clone();
-        let fault = self.inventory.fault(variant).or_else(unfit);
-        facts.extend(fault.map(|fault| ("fault".to_owned(), Fact::Text(fault.to_string()))));
-        let lane = match phase {
-            Phase::Compile => Lane::Cpu,
-            Phase::Check => self.checking_lane(),
-            _ => self.measuring_lane(),
-        };
-        let mut action = self.action(phase, Some(variant), lane, facts);
-        action.sources = sources;
-        action.dependencies = self.needs_of_variant(variant, phase);
-        action
-    }
-
-    fn select(&self) -> Action {
-        let names: Vec<&str> = self.op.variants.iter().map(|variant| variant.name.as_str()).collect();
-        let facts = BTreeMap::from([
-            ("variants".to_owned(), Fact::json(&json!(names))),
-            ("rank".to_owned(), Fact::Text(t2t_report::rank::VERSION.to_string())),
-            ("device".to_owned(), Fact::Text(self.inventory.device.class.to_string())),
-        ]);
-        let mut action = self.action(Phase::Select, None, Lane::Cpu, facts);
-        action.dependencies = self.baselines(&["baseline"]);
-        for variant in &self.op.variants {
-            action.dependencies.push(self.settle(Some(variant), Phase::Check, &["verdict"]));
-            action.dependencies.push(self.settle(Some(variant), Phase::Bench, &["bench"]));
-        }
-        action
-    }
-
-    fn log(&self) -> Action {
-        let template = self.inventory.templates.get(&self.op.template);
-        let mut facts = BTreeMap::from([
-            ("template".to_owned(), template.map_or(Fact::Text("missing".to_owned()), |digest| Fact::Digest(*digest))),
-            ("device".to_owned(), Fact::Text(self.inventory.device.class.to_string())),
-            ("declaration.kwargs".to_owned(), Fact::json(&json!(self.op.kwargs))),
-            ("declaration.precision".to_owned(), Fact::json(&json!(self.op.precision))),
-            ("render".to_owned(), Fact::Text(t2t_report::render::VERSION.to_string())),
-        ]);
-        for variant in &self.op.variants {
-            let docstring = self.inventory.files.get(&variant.file).and_then(|file| file.docstring.clone());
-            facts.insert(format!("docstring.{}", variant.name), Fact::Text(docstring.unwrap_or_default()));
-            facts.insert(format!("file.{}", variant.name), Fact::Text(variant.file.clone()));
-        }
-        let mut action = self.action(Phase::Log, None, Lane::Cpu, facts);
-        action.dependencies = vec![
-            self.settle(None, Phase::Analyze, &["analysis", "failure"]),
-            self.settle(None, Phase::Select, &["selection"]),
-        ];
-        action.dependencies.extend(self.baselines(&["baseline", "failure"]));
-        action.dependencies.extend(ceilings(&self.inventory.device));
-        for variant in &self.op.variants {
-            for phase in variant_phases(&self.inventory.device.class) {
-                action.dependencies.push(self.settle(Some(variant), *phase, shown(*phase)));
-            }
-        }
-        action
-    }
-
-    fn needs_of_variant(&self, variant: &Variant, phase: Phase) -> Vec<Dependency> {
-        let on_device = self.on_device();
-        let need = |source: Phase, need: Need, reads: &'static [&'static str]| Dependency {
-            on: Target::of_variant(&self.op.name, &variant.name, source),
-            need,
-            reads,
-        };
-        match phase {
-            // On a device the check finds its kernels compiled; the interpreter compiles nothing.
-            Phase::Check if on_device => vec![self.analyzed(), need(Phase::Compile, Need::Pass, &[])],
-            Phase::Check => vec![self.analyzed()],
-            Phase::Bench if on_device => vec![
-                need(Phase::Compile, Need::Pass, &[]),
-                need(Phase::Check, Need::Pass, &["verdict"]),
-                need(Phase::Tune, Need::Pass, &["tune"]),
-            ],
-            Phase::Tune | Phase::Bench => {
-                vec![need(Phase::Compile, Need::Pass, &[]), need(Phase::Check, Need::Pass, &["verdict"])]
-            }
-            _ => Vec::new(),
-        }
     }
 
     /// Where torch refuses the call as declared, there is nothing to measure and nothing to judge by. The analysis itself is not read.
@@ -340,23 +154,10 @@ impl<'a> Expansion<'a> {
             lane,
             facts,
             sources: BTreeMap::new(),
+            generated: None,
             dependencies: Vec::new(),
             deadline: self.op.timeout(phase, self.profile()).unwrap_or(LOCAL),
         }
-    }
-
-    fn compiled_for(&self, facts: &mut BTreeMap<String, Fact>) {
-        for (id, row) in &self.inventory.targets {
-            facts.insert(format!("target.{id}"), Fact::json(row));
-        }
-        if self.inventory.configurations == Configurations::First {
-            facts.insert("configurations".to_owned(), Fact::Text("first".to_owned()));
-        }
-    }
-
-    fn checked_on(&self, facts: &mut BTreeMap<String, Fact>) {
-        facts.insert("device.class".to_owned(), Fact::Text(self.inventory.device.class.to_string()));
-        facts.insert("device.architecture".to_owned(), Fact::Text(self.inventory.device.architecture.clone()));
     }
 
     fn closure(&self, file: &str) -> BTreeMap<RepoPath, Source> {
@@ -408,18 +209,14 @@ fn calibrate(inventory: &Inventory) -> Option<Action> {
         lane: Lane::Device,
         facts,
         sources: BTreeMap::new(),
+        generated: None,
         dependencies: Vec::new(),
         deadline: CALIBRATION,
     })
 }
 
-/// Returns the edge from a log to the device's calibration. The log is rendered without ceilings if that is unknown.
-fn ceilings(device: &Device) -> Option<Dependency> {
-    let edge = Dependency { on: Target::calibrate(), need: Need::Settle, reads: &["calibration"] };
-    matches!(device.class, DeviceClass::Cuda(_)).then_some(edge)
-}
-
-fn meanings(sources: &BTreeMap<RepoPath, Source>) -> impl Iterator<Item = (String, Fact)> {
+/// Returns the facts of what these files mean.
+pub(crate) fn meanings(sources: &BTreeMap<RepoPath, Source>) -> impl Iterator<Item = (String, Fact)> {
     sources.iter().map(|(path, source)| (format!("source.{path}"), Fact::Digest(source.meaning)))
 }
 
@@ -434,44 +231,4 @@ fn versions<'a>(inventory: &'a Inventory, names: &'a [&str]) -> impl Iterator<It
 fn measured_on(device: &Device) -> impl Iterator<Item = (String, Fact)> + use<> {
     let driver = device.driver.clone().map(|driver| ("device.driver".to_owned(), Fact::Text(driver)));
     [("device.model".to_owned(), Fact::Text(device.class.to_string()))].into_iter().chain(driver)
-}
-
-/// Returns the artifacts of a phase that a log shows.
-fn shown(phase: Phase) -> &'static [&'static str] {
-    match phase {
-        Phase::Compile => &["launches", "resources", "failure"],
-        Phase::Check => &["verdict", "evidence", "failure"],
-        Phase::Tune => &["tune", "failure"],
-        Phase::Bench => &["bench", "failure"],
-        _ => &[],
-    }
-}
-
-fn summary(spec: &Spec, inventory: &Inventory, actions: &[Action]) -> Action {
-    let order: Vec<&str> = spec.ops.iter().map(|op| op.name.as_str()).collect();
-    let reads = |phase: Phase| -> &'static [&'static str] {
-        match phase {
-            Phase::Calibrate => &["calibration", "cost"],
-            Phase::Select => &["selection", "cost"],
-            _ => &["cost"],
-        }
-    };
-    let needs = actions.iter().filter(|action| action.target().phase != Phase::Log).map(|action| Dependency {
-        on: action.target().clone(),
-        need: Need::Settle,
-        reads: reads(action.target().phase),
-    });
-    Action {
-        identity: Identity { target: Target::summary(), device: Some(inventory.device.class.clone()) },
-        lane: Lane::Cpu,
-        facts: BTreeMap::from([
-            ("template".to_owned(), Fact::Digest(inventory.summary_template)),
-            ("order".to_owned(), Fact::json(&json!(order))),
-            ("render".to_owned(), Fact::Text(t2t_report::render::VERSION.to_string())),
-            ("device".to_owned(), Fact::Text(inventory.device.class.to_string())),
-        ]),
-        sources: BTreeMap::new(),
-        dependencies: needs.collect(),
-        deadline: LOCAL,
-    }
 }

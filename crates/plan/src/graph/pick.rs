@@ -1,11 +1,11 @@
-//! From what a person named to the actions that are wanted: `op`, `op/variant`, `op:phase`, `op/variant:phase`, `calibrate`,
+//! From what a person named to the actions that are wanted: `op`, `op/variant`, `op/variant#2`, `op:phase`, `op/variant:phase`, `calibrate`,
 //! `summary`, patterns with `*` and `?` of these, or lists of them.
 //!
 //! It does not know what is stale, nor files: `crate::graph::files` makes targets of them.
 
 use std::collections::BTreeSet;
 
-use t2t_model::action::{Phase, Target};
+use t2t_model::action::{Phase, Target, attempted};
 
 use crate::graph::pattern::{fits, is_pattern};
 use crate::graph::{Graph, Index, Wanted};
@@ -102,19 +102,25 @@ fn matching(graph: &Graph, text: &str) -> Result<Vec<Index>, Unknown> {
         Some((place, phase)) => (place, Some(phase)),
         None => (text, None),
     };
-    let (op, variant) = place.split_once('/').map_or((place, None), |(op, variant)| (op, Some(variant)));
+    let (op, named) = place.split_once('/').map_or((place, None), |(op, variant)| (op, Some(variant)));
+    // A variant without a number stands for all of its attempts.
+    let of_attempt = named.filter(|named| named.contains('#')).and_then(attempted);
+    let variant = of_attempt.map(|(variant, _)| variant).or(named);
+    let attempt = of_attempt.map(|(_, attempt)| attempt);
     let found = |is_named: &dyn Fn(&Target) -> bool| -> Vec<Index> {
         graph.indices().filter(|index| is_named(graph.action(*index).target())).collect()
     };
     let is_of_op = |target: &Target| !target.op.is_empty() && fits(op, &target.op);
-    let is_of_variant =
-        |target: &Target| variant.is_none_or(|name| target.variant.as_deref().is_some_and(|own| fits(name, own)));
+    let is_of_variant = |target: &Target| {
+        let is_named = variant.is_none_or(|name| target.variant.as_deref().is_some_and(|own| fits(name, own)));
+        is_named && attempt.is_none_or(|attempt| target.attempt == attempt)
+    };
     let of_op = found(&is_of_op);
     if of_op.is_empty() {
         return Err(unknown_op(graph, op));
     }
     let of_variant = found(&|target| is_of_op(target) && is_of_variant(target));
-    if let Some(variant) = variant.filter(|_| of_variant.is_empty()) {
+    if let Some(variant) = named.filter(|_| of_variant.is_empty()) {
         return Err(unknown_variant(graph, op, variant, &of_op));
     }
     if let Some(phase) = phase.filter(|phase| !Phase::ALL.iter().any(|known| fits(phase, known.name()))) {

@@ -13,6 +13,7 @@ use t2t_protocol::{
 };
 
 use crate::rank::{Found, Lane, Selection, Standing, VariantResult, attempts, standing};
+use crate::render::attempts::{Attempt, Row, rows};
 use crate::render::benchmark::{self, Benchmark};
 use crate::render::defects::{self, Defect};
 use crate::render::missed::missed;
@@ -64,6 +65,10 @@ pub struct VariantPage<'a> {
     pub tune: Option<&'a Tune>,
     /// The documents `failure` of phases other than check.
     pub failures: BTreeMap<Phase, &'a Failure>,
+    /// The attempts at its file, where a generator writes that: the documents `attempt`.
+    pub attempts: &'a [Attempt],
+    /// Why no further attempt was made, where the generator had none.
+    pub no_attempt: Option<&'a str>,
 }
 
 impl<'a> OpPage<'a> {
@@ -145,6 +150,8 @@ struct VariantSection<'a> {
     class: Option<String>,
     reason: Option<String>,
     attempts: usize,
+    history: Vec<Row<'a>>,
+    no_attempt: Option<&'a str>,
     kernels: Vec<KernelRow>,
     targets: BTreeSet<String>,
     not_compiled: Option<String>,
@@ -229,7 +236,9 @@ impl<'a> VariantPage<'a> {
             mark: status.mark(),
             class,
             reason,
-            attempts: attempts(&self.result.verdict),
+            attempts: attempts(&self.result.verdict).max(self.attempts.len()),
+            history: rows(self.attempts),
+            no_attempt: self.no_attempt,
             kernels: resources.map(resources::rows).unwrap_or_default(),
             targets: resources.map(resources::targets).unwrap_or_default(),
             not_compiled: self.resources.reason(),

@@ -39,7 +39,7 @@ pub fn lines(rows: &[Row], width: Option<usize>) -> String {
 fn names(targets: &[&Target]) -> String {
     let mut places: Vec<(String, Vec<&str>)> = Vec::new();
     for target in targets {
-        let place = place(target);
+        let place = target.place();
         match places.iter_mut().find(|(known, _)| *known == place) {
             Some((_, phases)) => phases.push(target.phase.name()),
             None => places.push((place, vec![target.phase.name()])),
@@ -60,13 +60,6 @@ fn counted(targets: &[&Target]) -> String {
     match ops.as_slice() {
         [op] => format!("{} actions of {op}", targets.len()),
         several => format!("{} actions of {} ops", targets.len(), several.len()),
-    }
-}
-
-fn place(target: &Target) -> String {
-    match &target.variant {
-        Some(variant) => format!("{}/{variant}", target.op),
-        None => target.op.clone(),
     }
 }
 

@@ -122,6 +122,8 @@ impl Softmax {
             resources: &self.resources,
             tune: None,
             failures: BTreeMap::new(),
+            attempts: &[],
+            no_attempt: None,
         };
         match result.name.as_str() {
             "v2_tiling" => {
@@ -220,6 +222,8 @@ fn a_log_of_nothing_says_that_nothing_is_known() {
         resources: &Found::Lost,
         tune: None,
         failures: BTreeMap::new(),
+        attempts: &[],
+        no_attempt: None,
     };
     let page = OpPage {
         op: "softmax",

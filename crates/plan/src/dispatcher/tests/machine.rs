@@ -33,6 +33,7 @@ pub(super) fn graph(made: &[Made]) -> Graph {
         lane: made.lane,
         facts: BTreeMap::new(),
         sources: BTreeMap::new(),
+        generated: None,
         dependencies: made
             .after
             .iter()

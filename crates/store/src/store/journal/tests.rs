@@ -8,7 +8,7 @@ use super::*;
 
 pub(crate) fn record(op: &str, key: u8) -> Record {
     Record {
-        identity: Identity { target: Target { op: op.to_owned(), variant: None, phase: Phase::Analyze }, device: None },
+        identity: Identity { target: Target::of_op(op, Phase::Analyze), device: None },
         key: Digest::of(&[key]),
         outcome: Outcome::Passed,
         outputs: BTreeMap::new(),

@@ -1,0 +1,46 @@
+//! Attempts: which of the attempts at a generated kernel stands, and which came to nothing because a later one was made.
+//!
+//! It does not know what an attempt is about, nor how it is made.
+
+use t2t_model::action::{Phase, Target};
+use t2t_model::record::Outcome;
+
+use crate::graph::{Graph, Index};
+use crate::schedule::Settled;
+
+/// Answers what became of an action, if it settled.
+pub type Ends<'a> = dyn Fn(Index) -> Option<&'a Settled> + 'a;
+
+/// Returns the attempt at the variant of `target` that stands: the last whose kernel file was made, the first where none was.
+#[must_use]
+pub fn standing(graph: &Graph, ends: &Ends<'_>, target: &Target) -> u32 {
+    let generate = |attempt| graph.find(&Target { phase: Phase::Generate, attempt, ..target.clone() });
+    let is_made = |index| ends(index).and_then(Settled::record).is_some_and(|record| record.outcome.is_pass());
+    let mut standing = 1;
+    for attempt in 2.. {
+        match generate(attempt) {
+            Some(index) if is_made(index) => standing = attempt,
+            Some(_) => {}
+            None => break,
+        }
+    }
+    standing
+}
+
+/// Returns whether the action at `index` is of an attempt in whose place a later one was made: how it ended is no word on the variant.
+#[must_use]
+pub fn is_replaced(graph: &Graph, ends: &Ends<'_>, index: Index) -> bool {
+    let target = graph.action(index).target();
+    target.variant.is_some() && target.attempt < standing(graph, ends, target)
+}
+
+/// Returns the action that makes the attempt which the rejection of the action at `index` asks for. None where it asks for none, and after the last one.
+#[must_use]
+pub fn next(graph: &Graph, index: Index, outcome: &Outcome) -> Option<Index> {
+    let action = graph.action(index);
+    let phase = action.target().phase;
+    let next = Target { phase: Phase::Generate, ..action.target().of_attempt(action.target().attempt + 1) };
+    let is_asked = outcome.asks_for_another() && !action.facts.contains_key("fault");
+    let asks = is_asked && matches!(phase, Phase::Compile | Phase::Check);
+    asks.then(|| graph.find(&next)).flatten()
+}

@@ -1,0 +1,151 @@
+//! The actions of a variant: its kernel file made, compiled, checked, tuned and measured, in as many attempts as there may be.
+//!
+//! It does not know what an attempt comes to.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use t2t_model::action::{Action, Dependency, Lane, Need, Phase, Target};
+use t2t_model::manifest::Fact;
+use t2t_model::path::RepoPath;
+use t2t_spec::Variant;
+
+use super::{Configurations, Expansion, LOCAL, meanings, measured_on, versions};
+
+/// How many attempts there are at most, whatever ops.yaml says.
+const MOST_ATTEMPTS: u32 = 64;
+
+impl Expansion<'_> {
+    /// Returns whether a generator writes the variant's kernel file.
+    pub(super) fn is_generated(&self, variant: &Variant) -> bool {
+        self.inventory.generated.contains(&variant.file)
+    }
+
+    /// Returns the numbers of the attempts that there may be at a variant. What a person wrote is one.
+    pub(super) fn attempts(&self, variant: &Variant) -> RangeInclusive<u32> {
+        let retries = self.op.settings(self.profile()).max_retries;
+        if self.is_generated(variant) {
+            1..=u32::try_from(retries.saturating_add(1)).unwrap_or(MOST_ATTEMPTS).min(MOST_ATTEMPTS)
+        } else {
+            1..=1
+        }
+    }
+
+    /// Returns the action that writes a variant's kernel file. A later attempt needs that the one before was rejected, and reads why.
+    pub(super) fn generate(&self, variant: &Variant, attempt: u32) -> Action {
+        let phase = Phase::Generate;
+        let mut facts = self.declared[&phase].clone();
+        facts.extend(variant.facts(phase).iter().map(|(name, value)| (format!("variant.{name}"), Fact::json(value))));
+        facts.insert("attempt".to_owned(), Fact::Text(attempt.to_string()));
+        facts.insert("generator".to_owned(), Fact::Text(variant.generator.clone().unwrap_or_default()));
+        facts.extend(self.inventory.generator.map(|digest| ("generator.files".to_owned(), Fact::Digest(digest))));
+        let mut action = self.action(phase, Some(variant), Lane::Cpu, facts);
+        action.identity.target.attempt = attempt;
+        action.deadline = LOCAL;
+        if attempt == 1 {
+            // The first attempt is the same for every device.
+            action.identity.device = None;
+            return action;
+        }
+        let before = attempt - 1;
+        action.dependencies = vec![
+            self.needs(variant, phase, before, Need::Pass, &["attempt"]),
+            self.needs(variant, Phase::Compile, before, Need::Reject, &["failure"]),
+            self.needs(variant, Phase::Check, before, Need::Reject, &["failure"]),
+        ];
+        action
+    }
+
+    /// Returns the action of a phase of an attempt at a variant.
+    pub(super) fn of_variant(&self, variant: &Variant, phase: Phase, attempt: u32) -> Action {
+        let mut facts = self.declared[&phase].clone();
+        facts.extend(variant.facts(phase).iter().map(|(name, value)| (format!("variant.{name}"), Fact::json(value))));
+        let needed: &[&str] =
+            if phase == Phase::Compile { &["torch", "triton", "ptxas"] } else { &["torch", "triton"] };
+        facts.extend(versions(self.inventory, needed));
+        facts.extend([self.folders()]);
+        match phase {
+            Phase::Compile => self.compiled_for(&mut facts),
+            Phase::Check => self.checked_on(&mut facts),
+            _ => facts.extend(measured_on(&self.inventory.device)),
+        }
+        // Of what a generator writes nothing is known yet: the files of the inventory have it not.
+        let mut sources = self.closure(&variant.file);
+        if let (Some(cases), Phase::Compile | Phase::Check | Phase::Bench) = (&self.op.cases, phase) {
+            sources.extend(self.closure(cases));
+        }
+        if matches!(phase, Phase::Check | Phase::Bench) {
+            sources.extend(self.reference());
+        }
+        if phase != Phase::Compile {
+            sources.extend(self.values());
+        }
+        facts.extend(meanings(&sources));
+        let cases = self.op.cases.as_ref().filter(|_| phase == Phase::Check);
+        let unfit = || self.inventory.files.get(cases?)?.fault.clone();
+        let fault = self.inventory.fault(variant).or_else(unfit);
+        facts.extend(fault.map(|fault| ("fault".to_owned(), Fact::Text(fault.to_string()))));
+        let lane = match phase {
+            Phase::Compile => Lane::Cpu,
+            Phase::Check => self.checking_lane(),
+            _ => self.measuring_lane(),
+        };
+        let mut action = self.action(phase, Some(variant), lane, facts);
+        action.identity.target.attempt = attempt;
+        action.sources = sources;
+        action.dependencies = self.needs_of_variant(variant, phase, attempt);
+        if self.is_generated(variant) {
+            action.generated = RepoPath::new(&variant.file).ok();
+            action.dependencies.push(self.needs(variant, Phase::Generate, attempt, Need::Pass, &[]));
+        }
+        action
+    }
+
+    /// Returns an edge to a phase of an attempt at a variant.
+    pub(super) fn needs(
+        &self,
+        variant: &Variant,
+        source: Phase,
+        attempt: u32,
+        need: Need,
+        reads: &'static [&'static str],
+    ) -> Dependency {
+        let on = Target::of_variant(&self.op.name, &variant.name, source).of_attempt(attempt);
+        Dependency { on, need, reads }
+    }
+
+    fn needs_of_variant(&self, variant: &Variant, phase: Phase, attempt: u32) -> Vec<Dependency> {
+        let on_device = self.on_device();
+        let need = |source: Phase, need: Need, reads: &'static [&'static str]| {
+            self.needs(variant, source, attempt, need, reads)
+        };
+        match phase {
+            // On a device the check finds its kernels compiled; the interpreter compiles nothing.
+            Phase::Check if on_device => vec![self.analyzed(), need(Phase::Compile, Need::Pass, &[])],
+            Phase::Check => vec![self.analyzed()],
+            Phase::Bench if on_device => vec![
+                need(Phase::Compile, Need::Pass, &[]),
+                need(Phase::Check, Need::Pass, &["verdict"]),
+                need(Phase::Tune, Need::Pass, &["tune"]),
+            ],
+            Phase::Tune | Phase::Bench => {
+                vec![need(Phase::Compile, Need::Pass, &[]), need(Phase::Check, Need::Pass, &["verdict"])]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn compiled_for(&self, facts: &mut BTreeMap<String, Fact>) {
+        for (id, row) in &self.inventory.targets {
+            facts.insert(format!("target.{id}"), Fact::json(row));
+        }
+        if self.inventory.configurations == Configurations::First {
+            facts.insert("configurations".to_owned(), Fact::Text("first".to_owned()));
+        }
+    }
+
+    fn checked_on(&self, facts: &mut BTreeMap<String, Fact>) {
+        facts.insert("device.class".to_owned(), Fact::Text(self.inventory.device.class.to_string()));
+        facts.insert("device.architecture".to_owned(), Fact::Text(self.inventory.device.architecture.clone()));
+    }
+}

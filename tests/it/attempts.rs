@@ -1,0 +1,339 @@
+//! Kernels that a generator writes: attempts at them, whose the files are, and what builds run for them.
+//!
+//! The generator has templates of the workspace's own, which say in each form what is to become of it.
+
+use std::fs;
+use std::path::Path;
+
+use crate::project::{Project, Ran};
+
+const OPS: &str = "\
+version: 1
+defaults:
+  variants: [v1_baseline]
+  bench: {sizes: {small: [16, 16]}}
+ops:
+  softmax:
+    torch: torch.nn.functional.softmax
+    inputs: {input: [M, N]}
+    kwargs: {dim: -1}
+    generator: template
+  gelu:
+    torch: torch.nn.functional.gelu
+    inputs: {input: [M, N]}
+";
+
+const FAMILY: &str = r#"{
+  "title": "a row for tests", "template": "scripted.py.jinja",
+  "techniques": [{"variant": "v2_tiling", "summary": "tiles"}, {"variant": "v3_coalesced", "summary": "wide requests"}],
+  "ops": {"softmax": {"torch": "torch.nn.functional.softmax", "title": "Softmax", "math": "out = x."}}
+}
+"#;
+
+const FILE: &str = "kernels/softmax/v1_baseline.py";
+
+/// What a build of everything runs where the first attempt is accepted.
+const ALL: &str = "gelu:analyze,select,log gelu/v1_baseline:compile,check,bench softmax:analyze,select,log softmax/v1_baseline:generate,compile,check,bench summary";
+
+/// Twice rejected, in two ways; the third form is accepted.
+const THIRD: &str = "{% if plain %}REJECT dtype{% elif general %}{% else %}REJECT mismatch{% endif %}";
+
+/// Rejected in every form.
+const NEVER: &str = "REJECT mismatch";
+
+/// Makes a workspace with a kernel of a person and one that is made; `mark` says what is to become of it in each form.
+fn project(mark: &str) -> Project {
+    let project = Project::with(OPS);
+    project.kernel("gelu", "v1_baseline", "");
+    project.write("assets/generators/softmax.json", FAMILY);
+    template(&project, mark);
+    project
+}
+
+fn template(project: &Project, mark: &str) {
+    let form = "{% if plain %}plain{% elif general %}general{% elif small %}small{% else %}standard{% endif %}";
+    let text = format!(
+        "\"\"\"{{{{ op.title }}}}, {form}.\n\"\"\"\nMARK = \"{mark}\"\nFORM = \"{form}\"\n\ndef {{{{ entry }}}}(input):\n    return input + 1\n"
+    );
+    project.write("assets/generators/scripted.py.jinja", text);
+}
+
+/// Returns how often the check of the made kernel ran in a child.
+fn checks(project: &Project) -> usize {
+    project.log().iter().filter(|line| *line == "softmax/v1_baseline:check candidate:run").count()
+}
+
+fn form(project: &Project) -> String {
+    let text = project.read(FILE);
+    text.lines().find_map(|line| line.strip_prefix("FORM = ")).unwrap().trim_matches('"').to_owned()
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() { copy(&entry.path(), &target) } else { _ = fs::copy(entry.path(), target).unwrap() }
+    }
+}
+
+// Attempts.
+
+#[test]
+fn what_is_accepted_at_once_lies_in_its_place_and_is_built_once() {
+    let project = project("");
+    project.build().exits(0).runs(ALL);
+    assert_eq!(form(&project), "standard");
+    for _ in 0..2 {
+        let ran = project.build().exits(0).runs("");
+        assert_eq!(ran.starts, 0);
+    }
+    project.forget_answers();
+    project.build().exits(0).runs("");
+    project.t2t("status").exits(0).says("0 stale");
+}
+
+#[test]
+fn an_attempt_that_is_rejected_is_made_again_in_the_form_that_its_failure_asks_for() {
+    let project = project(THIRD);
+    project.remove("assets/log_template.md");
+    let ran = project.build().exits(0);
+    assert!(ran.actions.contains("softmax/v1_baseline#2:generate softmax/v1_baseline#3:generate"), "{}", ran.actions);
+    let said = ran.says("softmax/v1_baseline:check: attempt 1 was rejected (mismatch)").never_says("error:");
+    said.says("softmax/v1_baseline#2:check: attempt 2 was rejected (dtype)").never_says("rejected 1");
+    assert_eq!((form(&project).as_str(), checks(&project)), ("general", 3));
+    let log = project.read("logs/softmax_log.md");
+    assert!(log.contains("| 1 | standard | the family's own choice | ❌ mismatch (check):"), "{log}");
+    assert!(log.contains("| 2 | plain | neither technique, arithmetic in float64 | ❌ dtype (check):"), "{log}");
+    assert!(log.contains("| 3 | general | every operand is written out contiguously first | ✅ passed |"), "{log}");
+    project.build().exits(0).runs("");
+    project.forget_answers();
+    project.build().exits(0).runs("").never_says("attempt");
+    assert_eq!(form(&project), "general");
+}
+
+#[test]
+fn what_is_never_accepted_is_rejected_and_taken_away_and_the_others_go_on() {
+    let project = project(NEVER);
+    let ran = project.build().exits(1);
+    assert!(ran.actions.contains("gelu/v1_baseline:compile,check,bench"), "{}", ran.actions);
+    assert_eq!(ran.stderr.matches("error: ").count(), 1, "the last attempt's alone:\n{}", ran.stderr);
+    ran.says("rejected 1");
+    assert_eq!((project.exists(FILE), checks(&project)), (false, 4));
+    project.build().exits(1).runs("").says("rejected 1");
+    project.forget_answers();
+    project.build().exits(1).runs("").says("rejected 1");
+    assert!(!project.exists(FILE));
+}
+
+#[test]
+fn there_are_as_many_attempts_as_ops_yaml_says() {
+    let project = project(NEVER);
+    project.edit("ops.yaml", "generator: template", "generator: template\n    check: {max_retries: 1}");
+    project.build().exits(1);
+    assert_eq!(checks(&project), 2);
+    project.edit("ops.yaml", "max_retries: 1", "max_retries: 0");
+    project.build().exits(1);
+    assert_eq!(checks(&project), 2);
+    project.edit("ops.yaml", "max_retries: 0", "max_retries: 9");
+    project.build().exits(1).says("the generator has no further form; these failed: standard, plain, general, small");
+    assert_eq!(checks(&project), 4, "what was rejected before is not asked again");
+}
+
+#[test]
+fn a_kernel_that_does_not_compile_is_made_again() {
+    let project = project("{% if small %}{% else %}COMPILE-ERROR{% endif %}");
+    project.build().exits(0);
+    assert_eq!(form(&project), "small");
+}
+
+#[test]
+fn what_another_kernel_cannot_help_is_not_tried_again() {
+    for mark in ["NOT-JUDGED", "REJECT unfit-cases"] {
+        let project = project(mark);
+        project.build();
+        assert_eq!(checks(&project), 1, "{mark}");
+    }
+    let lost = project("LOST");
+    lost.build().exits(3);
+    assert_eq!(lost.log().iter().filter(|line| line.contains("#2")).count(), 0);
+}
+
+#[test]
+fn a_source_that_failed_before_is_not_checked_again_whoever_wrote_it() {
+    let project = project(NEVER);
+    project.edit("ops.yaml", "generator: template", "generator: template\n    check: {max_retries: 0}");
+    project.build().exits(1);
+    template(&project, "{% if plain %}{% else %}REJECT mismatch{% endif %}");
+    project.edit("ops.yaml", "max_retries: 0", "max_retries: 3");
+    let before = checks(&project);
+    project.build().exits(0);
+    assert_eq!((form(&project).as_str(), checks(&project) - before), ("plain", 1), "the first form is as it was");
+    // A person's file with the text that was rejected is rejected without a child, too.
+    let rejected = project.read(FILE).replace("plain", "standard").replace("MARK = \"\"", "MARK = \"REJECT mismatch\"");
+    project.write(FILE, rejected);
+    let before = checks(&project);
+    project.build().exits(1);
+    assert_eq!(checks(&project), before);
+}
+
+#[test]
+fn a_template_that_cannot_be_rendered_rejects_its_kernels_and_the_others_go_on() {
+    let project = project("");
+    project.write("assets/generators/scripted.py.jinja", "{{ nothing.there }}\n");
+    let ran = project.build().exits(1).says("assets/generators/scripted.py.jinja:1");
+    assert!(ran.actions.contains("gelu/v1_baseline:compile,check,bench"), "{}", ran.actions);
+    assert!(!project.exists(FILE));
+    template(&project, "");
+    project.build().exits(0);
+}
+
+// Whose the files are.
+
+#[test]
+fn a_persons_file_stays_and_is_built_as_any_other() {
+    let project = project("");
+    project.kernel("softmax", "v1_baseline", "");
+    let own = project.read(FILE);
+    project.build().exits(0).runs(&ALL.replace("generate,", ""));
+    assert_eq!(project.read(FILE), own);
+    project.edit(FILE, "MARK = \"\"", "MARK = \"REJECT mismatch\"");
+    let ran = project.build().exits(1);
+    assert!(!ran.actions.contains("generate"), "{}", ran.actions);
+    assert!(project.read(FILE).contains("REJECT"), "what a person wrote is not taken away");
+}
+
+#[test]
+fn a_file_that_a_person_changed_is_that_persons_until_it_is_deleted() {
+    let project = project("");
+    project.build().exits(0);
+    project.edit(FILE, "input + 1", "input + 2");
+    let changed = project.read(FILE);
+    let ran = project.build().exits(0);
+    assert!(ran.actions.contains("softmax/v1_baseline:compile,check,bench"), "{}", ran.actions);
+    template(&project, "TAKES 1");
+    project.build().exits(0);
+    assert_eq!(project.read(FILE), changed);
+    project.remove(FILE);
+    project.build().exits(0);
+    assert!(project.read(FILE).contains("TAKES 1"));
+}
+
+#[test]
+fn a_file_that_was_deleted_comes_back_and_nothing_runs() {
+    let project = project(THIRD);
+    project.build().exits(0);
+    let made = project.read(FILE);
+    for _ in 0..2 {
+        project.remove(FILE);
+        project.build().exits(0).runs("");
+        assert_eq!(project.read(FILE), made);
+        project.build().exits(0).runs("");
+    }
+}
+
+#[test]
+fn a_file_that_nobody_touched_is_made_again_when_the_generator_changes() {
+    let project = project("");
+    project.build().exits(0);
+    template(&project, "TAKES 1");
+    let ran = project.build().exits(0);
+    assert!(ran.actions.contains("softmax/v1_baseline:generate,compile,check,bench"), "{}", ran.actions);
+    assert!(project.read(FILE).contains("TAKES 1"));
+    template(&project, "");
+    project.build().exits(0).runs_beside_the_summary("");
+    assert!(!project.read(FILE).contains("TAKES 1"), "an earlier result comes back, and its file");
+}
+
+#[test]
+fn what_is_made_in_other_bytes_with_one_meaning_runs_nothing_but_the_log() {
+    let project = project("");
+    project.build().exits(0);
+    let path = "assets/generators/scripted.py.jinja";
+    project.write(path, project.read(path).replace("MARK", "# what becomes of it\nMARK"));
+    project.build().exits(0).runs_beside_the_summary("softmax:log softmax/v1_baseline:generate");
+    assert!(project.read(FILE).contains("# what becomes of it"));
+}
+
+#[test]
+fn a_file_that_is_not_a_kernel_any_more_stays_where_a_person_changed_it_while_the_build_ran() {
+    let project = project("{% if plain %}{% else %}REJECT mismatch; SLEEP 1{% endif %}");
+    let child = project.spawn("build");
+    project.until_logged("softmax/v1_baseline:check candidate:run");
+    project.write(FILE, "mine = 1\n");
+    let ran = project.wait(child);
+    assert_eq!(project.read(FILE), "mine = 1\n");
+    ran.exits(3).says("changed while it ran");
+}
+
+// Other checkouts, and ends that nobody wanted.
+
+#[test]
+fn a_checkout_with_the_cache_makes_nothing_anew_with_the_file_and_without_it() {
+    let project = project(THIRD);
+    project.build().exits(0);
+    for has_file in [true, false] {
+        let clone = self::project(THIRD);
+        copy(&project.path("cache"), &clone.path("cache"));
+        if has_file {
+            clone.write(FILE, project.read(FILE));
+        }
+        clone.build().exits(0).runs("");
+        assert_eq!(clone.read(FILE), project.read(FILE), "{has_file}");
+        assert_eq!(checks(&clone), 0);
+        template(&clone, "TAKES 1");
+        clone.build().exits(0);
+        assert!(clone.read(FILE).contains("TAKES 1"), "the file is the generator's in the checkout, too");
+    }
+}
+
+#[test]
+fn a_checkout_with_an_archive_of_the_cache_makes_nothing_anew() {
+    let project = project(THIRD);
+    project.build().exits(0);
+    project.t2t("cache push ../archive.tar.gz").exits(0);
+    let clone = self::project(THIRD);
+    fs::copy(project.path("../archive.tar.gz"), clone.path("../archive.tar.gz")).unwrap();
+    clone.t2t("cache pull ../archive.tar.gz").exits(0);
+    clone.build().exits(0).runs("");
+    assert_eq!(clone.read(FILE), project.read(FILE));
+}
+
+#[test]
+fn a_build_that_was_killed_among_attempts_leaves_what_the_next_one_goes_on_from() {
+    for mark in ["REJECT mismatch; WAITS", "{% if plain %}WAITS{% else %}REJECT mismatch{% endif %}"] {
+        let project = project(mark);
+        let mut child = project.spawn("build");
+        let checks_begun = if mark.starts_with('R') { 1 } else { 2 };
+        crate::project::until(|| (checks(&project) >= checks_begun).then_some(()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        project.calm();
+        assert!(project.exists(FILE), "what is checked lies in its place");
+        let code = i32::from(mark.starts_with('R'));
+        project.build().exits(code);
+        assert_eq!(project.exists(FILE), code == 0, "the file is known to be the generator's");
+        project.build().exits(code).runs("");
+    }
+}
+
+// What ops.yaml may say.
+
+#[track_caller]
+fn refused(project: &Project, said: &str) -> Ran {
+    project.build().exits(2).says(said)
+}
+
+#[test]
+fn a_generator_that_cannot_make_a_kernel_is_said_at_its_place_before_anything_runs() {
+    let project = project("");
+    project.edit("ops.yaml", "torch: torch.nn.functional.softmax", "torch: torch.fft.fft");
+    refused(&project, "error: ops.yaml:6:").says("no family of the generator has `torch.fft.fft`");
+    let project = self::project("");
+    project.edit("ops.yaml", "generator: template", "generator: template\n    variants: [v1_baseline, own]");
+    refused(&project, "the generator has no variant `own` of `softmax`").says("generator: none");
+    project.edit("ops.yaml", "own]", "{name: own, generator: none}]");
+    project.build().exits(1).says("kernels/softmax/own.py: no such file");
+    let project = self::project("");
+    project.edit("ops.yaml", "generator: template", "generator: agent");
+    refused(&project, "ops.yaml:10:");
+}
