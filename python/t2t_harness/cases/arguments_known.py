@@ -34,6 +34,9 @@ UNSET = {
     "stride": 1,
     "align_corners": True,
     "ord": 3,
+    "correction": 0,
+    "eps": 1e-2,
+    "side": "right",
 }
 """A value for arguments that have none by default."""
 
@@ -49,7 +52,7 @@ def beside(request: VariantRequest, known: Mapping[str, object]) -> list[str]:
 def of_torch(declaration: Declaration) -> dict[str, Any]:
     """Returns the arguments of the op's torch function that have a plain default, or none and a place in `UNSET` or `DIMS`, with it; of a reference in Python none.
 
-    A dim that another overload of a builtin takes is among them, and with it `keepdim`.
+    A dim that another overload of a builtin takes is among them, and with it `keepdim` and `correction`.
     """
     found = {one.name: of_places(one) for one in parameters(declaration) if one.has_default}
     for one in of_overloads(declaration):
@@ -62,8 +65,12 @@ def of_places(parameter: signatures.Parameter) -> object:
     return parameter.each if parameter.default is None else parameter.default
 
 
+OF_OVERLOADS = ("keepdim", "correction")
+"""What other overloads of a builtin take beside a dim."""
+
+
 def of_overloads(declaration: Declaration) -> list[signatures.Parameter]:
-    """Returns the parameters for a dim, and `keepdim`, of a builtin's overloads that take all that the op is called with."""
+    """Returns the parameters for a dim, `keepdim` and `correction` of a builtin's overloads that take all that the op is called with."""
     name = str(declaration.get("torch") or "")
     meant = {given["name"] for given in declaration["inputs"]} | set(declaration["kwargs"])
     found: list[signatures.Parameter] = []
@@ -75,7 +82,7 @@ def of_overloads(declaration: Declaration) -> list[signatures.Parameter]:
         names = {one.name for one in overload}
         # The first tensor has other names than aten's in some namespaces.
         if (meant - {*FIRST} if "input" in names else meant) <= names:
-            found += [one for one in overload if one.name in (*DIMS, "keepdim")]
+            found += [one for one in overload if one.name in (*DIMS, *OF_OVERLOADS)]
     return found
 
 

@@ -32,6 +32,14 @@ TRAINING = ("training", "train")
 RESIZED = ("interpolate", "upsample")
 """What the names of functions begin with whose result has the lengths of `size`."""
 
+MODES = {
+    "pad": ("reflect", "replicate", "circular", "constant"),
+    "grid_sample": ("nearest", "bilinear", "bicubic"),
+    "embedding_bag": ("sum", "mean", "max"),
+    "interpolate": ("nearest", "nearest-exact", "linear", "bilinear", "area", "bicubic"),
+}
+"""Function → the words that its argument `mode` may be, of which torch refuses some for its input."""
+
 BY_SHAPE = ("groups", "num_groups")
 """Whole numbers that the shapes of inputs determine."""
 
@@ -51,6 +59,8 @@ def others(declaration: Declaration, name: str, value: object, rank: int) -> lis
         return windows.sizes_away(value, rank)
     if name == "size" and function.startswith(RESIZED):
         return lengths_away(value)
+    if name == "mode" and function in MODES:
+        return [word for word in MODES[function] if word != value]
     if name in TRAINING and value is False and ("dropout" in function or function.startswith("rrelu")):
         return []
     if name == "dtype" and value is None and str(declaration.get("torch") or "").startswith("torch.linalg."):

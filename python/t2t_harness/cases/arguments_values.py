@@ -15,6 +15,9 @@ WORDS = {
     "rounding_mode": ("floor", "trunc"),
     "side": ("left", "right"),
     "padding": ("same", "valid"),
+    "interpolation": ("nearest", "midpoint", "lower", "higher", "linear"),
+    "reduce": ("mean", "amax", "amin", "prod", "sum"),
+    "padding_mode": ("border", "reflection", "zeros"),
 }
 """Arguments with a few values."""
 
@@ -37,11 +40,24 @@ MAY_BE_ZERO = (
     "min",
     "max",
     "padding_idx",
+    "nan",
+    "posinf",
+    "neginf",
+    "eps",
 )
 """Numbers for which zero makes sense, and for which kernels forget it."""
 
+OF_SPECIAL = ("nan", "posinf", "neginf")
+"""Numbers that take the place of what is not finite."""
+
+UNSET_OR_ZERO = ("scale",)
+"""Further ones that may be zero, where they are none by default."""
+
 SIGNED = ("negative_slope", "alpha", "value", "weight")
 """Numbers that may have either sign."""
+
+SHARES = ("q",)
+"""Numbers between 0 and 1."""
 
 RELATIVE = ("rtol",)
 """Numbers that say how large a part of a value another one may be off by."""
@@ -76,7 +92,8 @@ def away(name: str, value: Any, rank: int) -> list[Any]:
     if name == "pad":
         return pads_away(value)
     if value is None:
-        zeros = [0] if name in MAY_BE_ZERO else []
+        # Code that asks whether there is a value takes zero for none.
+        zeros = [0] if name in (*MAY_BE_ZERO, *UNSET_OR_ZERO) and UNSET.get(name) != 0 else []
         return [UNSET[name], *zeros] if name in UNSET else []
     zero = [type(value)(0)] if name in MAY_BE_ZERO and value else []
     if name in SIGNED and isinstance(value, int | float):
@@ -84,6 +101,8 @@ def away(name: str, value: Any, rank: int) -> list[Any]:
     if name in RELATIVE:
         # Of both operands the larger one, or the second one alone: a small part of either is the same.
         return [0.5]
+    if name in SHARES and isinstance(value, float | int):
+        return [one for one in (0.25, 0.9, 1.0, 0.0) if one != value]
     if name == "threshold":
         # A lower one, which more values are above.
         return [value / 4 if value else 1.0, *zero]

@@ -117,10 +117,7 @@ def integers(nodes: Nodes) -> Iterator[int]:
 
 def compared(nodes: Nodes) -> Iterator[int]:
     """Yields the integers that something is compared with, by an operator or by a function such as `min`, where they are written or by the name of a constant."""
-    named: dict[str, int] = {}
-    for node in nodes:
-        if isinstance(node, ast.Assign) and (value := constant(node.value)) is not None:
-            named |= {target.id: value for target in node.targets if isinstance(target, ast.Name)}
+    named = constants(nodes)
     for node in nodes:
         operands: list[ast.expr] = []
         if isinstance(node, ast.Compare):
@@ -131,6 +128,23 @@ def compared(nodes: Nodes) -> Iterator[int]:
             value = named.get(one.id) if isinstance(one, ast.Name) else constant(one)
             if value is not None and LEAST <= value <= MOST:
                 yield value
+
+
+def constants(nodes: Nodes) -> dict[str, int]:
+    """Returns the names that integers are assigned to, alone or several at once, with the last of each."""
+    named: dict[str, int] = {}
+    for node in nodes:
+        if not isinstance(node, ast.Assign):
+            continue
+        for target in node.targets:
+            pairs = [(target, node.value)]
+            if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                pairs = list(zip(target.elts, node.value.elts, strict=False))
+            for one, given in pairs:
+                value = constant(given)
+                if isinstance(one, ast.Name) and value is not None:
+                    named[one.id] = value
+    return named
 
 
 COMPARING = ("min", "max", "minimum", "maximum", "clamp")
@@ -185,10 +199,14 @@ def divisors(read: Sequence[Nodes]) -> list[int]:
 
 
 def modules(nodes: Nodes) -> Iterator[int]:
-    """Yields the integers that stand behind a `%`."""
+    """Yields the integers that stand behind a `%`, or whose names do."""
+    named = constants(nodes)
     for node in nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and (value := constant(node.right)) is not None:
-            yield value
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+            right = node.right
+            value = named.get(right.id) if isinstance(right, ast.Name) else constant(right)
+            if value is not None:
+                yield value
 
 
 def constant(node: ast.AST, depth: int = 0) -> int | None:

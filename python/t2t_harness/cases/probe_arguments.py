@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Declaration, VariantRequest
 
 
+EVEN = ("interpolation", "mode")
+"""Words that say what is taken between two places: there is a middle of even lengths."""
+
 SAMPLED = (67, 16, 2)
 """Lengths from the last dim on of a case of an op that draws random numbers."""
 
@@ -49,7 +52,9 @@ def kwargs(request: VariantRequest) -> Iterator[Case]:
             binding = probing.rows(declaration, (3, 19, 3))
         elif changed.get("ceil_mode") is True and "ceil_mode" in others:
             binding = left_over(declaration, binding, changed)
-        elif name == "eps":
+        elif name in arguments_values.OF_SPECIAL and probing.of_values(declaration):
+            more = {"values": "special", "of": probing.of_values(declaration)[0]}
+        elif name == "eps" or "eps" in left_out(declaration, changed):
             # It matters where values are small.
             more = {"values": "small", "of": cases.ALL} if probing.of_values(declaration) else {}
         elif others & {*arguments_values.PAIRS} and not {"scale_factor", "kernel_size"} & {*changed}:
@@ -62,12 +67,20 @@ def kwargs(request: VariantRequest) -> Iterator[Case]:
             # Halves of a dim are asked for where lengths are even.
             binding = probing.rows(declaration, (6, 4, 4))
         yield probing.probe(declaration, f"kwarg[{label}]", binding, kwargs=changed, **more)
+        if name in EVEN and isinstance(changed.get(name), str):
+            even = probing.rows(declaration, (6, 4, 4))
+            at = f"kwarg[{label},{dims[-1]}={even[dims[-1]]}]" if dims else f"kwarg[{label},even]"
+            yield probing.probe(declaration, at, even, kwargs=changed, has_own_budget=True)
         if label == "ceil_mode=True":
             later += in_padding(declaration, binding, changed)
         elif later:
             # What flags alone change comes first.
             yield later.pop()
         floating = probing.of_values(declaration)
+        if name == "eps" and changed["eps"] == 0 and floating:
+            # What a kernel takes for no value at all may show where inputs are not finite, and not where they are small.
+            at = f"kwarg[{label},{floating[0]}=special]"
+            yield probing.probe(declaration, at, binding, kwargs=changed, values="special", of=floating[0])
         if label == "beta=0" and floating:
             # By 0 torch multiplies nothing: what the input holds does not matter.
             nowhere = f"kwarg[{label},{floating[0]}=special]"
@@ -78,6 +91,11 @@ def kwargs(request: VariantRequest) -> Iterator[Case]:
             yield probing.probe(declaration, f"kwarg[{name}=0,{dims[0]}={longer[dims[0]]}]", longer, kwargs=alone)
     yield from later
     yield from far(request)
+
+
+def left_out(declaration: Declaration, changed: Mapping[str, object]) -> set[str]:
+    """Returns the arguments of the op that are left to torch's defaults in a call with the arguments `changed`."""
+    return {*declaration["kwargs"]} - {*changed}
 
 
 def far(request: VariantRequest) -> Iterator[Case]:

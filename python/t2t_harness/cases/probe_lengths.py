@@ -141,10 +141,10 @@ def at_literals(declaration: Declaration, known: Sequence[Case], found: Sequence
 
 
 def at_multiples(declaration: Declaration, found: Sequence[int], limit: int) -> Iterator[Case]:
-    """Yields shapes of three times the integers that the kernel's files divide something by, to see whether a rest is left: in all dims at once, or in the last one where that does not fit."""
+    """Yields shapes of three times the integers that the kernel's files divide something by, to see whether a rest is left: in all dims at once, in all but the first, or in the last one where those do not fit."""
     dims = probing.loose(declaration)
     for value in found if dims else ():
-        for shown in (dims, dims[-1:]):
+        for shown in (dims, dims[1:] or dims, dims[-1:]):
             lengths = {dim: 3 * value for dim in shown}
             cases_found = list(probing.shape(declaration, "multiple", lengths, probing.NARROW, limit, shown))
             yield from cases_found

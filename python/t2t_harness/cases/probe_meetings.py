@@ -14,8 +14,11 @@ from t2t_harness.cases.cases import Case
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Declaration
 
-MOST = 6
+MOST = 8
 """So many of them are tried."""
+
+FURTHER = 2
+"""So many flags and words meet whole numbers in the second input."""
 
 SPECIAL = "special"
 """The values with NaN and infinities."""
@@ -53,6 +56,14 @@ def meetings(declaration: Declaration, others: Sequence[Case]) -> Iterator[Case]
         ]
         for name, column in columns.items()
     ]
+    beside = [
+        [meeting(case, name, cases.PLANTED)]
+        for name in floating[1:2]
+        for column in columns.values()
+        for _, value, case in column[:1]
+        if is_decision(value) and "zeros" not in cases.edges_off(declaration)
+    ]
+    met += beside[:FURTHER]
     turns = chain.from_iterable(zip_longest(*met))
     yield from islice((case for case in turns if case is not None), MOST)
 

@@ -119,6 +119,13 @@ def values(declaration: Declaration, lane: str) -> Iterator[Case]:
         yield from limits_at_once(declaration, small, lane)
 
 
+def limits_of(declaration: Declaration, dtype: str, small: Mapping[str, int]) -> Iterator[Case]:
+    """Yields, for a whole dtype that is not the first, a case in which the first input that has it is at the limits of the type: code of one type may begin with a number of another."""
+    open_ = [given["name"] for given in tensors(declaration) if given["dtype"] is None and is_number(given)]
+    if open_ and dtype not in cases.FLOATING and elementwise.takes_large_integers(declaration):
+        yield probing.probe(declaration, f"limits[{open_[0]}]", small, dtype=dtype, values="limits", of=open_[0])
+
+
 def limits_at_once(declaration: Declaration, small: Mapping[str, int], lane: str) -> Iterator[Case]:
     """Yields a case in which all inputs, which are integers, have the limits of their type at once; where they may be summed up in one of a row so long that a float32 does not hold sums of products of 8 bits."""
     along, loose = tensors(declaration)[0]["shape"][-1], probing.loose(declaration)
@@ -136,10 +143,14 @@ LONG_LIMITS = 4099
 
 
 def of_functions(declaration: Declaration, small: Mapping[str, int], floating: Sequence[str]) -> Iterator[Case]:
-    """Yields, for functions that torch says something of, a case of floating inputs whose squares are beyond their type, one of powers of two, one in which results approach zero, and one of integers that are next to each other and that a float does not tell apart."""
+    """Yields, for functions that torch says something of, a case of floating inputs whose squares are beyond their type, one of powers of two, one in which results approach zero, one of windows that are -inf, and one of integers that are next to each other and that a float does not tell apart."""
     if floating and elementwise.is_elementwise(declaration):
         yield probing.probe(declaration, f"extreme[{floating[0]}]", small, values="extreme", of=cases.ALL)
         yield probing.probe(declaration, f"powers[{floating[0]}]", small, values="powers", of=floating[0])
+    if floating and "pool" in elementwise.name_of(declaration):
+        # A window of nothing else than -inf.
+        images = probing.probe(declaration, f"low[{floating[0]}]", small, values="low", of=floating[0])
+        yield replace(images, has_own_budget=True)
     if floating and elementwise.has_tails(declaration):
         yield probing.probe(declaration, f"tails[{floating[0]}]", small, values=cases.TAILS, of=floating[0])
     drawn = [given for given in tensors(declaration) if given["init"]["kind"] == "randint" and given["shape"]]
@@ -225,7 +236,10 @@ def is_number(given: TensorInput) -> bool:
     if init["kind"] != "randint":
         return False
     low, high = init["low"], init["high"]
-    return low != 0 or (isinstance(high, int) and high > INDICES)
+    if isinstance(low, str) or isinstance(high, str):
+        # A bound that is a length makes them lengths, or places.
+        return False
+    return low != 0 or high > INDICES
 
 
 def of_one(declaration: Declaration) -> Iterator[Case]:

@@ -57,6 +57,7 @@ KINDS = {
     "ties": "zeros",
     "tails": "small",
     "powers": "zeros",
+    "low": "infinite-rows",
     "positive": "shapes",
     "small": "small",
     "gradients": "gradients",
@@ -67,7 +68,7 @@ KINDS = {
 """What follows `edge/` in a case's name → what turns it off in ops.yaml."""
 
 
-NOT_FINITE = ("special", "special-late", "infinite-rows", "masked", cases.PAIRS)
+NOT_FINITE = ("special", "special-late", "infinite-rows", "low", "masked", cases.PAIRS)
 """Edges with values that are not finite: where one is off, all are."""
 
 
@@ -265,6 +266,12 @@ def of_length(declaration: Declaration, dim: str, dtype: str, limit: int) -> Ite
             )
 
 
+def has_another_word(declaration: Declaration, case: Case) -> bool:
+    """Tells whether one argument alone is another word than the op's: a kernel has code of its own for each, and for each dtype."""
+    changed = list(probe_meetings.difference(declaration, case).values())
+    return len(changed) == 1 and isinstance(changed[0], str)
+
+
 def of_dtype(request: VariantRequest, dtype: str, small: Mapping[str, int]) -> Iterator[Case]:
     """Yields, for a dtype that is not the first, other values, nothing to compute, and other arguments."""
     declaration = request["op"]
@@ -275,7 +282,11 @@ def of_dtype(request: VariantRequest, dtype: str, small: Mapping[str, int]) -> I
         names = probing.of_values(declaration) if dtype in HALVES else []
         for name, kind in product(names[:1], ("small", "offset")):
             yield probing.probe(declaration, f"{kind}[{name}]", small, dtype=dtype, values=kind, of=name)
-    for case in list(probe_arguments.kwargs(request))[:2]:
+    yield from probe_values.limits_of(declaration, dtype, small)
+    asked = list(probe_arguments.kwargs(request))
+    words = [case for case in asked if has_another_word(declaration, case)]
+    others = [case for case in asked if case not in words]
+    for case in [*others[:2], *(replace(case, has_own_budget=True) for case in words[:2])]:
         yield replace(case, name=case.name.rpartition("/")[0] + f"/{dtype}", dtype=dtype)
     loose = probing.free(declaration)
     if loose:

@@ -111,9 +111,14 @@ def of_values(declaration: Declaration) -> list[str]:
     return [given["name"] for given in inputs if cases.random_floats(given, declaration["dtypes"][0])]
 
 
+FEW = (0, 1, 2)
+"""Whole numbers at which functions often decide."""
+
+
 def numbers(declaration: Declaration, given: TensorInput) -> list[float]:
-    """Returns the numbers among the op's arguments, and those less them, that an input may hold as it is declared, if a float32 holds them: a kernel may have no other numbers."""
+    """Returns the numbers among the op's arguments, the first whole ones, and those less them, that an input may hold as it is declared, if a float32 holds them: a kernel may have no other numbers."""
     told: list[object] = [*(declaration.get("kwargs") or {}).values(), *elementwise.defaults(declaration).values()]
+    told += FEW
     told += [one for value in told if isinstance(value, (list, tuple)) for one in value]
     plain = [float(value) for value in told if is_plain(value) and abs(value) < 1 << 24]
     low, high = allowed(given)

@@ -104,6 +104,14 @@ def masked(values: torch.Tensor) -> torch.Tensor:
     return changed
 
 
+def low(values: torch.Tensor) -> torch.Tensor:
+    """Returns `values` of which the first half is minus infinity: images, or parts of one, that are so throughout."""
+    changed = values.clone()
+    flat = changed.view(-1)
+    flat[: (flat.numel() + 1) // 2] = float("-inf")
+    return changed
+
+
 def positive(values: torch.Tensor) -> torch.Tensor:
     """Returns `values` without their signs: sums of them grow, and lose bits where they are added up in few."""
     return values.abs() if values.dtype.is_floating_point else values
@@ -268,6 +276,7 @@ KINDS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "ends": ends,
     "late": late,
     "masked": masked,
+    "low": low,
     "denormal": denormal,
     "cancelling": cancelling,
     "extreme": extreme,

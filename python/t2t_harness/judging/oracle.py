@@ -69,12 +69,7 @@ def reference(
         raise Refused(f"torch refuses: {type(error).__name__}: {error}") from error
     if seeds.is_random(declaration):
         return plain
-    wide_kwargs = {name: widened(value) for name, value in kwargs.items()}
-    exact = declaration
-    if elementwise.leaves_a_rest(declaration) and case.dtype != "float64":
-        # What torch has of a number beside tensors of these types is a float32.
-        exact = with_rounded_numbers(declaration)
-        wide_kwargs = {name: narrow(value) for name, value in wide_kwargs.items()}
+    exact, wide_kwargs = in_float64(declaration, case, kwargs)
     try:
         widened_inputs = {name: wide(value) for name, value in copies(inputs).items()}
         oracle = _call(operation.widened(function), exact, case, widened_inputs, wide_kwargs, device).plain
@@ -83,6 +78,24 @@ def reference(
     if any(oracle[name].shape != value.shape for name, value in plain.plain.items()):
         return plain
     return replace(plain, oracle=oracle)
+
+
+def in_float64(
+    declaration: Declaration, case: Case, kwargs: Mapping[str, object]
+) -> tuple[Declaration, dict[str, object]]:
+    """Returns the declaration and the keyword arguments by which the oracle computes what `kwargs` say in the case's dtype."""
+    import torch
+
+    wider = {name: widened(value) for name, value in kwargs.items()}
+    if case.dtype == "float64":
+        return declaration, wider
+    if elementwise.name_of(declaration) == "rms_norm" and kwargs.get("eps") is None:
+        # torch takes the eps of a float32 for all narrower types, and would take that of a float64 here.
+        wider["eps"] = torch.finfo(torch.float32).eps
+    if not elementwise.leaves_a_rest(declaration):
+        return declaration, wider
+    # What torch has of a number beside tensors of these types is a float32.
+    return with_rounded_numbers(declaration), {name: narrow(value) for name, value in wider.items()}
 
 
 def with_rounded_numbers(declaration: Declaration) -> Declaration:
@@ -174,9 +187,9 @@ def _moved(
             half = (least if is_short else min(torch.finfo(value.dtype).eps, least)) / 2
             signs = torch.randint(0, 2, value.shape, generator=generator, device=value.device) * 2 - 1
             moved[name] = moved[name] * (1 + half * signs)
-    kwargs = {name: widened(value) for name, value in making.kwargs_of(declaration, case).items()}
+    exact, kwargs = in_float64(declaration, case, making.kwargs_of(declaration, case))
     function = operation.ready(declaration, case.binding, case.dtype, _device_of(inputs, device))
-    return _call(operation.widened(function), declaration, case, moved, kwargs, device).plain
+    return _call(operation.widened(function), exact, case, moved, kwargs, device).plain
 
 
 def _device_of(inputs: Mapping[str, torch.Tensor], device: str) -> str:
