@@ -215,7 +215,9 @@ impl Run<'_, '_> {
         let settled = self.session.graph.find(target).and_then(|index| self.schedule.settled(index));
         let record = match settled {
             None => return Ok(Found::Skipped { reason: "it is no part of this build".to_owned() }),
-            Some(Settled::NotNeeded) => return Ok(Found::Skipped { reason: "no attempt asked for it".to_owned() }),
+            Some(Settled::NotNeeded) => {
+                return Ok(Found::Skipped { reason: "another attempt was to be made".to_owned() });
+            }
             Some(Settled::Skipped(on)) => return Ok(Found::Skipped { reason: self.why_skipped(on) }),
             Some(Settled::Lost(_) | Settled::Planned | Settled::Missing) => return Ok(Found::Lost),
             Some(Settled::Fresh(record) | Settled::Restored(record) | Settled::Ran(record)) => record,
