@@ -13,7 +13,7 @@ use t2t_model::event::Event;
 use t2t_model::manifest::canonical_json;
 use t2t_model::path::RepoPath;
 use t2t_model::record::{Blob, KERNEL, Outcome};
-use t2t_plan::attempts::standing;
+use t2t_plan::attempts::{is_replaced, standing};
 use t2t_plan::graph::Index;
 use t2t_plan::schedule::{Made, Settled};
 use t2t_protocol::Failure;
@@ -97,6 +97,16 @@ impl Run<'_, '_> {
     /// Returns the attempt at the variant of `target` that stands, as a target of the same phase.
     pub(super) fn standing(&self, target: &Target) -> Target {
         target.of_attempt(standing(&self.session.graph, &|index| self.schedule.settled(index), target))
+    }
+
+    /// Returns the numbers of the actions of attempts in whose place later ones were made.
+    pub(super) fn replaced(&self) -> BTreeSet<usize> {
+        if self.session.inventory.generated.is_empty() {
+            return BTreeSet::new();
+        }
+        let ends = |index| self.schedule.settled(index);
+        let graph = &self.session.graph;
+        graph.indices().filter(|index| is_replaced(graph, &ends, *index)).map(Index::number).collect()
     }
 
     /// Returns whether the rejection of an action is no last word: another attempt follows.

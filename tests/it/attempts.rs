@@ -105,6 +105,7 @@ fn an_attempt_that_is_rejected_is_made_again_in_the_form_that_its_failure_asks_f
     assert!(log.contains("| 1 | standard | the family's own choice | ❌ mismatch (check):"), "{log}");
     assert!(log.contains("| 2 | plain | neither technique, arithmetic in float64 | ❌ dtype (check):"), "{log}");
     assert!(log.contains("| 3 | general | every operand is written out contiguously first | ✅ passed |"), "{log}");
+    assert!(project.read("logs/summary.md").contains("| Attempts of a generator | 3 |"));
     project.build().exits(0).runs("");
     project.forget_answers();
     project.build().exits(0).runs("").never_says("attempt");

@@ -26,6 +26,16 @@ pub fn standing(graph: &Graph, ends: &Ends<'_>, target: &Target) -> u32 {
     standing
 }
 
+/// Returns how many attempts were made at the kernels of an op.
+#[must_use]
+pub fn count(graph: &Graph, ends: &Ends<'_>, op: &str) -> u64 {
+    let is_made = |index: &Index| {
+        let is_generate = graph.action(*index).target().phase == Phase::Generate;
+        is_generate && ends(*index).and_then(Settled::record).is_some_and(|record| record.outcome.is_pass())
+    };
+    graph.of_op(op).iter().copied().filter(is_made).count() as u64
+}
+
 /// Returns whether the action at `index` is of an attempt in whose place a later one was made: how it ended is no word on the variant.
 #[must_use]
 pub fn is_replaced(graph: &Graph, ends: &Ends<'_>, index: Index) -> bool {
