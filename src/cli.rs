@@ -52,7 +52,8 @@ mod watch;
 
 use self::arguments::{
     AddArguments, AdoptArguments, AffectedArguments, AttemptsArguments, BenchArguments, BuildArguments,
-    CompareArguments, GraphFormat, ReportFormat, ReproArguments, Service, Stage, Targets, WatchArguments,
+    CompareArguments, GenerateArguments, GraphFormat, ReportFormat, ReproArguments, Service, Stage, Targets,
+    WatchArguments,
 };
 use self::error::CliError;
 
@@ -113,6 +114,8 @@ enum Command {
     Add(AddArguments),
     /// Declare an op for an existing kernel, check it, and report the result
     Adopt(AdoptArguments),
+    /// Ask the generator again for kernels that it makes, and build what comes of it; earlier results are kept
+    Generate(GenerateArguments),
     /// List the attempts at generated kernels; with --show or --diff print the kernel of one
     Attempts(AttemptsArguments),
     /// Say what is up to date and what is not
@@ -212,6 +215,7 @@ fn run(cli: Cli) -> Result<u8, CliError> {
         Command::Bench(arguments) => build::build(common, &arguments.build()),
         Command::Add(arguments) => add::add(common, &arguments),
         Command::Adopt(arguments) => adopt::adopt(common, &arguments),
+        Command::Generate(arguments) => build::build(common, &arguments.build()),
         Command::Attempts(arguments) => attempts::attempts(common, &arguments),
         Command::Status(targets) => status::status(common, &targets),
         Command::Explain { targets } => explain::explain(common, &targets),

@@ -15,7 +15,6 @@ use t2t_model::history::History;
 use t2t_model::manifest::Manifest;
 use t2t_model::problem::Problem;
 use t2t_model::spans::{self, Span, Times};
-use t2t_plan::attempts::is_replaced;
 use t2t_plan::dispatcher::{Beginning, Command as Told, Work};
 use t2t_plan::explain;
 use t2t_plan::graph::{Index, Wanted};
@@ -303,16 +302,6 @@ impl<'a, 'b> Run<'a, 'b> {
             memory: memory.unwrap_or(0),
             is_unknown: &|index| self.history.last(&graph.action(index).identity).is_none(),
         })
-    }
-
-    /// Returns the numbers of the actions of attempts in whose place later ones were made.
-    fn replaced(&self) -> BTreeSet<usize> {
-        if self.session.inventory.generated.is_empty() {
-            return BTreeSet::new();
-        }
-        let ends = |index| self.schedule.settled(index);
-        let graph = &self.session.graph;
-        graph.indices().filter(|index| is_replaced(graph, &ends, *index)).map(Index::number).collect()
     }
 
     fn ran(&self) -> Vec<bool> {

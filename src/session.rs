@@ -41,6 +41,7 @@ use t2t_store::store::journal::{Journal, Loaded};
 
 mod files;
 mod generated;
+mod known;
 mod interpreter;
 mod lane;
 mod options;
@@ -56,6 +57,7 @@ pub(crate) use self::part::{Part, Rest};
 use self::files::{asset_digest, catalogue, files, made_file, templates};
 use self::generated::{Generated, generated};
 use self::interpreter::{Asked, asked, witnesses_of};
+use self::known::{add_published, has_unknown_kernels, known};
 use self::lane::{device_of, devices, elsewhere, models, targets};
 
 /// The file that makes a folder a workspace.
@@ -358,29 +360,6 @@ impl Session {
     fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.published.iter().chain(&self.spare).flat_map(|published| &published.entries)
     }
-}
-
-/// Returns what the store under `cache` knows, of a part of the workspace what that takes.
-fn known(cache: &Path, part: Option<&Part>) -> io::Result<Loaded> {
-    let journal = Journal::open(cache);
-    match part {
-        Some(part) => journal.load_from(&part.records),
-        None => journal.load(),
-    }
-}
-
-/// Adds published results: they count before those of the store.
-fn add_published<'a>(loaded: &mut Loaded, published: impl Iterator<Item = &'a Published>) {
-    for entry in published.flat_map(|published| &published.entries) {
-        loaded.history.add(entry.record.clone());
-    }
-}
-
-/// Returns whether the file of a variant with a generator is there and not known to be `generated`.
-fn has_unknown_kernels(spec: &Spec, sources: &Sources, generated: &BTreeSet<String>) -> bool {
-    let variants = spec.ops.iter().flat_map(|op| &op.variants).filter(|variant| variant.generator.is_some());
-    let mut files = variants.map(|variant| &variant.file).filter(|file| !generated.contains(*file));
-    files.any(|file| RepoPath::new(file).is_ok_and(|path| sources.bytes(&path).is_some()))
 }
 
 fn untrusting() -> NoSession {

@@ -12,6 +12,7 @@ use t2t_model::digest::Digest;
 use t2t_model::event::{Event, Tally};
 use t2t_model::path::RepoPath;
 use t2t_model::record::Record;
+use t2t_plan::attempts::count;
 use t2t_plan::graph::Index;
 use t2t_plan::schedule::Settled;
 use t2t_report::rank::Found;
@@ -148,7 +149,10 @@ pub(crate) fn summaries(session: &Session, report: &Report) -> Vec<OpSummary> {
         let bytes = cas.get(record.outputs.get("selection")?.digest).ok()?;
         serde_json::from_slice(&bytes).ok().map(Found::Document)
     };
-    session.spec.ops.iter().filter_map(|op| Some(OpSummary::of(&op.name, &found(&op.name)?))).collect()
+    let ends = |index: Index| report.settled[index.number()].as_ref();
+    let attempts = |op: &str| count(&session.graph, &ends, op);
+    let told = |op: &str| Some(OpSummary::of(op, &found(op)?).with_attempts(attempts(op)));
+    session.spec.ops.iter().filter_map(|op| told(&op.name)).collect()
 }
 
 /// Adds up what is counted of the ops.

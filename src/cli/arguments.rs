@@ -62,6 +62,24 @@ pub(super) struct AddArguments {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct GenerateArguments {
+    /// As in softmax, softmax/v1_baseline
+    #[arg(required = true, value_name = "OP[/VARIANT]")]
+    pub(super) targets: Vec<String>,
+    /// Replace kernel files that persons wrote; what is replaced is kept in cache/replaced
+    #[arg(long)]
+    pub(super) overwrite: bool,
+}
+
+impl GenerateArguments {
+    /// Returns the build that asks the generator again.
+    pub(super) fn build(self) -> BuildArguments {
+        let targets = Targets { targets: self.targets, ..Targets::default() };
+        BuildArguments { targets, overwrite: self.overwrite, regenerate: true, ..BuildArguments::default() }
+    }
+}
+
+#[derive(Debug, Args)]
 pub(super) struct AttemptsArguments {
     /// As in softmax, softmax/v1_baseline, softmax/v1_baseline#2
     #[arg(value_name = "OP[/VARIANT[#N]]")]
@@ -113,6 +131,12 @@ pub(super) struct BuildArguments {
     /// Run the named actions even if their results stand
     #[arg(long)]
     pub(super) force: bool,
+    /// Let a generator replace kernel files that persons wrote; what is replaced is kept in cache/replaced
+    #[arg(long, conflicts_with_all = ["dry_run", "require_cached"])]
+    pub(super) overwrite: bool,
+    /// Ask the generator again, whatever is known of its kernels: `t2t generate`.
+    #[arg(skip)]
+    pub(super) regenerate: bool,
     /// Say what would run and why, and run nothing
     #[arg(long)]
     pub(super) dry_run: bool,

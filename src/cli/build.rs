@@ -16,8 +16,8 @@ use t2t_model::event::{Event, Tally, Vouched};
 use t2t_model::publication::PAGE;
 use t2t_model::record::Record;
 use t2t_model::signature::Signer;
-use t2t_plan::graph::Index;
-use t2t_plan::graph::pick::{Force, pick};
+use t2t_plan::graph::pick::{Force, named, pick};
+use t2t_plan::graph::{Index, Wanted};
 use t2t_plan::schedule::Settled;
 use t2t_report::render::build_page::{OpSummary, closing_table};
 use t2t_store::fs;
@@ -35,7 +35,7 @@ use super::unchanged::{self, Since};
 use super::{BuildArguments, Common, add, context, init, measured, setup, streams, totals};
 use crate::engine::{self, Report, Settings};
 use crate::reporter::Reporter;
-use crate::session::{self, Probing, Session};
+use crate::session::{self, Overwrite, Probing, Session};
 
 /// Runs the command.
 pub(crate) fn build(common: &Common, arguments: &BuildArguments) -> Result<u8, CliError> {
@@ -91,8 +91,7 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
     let own = arguments.require_signed.then(|| OwnStore::under(&root));
     let session = open(common, arguments, &root, own.as_ref(), &interrupt)?;
     running.hold(&session.pool);
-    let force = if arguments.force { Force::Named } else { Force::Stale };
-    let wanted = pick(&session.graph, &arguments.targets.selection(&session)?, force)?;
+    let wanted = wanted(&session, arguments)?;
     let settings = setup::settings(common, arguments, &session, &remote)?;
     let mut told = setup::introduction(common, &session);
     if is_first && let Some(text) = init::unignored(&root) {
@@ -163,9 +162,36 @@ fn open(
         return context::open_signed(common, &arguments.targets, probing, &own.0, interrupt);
     }
     let reading = session::read_ahead(&root.join("cache"));
-    let session = context::open_for(common, &arguments.targets, probing, interrupt)?;
+    let overwrite = if arguments.overwrite { Overwrite::Yes } else { Overwrite::No };
+    let session = context::open_to_build(common, &arguments.targets, probing, overwrite, interrupt)?;
     session.expect(reading);
     Ok(session)
+}
+
+/// Returns the actions that are wanted, and which of them run whatever is known.
+fn wanted(session: &Session, arguments: &BuildArguments) -> Result<Wanted, CliError> {
+    let force = if arguments.force { Force::Named } else { Force::Stale };
+    let mut wanted = pick(&session.graph, &arguments.targets.selection(session)?, force)?;
+    if arguments.regenerate {
+        force_generators(session, arguments, &mut wanted)?;
+    }
+    Ok(wanted)
+}
+
+/// Has the generator asked again for every named kernel that it makes. Fails where it makes none of them.
+fn force_generators(session: &Session, arguments: &BuildArguments, wanted: &mut Wanted) -> Result<(), CliError> {
+    let named = named(&session.graph, &arguments.targets.selection(session)?)?;
+    let is_made = |index: &Index| session.graph.action(*index).target().phase == Phase::Generate;
+    let made: Vec<Index> = named.into_iter().filter(is_made).collect();
+    if made.is_empty() {
+        let message = format!("the generator makes no kernel of {}", arguments.targets.written().join(", "));
+        let hint = "`t2t status` says whose the kernel files are; `--overwrite` replaces those that persons wrote where ops.yaml has `generator: template`";
+        return Err(CliError::misuse(message, hint));
+    }
+    for index in made {
+        wanted.forced[index.number()] = true;
+    }
+    Ok(())
 }
 
 /// A store that is empty at first, and gone when it is dropped.

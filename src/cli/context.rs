@@ -98,8 +98,19 @@ pub(crate) fn open_for(
     probing: Probing,
     interrupt: &Interrupt,
 ) -> Result<Session, CliError> {
+    open_to_build(common, targets, probing, Overwrite::No, interrupt)
+}
+
+/// Opens the workspace around the current folder, for a build that may `overwrite` kernel files.
+pub(crate) fn open_to_build(
+    common: &Common,
+    targets: &Targets,
+    probing: Probing,
+    overwrite: Overwrite,
+    interrupt: &Interrupt,
+) -> Result<Session, CliError> {
     let options = options(common, &workspace()?, probing);
-    opened(&Options { configurations: targets.configurations(), ..options }, interrupt)
+    opened(&Options { configurations: targets.configurations(), overwrite, ..options }, interrupt)
 }
 
 /// Opens the workspace around the current folder, to take only results that are signed by somebody whom ops.yaml trusts. Its store is the folder `cache`, which is empty:

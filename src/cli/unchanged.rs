@@ -26,7 +26,11 @@ use crate::session::DeviceChoice;
 /// without a look at the store.
 pub(crate) fn key(common: &Common, arguments: &BuildArguments, root: &Path) -> Option<Digest> {
     let writes = arguments.trace.is_some() || arguments.events.is_some() || arguments.junit.is_some();
-    let looks = arguments.force || arguments.require_cached || common.as_device.is_some();
+    let looks = arguments.force
+        || arguments.overwrite
+        || arguments.regenerate
+        || arguments.require_cached
+        || common.as_device.is_some();
     // What is signed is looked at in a store of its own.
     let looks = looks || arguments.require_signed;
     let is_annotated = super::outputs::is_asked_for(arguments.annotations);

@@ -13,7 +13,7 @@ use t2t_model::event::Event;
 use t2t_model::manifest::canonical_json;
 use t2t_model::path::RepoPath;
 use t2t_model::record::{Blob, KERNEL, Outcome};
-use t2t_plan::attempts::{self, standing};
+use t2t_plan::attempts::{is_replaced, standing};
 use t2t_plan::graph::Index;
 use t2t_plan::schedule::{Made, Settled};
 use t2t_protocol::Failure;
@@ -99,10 +99,20 @@ impl Run<'_, '_> {
         target.of_attempt(standing(&self.session.graph, &|index| self.schedule.settled(index), target))
     }
 
+    /// Returns the numbers of the actions of attempts in whose place later ones were made.
+    pub(super) fn replaced(&self) -> BTreeSet<usize> {
+        if self.session.inventory.generated.is_empty() {
+            return BTreeSet::new();
+        }
+        let ends = |index| self.schedule.settled(index);
+        let graph = &self.session.graph;
+        graph.indices().filter(|index| is_replaced(graph, &ends, *index)).map(Index::number).collect()
+    }
+
     /// Returns whether the rejection of an action is no last word: another attempt follows.
     pub(super) fn is_tried_again(&self, target: &Target, outcome: &Outcome) -> bool {
         let index = self.session.graph.find(target);
-        let next = index.and_then(|index| attempts::next(&self.session.graph, index, outcome));
+        let next = index.and_then(|index| self.session.graph.next_attempt(index, outcome));
         next.is_some_and(|next| self.wanted[next.number()])
     }
 

@@ -12,6 +12,7 @@ use t2t_model::action::{DeviceClass, Phase, Target};
 use t2t_model::digest::Digest;
 use t2t_model::manifest::canonical_json;
 use t2t_model::record::Outcome;
+use t2t_plan::attempts::count;
 use t2t_plan::graph::Index;
 use t2t_plan::schedule::Settled;
 use t2t_protocol::{Baseline, Cost, Evidence, Failure, Launches, Resources, Tune, read};
@@ -154,7 +155,7 @@ impl Run<'_, '_> {
         let known = self.session.ops();
         let told = known.iter().map(|(op, known)| match known {
             Some(known) => Ok(Cow::Borrowed(*known)),
-            None => Ok(Cow::Owned(OpSummary::of(op, &self.found(&Target::of_op(op, Phase::Select), "selection")?))),
+            None => self.summary_of(op).map(Cow::Owned),
         });
         let told: Vec<Cow<'_, OpSummary>> = told.collect::<Result<_, Stop>>()?;
         let (mut wall, mut device) = self.costs()?;
@@ -171,6 +172,12 @@ impl Run<'_, '_> {
         let text = self.template(assets::SUMMARY_TEMPLATE)?;
         let template = Template { path: assets::SUMMARY_TEMPLATE, text: &text };
         Ok(passed(&[(PAGE, render::summary(template, &page).map_err(EngineError::from)?)]))
+    }
+
+    fn summary_of(&self, op: &str) -> Result<OpSummary, Stop> {
+        let selection = self.found(&Target::of_op(op, Phase::Select), "selection")?;
+        let attempts = count(&self.session.graph, &|index| self.schedule.settled(index), op);
+        Ok(OpSummary::of(op, &selection).with_attempts(attempts))
     }
 
     /// Returns the sums of how long the actions behind the summary ran and held a device.
@@ -215,7 +222,9 @@ impl Run<'_, '_> {
         let settled = self.session.graph.find(target).and_then(|index| self.schedule.settled(index));
         let record = match settled {
             None => return Ok(Found::Skipped { reason: "it is no part of this build".to_owned() }),
-            Some(Settled::NotNeeded) => return Ok(Found::Skipped { reason: "no attempt asked for it".to_owned() }),
+            Some(Settled::NotNeeded) => {
+                return Ok(Found::Skipped { reason: "another attempt was to be made".to_owned() });
+            }
             Some(Settled::Skipped(on)) => return Ok(Found::Skipped { reason: self.why_skipped(on) }),
             Some(Settled::Lost(_) | Settled::Planned | Settled::Missing) => return Ok(Found::Lost),
             Some(Settled::Fresh(record) | Settled::Restored(record) | Settled::Ran(record)) => record,

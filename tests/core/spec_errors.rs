@@ -716,7 +716,7 @@ error: ops.yaml:8:36: `ops.add.variants[1].generator`: expected `template` or `n
   |                                    ^
 hint: known: `template`, `none`
 
-error: ops.yaml:9:38: a variant has `generator` and `module`
+error: ops.yaml:9:38: op `add`: a variant has `generator` and `module`
   |
 9 |       - {name: installed, generator: template, module: kernels_of_others}
   |                                      ^

@@ -100,8 +100,10 @@ wrote 2 ops; next: `t2t build --op softmax --op gelu`
 #[test]
 fn an_entry_without_a_generator_is_told_how_its_kernels_are_written() {
     let project = empty();
-    project
-        .write("ops.yaml", "version: 1\nops:\n  relu: {torch: relu, inputs: {input: [M]}, variants: [v1_baseline]}\n");
+    project.write(
+        "ops.yaml",
+        "version: 1\nops:\n  relu: {torch: relu, inputs: {input: [M, N]}, variants: [v1_baseline]}\n",
+    );
     declare(&project, "relu")
         .exits(0)
         .says("its entry stays; `--write` writes the kernels that it lacks\nnothing to write");
@@ -147,7 +149,7 @@ fn in_a_subfolder_the_workspace_is_the_one_above() {
     let project = empty();
     project.write("ops.yaml", "version: 1\n");
     project.write("lib/deep/x", "");
-    project.run(project.command("add relu").current_dir(project.path("lib/deep"))).exits(0);
+    project.run(project.command("add relu --write").current_dir(project.path("lib/deep"))).exits(0);
     let expected = [kernels("relu"), vec!["lib/deep/x".to_owned(), "ops.yaml".to_owned()]].concat();
     assert_eq!(files(&project), expected);
 }

@@ -105,6 +105,7 @@ fn an_attempt_that_is_rejected_is_made_again_in_the_form_that_its_failure_asks_f
     assert!(log.contains("| 1 | standard | the family's own choice | ❌ mismatch (check):"), "{log}");
     assert!(log.contains("| 2 | plain | neither technique, arithmetic in float64 | ❌ dtype (check):"), "{log}");
     assert!(log.contains("| 3 | general | every operand is written out contiguously first | ✅ passed |"), "{log}");
+    assert!(project.read("logs/summary.md").contains("| Attempts of a generator | 3 |"));
     project.build().exits(0).runs("");
     project.forget_answers();
     project.build().exits(0).runs("").never_says("attempt");
@@ -168,8 +169,9 @@ fn a_source_that_failed_before_is_not_checked_again_whoever_wrote_it() {
     let before = checks(&project);
     project.build().exits(0);
     assert_eq!((form(&project).as_str(), checks(&project) - before), ("plain", 1), "the first form is as it was");
-    // A person's file with the text that was rejected is rejected without a child, too.
+    // A person's file of the same bytes is rejected without a child, too: where nothing is known of who made it.
     let rejected = project.read(FILE).replace("plain", "standard").replace("MARK = \"\"", "MARK = \"REJECT mismatch\"");
+    project.edit("ops.yaml", "    generator: template\n", "");
     project.write(FILE, rejected);
     let before = checks(&project);
     project.build().exits(1);
@@ -265,6 +267,79 @@ fn a_file_that_is_not_a_kernel_any_more_stays_where_a_person_changed_it_while_th
     ran.exits(3).says("changed while it ran");
 }
 
+#[test]
+fn status_says_whose_the_kernel_files_are() {
+    let project = project(THIRD);
+    project.edit("ops.yaml", "generator: template", "generator: template\n    variants: [v1_baseline, v2_tiling]");
+    project.kernel("softmax", "v2_tiling", "");
+    project.build().exits(0);
+    let ran = project.t2t("status").exits(0);
+    ran.says("generated softmax: v1_baseline#3\nown       softmax: v2_tiling\n").never_says("rejected");
+    project.edit(FILE, "input + 1", "input + 2");
+    project.t2t("status").exits(0).says("own       softmax: v1_baseline, v2_tiling\n");
+}
+
+#[test]
+fn a_persons_file_is_written_over_only_where_that_is_asked_for_and_is_kept() {
+    let project = project("");
+    project.kernel("softmax", "v1_baseline", "");
+    let own = project.read(FILE);
+    project.build().exits(0);
+    let hint = "the generator makes no kernel of softmax";
+    project.t2t("generate softmax").exits(2).says(hint).says("--overwrite");
+    project.t2t("build --force softmax").exits(0);
+    assert_eq!(project.read(FILE), own);
+    let ran = project.t2t("build --overwrite").exits(0).says(&format!("{FILE}, which a person wrote, is written over"));
+    assert!(ran.actions.contains("softmax/v1_baseline:generate,compile,check,bench"), "{}", ran.actions);
+    assert_eq!(form(&project), "standard");
+    let kept: Vec<String> =
+        project.files("cache/replaced").iter().map(|file| fs::read_to_string(file).unwrap()).collect();
+    assert_eq!(kept, [own]);
+    project.build().exits(0).runs("");
+}
+
+#[test]
+fn the_generator_is_asked_again_and_what_it_made_before_is_kept() {
+    let project = project(THIRD);
+    project.build().exits(0);
+    let ran = project.t2t("generate softmax").exits(0);
+    let asked = "softmax/v1_baseline:generate softmax/v1_baseline#2:generate softmax/v1_baseline#3:generate";
+    ran.runs_beside_the_summary(asked);
+    assert_eq!((form(&project).as_str(), checks(&project)), ("general", 3));
+    project.build().exits(0).runs_beside_the_summary("");
+}
+
+#[test]
+fn attempts_are_listed_shown_and_held_against_each_other() {
+    let project = project(THIRD);
+    project.t2t("attempts softmax").exits(0).says("no attempt at a kernel of `softmax` is known");
+    project.build().exits(0);
+    let ran = project.t2t("attempts softmax").exits(0);
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert_eq!(lines.len(), 3, "{}", ran.stdout);
+    assert!(
+        lines[0].starts_with("softmax/v1_baseline  standard  rejected (mismatch, check): 2 of 256 elements differ")
+    );
+    assert!(lines[1].starts_with("softmax/v1_baseline#2  plain  rejected (dtype, check): "), "{}", lines[1]);
+    assert!(lines[2].starts_with("softmax/v1_baseline#3  general  accepted"), "{}", lines[2]);
+    assert_eq!(project.run_raw("attempts softmax/v1_baseline --show"), project.read(FILE));
+    assert!(project.run_raw("attempts softmax/v1_baseline#2 --show").contains("FORM = \"plain\""));
+    let difference = project.run_raw("attempts softmax/v1_baseline#2 --diff");
+    assert!(difference.contains("--- softmax/v1_baseline\n+++ softmax/v1_baseline#2\n"), "{difference}");
+    assert!(difference.contains("-FORM = \"standard\"\n"), "{difference}");
+    assert!(difference.contains("+FORM = \"plain\"\n"), "{difference}");
+    project.t2t("attempts softmax/v1_baseline#1 --show").exits(2);
+    project.t2t("attempts softmax/v1_baseline#4 --show").exits(2).says("no attempt `softmax/v1_baseline#4` is known");
+    project.t2t("attempts softmax/v1_baseline --diff").exits(0);
+    project.t2t("attempts softmax --show").exits(2).says("names no variant");
+    project
+        .t2t("explain softmax/v1_baseline#2:check")
+        .exits(0)
+        .says("softmax/v1_baseline#2:check: fresh\n  rejected (dtype)");
+    project.t2t("build softmax/v1_baseline#2:check --force").exits(0);
+    assert_eq!(form(&project), "general");
+}
+
 // Other checkouts, and ends that nobody wanted.
 
 #[test]
@@ -290,10 +365,10 @@ fn a_checkout_with_the_cache_makes_nothing_anew_with_the_file_and_without_it() {
 fn a_checkout_with_an_archive_of_the_cache_makes_nothing_anew() {
     let project = project(THIRD);
     project.build().exits(0);
-    project.t2t("cache push ../archive.tar.gz").exits(0);
+    project.t2t("cache export ../archive.tar.gz").exits(0);
     let clone = self::project(THIRD);
     fs::copy(project.path("../archive.tar.gz"), clone.path("../archive.tar.gz")).unwrap();
-    clone.t2t("cache pull ../archive.tar.gz").exits(0);
+    clone.t2t("cache import ../archive.tar.gz").exits(0);
     clone.build().exits(0).runs("");
     assert_eq!(clone.read(FILE), project.read(FILE));
 }
@@ -326,8 +401,11 @@ fn refused(project: &Project, said: &str) -> Ran {
 #[test]
 fn a_generator_that_cannot_make_a_kernel_is_said_at_its_place_before_anything_runs() {
     let project = project("");
-    project.edit("ops.yaml", "torch: torch.nn.functional.softmax", "torch: torch.fft.fft");
-    refused(&project, "error: ops.yaml:6:").says("no family of the generator has `torch.fft.fft`");
+    let other = FAMILY.replace("torch.nn.functional.softmax", "torch.rows").replace("\"softmax\":", "\"rows\":");
+    project.write("assets/generators/softmax.json", other);
+    let said = "no family of the generator has `torch.nn.functional.softmax`, the function of op `softmax`";
+    let ran = refused(&project, said).says("error: ops.yaml:6:3: ").says("take `generator` out");
+    assert_eq!(ran.actions, "");
     let project = self::project("");
     project.edit("ops.yaml", "generator: template", "generator: template\n    variants: [v1_baseline, own]");
     refused(&project, "the generator has no variant `own` of `softmax`").says("generator: none");

@@ -55,6 +55,23 @@ fn in_an_empty_folder_two_names_are_enough() {
     }
 }
 
+#[test]
+fn a_kernel_that_is_wrong_is_made_again_in_its_plainest_form() {
+    let ops = "version: 1\nops:\n  relu: {torch: relu, inputs: {input: [M, N]}, variants: [v1_baseline], generator: template}\n";
+    let workspace = Workspace::new(ops);
+    let name = "pointwise.py.jinja";
+    let text = Files::default().get(name).unwrap().to_owned();
+    // Every form but the plainest is wrong by one.
+    let wrong = text.replacen("with.value, \"mask", "with.value ~ (\"\" if plain else \" + 1.0\"), \"mask", 1);
+    assert_ne!(wrong, text);
+    workspace.write(&format!("assets/generators/{name}"), &wrong);
+    let ran = workspace.build(&["relu:check"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.told);
+    assert_eq!(workspace.outcome("relu/v1_baseline:check"), "mismatch", "{}", ran.told);
+    assert_eq!(workspace.outcome("relu/v1_baseline#2:check"), "passed", "{}", ran.told);
+    assert!(workspace.read("kernels/relu/v1_baseline.py").contains("tl.float64"));
+}
+
 /// Writes the ops' entries and kernels into an empty folder, has them checked, and expects every variant to pass.
 fn passes(generator: &Generator, names: &[&str], form: Form) {
     let ops: Vec<&Op> = names.iter().map(|name| generator.catalogue.find(name).unwrap()).collect();

@@ -3,7 +3,6 @@
 //! It does not know what an attempt is about, nor how it is made.
 
 use t2t_model::action::{Phase, Target};
-use t2t_model::record::Outcome;
 
 use crate::graph::{Graph, Index};
 use crate::schedule::Settled;
@@ -27,20 +26,19 @@ pub fn standing(graph: &Graph, ends: &Ends<'_>, target: &Target) -> u32 {
     standing
 }
 
+/// Returns how many attempts were made at the kernels of an op.
+#[must_use]
+pub fn count(graph: &Graph, ends: &Ends<'_>, op: &str) -> u64 {
+    let is_made = |index: &Index| {
+        let is_generate = graph.action(*index).target().phase == Phase::Generate;
+        is_generate && ends(*index).and_then(Settled::record).is_some_and(|record| record.outcome.is_pass())
+    };
+    graph.of_op(op).iter().copied().filter(is_made).count() as u64
+}
+
 /// Returns whether the action at `index` is of an attempt in whose place a later one was made: how it ended is no word on the variant.
 #[must_use]
 pub fn is_replaced(graph: &Graph, ends: &Ends<'_>, index: Index) -> bool {
     let target = graph.action(index).target();
     target.variant.is_some() && target.attempt < standing(graph, ends, target)
-}
-
-/// Returns the action that makes the attempt which the rejection of the action at `index` asks for. None where it asks for none, and after the last one.
-#[must_use]
-pub fn next(graph: &Graph, index: Index, outcome: &Outcome) -> Option<Index> {
-    let action = graph.action(index);
-    let phase = action.target().phase;
-    let next = Target { phase: Phase::Generate, ..action.target().of_attempt(action.target().attempt + 1) };
-    let is_asked = outcome.asks_for_another() && !action.facts.contains_key("fault");
-    let asks = is_asked && matches!(phase, Phase::Compile | Phase::Check);
-    asks.then(|| graph.find(&next)).flatten()
 }

@@ -8,7 +8,8 @@ use petgraph::Direction;
 use petgraph::algo::toposort;
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::EdgeRef;
-use t2t_model::action::{Action, Dependency, Target};
+use t2t_model::action::{Action, Dependency, Phase, Target};
+use t2t_model::record::Outcome;
 
 pub mod expand;
 pub mod pattern;
@@ -111,6 +112,18 @@ impl Graph {
     #[must_use]
     pub fn find(&self, target: &Target) -> Option<Index> {
         self.by_target.get(target).copied()
+    }
+
+    /// Returns the action that makes the attempt which an end of the action at `index` asks for. None where it asks for none, and after the last one.
+    #[must_use]
+    pub fn next_attempt(&self, index: Index, outcome: &Outcome) -> Option<Index> {
+        let action = self.action(index);
+        let target = action.target();
+        // A fault that was there before the kernel file was made is no fault of that.
+        let is_of_kernel = outcome.asks_for_another() && !action.facts.contains_key("fault");
+        let asks = is_of_kernel && matches!(target.phase, Phase::Compile | Phase::Check);
+        let next = Target { phase: Phase::Generate, ..target.of_attempt(target.attempt + 1) };
+        asks.then(|| self.find(&next)).flatten()
     }
 
     /// Returns the places of the actions of an op, in declared order.

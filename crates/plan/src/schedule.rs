@@ -291,10 +291,12 @@ impl<'g> Schedule<'g> {
         if unmet.iter().any(|(source, _)| ends_the_attempt(*source)) {
             return Some(Settled::NotNeeded);
         }
-        if let Some((_, edge)) = unmet.first() {
-            return Some(Settled::Skipped(edge.on.clone()));
+        if let Some((source, edge)) = unmet.first() {
+            // What is made again is none of what follows from it.
+            let outcome = of(*source).record().map(|record| &record.outcome);
+            let is_made_again = outcome.and_then(|outcome| self.graph.next_attempt(*source, outcome)).is_some();
+            return Some(if is_made_again { Settled::NotNeeded } else { Settled::Skipped(edge.on.clone()) });
         }
-        // A fault that was there before the kernel file was made is no fault of that.
         let asks =
             |source: Index| !self.graph.action(source).facts.contains_key("fault") && of(source).meets(Need::Reject);
         (!asking.is_empty() && !asking.iter().any(|(source, _)| asks(*source))).then_some(Settled::NotNeeded)

@@ -195,7 +195,7 @@ pub struct Field {
     pub absent: Absent,
     /// How layers of it merge.
     pub merge: Merge,
-    /// The phases that read it, besides generate, which reads the whole declaration.
+    /// The phases that read it, besides generate.
     pub phases: &'static [Phase],
     /// What it means, for people.
     pub meaning: &'static str,
@@ -221,7 +221,6 @@ const INIT: Kind = Kind::Either(&[
 ]);
 const COMPARISON: Kind = Kind::OneOf("comparison", &["close", "exact", "indices", "set", "rows", "ignore"]);
 const OUTPUT: Kind = Kind::Either(&[COMPARISON, Kind::Section(Section::Output)]);
-/// A number, or the name of an argument.
 const PARAMETER: Kind = Kind::Either(&[Kind::Number, IDENTIFIER]);
 const AXIS: Kind = Kind::Whole(-64);
 const PAIR: Kind = Kind::List { of: &QUANTITY, least: 2, most: 2 };

@@ -21,6 +21,8 @@ use crate::fs;
 use crate::installed::{self, Found, Installed};
 use crate::kept;
 
+mod made;
+
 /// The format of the file below; another number is read as an empty one. 1: first. 2: behind a digest. 3: what files were before. 4: the kind of a fault; files have bounds. 5: meanings of `t2t python 2`.
 const VERSION: u32 = 5;
 
@@ -251,31 +253,6 @@ impl Sources {
         found.iter().filter_map(|(path, python)| Some((path.clone(), source(path, python)?))).collect()
     }
 
-    /// Returns the closure of the kernel file at `path` as it is once the file holds `bytes`, which `python` says the meaning of, whatever it holds now.
-    #[must_use]
-    pub fn closure_with(&self, path: &RepoPath, bytes: Digest, python: &PythonFile) -> BTreeMap<RepoPath, Source> {
-        let found = closure(path, &mut With { sources: self, path, python });
-        let source = |other: &RepoPath, python: &PythonFile| {
-            let bytes = if other == path { bytes } else { self.bytes(other)? };
-            Some(Source { meaning: python.meaning, bytes })
-        };
-        found.iter().filter_map(|(path, python)| Some((path.clone(), source(path, python)?))).collect()
-    }
-
-    /// Writes the file at `path`, or removes it where there is nothing to be written. Later calls, and later builds, know it as it is then.
-    pub fn put(&self, path: &RepoPath, bytes: Option<&[u8]>) -> io::Result<()> {
-        let place = path.under(&self.root);
-        match bytes {
-            Some(bytes) => fs::write(&place, bytes)?,
-            None => fs::remove(&place)?,
-        }
-        let mut state = self.state.borrow_mut();
-        // What results were made from is what was written.
-        state.first.remove(path);
-        self.digest_now(path, &mut state);
-        Ok(())
-    }
-
     /// Returns the first file of the closure of `path` that is too long or too deep to be parsed, and its fault. Its imports are unknown, so the closure is
     /// incomplete.
     pub fn beyond(&self, path: &RepoPath) -> Option<(RepoPath, PythonFile)> {
@@ -372,23 +349,6 @@ impl Tree for Imported<'_> {
             file.is_some_and(|file| self.0.bytes(&file).is_some()) || self.0.has_package(&module)
         };
         self.0.homes.iter().filter(has).cloned().collect()
-    }
-}
-
-/// The workspace's files with another one at a place, for the code that follows imports.
-struct With<'a> {
-    sources: &'a Sources,
-    path: &'a RepoPath,
-    python: &'a PythonFile,
-}
-
-impl Tree for With<'_> {
-    fn read(&mut self, path: &RepoPath) -> Option<PythonFile> {
-        if path == self.path { Some(self.python.clone()) } else { self.sources.python(path) }
-    }
-
-    fn homes(&mut self, name: &str) -> Vec<String> {
-        Imported(self.sources).homes(name)
     }
 }
 

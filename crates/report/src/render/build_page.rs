@@ -71,6 +71,8 @@ struct OpRow {
     rejected: u64,
     not_judged: u64,
     skipped: u64,
+    /// How many attempts a generator made at its kernels.
+    attempts: u64,
     why: String,
     note: String,
 }
@@ -92,6 +94,7 @@ struct Kernels {
     rejected: u64,
     not_judged: u64,
     skipped: u64,
+    attempts: u64,
     pass_rate: Option<f64>,
 }
 
@@ -165,6 +168,13 @@ impl OpSummary {
         }
     }
 
+    /// Returns the same of an op whose kernels a generator made in so many attempts.
+    #[must_use]
+    pub fn with_attempts(mut self, attempts: u64) -> Self {
+        self.row.attempts = attempts;
+        self
+    }
+
     /// Returns the op.
     #[must_use]
     pub fn op(&self) -> &str {
@@ -193,6 +203,7 @@ fn row(op: &str, found: &Found<Selection>) -> OpRow {
         rejected: counts.rejected as u64,
         not_judged: counts.not_judged as u64,
         skipped: (counts.skipped + counts.lost) as u64,
+        attempts: 0,
         why: selection.map_or_else(|| missing(found), |selection| selection.why.clone()),
         note: selection.map_or_else(|| missing(found), |selection| note(selection, &ties)),
         ties: ties.into_iter().map(str::to_owned).collect(),
@@ -266,6 +277,7 @@ impl Kernels {
             rejected,
             not_judged: sum(|row| row.not_judged),
             skipped: sum(|row| row.skipped),
+            attempts: sum(|row| row.attempts),
             pass_rate: (passed + rejected > 0).then(|| share(passed, passed + rejected)),
         }
     }
