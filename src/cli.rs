@@ -18,6 +18,7 @@ mod affected;
 mod answer;
 mod attempts;
 mod arguments;
+mod artifact;
 mod build;
 mod cache;
 mod compare;
@@ -116,7 +117,13 @@ enum Command {
     /// List the attempts at generated kernels; with --show or --diff print the kernel of one
     Attempts(AttemptsArguments),
     /// Say what is up to date and what is not
-    Status(Targets),
+    Status {
+        #[command(flatten)]
+        targets: Targets,
+        /// How it is written; json has every action: its state, outcome, class, key, and why it is stale
+        #[arg(long, value_enum, default_value = "text")]
+        format: ReportFormat,
+    },
     /// Say why an action is stale, or how it ended and what its result depends on; or what a class of rejections means
     Explain {
         /// As in softmax/v2_tiling:check, softmax:log, softmax; mismatch
@@ -137,6 +144,13 @@ enum Command {
     Log {
         /// The op
         op: String,
+    },
+    /// Print a document of an action's result as JSON: an analysis, evidence, resources, figures
+    Artifact {
+        /// The action, as in softmax:analyze, softmax/v2_tiling:check
+        target: String,
+        /// Which document, as in analysis, evidence, resources, bench (default: their names and sizes)
+        name: Option<String>,
     },
     /// Print the compiler's output for a variant's kernels
     Ir {
@@ -213,11 +227,12 @@ fn run(cli: Cli) -> Result<u8, CliError> {
         Command::Add(arguments) => add::add(common, &arguments),
         Command::Adopt(arguments) => adopt::adopt(common, &arguments),
         Command::Attempts(arguments) => attempts::attempts(common, &arguments),
-        Command::Status(targets) => status::status(common, &targets),
+        Command::Status { targets, format } => status::status(common, &targets, format),
         Command::Explain { targets } => explain::explain(common, &targets),
         Command::Repro(arguments) => repro::repro(common, &arguments),
         Command::Graph { targets, format } => inspect::graph(common, &targets, format),
         Command::Log { op } => inspect::log(common, &op),
+        Command::Artifact { target, name } => artifact::artifact(common, &target, name.as_deref()),
         Command::Ir { target, stage, kernel, all } => {
             let wanted = if all { inspect::Kernels::All } else { inspect::Kernels::First };
             inspect::ir(common, &target, stage.name(), kernel.as_deref(), wanted)
