@@ -33,6 +33,8 @@ mod init;
 mod inspect;
 mod limit_hint;
 mod limits;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod measured;
 mod outputs;
 mod plan;
@@ -100,6 +102,9 @@ struct Common {
     /// Say only what failed, and the result
     #[arg(long, short, global = true, help_heading = EVERYWHERE)]
     quiet: bool,
+    /// End when the process with this number does, which started this one
+    #[arg(long, global = true, hide = true, value_name = "PID")]
+    parent: Option<i32>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -192,6 +197,13 @@ enum Command {
         #[arg(long, short, requires = "cache")]
         yes: bool,
     },
+    /// Serve agents: the Model Context Protocol on standard input and output
+    #[cfg(feature = "mcp")]
+    Mcp {
+        /// The workspace (default: the one around the current folder, else that folder)
+        #[arg(long, value_name = "DIR")]
+        workspace: Option<PathBuf>,
+    },
     /// Print a completion script
     Completions {
         /// The shell
@@ -204,7 +216,7 @@ enum Command {
 #[must_use]
 pub fn main() -> ExitCode {
     secrets::close_this_process();
-    let code = limits::prepare().and_then(|()| run(Cli::parse())).unwrap_or_else(|error| {
+    let code = limits::prepare().and_then(|()| begin(Cli::parse())).unwrap_or_else(|error| {
         error.print();
         error.code()
     });
@@ -214,6 +226,14 @@ pub fn main() -> ExitCode {
         error.print();
         error.code()
     }))
+}
+
+/// Runs the command, unless the process that it is bound to has ended meanwhile.
+fn begin(cli: Cli) -> Result<u8, CliError> {
+    match cli.common.parent {
+        Some(parent) if !context::ends_with(parent) => Err(CliError::Interrupted),
+        _ => run(cli),
+    }
 }
 
 fn run(cli: Cli) -> Result<u8, CliError> {
@@ -251,6 +271,8 @@ fn run(cli: Cli) -> Result<u8, CliError> {
             let what = if cache { tidy::What::LogsAndStore } else { tidy::What::Logs };
             tidy::clean(what, if yes { tidy::Ask::Never } else { tidy::Ask::OnATerminal })
         }
+        #[cfg(feature = "mcp")]
+        Command::Mcp { workspace } => mcp::mcp(common, workspace),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "t2t", &mut script);

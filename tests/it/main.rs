@@ -93,6 +93,7 @@ mod real {
     mod called;
     mod adopt;
     mod adopted;
+    mod mcp;
     mod sweep;
 }
 
