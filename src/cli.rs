@@ -45,6 +45,7 @@ mod revision;
 mod running;
 mod setup;
 mod signing;
+mod skill;
 mod status;
 mod streams;
 mod sweep;
@@ -204,6 +205,11 @@ enum Command {
         #[arg(long, value_name = "DIR")]
         workspace: Option<PathBuf>,
     },
+    /// Teach agents to work with t2t: skill install
+    Skill {
+        #[command(subcommand)]
+        command: skill::SkillCommand,
+    },
     /// Print a completion script
     Completions {
         /// The shell
@@ -273,6 +279,7 @@ fn run(cli: Cli) -> Result<u8, CliError> {
         }
         #[cfg(feature = "mcp")]
         Command::Mcp { workspace } => mcp::mcp(common, workspace),
+        Command::Skill { command } => skill::skill(&command),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "t2t", &mut script);

@@ -94,6 +94,7 @@ mod real {
     mod adopt;
     mod adopted;
     mod mcp;
+    mod skill;
     mod sweep;
 }
 
