@@ -233,6 +233,8 @@ async def names() -> None:
         submission["source"] += "\n"
         assert (await ask(client, "submit_kernel", **submission))["replaced"] is None
 
+        await replace_generated(client)
+
         # No link is followed.
         place.unlink()
         place.symlink_to(outside / "v1_baseline.py")
@@ -242,6 +244,27 @@ async def names() -> None:
         folder.symlink_to(outside)
         assert "link" in await refusal(client, "submit_kernel", **submission, replace=True)
         assert not list(outside.iterdir())
+
+
+async def replace_generated(client: Client) -> None:
+    """Put a kernel over one that a generator made: that one can be made again."""
+
+    async def is_generated() -> bool:
+        op = next(op for op in (await ask(client, "list_ops"))["ops"] if op["op"] == "relu")
+        assert op["variants"][0]["phases"]["check"]["outcome"] == "passed", op
+        return bool(op["variants"][0]["generated"])
+
+    said = (await ask(client, "add_op", names=["relu"], variants=["v1_baseline"]))["said"]
+    assert any("relu" in line for line in said), said
+    await ask(client, "build", targets=["relu:check"])
+    assert "@triton.jit" in (await ask(client, "read_kernel", op="relu", variant="v1_baseline"))["source"]
+    assert await is_generated()
+    submission = {"op": "relu", "variant": "v1_baseline", "source": kernel("relu", ""), "measure": False}
+    told = await ask(client, "submit_kernel", **submission)
+    assert (told["verdict"], told["replaced"]) == ("passed", None), told
+    assert not await is_generated()
+    attempts = await ask(client, "list_attempts", op="relu", variant="v1_baseline")
+    assert [row["verdict"] for row in attempts["submitted"]] == ["passed"] and attempts["generated"] is not None
 
 
 async def together() -> None:
