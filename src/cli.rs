@@ -18,6 +18,7 @@ mod affected;
 mod answer;
 mod attempts;
 mod arguments;
+mod artifact;
 mod build;
 mod cache;
 mod compare;
@@ -32,6 +33,8 @@ mod init;
 mod inspect;
 mod limit_hint;
 mod limits;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod measured;
 mod outputs;
 mod plan;
@@ -42,6 +45,7 @@ mod revision;
 mod running;
 mod setup;
 mod signing;
+mod skill;
 mod status;
 mod streams;
 mod sweep;
@@ -100,6 +104,9 @@ struct Common {
     /// Say only what failed, and the result
     #[arg(long, short, global = true, help_heading = EVERYWHERE)]
     quiet: bool,
+    /// End when the process with this number does, which started this one
+    #[arg(long, global = true, hide = true, value_name = "PID")]
+    parent: Option<i32>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -119,7 +126,13 @@ enum Command {
     /// List the attempts at generated kernels; with --show or --diff print the kernel of one
     Attempts(AttemptsArguments),
     /// Say what is up to date and what is not
-    Status(Targets),
+    Status {
+        #[command(flatten)]
+        targets: Targets,
+        /// How it is written; json has every action: its state, outcome, class, key, and why it is stale
+        #[arg(long, value_enum, default_value = "text")]
+        format: ReportFormat,
+    },
     /// Say why an action is stale, or how it ended and what its result depends on; or what a class of rejections means
     Explain {
         /// As in softmax/v2_tiling:check, softmax:log, softmax; mismatch
@@ -140,6 +153,13 @@ enum Command {
     Log {
         /// The op
         op: String,
+    },
+    /// Print a document of an action's result as JSON: an analysis, evidence, resources, figures
+    Artifact {
+        /// The action, as in softmax:analyze, softmax/v2_tiling:check
+        target: String,
+        /// Which document, as in analysis, evidence, resources, bench (default: their names and sizes)
+        name: Option<String>,
     },
     /// Print the compiler's output for a variant's kernels
     Ir {
@@ -181,6 +201,18 @@ enum Command {
         #[arg(long, short, requires = "cache")]
         yes: bool,
     },
+    /// Serve agents: the Model Context Protocol on standard input and output
+    #[cfg(feature = "mcp")]
+    Mcp {
+        /// The workspace (default: the one around the current folder, else that folder)
+        #[arg(long, value_name = "DIR")]
+        workspace: Option<PathBuf>,
+    },
+    /// Teach agents to work with t2t: skill install
+    Skill {
+        #[command(subcommand)]
+        command: skill::SkillCommand,
+    },
     /// Print a completion script
     Completions {
         /// The shell
@@ -193,7 +225,7 @@ enum Command {
 #[must_use]
 pub fn main() -> ExitCode {
     secrets::close_this_process();
-    let code = limits::prepare().and_then(|()| run(Cli::parse())).unwrap_or_else(|error| {
+    let code = limits::prepare().and_then(|()| begin(Cli::parse())).unwrap_or_else(|error| {
         error.print();
         error.code()
     });
@@ -203,6 +235,14 @@ pub fn main() -> ExitCode {
         error.print();
         error.code()
     }))
+}
+
+/// Runs the command, unless the process that it is bound to has ended meanwhile.
+fn begin(cli: Cli) -> Result<u8, CliError> {
+    match cli.common.parent {
+        Some(parent) if !context::ends_with(parent) => Err(CliError::Interrupted),
+        _ => run(cli),
+    }
 }
 
 fn run(cli: Cli) -> Result<u8, CliError> {
@@ -217,11 +257,12 @@ fn run(cli: Cli) -> Result<u8, CliError> {
         Command::Adopt(arguments) => adopt::adopt(common, &arguments),
         Command::Generate(arguments) => build::build(common, &arguments.build()),
         Command::Attempts(arguments) => attempts::attempts(common, &arguments),
-        Command::Status(targets) => status::status(common, &targets),
+        Command::Status { targets, format } => status::status(common, &targets, format),
         Command::Explain { targets } => explain::explain(common, &targets),
         Command::Repro(arguments) => repro::repro(common, &arguments),
         Command::Graph { targets, format } => inspect::graph(common, &targets, format),
         Command::Log { op } => inspect::log(common, &op),
+        Command::Artifact { target, name } => artifact::artifact(common, &target, name.as_deref()),
         Command::Ir { target, stage, kernel, all } => {
             let wanted = if all { inspect::Kernels::All } else { inspect::Kernels::First };
             inspect::ir(common, &target, stage.name(), kernel.as_deref(), wanted)
@@ -240,6 +281,9 @@ fn run(cli: Cli) -> Result<u8, CliError> {
             let what = if cache { tidy::What::LogsAndStore } else { tidy::What::Logs };
             tidy::clean(what, if yes { tidy::Ask::Never } else { tidy::Ask::OnATerminal })
         }
+        #[cfg(feature = "mcp")]
+        Command::Mcp { workspace } => mcp::mcp(common, workspace),
+        Command::Skill { command } => skill::skill(&command),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "t2t", &mut script);

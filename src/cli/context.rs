@@ -28,6 +28,13 @@ pub(crate) fn process() -> u32 {
     std::process::id()
 }
 
+/// Has this process be interrupted when its parent ends, whose number is `parent`. Returns whether it is still there.
+pub(crate) fn ends_with(parent: i32) -> bool {
+    let is_bound = nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGTERM).is_ok();
+    // The parent may have ended before.
+    is_bound && nix::unistd::getppid().as_raw() == parent
+}
+
 /// Returns the path from the root of the file system.
 pub(crate) fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())

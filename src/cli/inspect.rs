@@ -77,7 +77,12 @@ pub(crate) fn log(common: &Common, op: &str) -> Result<u8, CliError> {
 }
 
 /// Returns the result of the action at `index` that stands; else its last one, and says so, with `remedy`.
-fn standing(session: &Session, wanted: &Wanted, index: Index, remedy: &str) -> Result<Option<Record>, CliError> {
+pub(super) fn standing(
+    session: &Session,
+    wanted: &Wanted,
+    index: Index,
+    remedy: &str,
+) -> Result<Option<Record>, CliError> {
     let plan = plans(session, wanted)?.into_iter().find(|plan| plan.index == index);
     let stands = plan.as_ref().and_then(|plan| plan.settled.record()).cloned();
     let identity = &session.graph.action(index).identity;

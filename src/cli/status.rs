@@ -1,5 +1,6 @@
 //! `t2t status`: how the ops of a workspace stand, without running anything.
 
+use serde_json::{Value, json};
 use t2t_host::interrupt::Interrupt;
 use t2t_model::action::{Phase, Target};
 use t2t_model::record::Outcome;
@@ -12,14 +13,14 @@ use t2t_spec::Variant;
 
 use super::error::CliError;
 use super::plan::{self, Plan, plans};
-use super::{Common, Targets, context, streams};
+use super::{Common, ReportFormat, Targets, context, streams};
 use crate::session::Session;
 
 /// How many reasons a line has; `t2t explain` lists them all.
 const REASONS: usize = 2;
 
 /// Prints what is stale, rejected or skipped, and how many actions are up to date.
-pub(crate) fn status(common: &Common, targets: &Targets) -> Result<u8, CliError> {
+pub(crate) fn status(common: &Common, targets: &Targets, format: ReportFormat) -> Result<u8, CliError> {
     let session = context::open_for(common, targets, context::as_built(common)?, &Interrupt::default())?;
     context::warn_of_unknown_versions(common, &session)?;
     let wanted = pick(&session.graph, &targets.selection(&session)?, Force::Stale)?;
@@ -29,6 +30,12 @@ pub(crate) fn status(common: &Common, targets: &Targets) -> Result<u8, CliError>
         let target = target(plan);
         target.variant.is_none() || target.attempt >= plan::standing(&session, &plans, target).attempt
     };
+    if matches!(format, ReportFormat::Json) {
+        let needed = plans.iter().filter(|plan| plan.settled != Settled::NotNeeded);
+        let states = needed.map(|plan| state(plan, target(plan), is_last(&plan)));
+        streams::print(&format!("{:#}\n", Value::Array(states.collect())));
+        return Ok(0);
+    }
     let rows: Vec<Row> = plans.iter().filter(is_last).filter_map(|plan| row(plan, target(plan))).collect();
     streams::print(&standing::lines(&rows, streams::width()));
     streams::print(&authors(&session, &wanted, &plans));
@@ -70,6 +77,36 @@ fn authors(session: &Session, wanted: &Wanted, plans: &[Plan]) -> String {
         }
     }
     text
+}
+
+/// Returns how an action stands, for programs. It counts where no later attempt at the kernel does in its place.
+fn state(plan: &Plan, target: &Target, counts: bool) -> Value {
+    let record = plan.settled.record();
+    let word = match (&plan.settled, record) {
+        (Settled::Skipped(_), _) => "skipped",
+        (_, Some(_)) => "fresh",
+        (_, None) => "stale",
+    };
+    let (outcome, class) = match record.map(|record| &record.outcome) {
+        Some(Outcome::Passed) => (Some("passed"), None),
+        Some(Outcome::Rejected { class }) => (Some("rejected"), Some(class)),
+        Some(Outcome::NotJudged { .. }) => (Some("not-judged"), None),
+        Some(Outcome::Lost { .. }) | None => (None, None),
+    };
+    let why: Vec<String> = match &plan.settled {
+        Settled::Skipped(on) => vec![format!("after {on}")],
+        _ => plan.why.iter().map(ToString::to_string).collect(),
+    };
+    let key = record.map(|record| record.key.to_string());
+    json!({
+        "target": target.to_string(),
+        "state": word,
+        "outcome": outcome,
+        "class": class,
+        "why": why,
+        "key": key,
+        "counts": counts,
+    })
 }
 
 /// Returns how an action stands. None where all is well.

@@ -93,6 +93,8 @@ mod real {
     mod called;
     mod adopt;
     mod adopted;
+    mod mcp;
+    mod skill;
     mod sweep;
 }
 

@@ -309,3 +309,39 @@ fn faults_of_files_are_annotated_once() {
     let told = annotations(&ran);
     assert!(told.len() == 1 && told[0].starts_with("::error file=ops.yaml,line=2,col="), "{told:?}");
 }
+
+// The state, and documents.
+
+#[test]
+fn the_state_of_every_action_is_told_to_programs() {
+    let project = rejecting();
+    project.t2t("build").exits(1);
+    project.kernel("softmax", "v1_baseline", "TAKES 2");
+    let states: Vec<Value> = serde_json::from_str(&project.run_raw("status --format json")).unwrap();
+    let of = |target: &str| {
+        let state = states.iter().find(|state| state["target"] == target).unwrap_or_else(|| panic!("{target}"));
+        ["state", "outcome", "class"].map(|name| state[name].as_str().unwrap_or("none"))
+    };
+    assert_eq!(of("gelu/v1_baseline:check"), ["fresh", "passed", "none"]);
+    assert_eq!(of("gelu/v2_tiling:check"), ["fresh", "rejected", "mismatch"]);
+    assert_eq!(of("gelu/v2_tiling:bench"), ["skipped", "none", "none"]);
+    assert_eq!(of("softmax/v1_baseline:check"), ["stale", "none", "none"]);
+    let why = |target: &str| states.iter().find(|state| state["target"] == target).unwrap()["why"].to_string();
+    assert!(why("softmax/v1_baseline:check").contains("v1_baseline.py"), "{}", why("softmax/v1_baseline:check"));
+    assert!(why("gelu/v2_tiling:bench").contains("after gelu/v2_tiling:check"));
+}
+
+#[test]
+fn the_documents_of_a_result_are_printed_as_they_are_kept() {
+    let project = rejecting();
+    project.t2t("build").exits(1);
+    project.t2t("artifact gelu/v2_tiling:check").exits(0).says("evidence ").says("verdict ");
+    let verdict: Value = serde_json::from_str(&project.run_raw("artifact gelu/v2_tiling:check verdict")).unwrap();
+    assert_eq!((&verdict["verdict"], &verdict["class"]), (&"rejected".into(), &"mismatch".into()));
+    project.t2t("artifact gelu/v2_tiling:check bench").exits(2).says("has no `bench`").says("`evidence`, `verdict`");
+    project.t2t("artifact gelu").exits(2).says("`gelu` is not one action");
+    project.t2t("artifact gelu:nothing").exits(2);
+    project.t2t("artifact gelu/v2_tiling:bench").exits(2).says("has no result");
+    project.kernel("gelu", "v2_tiling", "");
+    project.t2t("artifact gelu/v2_tiling:check verdict").exits(0).says("is stale: this is its last result");
+}
