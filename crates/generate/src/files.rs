@@ -30,6 +30,7 @@ pub const EMBEDDED: &[(&str, &str)] = embedded![
     "reduction.json",
     "reduction.py.jinja",
     "row.py.jinja",
+    "row_gradient.py.jinja",
     "scan.json",
     "scan.py.jinja",
     "softmax.json",
