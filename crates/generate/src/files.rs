@@ -29,6 +29,7 @@ pub const EMBEDDED: &[(&str, &str)] = embedded![
     "product.py.jinja",
     "reduction.json",
     "reduction.py.jinja",
+    "reduction_gradient.py.jinja",
     "row.py.jinja",
     "row_gradient.py.jinja",
     "scan.json",
