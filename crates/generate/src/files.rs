@@ -19,6 +19,7 @@ pub const EMBEDDED: &[(&str, &str)] = embedded![
     "binary.json",
     "indexed.json",
     "indexed.py.jinja",
+    "indexed_gradient.py.jinja",
     "label.json",
     "label.py.jinja",
     "label_gradient.py.jinja",
