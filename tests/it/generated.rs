@@ -7,7 +7,7 @@ use t2t_generate::render::{Form, Generator, Request, Variant, variant_names};
 use crate::workspace::Workspace;
 
 /// An op of each family.
-const OPS: [&str; 13] = [
+const OPS: [&str; 16] = [
     "relu",
     "maximum",
     "lerp",
@@ -21,6 +21,9 @@ const OPS: [&str; 13] = [
     "nll_loss",
     "max_pool1d",
     "scaled_dot_product_attention",
+    "conv1d",
+    "stack",
+    "index_fill",
 ];
 
 #[test]

@@ -107,8 +107,20 @@ impl Op {
 }
 
 /// The keys of an entry, in order.
-const KEYS: &[&str] =
-    &["inputs", "outputs", "kwargs", "dims", "dtypes", "allow", "backward", "broadcast", "check", "bench", "profiles"];
+const KEYS: &[&str] = &[
+    "inputs",
+    "outputs",
+    "kwargs",
+    "dims",
+    "dtypes",
+    "allow",
+    "backward",
+    "broadcast",
+    "deterministic",
+    "check",
+    "bench",
+    "profiles",
+];
 
 /// What is wrong with a file of the catalogue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -215,6 +215,7 @@ fn environment(files: &Files) -> Environment<'static> {
     environment.add_filter("fill", wrap::fill);
     environment.add_filter("camel", wrap::camel);
     environment.add_filter("suffixed", |text: &str, ending: &str| format!("{text}{ending}"));
+    environment.add_filter("prefixed", |text: &str, beginning: &str| format!("{beginning}{text}"));
     environment.add_filter("names", |parameters: Vec<String>| -> Vec<String> {
         parameters.iter().filter(|one| *one != "*").map(|one| parameter_name(one)).collect()
     });

@@ -111,6 +111,21 @@ fn a_wrapper_has_the_name_that_was_asked_for_and_gradients_only_on_demand() {
 }
 
 #[test]
+fn an_op_has_a_gradient_where_its_entry_says_so_and_only_if_it_is_wanted() {
+    let generator = all();
+    let has = |request: &Request<'_>| generator.render(request).unwrap().contains("(torch.autograd.Function):");
+    let mut gradients = 0;
+    for op in generator.catalogue.ops() {
+        let mut request = Request::new(op, Variant::Both, Form::Standard);
+        assert_eq!(has(&request), request.backward, "{}", op.name);
+        gradients += usize::from(request.backward);
+        request.backward = false;
+        assert!(!has(&request), "{} has a gradient that nobody wanted", op.name);
+    }
+    assert!(gradients >= 150, "{gradients} ops with a gradient");
+}
+
+#[test]
 fn a_workspace_overrides_a_template_and_its_mistakes_have_a_place() {
     let own = |text: &str| Files::with([("scan.py.jinja".to_owned(), text.to_owned())]);
     let generator = Generator::new(&own("\"\"\"{{ op.title }}.\n\"\"\"\nNAME = \"{{ name }}\"\n")).unwrap();
