@@ -43,6 +43,9 @@ MODES = {
 BY_SHAPE = ("groups", "num_groups")
 """Whole numbers that the shapes of inputs determine."""
 
+GRID = "affine_grid"
+"""The function whose result has the lengths of an image, `size`, behind batch and channels."""
+
 MANY = 8
 """A whole number from which on a quarter of it is another one."""
 
@@ -89,6 +92,8 @@ def lengths_away(value: object) -> list[object]:
 def single(declaration: Declaration) -> dict[str, object]:
     """Returns the argument that says the lengths of a result with all of them 1, if the op has one: nothing lies between the ends of such a result."""
     size = declaration["kwargs"].get("size")
+    if elementwise.name_of(declaration) == GRID and isinstance(size, list):
+        return {"size": [*size[:2], *[1] * (len(size) - 2)]}
     if not elementwise.name_of(declaration).startswith(RESIZED) or not isinstance(size, int | list):
         return {}
     return {"size": [1] * len(size) if isinstance(size, list) else 1}

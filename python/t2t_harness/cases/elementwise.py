@@ -23,6 +23,9 @@ ROUNDED = frozenset(
 RESTS = frozenset("remainder fmod floor_divide".split())
 """Functions that torch computes without rounding: a quotient that was rounded first loses all digits of the rest of a large number."""
 
+MULTIPLYING = frozenset("prod cumprod".split())
+"""Functions of products of rows. torch's on CPUs multiplies in float64."""
+
 TAILED = frozenset("sigmoid expit silu exp exp2".split())
 """Functions that approach zero, and of which the formula that all write keeps the digits there."""
 
@@ -60,6 +63,11 @@ def is_exact(declaration: Declaration) -> bool:
 def leaves_a_rest(declaration: Declaration) -> bool:
     """Tells whether the op is a quotient without its fraction, or what is left of one: torch rounds no step of it, so that it is exact for any inputs, and for numbers as the tested dtype holds them."""
     return name_of(declaration) in RESTS
+
+
+def multiplies(declaration: Declaration) -> bool:
+    """Tells whether the op multiplies all numbers of a row: a long product is zero in one type and a number in another, which tells what an infinite factor makes of it."""
+    return name_of(declaration) in MULTIPLYING
 
 
 def has_tails(declaration: Declaration) -> bool:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Declaration, VariantRequest
 
 
+FIRSTS = 8
+"""So many arguments have a budget of their own, each at its first other value."""
+
 EVEN = ("interpolation", "mode")
 """Words that say what is taken between two places: there is a middle of even lengths."""
 
@@ -35,10 +38,12 @@ def kwargs(request: VariantRequest) -> Iterator[Case]:
     ranks = [len(given["shape"]) for given in tensors(declaration)]
     dims = probing.loose(declaration)
     later: list[Case] = []
+    firsts: set[str] = set()
     for label, changed in arguments_away.of_request(request, max(ranks, default=0)):
         name = label.partition("=")[0]
         others = arguments_away.changed_names(declaration, changed)
-        binding, more = probing.tiny(declaration), {}
+        more: dict[str, Any] = {}
+        binding = probing.tiny(declaration)
         if windows.ARGUMENT in others and windows.is_asked(declaration):
             for lengths in windows.shapes_away(declaration):
                 at = f"{windows.along(declaration)[-1]}={lengths[windows.along(declaration)[-1]]}"
@@ -57,6 +62,9 @@ def kwargs(request: VariantRequest) -> Iterator[Case]:
         elif name == "eps" or "eps" in left_out(declaration, changed):
             # It matters where values are small.
             more = {"values": "small", "of": cases.ALL} if probing.of_values(declaration) else {}
+        elif changed.get("padding") == "same":
+            # Of an even window one side has more before it than the other.
+            binding = places(declaration, even_windows(declaration, binding), changed)
         elif others & {*arguments_values.PAIRS} and not {"scale_factor", "kernel_size"} & {*changed}:
             # A window of a pool fits in any case.
             binding = places(declaration, binding, changed)
@@ -66,6 +74,10 @@ def kwargs(request: VariantRequest) -> Iterator[Case]:
         elif name in arguments_known.DIMS:
             # Halves of a dim are asked for where lengths are even.
             binding = probing.rows(declaration, (6, 4, 4))
+        # One argument away is what kernels are wrong for most often, and costs little where nothing is long.
+        is_first = len(others) == 1 and not firsts & others and len(firsts) < FIRSTS
+        firsts |= others if is_first else set()
+        more["has_own_budget"] = is_first
         yield probing.probe(declaration, f"kwarg[{label}]", binding, kwargs=changed, **more)
         if name in EVEN and isinstance(changed.get(name), str):
             even = probing.rows(declaration, (6, 4, 4))
@@ -124,6 +136,14 @@ def places(declaration: Declaration, binding: Mapping[str, int], changed: Mappin
     lengths = {dim: room + 2 * place for place, dim in enumerate(dims)}
     rest = {dim: min(length, 3) if dim in loose else length for dim, length in binding.items()}
     return probing.bound(declaration, {**rest, **lengths}, probing.NARROW)
+
+
+def even_windows(declaration: Declaration, binding: Mapping[str, int]) -> dict[str, int]:
+    """Returns the lengths of `binding` with those of a weight's windows, which has as many dims as the first input, even where they may be."""
+    inputs, free = tensors(declaration), probing.free(declaration)
+    weights = [given["shape"][2:] for given in inputs[1:] if len(given["shape"]) == len(inputs[0]["shape"]) > 2]
+    lengths = {str(dim): binding[str(dim)] // 2 * 2 + 2 for dim in chain.from_iterable(weights[:1]) if dim in free}
+    return cases.stepped(declaration, {**binding, **lengths})
 
 
 def span(declaration: Declaration, binding: Mapping[str, int], changed: Mapping[str, object]) -> int:

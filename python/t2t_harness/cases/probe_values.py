@@ -54,7 +54,7 @@ def late(declaration: Declaration, lane: str, limit: int) -> Iterator[Case]:
     """Yields a case of long rows with NaN and infinity in them, which kernels that read a row in blocks lose between those."""
     dims = probing.loose(declaration)
     names = probing.of_values(declaration)
-    if names and dims and not probing.hides(declaration):
+    if names and dims and not probing.hides(declaration) and not elementwise.multiplies(declaration):
         for case in probing.long(declaration, dims[-1], probing.LONG, limit, LATE_ROWS):
             named = f"{dims[-1]}={case.binding[dims[-1]]}"
             found = probing.probe(declaration, f"special-late[{named}]", case.binding, values="late", of=names[0])
@@ -77,7 +77,9 @@ def values(declaration: Declaration, lane: str) -> Iterator[Case]:
         return
     floating = probing.of_values(declaration)
     # A NaN in the second input is lost more often than anything else.
-    if len(floating) > 1 and not probing.hides(declaration):
+    # What lies between the places of a transposed convolution is nothing to torch, and zero times the weight to others.
+    is_open = not probing.hides(declaration) and "conv_transpose" not in elementwise.name_of(declaration)
+    if len(floating) > 1 and is_open:
         yield pairs(declaration, small) or probing.probe(
             declaration, "special[all]", small, values="special", of=cases.ALL
         )
