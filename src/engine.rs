@@ -13,6 +13,7 @@ use t2t_model::digest::Digest;
 use t2t_model::event::Event;
 use t2t_model::history::History;
 use t2t_model::manifest::Manifest;
+use t2t_model::path::RepoPath;
 use t2t_model::problem::Problem;
 use t2t_model::spans::{self, Span, Times};
 use t2t_plan::dispatcher::{Beginning, Command as Told, Work};
@@ -203,6 +204,8 @@ struct Run<'a, 'b> {
     faults: Vec<EngineError>,
     /// Kernel files that were made and cannot be used, by the actions that they are made for.
     unusable: HashMap<Index, Problem>,
+    /// The kernel files that were put in their place or taken away, with what lay there before.
+    found_there: HashMap<RepoPath, Option<Digest>>,
     /// Faults of kernel files that were told: a file's fault rejects both its compile and its check.
     told: BTreeSet<String>,
 }
@@ -245,6 +248,7 @@ impl<'a, 'b> Run<'a, 'b> {
             missing: Vec::new(),
             faults: Vec::new(),
             unusable: HashMap::new(),
+            found_there: HashMap::new(),
             told: BTreeSet::new(),
         }
     }

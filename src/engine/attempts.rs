@@ -147,12 +147,23 @@ impl Run<'_, '_> {
             let standing = self.standing(first);
             let variant = self.session.spec.op(&first.op).and_then(|op| op.variant(first.variant.as_deref()?));
             let Some(path) = variant.and_then(|variant| RepoPath::new(&variant.file).ok()) else { continue };
-            let kernel = self.kernel_of(&standing).filter(|_| !self.is_given_up(&standing));
+            let mut kernel = self.kernel_of(&standing).filter(|_| !self.is_given_up(&standing));
+            if kernel.is_none() && self.has_unasked(&standing) {
+                // Which attempt is accepted is not known here: what lay there comes back.
+                let Some(found) = self.found_there.get(&path) else { continue };
+                kernel = found.map(|digest| Blob { digest, size: 0 });
+            }
             if let Some(reason) = self.put_kernel(first, &path, kernel)? {
                 (self.emit)(Event::Warning { text: reason });
             }
         }
         Ok(())
+    }
+
+    /// Returns whether there is a further attempt that this build does not ask for.
+    fn has_unasked(&self, standing: &Target) -> bool {
+        let next = Target { phase: Phase::Generate, ..standing.of_attempt(standing.attempt + 1) };
+        self.session.graph.find(&next).is_some_and(|next| !self.wanted[next.number()])
     }
 
     /// Returns whether the attempt was rejected.
@@ -189,6 +200,7 @@ impl Run<'_, '_> {
             let text = format!("{path}, which a person wrote, is written over, as was asked for; it is kept in {kept}");
             (self.emit)(Event::Warning { text });
         }
+        self.found_there.entry(path.clone()).or_insert(digest);
         // A file that no record names would be taken for a person's.
         self.journal.write_added()?;
         let bytes = kernel.map(|kernel| self.bytes(kernel.digest)).transpose()?;

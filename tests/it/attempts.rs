@@ -336,8 +336,8 @@ fn attempts_are_listed_shown_and_held_against_each_other() {
         .t2t("explain softmax/v1_baseline#2:check")
         .exits(0)
         .says("softmax/v1_baseline#2:check: fresh\n  rejected (dtype)");
-    project.t2t("build softmax/v1_baseline#2:check --force").exits(0);
-    assert_eq!(form(&project), "general");
+    project.t2t("build softmax/v1_baseline#2:check --force").exits(1).says("rejected 1");
+    assert_eq!(form(&project), "general", "what was accepted stays");
 }
 
 // Other checkouts, and ends that nobody wanted.
