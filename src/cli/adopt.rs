@@ -180,7 +180,7 @@ fn why_all_fail(failure: &Failure) -> String {
 }
 
 /// What follows `edge/` in a case's name, up to `-`, and what turns it off, where that is another word.
-const KINDS: [(&str, &str); 15] = [
+const KINDS: [(&str, &str); 17] = [
     ("shape", "shapes"),
     ("literal", "literals"),
     ("multiple", "literals"),
@@ -192,6 +192,8 @@ const KINDS: [(&str, &str); 15] = [
     ("programs", "blocks"),
     ("ties", "zeros"),
     ("tails", "small"),
+    ("powers", "zeros"),
+    ("low", "infinite-rows"),
     ("positive", "shapes"),
     ("all", "special"),
     ("padded", "strided"),

@@ -457,9 +457,19 @@ def _fixed(declaration: Declaration, dtype: str, limit: int) -> list[Case]:
 
 
 def emptied(declaration: Declaration, free: Sequence[str]) -> str:
-    """Returns the dim of `free` that is empty in the case without elements: the first one that holds no channels, which torch treats in its own ways if there are none."""
-    held = steps(declaration)
+    """Returns the dim of `free` that is empty in the case without elements: the first one that holds no channels, which torch treats in its own ways if there are none, and that no integer of an input points into: on a device torch ends the process where there is nothing to point to."""
+    held = {*steps(declaration), *pointed_into(declaration)}
     return next((dim for dim in free if dim not in held), free[0])
+
+
+def pointed_into(declaration: Declaration) -> set[str]:
+    """Returns the dims that bound the integers of an input."""
+    found: set[str] = set()
+    for given in tensors(declaration):
+        init = given["init"]
+        bounds = (init["low"], init["high"]) if init["kind"] == "randint" else ()
+        found |= {word for bound in bounds if isinstance(bound, str) for word in re.findall(r"[A-Za-z_]\w*", bound)}
+    return found
 
 
 def edges_off(declaration: Declaration) -> Mapping[str, str | None]:

@@ -65,7 +65,7 @@ mod tests {
     fn an_entry_reads_as_people_write_it() {
         let catalogue = Catalogue::read(&Files::default()).unwrap();
         let text = entry("rows", catalogue.find("softmax").unwrap(), &["v1_baseline".to_owned()], Writing::Builds);
-        let expected = "rows:\n  torch: torch.nn.functional.softmax\n  inputs: {input: [M, N]}\n  kwargs: {dim: -1}\n  dtypes: [float32, float16]\n  variants: [v1_baseline]\n  generator: template\n";
+        let expected = "rows:\n  torch: torch.nn.functional.softmax\n  inputs: {input: [M, N]}\n  kwargs: {dim: -1}\n  dtypes: [float32, float16]\n  backward: true\n  variants: [v1_baseline]\n  generator: template\n";
         assert_eq!(text, expected);
     }
 }

@@ -533,3 +533,9 @@ def test_where_a_nan_spreads_torch_s_cpu_has_a_say() -> None:
     assert findings.right_elsewhere(trial, case, "0", comparing.Judged(given, right, wrong)) is None
     assert findings.is_asked_elsewhere(trial, case, "0")
     assert not findings.is_asked_elsewhere(trial, replace(case, values="declared"), "0")
+
+
+def test_nothing_is_empty_that_labels_point_into() -> None:
+    labels = tensor("target", ["M"], dtype="int64", init={"kind": "randint", "low": 0, "high": "C"})
+    op = declared("torch.nn.functional.cross_entropy", [tensor("input", ["M", "C"]), labels], {"M": 8, "C": 5})
+    assert cases.emptied(op, ["C", "M"]) == "M"
