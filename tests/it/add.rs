@@ -9,6 +9,7 @@ const SOFTMAX: &str = "  softmax:
     inputs: {input: [M, N]}
     kwargs: {dim: -1}
     dtypes: [float32, float16]
+    backward: true
     variants: [v1_baseline, v2_tiling, v3_coalesced, v4_optimized]
 ";
 

@@ -40,6 +40,9 @@ MODES = {
 }
 """Function → the words that its argument `mode` may be, of which torch refuses some for its input."""
 
+COUNTED = ("size", "num_classes", "minlength", "bins", "upscale_factor", "downscale_factor", "steps")
+"""Whole numbers of torch's functions that count something, and of which one more makes sense, or is refused."""
+
 BY_SHAPE = ("groups", "num_groups")
 """Whole numbers that the shapes of inputs determine."""
 
@@ -100,11 +103,11 @@ def single(declaration: Declaration) -> dict[str, object]:
 
 
 def whole_away(declaration: Declaration, name: str, value: object) -> list[int]:
-    """Returns other whole numbers than `value` for an argument of which nothing else is known: the next one, which torch's functions, or a reference in Python, refuse where they do not take it. Of a large one of a reference a quarter, too. Nothing for a dim."""
+    """Returns other whole numbers than `value` for an argument of a reference of which nothing else is known, or one of torch's that counts something: the next one, which they refuse where they do not take it. Of a large one of a reference a quarter, too. Nothing for a dim."""
     if type(value) is not int or name.startswith(("dim", "axis")) or name in BY_SHAPE:
         return []
     if not declaration.get("reference"):
-        return [value + 1]
+        return [value + 1] if name in COUNTED else []
     found = [int(value / 4)] if abs(value) >= MANY else []
     own = declaration["kwargs"]
     return [one for one in (*found, value + 1) if not is_crossed(own, {**own, name: one})]

@@ -50,9 +50,6 @@ MAY_BE_ZERO = (
 OF_SPECIAL = ("nan", "posinf", "neginf")
 """Numbers that take the place of what is not finite."""
 
-UNSET_OR_ZERO = ("scale",)
-"""Further ones that may be zero, where they are none by default."""
-
 SIGNED = ("negative_slope", "alpha", "value", "weight")
 """Numbers that may have either sign."""
 
@@ -93,7 +90,7 @@ def away(name: str, value: Any, rank: int) -> list[Any]:
         return pads_away(value)
     if value is None:
         # Code that asks whether there is a value takes zero for none.
-        zeros = [0] if name in (*MAY_BE_ZERO, *UNSET_OR_ZERO) and UNSET.get(name) != 0 else []
+        zeros = [0] if name in MAY_BE_ZERO and UNSET.get(name) != 0 else []
         return [UNSET[name], *zeros] if name in UNSET else []
     zero = [type(value)(0)] if name in MAY_BE_ZERO and value else []
     if name in SIGNED and isinstance(value, int | float):

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 FIRSTS = 8
 """So many arguments have a budget of their own, each at its first other value."""
 
+WORDS = 6
+"""So many cases of other words have one, too: code of a word is seldom that of another."""
+
 EVEN = ("interpolation", "mode")
 """Words that say what is taken between two places: there is a middle of even lengths."""
 
@@ -39,6 +42,7 @@ def kwargs(request: VariantRequest) -> Iterator[Case]:
     dims = probing.loose(declaration)
     later: list[Case] = []
     firsts: set[str] = set()
+    words = 0
     for label, changed in arguments_away.of_request(request, max(ranks, default=0)):
         name = label.partition("=")[0]
         others = arguments_away.changed_names(declaration, changed)
@@ -77,7 +81,9 @@ def kwargs(request: VariantRequest) -> Iterator[Case]:
         # One argument away is what kernels are wrong for most often, and costs little where nothing is long.
         is_first = len(others) == 1 and not firsts & others and len(firsts) < FIRSTS
         firsts |= others if is_first else set()
-        more["has_own_budget"] = is_first
+        is_word = any(isinstance(changed.get(one), str) for one in others) and words < WORDS
+        words += int(is_word)
+        more["has_own_budget"] = is_first or is_word
         yield probing.probe(declaration, f"kwarg[{label}]", binding, kwargs=changed, **more)
         if name in EVEN and isinstance(changed.get(name), str):
             even = probing.rows(declaration, (6, 4, 4))

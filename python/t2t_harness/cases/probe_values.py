@@ -77,8 +77,10 @@ def values(declaration: Declaration, lane: str) -> Iterator[Case]:
         return
     floating = probing.of_values(declaration)
     # A NaN in the second input is lost more often than anything else.
-    # What lies between the places of a transposed convolution is nothing to torch, and zero times the weight to others.
-    is_open = not probing.hides(declaration) and "conv_transpose" not in elementwise.name_of(declaration)
+    # What lies between the places of a transposed convolution, as a gradient is one, is nothing to torch, and zero times the weight to others.
+    function = elementwise.name_of(declaration)
+    is_transposed = "conv_transpose" in function or (bool(declaration["backward"]) and "conv" in function)
+    is_open = not probing.hides(declaration) and not is_transposed
     if len(floating) > 1 and is_open:
         yield pairs(declaration, small) or probing.probe(
             declaration, "special[all]", small, values="special", of=cases.ALL

@@ -117,11 +117,12 @@ def test_what_is_turned_off_meets_no_argument() -> None:
     kinds = [[case.values for case in probe_meetings.meetings({**given, **more}, cases)] for more in MORE]
     assert kinds == [["ties"], [], []]
     word = [probing.probe(given, "kwarg[reduction=sum]", ROWS, kwargs={"reduction": "sum", "beta": 1.0})]
-    assert [case.values for case in probe_meetings.meetings(given, word)] == ["ties"]
+    assert [case.values for case in probe_meetings.meetings(given, word)] == ["ties", "planted"]
     own: Any = {**SMOOTH_OP, "kwargs": {"descending": False}}
     flag = [probing.probe(own, "kwarg[descending=True]", ROWS, kwargs={"descending": True})]
     assert [case.name for case in probe_meetings.meetings(own, flag)] == [
         "edge/kwarg[descending=True,input=special]/float32",
+        "edge/kwarg[descending=True,target=planted]/float32",
         "edge/kwarg[descending=True,input=ties]/float32",
     ]
 
