@@ -42,7 +42,7 @@ def wrapper(input, k):
     values = torch.empty((M, k), dtype=input.dtype, device="cuda")
     indices = torch.empty((M, k), dtype=torch.int64, device="cuda")
     if M:
-        topk_kernel[(M,)](input, values, indices, N, k, *input.stride(), BLOCK=64)
+        topk_kernel[(M,)](input, values, indices, N, k, *input.stride(), BLOCK=triton.next_power_of_2(N))
     return values, indices
 """
 
