@@ -18,6 +18,9 @@ WORDS = {
     "interpolation": ("nearest", "midpoint", "lower", "higher", "linear"),
     "reduce": ("mean", "amax", "amin", "prod", "sum"),
     "padding_mode": ("border", "reflection", "zeros"),
+    "norm": ("ortho", "forward", "backward"),
+    "indexing": ("ij", "xy"),
+    "UPLO": ("L", "U"),
 }
 """Arguments with a few values."""
 
@@ -85,7 +88,8 @@ def away(name: str, value: Any, rank: int) -> list[Any]:
     if name == "scale_factor" and value is not None:
         return scales_away(value, rank)
     if name in PAIRS and isinstance(value, list) and value and all(isinstance(one, int) for one in value):
-        return [[value[0] + 1, *value[1:]]]
+        least = 0 if name == "output_padding" and value[0] else value[0] + 1
+        return [[least, *value[1:]]]
     if name == "pad":
         return pads_away(value)
     if value is None:
@@ -115,6 +119,9 @@ def away(name: str, value: Any, rank: int) -> list[Any]:
         # More than half a window is too much for torch.
         uneven = [[value - 1 if value else 1, *[value] * (rank - 3)]] if rank > 3 else []
         return [*uneven, 0 if value else 1]
+    if name == "output_padding":
+        # It is less than a step.
+        return [*([[0 if value else 1, *[value] * (rank - 3)]] if rank > 3 else []), 0 if value else 1]
     if name == "padding_idx":
         return [-1, *zero]
     if name in ("min", "max"):
