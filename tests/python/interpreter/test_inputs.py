@@ -86,14 +86,14 @@ def fill_kernel(out_ptr, n, start, step, BLOCK: tl.constexpr):
 
 
 def wrapper(start, end, step):
-    out = torch.empty(triton.cdiv(end, step), dtype=torch.int64, device="cuda")
+    out = torch.empty(max(triton.cdiv(end - start, step), 0), dtype=torch.int64, device="cuda")
     if out.numel():
         fill_kernel[(triton.cdiv(out.numel(), 64),)](out, out.numel(), {start}, step, BLOCK=64)
     return out
 """
 
 
-@pytest.mark.parametrize(("start", "class_"), [("0", None), ("1", "mismatch")])
+@pytest.mark.parametrize(("start", "class_"), [("start", None), ("1", "mismatch"), ("0", "mismatch")])
 def test_an_op_may_have_no_inputs(start: str, class_: str | None, tmp_path: Path) -> None:
     op = declared("torch.arange", [], {"N": 100}, kwargs={"start": 0, "end": "2*N", "step": 3})
     found, said = verdict(tmp_path, op, FILL.format(start=start))
