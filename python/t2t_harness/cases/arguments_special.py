@@ -100,16 +100,19 @@ def single(declaration: Declaration) -> dict[str, object]:
 
 
 def whole_away(declaration: Declaration, name: str, value: object) -> list[object]:
-    """Returns other whole numbers than `value` for an argument of which nothing else is known: the next one, of several the first of them, which torch or a reference refuses where it makes no sense. Of a large one of a reference a quarter, too. Nothing for a dim."""
+    """Returns other whole numbers than `value` for an argument of which nothing else is known: the next one, of several the first of them, which torch or a reference refuses where it makes no sense; of torch's zero and a half, too, and of a large one of a reference a quarter. Nothing for a dim."""
     if name.startswith(("dim", "axis")) or name in BY_SHAPE:
         return []
     if isinstance(value, list) and value and all(type(one) is int for one in value):
         return [[value[0] + 1, *value[1:]]]
     if type(value) is not int:
         return []
-    found = [int(value / 4)] if declaration.get("reference") and abs(value) >= MANY else []
     own = declaration["kwargs"]
-    return [one for one in (*found, value + 1) if not is_crossed(own, {**own, name: one})]
+    if declaration.get("reference"):
+        found = [*([int(value / 4)] if abs(value) >= MANY else []), value + 1]
+    else:
+        found = [one for one in dict.fromkeys((value + 1, 0, int(value / 2))) if one != value]
+    return [one for one in found if not is_crossed(own, {**own, name: one})]
 
 
 def is_crossed(own: Mapping[str, object], changed: Mapping[str, object]) -> bool:

@@ -65,7 +65,7 @@ RELATIVE = ("rtol",)
 PAIRS = ("stride", "padding", "dilation", "kernel_size", "output_padding", "scale_factor")
 """Arguments that have one value per spatial dim, if they are written as one number."""
 
-WHOLE = ("diagonal", "shifts", "k", "offset", "n", "p", "dilation", "stride", "kernel_size")
+WHOLE = ("diagonal", "shifts", "k", "offset", "p", "dilation", "stride", "kernel_size")
 """Arguments that are integers, and mean no length that another argument must agree with."""
 
 MAY_BE_NEGATIVE = ("diagonal", "shifts", "k")
