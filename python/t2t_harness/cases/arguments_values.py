@@ -71,6 +71,9 @@ WHOLE = ("diagonal", "shifts", "k", "offset", "p", "dilation", "stride", "kernel
 MAY_BE_NEGATIVE = ("diagonal", "shifts", "k")
 """Integers that count from either side."""
 
+ABOVE = 1.5
+"""A number above one, for those that are below it."""
+
 MODERATE = 100
 """A number that is less is another one where a half is added."""
 
@@ -111,7 +114,9 @@ def away(name: str, value: Any, rank: int) -> list[Any]:
         first = 1e-2 if 0 < abs(value) < 1e-3 else 2.5 * value if value else 0.75
         # What counts something may be a fraction as well.
         is_whole = value.is_integer() and first.is_integer() and abs(value) < MODERATE
-        return [first, *([value + 0.5] if is_whole else []), *zero]
+        # A part may be more than all: a slope of that is the larger one on the other side.
+        above = [ABOVE] if 0 < abs(value) < 1 and abs(first) < 1 else []
+        return [first, *([value + 0.5] if is_whole else []), *zero, *above]
     if not isinstance(value, int):
         return []
     pairs = [[value + 1, *[value] * (rank - 3)]] if name in PAIRS and rank > 3 else []
