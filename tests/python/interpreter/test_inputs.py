@@ -100,6 +100,12 @@ def test_an_op_may_have_no_inputs(start: str, class_: str | None, tmp_path: Path
     assert found == class_, said
 
 
+def test_a_range_is_tried_where_a_float_does_not_tell_its_numbers_apart(tmp_path: Path) -> None:
+    op = declared("torch.arange", [], {"N": 100}, kwargs={"start": 0, "end": "2*N", "step": 3})
+    rounded = FILL.replace("start + step * offsets", "start + step * offsets.to(tl.float32)")
+    assert verdict(tmp_path, op, rounded.format(start="start"))[0] == "mismatch"
+
+
 SCALAR = "def wrapper(input, other):\n    return run(input, torch.full_like(input, {value}))\n"
 
 
