@@ -93,7 +93,7 @@ def values(declaration: Declaration, lane: str) -> Iterator[Case]:
         if given["name"] in floating[:1] and probing.numbers(declaration, given):
             yield probing.probe(declaration, f"planted[{given['name']}]", small, values=cases.PLANTED, of=given["name"])
     yield from of_functions(declaration, small, floating)
-    for name in [] if probing.hides(declaration) else floating[1:]:
+    for name in floating[1:] if is_open else ():
         yield probing.probe(declaration, f"special[{name}]", small, values="special", of=name)
     for name in floating[1:2]:
         yield probing.probe(declaration, f"zeros[{name}]", small, values="zeros", of=name)
