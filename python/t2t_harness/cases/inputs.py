@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness.cases import cases, drawing, probing, seeds, unusual
+from t2t_harness.cases import cases, drawing, probe_indices, probing, seeds, unusual
 from t2t_harness.op import declaration as declared
 
 if TYPE_CHECKING:
@@ -46,6 +46,9 @@ def make_inputs(declaration: Declaration, case: cases.Case, device: str = "cpu")
         dense[special] = unusual.ties(dense[special], dense[other])
     if case.values == cases.IGNORED and special in dense:
         dense[special].fill_(kwargs_of(declaration, case)[cases.IGNORE])
+    if case.values == cases.NEGATIVE:
+        for name, places in probe_indices.counted(declaration, shapes).items():
+            dense[name] = unusual.negative(dense[name], places)
     if case.values == cases.PLANTED and special in dense:
         given = next(given for given in present if given["name"] == special)
         dense[special] = unusual.planted(dense[special], probing.numbers(declaration, given))

@@ -20,6 +20,7 @@ from t2t_harness.cases import (
     cases,
     literals,
     probe_arguments,
+    probe_indices,
     probe_lengths,
     probe_marks,
     probe_meetings,
@@ -64,6 +65,7 @@ KINDS = {
     "all": "special",
     "padded": "strided",
     "swapped": "transposed",
+    "negative": "limits",
 }
 """What follows `edge/` in a case's name → what turns it off in ops.yaml."""
 
@@ -140,6 +142,7 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
     ]
     # They cost nothing, and take no other's place.
     without = [case for case in probe_values.empty(declaration) if not is_off(declaration, case)]
+    without += [case for case in probe_indices.indices(declaration) if not is_off(declaration, case)]
     room += (room // 2) * (len(declaration["dtypes"]) - 1)
     # Nor do those of what is larger than a block.
     without += [
@@ -187,6 +190,11 @@ def is_without(case: Case) -> bool:
 def has_other_kwargs(case: Case) -> bool:
     """Tells whether a probe has an argument at an undeclared value."""
     return case.is_probe and case.kwargs is not None
+
+
+def is_undeclared(case: Case) -> bool:
+    """Tells whether a probe is a call that ops.yaml does not speak of, and that a wrapper may leave to others: an argument at another value, or an index that counts from the end."""
+    return has_other_kwargs(case) or (case.is_probe and case.values == cases.NEGATIVE)
 
 
 def is_beyond(declaration: Declaration, case: Case, times: int = 1) -> bool:

@@ -259,6 +259,14 @@ def planted(values: torch.Tensor, numbers: Sequence[float]) -> torch.Tensor:
     return changed
 
 
+def negative(values: torch.Tensor, places: int) -> torch.Tensor:
+    """Returns indices that mean what `values` do, of which each second one counts from the end of so many `places`."""
+    changed = values.clone()
+    counted = changed.view(-1)[0::2]
+    counted -= places * (counted >= 0)
+    return changed
+
+
 def ties(values: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     """Returns `values`; each second one is replaced by the value of `other` at its place, where `other` repeats if it is shorter."""
     import torch

@@ -51,10 +51,10 @@ def find(
 
 
 def is_refusal(declaration: Declaration, case: cases.Case, record: Failure) -> bool:
-    """Tells whether a wrapper says that it does not take what nobody declared: it may, if it says so. That is an argument at another value, a length beyond all that are measured, or none along a dim."""
+    """Tells whether a wrapper says that it does not take what nobody declared: it may, if it says so. That is an argument at another value, an index that counts from the end, a length beyond all that are measured, or none along a dim."""
     if record["class"] == "exception" and (probes.is_beyond(declaration, case) or probes.is_without(case)):
         return True
-    if not probes.has_other_kwargs(case):
+    if not probes.is_undeclared(case):
         return False
     changed = case.kwargs or {}
     is_loose = arguments_away.is_of_another_kind(declaration, changed) or arguments_special.has_other_whole(

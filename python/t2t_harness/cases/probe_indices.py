@@ -1,0 +1,66 @@
+"""Probes of inputs that say where values are read or written: indices that count from the end. It makes no values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from t2t_harness.cases import cases, elementwise, probing
+from t2t_harness.cases.cases import Case
+from t2t_harness.op.declaration import tensors
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import Declaration, TensorInput
+
+NAMES = ("index", "indices")
+"""What an input, or a list of inputs, with indices is called."""
+
+FLAT = ("take", "put")
+"""Functions in which an index below zero counts from the end of all elements of the first input."""
+
+ALONG = ("index_fill", "take_along_dim")
+"""Functions in which one counts from the end of the dim that the argument `dim` names."""
+
+LISTED = ("index_put",)
+"""Functions in which one counts from the end of a dim: the first tensor of a list has indices of the first dim."""
+
+
+def indices(declaration: Declaration) -> Iterator[Case]:
+    """Yields a case in which some indices are below zero, where torch's function counts those from the end. It takes no other's place."""
+    small = probing.tiny(declaration)
+    bound = cases.shapes(declaration, probing.probe(declaration, cases.NEGATIVE, small))
+    held = counted(declaration, bound)
+    if held:
+        named = f"{cases.NEGATIVE}[{cases.JOINED.join(held)}]"
+        yield probing.probe(declaration, named, small, values=cases.NEGATIVE, has_own_budget=True)
+
+
+def counted(declaration: Declaration, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
+    """Returns the inputs whose indices may count from the end, by name, with the number of places that they count from; `shapes` are those of all inputs. Elsewhere torch refuses an index below zero, on a device by an assertion that ends the process."""
+    function, inputs = elementwise.name_of(declaration), tensors(declaration)
+    held = [given for given in inputs[1:] if holds_indices(given)]
+    own = shapes[inputs[0]["name"]] if inputs else ()
+    dim = along(declaration)
+    if function in FLAT:
+        return {given["name"]: math.prod(own) for given in held}
+    if function in ALONG and dim is not None and -len(own) <= dim < len(own):
+        return {given["name"]: own[dim] for given in held}
+    if function in LISTED:
+        listed = [given for given in inputs[1:] if given.get("list") in NAMES]
+        # A mask among them would take several dims.
+        if listed == held and len(held) <= len(own):
+            return {given["name"]: length for given, length in zip(held, own, strict=False)}
+    return {}
+
+
+def holds_indices(given: TensorInput) -> bool:
+    """Tells whether an input holds indices, by its name, or that of its list, and its type."""
+    return (given.get("list") or given["name"]) in NAMES and str(given["dtype"]) in ("int64", "int32")
+
+
+def along(declaration: Declaration) -> int | None:
+    """Returns the dim that the op is called with, as an argument or a number among the inputs; None where there is none."""
+    told = {one["name"]: one["scalar"] for one in declaration["inputs"] if "scalar" in one} | declaration["kwargs"]
+    dim = told.get("dim")
+    return dim if type(dim) is int else None
