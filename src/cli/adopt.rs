@@ -180,7 +180,7 @@ fn why_all_fail(failure: &Failure) -> String {
 }
 
 /// What follows `edge/` in a case's name, up to `-`, and what turns it off, where that is another word.
-const KINDS: [(&str, &str); 18] = [
+const KINDS: [(&str, &str); 19] = [
     ("shape", "shapes"),
     ("literal", "literals"),
     ("multiple", "literals"),
@@ -199,6 +199,7 @@ const KINDS: [(&str, &str); 18] = [
     ("padded", "strided"),
     ("swapped", "transposed"),
     ("negative", "limits"),
+    ("shorter", "shapes"),
 ];
 
 /// Returns what `check.edges` calls the edge of a case.

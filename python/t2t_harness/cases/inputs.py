@@ -10,6 +10,7 @@ import functools
 import hashlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
@@ -92,7 +93,7 @@ def unfilled(declaration: Declaration, case: cases.Case) -> dict[str, torch.Tens
         if given["name"] in case.absent:
             continue
         shape = cases.shapes(declaration, case)[given["name"]]
-        strides = declared.strides(shape, layout_of(given, case))
+        strides = strides_of(declaration, given, replace(case, values="declared"), shape)
         made[given["name"]] = torch.empty_strided(shape, strides, dtype=dtype_of(given["dtype"] or case.dtype))
     return made
 
@@ -140,6 +141,9 @@ def filled(target: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
 def strides_of(declaration: Declaration, given: TensorInput, case: cases.Case, shape: Sequence[int]) -> list[int]:
     """Returns the strides of the declared input `given` in `case`: those of its layout, or 0 along rows that are one value each, as `expand` leaves them."""
     layout = layout_of(given, case)
+    if len(shape) < declared.LEAST_DIMS.get(layout, len(given["shape"])):
+        # The case has a shape of fewer dims for it.
+        layout = "contiguous"
     is_equal = case.values == "equal-rows" and cases.random_floats(given, case.dtype) and len(shape) > 0
     if not is_equal or layout != "contiguous" or not cases.may_be_expanded(declaration):
         return declared.strides(shape, layout)

@@ -1,4 +1,4 @@
-"""Probes of inputs that say where values are read or written: indices that count from the end. It makes no values."""
+"""Probes of inputs that say where values are read or written: indices that count from the end, and indices of another shape than what they are for. It makes no values."""
 
 from __future__ import annotations
 
@@ -26,6 +26,20 @@ LISTED = ("index_put",)
 """Functions in which one counts from the end of a dim: the first tensor of a list has indices of the first dim."""
 
 
+GATHERED = ("gather",)
+"""Functions whose indices may be fewer than the first input's elements along any dim."""
+
+SCATTERED = ("scatter", "scatter_add", "scatter_reduce")
+"""Functions whose indices may be so, and fewer than those of the further input that says what is written."""
+
+SPREAD = ("take_along_dim",)
+"""Functions whose indices are the same along a dim where they have the length 1."""
+
+
+LENGTHS = (9, 7, 5, 4)
+"""Lengths from the last dim on of a case of fewer indices: more than one row of them is left."""
+
+
 def indices(declaration: Declaration) -> Iterator[Case]:
     """Yields a case in which some indices are below zero, where torch's function counts those from the end. It takes no other's place."""
     small = probing.tiny(declaration)
@@ -34,6 +48,31 @@ def indices(declaration: Declaration) -> Iterator[Case]:
     if held:
         named = f"{cases.NEGATIVE}[{cases.JOINED.join(held)}]"
         yield probing.probe(declaration, named, small, values=cases.NEGATIVE, has_own_budget=True)
+    yield from shorter(declaration)
+
+
+def shorter(declaration: Declaration) -> Iterator[Case]:
+    """Yields a case in which indices are fewer than what they are for, along every dim that has more than one; where torch spreads them, in which they have the length 1 along one dim."""
+    inputs, small = tensors(declaration), probing.rows(declaration, LENGTHS)
+    held = [given["name"] for given in inputs[1:] if holds_indices(given) and given.get("list") is None]
+    function, dim = elementwise.name_of(declaration), along(declaration)
+    if function not in (*GATHERED, *SCATTERED, *SPREAD) or len(held) != 1 or dim is None:
+        return
+    shapes = cases.shapes(declaration, probing.probe(declaration, "shorter", small))
+    own, declared, (name,) = shapes[inputs[0]["name"]], shapes[held[0]], held
+    if len(own) != len(declared) or not -len(own) <= dim < len(own):
+        return
+    elsewhere = [place for place in range(len(own)) if place != dim % len(own) and declared[place] > 1]
+    if function in SPREAD:
+        found = {name: [1 if place in elsewhere[:1] else length for place, length in enumerate(declared)]}
+    else:
+        fewer = [max(length - 1, 1) for length in declared]
+        found = {name: fewer}
+        if declaration["backward"]:
+            # torch has no gradient of what is not read.
+            found |= {given["name"]: fewer for given in inputs[1:] if shapes[given["name"]] == declared}
+    if found[name] != declared and (elsewhere or function in SCATTERED):
+        yield probing.probe(declaration, f"shorter[{name}]", small, shapes=found, has_own_budget=True)
 
 
 def counted(declaration: Declaration, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:

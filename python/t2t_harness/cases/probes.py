@@ -66,6 +66,7 @@ KINDS = {
     "padded": "strided",
     "swapped": "transposed",
     "negative": "limits",
+    "shorter": "shapes",
 }
 """What follows `edge/` in a case's name → what turns it off in ops.yaml."""
 
@@ -193,8 +194,8 @@ def has_other_kwargs(case: Case) -> bool:
 
 
 def is_undeclared(case: Case) -> bool:
-    """Tells whether a probe is a call that ops.yaml does not speak of, and that a wrapper may leave to others: an argument at another value, or an index that counts from the end."""
-    return has_other_kwargs(case) or (case.is_probe and case.values == cases.NEGATIVE)
+    """Tells whether a probe is a call that ops.yaml does not speak of, and that a wrapper may leave to others: an argument at another value, an index that counts from the end, or inputs with shapes of their own."""
+    return has_other_kwargs(case) or (case.is_probe and (case.values == cases.NEGATIVE or case.shapes is not None))
 
 
 def is_beyond(declaration: Declaration, case: Case, times: int = 1) -> bool:
