@@ -20,6 +20,7 @@ from t2t_harness.cases import (
     cases,
     literals,
     probe_arguments,
+    probe_groups,
     probe_indices,
     probe_lengths,
     probe_marks,
@@ -143,7 +144,8 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
     ]
     # They cost nothing, and take no other's place.
     without = [case for case in probe_values.empty(declaration) if not is_off(declaration, case)]
-    without += [case for case in probe_indices.indices(declaration) if not is_off(declaration, case)]
+    beside = [*probe_indices.indices(declaration), *probe_groups.groups(request)]
+    without += [case for case in beside if not is_off(declaration, case)]
     room += (room // 2) * (len(declaration["dtypes"]) - 1)
     # Nor do those of what is larger than a block.
     without += [
