@@ -144,7 +144,7 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
     ]
     # They cost nothing, and take no other's place.
     without = [case for case in probe_values.empty(declaration) if not is_off(declaration, case)]
-    beside = [*probe_indices.indices(declaration), *probe_groups.groups(request)]
+    beside = [*probe_values.single(declaration), *probe_indices.indices(declaration), *probe_groups.groups(request)]
     without += [case for case in beside if not is_off(declaration, case)]
     room += (room // 2) * (len(declaration["dtypes"]) - 1)
     # Nor do those of what is larger than a block.
