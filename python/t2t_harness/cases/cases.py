@@ -44,6 +44,9 @@ PLANTED = "planted"
 PAIRS = "pairs"
 """Values of inputs of one shape in which each special number of one meets each of another."""
 
+MIXED = "mixed"
+"""What a case is called in which two inputs have different dtypes."""
+
 NEGATIVE = "negative"
 """Indices of which some count from the end, and what a case of them is called."""
 
@@ -85,6 +88,8 @@ class Case:
     """Whether that is its last dim, instead."""
     shapes: dict[str, list[int]] | None = None
     """Shapes of inputs, by name, in the place of those that the declaration and the lengths of dims give them."""
+    dtypes: dict[str, str] | None = None
+    """Dtypes of inputs, by name, in the place of `dtype`."""
     kwargs: dict[str, object] | None = None
     """In the place of the declared keyword arguments, for a case of the user's own."""
     file: str | None = None
@@ -274,6 +279,11 @@ def shapes(declaration: Declaration, case: Case) -> dict[str, list[int]]:
         for smaller in (case.of or tensors(declaration)[1]["name"]).split(JOINED):
             found[smaller] = [*found[smaller][:-1], 1] if case.is_last else [1, *found[smaller][1:]]
     return found | {name: list(shape) for name, shape in (case.shapes or {}).items()}
+
+
+def dtype_of(given: TensorInput, case: Case) -> str:
+    """Returns the name of the dtype that the declared input `given` has in `case`."""
+    return (case.dtypes or {}).get(given["name"]) or given["dtype"] or case.dtype
 
 
 def elements(declaration: Declaration, case: Case) -> int:

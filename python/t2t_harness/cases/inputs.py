@@ -94,7 +94,7 @@ def unfilled(declaration: Declaration, case: cases.Case) -> dict[str, torch.Tens
             continue
         shape = cases.shapes(declaration, case)[given["name"]]
         strides = strides_of(declaration, given, replace(case, values="declared"), shape)
-        made[given["name"]] = torch.empty_strided(shape, strides, dtype=dtype_of(given["dtype"] or case.dtype))
+        made[given["name"]] = torch.empty_strided(shape, strides, dtype=dtype_of(cases.dtype_of(given, case)))
     return made
 
 
@@ -194,7 +194,7 @@ def _values(given: TensorInput, case: cases.Case, shape: Sequence[int], device: 
     if not cases.random_floats(given, case.dtype):
         return drawn
     if case.values == "large":
-        times = LARGE.get(given["dtype"] or case.dtype, BEYOND_HALF)
+        times = LARGE.get(cases.dtype_of(given, case), BEYOND_HALF)
         return (drawn.double() * times).clamp(-6 * times, 6 * times).to(drawn.dtype)
     if case.values == "equal-rows" and drawn.dim() > 0 and drawn.numel() > 0:
         # Multiples of 1/8 add up without rounding, so that a row's mean is exact in whatever order it is summed.
@@ -208,7 +208,7 @@ def _drawn(given: TensorInput, case: cases.Case, shape: Sequence[int], device: s
     """Returns the values that the input's `init` describes, before a case changes them."""
     init = declared.bind_init(given["init"], case.binding)
     generator = generator_of(case.name, case.seed, given["name"], *salt_of(case), device=device)
-    return drawing.drawn(init, shape, dtype_of(given["dtype"] or case.dtype), generator, device)
+    return drawing.drawn(init, shape, dtype_of(cases.dtype_of(given, case)), generator, device)
 
 
 def _with_special(values: torch.Tensor) -> torch.Tensor:

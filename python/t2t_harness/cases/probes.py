@@ -20,6 +20,7 @@ from t2t_harness.cases import (
     cases,
     literals,
     probe_arguments,
+    probe_dtypes,
     probe_groups,
     probe_indices,
     probe_lengths,
@@ -144,7 +145,12 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
     ]
     # They cost nothing, and take no other's place.
     without = [case for case in probe_values.empty(declaration) if not is_off(declaration, case)]
-    beside = [*probe_values.single(declaration), *probe_indices.indices(declaration), *probe_groups.groups(request)]
+    beside = [
+        *probe_dtypes.mixed(declaration),
+        *probe_values.single(declaration),
+        *probe_indices.indices(declaration),
+        *probe_groups.groups(request),
+    ]
     without += [case for case in beside if not is_off(declaration, case)]
     room += (room // 2) * (len(declaration["dtypes"]) - 1)
     # Nor do those of what is larger than a block.
@@ -196,8 +202,13 @@ def has_other_kwargs(case: Case) -> bool:
 
 
 def is_undeclared(case: Case) -> bool:
-    """Tells whether a probe is a call that ops.yaml does not speak of, and that a wrapper may leave to others: an argument at another value, an index that counts from the end, or inputs with shapes of their own."""
-    return has_other_kwargs(case) or (case.is_probe and (case.values == cases.NEGATIVE or case.shapes is not None))
+    """Tells whether a probe is a call that ops.yaml does not speak of, and that a wrapper may leave to others: an argument at another value, an index that counts from the end, or inputs with shapes or types of their own."""
+    return has_other_kwargs(case) or (case.is_probe and (case.values == cases.NEGATIVE or is_unlike(case)))
+
+
+def is_unlike(case: Case) -> bool:
+    """Tells whether an input of a case has a shape or a type of its own."""
+    return case.shapes is not None or case.dtypes is not None
 
 
 def is_beyond(declaration: Declaration, case: Case, times: int = 1) -> bool:
