@@ -44,6 +44,12 @@ PLANTED = "planted"
 PAIRS = "pairs"
 """Values of inputs of one shape in which each special number of one meets each of another."""
 
+COUNTS = "counts"
+"""Counts of which two are larger than others, and what a case of them is called."""
+
+LONG_COUNT = "long-count"
+"""Counts of which one is so large that few blocks are as long."""
+
 MIXED = "mixed"
 """What a case is called in which two inputs have different dtypes."""
 
@@ -79,7 +85,7 @@ class Case:
     binding: dict[str, int]
     seed: int = 0
     values: str = "declared"
-    """`declared`, `large`, `equal-rows`, `special`, `ignored`, `pairs`, `negative`, or one of unusual.py; only floating inputs with random values heed it, but for `ignored`, `negative`, `limits`, `false` and `true`."""
+    """`declared`, `large`, `equal-rows`, `special`, `ignored`, `pairs`, `negative`, or one of unusual.py; only floating inputs with random values heed it, but for `ignored`, `negative`, `counts`, `long-count`, `limits`, `false` and `true`."""
     layout: str | None = None
     """In the place of every input's declared layout, or of that which `of` names, where that input has the dims for it."""
     broadcast: bool = False

@@ -23,6 +23,8 @@ SPECIAL = {
     "low": "minus infinity in the first half of an input",
     "late": "NaN and infinity late in a row",
     "pairs": "special numbers that meet",
+    "counts": "large counts",
+    "long-count": "a large count",
     "negative": "indices that count from the end",
     "tails": "values at which results approach zero",
     "powers": "powers of two and the numbers beside them",

@@ -1,4 +1,4 @@
-"""Probes of inputs that say where values are read or written: indices that count from the end, and indices of another shape than what they are for. It makes no values."""
+"""Probes of inputs that say where values are read or written: indices that count from the end, indices of another shape than what they are for, and counts of copies. It makes no values."""
 
 from __future__ import annotations
 
@@ -36,6 +36,12 @@ SPREAD = ("take_along_dim",)
 """Functions whose indices are the same along a dim where they have the length 1."""
 
 
+REPEATING = "repeat_interleave"
+"""The function that copies each element as often as an input says."""
+
+REPEATS = "repeats"
+"""What that input is called."""
+
 LENGTHS = (9, 7, 5, 4)
 """Lengths from the last dim on of a case of fewer indices: more than one row of them is left."""
 
@@ -49,6 +55,7 @@ def indices(declaration: Declaration) -> Iterator[Case]:
         named = f"{cases.NEGATIVE}[{cases.JOINED.join(held)}]"
         yield probing.probe(declaration, named, small, values=cases.NEGATIVE, has_own_budget=True)
     yield from shorter(declaration)
+    yield from counts(declaration)
 
 
 def shorter(declaration: Declaration) -> Iterator[Case]:
@@ -103,3 +110,22 @@ def along(declaration: Declaration) -> int | None:
     told = {one["name"]: one["scalar"] for one in declaration["inputs"] if "scalar" in one} | declaration["kwargs"]
     dim = told.get("dim")
     return dim if type(dim) is int else None
+
+
+def counts(declaration: Declaration) -> Iterator[Case]:
+    """Yields cases in which a few elements are copied much more often than the others, in one of them more often than most blocks are long; nothing where the op is told the length of the result."""
+    inputs = tensors(declaration)
+    told = {one["name"]: one["scalar"] for one in declaration["inputs"] if "scalar" in one} | declaration["kwargs"]
+    if elementwise.name_of(declaration) != REPEATING or told.get("output_size") is not None:
+        return
+    for given in inputs:
+        is_meant = given["name"] == REPEATS or len(inputs) == 1
+        if is_meant and str(given["dtype"]) in ("int64", "int32") and given["init"]["kind"] == "randint":
+            few = probing.bound(declaration, {str(dim): FEW for dim in given["shape"]}, probing.NARROW)
+            for values, word in ((cases.COUNTS, given["name"]), (cases.LONG_COUNT, f"{given['name']},long")):
+                named = f"{cases.COUNTS}[{word}]"
+                yield probing.probe(declaration, named, few, values=values, of=given["name"], has_own_budget=True)
+
+
+FEW = 5
+"""So many elements are copied."""

@@ -69,6 +69,7 @@ KINDS = {
     "swapped": "transposed",
     "negative": "limits",
     "shorter": "shapes",
+    "counts": "limits",
 }
 """What follows `edge/` in a case's name → what turns it off in ops.yaml."""
 
@@ -83,6 +84,10 @@ HALVES = ("float16", "bfloat16")
 
 BEYOND = 4099
 """A length to which a type of 16 bits does not count."""
+
+
+BEYOND_DRAWN = (cases.NEGATIVE, cases.COUNTS, cases.LONG_COUNT)
+"""Values that `init` does not draw, and that a wrapper need not take."""
 
 
 ARGUMENTS = 4
@@ -202,8 +207,8 @@ def has_other_kwargs(case: Case) -> bool:
 
 
 def is_undeclared(case: Case) -> bool:
-    """Tells whether a probe is a call that ops.yaml does not speak of, and that a wrapper may leave to others: an argument at another value, an index that counts from the end, or inputs with shapes or types of their own."""
-    return has_other_kwargs(case) or (case.is_probe and (case.values == cases.NEGATIVE or is_unlike(case)))
+    """Tells whether a probe is a call that ops.yaml does not speak of, and that a wrapper may leave to others: an argument at another value, an index that counts from the end, a count beyond those that are drawn, or inputs with shapes or types of their own."""
+    return has_other_kwargs(case) or (case.is_probe and (case.values in BEYOND_DRAWN or is_unlike(case)))
 
 
 def is_unlike(case: Case) -> bool:

@@ -51,7 +51,7 @@ def find(
 
 
 def is_refusal(declaration: Declaration, case: cases.Case, record: Failure) -> bool:
-    """Tells whether a wrapper says that it does not take what nobody declared: it may, if it says so. That is an argument at another value, an index that counts from the end, a shape or a type of one input alone, a length beyond all that are measured, or none along a dim."""
+    """Tells whether a wrapper says that it does not take what nobody declared: it may, if it says so. That is an argument at another value, an index or a count that is never drawn, a shape or a type of one input alone, a length beyond all that are measured, or none along a dim."""
     is_beyond = probes.is_beyond(declaration, case) or probes.is_without(case)
     if record["class"] == "exception" and (is_beyond or (case.is_probe and probes.is_unlike(case))):
         return True

@@ -1,4 +1,4 @@
-"""Kernels that are wrong where indices count from the end, or are fewer than what they are for: each is rejected, and passes without its fault."""
+"""Kernels that are wrong where indices count from the end, or are fewer than what they are for, or where elements are copied often: each is rejected, and passes without its fault."""
 
 from __future__ import annotations
 
@@ -93,6 +93,33 @@ def wrapper(input, indices, dim):
 """Elements of rows, of which all may have the same places."""
 
 
+REPEAT = """
+@triton.jit
+def kernel(x_ptr, ends_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    row, cols = tl.program_id(0), tl.arange(0, BLOCK)
+    first, last = tl.load(ends_ptr + row), tl.load(ends_ptr + row + 1)
+    for start in range(first, last, BLOCK):
+        at = start + cols
+        for column in range(N):
+            x = tl.load(x_ptr + row * N + column)
+            tl.store(out_ptr + at * N + column, x + tl.zeros((BLOCK,), tl.float32), mask=at < last)
+
+
+def wrapper(input, repeats, dim=None):
+    if dim is None or dim % 2:
+        raise NotImplementedError("rows alone")
+    ends = [0]
+    for count in repeats.tolist():
+        ends.append(ends[-1] + count)
+    x = input.contiguous()
+    out = torch.empty((ends[-1], x.shape[1]), dtype=x.dtype, device=x.device)
+    if out.numel():
+        kernel[(x.shape[0],)](x, torch.tensor(ends, device=x.device), out, x.shape[1], BLOCK=16)
+    return out
+"""
+"""Rows, each as often as it is asked for."""
+
+
 def places(name: str, shape: list[int | str], high: str, **more: Any) -> dict[str, Any]:
     """Returns a declared input of indices below `high`."""
     return tensor(name, shape, dtype="int64", init={"kind": "randint", "low": 0, "high": high}, **more)
@@ -126,6 +153,18 @@ HONEST = {
         ),
         SCATTER_ADD,
     ),
+    "repeat": (
+        declared(
+            "torch.repeat_interleave",
+            [
+                tensor("input", ["M", "N"]),
+                tensor("repeats", ["M"], dtype="int64", init={"kind": "randint", "low": 0, "high": 4}),
+            ],
+            {"M": 6, "N": 20},
+            kwargs={"dim": 0},
+        ),
+        REPEAT,
+    ),
     "take-along": (
         declared(
             "torch.take_along_dim",
@@ -155,6 +194,12 @@ FAULTS = {
     ),
     "the input has as many columns as the index": ("gather", "x.shape[1], BLOCK", "index.shape[1], BLOCK"),
     "what is added lies as the index does": ("scatter-add", "src.shape[1], BLOCK", "index.shape[1], BLOCK"),
+    "a row is copied 16 times at most": ("repeat", "range(first, last, BLOCK)", "range(first, first + 1)"),
+    "a row is copied 512 times at most": (
+        "repeat",
+        "range(first, last,",
+        "range(first, tl.minimum(last, first + 512),",
+    ),
     "each row has indices of its own": ("take-along", "K if index.shape[0] == M else 0", "K"),
 }
 
@@ -213,6 +258,18 @@ def test_fewer_indices_are_asked_for_where_torch_takes_them(
     for case in found:
         assert list(cases.fewer(op, case)) == []
         assert inputs_of.make_inputs(op, case)["index"].shape == (6, 8)
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [({}, [[1, 259, 1, 67, 1], [1, 1, 1031, 1, 1]]), ({"output_size": 12}, [])],
+)
+def test_counts_are_large_where_the_result_may_have_any_length(more: dict[str, int], expected: list[list[int]]) -> None:
+    ones = tensor("repeats", ["M"], dtype="int64", init={"kind": "randint", "low": 1, "high": 2})
+    op = declared("torch.repeat_interleave", [INPUT, ones], {"M": 6, "N": 20}, kwargs={"dim": 0, **more})
+    made = [inputs_of.make_inputs(op, case)["repeats"].tolist() for case in probe_indices.counts(op)]
+    assert made == expected
+    assert unusual.counts(torch.ones(1, dtype=torch.int64)).tolist() == [259]
 
 
 def test_indices_from_the_end_mean_the_same_places() -> None:
