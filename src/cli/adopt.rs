@@ -180,7 +180,7 @@ fn why_all_fail(failure: &Failure) -> String {
 }
 
 /// What follows `edge/` in a case's name, up to `-`, and what turns it off, where that is another word.
-const KINDS: [(&str, &str); 17] = [
+const KINDS: [(&str, &str); 20] = [
     ("shape", "shapes"),
     ("literal", "literals"),
     ("multiple", "literals"),
@@ -198,6 +198,9 @@ const KINDS: [(&str, &str); 17] = [
     ("all", "special"),
     ("padded", "strided"),
     ("swapped", "transposed"),
+    ("negative", "limits"),
+    ("shorter", "shapes"),
+    ("counts", "limits"),
 ];
 
 /// Returns what `check.edges` calls the edge of a case.

@@ -277,3 +277,14 @@ def broadcasts(declaration: Declaration) -> Iterator[Case]:
             )
         for name in (given["name"] for given in (first, *inputs[2:]) if given["shape"]):
             yield probing.probe(declaration, f"broadcast[{name}]", probing.tiny(declaration), broadcast=True, of=name)
+
+
+def single(declaration: Declaration) -> Iterator[Case]:
+    """Yields, for an op that broadcasts, cases in which the second input has one element, with as many dims as it is declared with and with none, and the first one has. They take no other's place."""
+    inputs, small = [given for given in tensors(declaration) if given.get("list") is None], probing.tiny(declaration)
+    if not declaration["broadcast"] or len(inputs) < 2:
+        return
+    asked = [(inputs[1], "one", 1), (inputs[1], "scalar", 0), (inputs[0], "one", 1)]
+    for given, word, times in (one for one in asked if one[0]["shape"]):
+        name, shape = given["name"], [1] * (times * len(given["shape"]))
+        yield probing.probe(declaration, f"broadcast[{name},{word}]", small, shapes={name: shape}, has_own_budget=True)

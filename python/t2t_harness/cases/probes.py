@@ -20,6 +20,9 @@ from t2t_harness.cases import (
     cases,
     literals,
     probe_arguments,
+    probe_dtypes,
+    probe_groups,
+    probe_indices,
     probe_lengths,
     probe_marks,
     probe_meetings,
@@ -64,6 +67,9 @@ KINDS = {
     "all": "special",
     "padded": "strided",
     "swapped": "transposed",
+    "negative": "limits",
+    "shorter": "shapes",
+    "counts": "limits",
 }
 """What follows `edge/` in a case's name → what turns it off in ops.yaml."""
 
@@ -78,6 +84,10 @@ HALVES = ("float16", "bfloat16")
 
 BEYOND = 4099
 """A length to which a type of 16 bits does not count."""
+
+
+BEYOND_DRAWN = (cases.NEGATIVE, cases.COUNTS, cases.LONG_COUNT)
+"""Values that `init` does not draw, and that a wrapper need not take."""
 
 
 ARGUMENTS = 4
@@ -140,6 +150,13 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
     ]
     # They cost nothing, and take no other's place.
     without = [case for case in probe_values.empty(declaration) if not is_off(declaration, case)]
+    beside = [
+        *probe_dtypes.mixed(declaration),
+        *probe_values.single(declaration),
+        *probe_indices.indices(declaration),
+        *probe_groups.groups(request),
+    ]
+    without += [case for case in beside if not is_off(declaration, case)]
     room += (room // 2) * (len(declaration["dtypes"]) - 1)
     # Nor do those of what is larger than a block.
     without += [
@@ -187,6 +204,16 @@ def is_without(case: Case) -> bool:
 def has_other_kwargs(case: Case) -> bool:
     """Tells whether a probe has an argument at an undeclared value."""
     return case.is_probe and case.kwargs is not None
+
+
+def is_undeclared(case: Case) -> bool:
+    """Tells whether a probe is a call that ops.yaml does not speak of, and that a wrapper may leave to others: an argument at another value, an index that counts from the end, a count beyond those that are drawn, or inputs with shapes or types of their own."""
+    return has_other_kwargs(case) or (case.is_probe and (case.values in BEYOND_DRAWN or is_unlike(case)))
+
+
+def is_unlike(case: Case) -> bool:
+    """Tells whether an input of a case has a shape or a type of its own."""
+    return case.shapes is not None or case.dtypes is not None
 
 
 def is_beyond(declaration: Declaration, case: Case, times: int = 1) -> bool:

@@ -262,6 +262,30 @@ def planted(values: torch.Tensor, numbers: Sequence[float]) -> torch.Tensor:
     return changed
 
 
+def negative(values: torch.Tensor, places: int) -> torch.Tensor:
+    """Returns indices that mean what `values` do, of which each second one counts from the end of so many `places`."""
+    changed = values.clone()
+    counted = changed.view(-1)[0::2]
+    counted -= places * (counted >= 0)
+    return changed
+
+
+def counts(values: torch.Tensor) -> torch.Tensor:
+    """Returns counts of which the second one is 259 and the last but one 67, of one alone 259."""
+    changed = values.clone()
+    flat = changed.view(-1)
+    flat[flat.numel() - min(flat.numel(), 2)] = 67
+    flat[min(flat.numel() - 1, 1)] = 259
+    return changed
+
+
+def long_count(values: torch.Tensor) -> torch.Tensor:
+    """Returns counts of which the one in the middle is 1031."""
+    changed = values.clone()
+    changed.view(-1)[values.numel() // 2] = 1031
+    return changed
+
+
 def ties(values: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     """Returns `values`; each second one is replaced by the value of `other` at its place, where `other` repeats if it is shorter."""
     import torch
@@ -289,6 +313,8 @@ KINDS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "small": small,
     "tails": tails,
     "powers": powers,
+    "counts": counts,
+    "long-count": long_count,
     "false": false,
     "true": true,
 }

@@ -51,10 +51,11 @@ def find(
 
 
 def is_refusal(declaration: Declaration, case: cases.Case, record: Failure) -> bool:
-    """Tells whether a wrapper says that it does not take what nobody declared: it may, if it says so. That is an argument at another value, a length beyond all that are measured, or none along a dim."""
-    if record["class"] == "exception" and (probes.is_beyond(declaration, case) or probes.is_without(case)):
+    """Tells whether a wrapper says that it does not take what nobody declared: it may, if it says so. That is an argument at another value, an index or a count that is never drawn, a shape or a type of one input alone, a length beyond all that are measured, or none along a dim."""
+    is_beyond = probes.is_beyond(declaration, case) or probes.is_without(case)
+    if record["class"] == "exception" and (is_beyond or (case.is_probe and probes.is_unlike(case))):
         return True
-    if not probes.has_other_kwargs(case):
+    if not probes.is_undeclared(case):
         return False
     changed = case.kwargs or {}
     is_loose = arguments_away.is_of_another_kind(declaration, changed) or arguments_special.has_other_whole(
