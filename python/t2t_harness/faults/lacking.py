@@ -111,9 +111,12 @@ def is_interpreters(error: BaseException) -> bool:
 
 def is_own(error: BaseException, frame: FrameType, trace: Any) -> bool:
     """Tells whether `error`, raised in the kernel's `frame` itself, is what the compiler would say of that line too: an
-    assertion, or an attribute that no block has."""
+    assertion, an attribute that no block has, or a division of constants by zero."""
     from triton import language
 
+    if isinstance(error, ZeroDivisionError):
+        # The compiler divides constants in Python. What is no constant divides as numbers of a device do.
+        return True
     if isinstance(error, AttributeError) and isinstance(error.obj, language.core.tensor):
         return True
     while trace.tb_next is not None:

@@ -18,7 +18,7 @@ from t2t_harness.measuring import spans
 if TYPE_CHECKING:
     import torch
 
-    from t2t_harness.boundary.documents import CaseRow, Declaration, Failure
+    from t2t_harness.boundary.documents import CaseRow, Declaration
     from t2t_harness.judging.told import Facts, Run
 
 
@@ -38,7 +38,7 @@ def find(
     """
     if facts["status"] == "exception":
         record = facts["failure"]
-        if is_refusal(trial.declaration, case, record) and not (case.kind == "edge" and facts.get("is_last")):
+        if is_refusal(trial.declaration, case, facts) and not (case.kind == "edge" and facts.get("is_last")):
             row |= {"verdict": "dropped", "reason": f"the wrapper refuses it: {record['message']}"}
             return None
         return Finding(record["class"], record["message"], record=record)
@@ -50,9 +50,10 @@ def find(
         return Finding("no-reply", f"the case left no readable result: {failure.describe(error)}")
 
 
-def is_refusal(declaration: Declaration, case: cases.Case, record: Failure) -> bool:
-    """Tells whether a wrapper says that it does not take what nobody declared: it may, if it says so. That is an argument at another value, a length beyond all that are measured, or none along a dim."""
-    if record["class"] == "exception" and (probes.is_beyond(declaration, case) or probes.is_without(case)):
+def is_refusal(declaration: Declaration, case: cases.Case, facts: Facts) -> bool:
+    """Tells whether a wrapper that raised says that it does not take what nobody declared: it may, if it says so. That is an argument at another value, a length beyond all that are measured, or none along a dim."""
+    is_exception = facts["failure"]["class"] == "exception"
+    if is_exception and (probes.is_beyond(declaration, case) or probes.is_without(case)):
         return True
     if not probes.has_other_kwargs(case):
         return False
@@ -60,13 +61,9 @@ def is_refusal(declaration: Declaration, case: cases.Case, record: Failure) -> b
     is_loose = arguments_away.is_of_another_kind(declaration, changed) or arguments_special.has_other_whole(
         declaration, changed
     )
-    if record["class"] == "exception" and is_loose:
+    if is_exception and is_loose and facts.get("is_of_kind") and not facts.get("is_taken"):
         return True
-    return str(record["message"]).partition(":")[0] in REFUSALS
-
-
-REFUSALS = ("NotImplementedError", "ValueError", "TypeError", "AssertionError")
-"""What a wrapper raises where it does not take an argument."""
+    return bool(facts.get("is_deliberate"))
 
 
 def aliased(facts: Facts) -> Finding | None:
