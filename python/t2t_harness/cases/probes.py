@@ -147,9 +147,11 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
         for case in arguments_beyond.beyond(request, read)
         if case.name not in names and not is_off(declaration, case)
     ]
-    # Nor do those that ask for one gradient.
-    asking = [replace(case, has_own_budget=True) for case in found[room:] if case.asks]
-    return [*found[:room], *asking, *without, *salted]
+    # Nor do those that ask for one gradient, or for none.
+    counted = [case for case in found if not probing.is_forward(case)]
+    asking = [replace(case, has_own_budget=True) for case in counted[room:] if case.asks]
+    last = {case.name for case in counted[room:]}
+    return [*(case for case in found if case.name not in last), *asking, *without, *salted]
 
 
 def is_off(declaration: Declaration, case: Case) -> bool:
