@@ -44,6 +44,9 @@ PLANTED = "planted"
 PAIRS = "pairs"
 """Values of inputs of one shape in which each special number of one meets each of another."""
 
+CORNERS = "corners"
+"""The same of 0 and 1 of either sign."""
+
 TAILS = "tails"
 """Values at which functions that approach zero are small."""
 
@@ -73,7 +76,7 @@ class Case:
     binding: dict[str, int]
     seed: int = 0
     values: str = "declared"
-    """`declared`, `large`, `equal-rows`, `special`, `ignored`, `pairs`, or one of unusual.py; only floating inputs with random values heed it, but for `ignored`, `limits`, `false` and `true`."""
+    """`declared`, `large`, `equal-rows`, `special`, `ignored`, `pairs`, `corners`, or one of unusual.py; only floating inputs with random values heed it, but for `ignored`, `limits`, `false` and `true`."""
     layout: str | None = None
     """In the place of every input's declared layout, or of that which `of` names, where that input has the dims for it."""
     broadcast: bool = False

@@ -173,13 +173,8 @@ def pairs(declaration: Declaration, small: Mapping[str, int]) -> Case | None:
     is_open = "zeros" not in cases.edges_off(declaration)
     if not is_open or len(probing.alike(declaration)) < 2 or not elementwise.is_elementwise(declaration):
         return None
-    # Vectors have as many elements as there are pairs.
-    binding = small if cases.largest(declaration, small) >= MEETING else probing.rows(declaration, (MEETING,))
+    binding = probing.of_pairs(declaration, small)
     return probing.probe(declaration, "pairs[all]", binding, values=cases.PAIRS, of=cases.ALL)
-
-
-MEETING = 67
-"""So many elements of two inputs, or a few less, have all pairs of special numbers."""
 
 
 def empty(declaration: Declaration) -> Iterator[Case]:

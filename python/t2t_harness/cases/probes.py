@@ -20,6 +20,7 @@ from t2t_harness.cases import (
     cases,
     literals,
     probe_arguments,
+    probe_corners,
     probe_lengths,
     probe_marks,
     probe_meetings,
@@ -55,6 +56,7 @@ KINDS = {
     "grid": "blocks",
     "programs": "blocks",
     "ties": "zeros",
+    "corners": "zeros",
     "tails": "small",
     "powers": "zeros",
     "low": "infinite-rows",
@@ -141,6 +143,8 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
     # They cost nothing, and take no other's place.
     without = [case for case in probe_values.empty(declaration) if not is_off(declaration, case)]
     room += (room // 2) * (len(declaration["dtypes"]) - 1)
+    # Nor do those of gradients that are numbers.
+    without += [*probe_corners.corners(declaration, others)]
     # Nor do those of what is larger than a block.
     without += [
         case

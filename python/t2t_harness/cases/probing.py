@@ -143,6 +143,15 @@ def alike(declaration: Declaration) -> list[str]:
     return [name for name in names if shapes[name] == shapes[names[0]]]
 
 
+MEETING = 67
+"""So many elements of two inputs, or a few less, have all pairs of special numbers."""
+
+
+def of_pairs(declaration: Declaration, small: Mapping[str, int]) -> dict[str, int]:
+    """Returns the lengths `small`, or where they are those of a vector, others with as many elements as there are pairs of special numbers."""
+    return dict(small) if cases.largest(declaration, small) >= MEETING else rows(declaration, (MEETING,))
+
+
 def allowed(given: TensorInput) -> tuple[float, float]:
     """Returns the least and the largest finite number that an input may hold as it is declared."""
     init = given["init"]

@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import arguments_away, arguments_special, cases, elementwise, probes, seeds
+from t2t_harness.cases import arguments_away, arguments_special, cases, elementwise, probe_corners, probes, seeds
 from t2t_harness.cases.runs import REVERSED, UPDATED, whose
 from t2t_harness.faults import failure
-from t2t_harness.judging import comparing, form, kept, oracle, origin, random_trial, references, tolerance
+from t2t_harness.judging import comparing, corners, form, kept, oracle, origin, random_trial, references, tolerance
 from t2t_harness.judging.trial import Finding, Trial, blank_row, figures, fill, first_of, result_name, run_to_run
 from t2t_harness.measuring import spans
 
@@ -236,6 +236,8 @@ def values(
     made = {name: tensors[f"{label}.{name}"] for name in right.plain if f"{label}.{name}" in tensors}
     judged = comparing.Judged(given, right.plain, made)
     slack: Mapping[str, torch.Tensor] | None = None
+    if probe_corners.is_corner(case):
+        return corners.not_numbers(trial, row, judged, right)
     for name in right.plain:
         is_after = name.startswith("after.")
         if comparing.is_ignored(trial.declaration, name) or (label != "a" and is_after):
