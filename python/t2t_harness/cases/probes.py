@@ -21,6 +21,7 @@ from t2t_harness.cases import (
     literals,
     probe_arguments,
     probe_corners,
+    probe_decisions,
     probe_lengths,
     probe_marks,
     probe_meetings,
@@ -148,7 +149,7 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
     # Nor do those of what is larger than a block.
     without += [
         case
-        for case in arguments_beyond.beyond(request, read)
+        for case in (*probe_decisions.long(request, known, others, read), *arguments_beyond.beyond(request, read))
         if case.name not in names and not is_off(declaration, case)
     ]
     # Nor do those that ask for one gradient, or for none.
