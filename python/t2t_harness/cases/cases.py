@@ -44,6 +44,9 @@ PLANTED = "planted"
 PAIRS = "pairs"
 """Values of inputs of one shape in which each special number of one meets each of another."""
 
+CORNERS = "corners"
+"""The same of 0 and 1 of either sign."""
+
 COUNTS = "counts"
 """Counts of which two are larger than others, and what a case of them is called."""
 
@@ -85,7 +88,7 @@ class Case:
     binding: dict[str, int]
     seed: int = 0
     values: str = "declared"
-    """`declared`, `large`, `equal-rows`, `special`, `ignored`, `pairs`, `negative`, or one of unusual.py; only floating inputs with random values heed it, but for `ignored`, `negative`, `counts`, `long-count`, `limits`, `false` and `true`."""
+    """`declared`, `large`, `equal-rows`, `special`, `ignored`, `pairs`, `corners`, `negative`, or one of unusual.py; only floating inputs with random values heed it, but for `ignored`, `negative`, `counts`, `long-count`, `limits`, `false` and `true`."""
     layout: str | None = None
     """In the place of every input's declared layout, or of that which `of` names, where that input has the dims for it."""
     broadcast: bool = False

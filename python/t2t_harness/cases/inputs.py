@@ -53,9 +53,12 @@ def make_inputs(declaration: Declaration, case: cases.Case, device: str = "cpu")
     if case.values == cases.PLANTED and special in dense:
         given = next(given for given in present if given["name"] == special)
         dense[special] = unusual.planted(dense[special], probing.numbers(declaration, given))
-    if case.values == cases.PAIRS:
+    if case.values in (cases.PAIRS, cases.CORNERS):
         met = [given for given in present if given["name"] in probing.alike(declaration)]
-        paired = unusual.pairs([dense[given["name"]] for given in met], [probing.allowed(given) for given in met])
+        numbers = unusual.PAIRED if case.values == cases.PAIRS else unusual.CORNERS
+        paired = unusual.pairs(
+            [dense[given["name"]] for given in met], [probing.allowed(given) for given in met], numbers
+        )
         dense |= dict(zip((given["name"] for given in met), paired, strict=True))
     return {
         given["name"]: as_drawn(

@@ -20,6 +20,8 @@ from t2t_harness.cases import (
     cases,
     literals,
     probe_arguments,
+    probe_corners,
+    probe_decisions,
     probe_dtypes,
     probe_groups,
     probe_indices,
@@ -58,6 +60,7 @@ KINDS = {
     "grid": "blocks",
     "programs": "blocks",
     "ties": "zeros",
+    "corners": "zeros",
     "tails": "small",
     "powers": "zeros",
     "low": "infinite-rows",
@@ -158,15 +161,19 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
     ]
     without += [case for case in beside if not is_off(declaration, case)]
     room += (room // 2) * (len(declaration["dtypes"]) - 1)
+    # Nor do those of gradients that are numbers.
+    without += [*probe_corners.corners(declaration, others)]
     # Nor do those of what is larger than a block.
     without += [
         case
-        for case in arguments_beyond.beyond(request, read)
+        for case in (*probe_decisions.long(request, known, others, read), *arguments_beyond.beyond(request, read))
         if case.name not in names and not is_off(declaration, case)
     ]
-    # Nor do those that ask for one gradient.
-    asking = [replace(case, has_own_budget=True) for case in found[room:] if case.asks]
-    return [*found[:room], *asking, *without, *salted]
+    # Nor do those that ask for one gradient, or for none.
+    counted = [case for case in found if not probing.is_forward(case)]
+    asking = [replace(case, has_own_budget=True) for case in counted[room:] if case.asks]
+    last = {case.name for case in counted[room:]}
+    return [*(case for case in found if case.name not in last), *asking, *without, *salted]
 
 
 def is_off(declaration: Declaration, case: Case) -> bool:

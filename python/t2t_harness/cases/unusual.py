@@ -178,21 +178,28 @@ PAIRED = (0.0, 1.0, float("inf"), float("nan"), -0.0, -1.0, float("-inf"))
 """Numbers of which two meet as no others do: products, quotients, differences and powers of them are defined one by one."""
 
 
-def pairs(values: Sequence[torch.Tensor], allowed: Sequence[tuple[float, float]]) -> list[torch.Tensor]:
-    """Returns the tensors `values`, of one shape, in which each of `PAIRED`, and on the CPU a denormal number, meets each of them in the next tensor. Finite numbers are those between the two that are `allowed` for each."""
+CORNERS = tuple(number for number in PAIRED if math.isfinite(number))
+"""Those at which gradients are numbers where a kernel does not divide zero by zero."""
+
+
+def pairs(
+    values: Sequence[torch.Tensor], allowed: Sequence[tuple[float, float]], numbers: Sequence[float] = PAIRED
+) -> list[torch.Tensor]:
+    """Returns the tensors `values`, of one shape, in which each of `numbers`, and of `PAIRED` on the CPU a denormal number, meets each of them in the next tensor. Finite numbers are those between the two that are `allowed` for each."""
     import torch
 
     found = []
     for turn, (one, (low, high)) in enumerate(zip(values, allowed, strict=True)):
         # The reciprocal of this one is a number.
-        small = [torch.finfo(one.dtype).tiny / 2] if one.device.type == "cpu" else []
-        told = [number for number in (*PAIRED, *small) if not math.isfinite(number) or low <= number <= high]
+        small = [torch.finfo(one.dtype).tiny / 2] if one.device.type == "cpu" and numbers is PAIRED else []
+        told = [number for number in (*numbers, *small) if not math.isfinite(number) or low <= number <= high]
         places = torch.arange(min(one.numel(), ALL_PAIRS), device=one.device)
         # The first tensor turns fast, the second slowly, and each further one differs from both.
         along = (places % SIDE) * int(turn != 1) + (places // SIDE) * int(turn != 0) * max(turn - 1, 1)
         changed = one.clone()
-        numbers = torch.tensor(told, dtype=one.dtype, device=one.device)
-        changed.view(-1)[places] = numbers[along % SIDE % len(told)]
+        if told:
+            held = torch.tensor(told, dtype=one.dtype, device=one.device)
+            changed.view(-1)[places] = held[along % SIDE % len(told)]
         found.append(changed)
     return found
 
