@@ -389,6 +389,7 @@ fn events(project: &Project, name: &str) -> Vec<Value> {
 #[test]
 fn where_measuring_ends_by_what_is_seen_log_and_status_say_when_and_it_is_in_the_key() {
     let project = machine(1);
+    project.write("assets/log_template.md", include_str!("../../assets/log_template.md"));
     build(&project, "--op softmax");
     let fixed = project.read("logs/softmax_log.md");
     assert!(fixed.contains("10 runs a size") && !fixed.contains("tenths"), "{fixed}");
