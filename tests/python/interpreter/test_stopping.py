@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "python")]
 
 from t2t_harness.measuring import clock, stopping, timing
-from t2t_harness.phases import sample
+from t2t_harness.phases import baseline, bench, sample
 
 AUTO = timing.Protocol(10, 25, 100, is_auto=True)
 DIMS = {"small": {"M": 16}, "large": {"M": 64}}
@@ -113,6 +114,82 @@ def test_a_fixed_number_of_runs_is_made_one_by_one_as_ever() -> None:
     asked: list[Any] = []
     timing.Runs(fake(iter([0.1]), asked), fixed).add(print)
     assert asked == [(25, 100, clock.nothing)]
+
+
+def asked_for(tmp_path: Path) -> Any:
+    """Returns the request of a bench of an op that doubles, as a test without a device can measure it."""
+    tensor = {"name": "input", "shape": ["M"], "dtype": None, "requires_grad": False, "layout": "contiguous"}
+    op = {
+        "name": "op",
+        "torch": "torch.neg",
+        "inputs": [tensor | {"init": {"kind": "normal", "mean": 0.0, "std": 1.0}}],
+        "kwargs": {},
+        "dtypes": ["float32"],
+        "sizes": DIMS,
+        "precision": "ieee",
+        "mutates": [],
+        "deterministic": True,
+    }
+    protocol = {"runs": 10, "warmup_ms": 25, "rep_ms": 100, "stop": "auto"}
+    variant = {"name": "v1", "file": "kernels/op/v1.py", "entry": "triton_op", "lanes": ["cuda"]}
+    return {
+        "op": op,
+        "variant": variant,
+        "lane": "interpreter",
+        "protocol": protocol,
+        "baselines": ["torch", "torch.compile"],
+        "root": str(tmp_path),
+        "scratch": str(tmp_path),
+    }
+
+
+def calling(times: Iterator[float]) -> clock.Clock:
+    """Returns a device's clock that makes two calls a run, each of which takes what `times` says next."""
+
+    def timed(call: Any, *how: Any) -> list[float]:
+        for _ in range(2):
+            how[2]()
+            call()
+        return [next(times)] * 2
+
+    return clock.Clock("cuda-events", timed, lambda: 0.0, lambda: None, lambda calls: None, lambda: 80.0, ())
+
+
+def test_a_bench_ends_each_size_by_what_it_saw_and_the_judging_child_agrees(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = asked_for(tmp_path)
+    monkeypatch.setattr(bench, "host_time", lambda *_: 1.0)
+    monkeypatch.setattr(bench, "refuse_stray_work", lambda *_: None)
+    # The large size first: a variant that varies beside a slower torch, until that is decided; then runs that agree.
+    draws = random.Random(5)
+    turns = [("variant", 6), ("torch", 6), ("variant", 4), ("torch", 4), ("variant", 10), ("torch", 10)]
+    large = [draws.gauss(1.0, 0.04) if who == "variant" else 2.0 for who, runs in turns for _ in range(runs)]
+    found = bench.Measurement(request, calling(iter(large + [0.01] * 12)), torch.neg, AUTO, test=AUTO.test(2))
+    timed = timing.in_order(request, AUTO)
+    assert list(timed) == ["large", "small"]
+    for size, case in timed.items():
+        bench.measure_size(found, size, case)
+    counts = {size: {who: len(raw["samples"]) for who, raw in found.times[size].items()} for size in timed}
+    assert counts == {"large": {"variant": 20, "torch": 20}, "small": {"variant": 6, "torch": 6}}
+    assert [len(one["samples"]) for one in sample.kept_facts(tmp_path)] == [2, 2]
+    sample.keep_times(tmp_path, found.times)
+    document: Any = {"sizes": found.sizes, "disturbed": []}
+    told: Any = json.loads(json.dumps({**request, "lane": "cuda", "bench": document}))
+    sample.figures(told, tmp_path, document)
+    assert {size: document["sizes"][size]["stopped"]["why"] for size in timed} == {
+        "large": "decided",
+        "small": "precise",
+    }
+    assert document["final_ms"] == pytest.approx((sum(large[:6] + large[12:16] + large[20:30]) / 20 + 0.01) / 2)
+
+
+def test_a_baseline_ends_by_what_it_saw_and_one_without_compile_by_torch_alone(tmp_path: Path) -> None:
+    request = asked_for(tmp_path) | {"baselines": ["torch"]}
+    case = timing.timed_cases(request)["large"]
+    found = baseline.measure_size(request, calling(iter([1.0] * 6)), AUTO, AUTO.test(1), "large", case, [None], {}, [])
+    assert (found["stopped"], len(found["torch"]["runs"])) == ({"runs": 6, "most": 100, "why": "precise"}, 6)
+    assert 0.0 < found["torch"]["within"] < 0.01
 
 
 def judged(tmp_path: Path, runs: dict[str, int], protocol: dict[str, Any]) -> Any:
