@@ -5,9 +5,12 @@ use t2t_host::interrupt::Interrupt;
 use t2t_model::action::{Phase, Target};
 use t2t_model::record::Outcome;
 use t2t_plan::explain::Reason;
+use t2t_plan::graph::expand::profile;
 use t2t_plan::graph::pick::{Force, pick};
 use t2t_plan::graph::{Index, Wanted};
 use t2t_plan::schedule::Settled;
+use t2t_protocol::read;
+use t2t_report::render::bench_table;
 use t2t_report::render::standing::{self, Row};
 use t2t_spec::Variant;
 
@@ -39,6 +42,7 @@ pub(crate) fn status(common: &Common, targets: &Targets, format: ReportFormat) -
     let rows: Vec<Row> = plans.iter().filter(is_last).filter_map(|plan| row(plan, target(plan))).collect();
     streams::print(&standing::lines(&rows, streams::width()));
     streams::print(&authors(&session, &wanted, &plans));
+    streams::print(&measured(&session, &plans, target, is_last));
     for path in session.unlisted() {
         streams::print(&format!("unlisted  {path}  no variant in ops.yaml names it\n"));
     }
@@ -77,6 +81,25 @@ fn authors(session: &Session, wanted: &Wanted, plans: &[Plan]) -> String {
         }
     }
     text
+}
+
+/// Returns a line for each bench whose number of runs was not fixed: how many it had at each size, and why no more.
+fn measured<'a>(
+    session: &Session,
+    plans: &'a [Plan],
+    target: impl Fn(&'a Plan) -> &'a Target,
+    is_last: impl Fn(&&'a Plan) -> bool,
+) -> String {
+    let lane = profile(&session.inventory.device.class);
+    let is_open = |op: &str| session.spec.op(op).is_some_and(|op| op.settings(lane).protocol.stop.is_some());
+    let ends = plans.iter().filter(is_last).filter_map(|plan| {
+        let target = target(plan);
+        let record = plan.settled.record().filter(|_| target.phase == Phase::Bench && is_open(&target.op))?;
+        let bytes = session.cas().get(record.outputs.get("bench")?.digest).ok()?;
+        let ends = bench_table::ends(&read::document(&bytes).ok()?);
+        (!ends.is_empty()).then(|| format!("measured  {target}: {ends}\n"))
+    });
+    ends.collect()
 }
 
 /// Returns how an action stands, for programs. It counts where no later attempt at the kernel does in its place.

@@ -361,6 +361,7 @@ fn a_changed_setting_changes_the_facts_of_the_phases_that_the_table_names() {
         ("bench", "runs", "bench: {runs: 2}"),
         ("bench", "warmup_ms", "bench: {warmup_ms: 2}"),
         ("bench", "rep_ms", "bench: {rep_ms: 2}"),
+        ("bench", "stop", "bench: {stop: auto}"),
         ("bench", "baselines", "bench: {baselines: [torch]}"),
         ("bench", "timeout", "bench: {timeout: 1h}"),
     ];

@@ -387,6 +387,23 @@ fn events(project: &Project, name: &str) -> Vec<Value> {
 }
 
 #[test]
+fn where_measuring_ends_by_what_is_seen_log_and_status_say_when_and_it_is_in_the_key() {
+    let project = machine(1);
+    project.write("assets/log_template.md", include_str!("../../assets/log_template.md"));
+    build(&project, "--op softmax");
+    let fixed = project.read("logs/softmax_log.md");
+    assert!(fixed.contains("10 runs a size") && !fixed.contains("tenths"), "{fixed}");
+    project.edit("ops.yaml", "bench: {", "bench: {stop: auto, ");
+    let explained = project.run(&mut on(&project, &project, "explain softmax/v1_baseline:bench")).exits(0).stdout;
+    assert!(explained.contains("stop"), "{explained}");
+    build(&project, "--op softmax");
+    let log = project.read("logs/softmax_log.md");
+    assert!(log.contains("- v1_baseline: Small 6 of 100, precise\n- v2_tiling: Small 6 of 100, precise\n"), "{log}");
+    let status = project.run(&mut on(&project, &project, "status softmax")).exits(0).stdout;
+    assert!(status.contains("measured  softmax/v2_tiling:bench: small 6 of 100 runs: precise\n"), "{status}");
+}
+
+#[test]
 fn a_trace_has_every_action_with_its_children_and_what_devices_did() {
     let project = machine(1);
     build(&project, "--trace trace.json");

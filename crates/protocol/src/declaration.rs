@@ -302,4 +302,17 @@ pub struct Protocol {
     pub warmup_ms: u64,
     /// How long a run samples, in milliseconds.
     pub rep_ms: u64,
+    /// When measuring ends, where that is not after so many runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "StopRule"))]
+    pub stop: Option<StopRule>,
+}
+
+/// A rule by which measuring ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum StopRule {
+    /// As soon as the figures are known closely, or it is decided which subject is faster.
+    Auto,
 }

@@ -42,6 +42,10 @@ pub struct Figure {
     /// How many runs were made in the place of an interrupted one.
     #[serde(default)]
     pub repeated: u64,
+    /// Half the width of the mean's interval, where measuring ended by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "f64"))]
+    pub within: Option<f64>,
     /// The host's time of a call in µs, of what torch compiled on a device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "f64"))]
@@ -50,6 +54,31 @@ pub struct Figure {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub hidden_us: Option<f64>,
+}
+
+/// The end of a size whose number of runs was not fixed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Stopped {
+    /// How many runs, each a tenth of one of the protocol, were made of each subject.
+    pub runs: u64,
+    /// How many there would have been at most.
+    pub most: u64,
+    /// Why there were no more.
+    pub why: StopReason,
+}
+
+/// Why a size was measured enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum StopReason {
+    /// All figures are known closely.
+    Precise,
+    /// It is decided which subject is faster.
+    Decided,
+    /// No run was left.
+    Runs,
 }
 
 /// What ran a measurement.
@@ -193,6 +222,10 @@ pub struct BenchSize {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub interpreter_ms: Option<f64>,
+    /// Why measuring ended, where the number of runs was not fixed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Stopped"))]
+    pub stopped: Option<Stopped>,
 }
 
 impl BaselineSize {
@@ -265,6 +298,10 @@ pub struct BaselineSize {
     #[cfg_attr(feature = "schema", schemars(with = "Option<Figure>"))]
     #[serde(rename = "torch.compile")]
     pub compiled: Option<Option<Figure>>,
+    /// Why measuring ended, where the number of runs was not fixed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Stopped"))]
+    pub stopped: Option<Stopped>,
 }
 
 /// The configurations that were fastest.

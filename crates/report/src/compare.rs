@@ -8,8 +8,9 @@ use std::fmt;
 use serde_json::{Value, json};
 use t2t_protocol::{Bench, Binding, Figure};
 
-use crate::rank::bootstrap::{self, Interval, Pairing};
+use crate::rank::bootstrap::{Interval, Pairing};
 use crate::rank::is_unstable_at;
+use crate::rank::ratio::{self, Runs};
 
 /// The version of the document. 1: first.
 pub(crate) const VERSION: u32 = 1;
@@ -268,8 +269,8 @@ impl Pair<'_> {
         let ms = [time(a, sizes, own)?, time(b, sizes, own)?];
         let torch = time(a, sizes, torch).zip(time(b, sizes, torch)).map(|(ours, theirs)| ours / theirs);
         let runs = [runs(a, sizes), runs(b, sizes)];
-        let [above, below] = [&runs[0], &runs[1]].map(|runs| runs.iter().map(Vec::as_slice).collect::<Vec<_>>());
-        let interval = bootstrap::ratio(&above, &below, Pairing::Independent);
+        let [above, below] = [&runs[0], &runs[1]].map(|runs| runs.iter().collect::<Vec<_>>());
+        let interval = ratio::ratio(&above, &below, Pairing::Independent);
         let ratio = ms[0] / ms[1];
         let verdict = verdict(ratio, interval, is_unstable(a, sizes) || is_unstable(b, sizes));
         let beyond = interval.is_some_and(|interval| interval.high < 1.0 / (1.0 + self.threshold));
@@ -334,9 +335,8 @@ fn time(bench: &Bench, sizes: &[&str], subject: for<'a> fn(&'a Bench, &str) -> O
     times.map(|times| times.iter().sum::<f64>() / times.len() as f64)
 }
 
-fn runs(bench: &Bench, sizes: &[&str]) -> Vec<Vec<f64>> {
-    let of = |size: &&str| own(bench, size).map(|figure| figure.runs.iter().map(|run| run.mean).collect());
-    sizes.iter().map(|size| of(size).unwrap_or_default()).collect()
+fn runs(bench: &Bench, sizes: &[&str]) -> Vec<Runs> {
+    sizes.iter().map(|size| own(bench, size).map(Runs::from).unwrap_or_default()).collect()
 }
 
 #[cfg(test)]

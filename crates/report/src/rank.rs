@@ -17,6 +17,7 @@ pub(crate) use crate::rank::stability::{STEADY, is_unstable, is_unstable_at, slo
 mod against;
 pub(crate) mod bootstrap;
 mod measured;
+pub(crate) mod ratio;
 mod selection;
 mod stability;
 
@@ -24,7 +25,8 @@ mod stability;
 /// interval and whether it is stable; every variant against the first declared one. 3: what is unstable may tie, and is not chosen where something stable ties with it.
 /// 4: a figure for which the host was behind the device is unstable. 5: on the interpreter there is no figure but how long it took; what torch computed for each variant, as declared.
 /// 6: no figure counts where a timed call's output was not judged right; one beside which torch took much longer than alone is unstable.
-pub const VERSION: u32 = 6;
+/// 7: figures whose number of runs was not fixed are compared by the intervals with which measuring ended.
+pub const VERSION: u32 = 7;
 
 /// Returns how many attempts at a kernel were judged: the records there are of its check.
 #[must_use]

@@ -31,7 +31,8 @@ mod telemetry;
 
 /// The version of what rendering makes of documents and templates. A new one renders every log again. 1: first. 2: ceilings, variants against the first,
 /// telemetry, a table a size, what was compiled on a device's time. 4: a template's `benchmark.ablation` is `benchmark.against`.
-pub const VERSION: u32 = 4;
+/// 5: a row's `stopped`: how many runs each size had, where the number was not fixed, and why.
+pub const VERSION: u32 = 5;
 
 /// A template and where it lies, for errors.
 #[derive(Clone, Copy, Debug)]

@@ -246,7 +246,6 @@ const CALLS: &[Phase] = &[Analyze, Compile, Check, Tune, Bench, Baseline];
 const RANDOM: &[Phase] = &[Analyze, Compile, Check, Tune, Bench];
 const JUDGES_PRECISION: &[Phase] = &[Analyze, Check, Bench, Baseline];
 const MEASURES: &[Phase] = &[Bench, Baseline];
-
 const FOUR_VARIANTS: &str = r#"["v1_baseline", "v2_tiling", "v3_coalesced", "v4_optimized"]"#;
 const SIZES: &str = r#"{"small": [256, 256], "medium": [1024, 1024], "large": [4096, 4096]}"#;
 
@@ -353,6 +352,7 @@ pub const FIELDS: &[Field] = &[
     field(Section::Bench, "runs", Kind::Whole(1), Absent::Value("10"), Merge::Replace, MEASURES, "how often each size is measured"),
     field(Section::Bench, "warmup_ms", Kind::Whole(0), Absent::Value("25"), Merge::Replace, MEASURES, "warm-up of a run"),
     field(Section::Bench, "rep_ms", Kind::Whole(1), Absent::Value("100"), Merge::Replace, MEASURES, "measured time of a run"),
+    field(Section::Bench, "stop", Kind::OneOf("rule", &["runs", "auto"]), Absent::Value(r#""runs""#), Merge::Replace, MEASURES, "when a size is measured enough on a device: after all `runs`, or as soon as the figures are known closely or it is decided which is faster (`auto`)"),
     field(Section::Bench, "baselines", Kind::Set { of: &Kind::OneOf("baseline", &["torch", "torch.compile"]), least: 1 }, Absent::Value(r#"["torch", "torch.compile"]"#), Merge::Replace, &[Baseline], "what the kernels are compared with on a device; `torch` is always among them"),
     field(Section::Bench, "timeout", DURATION, Absent::Value(r#""600s""#), Merge::Replace, &[], "the longest a compile, tune, bench or baseline may take"),
     field(Section::Sizes, "small", SIZE, Absent::Words("not measured"), Merge::Alone, CALLS, "a number for every free dim, a list in the order of the free dims, or numbers by dim"),

@@ -47,8 +47,8 @@ use self::expression::Expression;
 pub(crate) use self::random::Random;
 pub(crate) use self::reference::Reference;
 pub use self::torch::{Signature, Signatures, TorchName, TorchNames};
-pub use t2t_protocol::Protocol;
 pub(crate) use t2t_protocol::{Binding, ComparedOutput, Init, Layout, Precision, Quantity};
+pub use t2t_protocol::{Protocol, StopRule};
 
 /// The version of ops.yaml that this t2t reads.
 ///

@@ -14,7 +14,7 @@ use super::names::{self, suggestion};
 use super::parse::{Entry, Node};
 use super::reader::Reader;
 use super::sizes::{Dims, Misfit};
-use super::{Binding, Dim, Input, Profile, Protocol, Quantity, Settings};
+use super::{Binding, Dim, Input, Profile, Protocol, Quantity, Settings, StopRule};
 
 /// The dims that an op uses.
 pub(super) struct Uses {
@@ -178,7 +178,9 @@ fn default_check_sizes(sizes: &BTreeMap<String, Binding>, profile: Profile) -> B
 
 fn protocol(layers: &Layers) -> Option<Protocol> {
     let whole = |key: &str| layers.get(&["bench", key])?.whole();
-    Some(Protocol { runs: whole("runs")?, warmup_ms: whole("warmup_ms")?, rep_ms: whole("rep_ms")? })
+    let is_auto = layers.get(&["bench", "stop"])?.text()? == "auto";
+    let stop = is_auto.then_some(StopRule::Auto);
+    Some(Protocol { runs: whole("runs")?, warmup_ms: whole("warmup_ms")?, rep_ms: whole("rep_ms")?, stop })
 }
 
 fn tolerances(layers: &Layers, dtypes: &[String]) -> BTreeMap<String, [f64; 2]> {

@@ -291,6 +291,7 @@ BaselineSize = TypedDict(
     {
         "binding": "dict[str, int]",
         "dtype": "str",
+        "stopped": "NotRequired[Stopped]",
         "torch": "NotRequired[Figure | None]",
         "torch.compile": "NotRequired[Figure | None]",
     },
@@ -380,6 +381,8 @@ class BenchSize(TypedDict):
     """Its dtype."""
     interpreter_ms: NotRequired[float]
     """How long a call took on the interpreter."""
+    stopped: NotRequired[Stopped]
+    """Why measuring ended, where the number of runs was not fixed."""
     torch: NotRequired[Figure]
     """Torch's."""
     variant: NotRequired[Figure]
@@ -984,6 +987,8 @@ class Figure(TypedDict):
     """How many runs were made in the place of an interrupted one."""
     runs: list[Run]
     """The runs."""
+    within: NotRequired[float]
+    """Half the width of the mean's interval, where measuring ended by it."""
 
 
 @final
@@ -1431,6 +1436,8 @@ class Protocol(TypedDict):
     """How long a run samples, in milliseconds."""
     runs: int
     """How many runs a figure has."""
+    stop: NotRequired[StopRule]
+    """When measuring ends, where that is not after so many runs."""
     warmup_ms: int
     """How long a run warms up, in milliseconds."""
 
@@ -1753,6 +1760,25 @@ class SourcePlace(TypedDict):
     """Relative to the workspace."""
     line: int | None
     """From 1."""
+
+
+StopReason: TypeAlias = Literal["precise", "decided", "runs"]
+"""Why a size was measured enough."""
+
+StopRule: TypeAlias = Literal["auto"]
+"""A rule by which measuring ends."""
+
+
+@final
+class Stopped(TypedDict):
+    """The end of a size whose number of runs was not fixed."""
+
+    most: int
+    """How many there would have been at most."""
+    runs: int
+    """How many runs, each a tenth of one of the protocol, were made of each subject."""
+    why: StopReason
+    """Why there were no more."""
 
 
 @final

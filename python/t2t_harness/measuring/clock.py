@@ -44,8 +44,13 @@ def nothing() -> None:
 class Sampler(Protocol):
     """What times calls."""
 
-    def __call__(self, call: Call, warmup_ms: float, rep_ms: float, before: Call = nothing) -> list[float]:
-        """Returns one time in ms for each timed call, of which there is at least one; calls `before` before each of them, untimed."""
+    def __call__(
+        self, call: Call, warmup_ms: float, rep_ms: float, before: Call = nothing, estimate_ms: float | None = None
+    ) -> list[float]:
+        """Returns one time in ms for each timed call, of which there is at least one; calls `before` before each of them, untimed.
+
+        How many calls fit is estimated first, unless `estimate_ms` says how long a device takes for one, with the clearing of its cache.
+        """
 
 
 @dataclass(frozen=True)
@@ -122,15 +127,19 @@ def event_clock(timed_until: int) -> Clock:
     # When the device was timed last.
     timed = counter() - (time.monotonic_ns() - timed_until) / 1e9
 
-    def sample(call: Call, warmup_ms: float, rep_ms: float, before: Call = nothing) -> list[float]:
+    def sample(
+        call: Call, warmup_ms: float, rep_ms: float, before: Call = nothing, estimate_ms: float | None = None
+    ) -> list[float]:
         nonlocal timed
         with uncollected(), spans.timing():
-            times = timed_calls(call, warmup_ms, rep_ms, before)
+            cache = driver.active.get_empty_cache_for_benchmark()
+            estimate = estimated(call, cache) if estimate_ms is None else estimate_ms
+            times = timed_calls(call, cache, warmup_ms / estimate, rep_ms / estimate, before)
         timed = counter()
         return times
 
-    def timed_calls(call: Call, warmup_ms: float, rep_ms: float, before: Call) -> list[float]:
-        clear, cache = driver.active.clear_cache, driver.active.get_empty_cache_for_benchmark()
+    def estimated(call: Call, cache: object) -> float:
+        clear = driver.active.clear_cache
         call()
         synchronize()
         begin, end = event(enable_timing=True), event(enable_timing=True)  # type: ignore[no-untyped-call]
@@ -140,10 +149,13 @@ def event_clock(timed_until: int) -> Clock:
             call()
         end.record()
         synchronize()
-        estimate = max(begin.elapsed_time(end) / ESTIMATED, ESTIMATE_FLOOR_MS)
-        for _ in range(max(1, int(warmup_ms / estimate))):
+        return float(max(begin.elapsed_time(end) / ESTIMATED, ESTIMATE_FLOOR_MS))
+
+    def timed_calls(call: Call, cache: object, untimed: float, calls: float, before: Call) -> list[float]:
+        clear = driver.active.clear_cache
+        for _ in range(max(1, int(untimed))):
             call()
-        repetitions = range(max(1, int(rep_ms / estimate)))
+        repetitions = range(max(1, int(calls)))
         pairs = [(event(enable_timing=True), event(enable_timing=True)) for _ in repetitions]  # type: ignore[no-untyped-call]
         for begin, end in pairs:
             before()
@@ -199,7 +211,9 @@ def host_clock() -> Clock:
         call()
         return (counter() - begun) * 1e3
 
-    def sample(call: Call, warmup_ms: float, rep_ms: float, before: Call = nothing) -> list[float]:
+    def sample(
+        call: Call, warmup_ms: float, rep_ms: float, before: Call = nothing, estimate_ms: float | None = None
+    ) -> list[float]:
         before()
         first = timed(call)
         estimate = max(first, ESTIMATE_FLOOR_MS)

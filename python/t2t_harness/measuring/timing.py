@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict
 
 from t2t_harness.cases import cases, inputs
-from t2t_harness.measuring import spans, statistics
+from t2t_harness.measuring import spans, statistics, stopping
 from t2t_harness.measuring.clock import nothing
 from t2t_harness.op import declaration as declared
 from t2t_harness.op import operation
@@ -20,7 +20,7 @@ from t2t_harness.op import operation
 if TYPE_CHECKING:
     import torch
 
-    from t2t_harness.boundary.documents import Declaration, Figure, OpRequest, TimingRequest
+    from t2t_harness.boundary.documents import Declaration, Figure, OpRequest, Stopped, TimingRequest
     from t2t_harness.measuring.clock import Call, Clock
     from t2t_harness.sources.entry import Entry
 
@@ -32,12 +32,30 @@ class Protocol:
     runs: int
     warmup_ms: float
     rep_ms: float
+    is_auto: bool = False
+    """Whether measuring ends as soon as enough is known (`stopping`). A run is then a tenth of one, and there are at most ten times as many."""
+
+    @property
+    def most(self) -> int:
+        """Returns how many runs a size has at most."""
+        return self.runs * stopping.PARTS if self.is_auto else self.runs
+
+    @property
+    def lengths_ms(self) -> tuple[float, float]:
+        """Returns how long a run warms up and samples, in ms."""
+        parts = stopping.PARTS if self.is_auto else 1
+        return self.warmup_ms / parts, self.rep_ms / parts
+
+    def test(self, sizes: int) -> stopping.Test | None:
+        """Returns the test that ends a measurement of so many sizes, None where all runs are made."""
+        return stopping.Test(stopping.plan(self.runs, sizes)) if self.is_auto and sizes else None
 
 
 def protocol_of(request: TimingRequest) -> Protocol:
-    """Returns the request's protocol."""
+    """Returns the request's protocol. On the interpreter, whose times compare nothing, all runs are made."""
     told = request["protocol"]
-    return Protocol(int(told["runs"]), float(told["warmup_ms"]), float(told["rep_ms"]))
+    is_auto = request["lane"] == "cuda" and told.get("stop") == stopping.AUTO
+    return Protocol(int(told["runs"]), float(told["warmup_ms"]), float(told["rep_ms"]), is_auto)
 
 
 def timed_cases(request: OpRequest) -> dict[str, cases.Case]:
@@ -49,6 +67,12 @@ def timed_cases(request: OpRequest) -> dict[str, cases.Case]:
     for case in cases.bench_cases(request["op"]):
         found.setdefault(case.name.rsplit("/", 1)[0], case)
     return dict(sorted(found.items(), key=lambda one: cases.elements(request["op"], one[1])))
+
+
+def in_order(request: OpRequest, protocol: Protocol) -> dict[str, cases.Case]:
+    """Returns the timed cases in the order in which they are measured: small sizes first, but large ones where measuring ends once the Final is known."""
+    found = timed_cases(request)
+    return dict(reversed(found.items())) if protocol.is_auto else found
 
 
 def device_of(lane: str) -> str:
@@ -249,6 +273,8 @@ class Runs:
     samples: list[list[float]] = field(default_factory=list)
     """The times in ms of the calls of each run."""
     repeated: int = 0
+    estimate_ms: float | None = None
+    """How long a call takes with the clearing of the cache before it, where runs are too short for an estimate in each."""
 
     def add(self, call: Call, before: Call = nothing) -> None:
         """Times one run of `call`, with `before` done before each timed call. On a device one that the host interrupted is made again at once, as often for all runs together as there are runs.
@@ -256,14 +282,24 @@ class Runs:
         Launches are queued ahead of the device, so a host that is stopped for milliseconds shows in a single sample, a thousand times too long.
         """
         samples = self.once(call, before)
-        while self.clock.is_device and is_interrupted(samples) and self.repeated < self.protocol.runs:
+        while self.clock.is_device and is_interrupted(samples) and self.repeated < self.protocol.most:
             self.repeated += 1
             samples = self.once(call, before)
         self.samples.append(samples)
 
     def once(self, call: Call, before: Call) -> list[float]:
         """Returns the times in ms of the calls of one run."""
-        return self.clock.sample(call, self.protocol.warmup_ms, self.protocol.rep_ms, before)
+        warmup_ms, rep_ms = self.protocol.lengths_ms
+        if not self.protocol.is_auto:
+            return self.clock.sample(call, warmup_ms, rep_ms, before)
+        samples = self.clock.sample(call, warmup_ms, rep_ms, before, self.estimate_ms)
+        if self.estimate_ms is None:
+            self.estimate_ms = statistics.mean(samples) + self.clock.hidden_us() / 1e3
+        return samples
+
+    def means(self) -> list[float]:
+        """Returns the mean in ms of each run."""
+        return [statistics.mean(samples) for samples in self.samples]
 
     def figure(self) -> Figure:
         """Returns the figure of the runs."""
@@ -272,6 +308,28 @@ class Runs:
     def facts(self) -> Raw:
         """Returns the raw times as JSON: `samples`, in ms, by run, and `repeated`."""
         return {"samples": self.samples, "repeated": self.repeated}
+
+
+def turns(protocol: Protocol, test: stopping.Test | None, runs: Mapping[str, Runs]) -> Iterator[Sequence[int]]:
+    """Yields the numbers of the runs that each subject makes in its next turn, all of `runs` one after the other, until there are enough: each run is a turn, but
+    where there is a `test` of when to end, which is told of each of its looks."""
+    if test is None:
+        yield from ([run] for run in range(protocol.runs))
+        return
+    made = 0
+    while True:
+        turn = range(made, made + test.next_turn(made))
+        yield turn
+        made = turn.stop
+        if test.end({who: one.means() for who, one in runs.items()}) is not None:
+            return
+
+
+def told(stop: stopping.Stop, figures: Mapping[str, Figure]) -> Stopped:
+    """Returns the end of a size as documents have it, and puts how closely the figure of each subject is known into it."""
+    for who, figure in figures.items():
+        figure["within"] = stop.within[who]
+    return {"runs": stop.runs, "most": stop.most, "why": stop.why}
 
 
 def figure_of(raw: Raw) -> Figure:

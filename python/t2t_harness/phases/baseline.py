@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from t2t_harness.cases import cases
 from t2t_harness.faults import failure
 from t2t_harness.measuring import clock as clocks
-from t2t_harness.measuring import host, spans, statistics, telemetry, timing
+from t2t_harness.measuring import host, spans, statistics, stopping, telemetry, timing
 
 if TYPE_CHECKING:
     import torch
@@ -58,9 +58,11 @@ def baseline(request: BaselineRequest) -> Reply:
     before: list[Snapshot | None] = []
     reasons: dict[str, str] = {}
     compile_ms: list[float] = []
+    timed = timing.in_order(request, protocol)
+    test = protocol.test(len(timed))
     sizes = {
-        size: measure_size(request, clock, protocol, size, case, before, reasons, compile_ms)
-        for size, case in timing.timed_cases(request).items()
+        size: measure_size(request, clock, protocol, test, size, case, before, reasons, compile_ms)
+        for size, case in timed.items()
     }
     before = before or [telemetry.snapshot(request)]
     device = telemetry.device_facts(request, before[0])
@@ -84,6 +86,7 @@ def measure_size(
     request: BaselineRequest,
     clock: clocks.Clock,
     protocol: timing.Protocol,
+    test: stopping.Test | None,
     size: str,
     case: cases.Case,
     before: list[Snapshot | None],
@@ -104,15 +107,20 @@ def measure_size(
     if not before:
         before.append(telemetry.snapshot(request))
     clock.warm(list(calls.values()))
-    for run in range(protocol.runs):
-        buffers.refill(run)
-        for name, call in calls.items():
-            runs[name].add(call)
+    for turn in timing.turns(protocol, test, runs):
+        for place, (name, call) in enumerate(calls.items()):
+            for run in turn:
+                if place == 0 or len(turn) > 1:
+                    buffers.refill(run)
+                runs[name].add(call)
+    figures = {name: one.figure() for name, one in runs.items()}
     found: BaselineSize = {"binding": case.binding, "dtype": case.dtype}
+    if test is not None and test.last is not None:
+        found["stopped"] = timing.told(test.last, figures)
     if EAGER in request["baselines"]:
-        found["torch"] = runs[EAGER].figure()
+        found["torch"] = figures[EAGER]
     if COMPILED in request["baselines"]:
-        compiled = runs[COMPILED].figure() if COMPILED in runs else None
+        compiled = figures.get(COMPILED)
         if clock.is_device and compiled is not None:
             with spans.work(device):
                 compiled["host_us"] = host.time_us(clock, calls[COMPILED], compiled["median"])

@@ -18,7 +18,7 @@ from t2t_harness.counting import counting, queues, streams
 from t2t_harness.faults import failure, memory
 from t2t_harness.judging import watch
 from t2t_harness.measuring import clock as clocks
-from t2t_harness.measuring import host, spans, statistics, telemetry, timing
+from t2t_harness.measuring import host, spans, statistics, stopping, telemetry, timing
 from t2t_harness.phases import called, sample
 from t2t_harness.phases import tune as tuning
 from t2t_harness.sources import loading
@@ -57,6 +57,8 @@ class Measurement:
     """The device's time in ms of a call at the size where `host_us` was measured."""
     before: list[Snapshot | None] = field(default_factory=list)
     """The GPU's telemetry before the first measurement, once that has come."""
+    test: stopping.Test | None = None
+    """What ends the present measurement of all sizes, where that is not the number of runs."""
 
     @property
     def lane(self) -> str:
@@ -134,18 +136,21 @@ def measure(found: Measurement) -> tuple[list[str], bool, Snapshot | None]:
 
     Raises what the wrapper raises.
     """
-    timed = timing.timed_cases(found.request)
+    timed = timing.in_order(found.request, found.protocol)
     if found.lane == "interpreter":
         for size, case in timed.items():
             interpret_size(found, size, case)
         return [], False, None
+    found.test = found.protocol.test(len(timed))
     for size, case in timed.items():
         measure_size(found, size, case)
     after = snapshot(found.request)
     disturbed = telemetry.disturbances([*found.before, after])
-    varied = [size for size in timed if is_varied(found.times[size])]
+    # What varies has had more runs already where their number is not fixed.
+    varied = [size for size in timed if not found.protocol.is_auto and is_varied(found.times[size])]
     if not (disturbed or varied):
         return [], False, after
+    found.test = found.protocol.test(len(timed))
     for size in timed if disturbed else varied:
         measure_size(found, size, timed[size])
     after = snapshot(found.request)
@@ -190,14 +195,18 @@ def measure_size(found: Measurement, size: str, case: cases.Case) -> None:
         found.before.append(snapshot(found.request))
     found.clock.warm([call, torch_call.call])
     runs = {who: timing.Runs(found.clock, found.protocol) for who in ("variant", "torch")}
-    for run in range(found.protocol.runs):
-        buffers.refill(run)
-        timed.begin(run)
-        with stage.pretending(found.lane):
-            runs["variant"].add(timed, timed.before)
-        timed.settle()
-        runs["torch"].add(torch_call, torch_call.before)
-        torch_call.forget()
+    for turn in timing.turns(found.protocol, found.test, runs):
+        timed.begin(turn[0])
+        for run in turn:
+            buffers.refill(run)
+            with stage.pretending(found.lane):
+                runs["variant"].add(timed, timed.before)
+            timed.settle()
+        for run in turn:
+            if len(turn) > 1:
+                buffers.refill(run)
+            runs["torch"].add(torch_call, torch_call.before)
+            torch_call.forget()
     seen = [first, last_call(found, timed)]
     sample.keep(Path(found.request["scratch"]), case, size, seen, timed.kept, timed.symbols - found.symbols)
     milliseconds = statistics.run_facts(runs["variant"].samples[-1])["median"]

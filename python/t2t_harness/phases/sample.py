@@ -19,7 +19,7 @@ from t2t_harness.counting import counting
 from t2t_harness.faults import failure, memory
 from t2t_harness.judging import comparing, form, kept, oracle, origin, progress, random_trial
 from t2t_harness.judging.trial import Finding, Trial
-from t2t_harness.measuring import spans, statistics, timing
+from t2t_harness.measuring import spans, statistics, stopping, timing
 
 if TYPE_CHECKING:
     import torch
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     )
     from t2t_harness.judging.told import Run
     from t2t_harness.measuring.clock import Call
+
+SUBJECTS = ("variant", "torch")
+"""What is timed in turns at each size."""
 
 FACTS = "bench_samples.json"
 TIMES = "bench_times.json"
@@ -251,9 +254,13 @@ def figures(request: SampleRequest, folder: Path, document: Bench) -> None:
             facts["interpreter_ms"] = timing.figure_of(times[size]["variant"])["median"]
         document["sizes"] = sizes
         return
-    for size, facts in sizes.items():
-        facts["variant"] = timing.figure_of(times[size]["variant"])
-        facts["torch"] = timing.figure_of(times[size]["torch"])
+    protocol = timing.protocol_of(request)
+    test = protocol.test(len(sizes))
+    for size in timing.in_order(request, protocol):
+        found = {who: timing.figure_of(times[size][who]) for who in SUBJECTS}
+        sizes[size]["variant"], sizes[size]["torch"] = found["variant"], found["torch"]
+        if test is not None:
+            sizes[size]["stopped"] = timing.told(ended(test, size, times[size]), found)
     disturbed = list(request["bench"]["disturbed"])
     why = [*disturbed, *varied(sizes)]
     own, torch = (
@@ -265,6 +272,15 @@ def figures(request: SampleRequest, folder: Path, document: Bench) -> None:
     if finals:
         document["final_ms"], document["torch_final_ms"] = finals["final_ms"], finals["torch_final_ms"]
         document["speedup"], document["geomean_speedup"] = finals["speedup"], finals["geomean_speedup"]
+
+
+def ended(test: stopping.Test, size: str, times: Mapping[str, timing.Raw]) -> stopping.Stop:
+    """Returns the end of a size by its raw times, whatever the process that took them says. Raises Unusable where it had to go on."""
+    means = {who: [statistics.mean(samples) for samples in times[who]["samples"]] for who in SUBJECTS}
+    stop = test.end(means) if len({len(runs) for runs in means.values()}) == 1 else None
+    if stop is None:
+        raise Unusable(f"size `{size}` was not measured to its end")
+    return stop
 
 
 def varied(sizes: Mapping[str, BenchSize]) -> list[str]:

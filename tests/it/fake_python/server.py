@@ -651,15 +651,19 @@ def figure_of(runs: list[Run], middle: Run, cv: float) -> Figure:
 def bench(call: Call) -> Reply:
     """Measure the variant."""
     sizes: dict[str, BenchSize] = {}
+    protocol = cast("BenchRequest", call.request)["protocol"]
     for name, binding in call.op["sizes"].items():
         took = steady_figure(float(call.marks["TAKES"])) if "TAKES" in call.marks else figure()
         # Of a device's document and of the interpreter's, what either is read for.
         sizes[name] = {"binding": binding, "dtype": "float32", "variant": took, "torch": figure(), "config": None}
         sizes[name]["interpreter_ms"] = took["median"]
+        if "stop" in protocol:
+            took["within"] = sizes[name]["torch"]["within"] = took["mean"] / 100
+            sizes[name]["stopped"] = {"runs": 6, "most": 10 * protocol["runs"], "why": "precise"}
     final = next(iter(sizes.values()))["variant"]["mean"]
     document: Bench = {
         "clock": "host",
-        "protocol": cast("BenchRequest", call.request)["protocol"],
+        "protocol": protocol,
         "device": device_of(call),
         "telemetry": {"before": None, "after": None},
         "final_ms": final,

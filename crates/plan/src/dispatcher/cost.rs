@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::time::Duration;
 
 use t2t_model::action::Phase;
-use t2t_spec::Protocol;
+use t2t_spec::{Protocol, StopRule};
 
 /// Returns whether a phase measures, so that its figures are compared with others of its op.
 #[must_use]
@@ -35,6 +35,9 @@ const MIDDLING: Work = Work { flops: 5e12, bytes: 1e12 };
 /// How often `do_bench` calls what it times beside the time that it is given: it estimates first, and a call is never cut short.
 const CALLS: f64 = 6.0;
 
+/// The share of all runs that is made where measuring ends as soon as enough is known.
+const SHORTENED: f64 = 0.2;
+
 /// What an action costs beside its timing, in seconds: processes, inputs, references.
 const AROUND: f64 = 3.0;
 
@@ -49,6 +52,7 @@ pub fn guess(phase: Phase, protocol: &Protocol, sizes: &[Work]) -> Duration {
     let call = |work: &Work| work.flops / MIDDLING.flops + work.bytes / MIDDLING.bytes;
     let run = Duration::from_millis(protocol.warmup_ms + protocol.rep_ms).as_secs_f64();
     let runs = f64::from(u32::try_from(protocol.runs).unwrap_or(u32::MAX));
+    let runs = protocol.stop.map_or(runs, |StopRule::Auto| runs * SHORTENED);
     // A bench times the variant and torch, a baseline torch and torch.compile.
     let timed: f64 = sizes.iter().map(|size| 2.0 * runs * (run + CALLS * call(size))).sum();
     let seconds = match phase {
@@ -107,7 +111,7 @@ mod tests {
 
     #[test]
     fn more_work_and_more_runs_are_guessed_to_cost_more_and_nothing_costs_for_ever() {
-        let protocol = Protocol { runs: 10, warmup_ms: 25, rep_ms: 100 };
+        let protocol = Protocol { runs: 10, warmup_ms: 25, rep_ms: 100, stop: None };
         let small = [Work { flops: 1e8, bytes: 1e8 }];
         let large = [Work { flops: 3e11, bytes: 1e8 }];
         let of = |phase, sizes: &[Work]| guess(phase, &protocol, sizes);
@@ -115,6 +119,8 @@ mod tests {
         assert!(of(Phase::Bench, &small) > of(Phase::Check, &large));
         let more_runs = guess(Phase::Bench, &Protocol { runs: 20, ..protocol }, &small);
         assert!(more_runs * 10 > of(Phase::Bench, &small) * 13);
+        let ended = guess(Phase::Bench, &Protocol { stop: Some(StopRule::Auto), ..protocol }, &small);
+        assert!(ended * 4 < of(Phase::Bench, &small) * 3);
         assert_eq!(of(Phase::Bench, &[Work { flops: 1e300, bytes: 0.0 }]), MOST);
     }
 }

@@ -4,9 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use t2t_protocol::{Bench, BenchSize, CaseVerdict, Figure};
+use t2t_protocol::{Bench, BenchSize, CaseVerdict};
 
-use crate::rank::bootstrap::{self, Interval, Pairing};
+use crate::rank::bootstrap::{Interval, Pairing};
+use crate::rank::ratio::{Runs, ratio};
 use crate::rank::selection::{SelectedFigures, SelectedSize};
 use crate::rank::stability::{is_unstable, is_unstable_at, why_unstable};
 
@@ -37,8 +38,8 @@ pub(crate) enum Tie {
 struct Size {
     ms: Option<f64>,
     torch_ms: Option<f64>,
-    runs: Vec<f64>,
-    torch_runs: Vec<f64>,
+    runs: Runs,
+    torch_runs: Runs,
     interval: Option<Interval>,
     is_unstable: bool,
 }
@@ -61,7 +62,7 @@ impl Measured {
             why_unstable: why_unstable(bench),
             interval: None,
         };
-        measured.interval = bootstrap::ratio(&measured.torch_runs(), &measured.runs(), Pairing::Interleaved);
+        measured.interval = ratio(&measured.torch_runs(), &measured.runs(), Pairing::Interleaved);
         Some(measured)
     }
 
@@ -79,7 +80,7 @@ impl Measured {
     /// Returns the interval of the ratio of this Final to another variant's.
     #[must_use]
     pub(crate) fn ratio_to(&self, other: &Self) -> Option<Interval> {
-        bootstrap::ratio(&self.runs(), &other.runs(), Pairing::Independent)
+        ratio(&self.runs(), &other.runs(), Pairing::Independent)
     }
 
     /// Returns why this one, whose Final is no lower, cannot be told from another variant; None where it can.
@@ -92,9 +93,9 @@ impl Measured {
         if !self.unstable {
             return None;
         }
-        let fastest: Vec<Vec<f64>> = self.sizes.values().map(Size::at_best).collect();
-        let fastest: Vec<&[f64]> = fastest.iter().map(Vec::as_slice).collect();
-        let interval = bootstrap::ratio(&fastest, &other.runs(), Pairing::Independent)?;
+        let fastest: Vec<Runs> = self.sizes.values().map(Size::at_best).collect();
+        let fastest: Vec<&Runs> = fastest.iter().collect();
+        let interval = ratio(&fastest, &other.runs(), Pairing::Independent)?;
         (interval.low <= 1.0).then_some(Tie::Unstable)
     }
 
@@ -113,7 +114,7 @@ impl Measured {
     #[must_use]
     pub(crate) fn gain_over(&self, other: &Self, size: &str) -> Option<(f64, Option<Interval>)> {
         let (own, base) = (self.sizes.get(size)?, other.sizes.get(size)?);
-        let interval = bootstrap::ratio(&[&base.runs], &[&own.runs], Pairing::Independent);
+        let interval = ratio(&[&base.runs], &[&own.runs], Pairing::Independent);
         Some((base.ms? / own.ms?, interval))
     }
 
@@ -157,12 +158,12 @@ impl Measured {
         }
     }
 
-    fn runs(&self) -> Vec<&[f64]> {
-        self.sizes.values().map(|size| size.runs.as_slice()).collect()
+    fn runs(&self) -> Vec<&Runs> {
+        self.sizes.values().map(|size| &size.runs).collect()
     }
 
-    fn torch_runs(&self) -> Vec<&[f64]> {
-        self.sizes.values().map(|size| size.torch_runs.as_slice()).collect()
+    fn torch_runs(&self) -> Vec<&Runs> {
+        self.sizes.values().map(|size| &size.torch_runs).collect()
     }
 }
 
@@ -175,11 +176,11 @@ fn is_judged(bench: &Bench) -> bool {
 impl Size {
     fn of(size: &BenchSize, is_unstable: bool) -> Self {
         let (own, torch) = (size.variant.as_ref(), size.torch.as_ref());
-        let [runs, torch_runs] = [own, torch].map(|figure| figure.map(means).unwrap_or_default());
+        let [runs, torch_runs] = [own, torch].map(|figure| figure.map(Runs::from).unwrap_or_default());
         Self {
             ms: own.map(|figure| figure.mean),
             torch_ms: torch.map(|figure| figure.mean),
-            interval: bootstrap::ratio(&[&torch_runs], &[&runs], Pairing::Interleaved),
+            interval: ratio(&[&torch_runs], &[&runs], Pairing::Interleaved),
             is_unstable,
             runs,
             torch_runs,
@@ -187,12 +188,13 @@ impl Size {
     }
 
     /// Returns the runs; where they are unstable, the fastest of them for each.
-    fn at_best(&self) -> Vec<f64> {
+    fn at_best(&self) -> Runs {
         if !self.is_unstable {
             return self.runs.clone();
         }
-        let fastest = self.runs.iter().copied().fold(f64::INFINITY, f64::min);
-        vec![fastest; self.runs.len()]
+        let Runs { means, within } = &self.runs;
+        let fastest = means.iter().copied().fold(f64::INFINITY, f64::min);
+        Runs { means: vec![fastest; means.len()], within: within.map(|_| 0.0) }
     }
 
     fn document(&self) -> SelectedSize {
@@ -204,8 +206,4 @@ impl Size {
             unstable: self.is_unstable,
         }
     }
-}
-
-fn means(figure: &Figure) -> Vec<f64> {
-    figure.runs.iter().map(|run| run.mean).collect()
 }

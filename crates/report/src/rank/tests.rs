@@ -24,7 +24,18 @@ fn figure(center: f64, spread: f64) -> Figure {
 fn of_runs(center: f64, cv: f64, runs: impl Iterator<Item = f64>) -> Figure {
     let run = |ms| Run { mean: ms, median: ms, p20: ms, p80: ms };
     let Run { mean, median, p20, p80 } = run(center);
-    Figure { runs: runs.map(run).collect(), mean, median, p20, p80, cv, repeated: 0, host_us: None, hidden_us: None }
+    Figure {
+        runs: runs.map(run).collect(),
+        mean,
+        median,
+        p20,
+        p80,
+        cv,
+        repeated: 0,
+        within: None,
+        host_us: None,
+        hidden_us: None,
+    }
 }
 
 fn bench(clock: &str, ms: f64, spread: f64) -> Found<Bench> {
@@ -371,4 +382,29 @@ fn a_variant_beside_which_torch_is_slow_is_not_relied_on() {
     assert_eq!(told["why_unstable"], "large: torch took 6.7 times as long beside it as alone");
     assert_eq!((&found["variants"][0]["figures"]["unstable"], &found["chosen"]), (&json!(false), &json!("v1")));
     assert_eq!(select(&variants, Some(&alone(7.0)))["variants"][1]["figures"]["unstable"], false);
+}
+
+#[test]
+fn figures_with_which_measuring_ended_are_compared_by_their_intervals() {
+    let within = |ms: f64, share: f64| {
+        let Found::Document(mut bench) = bench("cuda-events", ms, 0.001) else { unreachable!() };
+        for size in bench.sizes.values_mut() {
+            for figure in [&mut size.variant, &mut size.torch].into_iter().flatten() {
+                figure.within = Some(share * figure.mean);
+            }
+        }
+        Found::Document(bench)
+    };
+    let of = |share: f64| {
+        let variants = [variant("v1", "passed", within(0.51, share)), variant("v2", "passed", within(0.5, share))];
+        select(&variants, None)
+    };
+    let apart = of(0.005);
+    assert_eq!((&apart["chosen"], &apart["ties"]), (&json!("v2"), &json!([])));
+    let tied = of(0.012);
+    assert_eq!((&tied["chosen"], &tied["ties"]), (&json!("v1"), &json!(["v2"])));
+    let why = tied["why"].as_str().unwrap();
+    assert!(why.starts_with("`v1` ties with `v2`, the lowest Final: the 95 % interval of their ratio, 0.99"), "{why}");
+    let [low, high] = [0, 1].map(|at| tied["figures"]["interval"][at].as_f64().unwrap());
+    assert!((low - 1.2 * 0.988 / (0.51 * 1.012)).abs() < 1e-9 && (high - 1.2 * 1.012 / (0.51 * 0.988)).abs() < 1e-9);
 }

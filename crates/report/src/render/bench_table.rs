@@ -2,7 +2,7 @@
 //!
 //! It compares nothing: which variant is chosen, `select` says.
 
-use t2t_protocol::{self as protocol, Figure};
+use t2t_protocol::{self as protocol, Figure, StopReason, Stopped};
 
 use crate::figures;
 use crate::render::sizes;
@@ -72,10 +72,32 @@ fn rows(variant: &str, document: &protocol::Bench, measured: Measured) -> Vec<Ve
             cells.extend([told(torch, figures::milliseconds), told(speedup, figures::ratio)]);
         }
         let why = document.why_unstable.as_ref().and_then(Option::as_ref);
-        cells.push(why.map(|why| format!("unstable: {why}")).unwrap_or_default());
+        let unstable = why.map(|why| format!("unstable: {why}"));
+        cells.push(size.stopped.as_ref().map(ended).into_iter().chain(unstable).collect::<Vec<_>>().join("; "));
         cells
     };
     names.iter().map(row).collect()
+}
+
+/// Returns, size by size, how many runs a bench had and why there were no more; nothing where their number was fixed.
+#[must_use]
+pub fn ends(document: &protocol::Bench) -> String {
+    let names = sizes::ordered(document.sizes.iter().map(|(name, size)| (name, &size.binding)));
+    let told = names.iter().filter_map(|name| {
+        let stopped = document.sizes[name].stopped.as_ref()?;
+        Some(format!("{name} {}", ended(stopped)))
+    });
+    told.collect::<Vec<_>>().join("; ")
+}
+
+fn ended(stopped: &Stopped) -> String {
+    let Stopped { runs, most, why } = stopped;
+    let why = match why {
+        StopReason::Precise => "precise",
+        StopReason::Decided => "decided",
+        StopReason::Runs => "all",
+    };
+    format!("{runs} of {most} runs: {why}")
 }
 
 #[cfg(test)]
@@ -108,6 +130,26 @@ v1       large      4.000       2.000    0.50x
 softmax/v2 has no figures: its check was rejected (mismatch)
 ";
         assert_eq!(text("softmax", &benches(), Measured::OnADevice, None), expected);
+    }
+
+    #[test]
+    fn where_measuring_ended_by_what_was_seen_the_note_says_when() {
+        let figure =
+            json!({"runs": [], "mean": 1.0, "median": 1.0, "p20": 1.0, "p80": 1.0, "cv": 0.0, "within": 0.004});
+        let size = json!({"binding": {"M": 16}, "variant": figure, "torch": figure,
+            "stopped": {"runs": 6, "most": 100, "why": "precise"}});
+        let told = text(
+            "softmax",
+            &[("v1", measured(&json!({"sizes": {"small": size}, "why_unstable": "it was hot"})))],
+            Measured::OnADevice,
+            None,
+        );
+        assert!(told.ends_with("1.000       1.000    1.00x  6 of 100 runs: precise; unstable: it was hot\n"), "{told}");
+        let sizes = json!({"sizes": {
+            "large": {"binding": {"M": 64}, "stopped": {"runs": 20, "most": 100, "why": "decided"}},
+            "small": {"binding": {"M": 16}, "stopped": {"runs": 100, "most": 100, "why": "runs"}}, "odd": {}}});
+        let Bench::Measured(document) = measured(&sizes) else { unreachable!() };
+        assert_eq!(ends(&document), "small 100 of 100 runs: all; large 20 of 100 runs: decided");
     }
 
     #[test]

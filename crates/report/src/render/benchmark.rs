@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use t2t_protocol::{
     Analysis, AnalyzedSize, Baseline, BaselineSize, Bench, BenchSize, Binding, Calibration, Figure, MeasuredDevice,
-    Protocol,
+    Protocol, StopReason, Stopped,
 };
 
 use crate::rank::{
@@ -51,6 +51,8 @@ pub(crate) struct Benchmark<'a> {
     no_ceilings: Option<String>,
     device: Option<&'a MeasuredDevice>,
     protocol: Option<&'a Protocol>,
+    /// Whether the number of runs was not fixed.
+    ends_early: bool,
     unstable: bool,
     baseline_unstable: Option<String>,
 }
@@ -76,7 +78,25 @@ struct Row {
     unstable: bool,
     why_unstable: Option<String>,
     remeasured: bool,
+    /// Why measuring ended, a size each, where the number of runs was not fixed; of torch that of the baselines.
+    stopped: Vec<Ended>,
     not_measured: Option<String>,
+}
+
+/// The end of a size.
+#[derive(Debug, Serialize)]
+struct Ended {
+    title: String,
+    runs: u64,
+    most: u64,
+    why: StopReason,
+}
+
+impl Ended {
+    fn of((name, stopped): (&String, Option<&Stopped>)) -> Option<Self> {
+        let Stopped { runs, most, why } = *stopped?;
+        Some(Self { title: sizes::title(name), runs, most, why })
+    }
 }
 
 /// One size: what it comes to, and the figures of all that was measured there.
@@ -168,6 +188,7 @@ pub(crate) fn of<'a>(found: Documents<'_, 'a>) -> Benchmark<'a> {
         ceilings: calibration.document().and_then(ceilings::rates),
         no_ceilings: calibration.reason(),
         device,
+        ends_early: protocol.is_some_and(|protocol| protocol.stop.is_some()),
         protocol,
         columns: names.into_iter().map(|name| Column { title: sizes::title(&name), name }).collect(),
     }
@@ -178,6 +199,10 @@ fn baseline_rows(baseline: &Baseline, names: &[String]) -> Vec<Row> {
     let mut kernels: Vec<(&String, Option<f64>)> = baseline.finals.iter().map(|(name, ms)| (name, *ms)).collect();
     kernels.sort_by_key(|(kernel, _)| (*kernel != "torch", *kernel));
     let time = |name: &String, kernel: &str| Some(baseline.sizes.get(name)?.figure(kernel)?.mean);
+    let stopped = || {
+        let ends = names.iter().map(|name| (name, baseline.sizes.get(name).and_then(|size| size.stopped.as_ref())));
+        ends.filter_map(Ended::of).collect()
+    };
     let rows = kernels.into_iter().map(|(kernel, final_ms)| Row {
         kernel: kernel.clone(),
         kind: kind(kernel),
@@ -191,6 +216,7 @@ fn baseline_rows(baseline: &Baseline, names: &[String]) -> Vec<Row> {
         unstable: false,
         why_unstable: None,
         remeasured: false,
+        stopped: if kernel == "torch" { stopped() } else { Vec::new() },
         not_measured: baseline.reasons.get(kernel).cloned(),
     });
     rows.collect()
@@ -220,6 +246,11 @@ fn variant_row(variant: &VariantResult, names: &[String]) -> Row {
         unstable: bench.is_some_and(is_unstable),
         why_unstable: bench.and_then(why_unstable),
         remeasured: bench.is_some_and(|bench| bench.remeasured == Some(true)),
+        stopped: names
+            .iter()
+            .zip(&sizes)
+            .filter_map(|(name, size)| Ended::of((name, size.and_then(|size| size.stopped.as_ref()))))
+            .collect(),
         not_measured: (!is_measured).then(|| why_not_measured(variant)),
     }
 }
