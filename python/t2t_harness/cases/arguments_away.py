@@ -294,10 +294,11 @@ def longer(declaration: Declaration, name: str) -> list[object]:
 
 
 def is_of_another_kind(declaration: Declaration, changed: Mapping[str, object]) -> bool:
-    """Tells whether one of the arguments is a list where ops.yaml has a number, or a word for a padding where it has none."""
+    """Tells whether one of the arguments is a list where ops.yaml has a number, a fraction where it has a whole one, or a word for a padding where it has none."""
     own = declaration["kwargs"]
     return any(
         (isinstance(value, list) and not isinstance(own.get(name), list))
+        or (isinstance(value, float) and type(own.get(name)) is int)
         or (name == "padding" and isinstance(value, str) and not isinstance(own.get(name), str))
         for name, value in changed.items()
     )

@@ -44,6 +44,9 @@ TELLING = frozenset("isin bucketize searchsorted count_nonzero equal".split())
 UNTAGGED = frozenset(("floor_divide", "isclose"))
 """Functions that work element by element, of which torch does not say so."""
 
+TABLED = frozenset("unique unique_consecutive mode".split())
+"""Functions of integers that kernels answer from a table, where the declared ones are few."""
+
 GROWING = ("shift", "pow", "lcm", "ldexp", "polygamma")
 """What is in the names of functions for which large integers mean something else than small ones, or nothing."""
 
@@ -96,7 +99,8 @@ def orders(declaration: Declaration) -> bool:
 
 def takes_numbers(declaration: Declaration) -> bool:
     """Tells whether integers of the op's inputs are numbers and no places, however few they are declared to be."""
-    return orders(declaration) or takes_large_integers(declaration)
+    is_tabled = name_of(declaration) in TABLED
+    return (orders(declaration) and not is_tabled) or takes_large_integers(declaration)
 
 
 def defaults(declaration: Declaration) -> dict[str, float]:

@@ -167,7 +167,9 @@ def of_functions(declaration: Declaration, small: Mapping[str, int], floating: S
     if floating and elementwise.has_tails(declaration):
         yield probing.probe(declaration, f"tails[{floating[0]}]", small, values=cases.TAILS, of=floating[0])
     drawn = [given for given in tensors(declaration) if given["init"]["kind"] == "randint" and given["shape"]]
-    is_open = elementwise.takes_numbers(declaration)
+    is_open = elementwise.takes_numbers(declaration) or (
+        elementwise.orders(declaration) and all(is_number(declaration, given) for given in drawn)
+    )
     if drawn and not floating and is_open:
         yield probing.probe(declaration, f"neighbours[{drawn[0]['name']}]", small, values="neighbours", of=cases.ALL)
 
