@@ -173,7 +173,7 @@ error: ops.yaml:2:1: unknown key `author` in the file
   |
 2 | author: me
   | ^
-hint: known: `version`, `targets`, `sources`, `log`, `cache`, `trust`, `defaults`, `profiles`, `ops`
+hint: known: `version`, `targets`, `sources`, `log`, `cache`, `trust`, `generators`, `jobs`, `budget`, `defaults`, `profiles`, `ops`
 ";
     refused(text, expected);
 }
@@ -710,11 +710,11 @@ error: ops.yaml:7:42: this version of t2t does not build CUDA C++ variants
   |                                          ^
 hint: remove the variant, or write it in Triton
 
-error: ops.yaml:8:36: `ops.add.variants[1].generator`: expected `template` or `none`, found a mapping
+error: ops.yaml:8:36: `ops.add.variants[1].generator`: expected plain path component, found a mapping
   |
 8 |       - {name: written, generator: {command: agent}}
   |                                    ^
-hint: known: `template`, `none`
+hint: use ASCII letters, digits, `_` and `-`, and begin with a letter or a digit
 
 error: ops.yaml:9:38: op `add`: a variant has `generator` and `module`
   |
@@ -1054,7 +1054,7 @@ error: ops.yaml:1:1: the file: expected file mapping, found a list of 2
   |
 1 | - add
   | ^
-hint: its keys are `version`, `targets`, `sources`, `log`, `cache`, `trust`, `defaults`, `profiles`, `ops`
+hint: its keys are `version`, `targets`, `sources`, `log`, `cache`, `trust`, `generators`, `jobs`, `budget`, `defaults`, `profiles`, `ops`
 ";
     refused(text, expected);
 }

@@ -44,6 +44,7 @@ mod cli {
     mod commands;
     mod add;
     mod attempts;
+    mod authors;
     mod secrets;
     mod targets;
     mod messages;
