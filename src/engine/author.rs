@@ -4,16 +4,16 @@
 
 use std::path::Path;
 
-use t2t_host::author::Question;
+use t2t_host::author::{Chat, Question};
 use t2t_model::action::{Phase, Target};
 use t2t_model::digest::Digest;
 use t2t_plan::schedule::Settled;
-use t2t_protocol::{Analysis, Resources};
+use t2t_protocol::{Analysis, Failure, Resources};
 use t2t_report::rank::Found;
 use t2t_report::render::attempts::Attempt;
 use t2t_report::render::prompt::{self, Before, Neighbour, Prompt};
 use t2t_report::render::{RenderError, Template};
-use t2t_spec::authors::Author;
+use t2t_spec::authors::{Author, Server, Way};
 use t2t_spec::{Op, Profile, Variant};
 use t2t_store::{assets, fs};
 
@@ -31,24 +31,37 @@ pub(crate) fn author<'a>(session: &'a Session, target: &Target) -> Option<(&'a s
     session.spec.authors.named.get_key_value(variant.generator.as_ref()?).map(|(name, author)| (name.as_str(), author))
 }
 
+/// What is known of an attempt that failed. Of what was before the first nothing is.
+#[derive(Default)]
+struct Past {
+    attempt: u32,
+    forms: Vec<String>,
+    failed: Option<(Phase, Failure)>,
+    resources: Option<Resources>,
+    source: Option<String>,
+}
+
+impl Past {
+    /// Returns it as an author is told of it.
+    fn told(&self) -> Option<Before<'_>> {
+        let (phase, failure) = self.failed.as_ref()?;
+        Some(Before {
+            attempt: self.attempt,
+            source: self.source.as_deref(),
+            phase: phase.name(),
+            failure,
+            resources: self.resources.as_ref(),
+        })
+    }
+}
+
 impl Run<'_, '_> {
     /// Returns what is asked for the attempt of `target`, whose variant has an author. Fails with the fault of the template, where that is wrong.
     pub(super) fn asking(&self, target: &Target) -> Result<Result<Asking, RenderError>, Stop> {
         let (name, author) = author(self.session, target).expect("the variant has an author");
         let op = self.session.spec.op(&target.op).expect("an action of an op");
         let variant = target.variant.as_deref().and_then(|name| op.variant(name)).expect("an action of a variant");
-        let previous = (target.attempt > 1).then(|| target.of_attempt(target.attempt - 1));
-        let earlier: Option<Attempt> = previous
-            .as_ref()
-            .map(|before| self.found(before, ATTEMPT))
-            .transpose()?
-            .and_then(|found| found.document().cloned());
-        let failed = previous.as_ref().map(|before| self.rejection(before)).transpose()?.flatten();
-        let resources: Option<Found<Resources>> = previous
-            .as_ref()
-            .map(|before| self.found(&Target { phase: Phase::Compile, ..before.clone() }, "resources"))
-            .transpose()?;
-        let before = previous.as_ref().map(|before| self.kernel_text(before)).transpose()?.flatten();
+        let past = self.past(target)?;
         let analysis: Found<Analysis> = self.found(&Target::of_op(&target.op, Phase::Analyze), "analysis")?;
         let reference = op.reference.as_ref().and_then(|reference| text(&self.session.root.join(&reference.file)));
         let file = Path::new(&variant.file).file_name().map(|name| name.to_string_lossy().into_owned());
@@ -65,21 +78,20 @@ impl Run<'_, '_> {
             analysis: analysis.document(),
             devices: &self.session.inventory.targets,
             neighbours: &neighbours,
-            before: failed.as_ref().map(|(phase, failure)| Before {
-                attempt: target.attempt - 1,
-                source: before.as_deref(),
-                phase: phase.name(),
-                failure,
-                resources: resources.as_ref().and_then(Found::document),
-            }),
+            before: past.told(),
         };
         let template = self.prompt_template()?;
         let asked = match prompt::prompt(Template { path: assets::PROMPT, text: &template }, &prompt) {
             Ok(asked) => asked,
             Err(fault) => return Ok(Err(fault)),
         };
+        let (command, chat) = match &author.way {
+            Way::Command(command) => (command.clone(), None),
+            Way::Server(server) => (Vec::new(), Some(chat(server))),
+        };
         let question = Question {
-            command: author.command.clone(),
+            command,
+            chat,
             variables: author.variables.clone(),
             root: self.session.root.clone(),
             file: file.clone(),
@@ -87,15 +99,31 @@ impl Run<'_, '_> {
             request: format!("{:#}\n", prompt::request(&prompt)),
             timeout: author.timeout,
         };
-        let forms = earlier.map(|attempt| attempt.forms).unwrap_or_default();
         let attempt = Attempt {
             attempt: target.attempt,
             generator: name.to_owned(),
-            forms: forms.into_iter().chain([name.to_owned()]).collect(),
-            after: failed.map(|(phase, failure)| cause(phase, failure)),
+            forms: past.forms.into_iter().chain([name.to_owned()]).collect(),
+            after: past.failed.map(|(phase, failure)| cause(phase, failure)),
             ..Attempt::default()
         };
-        Ok(Ok(Asking { question, attempt, before }))
+        Ok(Ok(Asking { question, attempt, before: past.source }))
+    }
+
+    /// Returns what is known of the attempt before that of `target`.
+    fn past(&self, target: &Target) -> Result<Past, Stop> {
+        if target.attempt == 1 {
+            return Ok(Past::default());
+        }
+        let before = target.of_attempt(target.attempt - 1);
+        let attempt: Found<Attempt> = self.found(&before, ATTEMPT)?;
+        let compile = Target { phase: Phase::Compile, ..before.clone() };
+        Ok(Past {
+            attempt: before.attempt,
+            forms: attempt.document().map(|attempt| attempt.forms.clone()).unwrap_or_default(),
+            failed: self.rejection(&before)?,
+            resources: self.found(&compile, "resources")?.document().cloned(),
+            source: self.kernel_text(&before)?,
+        })
     }
 
     fn kernel_text(&self, target: &Target) -> Result<Option<String>, Stop> {
@@ -131,6 +159,11 @@ impl Run<'_, '_> {
         let fault = |_| EngineError::NoTemplate { path: path.to_owned(), message: "not UTF-8".to_owned() };
         Ok(String::from_utf8(bytes).map_err(fault)?)
     }
+}
+
+fn chat(server: &Server) -> Chat {
+    let Server { base_url, model, max_tokens, temperature } = server.clone();
+    Chat { base_url, model, max_tokens, temperature }
 }
 
 fn text(path: &Path) -> Option<String> {

@@ -726,6 +726,41 @@ hint: keep one: a generator writes a file of the workspace, `module` is installe
 }
 
 #[test]
+fn a_generator_has_a_name_of_its_own_and_one_way_to_be_asked() {
+    let text = "\
+version: 1
+generators:
+  none: {command: [agent]}
+  agent: {timeout: 60s}
+ops:
+  add:
+    torch: add
+    inputs: {input: [M, N]}
+    generator: agnet
+";
+    let expected = "\
+error: ops.yaml:3:3: `generators` names `none`, which has a meaning of its own
+  |
+3 |   none: {command: [agent]}
+  |   ^
+hint: choose another name
+
+error: ops.yaml:4:3: generator `agent` has neither `command` nor `openai`
+  |
+4 |   agent: {timeout: 60s}
+  |   ^
+hint: add `command: [claude, -p]`, or `openai: {base_url: http://localhost:8000/v1, model: NAME}`
+
+error: ops.yaml:9:16: there is no generator `agnet`
+  |
+9 |     generator: agnet
+  |                ^
+hint: did you mean `agent`?
+";
+    refused(text, expected);
+}
+
+#[test]
 fn inputs_must_be_drawable() {
     let text = "\
 version: 1

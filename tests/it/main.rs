@@ -45,6 +45,7 @@ mod cli {
     mod add;
     mod attempts;
     mod authors;
+    mod chat;
     mod secrets;
     mod targets;
     mod messages;

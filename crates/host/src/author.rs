@@ -1,4 +1,4 @@
-//! An author: a program that is asked for a kernel: its folder, its process group, its answer.
+//! An author: a program, or a server, that is asked for a kernel: its folder, its process group, its answer.
 //!
 //! It runs with the rights of the user, in a folder of its own that is gone afterwards. It does not know what is asked, nor whether an answer is right.
 
@@ -22,6 +22,8 @@ use nix::unistd::Pid;
 use t2t_store::fs;
 
 mod answer;
+#[cfg(feature = "chat")]
+mod chat;
 
 /// The variables that every author gets: where programs, the user's settings and temporary files are, the language, the terminal.
 const PASSED: [&str; 15] = [
@@ -74,7 +76,9 @@ static RUNNING: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 pub struct Question {
     /// The program and its arguments. A program with `/` in its name that is relative lies in the workspace.
     pub command: Vec<String>,
-    /// The variables that it gets beside those that every author does.
+    /// The server that is asked in the place of a program.
+    pub chat: Option<Chat>,
+    /// The variables that a program gets beside those that every author does; of a server the one that holds its key.
     pub variables: Vec<String>,
     /// The workspace.
     pub root: PathBuf,
@@ -86,6 +90,19 @@ pub struct Question {
     pub request: String,
     /// How long it may take.
     pub timeout: Duration,
+}
+
+/// A server that speaks the chat-completions protocol.
+#[derive(Debug, Clone, Default)]
+pub struct Chat {
+    /// Where it is, without `/chat/completions`.
+    pub base_url: String,
+    /// Which model is asked.
+    pub model: String,
+    /// How many tokens an answer may have.
+    pub max_tokens: Option<u64>,
+    /// How freely it is drawn.
+    pub temperature: Option<f64>,
 }
 
 /// What came of it.
@@ -147,6 +164,9 @@ pub fn ask(question: &Question, stopped: &dyn Fn() -> bool) -> Answered {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let secrets = Secrets::of(question.variables.iter().map(String::as_str));
+    if let Some(chat) = &question.chat {
+        return told_by_server(question, chat, &secrets, stopped);
+    }
     let place = env::temp_dir().join(format!("{FOLDER}{}-{number}", std::process::id()));
     sweep(&env::temp_dir());
     let answered = asked(question, &place, &secrets, stopped)
@@ -154,6 +174,43 @@ pub fn ask(question: &Question, stopped: &dyn Fn() -> bool) -> Answered {
     // What cannot be removed takes nothing but space.
     let _ = fs::remove(&place);
     answered
+}
+
+#[cfg(not(feature = "chat"))]
+fn told_by_server(_: &Question, _: &Chat, _: &Secrets, _: &dyn Fn() -> bool) -> Answered {
+    Answered::only(Answer::Failed("t2t was built without the feature `chat`".to_owned()))
+}
+
+/// Asks a server. Its answer is text: a kernel is the block in it.
+#[cfg(feature = "chat")]
+fn told_by_server(question: &Question, chat: &Chat, secrets: &Secrets, stopped: &dyn Fn() -> bool) -> Answered {
+    let mut key = None;
+    if let Some(name) = question.variables.first() {
+        match env::var(name) {
+            Ok(value) if !value.is_empty() => key = Some(value),
+            _ => {
+                return Answered::only(Answer::Failed(format!(
+                    "the variable `{name}`, which holds its key, is not set"
+                )));
+            }
+        }
+    }
+    let (text, tokens) = match chat::ask(chat, key.as_deref(), &question.prompt, question.timeout, stopped) {
+        chat::Ended::Said(text, tokens) => (secrets.hide(&text), tokens),
+        // Whatever was said at last is why it never came to an answer.
+        chat::Ended::Refused(why) | chat::Ended::TooLate(Some(why)) => {
+            return Answered::only(Answer::Failed(secrets.hide(&why)));
+        }
+        chat::Ended::TooLate(None) => return Answered::only(Answer::TimedOut),
+        chat::Ended::Stopped => return Answered::only(Answer::Stopped),
+    };
+    let usage = tokens.map(|tokens| format!("{{\"tokens\": {tokens}}}"));
+    match answer::block(&text) {
+        Ok(kernel) => Answered { answer: Answer::Kernel(kernel), printed: String::new(), usage },
+        Err(why) => {
+            Answered { answer: Answer::NoKernel(format!("of its answer: {why}")), printed: end_of(&text), usage }
+        }
+    }
 }
 
 /// Kills all authors of this process, and what they started.

@@ -5,12 +5,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::fault::Fault;
 use super::inputs::texts;
 use super::names::{duration, quoted, suggestion};
-use super::parse::Node;
+use super::parse::{Entry, Node, Value};
 
 /// The embedded generator's name.
 pub const TEMPLATE: &str = "template";
@@ -43,22 +43,49 @@ pub struct Budget {
     pub minutes: Option<u64>,
 }
 
-/// What writes kernels: one process an attempt.
+/// What writes kernels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Author {
-    /// The program and its arguments.
-    pub command: Vec<String>,
+    /// How it is asked.
+    pub way: Way,
     /// How long an attempt may take. In no key.
     pub timeout: Duration,
-    /// The variables of t2t's own environment that it gets, beside those that every author does. In no key.
+    /// The variables of t2t's own environment that a program gets, beside those that every author does; of a server the one that holds its key. In no key.
     pub variables: Vec<String>,
+}
+
+/// How an author is asked.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Way {
+    /// A program and its arguments: one process an attempt.
+    Command(Vec<String>),
+    /// A server that speaks the chat-completions protocol.
+    Server(Server),
+}
+
+/// A server of language models.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Server {
+    /// Where it is, without `/chat/completions`.
+    pub base_url: String,
+    /// Which model is asked.
+    pub model: String,
+    /// How many tokens an answer may have.
+    pub max_tokens: Option<u64>,
+    /// How freely it is drawn.
+    pub temperature: Option<f64>,
 }
 
 impl Author {
     /// Returns what an attempt depends on: all of the declaration but deadlines and variables.
     #[must_use]
-    pub fn fact(&self) -> Value {
-        json!({"command": self.command})
+    pub fn fact(&self) -> serde_json::Value {
+        match &self.way {
+            Way::Command(command) => json!({"command": command}),
+            Way::Server(Server { base_url, model, max_tokens, temperature }) => json!({
+                "openai": {"base_url": base_url, "model": model, "max_tokens": max_tokens, "temperature": temperature},
+            }),
+        }
     }
 }
 
@@ -77,6 +104,9 @@ pub(super) fn authors(root: &Node, faults: &mut Vec<Fault>) -> Authors {
             Fault::new(entry.place, format!("`generators` names `{}`, which has a meaning of its own", entry.key));
         faults.push(fault.hint("choose another name"));
     }
+    for entry in entries {
+        has_one_way(entry, faults);
+    }
     let named = entries.iter().filter_map(|entry| Some((entry.key.clone(), author(&entry.node)?))).collect();
     let at_once = root.at(&["jobs", "generate"]).and_then(Node::whole).and_then(|count| usize::try_from(count).ok());
     let limit = |name: &str| root.at(&["budget", name]).and_then(Node::whole);
@@ -86,11 +116,49 @@ pub(super) fn authors(root: &Node, faults: &mut Vec<Fault>) -> Authors {
 
 fn author(node: &Node) -> Option<Author> {
     let timeout = node.get("timeout").and_then(Node::text).and_then(duration);
-    Some(Author {
-        command: texts(node.get("command")?),
-        timeout: timeout.unwrap_or(Duration::from_mins(10)),
-        variables: node.get("env").map(texts).unwrap_or_default(),
+    let (way, variables) = match node.get("openai") {
+        Some(server) => {
+            let key = server.get("key_env").and_then(Node::text).map(str::to_owned);
+            (Way::Server(self::server(server)?), key.into_iter().collect())
+        }
+        None => (Way::Command(texts(node.get("command")?)), node.get("env").map(texts).unwrap_or_default()),
+    };
+    Some(Author { way, timeout: timeout.unwrap_or(Duration::from_mins(10)), variables })
+}
+
+fn server(node: &Node) -> Option<Server> {
+    let text = |name: &str| node.get(name).and_then(Node::text).map(str::to_owned);
+    Some(Server {
+        base_url: text("base_url")?,
+        model: text("model")?,
+        max_tokens: node.get("max_tokens").and_then(Node::whole),
+        temperature: node.get("temperature").and_then(Node::number),
     })
+}
+
+/// An author is a program or a server.
+fn has_one_way(entry: &Entry, faults: &mut Vec<Fault>) {
+    let (name, node) = (&entry.key, &entry.node);
+    let server = node.get("openai");
+    match (node.get("command"), server, node.get("env")) {
+        (Some(_), Some(server), _) => {
+            let fault = Fault::new(server.place, format!("generator `{name}` has `command` and `openai`"));
+            faults.push(fault.hint("keep one: a program is asked, or a server"));
+        }
+        (None, None, _) if matches!(node.value, Value::Map(_)) => {
+            let fault = Fault::new(entry.place, format!("generator `{name}` has neither `command` nor `openai`"));
+            faults.push(
+                fault.hint(
+                    "add `command: [claude, -p]`, or `openai: {base_url: http://localhost:8000/v1, model: NAME}`",
+                ),
+            );
+        }
+        (None, Some(_), Some(variables)) => {
+            let fault = Fault::new(variables.place, format!("generator `{name}` has `openai` and `env`"));
+            faults.push(fault.hint("a server gets no variables: `openai.key_env` names the one that holds its key"));
+        }
+        _ => {}
+    }
 }
 
 /// Notes a generator that there is not, at its place.
@@ -100,8 +168,7 @@ pub(super) fn known_generator(root: &Node, named: Option<&Node>, faults: &mut Ve
     let known: Vec<&str> = [TEMPLATE, NONE].into_iter().chain(own.iter().map(|entry| entry.key.as_str())).collect();
     if !known.contains(&name) {
         let fault = Fault::new(node.place, format!("there is no generator `{name}`"));
-        let hint = format!("{}; `generators` names more", suggestion(name, known.iter().copied()));
-        faults.push(fault.hint(hint));
+        faults.push(fault.hint(suggestion(name, known.iter().copied())));
     }
 }
 

@@ -8,7 +8,7 @@ use t2t_model::signature::TrustedKey;
 
 use super::expression::Expression;
 use super::identifier::is_identifier;
-use super::remote::{EXAMPLES, RemoteUrl};
+use super::remote::{EXAMPLES, RemoteUrl, Server};
 
 /// Names that are devices on Windows in every folder and with every extension, so that no file can have them.
 const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
@@ -51,6 +51,8 @@ pub enum Form {
     Word,
     /// The name of a variable of the environment.
     Variable,
+    /// The URL of a server, without credentials.
+    Server,
 }
 
 impl Form {
@@ -74,6 +76,7 @@ impl Form {
             Form::Key => "public ssh key with a name",
             Form::Word => "word of a command line",
             Form::Variable => "name of a variable",
+            Form::Server => "URL of a server",
         }
     }
 
@@ -102,6 +105,7 @@ impl Form {
             Form::Remote => EXAMPLES.to_owned(),
             Form::Key => TrustedKey::parse(text).err().map(|bad| bad.to_string()).unwrap_or_default(),
             Form::Word => "write at least one letter".to_owned(),
+            Form::Server => "write `https://HOST/PATH` or `http://HOST:PORT/PATH`, without credentials".to_owned(),
             Form::Variable => {
                 "write the name alone, as in `ANTHROPIC_API_KEY`: what it holds does not belong here".to_owned()
             }
@@ -123,6 +127,7 @@ impl Form {
             Form::Path => r"^[^/\\:][^\\:]*$",
             Form::Duration => "^[0-9]+(ms|s|m|h)$",
             Form::Target => "^[a-z][a-z0-9_-]*$",
+            Form::Server => r"^https?://[^@\s]+$",
             Form::Remote => r"^(s3|https?|rediss?|file)://[^@\s]+$",
             Form::Word => r"^[^\x00]+$",
             Form::Key => r"^ssh-ed25519\s+[A-Za-z0-9+/=]+\s+\S.*$",
@@ -148,6 +153,7 @@ impl Form {
             Form::Duration => duration(text).is_some(),
             Form::Target => text.starts_with(|c: char| c.is_ascii_lowercase()) && text.chars().all(is_target_character),
             Form::Remote => RemoteUrl::parse(text).is_some(),
+            Form::Server => RemoteUrl::parse(text).is_some_and(|url| matches!(url.server, Server::Http { .. })),
             Form::Key => TrustedKey::parse(text).is_ok(),
         }
     }

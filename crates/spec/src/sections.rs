@@ -45,6 +45,8 @@ pub enum Section {
     Cache,
     /// An entry of `generators`.
     Generator,
+    /// `openai` of a generator.
+    Openai,
     /// `jobs`.
     Jobs,
     /// `budget`.
@@ -52,7 +54,7 @@ pub enum Section {
 }
 
 /// All sections, in the order in which they are explained.
-pub const SECTIONS: [Section; 22] = [
+pub const SECTIONS: [Section; 23] = [
     Section::File,
     Section::Defaults,
     Section::Op,
@@ -73,6 +75,7 @@ pub const SECTIONS: [Section; 22] = [
     Section::Log,
     Section::Cache,
     Section::Generator,
+    Section::Openai,
     Section::Jobs,
     Section::Budget,
 ];
@@ -102,6 +105,7 @@ impl Section {
             Section::Log => "log",
             Section::Cache => "cache",
             Section::Generator => "generator",
+            Section::Openai => "openai",
             Section::Jobs => "jobs",
             Section::Budget => "budget",
         }
