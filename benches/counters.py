@@ -107,6 +107,7 @@ def launch(workspace: Path, subjects: list[Subject]) -> None:
     """Launches every subject, in order, where the profiler sees it. Ends the process where one launches several kernels."""
     import torch
 
+    profiler: Any = torch.cuda.profiler
     os.chdir(workspace)
     sys.path.insert(0, str(workspace))
     for op, size, who in subjects:
@@ -114,10 +115,10 @@ def launch(workspace: Path, subjects: list[Subject]) -> None:
         call()
         torch.cuda.synchronize()
         for _ in range(LAUNCHES):
-            torch.cuda.profiler.start()
+            profiler.start()
             call()
             torch.cuda.synchronize()
-            torch.cuda.profiler.stop()
+            profiler.stop()
 
 
 def call_of(op: str, size: str, who: str) -> Callable[[], Any]:

@@ -253,7 +253,7 @@ def child(declared: dict[str, Any], workspace: Path, arguments: argparse.Namespa
     Path(arguments.out).write_text(json.dumps(found))
 
 
-def judged(op: dict[str, Any], wrapper: Callable[..., Any], workspace: Path, out: str) -> dict[str, bool]:
+def judged(op: Any, wrapper: Callable[..., Any], workspace: Path, out: str) -> dict[str, bool]:
     """Returns by case whether the wrapper returns what torch does, for all cases that t2t judges but those that torch refuses."""
     from triton.runtime import jit
 
@@ -266,10 +266,13 @@ def judged(op: dict[str, Any], wrapper: Callable[..., Any], workspace: Path, out
     hooks = prepare.hook_cases(op, str(workspace), scratch) if op["cases"] else []
     # Reading cases.py forbids the import of variants.
     sys.meta_path[:] = finders
-    limit, constants, run = cases.limit_of("cuda"), {}, jit.JITFunction.run
+    constants: dict[str, int] = {}
+    limit, run = cases.limit_of("cuda"), jit.JITFunction.run
 
     def noted(kernel: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
-        for name, value in launching.constants_of(kernel, args, kwargs).items():
+        known = {**dict(zip(kernel.arg_names, args, strict=False)), **kwargs}
+        constexprs = {one.name: known[one.name] for one in kernel.params if one.is_constexpr and one.name in known}
+        for name, value in launching.constants_of(constexprs).items():
             constants.setdefault(name, value)
         return run(kernel, *args, grid=grid, warmup=warmup, **kwargs)
 
@@ -289,19 +292,21 @@ def judged(op: dict[str, Any], wrapper: Callable[..., Any], workspace: Path, out
     return found
 
 
-def agrees(op: dict[str, Any], case: Any, wrapper: Callable[..., Any], given: dict[str, Any]) -> bool | None:
+def agrees(op: Any, case: Any, wrapper: Callable[..., Any], given: dict[str, Any]) -> bool | None:
     """Returns whether the wrapper's results are allclose to torch's, NaN where torch has NaN; None where torch refuses the case."""
     import torch
 
     from t2t_harness.cases import inputs
     from t2t_harness.judging import oracle
+    from t2t_harness.op import operation
 
     def several(results: Any) -> list[Any]:
         return list(results) if isinstance(results, (tuple, list)) else [results]
 
     try:
         theirs = oracle.copies(given) if op["mutates"] else given
-        right = several(inputs.call_torch(op, theirs, inputs.kwargs_of(op, case)))
+        torch_op = operation.ready(op, case.binding, case.dtype, "cuda")
+        right = several(operation.call(torch_op, op, theirs, inputs.kwargs_of(op, case)))
     except Exception:
         return None
     args, kwargs = inputs.call_arguments(wrapper, op, case, given)
@@ -456,8 +461,12 @@ class Utilization:
         """Returns the mean in percent, over all and from the first to the last busy sample."""
         busy = [number for number, sample in enumerate(self.samples) if sample > 0]
         between = self.samples[busy[0] : busy[-1] + 1] if busy else []
-        mean = lambda values: sum(values) / len(values) if values else None  # noqa: E731
         return {"samples": len(self.samples), "percent": mean(self.samples), "percent_between": mean(between)}
+
+
+def mean(values: list[int]) -> float | None:
+    """Returns the mean of `values`, None where there are none."""
+    return sum(values) / len(values) if values else None
 
 
 def looking() -> Callable[[], int] | None:

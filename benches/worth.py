@@ -234,10 +234,11 @@ def answer(sender: Any, function: str | Callable[[dict[str, Any]], Any], request
     os.environ["TRITON_DISABLE_LINE_INFO"] = "1"
     os.chdir(request["scratch"])
     try:
+        called: Any = function
         if isinstance(function, str):
             module, _, name = function.rpartition(".")
-            function = getattr(importlib.import_module(f"t2t_harness.phases.{module}"), name)
-        sender.send((True, function(request)))
+            called = getattr(importlib.import_module(f"t2t_harness.phases.{module}"), name)
+        sender.send((True, called(request)))
     except Exception as error:
         sender.send((False, f"{type(error).__name__}: {error}"))
     sender.close()
@@ -266,13 +267,13 @@ def compile_all(work: Work, subjects: list[Subject], into: Path) -> None:
                 print(f"warning: {error}", file=sys.stderr)
 
 
-def compile_measured(request: dict[str, Any]) -> Any:
+def compile_measured(request: Any) -> Any:
     """Compiles what is measured, and no edge case."""
     from t2t_harness.cases import cases
     from t2t_harness.phases import compile
 
-    cases.fixed_edges = lambda *_: []  # type: ignore[assignment]
-    cases.length_edges = lambda *_: []  # type: ignore[assignment]
+    cases.fixed_edges = lambda *_: []
+    cases.length_edges = lambda *_: []
     return compile.compile_variant(request)
 
 
@@ -299,15 +300,23 @@ def measured(work: Work, subject: Subject, archives: Path, runs: int, copy: floa
         )
         if told["outcome"] != "passed":
             return [{**head, "size": "", "failed": told["documents"]["failure"]["message"], "reached": False}]
+        figures = work.ask(figures_of, {**request, "bench": told["documents"]["bench"]})
         facts = work.ask(facts_of, {**request, "tune": tuned["documents"]["tune"]})
     except RuntimeError as error:
         return [{**head, "size": "", "failed": str(error), "reached": False}]
-    return [
-        row(head, size, figures, facts[size], copy) for size, figures in told["documents"]["bench"]["sizes"].items()
-    ]
+    return [row(head, size, of_size, facts[size], copy) for size, of_size in figures["sizes"].items()]
 
 
-def facts_of(request: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def figures_of(request: Any) -> dict[str, Any]:
+    """Returns the document of a bench with the figures that are made of its raw times."""
+    from t2t_harness.phases import sample
+
+    document: Any = dict(request["bench"])
+    sample.figures(request, Path(request["scratch"]), document)
+    return dict(document)
+
+
+def facts_of(request: Any) -> dict[str, dict[str, Any]]:
     """Returns by size: bytes read and written at least, operations as torch counts them, and the errors of variant and torch against float64."""
     import torch
     from torch.utils.flop_counter import FlopCounterMode
@@ -315,6 +324,7 @@ def facts_of(request: dict[str, Any]) -> dict[str, dict[str, Any]]:
     from t2t_harness.cases import cases, inputs
     from t2t_harness.judging import oracle
     from t2t_harness.measuring import timing
+    from t2t_harness.op import operation
     from t2t_harness.phases import tune as tuning
     from t2t_harness.sources import loading
     from t2t_harness.triton import launching, stage
@@ -333,11 +343,12 @@ def facts_of(request: dict[str, Any]) -> dict[str, dict[str, Any]]:
                 return [config for config in configs if launching.config_facts(config) == wanted] or configs[:1]
 
             with launching.recording("cuda", choose) as recorder:
-                out = entry(*args, **kwargs)
+                out: Any = entry(*args, **kwargs)
             with FlopCounterMode(display=False) as counter:
-                inputs.call_torch(request["op"], given, inputs.kwargs_of(request["op"], case))
+                torch_op = operation.ready(request["op"], case.binding, case.dtype, "cuda")
+                operation.call(torch_op, request["op"], given, inputs.kwargs_of(request["op"], case))
             right = oracle.reference(request["op"], case, given)
-            plain = right.plain["0"]
+            plain: Any = right.plain["0"]
             exact = plain.double() if right.oracle is None else right.oracle["0"].double()
             scale = exact.norm().clamp_min(1e-30)
             atol, rtol = request["op"]["tolerances"].get(case.dtype, (1e-5, 1e-5))

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness.cases import arguments_known, arguments_random, arguments_special, seeds
+from t2t_harness.cases import arguments_known, arguments_random, arguments_special, elementwise, seeds
 from t2t_harness.cases.arguments_known import DIMS
 from t2t_harness.cases.arguments_values import LEFT_ALONE, OPEN, WORDS, away, dims_away
 from t2t_harness.op.declaration import along, tensors
@@ -68,6 +68,7 @@ def of_request(request: VariantRequest, rank: int) -> Iterator[tuple[str, dict[s
     if not is_random:
         yield from crossing(declaration, values)
         yield from whole(declaration, columns)
+        yield from shifted(declaration, values)
     if written is None:
         # A wrapper may have a dim of its own where torch has all of them.
         own_dims = [name for name in DIMS if has_compared_dim(declaration) or known.get(name) is None]
@@ -200,6 +201,19 @@ def crossing(declaration: Declaration, values: Mapping[str, Any]) -> Iterator[tu
         if low < high:
             swapped = dict(zip(names, (high, low), strict=True))
             yield ",".join(f"{name}={value}" for name, value in swapped.items()), {**own, **swapped}
+
+
+def shifted(declaration: Declaration, values: Mapping[str, object]) -> Iterator[tuple[str, dict[str, object]]]:
+    """Yields the arguments of a range of integers with both ends so much further on that a float32 does not tell them from the next."""
+    start, end = values.get("start"), values.get("end")
+    if elementwise.name_of(declaration) != "arange" or type(start) is not int or not isinstance(end, int | str):
+        return
+    moved = {"start": start + FAR, "end": end + FAR if isinstance(end, int) else f"{end}+{FAR}"}
+    yield labelled(moved), {**declaration["kwargs"], **moved}
+
+
+FAR = (1 << 24) + 1
+"""An integer that a float32 does not hold, and beyond which it holds each second one at most."""
 
 
 def beyond(request: VariantRequest, length: int) -> Iterator[tuple[str, dict[str, object]]]:

@@ -40,10 +40,7 @@ MODES = {
 }
 """Function → the words that its argument `mode` may be, of which torch refuses some for its input."""
 
-COUNTED = ("size", "num_classes", "minlength", "bins", "upscale_factor", "downscale_factor", "steps")
-"""Whole numbers of torch's functions that count something, and of which one more makes sense, or is refused."""
-
-BY_SHAPE = ("groups", "num_groups")
+BY_SHAPE = ("groups", "num_groups", "normalized_shape")
 """Whole numbers that the shapes of inputs determine."""
 
 GRID = "affine_grid"
@@ -102,15 +99,20 @@ def single(declaration: Declaration) -> dict[str, object]:
     return {"size": [1] * len(size) if isinstance(size, list) else 1}
 
 
-def whole_away(declaration: Declaration, name: str, value: object) -> list[int]:
-    """Returns other whole numbers than `value` for an argument of a reference of which nothing else is known, or one of torch's that counts something: the next one, which they refuse where they do not take it. Of a large one of a reference a quarter, too. Nothing for a dim."""
-    if type(value) is not int or name.startswith(("dim", "axis")) or name in BY_SHAPE:
+def whole_away(declaration: Declaration, name: str, value: object) -> list[object]:
+    """Returns other whole numbers than `value` for an argument of which nothing else is known: the next one, of several the first of them, which torch or a reference refuses where it makes no sense; of torch's zero and a half, too, and of a large one of a reference a quarter. Nothing for a dim."""
+    if name.startswith(("dim", "axis")) or name in BY_SHAPE:
         return []
-    if not declaration.get("reference"):
-        return [value + 1] if name in COUNTED else []
-    found = [int(value / 4)] if abs(value) >= MANY else []
+    if isinstance(value, list) and value and all(type(one) is int for one in value):
+        return [[value[0] + 1, *value[1:]]]
+    if type(value) is not int:
+        return []
     own = declaration["kwargs"]
-    return [one for one in (*found, value + 1) if not is_crossed(own, {**own, name: one})]
+    if declaration.get("reference"):
+        found = [*([int(value / 4)] if abs(value) >= MANY else []), value + 1]
+    else:
+        found = [one for one in dict.fromkeys((value + 1, 0, int(value / 2))) if one != value]
+    return [one for one in found if not is_crossed(own, {**own, name: one})]
 
 
 def is_crossed(own: Mapping[str, object], changed: Mapping[str, object]) -> bool:

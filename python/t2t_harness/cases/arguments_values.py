@@ -18,6 +18,9 @@ WORDS = {
     "interpolation": ("nearest", "midpoint", "lower", "higher", "linear"),
     "reduce": ("mean", "amax", "amin", "prod", "sum"),
     "padding_mode": ("border", "reflection", "zeros"),
+    "norm": ("ortho", "forward", "backward"),
+    "indexing": ("ij", "xy"),
+    "UPLO": ("L", "U"),
 }
 """Arguments with a few values."""
 
@@ -62,11 +65,14 @@ RELATIVE = ("rtol",)
 PAIRS = ("stride", "padding", "dilation", "kernel_size", "output_padding", "scale_factor")
 """Arguments that have one value per spatial dim, if they are written as one number."""
 
-WHOLE = ("diagonal", "shifts", "k", "offset", "n", "p", "dilation", "stride", "kernel_size")
+WHOLE = ("diagonal", "shifts", "k", "offset", "p", "dilation", "stride", "kernel_size")
 """Arguments that are integers, and mean no length that another argument must agree with."""
 
 MAY_BE_NEGATIVE = ("diagonal", "shifts", "k")
 """Integers that count from either side."""
+
+ABOVE = 1.5
+"""A number above one, for those that are below it."""
 
 MODERATE = 100
 """A number that is less is another one where a half is added."""
@@ -85,7 +91,8 @@ def away(name: str, value: Any, rank: int) -> list[Any]:
     if name == "scale_factor" and value is not None:
         return scales_away(value, rank)
     if name in PAIRS and isinstance(value, list) and value and all(isinstance(one, int) for one in value):
-        return [[value[0] + 1, *value[1:]]]
+        least = 0 if name == "output_padding" and value[0] else value[0] + 1
+        return [[least, *value[1:]]]
     if name == "pad":
         return pads_away(value)
     if value is None:
@@ -107,7 +114,9 @@ def away(name: str, value: Any, rank: int) -> list[Any]:
         first = 1e-2 if 0 < abs(value) < 1e-3 else 2.5 * value if value else 0.75
         # What counts something may be a fraction as well.
         is_whole = value.is_integer() and first.is_integer() and abs(value) < MODERATE
-        return [first, *([value + 0.5] if is_whole else []), *zero]
+        # A part may be more than all: a slope of that is the larger one on the other side.
+        above = [ABOVE] if 0 < abs(value) < 1 and abs(first) < 1 else []
+        return [first, *([value + 0.5] if is_whole else []), *zero, *above]
     if not isinstance(value, int):
         return []
     pairs = [[value + 1, *[value] * (rank - 3)]] if name in PAIRS and rank > 3 else []
@@ -115,6 +124,9 @@ def away(name: str, value: Any, rank: int) -> list[Any]:
         # More than half a window is too much for torch.
         uneven = [[value - 1 if value else 1, *[value] * (rank - 3)]] if rank > 3 else []
         return [*uneven, 0 if value else 1]
+    if name == "output_padding":
+        # It is less than a step.
+        return [*([[0 if value else 1, *[value] * (rank - 3)]] if rank > 3 else []), 0 if value else 1]
     if name == "padding_idx":
         return [-1, *zero]
     if name in ("min", "max"):

@@ -26,7 +26,7 @@ RESTS = frozenset("remainder fmod floor_divide".split())
 MULTIPLYING = frozenset("prod cumprod".split())
 """Functions of products of rows. torch's on CPUs multiplies in float64."""
 
-TAILED = frozenset("sigmoid expit silu exp exp2".split())
+TAILED = frozenset("sigmoid expit silu exp exp2 ndtr erfc erfcx".split())
 """Functions that approach zero, and of which the formula that all write keeps the digits there."""
 
 LARGEST = frozenset("argmax argmin amax amin max min aminmax cummax cummin".split())
@@ -37,6 +37,9 @@ ORDERING = LARGEST | frozenset("sort msort argsort topk kthvalue median mode uni
 
 SUMMING = frozenset("sum cumsum prod cumprod".split())
 """Functions of rows that take integers for numbers, whatever their size."""
+
+TELLING = frozenset("isin bucketize searchsorted count_nonzero equal".split())
+"""Functions that compare integers, or ask whether they are zero, and no row of which is a place."""
 
 UNTAGGED = frozenset(("floor_divide", "isclose"))
 """Functions that work element by element, of which torch does not say so."""
@@ -83,12 +86,17 @@ def reduces_integers(declaration: Declaration) -> bool:
 def takes_large_integers(declaration: Declaration) -> bool:
     """Tells whether an integer of any size may stand in the place of each integer of the op's inputs."""
     name = name_of(declaration)
-    return name in LARGEST or (is_elementwise(declaration) and not any(word in name for word in GROWING))
+    return name in LARGEST | TELLING or (is_elementwise(declaration) and not any(word in name for word in GROWING))
 
 
 def orders(declaration: Declaration) -> bool:
     """Tells whether the op decides which number is larger, or equal."""
-    return name_of(declaration) in ORDERING
+    return name_of(declaration) in ORDERING | TELLING
+
+
+def takes_numbers(declaration: Declaration) -> bool:
+    """Tells whether integers of the op's inputs are numbers and no places, however few they are declared to be."""
+    return orders(declaration) or takes_large_integers(declaration)
 
 
 def defaults(declaration: Declaration) -> dict[str, float]:

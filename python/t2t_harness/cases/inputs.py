@@ -183,7 +183,9 @@ def _values(given: TensorInput, case: cases.Case, shape: Sequence[int], device: 
     """Returns the dense values of one input on `device`."""
     drawn = _drawn(given, case, shape, device)
     if case.values in unusual.KINDS:
-        return unusual.KINDS[case.values](drawn) if special and drawn.numel() > 0 else drawn
+        changed = unusual.KINDS[case.values](drawn) if special and drawn.numel() > 0 else drawn
+        # What is declared to be in order stays so.
+        return changed.sort(dim=-1).values if given["init"]["kind"] == "sorted" and changed.dim() > 0 else changed
     if not cases.random_floats(given, case.dtype):
         return drawn
     if case.values == "large":

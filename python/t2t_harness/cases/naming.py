@@ -20,6 +20,7 @@ SPECIAL = {
     "large": "large values",
     "equal-rows": "rows of equal values",
     "special": "NaN and infinities in an input",
+    "low": "minus infinity in the first half of an input",
     "late": "NaN and infinity late in a row",
     "pairs": "special numbers that meet",
     "tails": "values at which results approach zero",

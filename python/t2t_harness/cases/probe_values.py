@@ -93,8 +93,10 @@ def values(declaration: Declaration, lane: str) -> Iterator[Case]:
         if given["name"] in floating[:1] and probing.numbers(declaration, given):
             yield probing.probe(declaration, f"planted[{given['name']}]", small, values=cases.PLANTED, of=given["name"])
     yield from of_functions(declaration, small, floating)
-    for name in [] if probing.hides(declaration) else floating[1:]:
+    for name in floating[1:] if is_open else ():
         yield probing.probe(declaration, f"special[{name}]", small, values="special", of=name)
+    for name in floating[1:2]:
+        yield probing.probe(declaration, f"zeros[{name}]", small, values="zeros", of=name)
     ranks = {given["name"]: len(given["shape"]) for given in tensors(declaration)}
     for position, name in enumerate(floating):
         kinds = ("infinite-rows", "zeros", "cancelling", "denormal")
@@ -106,8 +108,8 @@ def values(declaration: Declaration, lane: str) -> Iterator[Case]:
     limited: list[str] = []
     for given in tensors(declaration):
         kind = given["dtype"] or dtype
-        is_tested = given["dtype"] is None or kind != "int64"
-        is_large = is_number(given) or (
+        is_tested = given["dtype"] is None or kind != "int64" or elementwise.takes_numbers(declaration)
+        is_large = is_number(declaration, given) or (
             elementwise.reduces_integers(declaration) and given["init"]["kind"] == "randint"
         )
         if is_tested and given["shape"] and is_large and kind not in cases.FLOATING:
@@ -125,7 +127,9 @@ def values(declaration: Declaration, lane: str) -> Iterator[Case]:
 
 def limits_of(declaration: Declaration, dtype: str, small: Mapping[str, int]) -> Iterator[Case]:
     """Yields, for a whole dtype that is not the first, a case in which the first input that has it is at the limits of the type: code of one type may begin with a number of another."""
-    open_ = [given["name"] for given in tensors(declaration) if given["dtype"] is None and is_number(given)]
+    open_ = [
+        given["name"] for given in tensors(declaration) if given["dtype"] is None and is_number(declaration, given)
+    ]
     if open_ and dtype not in cases.FLOATING and elementwise.takes_large_integers(declaration):
         yield probing.probe(declaration, f"limits[{open_[0]}]", small, dtype=dtype, values="limits", of=open_[0])
 
@@ -158,8 +162,8 @@ def of_functions(declaration: Declaration, small: Mapping[str, int], floating: S
     if floating and elementwise.has_tails(declaration):
         yield probing.probe(declaration, f"tails[{floating[0]}]", small, values=cases.TAILS, of=floating[0])
     drawn = [given for given in tensors(declaration) if given["init"]["kind"] == "randint" and given["shape"]]
-    is_open = elementwise.orders(declaration) and all(map(is_number, drawn))
-    if drawn and not floating and (is_open or elementwise.takes_large_integers(declaration)):
+    is_open = elementwise.takes_numbers(declaration)
+    if drawn and not floating and is_open:
         yield probing.probe(declaration, f"neighbours[{drawn[0]['name']}]", small, values="neighbours", of=cases.ALL)
 
 
@@ -187,7 +191,7 @@ def empty(declaration: Declaration) -> Iterator[Case]:
     # Its kernels on devices make nothing of no input channels, not the bias, nor the shape that they make of others.
     is_convolution = "conv" in elementwise.name_of(declaration)
     is_left_out = is_convolution or probe_marks.is_attention(declaration)
-    if is_left_out or any(is_index(given) for given in tensors(declaration)):
+    if is_left_out or any(is_index(declaration, given) for given in tensors(declaration)):
         return
     others = [dim for dim in free if dim != cases.emptied(declaration, free) and dim not in held]
     for dim in reversed(others[-EMPTY:]):
@@ -200,10 +204,10 @@ EMPTY = 3
 """So many dims of an op are tried without elements, beside the first."""
 
 
-def is_index(given: TensorInput) -> bool:
+def is_index(declaration: Declaration, given: TensorInput) -> bool:
     """Tells whether an input holds integers that may be indices: there is nothing that they could point to along an empty dim."""
     kind = given["init"]["kind"]
-    return kind in ("permutation", "sorted") or (kind == "randint" and not is_number(given))
+    return kind in ("permutation", "sorted") or (kind == "randint" and not is_number(declaration, given))
 
 
 def ties(declaration: Declaration) -> Iterator[Case]:
@@ -234,8 +238,8 @@ def gradients(declaration: Declaration) -> Iterator[Case]:
         yield probing.probe(declaration, TWICE, small, is_twice=True)
 
 
-def is_number(given: TensorInput) -> bool:
-    """Tells whether an input holds random integers that are not indices."""
+def is_number(declaration: Declaration, given: TensorInput) -> bool:
+    """Tells whether an input holds random integers that are not indices: those of functions of numbers, and where others than indices are declared."""
     init = given["init"]
     if init["kind"] != "randint":
         return False
@@ -243,7 +247,7 @@ def is_number(given: TensorInput) -> bool:
     if isinstance(low, str) or isinstance(high, str):
         # A bound that is a length makes them lengths, or places.
         return False
-    return low != 0 or high > INDICES
+    return low != 0 or high > INDICES or elementwise.takes_numbers(declaration)
 
 
 def of_one(declaration: Declaration) -> Iterator[Case]:

@@ -33,7 +33,7 @@ from t2t_harness.op.declaration import tensors
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Declaration, VariantRequest
 
-MOST = {"interpreter": 42, "cuda": 32}
+MOST = {"interpreter": 50, "cuda": 36}
 """Most of them in a check, on each lane; half as many more for each further dtype."""
 
 

@@ -25,11 +25,12 @@ def offset(values: torch.Tensor) -> torch.Tensor:
 
 
 def infinite_rows(values: torch.Tensor) -> torch.Tensor:
-    """Returns `values` with each other row infinite throughout, in turns minus and plus, the second one first."""
+    """Returns `values` with each other row infinite throughout, in turns minus and plus, the second one first, and the fifth row of eight NaN throughout."""
     changed = values.clone()
     rows = rows_of(changed)
     rows[1::4] = float("-inf")
     rows[3::4] = float("inf")
+    rows[4::8] = float("nan")
     if rows.shape[0] == 1:
         rows[0] = float("-inf")
     return changed
@@ -130,7 +131,7 @@ def small(values: torch.Tensor) -> torch.Tensor:
 
 
 def limits(values: torch.Tensor) -> torch.Tensor:
-    """Returns integers; two in three are the largest of their type and one less. The smallest is left out: no processor divides by it."""
+    """Returns integers; two in three are the largest of their type and one less. Of the rest each second one is minus one, or one whose lower half is zero. The smallest is left out: no processor divides by it."""
     import torch
 
     if values.dtype.is_floating_point or values.dtype is torch.bool:
@@ -139,6 +140,8 @@ def limits(values: torch.Tensor) -> torch.Tensor:
     flat = changed.view(-1)
     flat[0::3] = torch.iinfo(values.dtype).max
     flat[1::3] = torch.iinfo(values.dtype).max - 1
+    flat[2::12] = -1 if values.dtype.is_signed else 1
+    flat[5::12] = 1 << (4 * values.dtype.itemsize)
     return changed
 
 

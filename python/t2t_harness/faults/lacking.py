@@ -10,7 +10,7 @@ from __future__ import annotations
 import dis
 import sys
 import traceback
-from types import CodeType, FrameType
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 from t2t_harness.faults import bounds, failure
@@ -111,10 +111,12 @@ def is_interpreters(error: BaseException) -> bool:
 
 def is_own(error: BaseException, frame: FrameType, trace: Any) -> bool:
     """Tells whether `error`, raised in the kernel's `frame` itself, is what the compiler would say of that line too: an
-    assertion, or an attribute that no block has."""
+    assertion, a name that nothing has, or an attribute that no block and no module has."""
     from triton import language
 
-    if isinstance(error, AttributeError) and isinstance(error.obj, language.core.tensor):
+    if isinstance(error, NameError):
+        return True
+    if isinstance(error, AttributeError) and isinstance(error.obj, (language.core.tensor, ModuleType)):
         return True
     while trace.tb_next is not None:
         trace = trace.tb_next

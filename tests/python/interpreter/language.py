@@ -577,6 +577,28 @@ def an_attribute_that_no_block_has() -> None:
 
 
 @triton.jit
+def nameless_kernel(out_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, nowhere.exp(i))  # noqa: F821
+
+
+@case
+def a_name_that_nothing_has() -> None:
+    nameless_kernel[(1,)](torch.zeros(SIZE), BLOCK=SIZE)
+
+
+@triton.jit
+def misspelt_kernel(out_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.expp(i))
+
+
+@case
+def an_attribute_that_no_module_has() -> None:
+    misspelt_kernel[(1,)](torch.zeros(SIZE), BLOCK=SIZE)
+
+
+@triton.jit
 def assert_kernel(out_ptr, n, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     assert i < n, "too short"

@@ -32,9 +32,8 @@ def wrapper(input, other):
 
 def judged(tmp_path: Path, after: str) -> dict[str, Any]:
     inputs = [tensor("input", ["M", "N"])]
-    return check(
-        tmp_path, declared("torch.mul", inputs, {"M": 9, "N": 20}, kwargs={"other": 2}), SOURCE.format(after=after)
-    )
+    op = declared("torch.mul", inputs, {"M": 9, "N": 20}, kwargs={"other": 2}, edges={"kwargs": None})
+    return check(tmp_path, op, SOURCE.format(after=after))
 
 
 @pytest.mark.parametrize(
@@ -100,9 +99,9 @@ DOUBLED = "2.0 * tl.load(x + row * n + at, mask=at < n)"
 
 def of_result(tmp_path: Path, torch_name: str, kwargs: dict[str, Any], **parts: str) -> dict[str, Any]:
     source = RESULT.format(more="".join(f", {name}" for name in kwargs), **parts)
-    return check(
-        tmp_path, declared(torch_name, [tensor("input", ["M", "N"])], {"M": 9, "N": 20}, kwargs=kwargs), source
-    )
+    inputs = [tensor("input", ["M", "N"])]
+    op = declared(torch_name, inputs, {"M": 9, "N": 20}, kwargs=kwargs, edges={"kwargs": None})
+    return check(tmp_path, op, source)
 
 
 def test_a_view_of_a_padded_buffer_is_told(tmp_path: Path) -> None:

@@ -340,8 +340,9 @@ def test_a_bound_of_a_reference_does_not_cross_the_other() -> None:
     op["reference"] = {"root": "", "file": "", "name": "", "init": {}}
     assert arguments_special.whole_away(op, "high", 31) == [32], "a quarter of it is below the other"
     assert arguments_special.whole_away(op, "low", 10) == [2, 11]
-    assert arguments_special.whole_away(op | {"reference": None}, "low", 10) == []
-    assert arguments_special.whole_away(op | {"reference": None}, "size", 10) == [11]
+    assert arguments_special.whole_away(op | {"reference": None}, "low", 10) == [11], "one of torch's at the next one"
+    assert arguments_special.whole_away(op | {"reference": None}, "groups", 10) == []
+    assert arguments_special.whole_away(op, "output_size", [10, 3]) == [[11, 3]]
 
 
 @pytest.mark.parametrize(("asked", "least"), [(14, 62), (28, 4), (22, 26)])

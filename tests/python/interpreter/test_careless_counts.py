@@ -189,6 +189,41 @@ def wrapper(input, exponent):
 """Powers by a number."""
 
 
+SPREAD = """
+@triton.jit
+def kernel(x_ptr, w_ptr, out_ptr, C, O, L, OL, K, step, padding, total, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = at < total
+    place, o, b = at % OL, at // OL % O, at // (OL * O)
+    total_of = tl.zeros((BLOCK,), tl.float32)
+    for tap in range(K):
+        from_start = place + padding - tap
+        source = from_start // step
+        hit = mask & (from_start >= 0) & (from_start % step == 0) & (source < L)
+        for c in range(C):
+            x = tl.load(x_ptr + (b * C + c) * L + source, mask=hit, other=0.0).to(tl.float32)
+            w = tl.load(w_ptr + (c * O + o) * K + tap, mask=hit, other=0.0).to(tl.float32)
+            total_of += tl.where(hit, x * w, 0.0)
+    tl.store(out_ptr + at, total_of, mask=mask)
+
+
+def wrapper(input, weight, stride=1, padding=0, output_padding=0):
+    x, w = input.contiguous(), weight.contiguous()
+    B, C, L = x.shape
+    _, O, K = w.shape
+    longer = output_padding
+    OL = (L - 1) * stride - 2 * padding + K + longer
+    if OL < 1 or output_padding >= stride:
+        raise ValueError("there is no such result")
+    out = torch.empty((B, O, OL), dtype=x.dtype, device=x.device)
+    if out.numel():
+        grid = (triton.cdiv(out.numel(), 32),)
+        kernel[grid](x, w, out, C, O, L, OL, K, stride, padding, out.numel(), BLOCK=32)
+    return out
+"""
+"""A convolution that spreads each place of its input over several of its result."""
+
+
 def test_a_number_among_the_inputs_is_another_one_in_some_call(tmp_path: Path) -> None:
     op = declared("torch.pow", [tensor("input", ["M", "N"]), {"name": "exponent", "scalar": 2.0}], DIMS)
     require_passed(tmp_path / "right", op, POWER)
@@ -252,3 +287,16 @@ def test_an_even_count_is_tried_where_an_odd_one_is_declared(tmp_path: Path) -> 
     )
     require_passed(tmp_path / "right", op, ACROSS)
     require_rejected(tmp_path / "wrong", op, ACROSS, "range(size):", "range(size // 2 * 2 + 1):", ("mismatch",))
+
+
+def test_a_longer_result_is_tried_where_none_is_declared_and_a_shorter_one_where_one_is(tmp_path: Path) -> None:
+    inputs = [tensor("input", ["B", "C", "L"]), tensor("weight", ["C", "O", "K"])]
+    dims = {"B": 2, "C": 3, "L": 9, "O": 2, "K": 3}
+    for number, fixed in ((0, "0"), (1, "1 if stride > 1 else 0")):
+        kwargs = {"stride": 2, "padding": 1, "output_padding": number}
+        op = declared("torch.nn.functional.conv_transpose1d", inputs, dims, kwargs=kwargs)
+        require_passed(tmp_path / f"right-{number}", op, SPREAD)
+        wrong = f"longer = {fixed}"
+        require_rejected(
+            tmp_path / f"wrong-{number}", op, SPREAD, "longer = output_padding", wrong, ("mismatch", "shape")
+        )

@@ -91,12 +91,13 @@ def given(name: str) -> dict[str, Any]:
 
 
 def declaration(**changes: Any) -> dict[str, Any]:
-    """Returns `torch.mul(input, 2)` as an op of one input."""
+    """Returns `torch.mul(input, 2)` as an op of one input, whose kernels may have the factor written into them."""
     return {
         "name": "double",
         "torch": "torch.mul",
         "inputs": [given("input")],
         "kwargs": {"other": 2},
+        "edges": {"kwargs": None},
         "dtypes": ["float32"],
         "sizes": {"small": {"M": 8, "N": 16}, "large": {"M": 64, "N": 64}},
         "check_sizes": {"small": {"M": 8, "N": 16}},

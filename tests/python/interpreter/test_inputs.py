@@ -86,18 +86,24 @@ def fill_kernel(out_ptr, n, start, step, BLOCK: tl.constexpr):
 
 
 def wrapper(start, end, step):
-    out = torch.empty(triton.cdiv(end, step), dtype=torch.int64, device="cuda")
+    out = torch.empty(max(triton.cdiv(end - start, step), 0), dtype=torch.int64, device="cuda")
     if out.numel():
         fill_kernel[(triton.cdiv(out.numel(), 64),)](out, out.numel(), {start}, step, BLOCK=64)
     return out
 """
 
 
-@pytest.mark.parametrize(("start", "class_"), [("0", None), ("1", "mismatch")])
+@pytest.mark.parametrize(("start", "class_"), [("start", None), ("1", "mismatch"), ("0", "mismatch")])
 def test_an_op_may_have_no_inputs(start: str, class_: str | None, tmp_path: Path) -> None:
     op = declared("torch.arange", [], {"N": 100}, kwargs={"start": 0, "end": "2*N", "step": 3})
     found, said = verdict(tmp_path, op, FILL.format(start=start))
     assert found == class_, said
+
+
+def test_a_range_is_tried_where_a_float_does_not_tell_its_numbers_apart(tmp_path: Path) -> None:
+    op = declared("torch.arange", [], {"N": 100}, kwargs={"start": 0, "end": "2*N", "step": 3})
+    rounded = FILL.replace("start + step * offsets", "start + step * offsets.to(tl.float32)")
+    assert verdict(tmp_path, op, rounded.format(start="start"))[0] == "mismatch"
 
 
 SCALAR = "def wrapper(input, other):\n    return run(input, torch.full_like(input, {value}))\n"

@@ -21,6 +21,8 @@ REASONS = {
     "blocks_of_unequal_lengths": "Triton's interpreter raised ValueError: Cannot make_shape_compatible",
     "what_a_wrapper_raises_after_the_interpreter": "Triton's interpreter lacks inline assembly (inline_asm)",
     "an_attribute_that_no_block_has": "own: InterpreterError",
+    "an_attribute_that_no_module_has": "own: InterpreterError",
+    "a_name_that_nothing_has": "own: InterpreterError",
     "an_assertion_of_the_kernel": "own: InterpreterError",
     "an_assertion_of_the_compiler": "own: InterpreterError",
     "what_a_wrapper_raises": "own: ValueError",

@@ -33,6 +33,9 @@ def wrapper(input):
     return out
 """
 
+DOUBLES: dict[str, Any] = {"kwargs": {"other": 2}, "edges": {"kwargs": None}}
+"""Kernels that have the factor written into them."""
+
 ROWS = """@triton.jit
 def kernel(x, out, rows, n, BLOCK: tl.constexpr):
     row = tl.program_id(0)
@@ -99,7 +102,7 @@ def test_two_programs_that_store_different_values_are_found(tmp_path: Path) -> N
     body = (
         """tl.store(out + row * n + at, tl.load(x + row * n + at, mask=at < n) * 2.0, mask=row * n + at < rows * n)"""
     )
-    documents = judged(tmp_path, "torch.mul", ROWS.format(body=body, made="empty"), kwargs={"other": 2})
+    documents = judged(tmp_path, "torch.mul", ROWS.format(body=body, made="empty"), **DOUBLES)
     record = failure_of(documents)
     assert documents["verdict"]["class"] == "nondeterministic", record
     assert "`kernel`: program (1, 0, 0) stores other values than program (0, 0, 0) stored there, in `out`" in str(
@@ -115,7 +118,7 @@ def test_what_a_neighbour_makes_of_its_own_input_is_found(tmp_path: Path) -> Non
     tl.store(out + row * n + at, mine * 2.0, mask=at < n)
     other = tl.load(out + (row + 1) % rows * n + at, mask=at < n)
     tl.store(out + row * n + at, mine * 2.0 + 0.0 * other, mask=at < n)"""
-    documents = judged(tmp_path, "torch.mul", ROWS.format(body=body, made="zeros"), kwargs={"other": 2})
+    documents = judged(tmp_path, "torch.mul", ROWS.format(body=body, made="zeros"), **DOUBLES)
     require_conflict(documents, "reads what program")
 
 
@@ -126,7 +129,7 @@ def test_an_order_that_no_address_shows_is_found(tmp_path: Path) -> None:
         seen += tl.load(out + one * n).to(tl.float32) * 0.0
     mine = tl.load(x + row * n + at, mask=at < n)
     tl.store(out + row * n + at, mine * 2.0 + seen, mask=at < n)"""
-    documents = judged(tmp_path, "torch.mul", ROWS.format(body=body, made="empty"), kwargs={"other": 2})
+    documents = judged(tmp_path, "torch.mul", ROWS.format(body=body, made="empty"), **DOUBLES)
     require_conflict(documents, "reads what program")
 
 
@@ -171,7 +174,7 @@ def test_a_kernel_that_ends_in_one_order_alone_is_found(tmp_path: Path) -> None:
     ids=["plain", "same values", "own rows"],
 )
 def test_programs_that_are_not_in_each_other_s_way_pass(tmp_path: Path, body: str) -> None:
-    documents = judged(tmp_path, "torch.mul", ROWS.format(body=body, made="empty"), kwargs={"other": 2})
+    documents = judged(tmp_path, "torch.mul", ROWS.format(body=body, made="empty"), **DOUBLES)
     assert documents["verdict"]["verdict"] == "passed", failure_of(documents)
     assert not any("no result depends" in note for note in documents["evidence"]["notes"])
 
@@ -181,7 +184,7 @@ def test_a_conflict_on_which_no_result_depends_is_told(tmp_path: Path) -> None:
     tl.store(out + row * n + at, mine, mask=at < n)
     whole = tl.load(out + tl.minimum(row * n + at, rows * n - 1))
     tl.store(out + row * n + at, tl.where(at < n, whole, 0.0) * 2.0, mask=at < n)"""
-    documents = judged(tmp_path, "torch.mul", ROWS.format(body=body, made="zeros"), kwargs={"other": 2})
+    documents = judged(tmp_path, "torch.mul", ROWS.format(body=body, made="zeros"), **DOUBLES)
     assert documents["verdict"]["verdict"] == "passed", failure_of(documents)
     (note,) = [one for one in documents["evidence"]["notes"] if "no result depends" in one]
     assert "reads what program" in note and "in `out`" in note
@@ -193,7 +196,7 @@ def test_where_runs_may_differ_two_programs_may_store_what_they_like(tmp_path: P
     source = ROWS.format(body=body, made="empty").replace("out, rows,", "out, count, rows,")
     source = source.replace("input, out, rows,", "input, out, count, rows,")
     source = source.replace("    if rows * n:", "    count = torch.zeros(1, dtype=torch.int32)\n    if rows * n:")
-    documents = judged(tmp_path, "torch.mul", source, kwargs={"other": 2}, deterministic=False)
+    documents = judged(tmp_path, "torch.mul", source, **DOUBLES, deterministic=False)
     assert documents["verdict"]["verdict"] == "passed", failure_of(documents)
     assert not any("no result depends" in note for note in documents["evidence"]["notes"])
 

@@ -501,11 +501,18 @@ def test_a_wrapper_may_leave_other_arguments_to_torch(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "is_number"), [(0, "N", False), (0, 50, False), (-9, 9, True), (0, 1 << 30, True)]
+    ("function", "low", "high", "is_number"),
+    [
+        ("bitwise_not", 0, "N", False),
+        ("bitwise_not", 0, 50, True),
+        ("nn.functional.one_hot", 0, 50, False),
+        ("nn.functional.one_hot", -9, 9, True),
+        ("nn.functional.one_hot", 0, 1 << 30, True),
+    ],
 )
-def test_integers_that_may_be_indices_have_no_limits(low: int, high: int | str, is_number: bool) -> None:
+def test_integers_that_may_be_indices_have_no_limits(function: str, low: int, high: int | str, is_number: bool) -> None:
     given = tensor("input", ["M", "N"], init={"kind": "randint", "low": low, "high": high})
-    op = declared("torch.bitwise_not", [given], {"M": 16, "N": 16}, dtypes=["int32"])
+    op = declared(f"torch.{function}", [given], {"M": 16, "N": 16}, dtypes=["int32"])
     assert any(case.values == "limits" for case in probe_values.values(op, "interpreter")) == is_number
 
 
