@@ -39,7 +39,9 @@ pub(super) fn performed(asking: &Asking, cancel: &Cancel) -> Performed {
             no_kernel(attempt, Outcome::TIMEOUT, why, printed)
         }
         Answer::Failed(why) => {
-            let last = printed.lines().last().map(|line| format!(": {line}")).unwrap_or_default();
+            // Some draw a box around what they say.
+            let says = |line: &&str| line.chars().any(char::is_alphanumeric);
+            let last = printed.lines().rev().find(says).map(|line| format!(": {}", line.trim())).unwrap_or_default();
             Performed::lost(format!("the generator `{name}` failed: {why}{last}"))
         }
         Answer::Stopped => Performed::lost("interrupted"),
