@@ -180,7 +180,7 @@ fn why_all_fail(failure: &Failure) -> String {
 }
 
 /// What follows `edge/` in a case's name, up to `-`, and what turns it off, where that is another word.
-const KINDS: [(&str, &str); 17] = [
+const KINDS: [(&str, &str); 21] = [
     ("shape", "shapes"),
     ("literal", "literals"),
     ("multiple", "literals"),
@@ -191,6 +191,7 @@ const KINDS: [(&str, &str); 17] = [
     ("grid", "blocks"),
     ("programs", "blocks"),
     ("ties", "zeros"),
+    ("corners", "zeros"),
     ("tails", "small"),
     ("powers", "zeros"),
     ("low", "infinite-rows"),
@@ -198,6 +199,9 @@ const KINDS: [(&str, &str); 17] = [
     ("all", "special"),
     ("padded", "strided"),
     ("swapped", "transposed"),
+    ("negative", "limits"),
+    ("shorter", "shapes"),
+    ("counts", "limits"),
 ];
 
 /// Returns what `check.edges` calls the edge of a case.

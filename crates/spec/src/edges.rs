@@ -23,6 +23,7 @@ pub(crate) const EDGES: &[&str] = &[
     "cancelling",
     "denormal",
     "limits",
+    "mixed",
     "small",
     "gradients",
     "upstream",

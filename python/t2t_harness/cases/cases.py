@@ -44,6 +44,21 @@ PLANTED = "planted"
 PAIRS = "pairs"
 """Values of inputs of one shape in which each special number of one meets each of another."""
 
+CORNERS = "corners"
+"""The same of 0 and 1 of either sign."""
+
+COUNTS = "counts"
+"""Counts of which two are larger than others, and what a case of them is called."""
+
+LONG_COUNT = "long-count"
+"""Counts of which one is so large that few blocks are as long."""
+
+MIXED = "mixed"
+"""What a case is called in which two inputs have different dtypes."""
+
+NEGATIVE = "negative"
+"""Indices of which some count from the end, and what a case of them is called."""
+
 TAILS = "tails"
 """Values at which functions that approach zero are small."""
 
@@ -73,13 +88,17 @@ class Case:
     binding: dict[str, int]
     seed: int = 0
     values: str = "declared"
-    """`declared`, `large`, `equal-rows`, `special`, `ignored`, `pairs`, or one of unusual.py; only floating inputs with random values heed it, but for `ignored`, `limits`, `false` and `true`."""
+    """`declared`, `large`, `equal-rows`, `special`, `ignored`, `pairs`, `corners`, `negative`, or one of unusual.py; only floating inputs with random values heed it, but for `ignored`, `negative`, `counts`, `long-count`, `limits`, `false` and `true`."""
     layout: str | None = None
     """In the place of every input's declared layout, or of that which `of` names, where that input has the dims for it."""
     broadcast: bool = False
     """Whether the second input, or the one that `of` names, has length 1 along its first dim."""
     is_last: bool = False
     """Whether that is its last dim, instead."""
+    shapes: dict[str, list[int]] | None = None
+    """Shapes of inputs, by name, in the place of those that the declaration and the lengths of dims give them."""
+    dtypes: dict[str, str] | None = None
+    """Dtypes of inputs, by name, in the place of `dtype`."""
     kwargs: dict[str, object] | None = None
     """In the place of the declared keyword arguments, for a case of the user's own."""
     file: str | None = None
@@ -268,7 +287,12 @@ def shapes(declaration: Declaration, case: Case) -> dict[str, list[int]]:
     if case.broadcast:
         for smaller in (case.of or tensors(declaration)[1]["name"]).split(JOINED):
             found[smaller] = [*found[smaller][:-1], 1] if case.is_last else [1, *found[smaller][1:]]
-    return found
+    return found | {name: list(shape) for name, shape in (case.shapes or {}).items()}
+
+
+def dtype_of(given: TensorInput, case: Case) -> str:
+    """Returns the name of the dtype that the declared input `given` has in `case`."""
+    return (case.dtypes or {}).get(given["name"]) or given["dtype"] or case.dtype
 
 
 def elements(declaration: Declaration, case: Case) -> int:
@@ -390,9 +414,14 @@ def _odd(declaration: Declaration, binding: Mapping[str, int]) -> dict[str, int]
     return bound
 
 
+def has_lengths(case: Case) -> bool:
+    """Tells whether the lengths of dims alone give all inputs of a case their shapes."""
+    return case.file is None and case.shapes is None
+
+
 def smaller(declaration: Declaration, case: Case) -> Iterator[Case]:
-    """Yields `case` with its longest free dim halved, again and again, as long as one is longer than 2; nothing for a case of the user's own."""
-    free = _free(declaration) if case.file is None else {}
+    """Yields `case` with its longest free dim halved, again and again, as long as one is longer than 2; nothing for a case of the user's own, or one with shapes of its own."""
+    free = _free(declaration) if has_lengths(case) else {}
     bound = dict(case.binding)
     while free:
         longest = max(free, key=lambda dim: bound[dim])
@@ -404,10 +433,10 @@ def smaller(declaration: Declaration, case: Case) -> Iterator[Case]:
 
 
 def fewer(declaration: Declaration, case: Case) -> Iterator[Case]:
-    """Yields `case` with one of its outer dims after the other of length 1, or 2 where that edge is off, which leaves the last two as they are, and then as `smaller` has it; nothing for a case of the user's own."""
+    """Yields `case` with one of its outer dims after the other of length 1, or 2 where that edge is off, which leaves the last two as they are, and then as `smaller` has it; nothing for a case of the user's own, or one with shapes of its own."""
     free = [dim for dim in dims(declaration) if dim in _free(declaration)]
     one, least = case, 2 if "one" in edges_off(declaration) else 1
-    for dim in free[:-2] if case.file is None else ():
+    for dim in free[:-2] if has_lengths(case) else ():
         bound = stepped(declaration, {**one.binding, dim: least})
         if one.binding[dim] > least and is_possible(declaration, bound):
             one = at(one, bound)

@@ -10,11 +10,12 @@ import functools
 import hashlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness.cases import cases, drawing, probing, seeds, unusual
+from t2t_harness.cases import cases, drawing, probe_indices, probing, seeds, unusual
 from t2t_harness.op import declaration as declared
 
 if TYPE_CHECKING:
@@ -46,12 +47,18 @@ def make_inputs(declaration: Declaration, case: cases.Case, device: str = "cpu")
         dense[special] = unusual.ties(dense[special], dense[other])
     if case.values == cases.IGNORED and special in dense:
         dense[special].fill_(kwargs_of(declaration, case)[cases.IGNORE])
+    if case.values == cases.NEGATIVE:
+        for name, places in probe_indices.counted(declaration, shapes).items():
+            dense[name] = unusual.negative(dense[name], places)
     if case.values == cases.PLANTED and special in dense:
         given = next(given for given in present if given["name"] == special)
         dense[special] = unusual.planted(dense[special], probing.numbers(declaration, given))
-    if case.values == cases.PAIRS:
+    if case.values in (cases.PAIRS, cases.CORNERS):
         met = [given for given in present if given["name"] in probing.alike(declaration)]
-        paired = unusual.pairs([dense[given["name"]] for given in met], [probing.allowed(given) for given in met])
+        numbers = unusual.PAIRED if case.values == cases.PAIRS else unusual.CORNERS
+        paired = unusual.pairs(
+            [dense[given["name"]] for given in met], [probing.allowed(given) for given in met], numbers
+        )
         dense |= dict(zip((given["name"] for given in met), paired, strict=True))
     return {
         given["name"]: as_drawn(
@@ -89,8 +96,8 @@ def unfilled(declaration: Declaration, case: cases.Case) -> dict[str, torch.Tens
         if given["name"] in case.absent:
             continue
         shape = cases.shapes(declaration, case)[given["name"]]
-        strides = declared.strides(shape, layout_of(given, case))
-        made[given["name"]] = torch.empty_strided(shape, strides, dtype=dtype_of(given["dtype"] or case.dtype))
+        strides = strides_of(declaration, given, replace(case, values="declared"), shape)
+        made[given["name"]] = torch.empty_strided(shape, strides, dtype=dtype_of(cases.dtype_of(given, case)))
     return made
 
 
@@ -137,6 +144,9 @@ def filled(target: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
 def strides_of(declaration: Declaration, given: TensorInput, case: cases.Case, shape: Sequence[int]) -> list[int]:
     """Returns the strides of the declared input `given` in `case`: those of its layout, or 0 along rows that are one value each, as `expand` leaves them."""
     layout = layout_of(given, case)
+    if len(shape) < declared.LEAST_DIMS.get(layout, len(given["shape"])):
+        # The case has a shape of fewer dims for it.
+        layout = "contiguous"
     is_equal = case.values == "equal-rows" and cases.random_floats(given, case.dtype) and len(shape) > 0
     if not is_equal or layout != "contiguous" or not cases.may_be_expanded(declaration):
         return declared.strides(shape, layout)
@@ -189,7 +199,7 @@ def _values(given: TensorInput, case: cases.Case, shape: Sequence[int], device: 
     if not cases.random_floats(given, case.dtype):
         return drawn
     if case.values == "large":
-        times = LARGE.get(given["dtype"] or case.dtype, BEYOND_HALF)
+        times = LARGE.get(cases.dtype_of(given, case), BEYOND_HALF)
         return (drawn.double() * times).clamp(-6 * times, 6 * times).to(drawn.dtype)
     if case.values == "equal-rows" and drawn.dim() > 0 and drawn.numel() > 0:
         # Multiples of 1/8 add up without rounding, so that a row's mean is exact in whatever order it is summed.
@@ -203,7 +213,7 @@ def _drawn(given: TensorInput, case: cases.Case, shape: Sequence[int], device: s
     """Returns the values that the input's `init` describes, before a case changes them."""
     init = declared.bind_init(given["init"], case.binding)
     generator = generator_of(case.name, case.seed, given["name"], *salt_of(case), device=device)
-    return drawing.drawn(init, shape, dtype_of(given["dtype"] or case.dtype), generator, device)
+    return drawing.drawn(init, shape, dtype_of(cases.dtype_of(given, case)), generator, device)
 
 
 def _with_special(values: torch.Tensor) -> torch.Tensor:

@@ -46,11 +46,11 @@ def is_attention(declaration: Declaration) -> bool:
 def ignored(request: VariantRequest) -> Iterator[Case]:
     """Yields a case in which no label counts, where torch's function has a label that does not, and ops.yaml or the wrapper, too.
 
-    Of gradients nothing is asked then: they are products of zero and of an infinite factor, or none at all.
+    Of gradients nothing is asked: they are products of zero and of an infinite factor, or none at all.
     """
     declaration = request["op"]
     own, written = declaration["kwargs"], request["variant"].get("call")
-    if not declaration.get("torch") or declaration["backward"]:
+    if not declaration.get("torch"):
         return
     label = own.get(cases.IGNORE)
     known = arguments_known.of_torch(declaration)
@@ -59,4 +59,7 @@ def ignored(request: VariantRequest) -> Iterator[Case]:
     for given in tensors(declaration) if type(label) is int or kwargs else ():
         if given["name"] in TARGETS and str(given["dtype"]).startswith("int"):
             few, name = probing.rows(declaration), given["name"]
-            yield probing.probe(declaration, f"all-ignored[{name}]", few, values=cases.IGNORED, of=name, kwargs=kwargs)
+            found = probing.probe(
+                declaration, f"all-ignored[{name}]", few, values=cases.IGNORED, of=name, kwargs=kwargs
+            )
+            yield probing.forward(declaration, found)

@@ -65,15 +65,14 @@ def meetings(declaration: Declaration, others: Sequence[Case]) -> Iterator[Case]
     ]
     met += beside[:FURTHER]
     turns = chain.from_iterable(zip_longest(*met))
-    yield from islice((case for case in turns if case is not None), MOST)
+    for case in islice((case for case in turns if case is not None), MOST):
+        yield probing.forward(declaration, case)
 
 
 def kinds_of(declaration: Declaration) -> list[str]:
-    """Returns the values that an argument meets, but for those that ops.yaml turns off; none where gradients are compared, which are a convention at corners and where the input is NaN."""
+    """Returns the values that an argument meets, but for those that ops.yaml turns off."""
     off: Mapping[str, str | None] = cases.edges_off(declaration)
     found: list[str] = []
-    if declaration["backward"]:
-        return found
     if SPECIAL not in off and not probing.hides(declaration):
         found.append(SPECIAL)
     if "zeros" not in off:

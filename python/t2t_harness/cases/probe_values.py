@@ -82,16 +82,21 @@ def values(declaration: Declaration, lane: str) -> Iterator[Case]:
     is_transposed = "conv_transpose" in function or (bool(declaration["backward"]) and "conv" in function)
     is_open = not probing.hides(declaration) and not is_transposed
     if len(floating) > 1 and is_open:
-        yield pairs(declaration, small) or probing.probe(
-            declaration, "special[all]", small, values="special", of=cases.ALL
-        )
+        met = pairs(declaration, small)
+        if met is None or declaration["backward"]:
+            yield probing.probe(declaration, "special[all]", small, values="special", of=cases.ALL)
+        if met is not None:
+            yield probing.forward(declaration, met)
     for name in floating[:1]:
         yield probing.probe(declaration, f"offset[{name}]", small, values="offset", of=name)
         yield probing.probe(declaration, f"small[{name}]", small, values="small", of=name)
-    # Where a function has a corner, kernels and torch may take another gradient each.
-    for given in tensors(declaration) if not declaration["backward"] else ():
+    for given in tensors(declaration):
         if given["name"] in floating[:1] and probing.numbers(declaration, given):
-            yield probing.probe(declaration, f"planted[{given['name']}]", small, values=cases.PLANTED, of=given["name"])
+            found = probing.probe(
+                declaration, f"planted[{given['name']}]", small, values=cases.PLANTED, of=given["name"]
+            )
+            # Where a function has a corner, kernels and torch may take another gradient each.
+            yield probing.forward(declaration, found)
     yield from of_functions(declaration, small, floating)
     for name in floating[1:] if is_open else ():
         yield probing.probe(declaration, f"special[{name}]", small, values="special", of=name)
@@ -168,17 +173,12 @@ def of_functions(declaration: Declaration, small: Mapping[str, int], floating: S
 
 
 def pairs(declaration: Declaration, small: Mapping[str, int]) -> Case | None:
-    """Returns, for an op that works element by element on two or more inputs of one shape, the case in which their special numbers meet; None for others, where `zeros` are off, and for gradients, which are a convention there."""
-    is_open = "zeros" not in cases.edges_off(declaration) and not declaration["backward"]
+    """Returns, for an op that works element by element on two or more inputs of one shape, the case in which their special numbers meet; None for others, and where `zeros` are off."""
+    is_open = "zeros" not in cases.edges_off(declaration)
     if not is_open or len(probing.alike(declaration)) < 2 or not elementwise.is_elementwise(declaration):
         return None
-    # Vectors have as many elements as there are pairs.
-    binding = small if cases.largest(declaration, small) >= MEETING else probing.rows(declaration, (MEETING,))
+    binding = probing.of_pairs(declaration, small)
     return probing.probe(declaration, "pairs[all]", binding, values=cases.PAIRS, of=cases.ALL)
-
-
-MEETING = 67
-"""So many elements of two inputs, or a few less, have all pairs of special numbers."""
 
 
 def empty(declaration: Declaration) -> Iterator[Case]:
@@ -277,3 +277,14 @@ def broadcasts(declaration: Declaration) -> Iterator[Case]:
             )
         for name in (given["name"] for given in (first, *inputs[2:]) if given["shape"]):
             yield probing.probe(declaration, f"broadcast[{name}]", probing.tiny(declaration), broadcast=True, of=name)
+
+
+def single(declaration: Declaration) -> Iterator[Case]:
+    """Yields, for an op that broadcasts, cases in which the second input has one element, with as many dims as it is declared with and with none, and the first one has. They take no other's place."""
+    inputs, small = [given for given in tensors(declaration) if given.get("list") is None], probing.tiny(declaration)
+    if not declaration["broadcast"] or len(inputs) < 2:
+        return
+    asked = [(inputs[1], "one", 1), (inputs[1], "scalar", 0), (inputs[0], "one", 1)]
+    for given, word, times in (one for one in asked if one[0]["shape"]):
+        name, shape = given["name"], [1] * (times * len(given["shape"]))
+        yield probing.probe(declaration, f"broadcast[{name},{word}]", small, shapes={name: shape}, has_own_budget=True)

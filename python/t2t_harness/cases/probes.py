@@ -20,6 +20,11 @@ from t2t_harness.cases import (
     cases,
     literals,
     probe_arguments,
+    probe_corners,
+    probe_decisions,
+    probe_dtypes,
+    probe_groups,
+    probe_indices,
     probe_lengths,
     probe_marks,
     probe_meetings,
@@ -55,6 +60,7 @@ KINDS = {
     "grid": "blocks",
     "programs": "blocks",
     "ties": "zeros",
+    "corners": "zeros",
     "tails": "small",
     "powers": "zeros",
     "low": "infinite-rows",
@@ -64,6 +70,9 @@ KINDS = {
     "all": "special",
     "padded": "strided",
     "swapped": "transposed",
+    "negative": "limits",
+    "shorter": "shapes",
+    "counts": "limits",
 }
 """What follows `edge/` in a case's name → what turns it off in ops.yaml."""
 
@@ -78,6 +87,10 @@ HALVES = ("float16", "bfloat16")
 
 BEYOND = 4099
 """A length to which a type of 16 bits does not count."""
+
+
+BEYOND_DRAWN = (cases.NEGATIVE, cases.COUNTS, cases.LONG_COUNT)
+"""Values that `init` does not draw, and that a wrapper need not take."""
 
 
 ARGUMENTS = 4
@@ -140,16 +153,27 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
     ]
     # They cost nothing, and take no other's place.
     without = [case for case in probe_values.empty(declaration) if not is_off(declaration, case)]
+    beside = [
+        *probe_dtypes.mixed(declaration),
+        *probe_values.single(declaration),
+        *probe_indices.indices(declaration),
+        *probe_groups.groups(request),
+    ]
+    without += [case for case in beside if not is_off(declaration, case)]
     room += (room // 2) * (len(declaration["dtypes"]) - 1)
+    # Nor do those of gradients that are numbers.
+    without += [*probe_corners.corners(declaration, others)]
     # Nor do those of what is larger than a block.
     without += [
         case
-        for case in arguments_beyond.beyond(request, read)
+        for case in (*probe_decisions.long(request, known, others, read), *arguments_beyond.beyond(request, read))
         if case.name not in names and not is_off(declaration, case)
     ]
-    # Nor do those that ask for one gradient.
-    asking = [replace(case, has_own_budget=True) for case in found[room:] if case.asks]
-    return [*found[:room], *asking, *without, *salted]
+    # Nor do those that ask for one gradient, or for none.
+    counted = [case for case in found if not probing.is_forward(case)]
+    asking = [replace(case, has_own_budget=True) for case in counted[room:] if case.asks]
+    last = {case.name for case in counted[room:]}
+    return [*(case for case in found if case.name not in last), *asking, *without, *salted]
 
 
 def is_off(declaration: Declaration, case: Case) -> bool:
@@ -187,6 +211,16 @@ def is_without(case: Case) -> bool:
 def has_other_kwargs(case: Case) -> bool:
     """Tells whether a probe has an argument at an undeclared value."""
     return case.is_probe and case.kwargs is not None
+
+
+def is_undeclared(case: Case) -> bool:
+    """Tells whether a probe is a call that ops.yaml does not speak of, and that a wrapper may leave to others: an argument at another value, an index that counts from the end, a count beyond those that are drawn, or inputs with shapes or types of their own."""
+    return has_other_kwargs(case) or (case.is_probe and (case.values in BEYOND_DRAWN or is_unlike(case)))
+
+
+def is_unlike(case: Case) -> bool:
+    """Tells whether an input of a case has a shape or a type of its own."""
+    return case.shapes is not None or case.dtypes is not None
 
 
 def is_beyond(declaration: Declaration, case: Case, times: int = 1) -> bool:

@@ -35,6 +35,16 @@ def probe(declaration: Declaration, word: str, binding: Mapping[str, int], **mor
     return Case(f"edge/{word}/{dtype}", "edge", dtype, dict(binding), is_probe=True, **more)
 
 
+def forward(declaration: Declaration, case: Case) -> Case:
+    """Returns `case`, of an op that is checked backward without gradients: those are a convention where the case has a corner, NaN or ties. It takes no other's place there."""
+    return replace(case, asks=cases.NOBODY, has_own_budget=True) if declaration["backward"] else case
+
+
+def is_forward(case: Case) -> bool:
+    """Tells whether a probe is one that `forward` took the gradients of."""
+    return case.asks == cases.NOBODY and case.has_own_budget
+
+
 def free(declaration: Declaration) -> list[str]:
     """Returns the dims whose lengths may be other ones, in the order in which the inputs name them. One that has the same length in all sizes is among them, where `dims` does not fix it."""
     own = cases.own_lengths(declaration)
@@ -131,6 +141,15 @@ def alike(declaration: Declaration) -> list[str]:
     names = of_values(declaration)
     shapes = {given["name"]: given["shape"] for given in tensors(declaration)}
     return [name for name in names if shapes[name] == shapes[names[0]]]
+
+
+MEETING = 67
+"""So many elements of two inputs, or a few less, have all pairs of special numbers."""
+
+
+def of_pairs(declaration: Declaration, small: Mapping[str, int]) -> dict[str, int]:
+    """Returns the lengths `small`, or where they are those of a vector, others with as many elements as there are pairs of special numbers."""
+    return dict(small) if cases.largest(declaration, small) >= MEETING else rows(declaration, (MEETING,))
 
 
 def allowed(given: TensorInput) -> tuple[float, float]:

@@ -178,21 +178,28 @@ PAIRED = (0.0, 1.0, float("inf"), float("nan"), -0.0, -1.0, float("-inf"))
 """Numbers of which two meet as no others do: products, quotients, differences and powers of them are defined one by one."""
 
 
-def pairs(values: Sequence[torch.Tensor], allowed: Sequence[tuple[float, float]]) -> list[torch.Tensor]:
-    """Returns the tensors `values`, of one shape, in which each of `PAIRED`, and on the CPU a denormal number, meets each of them in the next tensor. Finite numbers are those between the two that are `allowed` for each."""
+CORNERS = tuple(number for number in PAIRED if math.isfinite(number))
+"""Those at which gradients are numbers where a kernel does not divide zero by zero."""
+
+
+def pairs(
+    values: Sequence[torch.Tensor], allowed: Sequence[tuple[float, float]], numbers: Sequence[float] = PAIRED
+) -> list[torch.Tensor]:
+    """Returns the tensors `values`, of one shape, in which each of `numbers`, and of `PAIRED` on the CPU a denormal number, meets each of them in the next tensor. Finite numbers are those between the two that are `allowed` for each."""
     import torch
 
     found = []
     for turn, (one, (low, high)) in enumerate(zip(values, allowed, strict=True)):
         # The reciprocal of this one is a number.
-        small = [torch.finfo(one.dtype).tiny / 2] if one.device.type == "cpu" else []
-        told = [number for number in (*PAIRED, *small) if not math.isfinite(number) or low <= number <= high]
+        small = [torch.finfo(one.dtype).tiny / 2] if one.device.type == "cpu" and numbers is PAIRED else []
+        told = [number for number in (*numbers, *small) if not math.isfinite(number) or low <= number <= high]
         places = torch.arange(min(one.numel(), ALL_PAIRS), device=one.device)
         # The first tensor turns fast, the second slowly, and each further one differs from both.
         along = (places % SIDE) * int(turn != 1) + (places // SIDE) * int(turn != 0) * max(turn - 1, 1)
         changed = one.clone()
-        numbers = torch.tensor(told, dtype=one.dtype, device=one.device)
-        changed.view(-1)[places] = numbers[along % SIDE % len(told)]
+        if told:
+            held = torch.tensor(told, dtype=one.dtype, device=one.device)
+            changed.view(-1)[places] = held[along % SIDE % len(told)]
         found.append(changed)
     return found
 
@@ -262,6 +269,30 @@ def planted(values: torch.Tensor, numbers: Sequence[float]) -> torch.Tensor:
     return changed
 
 
+def negative(values: torch.Tensor, places: int) -> torch.Tensor:
+    """Returns indices that mean what `values` do, of which each second one counts from the end of so many `places`."""
+    changed = values.clone()
+    counted = changed.view(-1)[0::2]
+    counted -= places * (counted >= 0)
+    return changed
+
+
+def counts(values: torch.Tensor) -> torch.Tensor:
+    """Returns counts of which the second one is 259 and the last but one 67, of one alone 259."""
+    changed = values.clone()
+    flat = changed.view(-1)
+    flat[flat.numel() - min(flat.numel(), 2)] = 67
+    flat[min(flat.numel() - 1, 1)] = 259
+    return changed
+
+
+def long_count(values: torch.Tensor) -> torch.Tensor:
+    """Returns counts of which the one in the middle is 1031."""
+    changed = values.clone()
+    changed.view(-1)[values.numel() // 2] = 1031
+    return changed
+
+
 def ties(values: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     """Returns `values`; each second one is replaced by the value of `other` at its place, where `other` repeats if it is shorter."""
     import torch
@@ -289,6 +320,8 @@ KINDS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "small": small,
     "tails": tails,
     "powers": powers,
+    "counts": counts,
+    "long-count": long_count,
     "false": false,
     "true": true,
 }

@@ -111,10 +111,11 @@ def is_interpreters(error: BaseException) -> bool:
 
 def is_own(error: BaseException, frame: FrameType, trace: Any) -> bool:
     """Tells whether `error`, raised in the kernel's `frame` itself, is what the compiler would say of that line too: an
-    assertion, a name that nothing has, or an attribute that no block and no module has."""
+    assertion, a name that nothing has, an attribute that no block and no module has, or a division of constants by zero."""
     from triton import language
 
-    if isinstance(error, NameError):
+    # The compiler divides constants in Python. What is no constant divides as numbers of a device do.
+    if isinstance(error, (NameError, ZeroDivisionError)):
         return True
     if isinstance(error, AttributeError) and isinstance(error.obj, (language.core.tensor, ModuleType)):
         return True

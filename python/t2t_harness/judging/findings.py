@@ -8,17 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import arguments_away, arguments_special, cases, elementwise, probes, seeds
+from t2t_harness.cases import arguments_away, arguments_special, cases, elementwise, probe_corners, probes, seeds
 from t2t_harness.cases.runs import REVERSED, UPDATED, whose
 from t2t_harness.faults import failure
-from t2t_harness.judging import comparing, form, kept, oracle, origin, random_trial, references, tolerance
+from t2t_harness.judging import comparing, corners, form, kept, oracle, origin, random_trial, references, tolerance
 from t2t_harness.judging.trial import Finding, Trial, blank_row, figures, fill, first_of, result_name, run_to_run
 from t2t_harness.measuring import spans
 
 if TYPE_CHECKING:
     import torch
 
-    from t2t_harness.boundary.documents import CaseRow, Declaration, Failure
+    from t2t_harness.boundary.documents import CaseRow, Declaration
     from t2t_harness.judging.told import Facts, Run
 
 
@@ -38,7 +38,7 @@ def find(
     """
     if facts["status"] == "exception":
         record = facts["failure"]
-        if is_refusal(trial.declaration, case, record) and not (case.kind == "edge" and facts.get("is_last")):
+        if is_refusal(trial.declaration, case, facts) and not (case.kind == "edge" and facts.get("is_last")):
             row |= {"verdict": "dropped", "reason": f"the wrapper refuses it: {record['message']}"}
             return None
         return Finding(record["class"], record["message"], record=record)
@@ -50,23 +50,21 @@ def find(
         return Finding("no-reply", f"the case left no readable result: {failure.describe(error)}")
 
 
-def is_refusal(declaration: Declaration, case: cases.Case, record: Failure) -> bool:
-    """Tells whether a wrapper says that it does not take what nobody declared: it may, if it says so. That is an argument at another value, a length beyond all that are measured, or none along a dim."""
-    if record["class"] == "exception" and (probes.is_beyond(declaration, case) or probes.is_without(case)):
+def is_refusal(declaration: Declaration, case: cases.Case, facts: Facts) -> bool:
+    """Tells whether a wrapper that raised says that it does not take what nobody declared: it may, if it says so. That is an argument at another value, an index or a count that is never drawn, a shape or a type of one input alone, a length beyond all that are measured, or none along a dim."""
+    is_exception = facts["failure"]["class"] == "exception"
+    is_beyond = probes.is_beyond(declaration, case) or probes.is_without(case)
+    if is_exception and (is_beyond or (case.is_probe and probes.is_unlike(case))):
         return True
-    if not probes.has_other_kwargs(case):
+    if not probes.is_undeclared(case):
         return False
     changed = case.kwargs or {}
     is_loose = arguments_away.is_of_another_kind(declaration, changed) or arguments_special.has_other_whole(
         declaration, changed
     )
-    if record["class"] == "exception" and is_loose:
+    if is_exception and is_loose and facts.get("is_of_kind") and not facts.get("is_taken"):
         return True
-    return str(record["message"]).partition(":")[0] in REFUSALS
-
-
-REFUSALS = ("NotImplementedError", "ValueError", "TypeError", "AssertionError")
-"""What a wrapper raises where it does not take an argument."""
+    return bool(facts.get("is_deliberate"))
 
 
 def aliased(facts: Facts) -> Finding | None:
@@ -239,6 +237,8 @@ def values(
     made = {name: tensors[f"{label}.{name}"] for name in right.plain if f"{label}.{name}" in tensors}
     judged = comparing.Judged(given, right.plain, made)
     slack: Mapping[str, torch.Tensor] | None = None
+    if probe_corners.is_corner(case):
+        return corners.not_numbers(trial, row, judged, right)
     for name in right.plain:
         is_after = name.startswith("after.")
         if comparing.is_ignored(trial.declaration, name) or (label != "a" and is_after):

@@ -80,5 +80,11 @@ class Facts(TypedDict, total=False):
     """Whether the second run's result lies in memory of the first's, which was still held."""
     failure: Failure
     """What it raised."""
+    is_deliberate: bool
+    """Whether a statement of the wrapper's raised that, or its signature."""
+    is_of_kind: bool
+    """Whether a value of another kind than the wrapper takes may lead to that."""
+    is_taken: bool
+    """Whether the wrapper returned, in any run of the case."""
     is_last: bool
     """Whether the candidate ended with it."""

@@ -44,7 +44,10 @@ COPIES = frozenset(
 )
 """Put values elsewhere, in another dtype or with padding, or read one number."""
 
-ALLOWED = ALLOCATIONS | VIEWS | COPIES
+QUESTIONS = frozenset("promote_types can_cast is_same_size is_set_to".split())
+"""Answer by dtypes and shapes, and compute nothing."""
+
+ALLOWED = ALLOCATIONS | VIEWS | COPIES | QUESTIONS
 
 FRESH = frozenset("empty empty_like empty_strided empty_permuted new_empty new_empty_strided".split())
 """Return unwritten memory."""

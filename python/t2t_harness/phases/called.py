@@ -162,6 +162,7 @@ def run_once(
                 ):
                     returned = wrapper(*args, **kwargs)
                     bench.finish()
+                    facts["is_taken"] = True
             except OutOfResources:
                 if index > 0:
                     return []

@@ -32,7 +32,7 @@ from t2t_harness.cases import (
 from t2t_harness.cases.prepared import prepared_cases, salt
 from t2t_harness.cases.runs import REVERSED, TRIED, UPDATED, of_configuration
 from t2t_harness.counting import queues
-from t2t_harness.faults import failure, lacking, memory, order
+from t2t_harness.faults import declining, failure, lacking, memory, order
 from t2t_harness.judging import kept, progress, watch
 from t2t_harness.measuring import spans
 from t2t_harness.phases import called
@@ -305,7 +305,12 @@ def run_in_budget(bench: called.Bench, case: cases.Case, position: int, state: P
     except BaseException as error:
         memory.raise_if_others_hold_it(error)
         record = _failure(failure.class_of(error), error, bench.request["root"], case.name)
-        facts |= {"status": "exception", "failure": record}
+        facts |= {
+            "status": "exception",
+            "failure": record,
+            "is_deliberate": declining.is_deliberate(error),
+            "is_of_kind": declining.is_of_kind(error),
+        }
         if bench.lane == "interpreter" and (reason := lacking.reason(error)):
             facts = {"name": case.name, "status": "not-judged", "reason": reason}
     bench.budget.note(case, size, len(facts.get("runs", ())), before)

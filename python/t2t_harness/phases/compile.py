@@ -260,7 +260,7 @@ class Target:
                 # What nobody declared may be more than a kernel can hold: the check tells.
                 if error in recorder.faults and not case.is_probe:
                     raise Refused(refusals.compile_failure(error, self.request["root"], case.name)) from error
-                if not (probes.has_other_kwargs(case) or probes.is_beyond(self.request["op"], case)):
+                if not (probes.is_undeclared(case) or probes.is_beyond(self.request["op"], case)):
                     self.note_reason(f"{case.name}: {failure.describe(error)}")
             else:
                 for fault in recorder.faults:

@@ -95,11 +95,18 @@ def install(interpreter: Any) -> None:
     jit.JITFunction.run = not_interpreted
 
 
+WARPS = (1, 2, 4, 8, 16, 32)
+"""So many warps a program may have: Triton refuses others, and a device more than 1024 threads."""
+
+
 def launch_grid(grid: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, ...]:
     """Returns the grid as a device's launch has it. A function of the arguments is asked with those that the wrapper gave.
 
-    Raises TypeError where the arguments are not the kernel's, or the grid is not of integers.
+    Raises TypeError where the arguments are not the kernel's, or the grid is not of integers, and ValueError where no device launches so many warps.
     """
+    warps = kwargs.get("num_warps", 1)
+    if type(warps) is int and warps not in WARPS:
+        raise ValueError(f"num_warps is {warps}, and must be a power of two up to {WARPS[-1]}")
     given = binding.called_with(function, args, binding.known_of(function, kwargs))
     asked = grid(given) if callable(grid) else grid
     return tuple(map(operator.index, list(asked)[:3]))

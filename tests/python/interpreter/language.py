@@ -639,6 +639,11 @@ def a_grid_of_fractions() -> None:
 
 
 @case
+def a_launch_without_warps() -> None:
+    imported_kernel[(1,)](values(), torch.empty(SIZE), BLOCK=SIZE, num_warps=0)
+
+
+@case
 def what_torch_raises() -> None:
     values(3).view(2, 2)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from checks import both_tests, declared, tensor
 
-from t2t_harness.cases import arguments_values, probe_meetings, probing, unusual
+from t2t_harness.cases import arguments_values, cases, probe_meetings, probing, unusual
 
 SMOOTH = """
 @triton.jit
@@ -113,9 +113,9 @@ def test_dims_have_a_gap() -> None:
 def test_what_is_turned_off_meets_no_argument() -> None:
     given: Any = SMOOTH_OP
     changed = {"reduction": "none", "beta": 0.0}
-    cases = [probing.probe(given, "kwarg[beta=0.0]", ROWS, kwargs=changed)]
-    kinds = [[case.values for case in probe_meetings.meetings({**given, **more}, cases)] for more in MORE]
-    assert kinds == [["ties"], [], []]
+    others = [probing.probe(given, "kwarg[beta=0.0]", ROWS, kwargs=changed)]
+    kinds = [[case.values for case in probe_meetings.meetings({**given, **more}, others)] for more in MORE]
+    assert kinds == [["ties"], []]
     word = [probing.probe(given, "kwarg[reduction=sum]", ROWS, kwargs={"reduction": "sum", "beta": 1.0})]
     assert [case.values for case in probe_meetings.meetings(given, word)] == ["ties", "planted"]
     own: Any = {**SMOOTH_OP, "kwargs": {"descending": False}}
@@ -127,7 +127,14 @@ def test_what_is_turned_off_meets_no_argument() -> None:
     ]
 
 
-MORE: list[Any] = [{}, {"edges": {"zeros": "none"}}, {"backward": True}]
+MORE: list[Any] = [{}, {"edges": {"zeros": "none"}}]
+
+
+def test_where_gradients_are_compared_an_argument_meets_such_values_without_them() -> None:
+    given: Any = {**SMOOTH_OP, "backward": True}
+    changed = {"reduction": "none", "beta": 0.0}
+    others = [probing.probe(given, "kwarg[beta=0.0]", ROWS, kwargs=changed)]
+    assert [(case.values, case.asks) for case in probe_meetings.meetings(given, others)] == [("ties", cases.NOBODY)]
 
 
 def test_at_most_six_meetings() -> None:

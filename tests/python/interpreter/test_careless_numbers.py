@@ -153,8 +153,8 @@ def test_numbers_that_an_input_may_not_hold_do_not_meet() -> None:
 
 @pytest.mark.parametrize(
     "more",
-    [{"backward": True}, {"edges": {"zeros": "none"}}, {"torch": "torch.nn.functional.mse_loss"}],
-    ids=["gradients", "off", "not by elements"],
+    [{"edges": {"zeros": "none"}}, {"torch": "torch.nn.functional.mse_loss"}],
+    ids=["off", "not by elements"],
 )
 def test_special_numbers_do_not_meet_where_that_is_not_asked(more: dict[str, Any]) -> None:
     small = {"M": 19, "N": 5}

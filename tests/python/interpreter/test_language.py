@@ -27,6 +27,7 @@ REASONS = {
     "an_assertion_of_the_compiler": "own: InterpreterError",
     "what_a_wrapper_raises": "own: ValueError",
     "a_grid_of_fractions": "own: TypeError",
+    "a_launch_without_warps": "own: ValueError",
     "what_torch_raises": "own: RuntimeError",
 }
 """Case of language.py → how the reason begins that a check gives, or `own` with what the kernel's author did. All others compute what is right."""

@@ -1,0 +1,39 @@
+"""Probes of two inputs of different types, of which torch takes the wider one. It makes no values, and imports no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from t2t_harness.cases import cases, elementwise, probing
+from t2t_harness.cases.cases import Case
+from t2t_harness.op.declaration import tensors
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import Declaration
+
+WIDE = "float32"
+"""The wider type."""
+
+NARROW = ("float16", "bfloat16")
+"""Types that hold less: the first of them that is declared is beside it."""
+
+
+def mixed(declaration: Declaration) -> Iterator[Case]:
+    """Yields cases in which one of two inputs has a narrower type than the other, of torch's functions that work element by element, where both types are declared. They take no other's place."""
+    narrow = next((dtype for dtype in declaration["dtypes"] if dtype in NARROW), None)
+    # What is written over keeps its type, and a gradient has that of its input.
+    is_open = not (declaration["mutates"] or declaration["backward"] or declaration.get("random"))
+    if (
+        narrow is None
+        or WIDE not in declaration["dtypes"]
+        or not is_open
+        or not elementwise.is_elementwise(declaration)
+    ):
+        return
+    inputs = tensors(declaration)
+    names = [given["name"] for given in inputs if given["dtype"] is None and cases.random_floats(given, WIDE)]
+    for name in reversed(names) if len(names) == len(inputs) == 2 else ():
+        word = f"{cases.MIXED}[{name}={narrow}]"
+        small = probing.tiny(declaration)
+        yield probing.probe(declaration, word, small, dtype=WIDE, dtypes={name: narrow}, has_own_budget=True)

@@ -1,0 +1,131 @@
+"""Probes of inputs that say where values are read or written: indices that count from the end, indices of another shape than what they are for, and counts of copies. It makes no values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from t2t_harness.cases import cases, elementwise, probing
+from t2t_harness.cases.cases import Case
+from t2t_harness.op.declaration import tensors
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import Declaration, TensorInput
+
+NAMES = ("index", "indices")
+"""What an input, or a list of inputs, with indices is called."""
+
+FLAT = ("take", "put")
+"""Functions in which an index below zero counts from the end of all elements of the first input."""
+
+ALONG = ("index_fill", "take_along_dim")
+"""Functions in which one counts from the end of the dim that the argument `dim` names."""
+
+LISTED = ("index_put",)
+"""Functions in which one counts from the end of a dim: the first tensor of a list has indices of the first dim."""
+
+
+GATHERED = ("gather",)
+"""Functions whose indices may be fewer than the first input's elements along any dim."""
+
+SCATTERED = ("scatter", "scatter_add", "scatter_reduce")
+"""Functions whose indices may be so, and fewer than those of the further input that says what is written."""
+
+SPREAD = ("take_along_dim",)
+"""Functions whose indices are the same along a dim where they have the length 1."""
+
+
+REPEATING = "repeat_interleave"
+"""The function that copies each element as often as an input says."""
+
+REPEATS = "repeats"
+"""What that input is called."""
+
+LENGTHS = (9, 7, 5, 4)
+"""Lengths from the last dim on of a case of fewer indices: more than one row of them is left."""
+
+
+def indices(declaration: Declaration) -> Iterator[Case]:
+    """Yields a case in which some indices are below zero, where torch's function counts those from the end. It takes no other's place."""
+    small = probing.tiny(declaration)
+    bound = cases.shapes(declaration, probing.probe(declaration, cases.NEGATIVE, small))
+    held = counted(declaration, bound)
+    if held:
+        named = f"{cases.NEGATIVE}[{cases.JOINED.join(held)}]"
+        yield probing.probe(declaration, named, small, values=cases.NEGATIVE, has_own_budget=True)
+    yield from shorter(declaration)
+    yield from counts(declaration)
+
+
+def shorter(declaration: Declaration) -> Iterator[Case]:
+    """Yields a case in which indices are fewer than what they are for, along every dim that has more than one; where torch spreads them, in which they have the length 1 along one dim."""
+    inputs, small = tensors(declaration), probing.rows(declaration, LENGTHS)
+    held = [given["name"] for given in inputs[1:] if holds_indices(given) and given.get("list") is None]
+    function, dim = elementwise.name_of(declaration), along(declaration)
+    if function not in (*GATHERED, *SCATTERED, *SPREAD) or len(held) != 1 or dim is None:
+        return
+    shapes = cases.shapes(declaration, probing.probe(declaration, "shorter", small))
+    own, declared, (name,) = shapes[inputs[0]["name"]], shapes[held[0]], held
+    if len(own) != len(declared) or not -len(own) <= dim < len(own):
+        return
+    elsewhere = [place for place in range(len(own)) if place != dim % len(own) and declared[place] > 1]
+    if function in SPREAD:
+        found = {name: [1 if place in elsewhere[:1] else length for place, length in enumerate(declared)]}
+    else:
+        fewer = [max(length - 1, 1) for length in declared]
+        found = {name: fewer}
+        if declaration["backward"]:
+            # torch has no gradient of what is not read.
+            found |= {given["name"]: fewer for given in inputs[1:] if shapes[given["name"]] == declared}
+    if found[name] != declared and (elsewhere or function in SCATTERED):
+        yield probing.probe(declaration, f"shorter[{name}]", small, shapes=found, has_own_budget=True)
+
+
+def counted(declaration: Declaration, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
+    """Returns the inputs whose indices may count from the end, by name, with the number of places that they count from; `shapes` are those of all inputs. Elsewhere torch refuses an index below zero, on a device by an assertion that ends the process."""
+    function, inputs = elementwise.name_of(declaration), tensors(declaration)
+    held = [given for given in inputs[1:] if holds_indices(given)]
+    own = shapes[inputs[0]["name"]] if inputs else ()
+    dim = along(declaration)
+    if function in FLAT:
+        return {given["name"]: math.prod(own) for given in held}
+    if function in ALONG and dim is not None and -len(own) <= dim < len(own):
+        return {given["name"]: own[dim] for given in held}
+    if function in LISTED:
+        listed = [given for given in inputs[1:] if given.get("list") in NAMES]
+        # A mask among them would take several dims.
+        if listed == held and len(held) <= len(own):
+            return {given["name"]: length for given, length in zip(held, own, strict=False)}
+    return {}
+
+
+def holds_indices(given: TensorInput) -> bool:
+    """Tells whether an input holds indices, by its name, or that of its list, and its type."""
+    return (given.get("list") or given["name"]) in NAMES and str(given["dtype"]) in ("int64", "int32")
+
+
+def along(declaration: Declaration) -> int | None:
+    """Returns the dim that the op is called with, as an argument or a number among the inputs; None where there is none."""
+    told = {one["name"]: one["scalar"] for one in declaration["inputs"] if "scalar" in one} | declaration["kwargs"]
+    dim = told.get("dim")
+    return dim if type(dim) is int else None
+
+
+def counts(declaration: Declaration) -> Iterator[Case]:
+    """Yields cases in which a few elements are copied much more often than the others, in one of them more often than most blocks are long; nothing where the op is told the length of the result."""
+    inputs = tensors(declaration)
+    told = {one["name"]: one["scalar"] for one in declaration["inputs"] if "scalar" in one} | declaration["kwargs"]
+    if elementwise.name_of(declaration) != REPEATING or told.get("output_size") is not None:
+        return
+    for given in inputs:
+        is_meant = given["name"] == REPEATS or len(inputs) == 1
+        if is_meant and str(given["dtype"]) in ("int64", "int32") and given["init"]["kind"] == "randint":
+            few = probing.bound(declaration, {str(dim): FEW for dim in given["shape"]}, probing.NARROW)
+            for values, word in ((cases.COUNTS, given["name"]), (cases.LONG_COUNT, f"{given['name']},long")):
+                named = f"{cases.COUNTS}[{word}]"
+                yield probing.probe(declaration, named, few, values=values, of=given["name"], has_own_budget=True)
+
+
+FEW = 5
+"""So many elements are copied."""

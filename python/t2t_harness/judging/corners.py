@@ -1,0 +1,56 @@
+"""What is asked of gradients at corners: to be numbers where torch's are. Which numbers is a convention."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from t2t_harness.judging import tolerance
+from t2t_harness.judging.trial import Finding, Trial, fill, first_of, result_name
+
+if TYPE_CHECKING:
+    import torch
+
+    from t2t_harness.boundary.documents import CaseRow
+    from t2t_harness.judging import comparing, oracle
+
+RULE = "finite"
+"""What the rule is called in the row of a case."""
+
+
+def is_gradient(name: str) -> bool:
+    """Tells whether the result `name` is the gradient of an input."""
+    return name.startswith("grad.")
+
+
+def not_numbers(trial: Trial, row: CaseRow, judged: comparing.Judged, right: oracle.Reference) -> Finding | None:
+    """Returns the first gradient that is NaN or infinite where torch's is a number, in its dtype and in float64, or None; figures go into `row`."""
+    return first_of(not_a_number(trial, row, name, judged, right) for name in right.plain if is_gradient(name))
+
+
+def not_a_number(
+    trial: Trial, row: CaseRow, name: str, judged: comparing.Judged, right: oracle.Reference
+) -> Finding | None:
+    """Returns where the gradient `name` is not, or None."""
+    plain = right.plain[name]
+    found = finite(judged.made[name], plain, plain if right.oracle is None else right.oracle[name])
+    fill(row, found)
+    row["rule"] = found.rule
+    if found.passed:
+        return None
+    return Finding("nan", f"{result_name(trial, right, name)}: {found.message}", comparison=found)
+
+
+def finite(out: torch.Tensor, torch_out: torch.Tensor, oracle: torch.Tensor) -> tolerance.Comparison:
+    """Returns the comparison of what must be finite where torch's result and the oracle are, and may be any number there."""
+    wrong = torch_out.isfinite() & oracle.isfinite() & ~out.isfinite()
+    count, total = int(wrong.sum()), out.numel()
+    if count == 0:
+        return tolerance.Comparison(True, None, RULE, None, 0.0, 0.0, 0.0, 0, total, None, None, None)
+    first = int(wrong.reshape(-1).int().argmax())
+    index = tolerance.unravel(first, list(torch_out.shape))
+    got, expected = (
+        float(one.reshape(-1)[first].abs()) if one.is_complex() else float(one.reshape(-1)[first])
+        for one in (out, torch_out)
+    )
+    message = f"{count} of {total} elements are no numbers where torch's are, first {index}: got {got:g}, torch has {expected:g}"
+    return tolerance.Comparison(False, "nan", None, message, 0.0, 0.0, 0.0, count, total, index, got, expected)
