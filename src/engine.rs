@@ -30,6 +30,9 @@ use crate::session::Session;
 
 mod reuse;
 mod attempts;
+mod asking;
+mod author;
+mod budget;
 mod prewarm;
 mod ask;
 pub mod dispatcher;
@@ -52,13 +55,16 @@ mod in_flight;
 mod lost;
 
 pub(crate) use self::ask::drain_remote;
-pub(crate) use self::attempts::{ATTEMPT, made};
+pub(crate) use self::asking::ATTEMPT;
+pub(crate) use self::attempts::made;
 pub(crate) use self::control::{Begins, Command, Control, Ended};
 pub(crate) use self::in_flight::{InFlight, Touched, Waker};
 pub(crate) use self::report::{EngineError, Report};
 pub(crate) use self::settings::{AfterRejection, Children, Settings};
 
 use self::ask::RemoteLookups;
+use self::asking::Asking;
+use self::budget::Spent;
 use self::in_flight::Message;
 use self::inputs::PreparedInputs;
 use self::lost::lost_text;
@@ -113,8 +119,9 @@ pub(crate) fn build_on(
     let mut history = loaded.history;
     let mut wanted = wanted.clone();
     let mut losses: HashMap<Digest, usize> = HashMap::new();
+    let mut spent = Spent::default();
     loop {
-        let kept = Kept { history: &mut history, journal: &mut journal, cas: &cas };
+        let kept = Kept { history: &mut history, journal: &mut journal, cas: &cas, spent: &mut spent };
         let mut run = Run::new(session, kept, settings, interrupt, wanted.clone(), in_flight, control, emit);
         match run.until_all_settled() {
             Ok(report) => return Ok(Report { damaged: loaded.damaged, ..report }),
@@ -171,6 +178,7 @@ struct Kept<'a> {
     history: &'a mut History,
     journal: &'a mut Journal,
     cas: &'a Cas,
+    spent: &'a mut Spent,
 }
 
 /// One run of the loop.
@@ -179,6 +187,7 @@ struct Run<'a, 'b> {
     history: &'a mut History,
     journal: &'a mut Journal,
     cas: &'a Cas,
+    spent: &'a mut Spent,
     settings: &'a Settings,
     interrupt: &'a Interrupt,
     emit: &'a mut dyn FnMut(Event),
@@ -202,6 +211,10 @@ struct Run<'a, 'b> {
     stopped: bool,
     missing: Vec<(Index, Vec<String>)>,
     faults: Vec<EngineError>,
+    /// Whether an action was withheld since that was looked at: what depends on it may be decided.
+    has_withheld: bool,
+    /// What authors are asked, by the actions that wait for them.
+    askings: HashMap<Index, Asking>,
     /// Kernel files that were made and cannot be used, by the actions that they are made for.
     unusable: HashMap<Index, Problem>,
     /// The kernel files that were put in their place or taken away, with what lay there before.
@@ -222,12 +235,13 @@ impl<'a, 'b> Run<'a, 'b> {
         control: &'a mut Control<'b>,
         emit: &'a mut dyn FnMut(Event),
     ) -> Self {
-        let Kept { history, journal, cas } = kept;
+        let Kept { history, journal, cas, spent } = kept;
         Self {
             session,
             history,
             journal,
             cas,
+            spent,
             settings,
             interrupt,
             emit,
@@ -247,6 +261,8 @@ impl<'a, 'b> Run<'a, 'b> {
             control,
             missing: Vec::new(),
             faults: Vec::new(),
+            has_withheld: false,
+            askings: HashMap::new(),
             unusable: HashMap::new(),
             found_there: HashMap::new(),
             told: BTreeSet::new(),
@@ -300,6 +316,7 @@ impl<'a, 'b> Run<'a, 'b> {
             graph,
             wanted: &self.wanted,
             running: &self.in_flight.tickets(),
+            authors: self.session.spec.authors.at_once,
             any_device: self.settings.any_device,
             prewarms: self.may_prewarm(),
             is_followed: self.control.is_controlled(),
@@ -329,6 +346,9 @@ impl<'a, 'b> Run<'a, 'b> {
                 Command::GoOn => {}
             }
             self.start_queued()?;
+            if std::mem::take(&mut self.has_withheld) {
+                continue;
+            }
             if self.in_flight.is_idle() && self.lookups.is_answered() {
                 return Ok(Ended::Settled);
             }

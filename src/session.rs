@@ -51,11 +51,11 @@ pub use self::generated::Overwrite;
 pub(crate) use self::generated::{
     FOLDER as GENERATORS, generator_files, generator_of, known_op, made, takes_the_wrapper,
 };
-pub use self::options::{DeviceChoice, Options, Probing};
+pub use self::options::{Chosen, DeviceChoice, Options, Probing};
 pub(crate) use self::part::{Part, Rest};
 
 use self::files::{asset_digest, catalogue, files, made_file, templates};
-use self::generated::{Generated, generated};
+use self::generated::{Generated, choose, generated};
 use self::interpreter::{Asked, asked, witnesses_of};
 use self::known::{add_published, has_unknown_kernels, known};
 use self::lane::{device_of, devices, elsewhere, models, targets};
@@ -135,6 +135,8 @@ pub struct Session {
     part: Option<Part>,
     /// The generator, where ops.yaml names it.
     pub(crate) generator: Option<Generator>,
+    /// The variants whose kernels another generator is asked for than ops.yaml says.
+    pub(crate) passed_over: Vec<String>,
     /// The kernel files that persons wrote and that are to be replaced, as they were.
     pub(crate) replaced: BTreeMap<String, Digest>,
     /// What the store knows, where that was read to open the session.
@@ -204,7 +206,8 @@ impl Session {
         let devices = if options.as_device.is_some() { Vec::new() } else { devices(options)? };
         let Asked { pool, toolchain, placing } =
             asked(options, &harness, [&cache, root], interrupt, !devices.is_empty())?;
-        let spec = spec(root, toolchain.as_deref(), part.as_ref())?;
+        let mut spec = spec(root, toolchain.as_deref(), part.as_ref())?;
+        let passed_over = options.generator.as_ref().map(|chosen| choose(chosen, &mut spec)).transpose()?;
         let modules = toolchain.as_ref().map(|toolchain| toolchain.modules.clone()).unwrap_or_default();
         let sources = sources.beside(Installed::new(modules)).importing_from(&spec.sources);
         let templates_named: BTreeSet<&str> = spec.ops.iter().map(|op| op.template.as_str()).collect();
@@ -254,6 +257,7 @@ impl Session {
             device,
             generated: writes.files,
             generator: writes.digest,
+            prompt: asset_digest(root, assets::PROMPT),
         };
         let actions: Vec<Action> = expand(&spec, &inventory);
         let graph = Graph::seal(actions)?;
@@ -278,6 +282,7 @@ impl Session {
             fingerprints: interpreter.map(|more| [fingerprints, more].concat()),
             part,
             generator: writes.generator,
+            passed_over: passed_over.unwrap_or_default(),
             replaced: writes.replaced,
             loaded: RefCell::new(loaded),
             reading: RefCell::default(),

@@ -115,7 +115,7 @@ impl Standing {
             }
             Settled::Skipped(_) => self.tally.skipped += 1,
             Settled::NotNeeded => {}
-            Settled::Lost(_) | Settled::Planned | Settled::Missing => return false,
+            Settled::Lost(_) | Settled::Planned | Settled::Missing | Settled::Withheld(_) => return false,
         }
         true
     }

@@ -66,6 +66,9 @@ pub(super) struct GenerateArguments {
     /// As in softmax, softmax/v1_baseline
     #[arg(required = true, value_name = "OP[/VARIANT]")]
     pub(super) targets: Vec<String>,
+    /// Which one to ask, in the place of the one in ops.yaml: template, or a name of `generators`
+    #[arg(long, value_name = "NAME")]
+    pub(super) generator: Option<String>,
     /// Replace kernel files that persons wrote; what is replaced is kept in cache/replaced
     #[arg(long)]
     pub(super) overwrite: bool,
@@ -75,7 +78,8 @@ impl GenerateArguments {
     /// Returns the build that asks the generator again.
     pub(super) fn build(self) -> BuildArguments {
         let targets = Targets { targets: self.targets, ..Targets::default() };
-        BuildArguments { targets, overwrite: self.overwrite, regenerate: true, ..BuildArguments::default() }
+        let Self { generator, overwrite, .. } = self;
+        BuildArguments { targets, overwrite, generator, regenerate: true, ..BuildArguments::default() }
     }
 }
 
@@ -137,6 +141,9 @@ pub(super) struct BuildArguments {
     /// Ask the generator again, whatever is known of its kernels: `t2t generate`.
     #[arg(skip)]
     pub(super) regenerate: bool,
+    /// The generator that is asked in the place of the declared one: `t2t generate --generator`.
+    #[arg(skip)]
+    pub(super) generator: Option<String>,
     /// Say what would run and why, and run nothing
     #[arg(long)]
     pub(super) dry_run: bool,

@@ -12,7 +12,7 @@ use t2t_plan::graph::pick::{Force, Selection, pick};
 use t2t_plan::schedule::Settled;
 use t2t_protocol::{Bench, read};
 use t2t_report::figures;
-use t2t_report::render::attempts::Attempt;
+use t2t_report::render::attempts::{Attempt, Usage};
 use t2t_store::store::cas::Cas;
 
 use super::error::CliError;
@@ -117,7 +117,8 @@ impl Known<'_> {
         let wall = records.iter().map(|record| record.wall_ms).sum();
         let time = figures::time(std::time::Duration::from_millis(wall));
         let end = self.end(target, &records);
-        Some(format!("{}  {form}  {end}  {time}\n", target.place()))
+        let usage = attempt.as_ref().and_then(|attempt| attempt.usage.as_ref()).map(told).unwrap_or_default();
+        Some(format!("{}  {form}  {end}  {time}{usage}\n", target.place()))
     }
 
     fn end(&self, target: &Target, records: &[&Record]) -> String {
@@ -142,4 +143,11 @@ impl Known<'_> {
             None => "not checked".to_owned(),
         }
     }
+}
+
+/// Returns what an author says that it took.
+fn told(usage: &Usage) -> String {
+    let tokens = usage.tokens.map(|tokens| format!("  {tokens} tokens")).unwrap_or_default();
+    let cost = usage.cost_usd.map(|cost| format!("  ${cost:.2}")).unwrap_or_default();
+    tokens + &cost
 }

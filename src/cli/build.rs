@@ -35,7 +35,7 @@ use super::unchanged::{self, Since};
 use super::{BuildArguments, Common, add, context, init, measured, setup, streams, totals};
 use crate::engine::{self, Report, Settings};
 use crate::reporter::Reporter;
-use crate::session::{self, Overwrite, Probing, Session};
+use crate::session::{self, Chosen, Overwrite, Probing, Session};
 
 /// Runs the command.
 pub(crate) fn build(common: &Common, arguments: &BuildArguments) -> Result<u8, CliError> {
@@ -94,6 +94,7 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
     let wanted = wanted(&session, arguments)?;
     let settings = setup::settings(common, arguments, &session, &remote)?;
     let mut told = setup::introduction(common, &session);
+    told.extend(setup::passed_over(arguments, &session));
     if is_first && let Some(text) = init::unignored(&root) {
         outputs.report(&Event::Note { text });
     }
@@ -163,7 +164,9 @@ fn open(
     }
     let reading = session::read_ahead(&root.join("cache"));
     let overwrite = if arguments.overwrite { Overwrite::Yes } else { Overwrite::No };
-    let session = context::open_to_build(common, &arguments.targets, probing, overwrite, interrupt)?;
+    let generator =
+        arguments.generator.clone().map(|generator| Chosen { generator, targets: arguments.targets.written() });
+    let session = context::open_to_build(common, &arguments.targets, probing, (overwrite, generator), interrupt)?;
     session.expect(reading);
     Ok(session)
 }

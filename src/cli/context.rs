@@ -16,7 +16,7 @@ use t2t_store::results::Published;
 use super::error::CliError;
 use super::streams::say;
 use super::{Common, Targets};
-use crate::session::{self, Options, Overwrite, Probing, Session};
+use crate::session::{self, Chosen, Options, Overwrite, Probing, Session};
 
 /// Returns a variable of the environment.
 pub(crate) fn variable(name: &str) -> Option<OsString> {
@@ -93,6 +93,7 @@ pub(crate) fn options(common: &Common, root: &Path, probing: Probing) -> Options
         probing,
         configurations: Configurations::First,
         overwrite: Overwrite::No,
+        generator: None,
         pool: None,
         toolchain: None,
     }
@@ -105,19 +106,19 @@ pub(crate) fn open_for(
     probing: Probing,
     interrupt: &Interrupt,
 ) -> Result<Session, CliError> {
-    open_to_build(common, targets, probing, Overwrite::No, interrupt)
+    open_to_build(common, targets, probing, (Overwrite::No, None), interrupt)
 }
 
-/// Opens the workspace around the current folder, for a build that may `overwrite` kernel files.
+/// Opens the workspace around the current folder, for a build that may overwrite kernel files, and that may ask another generator.
 pub(crate) fn open_to_build(
     common: &Common,
     targets: &Targets,
     probing: Probing,
-    overwrite: Overwrite,
+    (overwrite, generator): (Overwrite, Option<Chosen>),
     interrupt: &Interrupt,
 ) -> Result<Session, CliError> {
     let options = options(common, &workspace()?, probing);
-    opened(&Options { configurations: targets.configurations(), overwrite, ..options }, interrupt)
+    opened(&Options { configurations: targets.configurations(), overwrite, generator, ..options }, interrupt)
 }
 
 /// Opens the workspace around the current folder, to take only results that are signed by somebody whom ops.yaml trusts. Its store is the folder `cache`, which is empty:

@@ -86,7 +86,10 @@ impl Ahead {
                 Some(Settled::Ran(_)) => ahead.ran.insert(target()),
                 Some(Settled::Restored(_)) => ahead.restored.insert(target()),
                 Some(Settled::Fresh(_) | Settled::Skipped(_)) => true,
-                Some(Settled::Lost(_) | Settled::Planned | Settled::Missing | Settled::NotNeeded) | None => continue,
+                Some(
+                    Settled::Lost(_) | Settled::Planned | Settled::Missing | Settled::Withheld(_) | Settled::NotNeeded,
+                )
+                | None => continue,
             };
             ahead.told.insert(target());
         }

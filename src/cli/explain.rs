@@ -56,7 +56,7 @@ fn told(session: &Session, plan: &Plan) -> String {
         Settled::Restored(_) => "fresh: an earlier result comes back".to_owned(),
         Settled::NotNeeded => "not needed".to_owned(),
         Settled::Skipped(on) => format!("skipped after {on}"),
-        Settled::Ran(_) | Settled::Lost(_) => "settled".to_owned(),
+        Settled::Ran(_) | Settled::Lost(_) | Settled::Withheld(_) => "settled".to_owned(),
     };
     let mut text = format!("{target}: {state}\n");
     for reason in &plan.why {

@@ -47,6 +47,7 @@ fn bench(session: &Session, report: &Report, op: &str, variant: &str) -> Bench {
     let record = match settled {
         Some(Settled::Fresh(record) | Settled::Restored(record) | Settled::Ran(record)) => record,
         Some(Settled::Skipped(on)) => return Bench::Missing(format!("{on} did not pass")),
+        Some(Settled::Withheld(reason)) => return Bench::Missing(reason.clone()),
         Some(Settled::Lost(reason)) => return Bench::Missing(format!("lost: {reason}")),
         Some(Settled::Planned | Settled::Missing | Settled::NotNeeded) | None => {
             return Bench::Missing("it did not run".to_owned());

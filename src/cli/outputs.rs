@@ -206,6 +206,7 @@ fn cases(session: &Session, wanted: &Wanted, report: &Report) -> Vec<Case> {
                 return case_of(&cas, target, record);
             }
             Some(Settled::Skipped(on)) => Verdict::Skipped { reason: format!("after {on}") },
+            Some(Settled::Withheld(reason)) => Verdict::Skipped { reason: reason.clone() },
             Some(Settled::Lost(_)) | None if report.interrupted => {
                 Verdict::Skipped { reason: "the build was interrupted".to_owned() }
             }

@@ -36,7 +36,7 @@ const SCRIPT: &str = "repro.py";
 
 /// Runs the command. The exit code is the case's: 0 if nothing differs, 1 if something does.
 pub(crate) fn repro(common: &Common, arguments: &ReproArguments) -> Result<u8, CliError> {
-    let folder = written(common, arguments)?;
+    let Written { folder, secrets: of_authors } = written(common, arguments)?;
     let script = folder.join(SCRIPT);
     streams::say(&format!("wrote {}", script.display()));
     if arguments.no_run {
@@ -45,6 +45,10 @@ pub(crate) fn repro(common: &Common, arguments: &ReproArguments) -> Result<u8, C
     let python = context::python(common, context::workspace()?).expect("it wrote the file");
     let mut command = Command::new(&python.path);
     secrets::withhold(&mut command);
+    // Kernel code gets no author's key.
+    for name in of_authors {
+        command.env_remove(name);
+    }
     if arguments.pdb {
         command.args(["-m", "pdb", "-c", "continue"]);
     }
@@ -52,8 +56,16 @@ pub(crate) fn repro(common: &Common, arguments: &ReproArguments) -> Result<u8, C
     Ok(u8::from(!status.success()))
 }
 
-/// Writes the files of the case, and returns their folder. Nothing of t2t is left running, and its lock is free.
-fn written(common: &Common, arguments: &ReproArguments) -> Result<PathBuf, CliError> {
+/// A case as files.
+struct Written {
+    /// Their folder.
+    folder: PathBuf,
+    /// The variables of authors, which kernel code does not get.
+    secrets: Vec<String>,
+}
+
+/// Writes the files of the case. Nothing of t2t is left running, and its lock is free.
+fn written(common: &Common, arguments: &ReproArguments) -> Result<Written, CliError> {
     let root = context::workspace()?;
     let interrupt = Interrupt::default();
     let running = stop_on_signal(&interrupt)?;
@@ -76,7 +88,7 @@ fn written(common: &Common, arguments: &ReproArguments) -> Result<PathBuf, CliEr
     }
     let folder = kept(&session, &target, &performed, case.as_deref(), arguments.out.as_deref());
     let _ = fs::remove(&left);
-    folder
+    Ok(Written { folder: folder?, secrets: session.spec.authors.variables().map(str::to_owned).collect() })
 }
 
 /// Returns the check of the variant that `text` names.

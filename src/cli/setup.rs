@@ -7,7 +7,7 @@ use std::env;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use t2t_host::{cores, device};
-use t2t_model::action::DeviceClass;
+use t2t_model::action::{DeviceClass, Lane};
 use t2t_model::event::Event;
 use t2t_plan::graph::{Index, Wanted};
 
@@ -43,6 +43,16 @@ pub(crate) fn introduction(common: &Common, session: &Session) -> Vec<Event> {
     };
     notes.push(Event::Note { text });
     notes
+}
+
+/// Says that ops.yaml names another generator than the one that is asked this once.
+pub(crate) fn passed_over(arguments: &BuildArguments, session: &Session) -> Option<Event> {
+    let name = arguments.generator.as_ref().filter(|_| !session.passed_over.is_empty())?;
+    let text = format!(
+        "ops.yaml names another generator of {}: write `generator: {name}` there, or the next build puts that one's kernels back",
+        session.passed_over.join(", ")
+    );
+    Some(Event::Note { text })
 }
 
 /// Returns from where the published results of another device come, as far as that is known.
@@ -96,7 +106,9 @@ fn salt() -> String {
 pub(crate) fn started(session: &Session, wanted: &Wanted, settings: &Settings) -> Event {
     let cpu = ("cpu".to_owned(), settings.jobs);
     let devices = session.devices.iter().enumerate().map(|(number, _)| (format!("cuda:{number}"), 1));
-    let lanes: BTreeMap<String, usize> = std::iter::once(cpu).chain(devices).collect();
+    let asks = |index: Index| wanted.wanted[index.number()] && session.graph.action(index).lane == Lane::Author;
+    let authors = session.graph.indices().any(asks).then(|| ("author".to_owned(), session.spec.authors.at_once));
+    let lanes: BTreeMap<String, usize> = std::iter::once(cpu).chain(devices).chain(authors).collect();
     // Later attempts are not announced: most are never made.
     let is_first = |index: &Index| session.graph.action(*index).target().attempt == 1;
     let wanted = session.graph.indices().filter(|index| wanted.wanted[index.number()]).filter(is_first);

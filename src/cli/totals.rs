@@ -15,7 +15,7 @@ pub(crate) fn count(report: &Report, tally: &mut Tally) {
             Settled::Fresh(_) => tally.fresh += 1,
             Settled::Restored(_) => tally.restored += 1,
             Settled::Ran(_) => tally.ran += 1,
-            Settled::Skipped(_) => tally.skipped += 1,
+            Settled::Skipped(_) | Settled::Withheld(_) => tally.skipped += 1,
             Settled::Lost(_) => tally.lost += 1,
             Settled::Planned | Settled::Missing | Settled::NotNeeded => {}
         }
@@ -46,6 +46,7 @@ pub(crate) fn exit_code(report: &Report) -> u8 {
     } else if settled().any(|settled| matches!(settled, Settled::Lost(_))) {
         3
     } else {
-        u8::from(report.stopped || !report.missing.is_empty() || standing(report).any(is_rejected))
+        let is_withheld = settled().any(|settled| matches!(settled, Settled::Withheld(_)));
+        u8::from(report.stopped || is_withheld || !report.missing.is_empty() || standing(report).any(is_rejected))
     }
 }

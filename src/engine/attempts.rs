@@ -21,20 +21,36 @@ use t2t_report::rank::Found;
 use t2t_report::render::attempts::{Attempt, Cause};
 use t2t_store::fs;
 
+use super::asking::{ATTEMPT, cause};
+use super::author::author;
 use super::local::passed;
 use super::{EngineError, Run, Stop, evidence};
 use crate::engine::perform::Performed;
 use crate::session::{self, Session};
 
-/// The artifact of a generate action that says in which form it made the kernel, and after what.
-pub(crate) const ATTEMPT: &str = "attempt";
-
 /// The class of a generator that has no other form.
 const NO_FURTHER_FORM: &str = "no-further-form";
 
 impl Run<'_, '_> {
+    /// Makes the kernel file of an attempt. None where an author is to be asked for it.
+    pub(super) fn made_here(&mut self, index: Index, target: &Target) -> Result<Option<Performed>, Stop> {
+        if author(self.session, target).is_none() {
+            return self.generate(target).map(Some);
+        }
+        match self.asking(target)? {
+            Ok(asking) => {
+                self.askings.insert(index, asking);
+                Ok(None)
+            }
+            Err(fault) => {
+                let hint = "docs/reference/authors.md says what the prompt may name";
+                Ok(Some(rejected(evidence::SOURCE, fault.to_string(), hint)))
+            }
+        }
+    }
+
     /// Makes the kernel file of an attempt, in a form that follows from how those before failed.
-    pub(super) fn generate(&self, target: &Target) -> Result<Performed, Stop> {
+    fn generate(&self, target: &Target) -> Result<Performed, Stop> {
         let earlier: Option<Attempt> = match target.attempt {
             1 => None,
             later => self.found(&target.of_attempt(later - 1), ATTEMPT)?.document().cloned(),
@@ -53,6 +69,7 @@ impl Run<'_, '_> {
                     forms: forms.into_iter().chain([name]).collect(),
                     change: form.change().to_owned(),
                     after,
+                    ..Attempt::default()
                 };
                 passed(&[(ATTEMPT, canonical_json(&json!(attempt))), (KERNEL, text)])
             }
@@ -68,17 +85,20 @@ impl Run<'_, '_> {
         Ok(made)
     }
 
-    /// Returns why an attempt at the variant of `target` was rejected.
     fn cause(&self, target: &Target) -> Result<Option<Cause>, Stop> {
-        for phase in [Phase::Compile, Phase::Check] {
+        Ok(self.rejection(target)?.map(|(phase, failure)| cause(phase, failure)))
+    }
+
+    /// Returns in which phase an attempt at the variant of `target` was rejected, and why.
+    pub(super) fn rejection(&self, target: &Target) -> Result<Option<(Phase, Failure)>, Stop> {
+        for phase in [Phase::Generate, Phase::Compile, Phase::Check] {
             let of_phase = Target { phase, ..target.clone() };
             let Some(index) = self.session.graph.find(&of_phase) else { continue };
             let Some(record) = self.schedule.settled(index).and_then(Settled::record) else { continue };
             let Outcome::Rejected { class } = &record.outcome else { continue };
             if record.outcome.asks_for_another() {
-                let Failure { message, case, given, .. } = evidence::failure(record, |digest| self.bytes(digest))?;
-                let (phase, class) = (phase.name().to_owned(), class.clone());
-                return Ok(Some(Cause { phase, class, message, case, given }));
+                let failure = evidence::failure(record, |digest| self.bytes(digest))?;
+                return Ok(Some((phase, Failure { class: class.clone(), ..failure })));
             }
         }
         Ok(None)
@@ -277,7 +297,8 @@ impl Run<'_, '_> {
             let found: Found<Attempt> = self.found(&generate, ATTEMPT)?;
             made.extend(found.document().cloned());
             let failure: Found<Failure> = self.found(&generate, "failure")?;
-            end = failure.document().map(|failure| failure.message.clone()).or(end);
+            let is_last_word = found.document().is_none();
+            end = failure.document().filter(|_| is_last_word).map(|failure| failure.message.clone()).or(end);
         }
         Ok((made, end))
     }

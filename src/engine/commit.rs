@@ -118,7 +118,7 @@ impl Run<'_, '_> {
     }
 
     /// Tells of the rejections of an attempt that a further one was to follow, where none did.
-    fn tell_withheld(&mut self, target: &Target) -> Result<(), Stop> {
+    pub(super) fn tell_withheld(&mut self, target: &Target) -> Result<(), Stop> {
         for phase in [Phase::Compile, Phase::Check] {
             let before = Target { phase, ..target.of_attempt(target.attempt - 1) };
             let settled = self.session.graph.find(&before).and_then(|index| self.schedule.settled(index));
@@ -197,7 +197,12 @@ impl Run<'_, '_> {
                 (self.emit)(Event::ActionRestored { target, outcome: record.outcome.clone(), key: record.key });
             }
             Settled::Skipped(on) => (self.emit)(Event::ActionSkipped { target, because: on.clone() }),
-            Settled::Ran(_) | Settled::Lost(_) | Settled::Planned | Settled::Missing | Settled::NotNeeded => {}
+            Settled::Ran(_)
+            | Settled::Lost(_)
+            | Settled::Planned
+            | Settled::Missing
+            | Settled::Withheld(_)
+            | Settled::NotNeeded => {}
         }
         if let Some(record) = settled.record() {
             self.tell_failure(action, &record.outcome.clone(), record)?;

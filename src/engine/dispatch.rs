@@ -115,6 +115,9 @@ impl Run<'_, '_> {
 
     fn start(&mut self, start: Start) -> Result<(), Stop> {
         let (index, slot) = (start.index, self.in_flight.slot(start.slot));
+        if !self.may_ask(index, slot.ticket)? {
+            return Ok(());
+        }
         let job = self.job(&start, &slot)?;
         let pending = self.pending.get_mut(&index).expect("what is queued is pending");
         pending.lane.clone_from(&slot.name);
@@ -138,7 +141,8 @@ impl Run<'_, '_> {
             ..self.given(start.index, slot.device.clone())?
         };
         let scratch = in_flight::folder(&self.scratch, slot.ticket);
-        Ok(self.requests().job(action, &given, scratch))
+        let asking = self.askings.get(&start.index).cloned();
+        Ok(Job { asking, ..self.requests().job(action, &given, scratch) })
     }
 
     pub(super) fn requests(&self) -> Requests<'_> {

@@ -175,6 +175,7 @@ impl InFlight {
         let dispatcher::Slot { ticket, place, nice } = slot;
         match place {
             Place::Cpu => Slot { ticket, name: "cpu".to_owned(), device: None, cores: self.shares.cpu.clone(), nice },
+            Place::Author => Slot { ticket, name: "author".to_owned(), device: None, cores: None, nice },
             Place::Device(number) => Slot {
                 ticket,
                 name: format!("cuda:{number}"),
@@ -216,6 +217,8 @@ impl InFlight {
     pub(crate) fn stop(&mut self) {
         for (ticket, running) in std::mem::take(&mut self.running) {
             running.pool.stop();
+            // It waits for no server, where it asks an author.
+            running.pool.cancel(&running.cancel);
             // A thread that panicked has said so.
             let _ = running.thread.join();
             self.dispatcher.handle(Event::Ended(ticket));

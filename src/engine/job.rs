@@ -8,6 +8,7 @@ use std::time::Duration;
 use t2t_model::action::Target;
 use t2t_protocol::{Arguments, ServerKind};
 
+use super::asking::Asking;
 use super::inputs::Inputs;
 
 /// Everything that performing one action needs.
@@ -49,4 +50,6 @@ pub struct Job {
     pub(crate) inputs: Option<Inputs>,
     /// Whether there is a slot for a judge beside the candidate.
     pub(crate) has_room: bool,
+    /// What an author is asked, where one is.
+    pub(crate) asking: Option<Asking>,
 }

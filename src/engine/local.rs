@@ -39,7 +39,7 @@ impl Run<'_, '_> {
             Phase::Select => self.select(&target).map(Some),
             Phase::Log => self.log(&target).map(Some),
             Phase::Summary => self.summary().map(Some),
-            Phase::Generate => self.generate(&target).map(Some),
+            Phase::Generate => self.made_here(index, &target),
             Phase::Compile | Phase::Check => {
                 let made = || self.unusable.get(&index).map(evidence::unusable);
                 Ok(unusable(self.session, &target).or_else(made))
@@ -222,10 +222,9 @@ impl Run<'_, '_> {
         let settled = self.session.graph.find(target).and_then(|index| self.schedule.settled(index));
         let record = match settled {
             None => return Ok(Found::Skipped { reason: "it is no part of this build".to_owned() }),
-            Some(Settled::NotNeeded) => {
-                return Ok(Found::Skipped { reason: "another attempt was to be made".to_owned() });
-            }
+            Some(Settled::NotNeeded) => return Ok(Found::Skipped { reason: self.why_not_needed(target) }),
             Some(Settled::Skipped(on)) => return Ok(Found::Skipped { reason: self.why_skipped(on) }),
+            Some(Settled::Withheld(reason)) => return Ok(Found::Skipped { reason: reason.clone() }),
             Some(Settled::Lost(_) | Settled::Planned | Settled::Missing) => return Ok(Found::Lost),
             Some(Settled::Fresh(record) | Settled::Restored(record) | Settled::Ran(record)) => record,
         };
@@ -243,8 +242,24 @@ impl Run<'_, '_> {
         }
     }
 
+    fn why_not_needed(&self, target: &Target) -> String {
+        let attempts = (1..).map(|attempt| Target { phase: Phase::Generate, attempt, ..target.clone() });
+        let ends = attempts.map_while(|generate| self.session.graph.find(&generate)).filter_map(|index| {
+            let record = self.schedule.settled(index).and_then(Settled::record)?;
+            Some((&self.session.graph.action(index).identity.target, record.outcome.is_pass()))
+        });
+        let ends: Vec<(&Target, bool)> = ends.collect();
+        match ends.last() {
+            Some((last, false)) if !ends.iter().any(|(_, is_pass)| *is_pass) => self.why_skipped(last),
+            _ => "another attempt was to be made".to_owned(),
+        }
+    }
+
     fn why_skipped(&self, on: &Target) -> String {
         let settled = self.session.graph.find(on).and_then(|index| self.schedule.settled(index));
+        if let Some(Settled::Withheld(reason)) = settled {
+            return reason.clone();
+        }
         match settled.and_then(Settled::record).map(|record| &record.outcome) {
             Some(Outcome::Rejected { class }) => format!("`{on}` was rejected ({class})"),
             Some(Outcome::NotJudged { reason }) => format!("`{on}` was not judged: {reason}"),

@@ -28,6 +28,7 @@ use super::inputs::Inputs;
 use super::job::Job;
 use super::warm_pool;
 
+mod author;
 mod end;
 mod step;
 
@@ -87,7 +88,8 @@ pub fn perform(job: &Job, pool: &Pool, dispatcher: &SharedDispatcher, cancel: &C
     let start = Instant::now();
     let calls = Calls { pool, dispatcher, cancel, times: RefCell::default() };
     let mut performed = attempt(job, &calls);
-    if performed.is_lost() && !cancel.is_set() {
+    // An author is not asked twice: that may cost somebody something.
+    if performed.is_lost() && !cancel.is_set() && job.asking.is_none() {
         dispatcher.dismiss_for(job, pool);
         let again = attempt(job, &calls);
         performed = if again.is_lost() { performed } else { again };
@@ -199,6 +201,9 @@ fn no_scratch(job: &Job) -> Option<Performed> {
 fn attempt(job: &Job, calls: &Calls) -> Performed {
     if let Some(lost) = no_scratch(job) {
         return lost;
+    }
+    if let Some(asking) = &job.asking {
+        return author::performed(asking, calls.cancel);
     }
     match job.target.phase {
         Phase::Check => check(job, calls),

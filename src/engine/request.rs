@@ -94,6 +94,7 @@ impl Requests<'_> {
             ready: given.ready,
             inputs: given.inputs.clone(),
             has_room: given.has_room,
+            asking: None,
         }
     }
 
@@ -188,6 +189,7 @@ impl Requests<'_> {
             Lane::Cpu => (self.shares.left / self.jobs.max(1)).max(1),
             Lane::WholeCpu => self.shares.left,
             Lane::Device => self.shares.per_device,
+            Lane::Author => 1,
         }
     }
 }

@@ -115,6 +115,7 @@ impl Run<'_, '_> {
         if let Some(index) = running.index {
             self.count_use(index, performed);
         }
+        self.count_tokens(performed);
         match (self.changed_meanwhile(&running, performed), running.index) {
             (Some(path), Some(index)) if !self.control.is_controlled() => {
                 self.commit(index, &Performed::lost(format!("`{path}` changed while it ran")))

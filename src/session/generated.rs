@@ -15,13 +15,17 @@ use t2t_model::history::History;
 use t2t_model::path::RepoPath;
 use t2t_model::problem::{Listing, Problem};
 use t2t_model::record::{KERNEL, Record};
+use t2t_plan::graph::pattern::fits;
+use t2t_plan::graph::pick::split;
+use t2t_spec::authors::{self, TEMPLATE};
 use t2t_spec::names::Form;
 use t2t_spec::{Op, Spec, Variant};
+use t2t_store::assets;
 use t2t_store::fingerprint::{Fingerprint, Observed};
 use t2t_store::fs;
 use t2t_store::sources::Sources;
 
-use super::{NoSession, OPS, machine};
+use super::{Chosen, NoSession, OPS, machine};
 
 /// Where a workspace has families and templates of its own.
 pub(crate) const FOLDER: &str = "assets/generators";
@@ -100,8 +104,11 @@ pub(super) fn generated(
     overwrite: Overwrite,
 ) -> Result<Generated, NoSession> {
     let mut found = Generated { fingerprints: fingerprints(root), ..Generated::default() };
+    found.fingerprints.push(Fingerprint::of_file(root, assets::PROMPT));
+    let variants = || spec.ops.iter().flat_map(|op| &op.variants);
+    let is_rendered = |variant: &Variant| variant.generator.as_deref() == Some(TEMPLATE);
     let files = generator_files(root)?;
-    let generator = generator_of(&files)?;
+    let generator = variants().any(is_rendered).then(|| generator_of(&files)).transpose()?;
     let mut made: BTreeMap<(&str, &str), BTreeSet<Digest>> = BTreeMap::new();
     for record in history.of_phase(Phase::Generate) {
         let Target { op, variant, .. } = &record.identity.target;
@@ -113,7 +120,7 @@ pub(super) fn generated(
     let listing = Listing::new(OPS, &text);
     let mut problems = Vec::new();
     let mut named: BTreeMap<&str, usize> = BTreeMap::new();
-    for variant in spec.ops.iter().flat_map(|op| &op.variants) {
+    for variant in variants() {
         *named.entry(&variant.file).or_default() += 1;
     }
     for op in &spec.ops {
@@ -121,11 +128,14 @@ pub(super) fn generated(
         if variants.is_empty() {
             continue;
         }
-        let Some(known) = known_op(&generator, op) else {
+        let known = generator.as_ref().and_then(|generator| known_op(generator, op));
+        if let Some(generator) =
+            generator.as_ref().filter(|_| known.is_none() && variants.iter().any(|one| is_rendered(one)))
+        {
             let problem = listing.problem(op.place, unknown(op));
-            problems.push(problem.with_hint(unknown_hint(&generator, op)));
+            problems.push(problem.with_hint(unknown_hint(generator, op)));
             continue;
-        };
+        }
         for variant in variants {
             let Ok(path) = RepoPath::new(&variant.file) else { continue };
             let there = sources.bytes(&path);
@@ -134,7 +144,10 @@ pub(super) fn generated(
             if !is_made && overwrite == Overwrite::No {
                 continue;
             }
-            if let Some((message, hint)) = objection(&generator, known, variant, named[variant.file.as_str()]) {
+            let rendered = generator.as_ref().zip(known).filter(|_| is_rendered(variant));
+            let objection = shared(variant, named[variant.file.as_str()])
+                .or_else(|| rendered.and_then(|(generator, known)| objection(generator, known, variant)));
+            if let Some((message, hint)) = objection {
                 let problem: Problem = listing.problem(op.place, message);
                 problems.push(problem.with_hint(hint));
                 continue;
@@ -146,8 +159,8 @@ pub(super) fn generated(
     if !problems.is_empty() {
         return Err(NoSession::Spec(problems));
     }
-    found.digest = Some(digest(&files));
-    found.generator = Some(generator);
+    found.digest = generator.is_some().then(|| digest(&files));
+    found.generator = generator;
     Ok(found)
 }
 
@@ -175,8 +188,44 @@ fn unknown_hint(generator: &Generator, op: &Op) -> String {
     format!("{near}`t2t add --list` has all; write the kernels yourself and take `generator` out")
 }
 
-/// Returns why the generator cannot write the file of a variant, and what helps.
-fn objection(generator: &Generator, op: &Known, variant: &Variant, count: usize) -> Option<(String, String)> {
+/// Has another generator make the kernels of what is named. Returns the variants for which ops.yaml names another one. Fails where there is none of that name.
+pub(super) fn choose(chosen: &Chosen, spec: &mut Spec) -> Result<Vec<String>, NoSession> {
+    let Chosen { generator, targets } = chosen;
+    if generator != TEMPLATE && !spec.authors.named.contains_key(generator) {
+        return Err(NoSession::Use {
+            message: format!("there is no generator `{generator}`"),
+            hint: format!("there are {}; `generators` in ops.yaml names more", authors::known(&spec.authors)),
+        });
+    }
+    let parts: Vec<(&str, Option<&str>)> = targets
+        .iter()
+        .flat_map(|target| split(target))
+        .map(|target| target.split(':').next().unwrap_or(target))
+        .map(|place| place.split_once('/').map_or((place, None), |(op, variant)| (op, Some(variant))))
+        .collect();
+    let mut passed_over = Vec::new();
+    for op in &mut spec.ops {
+        for variant in op.variants.iter_mut().filter(|variant| variant.module.is_none()) {
+            let is_named =
+                |(of, own): &(&str, Option<&str>)| fits(of, &op.name) && own.is_none_or(|own| fits(own, &variant.name));
+            if parts.iter().any(is_named) {
+                let declared = variant.generator.replace(generator.clone());
+                let is_other = declared.is_some_and(|declared| declared != *generator);
+                passed_over.extend(is_other.then(|| format!("{}/{}", op.name, variant.name)));
+            }
+        }
+    }
+    Ok(passed_over)
+}
+
+/// Returns why no generator can write the file of a variant, and what helps: `count` variants have it.
+fn shared(variant: &Variant, count: usize) -> Option<(String, String)> {
+    let message = || format!("`{}` is the file of {count} variants, so no generator can write it", variant.file);
+    (count > 1).then(|| (message(), "give each variant a file of its own".to_owned()))
+}
+
+/// Returns why the embedded generator cannot write the file of a variant, and what helps.
+fn objection(generator: &Generator, op: &Known, variant: &Variant) -> Option<(String, String)> {
     let names = variant_names(&generator.catalogue, op);
     if !names.contains(&variant.name) {
         let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
@@ -187,10 +236,6 @@ fn objection(generator: &Generator, op: &Known, variant: &Variant, count: usize)
             variant.file
         );
         return Some((message, hint));
-    }
-    if count > 1 {
-        let message = format!("`{}` is the file of {count} variants, so no generator can write it", variant.file);
-        return Some((message, "give each variant a file of its own".to_owned()));
     }
     if !takes_the_wrapper(variant) {
         let message = format!("variant `{}` is called in a way of its own, so no generator can write it", variant.name);

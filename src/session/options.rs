@@ -41,10 +41,21 @@ pub struct Options {
     pub configurations: Configurations,
     /// Whether a generator may replace kernel files that persons wrote.
     pub overwrite: Overwrite,
+    /// The generator that is asked in the place of the declared one, where one is named.
+    pub generator: Option<Chosen>,
     /// The servers of an earlier session with the same interpreter, harness and devices, to be used further.
     pub pool: Option<Arc<Pool>>,
     /// What an earlier session was told of its interpreter, which is asked again only where that has changed.
     pub toolchain: Option<Arc<Toolchain>>,
+}
+
+/// A generator that is asked in the place of the declared one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chosen {
+    /// Its name.
+    pub generator: String,
+    /// For which variants, as targets are written: `softmax`, `softmax/v1_baseline`. With wildcards.
+    pub targets: Vec<String>,
 }
 
 /// Whether the interpreter may be started, and for what.

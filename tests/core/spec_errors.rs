@@ -173,7 +173,7 @@ error: ops.yaml:2:1: unknown key `author` in the file
   |
 2 | author: me
   | ^
-hint: known: `version`, `targets`, `sources`, `log`, `cache`, `trust`, `defaults`, `profiles`, `ops`
+hint: known: `version`, `targets`, `sources`, `log`, `cache`, `trust`, `generators`, `jobs`, `budget`, `defaults`, `profiles`, `ops`
 ";
     refused(text, expected);
 }
@@ -710,17 +710,52 @@ error: ops.yaml:7:42: this version of t2t does not build CUDA C++ variants
   |                                          ^
 hint: remove the variant, or write it in Triton
 
-error: ops.yaml:8:36: `ops.add.variants[1].generator`: expected `template` or `none`, found a mapping
+error: ops.yaml:8:36: `ops.add.variants[1].generator`: expected plain path component, found a mapping
   |
 8 |       - {name: written, generator: {command: agent}}
   |                                    ^
-hint: known: `template`, `none`
+hint: use ASCII letters, digits, `_` and `-`, and begin with a letter or a digit
 
 error: ops.yaml:9:38: op `add`: a variant has `generator` and `module`
   |
 9 |       - {name: installed, generator: template, module: kernels_of_others}
   |                                      ^
 hint: keep one: a generator writes a file of the workspace, `module` is installed
+";
+    refused(text, expected);
+}
+
+#[test]
+fn a_generator_has_a_name_of_its_own_and_one_way_to_be_asked() {
+    let text = "\
+version: 1
+generators:
+  none: {command: [agent]}
+  agent: {timeout: 60s}
+ops:
+  add:
+    torch: add
+    inputs: {input: [M, N]}
+    generator: agnet
+";
+    let expected = "\
+error: ops.yaml:3:3: `generators` names `none`, which has a meaning of its own
+  |
+3 |   none: {command: [agent]}
+  |   ^
+hint: choose another name
+
+error: ops.yaml:4:3: generator `agent` has neither `command` nor `openai`
+  |
+4 |   agent: {timeout: 60s}
+  |   ^
+hint: add `command: [claude, -p]`, or `openai: {base_url: http://localhost:8000/v1, model: NAME}`
+
+error: ops.yaml:9:16: there is no generator `agnet`
+  |
+9 |     generator: agnet
+  |                ^
+hint: did you mean `agent`?
 ";
     refused(text, expected);
 }
@@ -1054,7 +1089,7 @@ error: ops.yaml:1:1: the file: expected file mapping, found a list of 2
   |
 1 | - add
   | ^
-hint: its keys are `version`, `targets`, `sources`, `log`, `cache`, `trust`, `defaults`, `profiles`, `ops`
+hint: its keys are `version`, `targets`, `sources`, `log`, `cache`, `trust`, `generators`, `jobs`, `budget`, `defaults`, `profiles`, `ops`
 ";
     refused(text, expected);
 }

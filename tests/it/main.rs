@@ -44,6 +44,8 @@ mod cli {
     mod commands;
     mod add;
     mod attempts;
+    mod authors;
+    mod chat;
     mod secrets;
     mod targets;
     mod messages;

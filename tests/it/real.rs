@@ -145,6 +145,7 @@ fn nothing_is_compiled_again(workspace: &Workspace) {
         bytecode: None,
         require_signed: false,
         overwrite: Overwrite::No,
+        generator: None,
         probing: Probing::Allowed,
         pool: None,
         toolchain: None,

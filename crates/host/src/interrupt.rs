@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use crate::author;
+
 /// Whether the user asked to stop.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt(Arc<AtomicBool>);
@@ -46,6 +48,9 @@ impl Interrupt {
             for _ in signals.forever() {
                 let again = flag.is_set();
                 flag.set();
+                if again {
+                    author::kill_all();
+                }
                 if again || stop() == Then::EndHere {
                     std::process::exit(130);
                 }

@@ -6,6 +6,7 @@ pub mod worker;
 pub mod cores;
 pub mod device;
 pub mod toolchain;
+pub mod author;
 pub mod interrupt;
 pub mod watch;
 pub mod pool;

@@ -282,6 +282,8 @@ pub enum Lane {
     WholeCpu,
     /// A CUDA device.
     Device,
+    /// One of the authors that may work at once: what waits for one takes no core.
+    Author,
 }
 
 /// A workspace file in the closure of an action, as it is now.

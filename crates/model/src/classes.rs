@@ -14,7 +14,7 @@ pub struct Class {
 }
 
 /// All classes, in the order in which a check asks.
-pub const CLASSES: [Class; 22] = [
+pub const CLASSES: [Class; 23] = [
     class(
         "source",
         "the kernel file cannot be used: it is missing, is not Python, lacks its entry, or raises when it is imported",
@@ -120,6 +120,11 @@ pub const CLASSES: [Class; 22] = [
         "no-further-form",
         "of generate: the attempts before were rejected, and the generator has no form left that differs from them",
         "write the kernel file yourself: what is there is never written over; `t2t attempts OP/VARIANT` lists what was tried",
+    ),
+    class(
+        "no-kernel",
+        "of generate: the author ended without an error, and left no kernel: neither the file nor one fenced Python block",
+        "`t2t artifact OP/VARIANT:generate failure` has what it printed; docs/reference/authors.md says how an answer is taken",
     ),
 ];
 

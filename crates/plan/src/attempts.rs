@@ -36,9 +36,22 @@ pub fn count(graph: &Graph, ends: &Ends<'_>, op: &str) -> u64 {
     graph.of_op(op).iter().copied().filter(is_made).count() as u64
 }
 
-/// Returns whether the action at `index` is of an attempt in whose place a later one was made: how it ended is no word on the variant.
+/// Returns whether the action at `index` is of an attempt in whose place a later one was made: how it ended is no word on the variant. So is an attempt that made no
+/// kernel, where another one did, or was asked for later.
 #[must_use]
 pub fn is_replaced(graph: &Graph, ends: &Ends<'_>, index: Index) -> bool {
     let target = graph.action(index).target();
-    target.variant.is_some() && target.attempt < standing(graph, ends, target)
+    if target.variant.is_none() {
+        return false;
+    }
+    let record = |index| ends(index).and_then(Settled::record);
+    let standing = standing(graph, ends, target);
+    let is_no_kernel =
+        target.phase == Phase::Generate && record(index).is_some_and(|record| record.outcome.is_rejection());
+    if !is_no_kernel {
+        return target.attempt < standing;
+    }
+    let generate = |attempt| graph.find(&target.of_attempt(attempt));
+    let is_made = generate(standing).and_then(record).is_some_and(|record| record.outcome.is_pass());
+    is_made || generate(target.attempt + 1).and_then(record).is_some()
 }

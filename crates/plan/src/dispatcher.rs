@@ -39,6 +39,8 @@ pub struct Beginning<'a> {
     pub wanted: &'a [bool],
     /// The slots of earlier builds in which something still runs.
     pub running: &'a [Ticket],
+    /// How many authors may work at once.
+    pub authors: usize,
     /// Whether measurements of one op may run on several devices.
     pub any_device: bool,
     /// Whether children may get ready for actions that are not decided yet, where devices have nothing to do.
@@ -167,6 +169,7 @@ impl Dispatcher {
     /// Begins a build: of the one before, what runs and the warm children are left.
     pub fn begin(&mut self, beginning: &Beginning<'_>) -> Vec<Command> {
         self.slots.keep(beginning.running);
+        self.slots.set_authors(beginning.authors);
         self.build = Build::new(self.slots.devices(), self.slots.on_cpu(), beginning);
         self.build.devices_to_prepare(beginning)
     }

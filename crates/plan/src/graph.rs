@@ -8,7 +8,7 @@ use petgraph::Direction;
 use petgraph::algo::toposort;
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::EdgeRef;
-use t2t_model::action::{Action, Dependency, Phase, Target};
+use t2t_model::action::{Action, Dependency, Need, Phase, Target};
 use t2t_model::record::Outcome;
 
 pub mod expand;
@@ -121,9 +121,12 @@ impl Graph {
         let target = action.target();
         // A fault that was there before the kernel file was made is no fault of that.
         let is_of_kernel = outcome.asks_for_another() && !action.facts.contains_key("fault");
-        let asks = is_of_kernel && matches!(target.phase, Phase::Compile | Phase::Check);
+        let is_asking = matches!(target.phase, Phase::Generate | Phase::Compile | Phase::Check);
         let next = Target { phase: Phase::Generate, ..target.of_attempt(target.attempt + 1) };
-        asks.then(|| self.find(&next)).flatten()
+        let next = self.find(&next).filter(|_| is_of_kernel && is_asking)?;
+        // What made no kernel is followed by another attempt only where that looks at such an end.
+        let waits = |edge: &Dependency| edge.need == Need::Reject && edge.on == *target;
+        self.action(next).dependencies.iter().any(waits).then_some(next)
     }
 
     /// Returns the places of the actions of an op, in declared order.

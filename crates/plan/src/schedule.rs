@@ -38,6 +38,8 @@ pub enum Settled {
     Planned,
     /// No result of it stands, and it must not run. Its artifacts are unknown.
     Missing,
+    /// It did not run, for a reason that has nothing to do with it: what the build may spend is spent.
+    Withheld(String),
     /// It is of an attempt that nothing asks for: none before was rejected for what another one can help, or there is no other.
     NotNeeded,
 }
@@ -48,7 +50,9 @@ impl Settled {
     pub fn record(&self) -> Option<&Record> {
         match self {
             Self::Fresh(record) | Self::Restored(record) | Self::Ran(record) => Some(record),
-            Self::Skipped(_) | Self::Lost(_) | Self::Planned | Self::Missing | Self::NotNeeded => None,
+            Self::Skipped(_) | Self::Lost(_) | Self::Planned | Self::Missing | Self::Withheld(_) | Self::NotNeeded => {
+                None
+            }
         }
     }
 
@@ -286,7 +290,8 @@ impl<'g> Schedule<'g> {
         let ends_the_attempt = |source: Index| {
             let is_later = self.graph.action(source).target().attempt > 1;
             let is_no_kernel = self.graph.action(source).target().phase == Phase::Generate;
-            *of(source) == Settled::NotNeeded || (is_later && is_no_kernel && of(source).record().is_some())
+            let is_over = of(source).record().is_some() || matches!(of(source), Settled::Withheld(_));
+            *of(source) == Settled::NotNeeded || (is_later && is_no_kernel && is_over)
         };
         if unmet.iter().any(|(source, _)| ends_the_attempt(*source)) {
             return Some(Settled::NotNeeded);
@@ -345,7 +350,7 @@ pub fn seen_by(action: &Action, path: &RepoPath, like: Seen, tree: &Tree<'_>) ->
 
 fn upstream(settled: &Settled, name: &str) -> Fact {
     match settled {
-        Settled::Skipped(_) | Settled::NotNeeded => Fact::Text("skipped".to_owned()),
+        Settled::Skipped(_) | Settled::Withheld(_) | Settled::NotNeeded => Fact::Text("skipped".to_owned()),
         Settled::Lost(_) => Fact::Text("lost".to_owned()),
         Settled::Planned | Settled::Missing => Fact::Text(PLANNED.to_owned()),
         Settled::Fresh(record) | Settled::Restored(record) | Settled::Ran(record) => {

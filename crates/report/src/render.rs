@@ -22,6 +22,7 @@ mod filters;
 pub mod op_page;
 pub mod problem;
 mod resources;
+pub mod prompt;
 mod sizes;
 pub mod missed;
 pub mod standing;

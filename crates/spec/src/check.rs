@@ -15,7 +15,7 @@ use super::parse::{Node, Value};
 use super::reader::{Reader, same_but_for_case};
 use super::remote::{Mode, Remote, RemoteUrl};
 use super::torch::{TorchName, TorchNames};
-use super::{Op, Precision, Profile, Spec, VERSION, inputs, settings};
+use super::{Op, Precision, Profile, Spec, VERSION, authors, inputs, settings};
 
 /// Returns the spec in `root`, or none where `faults` says why not. Faults are noted even beside a spec.
 pub(super) fn check(root: &Node, names: Option<&TorchNames>, faults: &mut Vec<Fault>) -> Option<Spec> {
@@ -31,7 +31,8 @@ pub(super) fn check(root: &Node, names: Option<&TorchNames>, faults: &mut Vec<Fa
     let ops: Vec<Op> = ops.into_iter().collect::<Option<_>>()?;
     unused_profile_dims(root, &ops, faults);
     let targets = root.get("targets").map(inputs::texts).unwrap_or_default();
-    Some(Spec::new(targets, remote(root), trust(root, faults), sources(root, faults), ops))
+    let authors = authors::authors(root, faults);
+    Some(Spec::new(targets, remote(root), trust(root, faults), sources(root, faults), authors, ops))
 }
 
 /// Returns the folders that kernels import from and read. t2t's own folders and hidden ones are refused.

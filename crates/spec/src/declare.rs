@@ -116,6 +116,12 @@ impl Declaration {
         select(&fields, Self::read_by(phase))
     }
 
+    /// Returns what an author is told of the op, and an attempt depends on: all that a kernel must meet.
+    #[must_use]
+    pub fn asked(&self) -> Facts {
+        select(&whole(self), ASKED)
+    }
+
     /// Returns all its fields.
     #[must_use]
     pub fn fields(&self) -> Facts {
@@ -132,7 +138,35 @@ impl Declaration {
     }
 }
 
+/// What an author is told of an op.
+const ASKED: &[&str] = &[
+    "name",
+    "torch",
+    "reference",
+    "inputs",
+    "outputs",
+    "random",
+    "kwargs",
+    "dtypes",
+    "sizes",
+    "edges",
+    "fixed",
+    "tolerances",
+    "precision",
+    "mutates",
+    "allow",
+    "backward",
+    "broadcast",
+    "deterministic",
+];
+
 impl Variant {
+    /// Returns what an author is told of the variant, and an attempt depends on.
+    #[must_use]
+    pub fn asked(&self) -> Facts {
+        select(&whole(self), &["name", "entry", "call", "deterministic"])
+    }
+
     /// Returns what a phase reads of the variant's declaration. Its file enters a key by its contents, and not here.
     #[must_use]
     pub fn facts(&self, phase: Phase) -> Facts {

@@ -3,162 +3,13 @@
 //! The strict reader, the built-in defaults, `t2t schema`, the hints for unknown keys and the test that holds docs/reference/ops-yaml.md all
 //! read this table. It does not know how a file is read, nor what must hold between two fields.
 
-use std::fmt;
-
 use t2t_model::action::Phase::{self, Analyze, Baseline, Bench, Check, Compile, Log, Tune};
 
 use super::edges::EDGES;
-use super::names::{Form, quoted};
+pub use super::kinds::Kind;
+use super::names::Form;
 use super::remote::MODES;
-
-/// A mapping with a closed set of keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Section {
-    /// The whole file.
-    File,
-    /// `defaults`.
-    Defaults,
-    /// An entry of `ops`.
-    Op,
-    /// `reference` written as a mapping.
-    Reference,
-    /// An input written as a mapping.
-    Input,
-    /// An input's `init` written as a mapping.
-    Init,
-    /// `init: {sorted: …}`.
-    Sorted,
-    /// `init: {block_sparse: …}`.
-    Blocks,
-    /// An output written as a mapping.
-    Output,
-    /// An op's `random`.
-    Random,
-    /// A variant written as a mapping.
-    Variant,
-    /// `check`.
-    Check,
-    /// An edge of `check` written as a mapping.
-    Edge,
-    /// `bench`.
-    Bench,
-    /// What holds `sizes`.
-    Sizes,
-    /// `profiles`.
-    Profiles,
-    /// `profiles.cpu`.
-    Profile,
-    /// `log`.
-    Log,
-    /// `cache`.
-    Cache,
-}
-
-/// All sections, in the order in which they are explained.
-pub const SECTIONS: [Section; 19] = [
-    Section::File,
-    Section::Defaults,
-    Section::Op,
-    Section::Reference,
-    Section::Input,
-    Section::Init,
-    Section::Sorted,
-    Section::Blocks,
-    Section::Output,
-    Section::Random,
-    Section::Variant,
-    Section::Check,
-    Section::Edge,
-    Section::Bench,
-    Section::Sizes,
-    Section::Profiles,
-    Section::Profile,
-    Section::Log,
-    Section::Cache,
-];
-
-impl Section {
-    /// Returns the section's name, as used in JSON Schema's `$defs` and in the headings of the docs.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Section::File => "file",
-            Section::Defaults => "defaults",
-            Section::Op => "op",
-            Section::Reference => "reference",
-            Section::Input => "input",
-            Section::Init => "init",
-            Section::Sorted => "sorted",
-            Section::Blocks => "block_sparse",
-            Section::Output => "output",
-            Section::Random => "random",
-            Section::Variant => "variant",
-            Section::Check => "check",
-            Section::Edge => "edge",
-            Section::Bench => "bench",
-            Section::Sizes => "sizes",
-            Section::Profiles => "profiles",
-            Section::Profile => "profile",
-            Section::Log => "log",
-            Section::Cache => "cache",
-        }
-    }
-
-    /// Returns the fields of this section in the order of the table.
-    pub fn fields(self) -> impl Iterator<Item = &'static Field> + Clone {
-        FIELDS.iter().filter(move |field| field.section == self)
-    }
-}
-
-/// The type of a value. `Display` gives it in words.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Kind {
-    /// `true` or `false`.
-    Flag,
-    /// An integer that is not less.
-    Whole(i64),
-    /// An integer or a finite float.
-    Number,
-    /// A number that is not below zero.
-    Amount,
-    /// A text of this form.
-    Form(Form),
-    /// One of a closed set of words, with what such a word is called.
-    OneOf(&'static str, &'static [&'static str]),
-    /// A list.
-    List {
-        /// What its items are.
-        of: &'static Kind,
-        /// How many items there are at least.
-        least: usize,
-        /// How many items there are at most.
-        most: usize,
-    },
-    /// A list without repetitions.
-    Set {
-        /// What its items are.
-        of: &'static Kind,
-        /// How many items there are at least.
-        least: usize,
-    },
-    /// A mapping with names that the user chooses; `what` says what they name.
-    Map {
-        /// What its names are called.
-        what: &'static str,
-        /// What its names are.
-        key: &'static Kind,
-        /// What its values are.
-        of: &'static Kind,
-        /// How many names there are at least.
-        least: usize,
-    },
-    /// A mapping with a closed set of keys.
-    Section(Section),
-    /// Any one of these.
-    Either(&'static [Kind]),
-    /// Whatever JSON can hold.
-    Any,
-}
+pub use super::sections::{SECTIONS, Section};
 
 /// What holds where a field is absent.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -209,7 +60,7 @@ const DTYPE: Kind = Kind::OneOf("dtype", DTYPES);
 const IDENTIFIER: Kind = Kind::Form(Form::Identifier);
 const NAME: Kind = Kind::Form(Form::Name);
 const DURATION: Kind = Kind::Form(Form::Duration);
-const GENERATOR: Kind = Kind::OneOf("generator", &["template", "none"]);
+const WORDS: Kind = Kind::List { of: &Kind::Form(Form::Word), least: 1, most: usize::MAX };
 const LENGTH: Kind = Kind::Whole(1);
 const DIM: Kind = Kind::Either(&[LENGTH, Kind::Form(Form::Length)]);
 const SHAPE: Kind = Kind::List { of: &DIM, least: 0, most: usize::MAX };
@@ -261,6 +112,9 @@ pub const FIELDS: &[Field] = &[
     field(Section::File, "log", Kind::Section(Section::Log), Absent::Value("{}"), Merge::ByKey, &[Log], "how the logs look"),
     field(Section::File, "cache", Kind::Section(Section::Cache), Absent::Words("no remote cache"), Merge::Alone, &[], "where results are shared with other machines"),
     field(Section::File, "trust", Kind::Set { of: &Kind::Form(Form::Key), least: 1 }, Absent::Words("nobody"), Merge::Alone, &[], "the keys whose signatures count under `--require-signed`, a line of a `.pub` file each: `ssh-ed25519 AAAA… ada@example.org`"),
+    field(Section::File, "generators", Kind::Map { what: "generator", key: &NAME, of: &Kind::Section(Section::Generator), least: 0 }, Absent::Words("`template` alone"), Merge::Alone, &[], "the authors of kernels by name: programs and servers that are asked for one"),
+    field(Section::File, "jobs", Kind::Section(Section::Jobs), Absent::Value("{}"), Merge::Alone, &[], "how much runs at once of what takes no core"),
+    field(Section::File, "budget", Kind::Section(Section::Budget), Absent::Words("no limit"), Merge::Alone, &[], "how much authors may take of a build; what is missing then is skipped"),
     field(Section::File, "defaults", Kind::Section(Section::Defaults), Absent::Value("{}"), Merge::ByKey, &[], "what holds for every op that does not say otherwise"),
     field(Section::File, "profiles", Kind::Section(Section::Profiles), Absent::Value("{}"), Merge::ByKey, &[], "what is different on a lane, for every op"),
     field(Section::File, "ops", Kind::Map { what: "op", key: &NAME, of: &Kind::Section(Section::Op), least: 1 }, Absent::Never("ops: {softmax: {torch: F.softmax, inputs: {input: [M, N]}, kwargs: {dim: -1}}}"), Merge::Alone, &[], "the ops by name"),
@@ -280,7 +134,7 @@ pub const FIELDS: &[Field] = &[
     field(Section::Op, "entry", Kind::Form(Form::Entry), Absent::Words("`triton_<op>`"), Merge::Alone, RUNS_CODE, "the wrapper in each kernel file: a function, a class, or `Softmax.apply`"),
     field(Section::Op, "call", Kind::Form(Form::Call), Absent::Words("inputs by name or in order, kwargs by name"), Merge::Alone, RUNS_CODE, "how wrappers are called, as in `entry(input, dim, keepdim=True)`: names of inputs and kwargs, and literals"),
     field(Section::Op, "variants", VARIANTS, Absent::Words("`defaults`"), Merge::Replace, &[], "the kernel files: names, or mappings for more"),
-    field(Section::Op, "generator", GENERATOR, Absent::Value(r#""none""#), Merge::Alone, &[], "what writes the kernel files that are not there: `template`; a file that a person wrote or changed stays"),
+    field(Section::Op, "generator", NAME, Absent::Value(r#""none""#), Merge::Alone, &[], "what writes the kernel files that are not there: `template`, a name of `generators`, or `none`; a file that a person wrote or changed stays"),
     field(Section::Op, "cases", Kind::Form(Form::Path), Absent::Words("no further cases"), Merge::Alone, &[Check, Bench], "a file, relative to the workspace, with `cases(spec, generator)`; its code is in the keys of compile, check and bench"),
     field(Section::Op, "precision", PRECISION, Absent::Words("`defaults`"), Merge::Replace, JUDGES_PRECISION, "`tf32` judges by relative error and lets torch use TF32 as well"),
     field(Section::Op, "mutates", Kind::Set { of: &IDENTIFIER, least: 0 }, Absent::Value("[]"), Merge::Alone, &[Check], "the inputs that the op may change"),
@@ -338,7 +192,7 @@ pub const FIELDS: &[Field] = &[
     field(Section::Variant, "call", Kind::Form(Form::Call), Absent::Words("the op's `call`"), Merge::Alone, RUNS_CODE, "how it is called"),
     field(Section::Variant, "lanes", Kind::Set { of: &Kind::OneOf("lane", &["interpreter", "cuda"]), least: 1 }, Absent::Value(r#"["interpreter", "cuda"]"#), Merge::Alone, &[Compile, Check], "where it can be judged; elsewhere it is not judged"),
     field(Section::Variant, "deterministic", Kind::Flag, Absent::Words("the op's `deterministic`"), Merge::Alone, &[Check], "as the op's, for this variant"),
-    field(Section::Variant, "generator", GENERATOR, Absent::Words("the op's `generator`"), Merge::Alone, &[], "as the op's, for this variant"),
+    field(Section::Variant, "generator", NAME, Absent::Words("the op's `generator`"), Merge::Alone, &[], "as the op's, for this variant"),
     field(Section::Check, "atol", Kind::Amount, Absent::Value("1e-5"), Merge::Replace, &[Check], "absolute tolerance, of float32 only"),
     field(Section::Check, "rtol", Kind::Amount, Absent::Value("1e-5"), Merge::Replace, &[Check], "relative tolerance, of float32 only"),
     field(Section::Check, "tolerances", Kind::Map { what: "dtype", key: &DTYPE, of: &TOLERANCE, least: 0 }, Absent::Value(r#"{"float16": [1e-3, 1e-3], "bfloat16": [1.6e-2, 1e-2], "float64": [1e-7, 1e-7]}"#), Merge::ByKey, &[Check], "`[atol, rtol]` by dtype; other dtypes are exact"),
@@ -366,35 +220,29 @@ pub const FIELDS: &[Field] = &[
     field(Section::Log, "template", Kind::Form(Form::Path), Absent::Value(r#""assets/log_template.md""#), Merge::Replace, &[Log], "the template of the op's log, relative to the workspace"),
     field(Section::Cache, "remote", Kind::Form(Form::Remote), Absent::Never("remote: https://cache.example.org/kernels"), Merge::Alone, &[], "the server: `s3://BUCKET/FOLDER`, `http(s)://HOST/FOLDER`, `redis://HOST:PORT` or `file:///FOLDER`, without credentials"),
     field(Section::Cache, "mode", Kind::OneOf("mode", MODES), Absent::Value(r#""read-write""#), Merge::Alone, &[], "`read-only` takes results and leaves none"),
+    field(Section::Generator, "command", WORDS, Absent::Words("`openai`"), Merge::Alone, &[], "the program and its arguments; the prompt is its standard input"),
+    field(Section::Generator, "openai", Kind::Section(Section::Openai), Absent::Words("`command`"), Merge::Alone, &[], "a server that speaks the chat-completions protocol"),
+    field(Section::Generator, "timeout", DURATION, Absent::Value(r#""600s""#), Merge::Alone, &[], "the longest an attempt may take"),
+    field(Section::Generator, "env", Kind::Set { of: &Kind::Form(Form::Variable), least: 0 }, Absent::Value("[]"), Merge::Alone, &[], "the variables of the environment that it gets beside `PATH`, `HOME` and the like; what they hold is in no key and in nothing that is kept"),
+    field(Section::Openai, "base_url", Kind::Form(Form::Server), Absent::Never("base_url: http://localhost:8000/v1"), Merge::Alone, &[], "where the server is, without `/chat/completions` and without credentials"),
+    field(Section::Openai, "model", Kind::Form(Form::Line), Absent::Never("model: NAME"), Merge::Alone, &[], "the model that is asked"),
+    field(Section::Openai, "key_env", Kind::Form(Form::Variable), Absent::Words("no key"), Merge::Alone, &[], "the variable of the environment that holds the key; in no key of the cache"),
+    field(Section::Openai, "max_tokens", Kind::Whole(1), Absent::Words("the server's"), Merge::Alone, &[], "how many tokens an answer may have"),
+    field(Section::Openai, "temperature", Kind::Amount, Absent::Words("the server's"), Merge::Alone, &[], "how freely an answer is drawn"),
+    field(Section::Jobs, "generate", Kind::Whole(1), Absent::Value("4"), Merge::Alone, &[], "how many authors work at once"),
+    field(Section::Budget, "max_attempts", Kind::Whole(1), Absent::Words("no limit"), Merge::Alone, &[], "how many attempts authors are asked for"),
+    field(Section::Budget, "max_tokens", Kind::Whole(1), Absent::Words("no limit"), Merge::Alone, &[], "how many tokens they may say that they took, before no further attempt begins"),
+    field(Section::Budget, "max_minutes", Kind::Whole(1), Absent::Words("no limit"), Merge::Alone, &[], "how long attempts may begin, counted from the first"),
 ];
+
+impl Section {
+    /// Returns the fields of this section in the order of the table.
+    pub fn fields(self) -> impl Iterator<Item = &'static Field> + Clone {
+        FIELDS.iter().filter(move |field| field.section == self)
+    }
+}
 
 #[rustfmt::skip]
 const fn field(section: Section, key: &'static str, kind: Kind, absent: Absent, merge: Merge, phases: &'static [Phase], meaning: &'static str) -> Field {
     Field { section, key, kind, absent, merge, phases, meaning }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Kind::Flag => out.write_str("true or false"),
-            Kind::Whole(least) => write!(out, "integer ≥ {least}"),
-            Kind::Number => out.write_str("number"),
-            Kind::Amount => out.write_str("number ≥ 0"),
-            Kind::Form(form) => out.write_str(form.words()),
-            Kind::OneOf(_, words) if words.len() <= 4 => {
-                out.write_str(&quoted(words.iter().copied()).replace(", ", " or "))
-            }
-            Kind::OneOf(what, _) => out.write_str(what),
-            Kind::List { of, least, most } if least == most => write!(out, "list of {least} ({of})"),
-            Kind::List { of, .. } => write!(out, "list of ({of})"),
-            Kind::Set { of, .. } => write!(out, "set of ({of})"),
-            Kind::Map { what, of, .. } => write!(out, "mapping of {what} to ({of})"),
-            Kind::Section(section) => write!(out, "{} mapping", section.name()),
-            Kind::Either(kinds) => {
-                let words: Vec<String> = kinds.iter().map(Kind::to_string).collect();
-                out.write_str(&words.join(" or "))
-            }
-            Kind::Any => out.write_str("any value"),
-        }
-    }
 }

@@ -8,6 +8,8 @@ mod identifier;
 pub mod remote;
 pub mod names;
 pub mod part;
+mod sections;
+mod kinds;
 pub mod fields;
 pub mod schema;
 mod parse;
@@ -27,6 +29,7 @@ mod call;
 mod inits;
 mod outputs;
 mod random;
+pub mod authors;
 mod variants;
 mod edges;
 mod settings;
@@ -42,6 +45,7 @@ use t2t_model::action::Phase;
 use t2t_model::problem::{Position, Problem};
 use t2t_model::signature::Trust;
 
+use self::authors::Authors;
 pub use self::declare::{Declaration, Facts};
 use self::expression::Expression;
 pub(crate) use self::random::Random;
@@ -78,6 +82,8 @@ pub struct Spec {
     pub trust: Trust,
     /// Folders that kernels import from and read beside those that they do anyway, relative to the workspace.
     pub sources: Vec<String>,
+    /// What writes kernels beside the embedded generator.
+    pub authors: Authors,
     /// The ops in the order of the file.
     pub ops: Vec<Op>,
     /// Where each op is in `ops`.
@@ -239,10 +245,11 @@ impl Spec {
         remote: Option<remote::Remote>,
         trust: Trust,
         sources: Vec<String>,
+        authors: Authors,
         ops: Vec<Op>,
     ) -> Self {
         let places = ops.iter().enumerate().map(|(place, op)| (op.name.clone(), place)).collect();
-        Self { targets, remote, trust, sources, ops, places }
+        Self { targets, remote, trust, sources, authors, ops, places }
     }
 
     /// Reads `bytes`, the contents of `file`. `names` are the functions that torch has; without them torch names are not checked.

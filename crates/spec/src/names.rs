@@ -8,7 +8,7 @@ use t2t_model::signature::TrustedKey;
 
 use super::expression::Expression;
 use super::identifier::is_identifier;
-use super::remote::{EXAMPLES, RemoteUrl};
+use super::remote::{EXAMPLES, RemoteUrl, Server};
 
 /// Names that are devices on Windows in every folder and with every extension, so that no file can have them.
 const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
@@ -47,6 +47,12 @@ pub enum Form {
     Remote,
     /// A public ssh key with its holder's name.
     Key,
+    /// A word of a command line.
+    Word,
+    /// The name of a variable of the environment.
+    Variable,
+    /// The URL of a server, without credentials.
+    Server,
 }
 
 impl Form {
@@ -68,6 +74,9 @@ impl Form {
             Form::Target => "device model or architecture",
             Form::Remote => "URL of a remote cache",
             Form::Key => "public ssh key with a name",
+            Form::Word => "word of a command line",
+            Form::Variable => "name of a variable",
+            Form::Server => "URL of a server",
         }
     }
 
@@ -95,6 +104,11 @@ impl Form {
             Form::Target => "write it like `nvidia-h200` or `sm_90`".to_owned(),
             Form::Remote => EXAMPLES.to_owned(),
             Form::Key => TrustedKey::parse(text).err().map(|bad| bad.to_string()).unwrap_or_default(),
+            Form::Word => "write at least one letter".to_owned(),
+            Form::Server => "write `https://HOST/PATH` or `http://HOST:PORT/PATH`, without credentials".to_owned(),
+            Form::Variable => {
+                "write the name alone, as in `ANTHROPIC_API_KEY`: what it holds does not belong here".to_owned()
+            }
         }
     }
 
@@ -103,7 +117,7 @@ impl Form {
     pub(crate) fn pattern(self) -> &'static str {
         match self {
             Form::Name => "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$",
-            Form::Identifier => "^[A-Za-z_][A-Za-z0-9_]*$",
+            Form::Identifier | Form::Variable => "^[A-Za-z_][A-Za-z0-9_]*$",
             Form::Length => "^[A-Za-z0-9_+*/() -]+$",
             Form::Stored => r"^[^/\\:][^\\:]*\.safetensors::.+$",
             Form::Torch | Form::Entry => r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$",
@@ -113,7 +127,9 @@ impl Form {
             Form::Path => r"^[^/\\:][^\\:]*$",
             Form::Duration => "^[0-9]+(ms|s|m|h)$",
             Form::Target => "^[a-z][a-z0-9_-]*$",
+            Form::Server => r"^https?://[^@\s]+$",
             Form::Remote => r"^(s3|https?|rediss?|file)://[^@\s]+$",
+            Form::Word => r"^[^\x00]+$",
             Form::Key => r"^ssh-ed25519\s+[A-Za-z0-9+/=]+\s+\S.*$",
         }
     }
@@ -123,6 +139,8 @@ impl Form {
         match self {
             Form::Name => is_name(text),
             Form::Identifier => is_identifier(text),
+            Form::Word => !text.is_empty() && !text.contains('\0'),
+            Form::Variable => is_variable(text),
             Form::Length => Expression::parse(text).is_some(),
             Form::Stored => stored(text).is_some(),
             Form::Torch | Form::Entry => text.split('.').all(is_identifier),
@@ -135,6 +153,7 @@ impl Form {
             Form::Duration => duration(text).is_some(),
             Form::Target => text.starts_with(|c: char| c.is_ascii_lowercase()) && text.chars().all(is_target_character),
             Form::Remote => RemoteUrl::parse(text).is_some(),
+            Form::Server => RemoteUrl::parse(text).is_some_and(|url| matches!(url.server, Server::Http { .. })),
             Form::Key => TrustedKey::parse(text).is_ok(),
         }
     }
@@ -193,6 +212,12 @@ fn is_name(text: &str) -> bool {
         && text.len() <= NAME_LIMIT
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
         && !is_device(text)
+}
+
+fn is_variable(text: &str) -> bool {
+    !text.starts_with(|c: char| c.is_ascii_digit())
+        && !text.is_empty()
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 fn is_device(text: &str) -> bool {

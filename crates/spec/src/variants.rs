@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use t2t_model::problem::Position;
 
 use super::Variant;
+use super::authors::{NONE, known_generator};
 use super::fault::Fault;
 use super::inputs::texts;
 use super::layers::Layers;
@@ -17,9 +18,6 @@ use super::reader::{Reader, same_but_for_case};
 /// The keys that say where a variant's code is.
 const HOMES: [&str; 3] = ["file", "path", "module"];
 
-/// The word for no generator.
-const NONE: &str = "none";
-
 impl Reader<'_, '_> {
     /// Returns the variants in declared order, or none where one of them could not be read.
     pub(crate) fn variants(&mut self, layers: &Layers) -> Option<Vec<Variant>> {
@@ -27,6 +25,8 @@ impl Reader<'_, '_> {
         self.declared_twice(nodes);
         let deterministic = layers.get(&["deterministic"])?.flag()?;
         _ = self.call(&self.entry.node);
+        let named = nodes.iter().chain([&self.entry.node]).map(|node| node.get("generator"));
+        named.for_each(|named| known_generator(self.root, named, self.faults));
         let variants: Vec<Option<Variant>> = nodes.iter().map(|node| self.variant(node, deterministic)).collect();
         if nodes.iter().any(|node| node.get("entry").is_none()) {
             self.entry_is_callable();

@@ -15,6 +15,9 @@ pub const DEVICES: &str = "assets/devices.json";
 /// The template of the summary.
 pub const SUMMARY_TEMPLATE: &str = "assets/summary_template.md";
 
+/// The template of what authors of kernels are asked.
+pub const PROMPT: &str = "assets/prompts/kernel.md";
+
 /// Returns the bytes of the asset at `path`: the file in the workspace at `root`, or the carried one of the same name. None where there is neither.
 #[must_use]
 pub fn read(root: &Path, path: &str) -> Option<Vec<u8>> {

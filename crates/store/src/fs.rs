@@ -432,7 +432,7 @@ pub(crate) fn writer_of(name: &str) -> Option<u32> {
 
 /// Returns whether there is a process of this number that is not this one. In a container, numbers come again soon.
 #[must_use]
-pub(crate) fn is_another_process(number: u32) -> bool {
+pub fn is_another_process(number: u32) -> bool {
     number != std::process::id() && Path::new("/proc").join(number.to_string()).is_dir()
 }
 

@@ -313,7 +313,7 @@ fn ends(
 /// Returns how an action ended, in the world's terms.
 fn end(settled: &Settled, contents: &HashMap<Digest, String>) -> End {
     match settled {
-        Settled::Skipped(_) | Settled::NotNeeded => End::Skipped,
+        Settled::Skipped(_) | Settled::Withheld(_) | Settled::NotNeeded => End::Skipped,
         Settled::Lost(_) => End::Lost,
         Settled::Planned | Settled::Missing => unreachable!("nothing is only planned here, or missing"),
         Settled::Fresh(record) | Settled::Restored(record) | Settled::Ran(record) => End::Result {
@@ -343,7 +343,7 @@ fn word(settled: &Settled) -> &'static str {
     match settled {
         Settled::Fresh(_) => "fresh",
         Settled::Restored(_) => "restored",
-        Settled::Skipped(_) | Settled::NotNeeded => "skipped",
+        Settled::Skipped(_) | Settled::Withheld(_) | Settled::NotNeeded => "skipped",
         Settled::Ran(_) | Settled::Lost(_) | Settled::Planned | Settled::Missing => {
             unreachable!("these were handed out")
         }

@@ -195,7 +195,7 @@ impl Build {
         waiting.map(|(index, _)| index).filter(|index| !self.binding.knows(self.ops.of(*index))).collect()
     }
 
-    /// Returns what the CPU lane may take first.
+    /// Returns what the CPU lane and that of authors may take first.
     pub(super) fn first_on_cpu(&self) -> Vec<(Index, Lane, Phase)> {
         self.queue.first_on_cpu()
     }

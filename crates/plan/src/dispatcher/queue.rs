@@ -27,6 +27,7 @@ pub(super) struct Precedence {
 pub(super) struct Queue {
     cpu: BTreeSet<Precedence>,
     whole_cpu: BTreeSet<Precedence>,
+    authors: BTreeSet<Precedence>,
     /// Checks first, since most of what is left waits for them.
     device: BTreeSet<(bool, Index)>,
     places: HashMap<Index, Queued>,
@@ -62,9 +63,9 @@ impl Queue {
         }
     }
 
-    /// Returns the first of each kind of slot of the CPU lane, in the order in which they are taken, with the lane that each asks for and its phase.
+    /// Returns the first of each kind of slot of the CPU lane, and of authors, in the order in which they are taken, with the lane that each asks for and its phase.
     pub(super) fn first_on_cpu(&self) -> Vec<(Index, Lane, Phase)> {
-        let firsts = [(&self.cpu, Lane::Cpu), (&self.whole_cpu, Lane::WholeCpu)];
+        let firsts = [(&self.cpu, Lane::Cpu), (&self.whole_cpu, Lane::WholeCpu), (&self.authors, Lane::Author)];
         let mut firsts: Vec<(Precedence, Lane)> =
             firsts.into_iter().filter_map(|(those, lane)| Some((*those.first()?, lane))).collect();
         firsts.sort_by_key(|(precedence, _)| *precedence);
@@ -86,6 +87,7 @@ impl Queue {
         match place.lane {
             Lane::Cpu => self.cpu.insert(place.precedence),
             Lane::WholeCpu => self.whole_cpu.insert(place.precedence),
+            Lane::Author => self.authors.insert(place.precedence),
             Lane::Device => self.device.insert((times(place.phase), index)),
         };
         self.places.insert(index, place);
@@ -96,6 +98,7 @@ impl Queue {
         match place.lane {
             Lane::Cpu => self.cpu.remove(&place.precedence),
             Lane::WholeCpu => self.whole_cpu.remove(&place.precedence),
+            Lane::Author => self.authors.remove(&place.precedence),
             Lane::Device => self.device.remove(&(times(place.phase), index)),
         };
         Some(place)

@@ -1,4 +1,4 @@
-//! Slots: which are free, and what has the others. The CPU lane has several, each device exactly one.
+//! Slots: which are free, and what has the others. The CPU lane and that of authors have several, each device exactly one.
 //!
 //! It does not know cores, nor devices by more than their numbers.
 
@@ -23,6 +23,8 @@ pub enum Place {
     Cpu,
     /// On the device of this number.
     Device(usize),
+    /// On the lane of authors.
+    Author,
 }
 
 /// A slot that was taken.
@@ -41,6 +43,7 @@ pub struct Slot {
 pub(super) struct Slots {
     cpu: usize,
     devices: usize,
+    authors: usize,
     taken: BTreeMap<Ticket, Taken>,
     next: Ticket,
 }
@@ -57,12 +60,18 @@ enum What {
     Cpu,
     WholeCpu,
     Device(usize),
+    Author,
 }
 
 impl Slots {
-    /// Returns so many slots of the CPU lane, at least one, and one of each device, none taken.
+    /// Returns so many slots of the CPU lane, at least one, one of each device, and one of authors, none taken.
     pub(super) fn new(cpu: usize, devices: usize) -> Self {
-        Self { cpu: cpu.max(1), devices, taken: BTreeMap::new(), next: 0 }
+        Self { cpu: cpu.max(1), devices, authors: 1, taken: BTreeMap::new(), next: 0 }
+    }
+
+    /// Says how many authors may work at once, at least one.
+    pub(super) fn set_authors(&mut self, authors: usize) {
+        self.authors = authors.max(1);
     }
 
     pub(super) fn devices(&self) -> usize {
@@ -73,7 +82,7 @@ impl Slots {
         self.cpu
     }
 
-    /// Takes a free slot of the CPU lane, if there is one and `lane` is the CPU's.
+    /// Takes a free slot of the CPU lane or of authors, if there is one and `lane` is theirs.
     ///
     /// A measurement on the host waits until nothing else uses the CPU lane, and nothing else starts there while it runs. Where there are devices, children give way, and more so
     /// where two compiles or more that began before go on.
@@ -81,7 +90,10 @@ impl Slots {
         let what = match lane {
             Lane::Cpu if self.has_room() => What::Cpu,
             Lane::WholeCpu if self.exclusive() == 0 && self.shared() == 0 => What::WholeCpu,
-            Lane::Cpu | Lane::WholeCpu | Lane::Device => return None,
+            Lane::Author if self.count(What::Author) < self.authors => {
+                return Some(Slot { ticket: self.give(What::Author, phase), place: Place::Author, nice: None });
+            }
+            Lane::Cpu | Lane::WholeCpu | Lane::Device | Lane::Author => return None,
         };
         // What is measured on a device does not wait for what is made ready for it.
         let nice = (self.devices > 0).then_some(if self.compiles() < FIRST { NICE } else { NICER });
@@ -133,11 +145,15 @@ impl Slots {
     }
 
     fn shared(&self) -> usize {
-        self.taken.values().filter(|taken| taken.what == What::Cpu).count()
+        self.count(What::Cpu)
     }
 
     fn exclusive(&self) -> usize {
-        self.taken.values().filter(|taken| taken.what == What::WholeCpu).count()
+        self.count(What::WholeCpu)
+    }
+
+    fn count(&self, what: What) -> usize {
+        self.taken.values().filter(|taken| taken.what == what).count()
     }
 
     fn holds(&self, what: What) -> bool {
@@ -161,6 +177,19 @@ mod tests {
         };
         assert_eq!([0, 1, 2, 13].map(|before| nice(1, before)), [Some(10), Some(10), Some(15), Some(15)]);
         assert_eq!([0, 2].map(|before| nice(0, before)), [None, None]);
+    }
+
+    #[test]
+    fn authors_have_slots_of_their_own_beside_a_measurement_on_the_host() {
+        let mut slots = Slots::new(1, 0);
+        slots.set_authors(2);
+        let whole = slots.take(Lane::WholeCpu, Phase::Bench).unwrap();
+        let first = slots.take(Lane::Author, Phase::Generate).unwrap();
+        assert_eq!((whole.place, first.place), (Place::Cpu, Place::Author));
+        assert!(slots.take(Lane::Author, Phase::Generate).is_some());
+        assert_eq!(slots.take(Lane::Author, Phase::Generate), None);
+        slots.free(first.ticket);
+        assert!(slots.take(Lane::Author, Phase::Generate).is_some());
     }
 
     #[test]

@@ -29,7 +29,7 @@ const CALIBRATION: Duration = Duration::from_mins(2);
 #[must_use]
 pub fn expand(spec: &Spec, inventory: &Inventory) -> Vec<Action> {
     let mut actions: Vec<Action> = calibrate(inventory).into_iter().collect();
-    actions.extend(spec.ops.iter().flat_map(|op| Expansion::of(op, inventory).actions()));
+    actions.extend(spec.ops.iter().flat_map(|op| Expansion::of(op, spec, inventory).actions()));
     actions.push(summary(spec, inventory, &actions));
     actions
 }
@@ -53,13 +53,14 @@ fn variant_phases(class: &DeviceClass) -> &'static [Phase] {
 
 struct Expansion<'a> {
     op: &'a Op,
+    spec: &'a Spec,
     inventory: &'a Inventory,
     /// Phase → the facts of the declaration that it reads, made once for all variants.
     declared: BTreeMap<Phase, BTreeMap<String, Fact>>,
 }
 
 impl<'a> Expansion<'a> {
-    fn of(op: &'a Op, inventory: &'a Inventory) -> Self {
+    fn of(op: &'a Op, spec: &'a Spec, inventory: &'a Inventory) -> Self {
         let here = profile(&inventory.device.class);
         let (ahead, there) = (op.declaration(Profile::Cuda), op.declaration(here));
         let written = [&ahead, &there].map(|declaration| {
@@ -74,7 +75,7 @@ impl<'a> Expansion<'a> {
             let read = fields.iter().filter(|(name, _)| is_read(name));
             read.map(|(name, fact)| (format!("declaration.{name}"), fact.clone())).collect()
         };
-        Self { op, inventory, declared: Phase::ALL.into_iter().map(|phase| (phase, facts(phase))).collect() }
+        Self { op, spec, inventory, declared: Phase::ALL.into_iter().map(|phase| (phase, facts(phase))).collect() }
     }
 
     fn actions(&self) -> Vec<Action> {

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The document `attempt`: in which form a kernel file was made, and after what.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Attempt {
     /// Which attempt it is, from 1.
@@ -18,6 +18,22 @@ pub struct Attempt {
     pub change: String,
     /// Why the attempt before failed. None of the first.
     pub after: Option<Cause>,
+    /// Why it came to no kernel itself, where it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Cause>,
+    /// What the author says that it took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+}
+
+/// What an author says that an attempt took.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Usage {
+    /// Tokens, in and out.
+    pub tokens: Option<u64>,
+    /// US dollars.
+    pub cost_usd: Option<f64>,
 }
 
 /// Why an attempt failed.
@@ -57,7 +73,8 @@ pub(super) struct Row<'a> {
 /// Returns a row for each attempt, the first one first. An attempt failed as the next one says that was made after it.
 pub(super) fn rows(attempts: &[Attempt]) -> Vec<Row<'_>> {
     let failures = attempts.iter().skip(1).map(|attempt| attempt.after.as_ref()).chain([None]);
-    let rows = attempts.iter().zip(failures);
+    let own = attempts.iter().map(|attempt| attempt.failure.as_ref());
+    let rows = attempts.iter().zip(failures.zip(own).map(|(next, own)| next.or(own)));
     rows.map(|(attempt, failure)| Row {
         attempt: attempt.attempt,
         form: attempt.form(),

@@ -91,6 +91,7 @@ pub(super) fn beginning<'a>(graph: &'a Graph, wanted: &'a [bool], any_device: bo
         graph,
         wanted,
         running: &[],
+        authors: 1,
         any_device,
         prewarms: true,
         is_followed: false,

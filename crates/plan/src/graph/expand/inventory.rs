@@ -36,8 +36,10 @@ pub struct Inventory {
     pub configurations: Configurations,
     /// The kernel files that a generator writes: those that are not there, and those that are as it wrote them. They are not among the files above.
     pub generated: BTreeSet<String>,
-    /// The digest of the generator's files, where it writes any.
+    /// The digest of the embedded generator's files, where it writes any.
     pub generator: Option<Digest>,
+    /// The digest of the template of what authors are asked.
+    pub prompt: Digest,
 }
 
 /// How much of an autotuned kernel is compiled ahead.

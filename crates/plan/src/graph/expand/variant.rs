@@ -8,7 +8,8 @@ use std::ops::RangeInclusive;
 use t2t_model::action::{Action, Dependency, Lane, Need, Phase, Target};
 use t2t_model::manifest::Fact;
 use t2t_model::path::RepoPath;
-use t2t_spec::Variant;
+use t2t_spec::authors::Author;
+use t2t_spec::{Profile, Variant};
 
 use super::{Configurations, Expansion, LOCAL, meanings, measured_on, versions};
 
@@ -33,6 +34,14 @@ impl Expansion<'_> {
 
     /// Returns the action that writes a variant's kernel file. A later attempt needs that the one before was rejected, and reads why.
     pub(super) fn generate(&self, variant: &Variant, attempt: u32) -> Action {
+        let author = variant.generator.as_ref().and_then(|name| self.spec.authors.named.get(name));
+        match author {
+            Some(author) => self.asked(variant, author, attempt),
+            None => self.rendered(variant, attempt),
+        }
+    }
+
+    fn rendered(&self, variant: &Variant, attempt: u32) -> Action {
         let phase = Phase::Generate;
         let mut facts = self.declared[&phase].clone();
         facts.extend(variant.facts(phase).iter().map(|(name, value)| (format!("variant.{name}"), Fact::json(value))));
@@ -53,6 +62,38 @@ impl Expansion<'_> {
             self.needs(variant, Phase::Compile, before, Need::Reject, &["failure"]),
             self.needs(variant, Phase::Check, before, Need::Reject, &["failure"]),
         ];
+        action
+    }
+
+    /// Returns the action in which an author is asked for a kernel. An answer that is none is as good a reason for another attempt as a kernel that is rejected.
+    ///
+    /// What it depends on is the same on every device: an accepted kernel is asked for once.
+    fn asked(&self, variant: &Variant, author: &Author, attempt: u32) -> Action {
+        let phase = Phase::Generate;
+        let declared = self.op.declaration(Profile::Cuda).asked();
+        let mut facts: BTreeMap<String, Fact> =
+            declared.iter().map(|(name, value)| (format!("declaration.{name}"), Fact::json(value))).collect();
+        let own = variant.asked();
+        facts.extend(own.iter().map(|(name, value)| (format!("variant.{name}"), Fact::json(value))));
+        facts.extend(meanings(&self.reference()));
+        facts.insert("attempt".to_owned(), Fact::Text(attempt.to_string()));
+        facts.insert("generator".to_owned(), Fact::json(&author.fact()));
+        facts.insert("prompt".to_owned(), Fact::Digest(self.inventory.prompt));
+        let mut action = self.action(phase, Some(variant), Lane::Author, facts);
+        action.identity.target.attempt = attempt;
+        action.deadline = author.timeout;
+        action.dependencies =
+            vec![Dependency { on: self.target(None, Phase::Analyze), need: Need::Pass, reads: &["analysis"] }];
+        if attempt == 1 {
+            action.identity.device = None;
+            return action;
+        }
+        let before = |phase, reads| self.needs(variant, phase, attempt - 1, Need::Reject, reads);
+        action.dependencies.extend([
+            before(phase, &["attempt", "kernel", "failure"]),
+            before(Phase::Compile, &["failure"]),
+            before(Phase::Check, &["failure", "verdict"]),
+        ]);
         action
     }
 
