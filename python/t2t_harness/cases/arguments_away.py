@@ -9,7 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness.cases import arguments_known, arguments_random, arguments_special, elementwise, seeds
+from t2t_harness.cases import (
+    arguments_compared,
+    arguments_known,
+    arguments_random,
+    arguments_special,
+    elementwise,
+    seeds,
+)
 from t2t_harness.cases.arguments_known import DIMS
 from t2t_harness.cases.arguments_values import LEFT_ALONE, OPEN, WORDS, away, dims_away
 from t2t_harness.op.declaration import along, tensors
@@ -68,6 +75,7 @@ def of_request(request: VariantRequest, rank: int) -> Iterator[tuple[str, dict[s
     if not is_random:
         yield from crossing(declaration, values)
         yield from whole(declaration, columns)
+        yield from two_flags(declaration, columns)
         yield from shifted(declaration, values)
     if written is None:
         # A wrapper may have a dim of its own where torch has all of them.
@@ -131,16 +139,28 @@ def with_flags(
     declaration: Declaration, columns: Sequence[Sequence[tuple[str, dict[str, Any]]]]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yields the arguments with one flag flipped and all numbers at their first other value, and, where the result has the lengths that an argument says, with lengths of 1: formulas of a flag are written for declared numbers."""
-    own = declaration["kwargs"]
-    firsts = [(column[0][0].partition("=")[0], column[0][1]) for column in columns if column]
-    flags = {name: values[name] for name, values in firsts if isinstance(values[name], bool) and name not in FORMS}
-    changed = numbers(columns)
+    own, flags, changed = declaration["kwargs"], flags_of(columns), numbers(columns)
     lengths = arguments_special.single(declaration)
     for name, flag in list(flags.items())[:FLAGS]:
         for one in (lengths, {} if lengths else changed):
             both = {**own, **one, name: flag}
             if one and not is_empty_range(both) and not arguments_special.is_crossed(own, both):
                 yield labelled({**one, name: flag}), both
+
+
+def two_flags(
+    declaration: Declaration, columns: Sequence[Sequence[tuple[str, dict[str, Any]]]]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields the arguments with two flags flipped at once: code of each may be right for the other's declared value alone."""
+    several = dict(list(flags_of(columns).items())[:FLAGS])
+    if len(several) > 1:
+        yield labelled(several), {**declaration["kwargs"], **several}
+
+
+def flags_of(columns: Sequence[Sequence[tuple[str, dict[str, Any]]]]) -> dict[str, bool]:
+    """Returns the flags among the arguments, flipped, but for `FORMS`."""
+    firsts = [(column[0][0].partition("=")[0], column[0][1]) for column in columns if column]
+    return {name: values[name] for name, values in firsts if isinstance(values[name], bool) and name not in FORMS}
 
 
 FORMS = ("keepdim", "inplace", "sparse")
@@ -242,7 +262,10 @@ def others(declaration: Declaration, name: str, value: object, rank: int) -> lis
     special = arguments_special.others(declaration, name, value, rank)
     if special is not None:
         return special
-    found: list[Any] = away(name, value, rank) or arguments_special.whole_away(declaration, name, value)
+    found: list[Any] = away(name, value, rank)
+    if not found or isinstance(value, float):
+        found += [one for one in arguments_special.whole_away(declaration, name, value) if one not in found]
+    found += [one for one in arguments_compared.compared(declaration, name, value) if one not in found]
     if name in declaration["kwargs"]:
         found += longer(declaration, name)
     if name == "padding" and isinstance(value, int) and pads_by_words(declaration):

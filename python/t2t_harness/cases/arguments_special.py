@@ -100,11 +100,19 @@ def single(declaration: Declaration) -> dict[str, object]:
 
 
 def whole_away(declaration: Declaration, name: str, value: object) -> list[object]:
-    """Returns other whole numbers than `value` for an argument of which nothing else is known: the next one, of several the first of them, which torch or a reference refuses where it makes no sense; of torch's zero and a half, too, and of a large one of a reference a quarter. Nothing for a dim."""
+    """Returns other whole numbers than `value` for an argument of which nothing else is known: the next one, of several the first of them, of fractions the first and the last, which torch or a reference refuses where it makes no sense; of torch's zero and a half, too, and of a large one of a reference a quarter. Nothing for a dim."""
     if name.startswith(("dim", "axis")) or name in BY_SHAPE:
         return []
     if isinstance(value, list) and value and all(type(one) is int for one in value):
-        return [[value[0] + 1, *value[1:]]]
+        more: list[object] = [[value[0] + 1, *value[1:]], [*value[:-1], value[-1] + 1]]
+        return more[: len(value)]
+    if isinstance(value, list) and value and all(type(one) in (int, float) for one in value):
+        # A pair of numbers, each of which may be forgotten.
+        pair: list[object] = [[value[0] / 2 or 0.5, *value[1:]], [*value[:-1], value[-1] / 2 or 0.5]]
+        return pair[: len(value)]
+    if declaration.get("reference") and isinstance(value, float) and value:
+        # A power, a weight and a threshold of zero have a meaning.
+        return [0.0]
     if type(value) is not int:
         return []
     own = declaration["kwargs"]
@@ -127,6 +135,14 @@ def is_crossed(own: Mapping[str, object], changed: Mapping[str, object]) -> bool
             if len(before) == len(after) == 2 and before[0] < before[1] and after[0] >= after[1]:
                 return True
     return False
+
+
+def has_zero(declaration: Declaration, changed: Mapping[str, object]) -> bool:
+    """Tells whether an argument of a reference in Python is zero that it declares otherwise: a divisor, or the base of a logarithm, cannot be."""
+    own = declaration["kwargs"]
+    return bool(declaration.get("reference")) and any(
+        isinstance(value, float) and value == 0 and bool(own.get(name)) for name, value in changed.items()
+    )
 
 
 def has_other_whole(declaration: Declaration, changed: Mapping[str, object]) -> bool:

@@ -146,10 +146,18 @@ def away(name: str, value: Any, rank: int) -> list[Any]:
 
 
 def pads_away(value: object) -> list[Any]:
-    """Returns other lengths than `value`, a list of those by which dims become longer: one that is more, and one by which a dim becomes shorter."""
+    """Returns other lengths than `value`, a list of those by which dims become longer: one that is more, all of them in different steps, the last one, and one by which a dim becomes shorter."""
     if not isinstance(value, list) or not value or any(type(one) is not int for one in value):
         return []
-    return [[value[0] + 1, *value[1:]], [-1 if value[0] != -1 else -2, *value[1:]]]
+    more = [
+        [value[0] + 1, *value[1:]],
+        [one + 1 + step for step, one in enumerate(value)],
+        [*value[:-1], value[-1] + 1],
+    ]
+    return [
+        *(one for place, one in enumerate(more) if one not in more[:place]),
+        [-1 if value[0] != -1 else -2, *value[1:]],
+    ]
 
 
 def scales_away(value: object, rank: int) -> list[object]:

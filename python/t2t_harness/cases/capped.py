@@ -19,7 +19,10 @@ ELEMENTS = 1 << 19
 WORD = "grid"
 """What stands in the name of such a case, and for the size that it is of."""
 
-MOST = 2
+TIMES = (1.25, 2.25)
+"""How much there is to do, in what the programs do at once."""
+
+MOST = 4
 """Most of such cases."""
 
 Programs = Callable[[cases.Case], Mapping[tuple[str, str], int]]
@@ -27,16 +30,17 @@ Programs = Callable[[cases.Case], Mapping[tuple[str, str], int]]
 
 
 def lengths(declaration: Declaration, programs: Programs) -> list[dict[str, int]]:
-    """Returns the lengths of cases in which a kernel has as many programs as it ever has, and a quarter more to do than at the shortest length at which it has."""
+    """Returns the lengths of cases in which a kernel has as many programs as it ever has, and `TIMES` as much to do as at the shortest length at which it has: programs that do a second piece, and a third one."""
     dims = probing.loose(declaration)
     found: list[dict[str, int]] = []
     known: set[tuple[str, str]] = set()
     for dim in dict.fromkeys((*dims[-1:], *dims[:1])):
         for path, length in of_dim(declaration, dim, programs).items():
-            binding = bound(declaration, dim, length + length // 4 | 1)
-            if path not in known and probing.fits(declaration, binding, ELEMENTS) and len(found) < MOST:
-                known.add(path)
-                found.append(binding)
+            for times in TIMES if path not in known else ():
+                binding = bound(declaration, dim, int(times * length) | 1)
+                if probing.fits(declaration, binding, ELEMENTS) and len(found) < MOST:
+                    known.add(path)
+                    found.append(binding)
     return found
 
 

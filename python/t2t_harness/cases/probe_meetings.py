@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import arguments_known, cases, probing, seeds
+from t2t_harness.cases import arguments_known, cases, probe_values, probing, seeds
 from t2t_harness.cases.cases import Case
 
 if TYPE_CHECKING:
@@ -22,6 +22,12 @@ FURTHER = 2
 
 SPECIAL = "special"
 """The values with NaN and infinities."""
+
+LARGE = "large"
+"""The values of which many functions overflow."""
+
+NOT_FINITE = (SPECIAL, cases.PAIRS)
+"""Values of which some are not finite."""
 
 SUMMED = ("reduction",)
 """Words that say what becomes of terms. Where one of these is infinite, as that of a label that has no weight, kernels and torch may differ."""
@@ -49,10 +55,10 @@ def meetings(declaration: Declaration, others: Sequence[Case]) -> Iterator[Case]
                 columns.setdefault(name, []).append((name, value, case))
     met = [
         [
-            meeting(case, floating[0], kind)
+            of_pairs(declaration, case) if kind == cases.PAIRS else meeting(case, floating[0], kind)
             for _, value, case in sorted(column, key=lambda one: place(one[1]))
-            for kind in sorted(kinds, key=lambda kind: (kind == SPECIAL) != is_decision(value))
-            if kind != SPECIAL or (is_decision(value) and name not in SUMMED)
+            for kind in sorted(kinds, key=lambda kind: (kind in NOT_FINITE) != is_decision(value))
+            if fits(kind, name, value)
         ]
         for name, column in columns.items()
     ]
@@ -75,10 +81,21 @@ def kinds_of(declaration: Declaration) -> list[str]:
     found: list[str] = []
     if SPECIAL not in off and not probing.hides(declaration):
         found.append(SPECIAL)
+        if "zeros" not in off and probe_values.pairs(declaration, probing.rows(declaration)):
+            found.append(cases.PAIRS)
     if "zeros" not in off:
         known = cases.comparable(declaration, declaration["dtypes"][0])
         found.append(cases.TIES if len(known) > 1 and probing.of_values(declaration)[:1] == known[:1] else "zeros")
+    if LARGE not in off:
+        found.append(LARGE)
     return found
+
+
+def fits(kind: str, name: str, value: object) -> bool:
+    """Tells whether an argument at `value` meets values of that kind: those that are not finite tell of decisions alone, and large ones of zero, whose product with what is infinite is no number."""
+    if kind == LARGE:
+        return not isinstance(value, bool | str) and value == 0
+    return kind not in NOT_FINITE or (is_decision(value) and name not in SUMMED)
 
 
 def difference(declaration: Declaration, case: Case) -> dict[str, object]:
@@ -99,6 +116,11 @@ def place(value: object) -> int:
     if is_decision(value) or not probing.is_plain(value):
         return 2
     return 0 if value < 0 else 1 if value == 0 else 3
+
+
+def of_pairs(declaration: Declaration, case: Case) -> Case:
+    """Returns `case` with special numbers of its inputs that meet, for which it has enough elements."""
+    return replace(meeting(case, cases.ALL, cases.PAIRS), binding=probing.of_pairs(declaration, case.binding))
 
 
 def meeting(case: Case, name: str, kind: str) -> Case:

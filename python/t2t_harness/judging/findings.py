@@ -62,6 +62,8 @@ def is_refusal(declaration: Declaration, case: cases.Case, facts: Facts) -> bool
     is_loose = arguments_away.is_of_another_kind(declaration, changed) or arguments_special.has_other_whole(
         declaration, changed
     )
+    if is_exception and arguments_special.has_zero(declaration, changed):
+        return True
     if is_exception and is_loose and facts.get("is_of_kind") and not facts.get("is_taken"):
         return True
     return bool(facts.get("is_deliberate"))

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import cases, inputs, naming, probes, reach, seeds
+from t2t_harness.cases import arguments_special, cases, inputs, naming, probes, reach, seeds
 from t2t_harness.cases.prepared import prepared_cases, salt
 from t2t_harness.faults import failure, memory
 from t2t_harness.judging import comparing, evidence, findings, following, lint, oracle, progress, references, tolerance
@@ -144,7 +144,8 @@ def judge_case(trial: Trial, case: cases.Case, position: int) -> None:
             "reason": "torch has no float64 for it, which tells what the last bits of these inputs are worth",
         }
         return
-    if (case.values == "extreme" or probes.is_without(case)) and not is_finite(right):
+    is_open = case.values == "extreme" or arguments_special.has_zero(trial.declaration, case.kwargs or {})
+    if (is_open or probes.is_without(case)) and not is_finite(right):
         row |= {"verdict": "dropped", "reason": "torch's own result is not finite"}
         return
     if case.kind == "edge" and (ill := ill_conditioned(trial.declaration, right)) is not None:

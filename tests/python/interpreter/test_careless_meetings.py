@@ -115,7 +115,7 @@ def test_what_is_turned_off_meets_no_argument() -> None:
     changed = {"reduction": "none", "beta": 0.0}
     others = [probing.probe(given, "kwarg[beta=0.0]", ROWS, kwargs=changed)]
     kinds = [[case.values for case in probe_meetings.meetings({**given, **more}, others)] for more in MORE]
-    assert kinds == [["ties"], []]
+    assert kinds == [["ties", "large"], []]
     word = [probing.probe(given, "kwarg[reduction=sum]", ROWS, kwargs={"reduction": "sum", "beta": 1.0})]
     assert [case.values for case in probe_meetings.meetings(given, word)] == ["ties", "planted"]
     own: Any = {**SMOOTH_OP, "kwargs": {"descending": False}}
@@ -127,14 +127,15 @@ def test_what_is_turned_off_meets_no_argument() -> None:
     ]
 
 
-MORE: list[Any] = [{}, {"edges": {"zeros": "none"}}]
+MORE: list[Any] = [{}, {"edges": {"zeros": "none", "large": "none"}}]
 
 
 def test_where_gradients_are_compared_an_argument_meets_such_values_without_them() -> None:
     given: Any = {**SMOOTH_OP, "backward": True}
     changed = {"reduction": "none", "beta": 0.0}
     others = [probing.probe(given, "kwarg[beta=0.0]", ROWS, kwargs=changed)]
-    assert [(case.values, case.asks) for case in probe_meetings.meetings(given, others)] == [("ties", cases.NOBODY)]
+    found = [(case.values, case.asks) for case in probe_meetings.meetings(given, others)]
+    assert found == [("ties", cases.NOBODY), ("large", cases.NOBODY)]
 
 
 def test_at_most_six_meetings() -> None:

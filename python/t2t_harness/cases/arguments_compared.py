@@ -1,0 +1,94 @@
+"""What the code of a reference compares its arguments with: each such value is decided on there, and is another one that the author of the op means.
+
+Code is read and never run. It knows no torch.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import Declaration
+
+MOST = 4
+"""So many values of an argument are taken."""
+
+SOME = 1.5
+"""A number for an argument that is none. A reference that wants something else refuses it."""
+
+ORDERED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+"""Comparisons that decide on either side of a number."""
+
+
+def compared(declaration: Declaration, name: str, value: object) -> list[object]:
+    """Returns the values that the reference of the op compares its argument `name` with, words for a word and numbers for a number, but for `value`; of an order the next whole numbers, too. For none they are words and numbers, or `SOME` where it is compared with neither. Nothing for a function of torch's, or where the file cannot be read."""
+    reference = declaration.get("reference")
+    if not reference or isinstance(value, bool) or not isinstance(value, str | int | float | None):
+        return []
+    kinds: tuple[type, ...] = (str,) if isinstance(value, str) else (int, float)
+    if value is None:
+        kinds = (str, int, float)
+    found: list[object] = []
+    for one in _constants(str(Path(reference["root"], reference["file"])), name):
+        if isinstance(one, kinds) and not isinstance(one, bool) and one != value and one not in found:
+            found.append(one)
+    return found[:MOST] if found or value is not None else [SOME]
+
+
+@functools.lru_cache(64)
+def _constants(path: str, name: str) -> tuple[object, ...]:
+    """Returns the constants of the file with which something that is called `name` is compared, or by which a table is asked with it, in order."""
+    try:
+        tree = ast.parse(Path(path).read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return ()
+    tables = {
+        target.id: node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    found: list[object] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            found += _of_comparison(node, name)
+        elif isinstance(node, ast.Subscript) and _is_named(node.slice, name):
+            table = tables.get(node.value.id) if isinstance(node.value, ast.Name) else node.value
+            found += [one for key in table.keys if key for one in _literal(key)] if isinstance(table, ast.Dict) else []
+        elif isinstance(node, ast.Match) and _is_named(node.subject, name):
+            parts = [part for case in node.cases for part in ast.walk(case.pattern)]
+            found += [one for part in parts if isinstance(part, ast.MatchValue) for one in _literal(part.value)]
+    return tuple(found)
+
+
+def _of_comparison(node: ast.Compare, name: str) -> Iterator[object]:
+    """Yields the constants of one comparison in which `name` stands by itself, or as an attribute of an instance."""
+    sides = [node.left, *node.comparators]
+    if not any(_is_named(side, name) for side in sides):
+        return
+    is_ordered = any(isinstance(one, ORDERED) for one in node.ops)
+    for side in sides:
+        parts = side.elts if isinstance(side, ast.Tuple | ast.List | ast.Set) else [side]
+        for value in (one for part in parts for one in _literal(part)):
+            if is_ordered and type(value) is int:
+                yield from (value - 1, value, value + 1)
+            else:
+                yield value
+
+
+def _literal(node: ast.expr) -> list[object]:
+    """Returns the value of a literal, in a list, and nothing for another expression."""
+    try:
+        return [ast.literal_eval(node)]
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return []
+
+
+def _is_named(node: ast.expr, name: str) -> bool:
+    """Tells whether an expression is the argument `name`, or what an instance keeps it as."""
+    return (isinstance(node, ast.Name) and node.id == name) or (isinstance(node, ast.Attribute) and node.attr == name)
