@@ -24,6 +24,7 @@ pub(crate) const EDGES: &[&str] = &[
     "denormal",
     "limits",
     "mixed",
+    "together",
     "small",
     "gradients",
     "upstream",

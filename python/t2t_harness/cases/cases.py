@@ -88,7 +88,7 @@ class Case:
     binding: dict[str, int]
     seed: int = 0
     values: str = "declared"
-    """`declared`, `large`, `equal-rows`, `special`, `ignored`, `pairs`, `corners`, `negative`, or one of unusual.py; only floating inputs with random values heed it, but for `ignored`, `negative`, `counts`, `long-count`, `limits`, `false` and `true`."""
+    """`declared`, `large`, `equal-rows`, `special`, `ignored`, `pairs`, `corners`, `negative`, or one of unusual.py; only floating inputs with random values heed it, but for `ignored`, `negative`, `counts`, `long-count`, `limits`, `false`, `true` and `late-true`."""
     layout: str | None = None
     """In the place of every input's declared layout, or of that which `of` names, where that input has the dims for it."""
     broadcast: bool = False
@@ -115,6 +115,8 @@ class Case:
     """Whether it is one of probes.py, for which there is a budget."""
     asks: tuple[str, ...] = ()
     """The inputs that ask for a gradient, `NOBODY` for none; all that have one where none is named."""
+    uses: tuple[int, ...] = ()
+    """The outputs, by position, that gradients flow into; all of them where none is named."""
     is_twice: bool = False
     """Whether its backward pass runs a second time over the same graph, and that one's gradients are compared."""
     is_changed: bool = False

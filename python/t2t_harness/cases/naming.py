@@ -21,6 +21,7 @@ SPECIAL = {
     "equal-rows": "rows of equal values",
     "special": "NaN and infinities in an input",
     "low": "minus infinity in the first half of an input",
+    "late-true": "a mask that is true at the end of each row alone",
     "late": "NaN and infinity late in a row",
     "pairs": "special numbers that meet",
     "counts": "large counts",

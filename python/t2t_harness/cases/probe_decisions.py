@@ -20,18 +20,11 @@ def long(
     request: VariantRequest, known: Sequence[Case], others: Sequence[Case], read: Sequence[literals.Nodes]
 ) -> Iterator[Case]:
     """Yields, of the cases `others`, the first in which one argument alone is another flag, word or infinite order, of up to so many arguments, with a last dim that is longer than the integers of the kernel's files `read` and than what blocks led to among the `known` cases. Where that takes too many operations it is tried at a half and a quarter."""
-    declaration, lane = request["op"], request["lane"]
+    declaration = request["op"]
+    binding = beyond(request, known, read)
+    if binding is None or "kwargs" in cases.edges_off(declaration):
+        return
     dims = probing.loose(declaration)
-    if not dims or declaration.get("random") or {"blocks", "kwargs"} & {*cases.edges_off(declaration)}:
-        return
-    rows = probing.NARROW if lane == "cuda" else 1
-    limit = cases.reach_limit(lane)
-    led = [case.binding.get(dims[-1], 0) for case in known]
-    lengths = sorted({*led, *(value + 1 for value in literals.of_files(read)), probing.LONG[0]}, reverse=True)
-    bindings = (probing.bound(declaration, {dims[-1]: length}, rows) for length in lengths)
-    binding = next((one for one in bindings if probing.fits(declaration, one, limit)), None)
-    if binding is None:
-        return
     firsts: dict[str, object] = {}
     for case in others:
         changed = [*probe_meetings.difference(declaration, case).items()]
@@ -43,3 +36,17 @@ def long(
         kwargs = {**declaration["kwargs"], name: value}
         label = f"kwarg[{name}={value},{dims[-1]}={binding[dims[-1]]}]"
         yield probing.probe(declaration, label, binding, kwargs=kwargs, values="ends", has_own_budget=True)
+
+
+def beyond(request: VariantRequest, known: Sequence[Case], read: Sequence[literals.Nodes]) -> dict[str, int] | None:
+    """Returns lengths of which the last dim's is above the integers of the kernel's files `read` and what blocks led to among the `known` cases; None where none fits."""
+    declaration, lane = request["op"], request["lane"]
+    dims = probing.loose(declaration)
+    if not dims or declaration.get("random") or "blocks" in cases.edges_off(declaration):
+        return None
+    rows = probing.NARROW if lane == "cuda" else 1
+    limit = cases.reach_limit(lane)
+    led = [case.binding.get(dims[-1], 0) for case in known]
+    lengths = sorted({*led, *(value + 1 for value in literals.of_files(read)), probing.LONG[0]}, reverse=True)
+    bindings = (probing.bound(declaration, {dims[-1]: length}, rows) for length in lengths)
+    return next((one for one in bindings if probing.fits(declaration, one, limit)), None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Container, Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,36 @@ BEYOND = 4099
 
 FEW_ROWS = 64
 """So many rows, or fewer, have no case of their own: one has 131, or half of them."""
+
+
+APART = (577, 131)
+"""Lengths of two dims that no input shares: more rows of blocks than programs are grouped by, usually 8 of up to 64, and more than one block beside each."""
+
+SHARED = 8
+"""The length of the other dims there, which are summed up."""
+
+
+def apart(declaration: Declaration, limit: int) -> Iterator[Case]:
+    """Yields a case in which two dims are long that no input shares, as the rows and columns of a product: programs that are numbered in groups leave some out, or do them twice, where the last group is not full."""
+    if "shapes" in cases.edges_off(declaration) or "blocks" in cases.edges_off(declaration):
+        return
+    inputs = [{str(dim) for dim in given["shape"]} for given in tensors(declaration)]
+    dims = probing.loose(declaration)
+    both = next(
+        (
+            (first, second)
+            for place, first in enumerate(dims)
+            for second in dims[place + 1 :]
+            if any(first in one for one in inputs)
+            and any(second in one for one in inputs)
+            and not any({first, second} <= one for one in inputs)
+        ),
+        None,
+    )
+    if both is not None:
+        lengths = dict(zip(both, APART, strict=True))
+        found = probing.shape(declaration, "shape", lengths, SHARED, limit, both)
+        yield from (replace(case, has_own_budget=True) for case in found)
 
 
 def shapes(declaration: Declaration, lane: str, limit: int) -> Iterator[Case]:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 LABEL = 1
 """The label that does not count where ops.yaml names none."""
 
+LENGTHS = (131, 67)
+"""Lengths of a mask that several blocks read."""
+
 TARGETS = ("target", "targets", "label", "labels")
 """What the input with the labels is called."""
 
@@ -30,6 +33,17 @@ def marks(request: VariantRequest) -> Iterator[Case]:
         kinds = ("true",) if is_attention(declaration) else ("false", "true")
         for kind in kinds:
             yield probing.probe(declaration, f"all-{kind}[{name}]", probing.tiny(declaration), values=kind, of=name)
+        yield from padded(declaration, name, cases.reach_limit(request["lane"]))
+
+
+def padded(declaration: Declaration, name: str, limit: int) -> Iterator[Case]:
+    """Yields a case in which a long mask is true at the end of each row alone: whole blocks of it hide all."""
+    along = next(given["shape"][-1:] for given in tensors(declaration) if given["name"] == name)
+    for dim in along:
+        if dim in probing.loose(declaration):
+            for case in probing.long(declaration, str(dim), LENGTHS, limit, probing.NARROW):
+                word = f"all-late[{name},{dim}={case.binding[str(dim)]}]"
+                yield probing.probe(declaration, word, case.binding, values="late-true", of=name, has_own_budget=True)
 
 
 def masks(declaration: Declaration) -> list[str]:

@@ -233,6 +233,10 @@ def gradients(declaration: Declaration) -> Iterator[Case]:
     yield probing.probe(declaration, "gradients-off", small, asks=cases.NOBODY)
     for name in dict.fromkeys((names[0], names[-1], *names[1 : ALONE - 1])) if len(names) > 1 else ():
         yield probing.probe(declaration, f"gradients[{name}]", small, asks=(name,), has_own_budget=True)
+    compared = [place for place, how in enumerate(declaration.get("outputs") or ()) if how["compare"] == "close"]
+    for place in compared[:ALONE] if len(compared) > 1 else ():
+        # A backward pass may take the gradient of another output for granted.
+        yield probing.probe(declaration, f"gradients-of[{place}]", small, uses=(place,), has_own_budget=True)
     if not declaration["mutates"]:
         if not declaration.get("random"):
             yield probing.probe(declaration, CHANGED, small, is_changed=True)

@@ -28,6 +28,7 @@ from t2t_harness.cases import (
     probe_lengths,
     probe_marks,
     probe_meetings,
+    probe_together,
     probe_values,
     probing,
     windows,
@@ -158,6 +159,8 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
         *probe_values.single(declaration),
         *probe_indices.indices(declaration),
         *probe_groups.groups(request),
+        *probe_lengths.apart(declaration, limit),
+        *probe_together.together(request, others, probe_decisions.beyond(request, known, read)),
     ]
     without += [case for case in beside if not is_off(declaration, case)]
     room += (room // 2) * (len(declaration["dtypes"]) - 1)

@@ -159,6 +159,16 @@ def true(values: torch.Tensor) -> torch.Tensor:
     return torch.ones_like(values)
 
 
+def late_true(values: torch.Tensor) -> torch.Tensor:
+    """Returns booleans that are true in the last quarter of each row alone, as a mask of what was padded on the left."""
+    import torch
+
+    changed = torch.ones_like(values)
+    rows = rows_of(changed)
+    rows[:, : 3 * rows.shape[1] // 4] = False
+    return changed
+
+
 def neighbours(values: torch.Tensor) -> torch.Tensor:
     """Returns integers that are odd or even as `values` are, and so large that a floating type of half their bits, and every other one a float32 or float64, does not tell one from the next."""
     import torch
@@ -324,5 +334,6 @@ KINDS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "long-count": long_count,
     "false": false,
     "true": true,
+    "late-true": late_true,
 }
 """Kind of values → the function that makes them from dense ones, of which there is at least one."""

@@ -325,6 +325,8 @@ def found_gradients(
         return {}
     ends = [one for position in upstream if isinstance(one := outputs[position], torch.Tensor)]
     given = list(upstream.values())
+    if not ends:
+        return dict.fromkeys(leaves)
     found = torch.autograd.grad(ends, list(leaves.values()), given, allow_unused=True, retain_graph=keeps)
     return dict(zip(leaves, found, strict=True))
 
@@ -337,7 +339,7 @@ def _or_zeros(gradient: torch.Tensor | None, leaf: torch.Tensor) -> torch.Tensor
 
 
 def upstream_gradients(outputs: Sequence[object], case: Case) -> dict[int, torch.Tensor]:
-    """Returns the gradient that flows into each differentiable output, by position: normal values from the case's name.
+    """Returns the gradient that flows into each differentiable output that the case uses, by position: normal values from the case's name.
 
     They are rounded to the case's dtype, whatever the output's, so that the oracle gets the same, and lie in memory as the case's inputs do. What is no tensor, as None in a tuple, has none.
     """
@@ -345,7 +347,8 @@ def upstream_gradients(outputs: Sequence[object], case: Case) -> dict[int, torch
 
     drawn = {}
     for position, output in enumerate(outputs):
-        if isinstance(output, torch.Tensor) and output.requires_grad:
+        is_used = not case.uses or position in case.uses
+        if is_used and isinstance(output, torch.Tensor) and output.requires_grad:
             device = output.device.type
             names = (case.name, case.seed, "gradient", position, *making.salt_of(case))
             generator = making.generator_of(*names, device=device)

@@ -102,4 +102,4 @@ def test_decisions_are_tried_beyond_all_blocks(tmp_path: Path, kwargs: dict[str,
 def test_which_case_shows_it(tmp_path: Path) -> None:
     _, written, instead = FAULTS["the largest of one block"]
     failure = check(tmp_path, OP, NORM.replace(written, instead))["evidence"]["failure"]
-    assert failure["case"] == "edge/kwarg[ord=inf,N=1031]/float32", failure
+    assert failure["case"].startswith("edge/kwarg[ord=inf,N="), failure

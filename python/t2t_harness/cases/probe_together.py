@@ -1,0 +1,158 @@
+"""Probes in which two things differ at once: arguments, inputs that are left out, layouts, gradients that nobody asks for, long rows. A wrapper chooses a path by one of them, and the path may know the other one's usual value alone.
+
+Pairs are covered by few cases, as in pairwise testing (D. M. Cohen et al., "The AETG System", IEEE Transactions on Software Engineering 23, 1997): each case takes the first pair that is left, and what else covers most of the others.
+Nothing here makes values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from t2t_harness.cases import cases, probe_meetings, probing, seeds
+from t2t_harness.cases.cases import Case
+from t2t_harness.op.declaration import tensors
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import Declaration, VariantRequest
+
+WORD = "together"
+"""What such a case is called, and what turns it off."""
+
+MOST = {"interpreter": 12, "cuda": 20}
+"""Most of such cases, on each lane."""
+
+LEVELS = 3
+"""So many values of an argument take part."""
+
+LAYOUTS = ("strided", "transposed")
+"""Layouts that take part."""
+
+ALONE = (
+    "ignore_index",
+    "ceil_mode",
+    "padding",
+    "kernel_size",
+    "stride",
+    "dilation",
+    "output_padding",
+    "groups",
+    "num_groups",
+)
+"""Arguments that are tried at shapes of their own."""
+
+ORDER = (
+    ("kwarg", "kwarg"),
+    ("absent", "kwarg"),
+    ("kwarg", "layout"),
+    ("asks", "long"),
+    ("absent", "absent"),
+    ("absent", "layout"),
+    ("asks", "kwarg"),
+    ("absent", "asks"),
+    ("absent", "long"),
+    ("asks", "layout"),
+    ("layout", "long"),
+)
+"""Kinds of what differs, two at a time, the most telling first. An argument in a long row is tried elsewhere."""
+
+SAFE = ("absent", "layout", "asks")
+"""Kinds that may come as a third one: no wrapper refuses them, and no pair is lost by that."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One thing that differs from what is declared."""
+
+    kind: str
+    """`kwarg`, `absent`, `layout`, `asks` or `long`."""
+    name: str
+    """What differs: an argument, an input, or the kind again. Two changes of one name exclude each other."""
+    label: str
+    value: object = field(compare=False, hash=False)
+    binding: Mapping[str, int] = field(default_factory=dict, compare=False, hash=False)
+    """Lengths that it wants."""
+
+
+def together(request: VariantRequest, others: Sequence[Case], long: Mapping[str, int] | None) -> Iterator[Case]:
+    """Yields the cases; `others` are those in which arguments differ, `long` are the lengths of a long row, or None where there is none."""
+    declaration = request["op"]
+    if seeds.is_random(declaration) or WORD in cases.edges_off(declaration):
+        return
+    left = pairs(list(changes(declaration, others, long)))
+    for _ in range(MOST.get(request["lane"], MOST["cuda"])):
+        if not left:
+            return
+        chosen = list(left[0])
+        for third in dict.fromkeys(one for pair in left for one in pair):
+            # What several inputs are absent for is one path, and each pair of them another.
+            excluded = any(third.name == one.name or third.kind == one.kind for one in chosen)
+            fresh = sum(frozenset((one, third)) in map(frozenset, left) for one in chosen)
+            if third.kind in SAFE and not excluded and fresh == len(chosen):
+                chosen.append(third)
+                break
+        met = {frozenset(pair) for pair in combinations(chosen, 2)}
+        left = [pair for pair in left if frozenset(pair) not in met]
+        yield case_of(declaration, chosen)
+
+
+def changes(declaration: Declaration, others: Sequence[Case], long: Mapping[str, int] | None) -> Iterator[Change]:
+    """Yields all that may differ."""
+    off = cases.edges_off(declaration)
+    counts: dict[str, int] = {}
+    for case in others if "kwargs" not in off else ():
+        changed = [*probe_meetings.difference(declaration, case).items()]
+        if len(changed) != 1 or case.values != "declared" or changed[0][0] in ALONE:
+            continue
+        ((name, value),) = changed
+        counts[name] = counts.get(name, 0) + 1
+        if counts[name] <= (LEVELS if isinstance(value, str) else 1):
+            yield Change("kwarg", name, f"{name}={value}", value, case.binding)
+    for given in tensors(declaration):
+        if given.get("optional"):
+            yield Change("absent", given["name"], f"without-{given['name']}", given["name"])
+    ranks = [len(given["shape"]) for given in tensors(declaration)]
+    for layout, least in zip(LAYOUTS, (1, 2), strict=True):
+        if layout not in off and any(rank >= least for rank in ranks):
+            yield Change("layout", "layout", layout, layout)
+    if declaration["backward"]:
+        yield Change("asks", "asks", "gradients-off", cases.NOBODY)
+    if long is not None and "blocks" not in off:
+        yield Change("long", "long", ",".join(f"{dim}={length}" for dim, length in long.items()), None, long)
+
+
+def pairs(found: Sequence[Change]) -> list[tuple[Change, Change]]:
+    """Returns all pairs of changes of different names, in `ORDER`; of arguments first those of which one is a word."""
+    listed: list[tuple[int, tuple[Change, Change]]] = []
+    for pair in combinations(found, 2):
+        first, second = sorted(pair, key=lambda one: one.kind)
+        if first.name == second.name or (first.kind, second.kind) not in ORDER:
+            continue
+        is_numeric = first.kind == second.kind == "kwarg" and not any(isinstance(one.value, str) for one in pair)
+        listed.append((len(ORDER) if is_numeric else ORDER.index((first.kind, second.kind)), (first, second)))
+    return [pair for _, pair in sorted(listed, key=lambda one: one[0])]
+
+
+def case_of(declaration: Declaration, chosen: Sequence[Change]) -> Case:
+    """Returns the case in which all of the `chosen` changes are made, each dim as long as one of them wants it."""
+    by_kind: dict[str, list[Change]] = {}
+    for one in chosen:
+        by_kind.setdefault(one.kind, []).append(one)
+    binding = probing.tiny(declaration)
+    if "long" in by_kind:
+        binding = dict(by_kind["long"][0].binding)
+    for one in by_kind.get("kwarg", ()):
+        binding = {dim: max(length, one.binding.get(dim, 0)) for dim, length in binding.items()}
+    kwargs = {**declaration["kwargs"], **{one.name: one.value for one in by_kind.get("kwarg", ())}}
+    return probing.probe(
+        declaration,
+        f"{WORD}[{','.join(one.label for one in chosen)}]",
+        binding,
+        kwargs=kwargs if "kwarg" in by_kind else None,
+        absent=tuple(one.name for one in by_kind.get("absent", ())),
+        layout=str(by_kind["layout"][0].value) if "layout" in by_kind else None,
+        asks=cases.NOBODY if "asks" in by_kind else (),
+        has_own_budget=True,
+    )
