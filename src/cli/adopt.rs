@@ -180,7 +180,7 @@ fn why_all_fail(failure: &Failure) -> String {
 }
 
 /// What follows `edge/` in a case's name, up to `-`, and what turns it off, where that is another word.
-const KINDS: [(&str, &str); 21] = [
+const KINDS: [(&str, &str); 22] = [
     ("shape", "shapes"),
     ("literal", "literals"),
     ("multiple", "literals"),
@@ -195,6 +195,7 @@ const KINDS: [(&str, &str); 21] = [
     ("tails", "small"),
     ("powers", "zeros"),
     ("low", "infinite-rows"),
+    ("nan", "special"),
     ("positive", "shapes"),
     ("all", "special"),
     ("padded", "strided"),
@@ -215,11 +216,14 @@ fn kind(case: &str) -> &str {
     }
 }
 
-/// Returns the kinds of the edges that failed, without those that fail for another's reason: rows of one value are expanded only where inputs need not be dense.
+/// Returns the kinds of the edges that failed, without those that fail for another's reason: rows of one value are expanded only where inputs need not be dense, and what differs together fails for one part of it.
 fn kinds_of<'a>(edges: &[&'a str]) -> BTreeSet<&'a str> {
     let mut kinds: BTreeSet<&str> = edges.iter().map(|case| kind(case)).collect();
     if kinds.contains("strided") || kinds.contains("transposed") {
         kinds.remove("equal-rows");
+    }
+    if kinds.len() > 1 {
+        kinds.remove("together");
     }
     kinds
 }

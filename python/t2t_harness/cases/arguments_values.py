@@ -53,7 +53,7 @@ MAY_BE_ZERO = (
 OF_SPECIAL = ("nan", "posinf", "neginf")
 """Numbers that take the place of what is not finite."""
 
-SIGNED = ("negative_slope", "alpha", "value", "weight")
+SIGNED = ("negative_slope", "alpha", "value", "weight", "scale")
 """Numbers that may have either sign."""
 
 SHARES = ("q",)
@@ -65,10 +65,23 @@ RELATIVE = ("rtol",)
 PAIRS = ("stride", "padding", "dilation", "kernel_size", "output_padding", "scale_factor")
 """Arguments that have one value per spatial dim, if they are written as one number."""
 
-WHOLE = ("diagonal", "shifts", "k", "offset", "p", "dilation", "stride", "kernel_size")
+WHOLE = (
+    "diagonal",
+    "shifts",
+    "shift",
+    "lag",
+    "periods",
+    "delay",
+    "k",
+    "offset",
+    "p",
+    "dilation",
+    "stride",
+    "kernel_size",
+)
 """Arguments that are integers, and mean no length that another argument must agree with."""
 
-MAY_BE_NEGATIVE = ("diagonal", "shifts", "k")
+MAY_BE_NEGATIVE = ("diagonal", "shifts", "shift", "lag", "periods", "delay", "k", "offset")
 """Integers that count from either side."""
 
 ABOVE = 1.5

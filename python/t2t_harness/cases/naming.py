@@ -20,6 +20,7 @@ SPECIAL = {
     "large": "large values",
     "equal-rows": "rows of equal values",
     "special": "NaN and infinities in an input",
+    "nan-rows": "rows of NaN",
     "low": "minus infinity in the first half of an input",
     "late-true": "a mask that is true at the end of each row alone",
     "late": "NaN and infinity late in a row",

@@ -57,6 +57,33 @@ def apart(declaration: Declaration, limit: int) -> Iterator[Case]:
         yield from (replace(case, has_own_budget=True) for case in found)
 
 
+DIVISORS = 2
+"""So many arguments are taken that all lengths of some dims are multiples of."""
+
+
+def of_arguments(declaration: Declaration) -> Iterator[Case]:
+    """Yields, for a whole number among the arguments that all lengths of some dims are multiples of, cases in which these are other multiples, each its own one: plain, transposed, and with NaN and infinities. A reference may refuse all other lengths."""
+    known = [*probing.sizes(declaration), *declaration["check_sizes"].values()]
+    off = cases.edges_off(declaration)
+    found = 0
+    for value in declaration["kwargs"].values() if "shapes" not in off else ():
+        if type(value) is not int or not 2 <= value <= FEW_ROWS or found == DIVISORS:
+            continue
+        dims = [dim for dim in probing.free(declaration) if all(size.get(dim, 0) % value == 0 for size in known)]
+        if not dims or not known:
+            continue
+        found += 1
+        lengths = {dim: value * (2 + place) for place, dim in enumerate(dims)}
+        binding = {**probing.tiny(declaration), **lengths}
+        word = f"multiple[{','.join(f'{dim}={length}' for dim, length in lengths.items())}"
+        yield probing.probe(declaration, f"{word}]", binding, values="ends", has_own_budget=True)
+        if "transposed" not in off and any(len(given["shape"]) >= 2 for given in tensors(declaration)):
+            yield probing.probe(declaration, f"{word},transposed]", binding, layout="transposed", has_own_budget=True)
+        if "special" not in off and probing.of_values(declaration) and not probing.hides(declaration):
+            special = probing.probe(declaration, f"{word},special]", binding, values="special", has_own_budget=True)
+            yield probing.forward(declaration, special)
+
+
 def shapes(declaration: Declaration, lane: str, limit: int) -> Iterator[Case]:
     """Yields the shapes that are fixed in advance, as far as they fit: one long dim after the other, all of them odd, the longest that there may be, and lengths about powers of two."""
     chance = probing.by_chance(declaration)

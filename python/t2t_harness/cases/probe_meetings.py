@@ -92,9 +92,9 @@ def kinds_of(declaration: Declaration) -> list[str]:
 
 
 def fits(kind: str, name: str, value: object) -> bool:
-    """Tells whether an argument at `value` meets values of that kind: those that are not finite tell of decisions alone, and large ones of zero, whose product with what is infinite is no number."""
+    """Tells whether an argument at `value` meets values of that kind: those that are not finite tell of decisions alone, and large ones of zero, whose product with what is infinite is no number, and of negative numbers, with which the largest is the smallest."""
     if kind == LARGE:
-        return not isinstance(value, bool | str) and value == 0
+        return not isinstance(value, bool | str) and isinstance(value, int | float) and value <= 0
     return kind not in NOT_FINITE or (is_decision(value) and name not in SUMMED)
 
 

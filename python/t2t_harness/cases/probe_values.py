@@ -97,6 +97,9 @@ def values(declaration: Declaration, lane: str) -> Iterator[Case]:
             )
             # Where a function has a corner, kernels and torch may take another gradient each.
             yield probing.forward(declaration, found)
+    for name in floating[:1] if is_open else ():
+        rows = probing.probe(declaration, f"nan-rows[{name}]", small, values="nan-rows", of=name)
+        yield probing.forward(declaration, replace(rows, has_own_budget=True))
     yield from of_functions(declaration, small, floating)
     for name in floating[1:] if is_open else ():
         yield probing.probe(declaration, f"special[{name}]", small, values="special", of=name)
@@ -159,7 +162,9 @@ def of_functions(declaration: Declaration, small: Mapping[str, int], floating: S
     """Yields, for functions that torch says something of, a case of floating inputs whose squares are beyond their type, one of powers of two, one in which results approach zero, one of windows that are -inf, and one of integers that are next to each other and that a float does not tell apart."""
     if floating and elementwise.is_elementwise(declaration):
         yield probing.probe(declaration, f"extreme[{floating[0]}]", small, values="extreme", of=cases.ALL)
-        yield probing.probe(declaration, f"powers[{floating[0]}]", small, values="powers", of=floating[0])
+        powers = probing.probe(declaration, f"powers[{floating[0]}]", small, values="powers", of=floating[0])
+        # One, of either sign, is where some functions have no gradient.
+        yield probing.forward(declaration, powers)
     if floating and "pool" in elementwise.name_of(declaration):
         # A window of nothing else than -inf.
         images = probing.probe(declaration, f"low[{floating[0]}]", small, values="low", of=floating[0])

@@ -52,6 +52,7 @@ KINDS = {
     "zeros": "zeros",
     "denormal": "denormal",
     "infinite-rows": "infinite-rows",
+    "nan": "special",
     "offset": "offset",
     "cancelling": "cancelling",
     "limits": "limits",
@@ -78,7 +79,7 @@ KINDS = {
 """What follows `edge/` in a case's name → what turns it off in ops.yaml."""
 
 
-NOT_FINITE = ("special", "special-late", "infinite-rows", "low", "masked", cases.PAIRS)
+NOT_FINITE = ("special", "special-late", "infinite-rows", "nan-rows", "low", "masked", cases.PAIRS)
 """Edges with values that are not finite: where one is off, all are."""
 
 
@@ -160,6 +161,7 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
         *probe_indices.indices(declaration),
         *probe_groups.groups(request),
         *probe_lengths.apart(declaration, limit),
+        *probe_lengths.of_arguments(declaration),
         *probe_together.together(request, others, probe_decisions.beyond(request, known, read)),
     ]
     without += [case for case in beside if not is_off(declaration, case)]
@@ -319,6 +321,10 @@ def of_dtype(request: VariantRequest, dtype: str, small: Mapping[str, int]) -> I
         names = probing.of_values(declaration) if dtype in HALVES else []
         for name, kind in product(names[:1], ("small", "offset")):
             yield probing.probe(declaration, f"{kind}[{name}]", small, dtype=dtype, values=kind, of=name)
+        for name in names[:1]:
+            # What keeps a divisor from zero may itself be zero in a narrower type.
+            zeros = probing.probe(declaration, f"zeros[{name}]", small, dtype=dtype, values="zeros", of=name)
+            yield probing.forward(declaration, replace(zeros, has_own_budget=True))
     yield from probe_values.limits_of(declaration, dtype, small)
     asked = list(probe_arguments.kwargs(request))
     words = [case for case in asked if has_another_word(declaration, case)]

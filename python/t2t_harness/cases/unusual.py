@@ -25,14 +25,23 @@ def offset(values: torch.Tensor) -> torch.Tensor:
 
 
 def infinite_rows(values: torch.Tensor) -> torch.Tensor:
-    """Returns `values` with each other row infinite throughout, in turns minus and plus, the second one first, and the fifth row of eight NaN throughout."""
+    """Returns `values` with each other row infinite throughout, in turns minus and plus, the second one first."""
     changed = values.clone()
     rows = rows_of(changed)
     rows[1::4] = float("-inf")
     rows[3::4] = float("inf")
-    rows[4::8] = float("nan")
     if rows.shape[0] == 1:
         rows[0] = float("-inf")
+    return changed
+
+
+def nan_rows(values: torch.Tensor) -> torch.Tensor:
+    """Returns `values` with the second row of three NaN throughout, or the only one."""
+    changed = values.clone()
+    rows = rows_of(changed)
+    rows[1::3] = float("nan")
+    if rows.shape[0] == 1:
+        rows[0] = float("nan")
     return changed
 
 
@@ -316,6 +325,7 @@ def ties(values: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
 KINDS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "offset": offset,
     "infinite-rows": infinite_rows,
+    "nan-rows": nan_rows,
     "zeros": zeros,
     "ends": ends,
     "late": late,
