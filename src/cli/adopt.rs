@@ -180,7 +180,7 @@ fn why_all_fail(failure: &Failure) -> String {
 }
 
 /// What follows `edge/` in a case's name, up to `-`, and what turns it off, where that is another word.
-const KINDS: [(&str, &str); 22] = [
+const KINDS: [(&str, &str); 24] = [
     ("shape", "shapes"),
     ("literal", "literals"),
     ("multiple", "literals"),
@@ -196,6 +196,8 @@ const KINDS: [(&str, &str); 22] = [
     ("powers", "zeros"),
     ("low", "infinite-rows"),
     ("nan", "special"),
+    ("below", "large"),
+    ("runs", "zeros"),
     ("positive", "shapes"),
     ("all", "special"),
     ("padded", "strided"),

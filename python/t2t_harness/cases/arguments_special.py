@@ -43,6 +43,9 @@ MODES = {
 BY_SHAPE = ("groups", "num_groups", "normalized_shape")
 """Whole numbers that the shapes of inputs determine."""
 
+BOUNDING = ("num_classes", "num_embeddings", "depth", "dim_size")
+"""Whole numbers that say how large an index may be: with fewer torch ends the process on a device."""
+
 GRID = "affine_grid"
 """The function whose result has the lengths of an image, `size`, behind batch and channels."""
 
@@ -118,6 +121,8 @@ def whole_away(declaration: Declaration, name: str, value: object) -> list[objec
     own = declaration["kwargs"]
     if declaration.get("reference"):
         found = [*([int(value / 4)] if abs(value) >= MANY else []), value + 1]
+    elif name in BOUNDING:
+        found = [value + 1]
     else:
         found = [one for one in dict.fromkeys((value + 1, 0, int(value / 2))) if one != value]
     return [one for one in found if not is_crossed(own, {**own, name: one})]

@@ -35,6 +35,9 @@ TIES = "ties"
 IGNORED = "ignored"
 """Values of an input that are all the label which does not count."""
 
+PADDING = "padding_idx"
+"""The argument that is the index of nothing."""
+
 IGNORE = "ignore_index"
 """The argument that says which label that is."""
 
@@ -519,6 +522,13 @@ def comparable(declaration: Declaration, dtype: str) -> list[str]:
     """Returns the names of the floating inputs with dims that are always there and are of the case's dtype."""
     inputs = [given for given in tensors(declaration) if given.get("list") is None and not given.get("optional")]
     return [given["name"] for given in inputs if given["shape"] and (given["dtype"] or dtype) == dtype in FLOATING]
+
+
+def alike_integers(declaration: Declaration) -> list[str]:
+    """Returns the names of the inputs of random integers that are drawn as those of the first one are, where there are several."""
+    drawn = [given for given in tensors(declaration) if given["init"]["kind"] == "randint" and given["shape"]]
+    same = [given for given in drawn if (given["init"], given["dtype"]) == (drawn[0]["init"], drawn[0]["dtype"])]
+    return [given["name"] for given in same if not given.get("optional")] if len(same) > 1 else []
 
 
 def has_probabilities(declaration: Declaration) -> bool:

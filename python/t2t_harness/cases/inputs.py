@@ -43,10 +43,13 @@ def make_inputs(declaration: Declaration, case: cases.Case, device: str = "cpu")
         name = given["name"]
         dense[name] = _values(given, case, shapes[name], device, special=special in (name, cases.ALL))
     if case.values == cases.TIES and special in dense:
-        other = next(name for name in cases.comparable(declaration, case.dtype) if name != special)
+        alike = cases.alike_integers(declaration)
+        others = alike if special in alike else cases.comparable(declaration, case.dtype)
+        other = next(name for name in others if name != special)
         dense[special] = unusual.ties(dense[special], dense[other])
     if case.values == cases.IGNORED and special in dense:
-        dense[special].fill_(kwargs_of(declaration, case)[cases.IGNORE])
+        given_by = kwargs_of(declaration, case)
+        dense[special].fill_(given_by[cases.IGNORE if cases.IGNORE in given_by else cases.PADDING])
     if case.values == cases.NEGATIVE:
         for name, places in probe_indices.counted(declaration, shapes).items():
             dense[name] = unusual.negative(dense[name], places)

@@ -21,6 +21,8 @@ SPECIAL = {
     "equal-rows": "rows of equal values",
     "special": "NaN and infinities in an input",
     "nan-rows": "rows of NaN",
+    "below": "negative values alone",
+    "runs": "each value three times in a row",
     "low": "minus infinity in the first half of an input",
     "late-true": "a mask that is true at the end of each row alone",
     "late": "NaN and infinity late in a row",

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import arguments_known, cases, probing
+from t2t_harness.cases import arguments_known, cases, elementwise, probing
 from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import tensors
 
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Declaration, VariantRequest
+
+BAGS = "embedding_bag"
+"""The function whose rows may hold padding alone."""
 
 LABEL = 1
 """The label that does not count where ops.yaml names none."""
@@ -66,6 +70,11 @@ def ignored(request: VariantRequest) -> Iterator[Case]:
     own, written = declaration["kwargs"], request["variant"].get("call")
     if not declaration.get("torch"):
         return
+    if elementwise.name_of(declaration) == BAGS and type(own.get(cases.PADDING)) is int:
+        # A bag of nothing.
+        rows = probing.rows(declaration)
+        bag = probing.probe(declaration, "all-ignored[input]", rows, values=cases.IGNORED, of="input")
+        yield probing.forward(declaration, replace(bag, has_own_budget=True))
     label = own.get(cases.IGNORE)
     known = arguments_known.of_torch(declaration)
     is_beside = written is None and cases.IGNORE in arguments_known.beside(request, known)

@@ -97,6 +97,8 @@ def values(declaration: Declaration, lane: str) -> Iterator[Case]:
             )
             # Where a function has a corner, kernels and torch may take another gradient each.
             yield probing.forward(declaration, found)
+    for name in floating[:1]:
+        yield probing.probe(declaration, f"below[{name}]", small, values="below", of=name, has_own_budget=True)
     for name in floating[:1] if is_open else ():
         rows = probing.probe(declaration, f"nan-rows[{name}]", small, values="nan-rows", of=name)
         yield probing.forward(declaration, replace(rows, has_own_budget=True))
@@ -217,6 +219,25 @@ def is_index(declaration: Declaration, given: TensorInput) -> bool:
     return kind in ("permutation", "sorted") or (kind == "randint" and not is_number(declaration, given))
 
 
+def runs(declaration: Declaration, limit: int) -> Iterator[Case]:
+    """Yields, for an input of random integers with dims, a case of long rows in which each one is there three times, one after the other: those that are declared, and no others."""
+    if declaration.get("random"):
+        return
+    dims = probing.loose(declaration)
+    for given in tensors(declaration):
+        along = str(given["shape"][-1]) if given["shape"] else ""
+        if given["init"]["kind"] == "randint" and along in dims:
+            for case in probing.long(declaration, along, RUNS, limit, probing.NARROW):
+                word = f"runs[{given['name']},{along}={case.binding[along]}]"
+                found = probing.probe(declaration, word, case.binding, values="runs", of=given["name"])
+                yield replace(found, has_own_budget=True)
+            return
+
+
+RUNS = (1031, 259, 131)
+"""Lengths of rows in which runs of equal integers lie across the ends of blocks."""
+
+
 def ties(declaration: Declaration) -> Iterator[Case]:
     """Yields a case in which one input has values of another: a tie for code that compares them."""
     if cases.has_probabilities(declaration):
@@ -226,6 +247,10 @@ def ties(declaration: Declaration) -> Iterator[Case]:
     name = next((name for name in probing.of_values(declaration) if name in known), None)
     if name is not None and len(known) > 1:
         yield probing.probe(declaration, f"ties[{name}]", probing.rows(declaration), values=cases.TIES, of=name)
+    # Integers of a wide range are never the same by chance.
+    for name in cases.alike_integers(declaration)[:1]:
+        found = probing.probe(declaration, f"ties[{name}]", probing.rows(declaration), values=cases.TIES, of=name)
+        yield replace(found, has_own_budget=True)
 
 
 def gradients(declaration: Declaration) -> Iterator[Case]:

@@ -45,6 +45,20 @@ def nan_rows(values: torch.Tensor) -> torch.Tensor:
     return changed
 
 
+def below(values: torch.Tensor) -> torch.Tensor:
+    """Returns `values` without any that is zero or more: what begins with zero, or has zeros for padding, finds that the largest."""
+    return -(values.abs() + 0.125) if values.dtype.is_floating_point else values
+
+
+def runs(values: torch.Tensor) -> torch.Tensor:
+    """Returns `values` with each third one three times in a row: neighbours that are equal, also where a block ends."""
+    import torch
+
+    rows = rows_of(values)
+    first = torch.arange(rows.shape[1], device=values.device) // 3 * 3
+    return rows[:, first].reshape(values.shape)
+
+
 def zeros(values: torch.Tensor) -> torch.Tensor:
     """Returns `values` rounded to halves, so that many are equal, with every fourth one zero and the one after it minus zero, and the second row in three zero throughout. The third row of six has exactly one zero, the fourth one has two: a product has other gradients there."""
     changed = values.double().mul(2).round().div(2).to(values.dtype)
@@ -326,6 +340,8 @@ KINDS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "offset": offset,
     "infinite-rows": infinite_rows,
     "nan-rows": nan_rows,
+    "below": below,
+    "runs": runs,
     "zeros": zeros,
     "ends": ends,
     "late": late,

@@ -31,10 +31,16 @@ ASSERTING = ("create_assert", "static_assert", "asserted", "_check_with", "_asse
 STATIC = "CompileTimeAssertionFailure"
 """What Triton's compiler raises for a kernel's own assertion."""
 
+UNCOMPILED = ("CompilationError", "UnsupportedLanguageConstruct", "OutOfResources")
+"""What Triton raises where a kernel cannot be compiled, or no device holds it: a call that ends so says that it is not taken."""
+
 
 def is_deliberate(error: BaseException) -> bool:
     """Tells whether an exception, or one that it was raised from, is a statement of the wrapper's, or of its signature."""
-    return any(is_stated(one) or type(one).__name__ == STATIC for one in failure.chain(error))
+    chain = failure.chain(error)
+    if any(type(one).__name__ in UNCOMPILED for one in chain) and is_of_kind(error):
+        return True
+    return any(is_stated(one) or type(one).__name__ == STATIC for one in chain)
 
 
 def is_of_kind(error: BaseException) -> bool:

@@ -161,7 +161,10 @@ def judge_case(trial: Trial, case: cases.Case, position: int) -> None:
     else:
         finding = findings.find(trial, case, position, row, facts, given, right)
         is_open = probes.is_undeclared(case) or probes.is_without(case)
-        if finding is not None and is_open and finding.class_ in ELSEWHERE:
+        if finding is not None and finding.class_ == "dtype" and case.dtypes is not None:
+            # Who takes two types for one says so by the type of the result.
+            row |= {"verdict": "dropped", "reason": f"the wrapper refuses it: {finding.message}"}
+        elif finding is not None and is_open and finding.class_ in ELSEWHERE:
             # What ops.yaml does not declare may be left to torch.
             row |= {"verdict": "dropped", "reason": f"not by the kernel: {finding.message}"}
         else:
