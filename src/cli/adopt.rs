@@ -180,7 +180,7 @@ fn why_all_fail(failure: &Failure) -> String {
 }
 
 /// What follows `edge/` in a case's name, up to `-`, and what turns it off, where that is another word.
-const KINDS: [(&str, &str); 24] = [
+const KINDS: [(&str, &str); 25] = [
     ("shape", "shapes"),
     ("literal", "literals"),
     ("multiple", "literals"),
@@ -205,6 +205,7 @@ const KINDS: [(&str, &str); 24] = [
     ("negative", "limits"),
     ("shorter", "shapes"),
     ("counts", "limits"),
+    ("bounds", "limits"),
 ];
 
 /// Returns what `check.edges` calls the edge of a case.

@@ -11,8 +11,9 @@ use t2t_host::cores;
 use t2t_host::interrupt::Interrupt;
 use t2t_model::action::{DeviceClass, Phase, Target};
 use t2t_model::record::Outcome;
+use t2t_plan::graph::Index;
 use t2t_plan::graph::pick::{Force, Selection, pick};
-use t2t_protocol::{Binding, Evidence, OfRepro, Part, Reached, Repro, read};
+use t2t_protocol::{Binding, Evidence, OfRepro, Part, Reached, Repro, Taken, read};
 use t2t_spec::names::nearest;
 use t2t_store::fs;
 use t2t_store::secrets;
@@ -121,6 +122,8 @@ struct Checked {
     bindings: BTreeMap<String, Binding>,
     /// What the values of its inputs depend on.
     salt: String,
+    /// The lengths that torch takes, as the op's analysis found out.
+    lengths: BTreeMap<String, Taken>,
 }
 
 impl Checked {
@@ -139,6 +142,7 @@ impl Checked {
             least: evidence.configurations.least,
             reached: reached.collect(),
             bindings,
+            lengths: BTreeMap::new(),
         }
     }
 }
@@ -151,15 +155,19 @@ fn known(session: &Session, target: &Target, named: Option<&str>) -> Result<(Opt
     let index = session.graph.find(&standing(session, &plans, target));
     let stands = plans.iter().find(|plan| Some(plan.index) == index).and_then(|plan| plan.settled.record().cloned());
     let history = super::plan::history(session)?;
-    let last =
-        index.and_then(|index| history.last(&session.graph.action(index).identity).map(|record| (**record).clone()));
-    // An edit since then changes neither most names of cases nor, most often, the blocks.
-    let Some(record) = stands.or(last) else { return Ok((named.map(str::to_owned), Checked::default())) };
+    let last = |index: Index| history.last(&session.graph.action(index).identity).map(|record| (**record).clone());
     let cas = session.cas();
+    let analysis = session.graph.find(&Target::of_op(&target.op, Phase::Analyze)).and_then(last);
+    let lengths = analysis.and_then(|record| cas.get(record.outputs.get("lengths")?.digest).ok());
+    let lengths = lengths.and_then(|bytes| read::document(&bytes).ok()).unwrap_or_default();
+    // An edit since then changes neither most names of cases nor, most often, the blocks.
+    let Some(record) = stands.or_else(|| index.and_then(last)) else {
+        return Ok((named.map(str::to_owned), Checked { lengths, ..Checked::default() }));
+    };
     let failed = || evidence::failure(&record, |digest| cas.get(digest)).ok()?.case;
     let bytes = record.outputs.get("evidence").and_then(|blob| cas.get(blob.digest).ok());
     let evidence: Evidence = bytes.and_then(|bytes| read::document(&bytes).ok()).unwrap_or_default();
-    Ok((named.map(str::to_owned).or_else(failed), Checked::of(evidence)))
+    Ok((named.map(str::to_owned).or_else(failed), Checked { lengths, ..Checked::of(evidence) }))
 }
 
 /// Returns the job: that of the check, with the case in its request.
@@ -179,7 +187,8 @@ fn job(session: &Session, target: &Target, case: Option<&str>, checked: Checked)
     let device = session.devices.first().filter(|_| on_device).map(|device| device.uuid.clone());
     let index = session.graph.find(target).expect("it was picked");
     let scratch = session.cache.join("scratch").join(std::process::id().to_string()).join("repro");
-    let mut job = requests.job(session.graph.action(index), &Given { device, ..Given::default() }, scratch);
+    let given = Given { device, lengths: checked.lengths, ..Given::default() };
+    let mut job = requests.job(session.graph.action(index), &given, scratch);
     job.arguments.part = Part::Repro(OfRepro {
         salt: checked.salt,
         case: case.map(str::to_owned),

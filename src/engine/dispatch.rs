@@ -11,6 +11,7 @@ use t2t_model::event::Event;
 use t2t_plan::dispatcher::{Command, Event as Told, Start};
 use t2t_plan::graph::Index;
 use t2t_plan::schedule::Settled;
+use t2t_protocol::read;
 use t2t_store::store::cas::Unavailable;
 
 use super::in_flight::{self, Slot, Starting};
@@ -169,6 +170,9 @@ impl Run<'_, '_> {
             }
             if let Some(tune) = record.outputs.get("tune") {
                 given.tune = Some(self.document(tune.digest)?);
+            }
+            if let Some(lengths) = record.outputs.get("lengths") {
+                given.lengths = read::document(&self.bytes(lengths.digest)?).unwrap_or_default();
             }
         }
         Ok(given)

@@ -13,6 +13,7 @@ use t2t_model::action::{Action, DeviceClass, Lane, Phase};
 use t2t_plan::graph::expand::{Configurations, Inventory, profile};
 use t2t_protocol::{
     Arguments, Common, Input, More, OfAnalyze, OfBaseline, OfBench, OfCheck, OfCompile, OfTiming, Part, ServerKind,
+    Taken,
 };
 use t2t_spec::{Declaration, Op, Profile, Spec, Variant};
 
@@ -47,6 +48,8 @@ pub struct Given {
     pub warm: Vec<PathBuf>,
     /// The document `tune`.
     pub tune: Option<Value>,
+    /// The document `lengths`.
+    pub lengths: BTreeMap<String, Taken>,
     /// The UUID of the device it runs on.
     pub device: Option<String>,
     /// The cores it runs on.
@@ -123,7 +126,10 @@ impl Requests<'_> {
                 is_told_of_quiet: false,
                 timed_until: None,
             },
-            op: declaration.as_ref().map(|declaration| self.declared(declaration)),
+            op: declaration.as_ref().map(|declaration| t2t_protocol::Declaration {
+                lengths: given.lengths.clone(),
+                ..self.declared(declaration)
+            }),
             variant: variant.map(told),
             part: self.part(phase, declaration.as_ref(), given),
             more: More::Nothing {},

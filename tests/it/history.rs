@@ -229,6 +229,7 @@ impl State {
         let mut read =
             |source: String, names: &[&'static str]| reads.extend(names.iter().map(|name| (source.clone(), *name)));
         match (phase, variant) {
+            ("compile" | "check", Some(_)) => read(format!("{op}:analyze"), &["lengths"]),
             ("bench", Some(variant)) => read(format!("{op}/{variant}:check"), &["verdict"]),
             ("select", _) => {
                 for variant in self.variants(op) {

@@ -61,6 +61,24 @@ pub struct Declaration {
     pub deterministic: bool,
     /// The workspace path of the op's `cases.py`, or null.
     pub cases: Option<String>,
+    /// Dim → the lengths that torch takes, of the dims of which it refuses some; checks and compiles are told. ops.yaml does not say so: an analysis finds out.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(with = "BTreeMap<String, Taken>"))]
+    pub lengths: BTreeMap<String, Taken>,
+}
+
+/// The lengths of a dim that torch takes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Taken {
+    /// The least.
+    pub least: u64,
+    /// Further ones are this much apart, from the least on.
+    pub step: u64,
+    /// All that were found where they are not evenly apart; empty where they are.
+    pub only: Vec<u64>,
+    /// The dim whose length they divide, or null.
+    pub divides: Option<String>,
 }
 
 /// The precision in which float32 products are meant.

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{AdoptedEntry, AnalysisFailure, Failure, Signatures, ToldModules, Unclear};
 use crate::{
-    Analysis, Baseline, Bench, Calibration, Evidence, Launches, Progress, Resources, Sweep, TritonCache, Tune, Verdict,
+    Analysis, Baseline, Bench, Calibration, Evidence, Launches, Progress, Resources, Sweep, Taken, TritonCache, Tune,
+    Verdict,
 };
 
 /// What was written of a case.
@@ -83,6 +84,10 @@ pub struct Documents {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Launches"))]
     pub launches: Option<Launches>,
+    /// The document `lengths`: dim → the lengths that torch takes, of the dims of which it refuses some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "BTreeMap<String, Taken>"))]
+    pub lengths: Option<BTreeMap<String, Taken>>,
     /// The document `modules`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "ToldModules"))]

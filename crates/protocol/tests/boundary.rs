@@ -1,6 +1,7 @@
 //! The schema of the boundary and the Python types of the harness are those of the types. `T2T_WRITE_SCHEMA=1 cargo test -p t2t-protocol` writes both anew.
 #![expect(clippy::disallowed_methods, reason = "it reads and writes two files of the repository")]
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::{env, fs};
 
@@ -11,7 +12,7 @@ use t2t_protocol::read;
 use t2t_protocol::schema::{self, CalibrateRequest, JudgeRequest, SampleRequest};
 use t2t_protocol::{
     Analysis, Arguments, Baseline, Bench, Calibration, CandidateEnd, Common, Cost, EndKind, Evidence, Failure, Lane,
-    Launches, More, OfBench, OfCheck, Part, Protocol, Resources, ToJudge, ToSample, TritonCache, Tune, Verdict,
+    Launches, More, OfBench, OfCheck, Part, Protocol, Resources, Taken, ToJudge, ToSample, TritonCache, Tune, Verdict,
 };
 
 fn holds(file: &str, text: &str) {
@@ -141,6 +142,7 @@ fn published_documents_fit_their_types() {
                 "cost" => unlike::<Cost>(document),
                 "evidence" => unlike::<Evidence>(document),
                 "failure" => unlike::<Failure>(document),
+                "lengths" => unlike::<BTreeMap<String, Taken>>(document),
                 "launches" => unlike::<Launches>(document),
                 "resources" => unlike::<Resources>(document),
                 "triton_cache" => unlike::<TritonCache>(document),

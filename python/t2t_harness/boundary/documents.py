@@ -742,6 +742,8 @@ class Declaration(TypedDict):
     """The tensors, and the scalars among them, in declared order."""
     kwargs: dict[str, Json]
     """The other arguments. A string that is a dim of the binding stands for its length, in lists too."""
+    lengths: NotRequired[dict[str, Taken]]
+    """Dim → the lengths that torch takes, of the dims of which it refuses some; checks and compiles are told. ops.yaml does not say so: an analysis finds out."""
     measured: dict[str, dict[str, int]]
     """On the interpreter the sizes that devices measure; empty on a device."""
     mutates: list[str]
@@ -838,6 +840,8 @@ class Documents(TypedDict):
     """The document `failure`."""
     launches: NotRequired[Launches]
     """The document `launches`."""
+    lengths: NotRequired[dict[str, Taken]]
+    """The document `lengths`: dim → the lengths that torch takes, of the dims of which it refuses some."""
     modules: NotRequired[ToldModules]
     """The document `modules`."""
     names: NotRequired[list[str]]
@@ -1865,6 +1869,20 @@ class SweepTime(TypedDict):
     """The 20th percentile."""
     p80: float
     """The 80th percentile."""
+
+
+@final
+class Taken(TypedDict):
+    """The lengths of a dim that torch takes."""
+
+    divides: str | None
+    """The dim whose length they divide, or null."""
+    least: int
+    """The least."""
+    only: list[int]
+    """All that were found where they are not evenly apart; empty where they are."""
+    step: int
+    """Further ones are this much apart, from the least on."""
 
 
 @final

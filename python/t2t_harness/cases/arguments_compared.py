@@ -33,18 +33,22 @@ def compared(declaration: Declaration, name: str, value: object) -> list[object]
     if value is None:
         kinds = (str, int, float)
     found: list[object] = []
-    for one in _constants(str(Path(reference["root"], reference["file"])), name):
+    try:
+        source = Path(reference["root"], reference["file"]).read_bytes()
+    except OSError:
+        return []
+    for one in _constants(source, name):
         if isinstance(one, kinds) and not isinstance(one, bool) and one != value and one not in found:
             found.append(one)
     return found[:MOST] if found or value is not None else [SOME]
 
 
 @functools.lru_cache(64)
-def _constants(path: str, name: str) -> tuple[object, ...]:
-    """Returns the constants of the file with which something that is called `name` is compared, or by which a table is asked with it, in order."""
+def _constants(source: bytes, name: str) -> tuple[object, ...]:
+    """Returns the constants of the source with which something that is called `name` is compared, or by which a table is asked with it, in order."""
     try:
-        tree = ast.parse(Path(path).read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError):
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
         return ()
     tables = {
         target.id: node.value

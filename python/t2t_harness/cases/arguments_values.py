@@ -111,7 +111,9 @@ def away(name: str, value: Any, rank: int) -> list[Any]:
     if value is None:
         # Code that asks whether there is a value takes zero for none.
         zeros = [0] if name in MAY_BE_ZERO and UNSET.get(name) != 0 else []
-        return [UNSET[name], *zeros] if name in UNSET else []
+        # The last place may be named from the end.
+        ends = [-1] if name == "padding_idx" else []
+        return [UNSET[name], *ends, *zeros] if name in UNSET else []
     zero = [type(value)(0)] if name in MAY_BE_ZERO and value else []
     if name in SIGNED and isinstance(value, int | float):
         zero.append(-value if value else -1)

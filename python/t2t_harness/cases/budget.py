@@ -22,11 +22,17 @@ OWN = 12000.0
 GRID = 4 * OWN
 """What one may do whose grid has as many programs as it ever has: few kernels have such a grid."""
 
+SHAPED = 6 * OWN
+"""What one may do that cannot be made smaller: inputs have shapes of their own there."""
+
 CALL = 250.0
 """What a case costs beside the operations of its kernel, in operations."""
 
 PART = 0.8
 """The most that one probe may do of what is left."""
+
+DEAR = 0.4
+"""The same of one that does more than `OWN`."""
 
 KEPT = 0.2
 """The part that is for drawn shapes alone."""
@@ -82,9 +88,9 @@ class Budget:
             return None
         if case.has_own_budget:
             is_wide = case.name.startswith((f"edge/{capped.WORD}[", f"edge/{programs.WORD}["))
-            return GRID if is_wide else OWN
+            return GRID if is_wide else OWN if cases.has_lengths(case) else SHAPED
         left = self.kept if is_drawn(case) else self.left
-        most = max(PART * (left - CALL), 0.0)
+        most = max(min(PART * (left - CALL), OWN), DEAR * (left - CALL), 0.0)
         return most if self.rate * max(elements, FEW) <= LIKELY * most else 0.0
 
     def is_fair(self, elements: int) -> bool:

@@ -13,11 +13,11 @@ from dataclasses import asdict, dataclass, replace
 from itertools import chain, product
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness.op import expression
+from t2t_harness.op import expression, lengths
 from t2t_harness.op.declaration import bind_shape, tensors
 
 if TYPE_CHECKING:
-    from t2t_harness.boundary.documents import Declaration, TensorInput
+    from t2t_harness.boundary.documents import Declaration, Taken, TensorInput
 
 EDGES = 12
 """Most edge cases of one op, in its first dtype."""
@@ -59,6 +59,9 @@ LONG_COUNT = "long-count"
 MIXED = "mixed"
 """What a case is called in which two inputs have different dtypes."""
 
+BOUNDS = "bounds"
+"""Integers of which each is the least or the greatest that is drawn, and what a case of them is called."""
+
 NEGATIVE = "negative"
 """Indices of which some count from the end, and what a case of them is called."""
 
@@ -91,7 +94,7 @@ class Case:
     binding: dict[str, int]
     seed: int = 0
     values: str = "declared"
-    """`declared`, `large`, `equal-rows`, `special`, `ignored`, `pairs`, `corners`, `negative`, or one of unusual.py; only floating inputs with random values heed it, but for `ignored`, `negative`, `counts`, `long-count`, `limits`, `false`, `true` and `late-true`."""
+    """`declared`, `large`, `equal-rows`, `special`, `ignored`, `pairs`, `corners`, `negative`, or one of unusual.py; only floating inputs with random values heed it, but for `ignored`, `negative`, `counts`, `long-count`, `bounds`, `limits`, `false`, `true` and `late-true`."""
     layout: str | None = None
     """In the place of every input's declared layout, or of that which `of` names, where that input has the dims for it."""
     broadcast: bool = False
@@ -343,12 +346,19 @@ def steps(declaration: Declaration) -> dict[str, int]:
 
 
 def stepped(declaration: Declaration, binding: Mapping[str, int]) -> dict[str, int]:
-    """Returns `binding` with each length rounded up to a multiple of what `steps` says."""
-    lengths = dict(binding)
+    """Returns `binding` with each length rounded up to a multiple of what `steps` says, and to one that torch takes."""
+    found = dict(binding)
     for dim, step in steps(declaration).items():
-        if dim in lengths:
-            lengths[dim] = -(-lengths[dim] // step) * step
-    return lengths
+        if dim in found:
+            found[dim] = -(-found[dim] // step) * step
+    return lengths.fitted(taken(declaration), found)
+
+
+def taken(declaration: Declaration) -> dict[str, Taken]:
+    """Returns the lengths that torch takes, of the dims of which it refuses some; nothing of a dim that has another one in the op's own sizes."""
+    sizes = [*declaration["check_sizes"].values(), *declaration["sizes"].values()]
+    known = declaration.get("lengths") or {}
+    return {dim: one for dim, one in known.items() if all(lengths.is_taken(one, size.get(dim, 0)) for size in sizes)}
 
 
 def largest(declaration: Declaration, binding: Mapping[str, int]) -> int:
@@ -492,15 +502,29 @@ def _fixed(declaration: Declaration, dtype: str, limit: int) -> list[Case]:
 
 def emptied(declaration: Declaration, free: Sequence[str]) -> str:
     """Returns the dim of `free` that is empty in the case without elements: the first one that holds no channels, which torch treats in its own ways if there are none, and that no integer of an input points into: on a device torch ends the process where there is nothing to point to."""
-    held = {*steps(declaration), *pointed_into(declaration)}
-    return next((dim for dim in free if dim not in held), free[0])
+    channels = channels_of(declaration)
+    held = {*steps(declaration), *taken(declaration), *pointed_into(declaration), *channels}
+    others = [dim for dim in free if dim not in channels]
+    return next((dim for dim in free if dim not in held), (others or list(free))[0])
+
+
+def channels_of(declaration: Declaration) -> set[str]:
+    """Returns the dims of the weight of a convolution and of its input's channels: of no channels torch makes nothing of the shape that it makes of others."""
+    shapes = [given["shape"] for given in tensors(declaration)[:2]]
+    if CONVOLVING not in str(declaration.get("torch") or "") or len(shapes) < 2:
+        return set()
+    return {dim for dim in (*shapes[0][1:2], *shapes[1]) if isinstance(dim, str)}
+
+
+CONVOLVING = ".conv"
+"""What is in the names of convolutions."""
 
 
 def pointed_into(declaration: Declaration) -> set[str]:
     """Returns the dims that bound the integers of an input."""
     found: set[str] = set()
     for given in tensors(declaration):
-        init = given["init"]
+        init = given["init"]["of"] if given["init"]["kind"] == "sorted" else given["init"]
         bounds = (init["low"], init["high"]) if init["kind"] == "randint" else ()
         found |= {word for bound in bounds if isinstance(bound, str) for word in re.findall(r"[A-Za-z_]\w*", bound)}
     return found

@@ -43,6 +43,14 @@ def drawn(init: Init, shape: Shape, dtype: torch.dtype, generator: torch.Generat
     return maker(init, list(shape), dtype, generator, device)
 
 
+def bounds(init: Init) -> tuple[int, int]:
+    """Returns the least and the greatest integer that the bound `init` of random ones, in order or not, draws."""
+    own = init["of"] if init["kind"] == "sorted" else init
+    if own["kind"] != "randint":
+        raise ValueError(f"`{own['kind']}` draws no integers between bounds")
+    return int(_number(own["low"])), int(_number(own["high"])) - 1
+
+
 def moved(values: torch.Tensor, by: float, to: float) -> torch.Tensor:
     """Returns `values` times `by` plus `to`, without the operations that would change nothing: a device has to load each."""
     scaled = values if by == 1 else values.mul(by)

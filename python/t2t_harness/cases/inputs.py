@@ -56,6 +56,11 @@ def make_inputs(declaration: Declaration, case: cases.Case, device: str = "cpu")
     if case.values == cases.PLANTED and special in dense:
         given = next(given for given in present if given["name"] == special)
         dense[special] = unusual.planted(dense[special], probing.numbers(declaration, given))
+    if case.values == cases.BOUNDS:
+        for given in present:
+            if given["name"] in probe_indices.bounded(declaration):
+                low, high = drawing.bounds(declared.bind_init(given["init"], case.binding))
+                dense[given["name"]] = unusual.bounds(dense[given["name"]], low, high)
     if case.values in (cases.PAIRS, cases.CORNERS):
         met = [given for given in present if given["name"] in probing.alike(declaration)]
         numbers = unusual.PAIRED if case.values == cases.PAIRS else unusual.CORNERS

@@ -28,6 +28,7 @@ SPECIAL = {
     "late": "NaN and infinity late in a row",
     "pairs": "special numbers that meet",
     "counts": "large counts",
+    "bounds": "integers at both ends of what they may be",
     "long-count": "a large count",
     "negative": "indices that count from the end",
     "tails": "values at which results approach zero",

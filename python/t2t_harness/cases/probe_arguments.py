@@ -59,6 +59,10 @@ def kwargs(request: VariantRequest) -> Iterator[Case]:
         elif "ignore_index" in others:
             # Few classes, so that some rows have the label.
             binding = probing.rows(declaration, (3, 19, 3))
+        elif cases.PADDING in others:
+            # Few places, so that some indices are that one.
+            few = {dim: probing.NARROW + 1 for dim in cases.pointed_into(declaration)}
+            binding = probing.bound(declaration, {**binding, **few}, probing.NARROW)
         elif changed.get("ceil_mode") is True and "ceil_mode" in others:
             binding = left_over(declaration, binding, changed)
         elif name in arguments_values.OF_SPECIAL and probing.of_values(declaration):
@@ -84,6 +88,7 @@ def kwargs(request: VariantRequest) -> Iterator[Case]:
         is_word = any(isinstance(changed.get(one), str) for one in others) and words < WORDS
         words += int(is_word)
         more["has_own_budget"] = is_first or is_word
+        binding = divided(declaration, binding, changed)
         yield probing.probe(declaration, f"kwarg[{label}]", binding, kwargs=changed, **more)
         if name in EVEN and isinstance(changed.get(name), str):
             even = probing.rows(declaration, (6, 4, 4))
@@ -109,6 +114,19 @@ def kwargs(request: VariantRequest) -> Iterator[Case]:
             yield probing.probe(declaration, f"kwarg[{name}=0,{dims[0]}={longer[dims[0]]}]", longer, kwargs=alone)
     yield from later
     yield from far(request)
+
+
+def divided(declaration: Declaration, binding: Mapping[str, int], changed: Mapping[str, object]) -> dict[str, int]:
+    """Returns `binding` for a whole number that has another value: dims whose lengths torch takes in multiples of the declared one have multiples of the other."""
+    lengths, known = dict(binding), cases.taken(declaration)
+    for name, declared in declaration["kwargs"].items():
+        other = changed.get(name)
+        if type(declared) is not int or type(other) is not int or declared < 2 or other < 1 or other == declared:
+            continue
+        for dim, one in known.items():
+            if one["step"] == declared and dim in lengths:
+                lengths[dim] = -(-lengths[dim] // other) * other
+    return lengths
 
 
 def left_out(declaration: Declaration, changed: Mapping[str, object]) -> set[str]:

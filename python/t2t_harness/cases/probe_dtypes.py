@@ -19,6 +19,21 @@ NARROW = ("float16", "bfloat16")
 """Types that hold less: the first of them that is declared is beside it."""
 
 
+MASKS = ("attn_mask",)
+"""Inputs that are booleans or numbers that are added."""
+
+
+def added_masks(declaration: Declaration) -> Iterator[Case]:
+    """Yields a case in which a mask that is declared to be of booleans has numbers, which torch adds. It takes no other's place."""
+    dtype = declaration["dtypes"][0]
+    for given in tensors(declaration) if declaration.get("torch") else ():
+        if given["name"] in MASKS and given["dtype"] == "bool":
+            word = f"{cases.MIXED}[{given['name']}={dtype}]"
+            small = probing.tiny(declaration)
+            case = probing.probe(declaration, word, small, dtypes={given["name"]: dtype}, has_own_budget=True)
+            yield probing.forward(declaration, case)
+
+
 def mixed(declaration: Declaration) -> Iterator[Case]:
     """Yields cases in which one of two inputs has a narrower type than the other, of torch's functions that work element by element, where both types are declared. They take no other's place."""
     narrow = next((dtype for dtype in declaration["dtypes"] if dtype in NARROW), None)

@@ -67,6 +67,9 @@ def of_convolution(request: VariantRequest) -> Iterator[Case]:
     # No two of them are alike, where they are not one.
     for times, dim in ((2, inputs[0]["shape"][1]), (3, inputs[1]["shape"][int(is_transposed)])):
         binding |= multiple(declaration, dim, other, times)
+    if (batch := inputs[0]["shape"][0]) in probing.free(declaration):
+        # It has nothing to do with groups, and each image costs.
+        binding[str(batch)] = 1
     if not cases.is_possible(declaration, binding):
         return
     image, weight = (bind_shape(given["shape"], binding) for given in inputs[:2])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from t2t_harness.cases import cases, elementwise, probing
@@ -56,6 +56,31 @@ def indices(declaration: Declaration) -> Iterator[Case]:
         yield probing.probe(declaration, named, small, values=cases.NEGATIVE, has_own_budget=True)
     yield from shorter(declaration)
     yield from counts(declaration)
+
+
+def bounded(declaration: Declaration) -> list[str]:
+    """Returns the names of the inputs of integers that are drawn up to a length, in order or not: places, or counts of them."""
+    found = []
+    for given in tensors(declaration):
+        init = given["init"]["of"] if given["init"]["kind"] == "sorted" else given["init"]
+        if init["kind"] == "randint" and isinstance(init["high"], str) and given["shape"]:
+            found.append(given["name"])
+    return found
+
+
+def bounds(declaration: Declaration, compared: Iterable[int], limit: int) -> Iterator[Case]:
+    """Yields cases in which integers that are drawn up to a length are as small or as large as they may be: at few places, at many, and at one more than an integer that the kernel's files compare something with. They take no other's place."""
+    held, free = bounded(declaration), probing.free(declaration)
+    if not held or declaration.get("random") or "limits" in cases.edges_off(declaration):
+        return
+    yield probing.probe(declaration, cases.BOUNDS, probing.tiny(declaration), values=cases.BOUNDS, has_own_budget=True)
+    for dim in sorted(cases.pointed_into(declaration)):
+        lengths = [probing.LONG[0], *(value + 1 for value in compared if value >= probing.LONG[0])]
+        for length in lengths if dim in free else ():
+            binding = probing.bound(declaration, {dim: length}, probing.NARROW)
+            if probing.fits(declaration, binding, limit):
+                word = f"{cases.BOUNDS}[{dim}={binding[dim]}]"
+                yield probing.probe(declaration, word, binding, values=cases.BOUNDS, has_own_budget=True)
 
 
 def shorter(declaration: Declaration) -> Iterator[Case]:

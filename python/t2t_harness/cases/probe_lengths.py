@@ -162,7 +162,7 @@ def of_literals(
     limit: int,
     compared: Container[int] = (),
 ) -> Iterator[Case]:
-    """Yields, for each integer of the kernel's files, a shape with the last dim one above it, and one with the first dim so, unless another case has a length of that dim that is little longer.
+    """Yields, for each integer of the kernel's files, a shape with the last dim one above it, and one with the first dim so, of those that something is `compared` with one with each other dim, unless another case has a length of that dim that is little longer.
 
     Where one of `shapes` has, for whatever dim, that one is yielded: it comes the earlier for it, but for many rows on the interpreter, which are dear. They come as they are `found`.
     """
@@ -182,9 +182,9 @@ def of_literals(
         covering = [case for case in own if case.binding[dim] in above]
         if covering and (dim != dims[0] or lane == "cuda"):
             yield covering[0]
-        elif not covering and dim in (dims[-1], dims[0]):
+        elif not covering and (dim in (dims[-1], dims[0]) or value in compared):
             own_case = list(probing.shape(declaration, "literal", {dim: value + 1}, probing.NARROW, limit, (dim,)))
-            if not own_case and dim == dims[-1] and value in compared:
+            if not own_case and dim != dims[0] and value in compared:
                 longer = probing.shape(declaration, "literal", {dim: value + 1}, 1, max(limit, LONGEST), (dim,))
                 own_case = list(probing.budgeted(longer))
             yield from own_case

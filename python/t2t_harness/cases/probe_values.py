@@ -192,7 +192,7 @@ def pairs(declaration: Declaration, small: Mapping[str, int]) -> Case | None:
 
 def empty(declaration: Declaration) -> Iterator[Case]:
     """Yields cases without elements along another dim than that of the edge `empty`: what is summed up, or the last one. Not where dims are those of elements alone, hold channels or what indices point to."""
-    free, held = probing.free(declaration), cases.steps(declaration)
+    free, held = probing.free(declaration), {*cases.steps(declaration), *cases.taken(declaration)}
     # What a reference makes of nothing is a convention of its own.
     is_of_torch = not declaration.get("reference") and not declaration.get("random")
     if len(free) < 2 or not is_of_torch or elementwise.is_elementwise(declaration):

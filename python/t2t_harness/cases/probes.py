@@ -77,6 +77,7 @@ KINDS = {
     "negative": "limits",
     "shorter": "shapes",
     "counts": "limits",
+    "bounds": "limits",
 }
 """What follows `edge/` in a case's name → what turns it off in ops.yaml."""
 
@@ -160,8 +161,10 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
     without = [case for case in probe_values.empty(declaration) if not is_off(declaration, case)]
     beside = [
         *probe_dtypes.mixed(declaration),
+        *probe_dtypes.added_masks(declaration),
         *probe_values.single(declaration),
         *probe_indices.indices(declaration),
+        *probe_indices.bounds(declaration, sorted(literals.thresholds(read)), limit),
         *probe_groups.groups(request),
         *probe_lengths.apart(declaration, limit),
         *probe_lengths.of_arguments(declaration),

@@ -174,8 +174,11 @@ def rounded(value: float) -> float:
 
 
 def hides(declaration: Declaration) -> bool:
-    """Tells whether torch may let a hidden NaN through. Its attention on CPUs adds the mask, and so does its attention on devices for inputs that its fused kernels refuse."""
-    return declaration["kwargs"].get(CAUSAL) is True
+    """Tells whether torch may let a hidden NaN through. Its attention on CPUs adds the mask, one of booleans too, and so does its attention on devices for inputs that its fused kernels refuse."""
+    is_masked = any(given["dtype"] == "bool" for given in tensors(declaration))
+    return declaration["kwargs"].get(CAUSAL) is True or (
+        is_masked and "attention" in str(declaration.get("torch") or "")
+    )
 
 
 def rows(declaration: Declaration, lengths_of: Sequence[int] = (19, 5, 2)) -> dict[str, int]:

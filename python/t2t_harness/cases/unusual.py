@@ -60,9 +60,10 @@ def runs(values: torch.Tensor) -> torch.Tensor:
 
 
 def zeros(values: torch.Tensor) -> torch.Tensor:
-    """Returns `values` rounded to halves, so that many are equal, with every fourth one zero and the one after it minus zero, and the second row in three zero throughout. The third row of six has exactly one zero, the fourth one has two: a product has other gradients there."""
+    """Returns `values` rounded to halves, so that many are equal, those of the third row of three to 64ths, so that what is rounded to a whole number lies in the middle of two, with every fourth one zero and the one after it minus zero, and the second row in three zero throughout. The third row of six has exactly one zero, the fourth one has two: a product has other gradients there."""
     changed = values.double().mul(2).round().div(2).to(values.dtype)
     rows, flat = rows_of(changed), changed.view(-1)
+    rows[2::3] = rows_of(values.double().mul(64).round().div(64).to(values.dtype))[2::3]
     flat[0::4] = 0.0
     flat[1::4] = -0.0
     rows[1::3] = 0.0
@@ -302,6 +303,16 @@ def planted(values: torch.Tensor, numbers: Sequence[float]) -> torch.Tensor:
     return changed
 
 
+def bounds(values: torch.Tensor, low: int, high: int) -> torch.Tensor:
+    """Returns integers of the shape of `values`: the first half of each row `low`, the others `high`. What lies between two of them is nothing, or all."""
+    changed = values.clone()
+    rows = rows_of(changed)
+    middle = (rows.shape[1] + 1) // 2
+    rows[:, :middle] = low
+    rows[:, middle:] = high
+    return changed
+
+
 def negative(values: torch.Tensor, places: int) -> torch.Tensor:
     """Returns indices that mean what `values` do, of which each second one counts from the end of so many `places`."""
     changed = values.clone()
@@ -327,8 +338,11 @@ def long_count(values: torch.Tensor) -> torch.Tensor:
 
 
 def ties(values: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """Returns `values`; each second one is replaced by the value of `other` at its place, where `other` repeats if it is shorter."""
+    """Returns `values`; each second one is replaced by the value of `other` at its place, where `other` repeats if it is shorter. Nothing is replaced where `other` has no elements."""
     import torch
+
+    if other.numel() == 0:
+        return values
 
     changed = values.clone()
     places = torch.arange(0, values.numel(), 2, device=values.device)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from t2t_harness.judging import comparing, random_ops
-from t2t_harness.op import access, aten, declaration, docstring, expression, operation
+from t2t_harness.op import access, aten, declaration, docstring, expression, lengths, operation
 from t2t_harness.op.rule import Operand
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         ReplyOutcome,
         Ridge,
         ShapedOutput,
+        Taken,
         TensorInput,
     )
 
@@ -99,14 +101,15 @@ class Unfit(Exception):
 
 
 def analyze(request: AnalyzeRequest) -> Reply:
-    """Return the reply with the document `analysis`; where torch refuses the call, rejected with `failure`.
+    """Return the reply with the documents `analysis` and `lengths`; where torch refuses the call, rejected with `failure`.
 
     `request` holds `op`, a declaration, and `catalogue`, the path of the operation catalogue. A `failure` holds the
     class and message of torch's exception and the size at which it came.
     """
     catalogue = json.loads(Path(request["catalogue"]).read_text(encoding="utf-8"))
     try:
-        return _reply("passed", {"analysis": analysis(request["op"], catalogue)})
+        found = analysis(request["op"], catalogue)
+        return _reply("passed", {"analysis": found, "lengths": _lengths(request["op"])})
     except Unfit as unfit:
         return _reply("rejected", {"failure": _failure(unfit)})
 
@@ -143,7 +146,7 @@ def analysis(op: Declaration, catalogue: Catalogue) -> Analysis:
         "outputs": _outputs(op, first),
         "aten": _aten(first),
         "sizes": {name: _size(op["sizes"][name], found, ridge) for name, found in traces.items()},
-        "growth": _growth(op),
+        "growth": _growth(op, first),
         "access": {"class": own, "patterns": patterns, "description": access.WORDS.get(own) if own else None},
         "ridge": ridge,
         "unknown": _unknown(first),
@@ -311,18 +314,19 @@ def _ridge(op: Declaration, access: str | None, reference: Machine) -> Ridge:
     }
 
 
-def _growth(op: Declaration) -> Growth:
+def _growth(op: Declaration, first: aten.Trace) -> Growth:
     """Return, for each dim, the exponent with which work and memory grow in it: log2 of the ratio when the dim doubles.
 
     Doubled far out, from 1024 times the first size, so that the fastest term decides; where torch refuses that, or a
-    reference loops over the dim and would call torch more than `MOST_CALLS` times, from the size itself.
+    reference loops over the dim and would call torch more than `MOST_CALLS` times, from the size itself. Nothing is known where the trace of the `first` size is blocked:
+    far out a reference may loop over values that are never known.
     """
     binding = next(iter(op["sizes"].values()))
     work: dict[str, float | None] = {}
     memory: dict[str, float | None] = {}
     for dim, length in sorted(binding.items()):
         work[dim] = memory[dim] = None
-        for scale in (FAR, 1):
+        for scale in (FAR, 1) if first.blocked is None else ():
             once, twice = _doubled(op, binding, dim, scale * length)
             if once is not None and twice is not None:
                 work[dim] = _exponent(aten.total_work(once), aten.total_work(twice))
@@ -344,6 +348,17 @@ def _try_trace(op: Declaration, binding: Mapping[str, int]) -> aten.Trace | None
         return _trace(op, binding, None, MOST_CALLS)
     except Unfit:
         return None
+
+
+def _lengths(op: Declaration) -> dict[str, Taken]:
+    """Return the lengths that torch takes, of the dims of which it refuses some."""
+    logger = logging.getLogger("torch._subclasses.fake_tensor")
+    # It logs each refusal as an error.
+    was, logger.disabled = logger.disabled, True
+    try:
+        return lengths.taken(op["sizes"].values(), lambda binding: _try_trace(op, binding) is not None)
+    finally:
+        logger.disabled = was
 
 
 def _exponent(once: int | None, twice: int | None) -> float | None:

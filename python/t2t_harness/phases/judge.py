@@ -16,7 +16,18 @@ from typing import TYPE_CHECKING
 from t2t_harness.cases import arguments_special, cases, inputs, naming, probes, reach, seeds
 from t2t_harness.cases.prepared import prepared_cases, salt
 from t2t_harness.faults import failure, memory
-from t2t_harness.judging import comparing, evidence, findings, following, lint, oracle, progress, references, tolerance
+from t2t_harness.judging import (
+    comparing,
+    conversions,
+    evidence,
+    findings,
+    following,
+    lint,
+    oracle,
+    progress,
+    references,
+    tolerance,
+)
 from t2t_harness.judging.trial import Finding, Trial, blank_row, fill, unfit
 from t2t_harness.measuring import spans
 
@@ -148,6 +159,9 @@ def judge_case(trial: Trial, case: cases.Case, position: int) -> None:
     if (is_open or probes.is_without(case)) and not is_finite(right):
         row |= {"verdict": "dropped", "reason": "torch's own result is not finite"}
         return
+    if has_undefined(trial, case, given, right):
+        row |= {"verdict": "dropped", "reason": "the reference turns into an integer what none holds"}
+        return
     if case.kind == "edge" and (ill := ill_conditioned(trial.declaration, right)) is not None:
         row |= {"verdict": "dropped", "reason": ill}
         return
@@ -170,6 +184,16 @@ def judge_case(trial: Trial, case: cases.Case, position: int) -> None:
         else:
             settle(trial, case, row, finding)
     tell_of(trial, case, given)
+
+
+def has_undefined(trial: Trial, case: cases.Case, given: Mapping[str, torch.Tensor], right: oracle.Reference) -> bool:
+    """Tells whether integers that a reference in Python makes in an edge case are of numbers that no integer holds."""
+    if case.kind != "edge" or not trial.declaration.get("reference") or seeds.is_random(trial.declaration):
+        return False
+    made = [value for value in right.plain.values() if not (value.dtype.is_floating_point or value.dtype.is_complex)]
+    return any(str(value.dtype) != "torch.bool" for value in made) and conversions.is_undefined(
+        trial.declaration, case, given, trial.device
+    )
 
 
 def is_finite(right: oracle.Reference) -> bool:

@@ -470,7 +470,8 @@ def analyze(call: Call) -> Reply:
                 "access": {"class": None, "patterns": [], "description": None},
                 "ridge": {"device": "none", "flops_per_second": None, "bytes_per_second": None, "flops_per_byte": None},
                 "unknown": [],
-            }
+            },
+            "lengths": {},
         }
     )
 

@@ -310,7 +310,7 @@ def test_a_budget_is_a_share_of_what_the_others_did() -> None:
     own.rate = 50.0
     probe = cases.Case("edge/shape[N=1]/float32", "edge", "float32", {}, is_probe=True)
     assert own.allowance(one, 1000) is None
-    assert own.allowance(probe, 100) == pytest.approx(budget.PART * (own.left - budget.CALL))
+    assert own.allowance(probe, 100) == pytest.approx(budget.DEAR * (own.left - budget.CALL))
     assert own.allowance(probe, 10_000) == 0.0, "by what the others did for an element, it would do more"
     own.note(probe, 100, 1, effort.METER.done - own.left)
     assert own.allowance(probe, 100) == 0.0

@@ -112,13 +112,13 @@ impl<'a> Expansion<'a> {
         facts.extend(self.op.reference.as_ref().map(|_| self.folders()));
         let mut action = self.action(Phase::Baseline, None, self.measuring_lane(), facts);
         action.sources = sources;
-        action.dependencies = vec![self.analyzed()];
+        action.dependencies = vec![self.analyzed(&[])];
         action
     }
 
     /// Where torch refuses the call as declared, there is nothing to measure and nothing to judge by. The analysis itself is not read.
-    fn analyzed(&self) -> Dependency {
-        Dependency { on: self.target(None, Phase::Analyze), need: Need::Pass, reads: &[] }
+    fn analyzed(&self, reads: &'static [&'static str]) -> Dependency {
+        Dependency { on: self.target(None, Phase::Analyze), need: Need::Pass, reads }
     }
 
     /// Torch is timed on a device alone: beside Triton's interpreter its time says nothing.

@@ -162,8 +162,8 @@ impl Expansion<'_> {
         };
         match phase {
             // On a device the check finds its kernels compiled; the interpreter compiles nothing.
-            Phase::Check if on_device => vec![self.analyzed(), need(Phase::Compile, Need::Pass, &[])],
-            Phase::Check => vec![self.analyzed()],
+            Phase::Check if on_device => vec![self.analyzed(&["lengths"]), need(Phase::Compile, Need::Pass, &[])],
+            Phase::Check => vec![self.analyzed(&["lengths"])],
             Phase::Bench if on_device => vec![
                 need(Phase::Compile, Need::Pass, &[]),
                 need(Phase::Check, Need::Pass, &["verdict"]),
@@ -172,6 +172,8 @@ impl Expansion<'_> {
             Phase::Tune | Phase::Bench => {
                 vec![need(Phase::Compile, Need::Pass, &[]), need(Phase::Check, Need::Pass, &["verdict"])]
             }
+            // It compiles the cases of the check ahead. What torch refuses is compiled all the same.
+            Phase::Compile => vec![self.settle(None, Phase::Analyze, &["lengths"])],
             _ => Vec::new(),
         }
     }

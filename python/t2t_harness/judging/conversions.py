@@ -1,0 +1,47 @@
+"""Conversions of a reference that no integer holds the result of. torch is imported only inside functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from t2t_harness.cases import inputs as making
+from t2t_harness.judging import oracle
+from t2t_harness.op import operation
+
+if TYPE_CHECKING:
+    import torch
+
+    from t2t_harness.boundary.documents import Declaration
+    from t2t_harness.cases.cases import Case
+
+
+def is_undefined(declaration: Declaration, case: Case, inputs: Mapping[str, torch.Tensor], device: str) -> bool:
+    """Tells whether a reference in Python turns a number into an integer that holds none such, NaN, an infinity or one out of range: what comes of it differs between machines (ISO C, 6.3.1.4). Raises what the reference raises."""
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    found = False
+
+    class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            nonlocal found
+            to = (kwargs or {}).get("dtype")
+            if (
+                func.overloadpacket is torch.ops.aten._to_copy
+                and to is not None
+                and not (to.is_floating_point or to.is_complex or to is torch.bool)
+                and args[0].is_floating_point()
+            ):
+                limits = torch.iinfo(to)
+                within = args[0].double().trunc().clamp(limits.min, limits.max) == args[0].double().trunc()
+                found = found or not bool(within.all())
+            return func(*args, **(kwargs or {}))
+
+    function = operation.ready(
+        declaration, case.binding, case.dtype, next((value.device.type for value in inputs.values()), device)
+    )
+    kwargs = making.kwargs_of(declaration, case)
+    with torch.no_grad(), Watch():  # type: ignore[no-untyped-call]
+        operation.call(operation.fresh(function), declaration, oracle.copies(inputs), kwargs)
+    return found
