@@ -4,10 +4,11 @@ It makes a workspace by `t2t add`, builds it, and takes the chosen variant of ea
 A process for each library then calls it in turns with eager torch, on inputs of the size and the dtype that the build measured, the cache flushed before each call. What is
 compared across processes is the ratio to eager torch, which each has of its own. A library whose result is not torch's is not compared.
 
-    python benches/catalogue.py FOLDER [--op NAME]... [--auto] [--peers DIR] [--out FILE.json]
+    python benches/catalogue.py FOLDER [--op NAME]... [--auto] [--dtype NAME] [--peers DIR] [--out FILE.json]
     python benches/catalogue.py FOLDER --op ... --prepare      makes the workspace and builds it, on any machine
 
-FOLDER is made where it is not there, and built further where it is. --auto has its benches end early (`bench: {stop: auto}`). --peers names a folder with flag_gems and
+FOLDER is made where it is not there, and built further where it is. --auto has its benches end early (`bench: {stop: auto}`), and --dtype has kernels
+checked in that dtype alone, for a device that is lent for minutes. --peers names a folder with flag_gems and
 liger_kernel (`pip install --target DIR --no-deps flag_gems liger-kernel sqlalchemy`); without it they are left out. Needs t2t ($T2T_BIN, or `t2t` on the path), torch and Triton.
 Prints a table in Markdown. Exit code 1 where a goal is missed: 90 % of ops at 1.0 of eager torch or faster at Large, and a geometric mean of at least 1.0 against each other side.
 """
@@ -19,6 +20,7 @@ import contextlib
 import json
 import math
 import os
+import re
 import shutil
 import statistics
 import subprocess
@@ -72,7 +74,7 @@ def main() -> None:
         tell(folder, arguments.side, arguments.op)
         return
     if not (folder / "ops.yaml").exists():
-        made(folder, arguments.op, is_auto=arguments.auto)
+        made(folder, arguments.op, arguments.dtype, is_auto=arguments.auto)
     build(folder)
     if arguments.prepare:
         return
@@ -94,6 +96,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("folder", help="the workspace, which is made where it is not there")
     parser.add_argument("--op", action="append", default=[], help="only this op; may be given several times")
     parser.add_argument("--auto", action="store_true", help="benches end early, in a workspace that is made")
+    parser.add_argument("--dtype", help="the one dtype of a workspace that is made")
     parser.add_argument("--peers", help="the folder with flag_gems and liger_kernel")
     parser.add_argument("--prepare", action="store_true", help="makes and builds the workspace alone")
     parser.add_argument("--out", help="where the figures are written as JSON")
@@ -112,16 +115,19 @@ def t2t(folder: Path, *arguments: str) -> str:
     return ran.stdout
 
 
-def made(folder: Path, ops: list[str], *, is_auto: bool) -> None:
+def made(folder: Path, ops: list[str], dtype: str | None, *, is_auto: bool) -> None:
     """Makes a workspace of the ops, or of all that the generator knows."""
     folder.mkdir(parents=True, exist_ok=True)
     listed = t2t(folder, "add", "--list").splitlines()
     # A family has a line of its own; the names of its ops are indented below it.
     t2t(folder, "add", *(ops or [name for one in listed if one.startswith(" ") for name in one.split()]))
+    file = folder / "ops.yaml"
+    text = file.read_text(encoding="utf-8")
     if is_auto:
-        file = folder / "ops.yaml"
-        text = file.read_text(encoding="utf-8")
-        file.write_text(text.replace("ops:\n", "defaults: {bench: {stop: auto}}\nops:\n", 1), encoding="utf-8")
+        text = text.replace("ops:\n", "defaults: {bench: {stop: auto}}\nops:\n", 1)
+    if dtype is not None:
+        text = re.sub(r"^( +dtypes): \[.*\]$", rf"\1: [{dtype}]", text, flags=re.MULTILINE)
+    file.write_text(text, encoding="utf-8")
 
 
 def build(folder: Path) -> None:
