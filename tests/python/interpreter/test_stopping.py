@@ -126,6 +126,18 @@ def test_a_fixed_number_of_runs_is_made_one_by_one_as_ever() -> None:
     assert asked == [(25, 100, clock.nothing)]
 
 
+def test_a_host_that_interrupts_every_run_has_as_many_repeated_as_the_protocol_has() -> None:
+    def timed(call: Any, *how: Any) -> list[float]:
+        return [0.1] * 9 + [9.0]
+
+    told = clock.Clock("cuda-events", timed, lambda: 0.0, lambda: None, lambda calls: None, lambda: 80.0, ())
+    for protocol in (AUTO, timing.Protocol(10, 25, 100)):
+        runs = timing.Runs(told, protocol)
+        for _ in range(20):
+            runs.add(print)
+        assert (runs.repeated, len(runs.samples)) == (10, 20)
+
+
 def asked_for(tmp_path: Path) -> Any:
     """Returns the request of a bench of an op that doubles, as a test without a device can measure it."""
     tensor = {"name": "input", "shape": ["M"], "dtype": None, "requires_grad": False, "layout": "contiguous"}
