@@ -44,7 +44,7 @@ FLUSHED = 1 << 30
 CLOSE = 1e-2
 """How far from torch's a library's result may be, as a share of the largest value: another op is farther."""
 
-COMPILE = "compile"
+COMPILE = "torch.compile"
 
 LIBRARIES = ("flag_gems", "liger")
 
