@@ -1,14 +1,15 @@
 """Sets generated kernels beside eager torch, torch.compile, FlagGems and Liger-Kernel on one CUDA device, in one run.
 
-It makes a workspace by `t2t add`, builds it, and takes the chosen variant of each op: its figures beside torch's are those of the build. A
-process for each other side then calls it in turns with eager torch, on the inputs that the build measured at, with the cache flushed before each call. What is compared
-across processes is the ratio to eager torch, which each has of its own.
+It makes a workspace by `t2t add`, builds it, and takes the chosen variant of each op: its figures beside torch's are those of the build, and so are those of torch.compile.
+A process for each library then calls it in turns with eager torch, on inputs of the size and the dtype that the build measured, the cache flushed before each call. What is
+compared across processes is the ratio to eager torch, which each has of its own. A library whose result is not torch's is not compared.
 
-    python benches/catalogue.py FOLDER [--op NAME]... [--peers DIR] [--out FILE.json]
+    python benches/catalogue.py FOLDER [--op NAME]... [--auto] [--dtype NAME] [--peers DIR] [--out FILE.json]
     python benches/catalogue.py FOLDER --op ... --prepare      makes the workspace and builds it, on any machine
 
-FOLDER is made where it is not there, and built further where it is. --peers names a folder with flag_gems and liger_kernel (`pip install --target DIR --no-deps
-flag_gems liger-kernel`, and what they import); without it they are left out. Needs t2t ($T2T_BIN, or `t2t` on the path), torch and Triton.
+FOLDER is made where it is not there, and built further where it is. --auto has its benches end early (`bench: {stop: auto}`), and --dtype has kernels
+checked in that dtype alone, for a device that is lent for minutes. --peers names a folder with flag_gems and
+liger_kernel (`pip install --target DIR --no-deps flag_gems liger-kernel sqlalchemy`); without it they are left out. Needs t2t ($T2T_BIN, or `t2t` on the path), torch and Triton.
 Prints a table in Markdown. Exit code 1 where a goal is missed: 90 % of ops at 1.0 of eager torch or faster at Large, and a geometric mean of at least 1.0 against each other side.
 """
 
@@ -19,11 +20,12 @@ import contextlib
 import json
 import math
 import os
+import re
 import shutil
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,23 +35,35 @@ SIZE = "large"
 SHARE = 0.9
 """The part of the ops that is to be as fast as eager torch, or faster."""
 
-ROUNDS = 30
-"""So often each side is called in turns with eager torch."""
+TURNS, CALLS = 4, 10
+"""How many turns each side takes with eager torch, and how many calls are timed in each."""
 
-FLUSHED = 1 << 28
-"""Bytes that are written before each call, more than any cache on a device holds."""
+FLUSHED = 1 << 30
+"""Bytes that are written before each call: more than any cache on a device holds, and enough that the host has made the call before the device gets to it."""
 
-SIDES = ("compile", "flag_gems", "liger")
+CLOSE = 1e-2
+"""How far from torch's a library's result may be, as a share of the largest value: another op is farther."""
+
+COMPILE = "torch.compile"
+
+LIBRARIES = ("flag_gems", "liger")
+
+SIDES = (COMPILE, *LIBRARIES)
 """What chosen variants are set beside, other than eager torch."""
 
-LIGER: dict[str, tuple[str, str, tuple[str, ...]]] = {
+Call = Callable[[], Any]
+
+Around = Callable[[], contextlib.AbstractContextManager[Any]]
+"""Makes the context in which a side is called."""
+
+LIGER: dict[str, tuple[str, str, tuple[str | None, ...]]] = {
     "softmax": ("softmax", "LigerSoftmaxFunction", ("input",)),
     "layer_norm": ("layer_norm", "LigerLayerNormFunction", ("input", "weight", "bias", "eps")),
     "rms_norm": ("rms_norm", "LigerRMSNormFunction", ("input", "weight", "eps")),
     "kl_div": ("kl_div", "LigerKLDivLossFunction", ("input", "target", "reduction")),
-    "cross_entropy": ("cross_entropy", "LigerCrossEntropyFunction", ("input", "target")),
+    "cross_entropy": ("cross_entropy", "LigerCrossEntropyFunction", ("input", "target", None)),
 }
-"""torch's function → the module below liger_kernel.ops, its autograd function, and the names of what is passed on to it."""
+"""torch's function → the module below liger_kernel.ops, its autograd function, and the names of what is passed on to it, None for none."""
 
 
 def main() -> None:
@@ -57,21 +71,22 @@ def main() -> None:
     arguments = parse()
     folder = Path(arguments.folder).resolve()
     if arguments.side:
-        print(json.dumps(measured(folder, arguments.side, arguments.op[0])))
+        tell(folder, arguments.side, arguments.op)
         return
     if not (folder / "ops.yaml").exists():
-        made(folder, arguments.op)
+        made(folder, arguments.op, arguments.dtype, is_auto=arguments.auto)
     build(folder)
     if arguments.prepare:
         return
-    found = []
-    for declared in json.loads(t2t(folder, "graph", "--format", "ops", *arguments.op)):
-        found.append(beside(folder, declared["op"]["name"], arguments.peers))
-        print(line(found[-1]), flush=True)
+    ops = [str(one["op"]["name"]) for one in json.loads(t2t(folder, "graph", "--format", "ops", *arguments.op))]
+    found = {op: built(folder, op) for op in ops}
+    for side in LIBRARIES if arguments.peers else ():
+        for op, told in asked(folder, side, ops, arguments.peers).items():
+            found[op]["sides"][side] = told
     if arguments.out:
-        Path(arguments.out).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    told, is_reached = summary(found)
-    print("\n".join(told))
+        Path(arguments.out).write_text(json.dumps(list(found.values()), indent=1) + "\n", encoding="utf-8")
+    words, is_reached = summary(list(found.values()))
+    print("\n".join([*TABLE, *map(line, found.values()), *words]))
     sys.exit(0 if is_reached else 1)
 
 
@@ -80,10 +95,12 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", help="the workspace, which is made where it is not there")
     parser.add_argument("--op", action="append", default=[], help="only this op; may be given several times")
+    parser.add_argument("--auto", action="store_true", help="benches end early, in a workspace that is made")
+    parser.add_argument("--dtype", help="the one dtype of a workspace that is made")
     parser.add_argument("--peers", help="the folder with flag_gems and liger_kernel")
     parser.add_argument("--prepare", action="store_true", help="makes and builds the workspace alone")
     parser.add_argument("--out", help="where the figures are written as JSON")
-    parser.add_argument("--side", choices=SIDES, help=argparse.SUPPRESS)
+    parser.add_argument("--side", choices=LIBRARIES, help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
@@ -98,55 +115,98 @@ def t2t(folder: Path, *arguments: str) -> str:
     return ran.stdout
 
 
-def made(folder: Path, ops: list[str]) -> None:
+def made(folder: Path, ops: list[str], dtype: str | None, *, is_auto: bool) -> None:
     """Makes a workspace of the ops, or of all that the generator knows."""
     folder.mkdir(parents=True, exist_ok=True)
     listed = t2t(folder, "add", "--list").splitlines()
     # A family has a line of its own; the names of its ops are indented below it.
     t2t(folder, "add", *(ops or [name for one in listed if one.startswith(" ") for name in one.split()]))
+    file = folder / "ops.yaml"
+    text = file.read_text(encoding="utf-8")
+    if is_auto:
+        text = text.replace("ops:\n", "defaults: {bench: {stop: auto}}\nops:\n", 1)
+    if dtype is not None:
+        text = re.sub(r"^( +dtypes): \[.*\]$", rf"\1: [{dtype}]", text, flags=re.MULTILINE)
+    file.write_text(text, encoding="utf-8")
 
 
 def build(folder: Path) -> None:
-    """Builds all that is stale. A rejected kernel is a result, and ends nothing."""
-    t2t(folder, "build")
+    """Builds all that is stale, and shows what is built. A rejected kernel is a result, and ends nothing."""
+    print(t2t(folder, "build"), file=sys.stderr)
 
 
-def beside(folder: Path, op: str, peers: str | None) -> dict[str, Any]:
-    """Returns the figures of an op: its chosen variant, the ratio of eager torch's time to it, and for each other side that has the op the ratio of eager torch's time to that."""
-    told: dict[str, Any] = {"op": op, "variant": None, "ratio": None, "sides": {}}
-    shown = t2t(folder, "artifact", f"{op}:select", "selection")
-    chosen = json.loads(shown) if shown.strip() else {}
-    figures = chosen.get("figures") or {}
-    of_size = (figures.get("sizes") or {}).get(SIZE)
+def document(folder: Path, target: str, name: str) -> Any:
+    """Returns a document of a result as the build left it, an empty one where there is none."""
+    shown = t2t(folder, "artifact", target, name)
+    return json.loads(shown) if shown.strip() else {}
+
+
+def built(folder: Path, op: str) -> dict[str, Any]:
+    """Returns what the build says of an op: its chosen variant, the ratio of eager torch's time to it, and to that of torch.compile."""
+    told: dict[str, Any] = {"op": op, "variant": None, "ratio": None, "sides": {COMPILE: of_compile(folder, op)}}
+    chosen = document(folder, f"{op}:select", "selection")
+    of_size = ((chosen.get("figures") or {}).get("sizes") or {}).get(SIZE)
     if not of_size:
         return {**told, "why": chosen.get("note") or "no variant passed"}
-    told |= {"variant": chosen["chosen"], "ratio": of_size["speedup"], "interval": of_size["interval"]}
-    for side in SIDES:
-        if side == "compile" or peers:
-            told["sides"][side] = asked(folder, side, op, peers)
-    return told
+    return {**told, "variant": chosen["chosen"], "ratio": of_size["speedup"], "interval": of_size["interval"]}
 
 
-def asked(folder: Path, side: str, op: str, peers: str | None) -> dict[str, Any]:
-    """Returns what a process of its own measures of one side: `ratio`, or `why` there is none."""
+def of_compile(folder: Path, op: str) -> dict[str, Any]:
+    """Returns the ratio of eager torch's time to that of torch.compile in the op's baseline, or `why` there is none."""
+    found = document(folder, f"{op}:baseline", "baseline")
+    figures = found.get("sizes", {}).get(SIZE, {})
+    eager, compiled = figures.get("torch"), figures.get("torch.compile")
+    if not (eager and compiled):
+        return {"why": found.get("reasons", {}).get("torch.compile", "no baseline")}
+    return {"ratio": eager["mean"] / compiled["mean"], "eager_ms": eager["mean"], "ms": compiled["mean"]}
+
+
+def asked(folder: Path, side: str, ops: list[str], peers: str) -> dict[str, dict[str, Any]]:
+    """Returns what a process of its own measures of one side, by op: `ratio`, or `why` there is none. Where the process dies over an op, another one goes on behind it."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), peers)))}
-    command = [sys.executable, str(Path(__file__)), str(folder), "--side", side, "--op", op]
-    ran = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
-    if ran.returncode or not ran.stdout.strip():
-        return {"why": (ran.stderr.strip().splitlines() or ["it ended without a word"])[-1][:200]}
-    return dict(json.loads(ran.stdout.splitlines()[-1]))
+    found: dict[str, dict[str, Any]] = {}
+    while rest := [op for op in ops if op not in found]:
+        named = [word for op in rest for word in ("--op", op)]
+        command = [sys.executable, str(Path(__file__)), str(folder), "--side", side, *named]
+        ran = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
+        told = [json.loads(one[len(TOLD) :]) for one in ran.stdout.splitlines() if one.startswith(TOLD)]
+        found |= {str(one.pop("op")): one for one in told}
+        if not told:
+            # It died over the first one.
+            found[rest[0]] = {"why": (ran.stderr.strip().splitlines() or ["it ended without a word"])[-1][:200]}
+    return found
 
 
-def measured(folder: Path, side: str, op: str) -> dict[str, Any]:
-    """Returns the ratio of eager torch's median time to that of one side, called in turns, and both in milliseconds."""
+LACKS = "it has no such op"
+
+TOLD = "told: "
+"""What a line with figures begins with; a library may print others."""
+
+
+def tell(folder: Path, side: str, ops: list[str]) -> None:
+    """Measures one side and prints what comes of each op, a line of JSON each. Where an op fails the device may be broken: that ends the process, with the next ones untold."""
     sys.path.insert(0, HARNESS)
     import torch
 
+    for declared in json.loads(t2t(folder, "graph", "--format", "ops", *ops)):
+        op, why = declared["op"], None
+        try:
+            with torch.no_grad():
+                told = measured(op, side)
+        except Exception as error:
+            why = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+            told = {"why": why}
+        print(TOLD + json.dumps({"op": op["name"], **told}), flush=True)
+        if why is not None:
+            torch.cuda.synchronize()
+
+
+def measured(declared: Any, side: str) -> dict[str, Any]:
+    """Returns the ratio of eager torch's median time to that of one side, called in turns, and both in milliseconds; `why` where there is none."""
     from t2t_harness.cases import cases, inputs
     from t2t_harness.measuring import timing
     from t2t_harness.op import operation
 
-    declared: Any = next(iter(json.loads(t2t(folder, "graph", "--format", "ops", op))))["op"]
     timing.set_precision(declared)
     case = next(one for one in cases.bench_cases(declared) if one.name.startswith(SIZE))
     given, kwargs = inputs.make_inputs(declared, case, "cuda"), inputs.kwargs_of(declared, case)
@@ -155,74 +215,90 @@ def measured(folder: Path, side: str, op: str) -> dict[str, Any]:
     def eager() -> Any:
         return operation.call(function, declared, given, kwargs)
 
-    with torch.no_grad(), prepared(side, declared, eager, {**given, **kwargs}) as other:
-        if other is None:
-            return {"why": "it has no such op"}
-        times = in_turns(eager, other)
+    around, other = of_gems(eager) if side == "flag_gems" else of_liger(declared, {**given, **kwargs})
+    if other is None:
+        return {"why": LACKS}
+    right = first_of(eager())
+    with around():
+        result = first_of(other())
+    if not is_close(result, right):
+        return {"why": "its result is not torch's"}
+    times = in_turns((contextlib.nullcontext, eager), (around, other))
     return {"ratio": times[0] / times[1], "eager_ms": times[0], "ms": times[1]}
 
 
-@contextlib.contextmanager
-def prepared(
-    side: str, declared: Any, eager: Callable[[], Any], known: dict[str, Any]
-) -> Iterator[Callable[[], Any] | None]:
-    """Gives the call of one side, or None where it has no such op: FlagGems has it if it launches a kernel of Triton's for it."""
-    if side == "compile":
-        import torch
+def first_of(result: Any) -> Any:
+    """Returns the first tensor of a result."""
+    return result[0] if isinstance(result, (tuple, list)) else result
 
-        yield torch.compile(eager)
-        return
-    if side == "liger":
-        yield of_liger(declared, known)
-        return
+
+def is_close(result: Any, right: Any) -> bool:
+    """Tells whether two results are of one shape, and their values near each other."""
+    if result.shape != right.shape:
+        return False
+    return bool((result.double() - right.double()).abs().max() <= CLOSE * right.double().abs().max())
+
+
+def of_gems(eager: Call) -> tuple[Around, Call | None]:
+    """Returns the context in which FlagGems computes for torch, and the call; None for it where no kernel of Triton's is launched then."""
     flag_gems: Any = __import__("flag_gems")
     launched: list[str] = []
-    knobs: Any = __import__("triton.knobs").knobs
+    hook: Any = __import__("triton.knobs").knobs.runtime.launch_enter_hook
+
+    def around() -> Any:
+        # What flushes the cache stays torch's.
+        return flag_gems.use_gems(exclude=["zero_"])
 
     def noted(metadata: Any) -> None:
         launched.append(str(metadata))
 
-    def replaced() -> Any:
-        with flag_gems.use_gems():
-            return eager()
+    hook.add(noted)
+    try:
+        with around():
+            eager()
+    finally:
+        hook.remove(noted)
+    return around, eager if launched else None
 
-    knobs.runtime.launch_enter_hook.add(noted)
-    replaced()
-    knobs.runtime.launch_enter_hook.remove(noted)
-    yield replaced if launched else None
 
-
-def of_liger(declared: Any, known: dict[str, Any]) -> Callable[[], Any] | None:
-    """Returns Liger-Kernel's call of the op, None where it has none."""
+def of_liger(declared: Any, known: dict[str, Any]) -> tuple[Around, Call | None]:
+    """Returns a context that does nothing, and Liger-Kernel's call of the op, None where it has none."""
     row = LIGER.get(str(declared["torch"]).rpartition(".")[2])
     if row is None:
-        return None
+        return contextlib.nullcontext, None
     module, name, passed = row
     apply: Any = getattr(__import__(f"liger_kernel.ops.{module}", fromlist=[name]), name).apply
-    given = [known[one] for one in passed if one in known]
-    return lambda: apply(*given)
+    given = [known.get(one) if one else None for one in passed if one in known or one is None]
+    return contextlib.nullcontext, lambda: apply(*given)
 
 
-def in_turns(*calls: Callable[[], Any]) -> list[float]:
-    """Returns the median time of each call on the device in milliseconds. They are called in turns, each after a flush of the caches."""
+def in_turns(*sides: tuple[Around, Call]) -> list[float]:
+    """Returns the median time on the device of the call of each side in milliseconds. They take turns of some calls, each after a flush of the caches."""
     import torch
 
     event: Any = torch.cuda.Event
-    for call in calls:
-        for _ in range(3):
-            call()
     flush = torch.empty(FLUSHED, dtype=torch.uint8, device="cuda")
-    pairs: list[list[tuple[Any, Any]]] = [[] for _ in calls]
-    for _ in range(ROUNDS):
-        for call, kept in zip(calls, pairs, strict=True):
-            begin, end = event(enable_timing=True), event(enable_timing=True)
-            flush.zero_()
-            begin.record()
-            call()
-            end.record()
-            kept.append((begin, end))
-    torch.cuda.synchronize()
+    pairs: list[list[tuple[Any, Any]]] = [[] for _ in sides]
+    for _ in range(TURNS):
+        for (around, call), kept in zip(sides, pairs, strict=True):
+            with around():
+                for _ in range(3):
+                    call()
+                for _ in range(CALLS):
+                    begin, end = event(enable_timing=True), event(enable_timing=True)
+                    flush.zero_()
+                    begin.record()
+                    call()
+                    end.record()
+                    kept.append((begin, end))
+                torch.cuda.synchronize()
     return [statistics.median(begin.elapsed_time(end) for begin, end in kept) for kept in pairs]
+
+
+TABLE = [
+    f"| op | chosen | eager torch / chosen at {SIZE} | torch.compile / chosen | FlagGems / chosen | Liger / chosen |",
+    "| --- | --- | --- | --- | --- | --- |",
+]
 
 
 def line(one: dict[str, Any]) -> str:
@@ -253,6 +329,8 @@ def summary(found: list[dict[str, Any]]) -> tuple[list[str], bool]:
             mean = math.exp(sum(map(math.log, against)) / len(against))
             is_reached = is_reached and mean >= 1.0
             told.append(f"- {side}: geometric mean of {len(against)} ops {mean:.2f}× (to reach: 1.00×)")
+        reasons = [(one["op"], one["sides"].get(side, {}).get("why", LACKS)) for one in found]
+        told += [f"- {side}, {op}: {why}" for op, why in reasons if why != LACKS]
     return told, is_reached
 
 

@@ -77,6 +77,8 @@ pub enum StopReason {
     Precise,
     /// It is decided which subject is faster.
     Decided,
+    /// Runs vary so much that all of them would neither make a figure known closely nor decide.
+    Varies,
     /// No run was left.
     Runs,
 }

@@ -1766,7 +1766,7 @@ class SourcePlace(TypedDict):
     """From 1."""
 
 
-StopReason: TypeAlias = Literal["precise", "decided", "runs"]
+StopReason: TypeAlias = Literal["precise", "decided", "varies", "runs"]
 """Why a size was measured enough."""
 
 StopRule: TypeAlias = Literal["auto"]

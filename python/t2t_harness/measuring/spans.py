@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 from collections.abc import Callable, Iterator
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
@@ -82,11 +83,31 @@ def told(function: Callable[[Asked], Reply]) -> Callable[[Asked], Reply]:
 def merged(spans: list[Span]) -> list[ToldSpan]:
     """Returns `spans` sorted and apart, near neighbours of one kind joined, at most `MOST` of them. What is timed and work counts as timed."""
     timed = joined([span for span in spans if span[2] == TIMING], 0)
-    other = [piece for span in spans if span[2] != TIMING for piece in without(span, timed)]
+    apart = [*(piece for span in spans if span[2] != TIMING for piece in without(span, timed)), *timed]
     near = NEAR_NS
-    while len(found := joined([*other, *timed], near)) > MOST:
+    while len(found := joined(apart, near)) > MOST:
+        if near > found[-1][1] - found[0][0]:
+            # The two kinds alternate, and none has a neighbour of its kind.
+            found = gathered(joined(apart, NEAR_NS))
+            break
         near *= 2
     return [[*span] for span in found]
+
+
+def gathered(spans: list[Span]) -> list[Span]:
+    """Returns at most `MOST` spans for more of them, sorted and apart: of as many in a row as that takes, their work as one and then what was timed as another, from where the
+    first begins. So both kinds take as long in all as they did."""
+    size = math.ceil(len(spans) / (MOST // 2))
+    found: list[Span] = []
+    for first in range(0, len(spans), size):
+        row = spans[first : first + size]
+        begin = row[0][0]
+        for kind in (WORK, TIMING):
+            end = begin + sum(end - begin for begin, end, own in row if own == kind)
+            if end > begin:
+                found.append((begin, end, kind))
+            begin = end
+    return found
 
 
 def joined(spans: list[Span], near: int) -> list[Span]:

@@ -1,7 +1,8 @@
 """When a size is measured enough where ops.yaml says `bench: {stop: auto}`: a group-sequential test on the figures themselves.
 
 Each run is cut into tenths, of which each is a run of its own. After some numbers of them, the looks, every subject has an interval of its mean. Measuring ends at the
-first look at which the intervals are narrow, or which of two subjects is faster is decided. Pure arithmetic; it knows no clock and no device.
+first look at which the intervals are narrow, or which of two subjects is faster is decided, or neither is to be expected of all runs. Pure arithmetic; it knows no clock and no
+device.
 
 The error rate. A comparison of the Finals of two subjects is wrong at most in `ERROR` of cases: `ERROR` is split evenly (Bonferroni) between the figures that it stands on, two a
 size, and the looks, and Student's interval of each is made at that level. So all of them hold at once, whichever look is the last, and with them the sums of their
@@ -33,13 +34,13 @@ LEAST_SPREAD = 0.001
 """The least standard deviation of runs, as a share of their mean, that is believed: a few that agree more closely do so by chance."""
 
 DECIDING = 20
-"""From this look on a decision is enough: below, a figure that decides one comparison would tell little in others."""
+"""From this look on a decision is enough, and so is that none is to be expected: below, a figure that decides one comparison would tell little in others."""
 
 FIRST = 6
 """The first look. Runs often have one of two speeds a per cent apart, and fewer would too often all have the same."""
 
-Why: TypeAlias = Literal["precise", "decided", "runs"]
-"""Why measuring ended: the intervals are narrow; it is decided which subject is faster; no run is left."""
+Why: TypeAlias = Literal["precise", "decided", "varies", "runs"]
+"""Why measuring ended: the intervals are narrow; it is decided which subject is faster; runs vary so much that all of them would do neither; no run is left."""
 
 
 @dataclass(frozen=True)
@@ -72,11 +73,12 @@ class Plan:
     level: float
     """The chance that one interval at one look misses."""
 
-    def known(self, means: Sequence[float]) -> Known:
-        """Returns what the means of so many runs, two or more, tell."""
+    def known(self, means: Sequence[float], runs: int | None = None) -> Known:
+        """Returns what the means of so many runs, two or more, tell; or what so many `runs` would tell if they varied as these do."""
+        runs = runs or len(means)
         middle = statistics.mean(means)
         spread = max(statistics.variation(means), LEAST_SPREAD)
-        return Known(middle, critical(self.level, len(means) - 1) * spread * middle / math.sqrt(len(means)))
+        return Known(middle, critical(self.level, runs - 1) * spread * middle / math.sqrt(runs))
 
 
 @dataclass(frozen=True)
@@ -106,23 +108,34 @@ class Test:
         """Returns the end of the present size where there are runs enough, whose means by subject are `means`, and goes on to the next size. None where another run
         is needed; subjects have equally many."""
         runs = len(next(iter(means.values())))
-        known = {who: self.plan.known(values) for who, values in means.items()} if runs in self.plan.looks else {}
-        why = self.why(runs, known) if known else None
+        why = self.why(runs, means) if runs in self.plan.looks else None
         if why is None:
             return None
+        known = {who: self.plan.known(values) for who, values in means.items()}
         self.before = {who: self.sum(who) + one for who, one in known.items()}
         self.last = Stop(runs, self.plan.looks[-1], why, {who: one.within for who, one in known.items()})
         return self.last
 
-    def why(self, runs: int, known: Mapping[str, Known]) -> Why | None:
+    def why(self, runs: int, means: Mapping[str, Sequence[float]]) -> Why | None:
         """Returns why a look is the last, None where it is not."""
+        most = self.plan.looks[-1]
+        if why := self.told(runs, {who: self.plan.known(values) for who, values in means.items()}):
+            return why
+        if runs == most:
+            return "runs"
+        # Each interval holds at whatever look is the last, so to give up costs no error.
+        hoped = {who: self.plan.known(values, most) for who, values in means.items()}
+        return "varies" if runs >= DECIDING and self.told(most, hoped) is None else None
+
+    def told(self, runs: int, known: Mapping[str, Known]) -> Literal["precise", "decided"] | None:
+        """Returns what so many runs tell enough by, None where they do not."""
         if all(one.is_narrow(self.sum(who)) for who, one in known.items()):
             return "precise"
         sums = [self.sum(who) + one for who, one in known.items()]
         pairs = list(itertools.combinations(sums, 2))
         if runs >= DECIDING and pairs and all(one.differs(other) for one, other in pairs):
             return "decided"
-        return "runs" if runs == self.plan.looks[-1] else None
+        return None
 
     def sum(self, who: str) -> Known:
         """Returns what is known of a subject at the sizes that are over."""

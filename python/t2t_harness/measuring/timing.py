@@ -277,12 +277,12 @@ class Runs:
     """How long a call takes with the clearing of the cache before it, where runs are too short for an estimate in each."""
 
     def add(self, call: Call, before: Call = nothing) -> None:
-        """Times one run of `call`, with `before` done before each timed call. On a device one that the host interrupted is made again at once, as often for all runs together as there are runs.
+        """Times one run of `call`, with `before` done before each timed call. On a device one that the host interrupted is made again at once, as often for all runs together as the protocol has runs.
 
         Launches are queued ahead of the device, so a host that is stopped for milliseconds shows in a single sample, a thousand times too long.
         """
         samples = self.once(call, before)
-        while self.clock.is_device and is_interrupted(samples) and self.repeated < self.protocol.most:
+        while self.clock.is_device and is_interrupted(samples) and self.repeated < self.protocol.runs:
             self.repeated += 1
             samples = self.once(call, before)
         self.samples.append(samples)

@@ -35,6 +35,21 @@ def test_many_spans_are_told_as_few_that_cover_them_in_order() -> None:
     assert all(one[1] < other[0] for one, other in zip(found, found[1:], strict=False))
 
 
+def test_kinds_that_alternate_end_too_and_each_takes_as_long_as_it_did() -> None:
+    marked: list[Any] = []
+    for index in range(701):
+        begin = 10 * MS * index
+        marked += [(begin, begin + 2 * MS, "work"), (begin + 2 * MS, begin + (5 + index % 3) * MS, "timing")]
+    found = spans.merged(marked)
+    assert spans.MOST // 2 < len(found) <= spans.MOST
+    assert all(one[1] <= other[0] for one, other in zip(found, found[1:], strict=False))
+    for kind in ("work", "timing"):
+        assert sum(end - begin for begin, end, own in found if own == kind) == sum(
+            end - begin for begin, end, own in marked if own == kind
+        )
+    assert found[0][0] == 0 and found[-1][1] <= marked[-1][1]
+
+
 def test_a_reply_tells_the_spans_of_its_own_call() -> None:
     @spans.told
     def phase(request: dict[str, Any]) -> dict[str, Any]:

@@ -95,6 +95,7 @@ fn ended(stopped: &Stopped) -> String {
     let why = match why {
         StopReason::Precise => "precise",
         StopReason::Decided => "decided",
+        StopReason::Varies => "varies",
         StopReason::Runs => "all",
     };
     format!("{runs} of {most} runs: {why}")
