@@ -23,7 +23,7 @@ GRID = 4 * OWN
 """What one may do whose grid has as many programs as it ever has: few kernels have such a grid."""
 
 SHAPED = 6 * OWN
-"""What one may do that cannot be made smaller: inputs have shapes of their own there."""
+"""What one may do that cannot be made smaller: inputs have shapes of their own there, or as few places as say something."""
 
 CALL = 250.0
 """What a case costs beside the operations of its kernel, in operations."""
@@ -52,6 +52,8 @@ class Budget:
     """What is left for the probes of a check; everything, where nothing is interpreted."""
 
     is_limited: bool
+    is_backward: bool = False
+    """Whether a case has a backward pass, too: those of many programs may do five times as much."""
     left: float = 0.0
     kept: float = 0.0
     """What is left for drawn shapes, apart from the others: what these come to differs from build to build, and decides nothing else."""
@@ -87,8 +89,10 @@ class Budget:
         if not case.is_probe or not self.is_limited:
             return None
         if case.has_own_budget:
+            if case.name.startswith(f"edge/{cases.COUNTED}["):
+                return SHAPED
             is_wide = case.name.startswith((f"edge/{capped.WORD}[", f"edge/{programs.WORD}["))
-            return GRID if is_wide else OWN if cases.has_lengths(case) else SHAPED
+            return (5 * GRID if self.is_backward else GRID) if is_wide else OWN if cases.has_lengths(case) else SHAPED
         left = self.kept if is_drawn(case) else self.left
         most = max(min(PART * (left - CALL), OWN), DEAR * (left - CALL), 0.0)
         return most if self.rate * max(elements, FEW) <= LIKELY * most else 0.0

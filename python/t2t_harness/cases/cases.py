@@ -59,6 +59,9 @@ LONG_COUNT = "long-count"
 MIXED = "mixed"
 """What a case is called in which two inputs have different dtypes."""
 
+COUNTED = "counted"
+"""What a case is called in which a dim is longer than a type of 16 bits counts to."""
+
 BOUNDS = "bounds"
 """Integers of which each is the least or the greatest that is drawn, and what a case of them is called."""
 

@@ -23,6 +23,22 @@ MASKS = ("attn_mask",)
 """Inputs that are booleans or numbers that are added."""
 
 
+TURNED = "turned"
+"""What a case is called that comes in another dtype first."""
+
+
+def turned(declaration: Declaration) -> Iterator[Case]:
+    """Yields two cases of lengths that no other has, in the second dtype and then in the first: what a wrapper keeps of a shape may be of the type that it was made in. They take no other's place."""
+    first, *others = declaration["dtypes"]
+    dims = probing.loose(declaration)
+    if not others or not dims or "shapes" in cases.edges_off(declaration):
+        return
+    binding = probing.bound(declaration, dict(zip(reversed(dims), (14, 13), strict=False)), 1)
+    if cases.is_possible(declaration, binding):
+        for dtype in (others[0], first):
+            yield probing.probe(declaration, TURNED, binding, dtype=dtype, has_own_budget=True)
+
+
 def added_masks(declaration: Declaration) -> Iterator[Case]:
     """Yields a case in which a mask that is declared to be of booleans has numbers, which torch adds. It takes no other's place."""
     dtype = declaration["dtypes"][0]
@@ -48,7 +64,9 @@ def mixed(declaration: Declaration) -> Iterator[Case]:
         return
     inputs = tensors(declaration)
     names = [given["name"] for given in inputs if given["dtype"] is None and cases.random_floats(given, WIDE)]
-    for name in reversed(names) if len(names) == len(inputs) == 2 else ():
+    others = [given for given in inputs if given["name"] not in names]
+    is_of_two = len(names) == 2 and all(given["dtype"] == "bool" for given in others)
+    for name in reversed(names) if is_of_two else ():
         word = f"{cases.MIXED}[{name}={narrow}]"
         small = probing.tiny(declaration)
         yield probing.probe(declaration, word, small, dtype=WIDE, dtypes={name: narrow}, has_own_budget=True)

@@ -57,6 +57,24 @@ def apart(declaration: Declaration, limit: int) -> Iterator[Case]:
         yield from (replace(case, has_own_budget=True) for case in found)
 
 
+SAMPLED = "sampled"
+"""What a case is called in which drawn numbers of rows that are longer than blocks are tested together."""
+
+BLOCK = 1024
+"""Longer blocks are not looked for there."""
+
+
+def sampled(declaration: Declaration, integers: Sequence[int], limit: int) -> Iterator[Case]:
+    """Yields, for an op that draws random numbers, a case of rows two and a half times as long as the largest of the `integers` of the kernel's files, up to `BLOCK`: one number may be drawn for two places, where it is drawn by a place in a block."""
+    dims = probing.loose(declaration)
+    held = [one for one in integers if 16 <= one <= BLOCK]
+    if not declaration.get("random") or len(dims) < 2 or not held or "shapes" in cases.edges_off(declaration):
+        return
+    length = 5 * max(held) // 2 + 1
+    for case in probing.shape(declaration, SAMPLED, {dims[-1]: length}, 3, limit, (dims[-1],)):
+        yield replace(case, values="declared", has_own_budget=True)
+
+
 DIVISORS = 2
 """So many arguments are taken that all lengths of some dims are multiples of."""
 
@@ -95,7 +113,6 @@ def shapes(declaration: Declaration, lane: str, limit: int) -> Iterator[Case]:
     if not dims:
         return
     *firsts, last = dims
-    along = next((given["shape"][-1] for given in tensors(declaration) if given["shape"]), None)
     yield from probing.budgeted(
         probing.long(declaration, last, probing.LONG, limit, probing.NARROW if lane == "cuda" else 1)
     )
@@ -108,8 +125,7 @@ def shapes(declaration: Declaration, lane: str, limit: int) -> Iterator[Case]:
             )
         else:
             found = probing.long(declaration, dim, probing.LONG, limit, probing.NARROW if lane == "cuda" else 1)
-            # Where the last dim of all is that of a weight, a result is as long as the first input's.
-            yield from probing.budgeted(found) if dim == along else found
+            yield from probing.budgeted(found)
     odd = dict(zip(reversed(dims), (131, 67, 5, 3) if lane == "cuda" else (131, 7, 5, 3), strict=False))
     while (
         not probing.fits(declaration, probing.bound(declaration, odd, probing.NARROW), limit) and max(odd.values()) > 7

@@ -78,6 +78,9 @@ KINDS = {
     "shorter": "shapes",
     "counts": "limits",
     "bounds": "limits",
+    "sampled": "shapes",
+    "turned": "shapes",
+    "counted": "shapes",
 }
 """What follows `edge/` in a case's name → what turns it off in ops.yaml."""
 
@@ -89,6 +92,9 @@ NOT_FINITE = ("special", "special-late", "infinite-rows", "nan-rows", "low", "ma
 HALVES = ("float16", "bfloat16")
 """Types in which a sum of many positive numbers loses what a sum in float32 keeps."""
 
+
+COUNTED = 271
+"""A length to which bfloat16 does not count."""
 
 BEYOND = 4099
 """A length to which a type of 16 bits does not count."""
@@ -162,11 +168,14 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
     beside = [
         *probe_dtypes.mixed(declaration),
         *probe_dtypes.added_masks(declaration),
+        *probe_dtypes.turned(declaration),
         *probe_values.single(declaration),
         *probe_indices.indices(declaration),
         *probe_indices.bounds(declaration, sorted(literals.thresholds(read)), limit),
         *probe_groups.groups(request),
         *probe_lengths.apart(declaration, limit),
+        *counted_dims(declaration, limit),
+        *probe_lengths.sampled(declaration, literals.of_files(read), limit),
         *probe_lengths.of_arguments(declaration),
         *probe_together.together(request, others, probe_decisions.beyond(request, known, read)),
     ]
@@ -211,12 +220,18 @@ def is_of_length(case: Case) -> bool:
 
 def is_at_length(case: Case) -> bool:
     """Tells whether a probe says nothing at shorter lengths: something happens just below the one that it has."""
-    return case.name.startswith(("edge/literal[", f"edge/{capped.WORD}["))
+    words = ("literal", capped.WORD, cases.COUNTED)
+    return case.name.startswith(tuple(f"edge/{word}[" for word in words))
 
 
 def is_without(case: Case) -> bool:
     """Tells whether a probe has no element along a dim that a wrapper may want to have some."""
     return case.is_probe and case.name.startswith(f"edge/{cases.EMPTY}[")
+
+
+def is_sampled(case: Case) -> bool:
+    """Tells whether the numbers that are drawn in a probe are tested together, as those of declared cases are."""
+    return case.is_probe and case.name.startswith(f"edge/{probe_lengths.SAMPLED}[")
 
 
 def has_other_kwargs(case: Case) -> bool:
@@ -297,6 +312,19 @@ def further_dtypes(request: VariantRequest, limit: int) -> Iterator[Case]:
         yield from of_dtype(request, dtype, small)
         for dim in dims[:-1][:1]:
             yield from of_length(declaration, dim, dtype, limit)
+
+
+def counted_dims(declaration: Declaration, limit: int) -> Iterator[Case]:
+    """Yields, for the first type of 16 bits after the first dtype, a case of each dim but the last, of three or more, that is longer than bfloat16 counts to: places may be numbers of that type. They take no other's place."""
+    halves = [dtype for dtype in declaration["dtypes"][1:] if dtype in HALVES]
+    if max((len(given["shape"]) for given in tensors(declaration)), default=0) < 3:
+        return
+    for dtype in halves[:1]:
+        for dim in probing.loose(declaration)[:-1]:
+            binding = probing.bound(declaration, {dim: COUNTED}, 1)
+            if probing.fits(declaration, binding, limit):
+                word = f"{cases.COUNTED}[{dim}={binding[dim]}]"
+                yield probing.probe(declaration, word, binding, dtype=dtype, values="ends", has_own_budget=True)
 
 
 def of_length(declaration: Declaration, dim: str, dtype: str, limit: int) -> Iterator[Case]:

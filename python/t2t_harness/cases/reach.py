@@ -211,11 +211,15 @@ def rehearsed(explore: Callable[[], Reach]) -> Reach:
 
     A fork that ends otherwise, or takes too long, leaves one entry in `missed` that says so.
     """
+    import torch
+
     receiver, sender = os.pipe()
     process = os.fork()
     if process == 0:
         try:
             os.close(receiver)
+            # A fork has none of the threads with which torch computes, and would wait for them for ever.
+            torch.set_num_threads(1)
             told = json.dumps(explore().facts()).encode()
             with os.fdopen(sender, "wb") as pipe:
                 pipe.write(told)

@@ -25,6 +25,9 @@ hundred pairs are looked at."""
 AT = " at "
 """What stands between a dtype and the arguments of a pool that has others than the declared ones."""
 
+EIGHTHS = 8
+"""Parts of equal chance into which uniform numbers are sorted."""
+
 PARTS = 4
 """Parts into which elements are sorted by their chance."""
 
@@ -55,9 +58,31 @@ class Pool:
                 self._add_pairs(
                     name, values.flat()[distance:], values.flat()[:-distance], values.spread()[distance:], values.bound
                 )
+            if one.draws is not None:
+                self._add_halves(values)
             if before is not None:
                 self._add_seeds(values, before.flat())
             before = values
+
+    def _add_halves(self, values: Centred) -> None:
+        """Adds how often a uniform number is in the upper half where the one beside it is in one of `EIGHTHS` parts: two that are made of one need not agree in size, and depend on each other all the same."""
+        own = values.flat()
+        upper = (own > 0).double() - 0.5
+        part = ((own + 0.5) * EIGHTHS).long().clamp(0, EIGHTHS - 1)
+        chance_of_part = 1 / EIGHTHS
+        for distance in sorted({1, *(step for _, step in shifts(values.shape))}):
+            for way, halves, parts in (
+                ("on", upper[:-distance], part[distance:]),
+                ("back", upper[distance:], part[:-distance]),
+            ):
+                for place in range(EIGHTHS if halves.numel() else 0):
+                    inside = (parts == place).double() - chance_of_part
+                    # A half is as far from its mean as the other one, so that the variance is the same whatever came before; `back` is read from the end.
+                    variance = halves.numel() * 0.25 * chance_of_part * (1 - chance_of_part)
+                    sums = self.apart.setdefault(
+                        f"the upper half and part {place} of {EIGHTHS} {distance} {way}", chance.Sums()
+                    )
+                    sums.add(halves * inside, variance, 0.5)
 
     def _add_seeds(self, values: Centred, before: torch.Tensor) -> None:
         """Adds what a result and that of the seed before it have in common, place by place and shifted."""
@@ -150,12 +175,17 @@ def centred(seen: Seen) -> Centred | None:
 
 
 def lags(shape: list[int]) -> Iterator[tuple[str, int]]:
-    """Yields the distances at which elements must not depend on each other: powers of two, and those of the dims."""
+    """Yields the distances at which elements must not depend on each other: powers of two, those of the dims, and what rows are longer than powers of two: a number of a block may be that of the next row, too."""
     count = math.prod(shape)
     distance = 1
     while distance < count:
         yield f"elements {distance} apart", distance
         distance *= 2
+    row = shape[-1] if len(shape) > 1 else 0
+    for power in range(4, max(row - 1, 0).bit_length()):
+        rest = row - (1 << power)
+        if rest & (rest - 1):
+            yield f"elements {rest} apart", rest
     for dim in range(1, len(shape)):
         step = math.prod(shape[dim:])
         if 0 < step < count and step & (step - 1):

@@ -61,7 +61,7 @@ def wrong(
             return "two seeds gave the same result"
     if case.kind == "declared":
         collected.pools.setdefault(case.dtype, pooled.Pool()).add(of_seeds)
-    elif probes.has_other_kwargs(case):
+    elif probes.has_other_kwargs(case) or probes.is_sampled(case):
         # What is right on the whole there is another share, or another distribution.
         collected.pools.setdefault(f"{case.dtype}{pooled.AT}{label_of(case)}", pooled.Pool()).add(of_seeds)
     return None

@@ -33,7 +33,7 @@ from t2t_harness.cases.prepared import prepared_cases, salt
 from t2t_harness.cases.runs import REVERSED, TRIED, UPDATED, of_configuration
 from t2t_harness.counting import queues
 from t2t_harness.faults import declining, failure, lacking, memory, order
-from t2t_harness.judging import kept, progress, watch
+from t2t_harness.judging import kept, oracle, progress, watch
 from t2t_harness.measuring import spans
 from t2t_harness.phases import called
 from t2t_harness.sources import loading
@@ -107,7 +107,7 @@ def load(request: CandidateRequest, folder: Path, state: Progress, modules: laun
         state["load"] = {"failure": _failure(class_, error, request["root"], None)}
         return None
     limit = None if is_device else request.get("deadline_s")
-    limited = budget.Budget(is_limited=not is_device)
+    limited = budget.Budget(is_limited=not is_device, is_backward=request["op"]["backward"])
     return called.Bench(
         request, entry, own, finish, synchronize, folder, modules, pace=pace.Pace(limit), budget=limited
     )
@@ -182,6 +182,8 @@ def reached(bench: called.Bench) -> Reach:
 
     def launches(case: cases.Case) -> list[launching.Launch]:
         given = inputs.rehearsed(declaration, case)
+        if declaration["backward"]:
+            given = oracle.with_gradients(given, case.asks)
         watched = watch.watching(
             bench.own,
             0,
@@ -193,7 +195,12 @@ def reached(bench: called.Bench) -> Reach:
         with launching.recording(bench.lane, lambda _, configs: configs[:1], runs=False) as recorder:
             wrapper, args, kwargs = calling.arranged(bench.entry, bench.request, case, given)
             with stage.pretending(bench.lane), watched as seen:
-                wrapper(*args, **kwargs)
+                returned = wrapper(*args, **kwargs)
+            if declaration["backward"]:
+                results = list(returned) if isinstance(returned, (tuple, list)) else [returned]
+                upstream = oracle.upstream_gradients(results, case)
+                with stage.pretending(bench.lane):
+                    oracle.gradients_for(results, given, upstream)
         if seen.computed:
             raise reach.ComputedByTorch(sorted(seen.computed))
         return recorder.launches
