@@ -257,7 +257,7 @@ def judged(op: Any, wrapper: Callable[..., Any], workspace: Path, out: str) -> d
     """Returns by case whether the wrapper returns what torch does, for all cases that t2t judges but those that torch refuses."""
     from triton.runtime import jit
 
-    from t2t_harness.cases import cases, inputs
+    from t2t_harness.cases import bindings, block_edges, cases, inputs
     from t2t_harness.phases import prepare
     from t2t_harness.triton import launching
 
@@ -267,7 +267,7 @@ def judged(op: Any, wrapper: Callable[..., Any], workspace: Path, out: str) -> d
     # Reading cases.py forbids the import of variants.
     sys.meta_path[:] = finders
     constants: dict[str, int] = {}
-    limit, run = cases.limit_of("cuda"), jit.JITFunction.run
+    limit, run = bindings.limit_of("cuda"), jit.JITFunction.run
 
     def noted(kernel: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         known = {**dict(zip(kernel.arg_names, args, strict=False)), **kwargs}
@@ -287,7 +287,7 @@ def judged(op: Any, wrapper: Callable[..., Any], workspace: Path, out: str) -> d
         if jit.JITFunction.run is noted and constants:
             # The blocks of the first launch decide the edge cases around them.
             jit.JITFunction.run = run
-            listed += [one for one in cases.length_edges(op, constants, limit) if one not in listed]
+            listed += [one for one in block_edges.length_edges(op, constants, limit) if one not in listed]
     jit.JITFunction.run = run
     return found
 

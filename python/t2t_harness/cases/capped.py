@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import cases, probing
+from t2t_harness.cases import bindings, cases, probing
 
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Declaration
@@ -59,7 +59,7 @@ def of_dim(declaration: Declaration, dim: str, programs: Programs) -> dict[tuple
         except Exception:
             return {}
 
-    most = ELEMENTS * 64 // max(cases.largest(declaration, bound(declaration, dim, 64)), 1)
+    most = ELEMENTS * 64 // max(bindings.largest(declaration, bound(declaration, dim, 64)), 1)
     if most < 64:
         return {}
     half, whole = at(most // 2), at(most)

@@ -7,27 +7,19 @@ torch.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, product
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness.op import expression, lengths
+from t2t_harness.cases import bindings
 from t2t_harness.op.declaration import bind_shape, tensors
 
 if TYPE_CHECKING:
-    from t2t_harness.boundary.documents import Declaration, Taken, TensorInput
+    from t2t_harness.boundary.documents import Declaration, TensorInput
 
 EDGES = 12
 """Most edge cases of one op, in its first dtype."""
-
-INTERPRETER_ELEMENTS = 8192
-"""Most elements of one input of an edge case where a kernel is interpreted: a million-element addition takes a second
-there."""
-
-DEVICE_ELEMENTS = 1 << 22
-"""Most elements of one input of an edge case on a device."""
 
 TIES = "ties"
 """Values of an input; each second one is a value of another input."""
@@ -174,7 +166,9 @@ def declared_cases(declaration: Declaration) -> list[Case]:
     """Returns check sizes × dtypes × seeds, named `small/float32/0`, and for each size and dtype those in which optional
     inputs are absent, as `small/float32/without-mask`. There are as many seeds as an input has layouts, at least."""
     sizes = [
-        (size, binding) for size, binding in declaration["check_sizes"].items() if binding or not dims(declaration)
+        (size, binding)
+        for size, binding in declaration["check_sizes"].items()
+        if binding or not bindings.dims(declaration)
     ]
     seeds = max(declaration["seeds"], *(len(_layouts(given)) for given in tensors(declaration)), 1)
     found: list[Case] = []
@@ -199,14 +193,16 @@ def _absences(declaration: Declaration) -> list[tuple[str, ...]]:
 
 def bench_cases(declaration: Declaration) -> list[Case]:
     """Returns sizes × dtypes with seed 0, named `large/float16`."""
-    sizes = [(size, binding) for size, binding in declaration["sizes"].items() if binding or not dims(declaration)]
+    sizes = [
+        (size, binding) for size, binding in declaration["sizes"].items() if binding or not bindings.dims(declaration)
+    ]
     return [
         Case(f"{size}/{dtype}", "declared", dtype, dict(binding))
         for (size, binding), dtype in product(sizes, declaration["dtypes"])
     ]
 
 
-def fixed_edges(declaration: Declaration, limit: int = INTERPRETER_ELEMENTS) -> list[Case]:
+def fixed_edges(declaration: Declaration, limit: int = bindings.INTERPRETER_ELEMENTS) -> list[Case]:
     """Returns the edge cases that no block size decides; the first dtype has all, the others only `special`.
 
     They have the first check size, made smaller until no input has more than a sixteenth of `limit` elements, and odd, but for
@@ -214,82 +210,9 @@ def fixed_edges(declaration: Declaration, limit: int = INTERPRETER_ELEMENTS) -> 
     """
     cases: list[Case] = []
     for position, dtype in enumerate(declaration["dtypes"]):
-        edges = _fixed(declaration, dtype, limit)
+        edges = edges_of(declaration, dtype, limit)
         cases += edges if position == 0 else [case for case in edges if case.values == "special"]
     return cases
-
-
-def length_edges(
-    declaration: Declaration,
-    constants: Mapping[str, int],
-    limit: int = INTERPRETER_ELEMENTS,
-    least: Mapping[str, int] | None = None,
-) -> list[Case]:
-    """Returns the edge cases around a variant's blocks: lengths below, at, above and not a multiple of its constexpr
-    integers; last, where an autotuner has several configurations, of which `least` are the smallest integers, an odd multiple of those.
-
-    `constants` are those of the variant's first launch. A dim `M` is matched with a constant such as `BLOCK_M`; where
-    no dim has one of its own, the last free dim is tried with the largest constant that keeps inputs within `limit`
-    elements. Each tested dim meets each of the four lengths once, and no two dims meet the same one in one case, so
-    that four cases cover all. Other free dims are at most 2.
-    """
-    blocks = {} if "blocks" in edges_off(declaration) else _blocks(declaration, constants, limit)
-    if not blocks:
-        return []
-    small = {dim: min(length, 2) for dim, length in _free(declaration).items()}
-    cases = []
-    for turn, kind in enumerate(LENGTHS):
-        binding = {**_fixed_dims(declaration), **small}
-        for position, (dim, block) in enumerate(blocks.items()):
-            binding[dim] = _length(LENGTHS[(turn + position) % len(LENGTHS)], block)
-        binding = stepped(declaration, binding)
-        if not is_possible(declaration, binding):
-            continue
-        blocks_named = ",".join(f"{dim}={binding[dim]}" for dim in blocks)
-        cases.append(Case(f"edge/{kind}-block[{blocks_named}]", "edge", "", binding))
-    room = max(EDGES - len(_fixed(declaration, declaration["dtypes"][0], limit)), 1)
-    named = []
-    for position, dtype in enumerate(declaration["dtypes"]):
-        for case in cases[:room] if position == 0 else cases[2:3]:
-            named.append(replace(case, name=f"{case.name}/{dtype}", dtype=dtype))
-    return [*named, *(_multiple(declaration, {**constants, **least}, limit) if least else ())]
-
-
-def _multiple(declaration: Declaration, constants: Mapping[str, int], limit: int) -> list[Case]:
-    """Returns the case whose tested dims are three times the smallest of an autotuner's blocks, `constants`: a kernel that has no mask where this one divides is wrong with larger ones."""
-    blocks = _blocks(declaration, constants, limit)
-    small = {dim: min(length, 2) for dim, length in _free(declaration).items()}
-    binding = {**_fixed_dims(declaration), **small, **{dim: 3 * block for dim, block in blocks.items()}}
-    binding = stepped(declaration, binding)
-    if not blocks or not is_possible(declaration, binding):
-        return []
-    dtype, named = declaration["dtypes"][0], ",".join(f"{dim}={binding[dim]}" for dim in blocks)
-    return [Case(f"edge/multiple-block[{named}]/{dtype}", "edge", dtype, binding)]
-
-
-LENGTHS = ("below", "at", "above", "off")
-
-
-def _length(kind: str, block: int) -> int:
-    """Returns a length below, at, above, or in the third of blocks that it is not a multiple of: a loop over them turns more than once."""
-    off = 2 * block + max(block // 2, 1) + 1
-    return {"below": max(block - 1, 1), "at": block, "above": block + 1, "off": off}[kind]
-
-
-def dims(declaration: Declaration) -> list[str]:
-    """Returns the names of the dims in the inputs' shapes, in order of appearance."""
-    named = (dim for given in tensors(declaration) for length in given["shape"] for dim in expression.names(length))
-    return list(dict.fromkeys(named))
-
-
-def reach_limit(lane: str) -> int:
-    """Returns the most elements of an input of a case that reaches what a measured size launches."""
-    return 4 * limit_of(lane)
-
-
-def limit_of(lane: str) -> int:
-    """Returns the most elements of an input of an edge case on `lane`."""
-    return DEVICE_ELEMENTS if lane == "cuda" else INTERPRETER_ELEMENTS
 
 
 def shapes(declaration: Declaration, case: Case) -> dict[str, list[int]]:
@@ -316,122 +239,6 @@ def at(case: Case, binding: Mapping[str, int]) -> Case:
     return replace(case, binding=dict(binding))
 
 
-def own_lengths(declaration: Declaration) -> dict[str, int | None]:
-    """Returns each dim with the length that the check's sizes give it where the op fixes it, None where it is free."""
-    fixed = _fixed_dims(declaration)
-    return {dim: fixed.get(dim) for dim in _small(declaration)}
-
-
-DIVISOR = re.compile(r"([A-Za-z_]\w*)\s*//\s*(\d+)")
-"""A dim in an expression that is divided by a number."""
-
-GROUPS = ("groups", "num_groups")
-"""Arguments that divide channels: the second dim of the first input, and the first one of further inputs."""
-
-
-def steps(declaration: Declaration) -> dict[str, int]:
-    """Returns the dims whose lengths are multiples of a number, with it: those that a shape divides, as `C // 2`, and channels in groups. Only where all declared lengths are such multiples."""
-    found: dict[str, int] = {}
-    shaped = tensors(declaration)
-    for given in shaped:
-        for length in given["shape"]:
-            for dim, divisor in DIVISOR.findall(length) if isinstance(length, str) else ():
-                found[dim] = math.lcm(found.get(dim, 1), max(int(divisor), 1))
-    for name in GROUPS:
-        groups = (declaration.get("kwargs") or {}).get(name)
-        if isinstance(groups, int) and groups > 1:
-            channels = [given["shape"][:2][-1:] for given in shaped[:1]] + [given["shape"][:1] for given in shaped[1:]]
-            for dim in chain.from_iterable(channels):
-                if isinstance(dim, str) and dim in own_lengths(declaration):
-                    found[dim] = math.lcm(found.get(dim, 1), groups)
-    sizes = [*declaration["check_sizes"].values(), *declaration["sizes"].values()]
-    return {dim: step for dim, step in found.items() if all(size.get(dim, 0) % step == 0 for size in sizes)}
-
-
-def stepped(declaration: Declaration, binding: Mapping[str, int]) -> dict[str, int]:
-    """Returns `binding` with each length rounded up to a multiple of what `steps` says, and to one that torch takes."""
-    found = dict(binding)
-    for dim, step in steps(declaration).items():
-        if dim in found:
-            found[dim] = -(-found[dim] // step) * step
-    return lengths.fitted(taken(declaration), found)
-
-
-def taken(declaration: Declaration) -> dict[str, Taken]:
-    """Returns the lengths that torch takes, of the dims of which it refuses some; nothing of a dim that has another one in the op's own sizes."""
-    sizes = [*declaration["check_sizes"].values(), *declaration["sizes"].values()]
-    known = declaration.get("lengths") or {}
-    return {dim: one for dim, one in known.items() if all(lengths.is_taken(one, size.get(dim, 0)) for size in sizes)}
-
-
-def largest(declaration: Declaration, binding: Mapping[str, int]) -> int:
-    """Returns the number of elements of the largest input."""
-    return _largest(declaration, binding)
-
-
-def _small(declaration: Declaration) -> dict[str, int]:
-    """Returns the first non-empty check size, or nothing for an op without dims."""
-    sizes = [*declaration["check_sizes"].values(), *declaration["sizes"].values()]
-    return dict(next((size for size in sizes if size), {}))
-
-
-def _fixed_dims(declaration: Declaration) -> dict[str, int]:
-    """Returns the dims that have one length in all of two or more sizes: a kernel may rely on it."""
-    sizes = [size for size in [*declaration["sizes"].values(), *declaration["check_sizes"].values()] if size]
-    distinct = [size for position, size in enumerate(sizes) if size not in sizes[:position]]
-    if len(distinct) < 2:
-        return {}
-    return {dim: length for dim, length in distinct[0].items() if all(size.get(dim) == length for size in distinct)}
-
-
-def _free(declaration: Declaration) -> dict[str, int]:
-    """Returns the dims that differ from size to size, with their lengths in the first check size."""
-    fixed = _fixed_dims(declaration)
-    return {dim: length for dim, length in _small(declaration).items() if dim not in fixed}
-
-
-def _largest(declaration: Declaration, binding: Mapping[str, int]) -> int:
-    """Returns the number of elements of the largest input; of an op without inputs, the product of all dims."""
-    shaped = [math.prod(bind_shape(given["shape"], binding)) for given in tensors(declaration)]
-    return max(shaped, default=math.prod(binding.values()))
-
-
-def is_possible(declaration: Declaration, binding: Mapping[str, int]) -> bool:
-    """Tells whether every length of every input is valid for these lengths of dims."""
-    try:
-        return _largest(declaration, binding) >= 0
-    except expression.Impossible:
-        return False
-
-
-def small_lengths(declaration: Declaration, limit: int = INTERPRETER_ELEMENTS) -> dict[str, int]:
-    """Returns the lengths of edges that no block decides."""
-    return _odd(declaration, _within(declaration, _small(declaration), limit // 16))
-
-
-def _within(declaration: Declaration, binding: Mapping[str, int], limit: int) -> dict[str, int]:
-    """Returns `binding` with its longest free dims halved until no input has more than `limit` elements."""
-    bound, free = dict(binding), _free(declaration)
-    while free and _largest(declaration, bound) > limit:
-        longest = max(free, key=lambda dim: bound[dim])
-        halved = {**bound, longest: bound[longest] // 2}
-        if bound[longest] <= 4 or not is_possible(declaration, halved):
-            break
-        bound = halved
-    return bound
-
-
-def _odd(declaration: Declaration, binding: Mapping[str, int]) -> dict[str, int]:
-    """Returns `binding` with free dims that are odd, and no two of them equal where they are long enough: what takes one for another, or for a multiple of a block, shows."""
-    bound = dict(binding)
-    for position, dim in enumerate(one for one in dims(declaration) if one in _free(declaration)):
-        length = bound[dim]
-        odd = {**bound, dim: length - 2 * position - (1 - length % 2)}
-        if odd[dim] >= 4 and is_possible(declaration, odd):
-            bound = odd
-    return bound
-
-
 def has_lengths(case: Case) -> bool:
     """Tells whether the lengths of dims alone give all inputs of a case their shapes."""
     return case.file is None and case.shapes is None
@@ -439,24 +246,24 @@ def has_lengths(case: Case) -> bool:
 
 def smaller(declaration: Declaration, case: Case) -> Iterator[Case]:
     """Yields `case` with its longest free dim halved, again and again, as long as one is longer than 2; nothing for a case of the user's own, or one with shapes of its own."""
-    free = _free(declaration) if has_lengths(case) else {}
+    free = bindings.free_lengths(declaration) if has_lengths(case) else {}
     bound = dict(case.binding)
     while free:
         longest = max(free, key=lambda dim: bound[dim])
         bound = {**bound, longest: bound[longest] // 2}
-        found = stepped(declaration, bound)
-        if bound[longest] < 2 or not is_possible(declaration, found):
+        found = bindings.stepped(declaration, bound)
+        if bound[longest] < 2 or not bindings.is_possible(declaration, found):
             return
         yield at(case, found)
 
 
 def fewer(declaration: Declaration, case: Case) -> Iterator[Case]:
     """Yields `case` with one of its outer dims after the other of length 1, or 2 where that edge is off, which leaves the last two as they are, and then as `smaller` has it; nothing for a case of the user's own, or one with shapes of its own."""
-    free = [dim for dim in dims(declaration) if dim in _free(declaration)]
+    free = [dim for dim in bindings.dims(declaration) if dim in bindings.free_lengths(declaration)]
     one, least = case, 2 if "one" in edges_off(declaration) else 1
     for dim in free[:-2] if has_lengths(case) else ():
-        bound = stepped(declaration, {**one.binding, dim: least})
-        if one.binding[dim] > least and is_possible(declaration, bound):
+        bound = bindings.stepped(declaration, {**one.binding, dim: least})
+        if one.binding[dim] > least and bindings.is_possible(declaration, bound):
             one = at(one, bound)
             yield one
     yield from smaller(declaration, one)
@@ -475,18 +282,18 @@ def is_needed(declaration: Declaration, case: Case) -> bool:
     return case.kind == "hook" or (case.kind == "declared" and case.dtype == declaration["dtypes"][0])
 
 
-def _fixed(declaration: Declaration, dtype: str, limit: int) -> list[Case]:
+def edges_of(declaration: Declaration, dtype: str, limit: int) -> list[Case]:
     edges: list[Case] = []
-    free = _free(declaration)
-    small = small_lengths(declaration, limit)
+    free = bindings.free_lengths(declaration)
+    small = bindings.small_lengths(declaration, limit)
 
     def edge(name: str, binding: dict[str, int], **special: Any) -> None:
-        binding = stepped(declaration, binding)
-        if is_possible(declaration, binding):
+        binding = bindings.stepped(declaration, binding)
+        if bindings.is_possible(declaration, binding):
             edges.append(Case(f"edge/{name}/{dtype}", "edge", dtype, binding, **special))
 
     if free:
-        edge("empty", {**small, emptied(declaration, list(free)): 0})
+        edge("empty", {**small, bindings.emptied(declaration, list(free)): 0})
         edge("one", {**small, **dict.fromkeys(free, 1)})
     ranks = [len(given["shape"]) for given in tensors(declaration)]
     if any(rank >= 2 for rank in ranks):
@@ -501,36 +308,6 @@ def _fixed(declaration: Declaration, dtype: str, limit: int) -> list[Case]:
         edge("broadcast", small, broadcast=True)
     off = edges_off(declaration)
     return [case for case in edges if case.name.split("/")[1] not in off]
-
-
-def emptied(declaration: Declaration, free: Sequence[str]) -> str:
-    """Returns the dim of `free` that is empty in the case without elements: the first one that holds no channels, which torch treats in its own ways if there are none, and that no integer of an input points into: on a device torch ends the process where there is nothing to point to."""
-    channels = channels_of(declaration)
-    held = {*steps(declaration), *taken(declaration), *pointed_into(declaration), *channels}
-    others = [dim for dim in free if dim not in channels]
-    return next((dim for dim in free if dim not in held), (others or list(free))[0])
-
-
-def channels_of(declaration: Declaration) -> set[str]:
-    """Returns the dims of the weight of a convolution and of its input's channels: of no channels torch makes nothing of the shape that it makes of others."""
-    shapes = [given["shape"] for given in tensors(declaration)[:2]]
-    if CONVOLVING not in str(declaration.get("torch") or "") or len(shapes) < 2:
-        return set()
-    return {dim for dim in (*shapes[0][1:2], *shapes[1]) if isinstance(dim, str)}
-
-
-CONVOLVING = ".conv"
-"""What is in the names of convolutions."""
-
-
-def pointed_into(declaration: Declaration) -> set[str]:
-    """Returns the dims that bound the integers of an input."""
-    found: set[str] = set()
-    for given in tensors(declaration):
-        init = given["init"]["of"] if given["init"]["kind"] == "sorted" else given["init"]
-        bounds = (init["low"], init["high"]) if init["kind"] == "randint" else ()
-        found |= {word for bound in bounds if isinstance(bound, str) for word in re.findall(r"[A-Za-z_]\w*", bound)}
-    return found
 
 
 def edges_off(declaration: Declaration) -> Mapping[str, str | None]:
@@ -567,44 +344,6 @@ def has_probabilities(declaration: Declaration) -> bool:
 def random_floats(given: TensorInput, dtype: str) -> bool:
     """Tells whether the declared input `given` has random floating values in a case of `dtype`."""
     return (given["dtype"] or dtype) in FLOATING and given["init"]["kind"] in ("normal", "uniform")
-
-
-def _blocks(declaration: Declaration, constants: Mapping[str, int], limit: int) -> dict[str, int]:
-    """Returns the dims to test with the block that each is tested with."""
-    free = list(_free(declaration))
-    own = {dim: block for dim in free if (block := _own_block(dim, constants)) is not None}
-    together: dict[str, int] = {}
-    for dim, block in own.items():
-        if _fits(declaration, {**together, dim: block}, limit):
-            together[dim] = block
-    if together:
-        return together
-    taken = {name for dim in dims(declaration) for name in _names(dim)}
-    sizes = sorted((block for name, block in constants.items() if block > 1 and name not in taken), reverse=True)
-    for dim, block in product(reversed(free[-1:]), sizes):
-        if _fits(declaration, {dim: block}, limit):
-            return {dim: block}
-    return {}
-
-
-def _fits(declaration: Declaration, blocks: Mapping[str, int], limit: int) -> bool:
-    small = {dim: min(length, 2) for dim, length in _free(declaration).items()}
-    longest = {dim: _length("off", block) for dim, block in blocks.items()}
-    fixed = _fixed_dims(declaration)
-    # What fixed dims contribute cannot be helped, and does not count. Blocks may take four times what other edges take.
-    share = max(math.prod(fixed.values()), 1)
-    binding = {**fixed, **small, **longest}
-    return is_possible(declaration, binding) and _largest(declaration, binding) <= 4 * limit * share
-
-
-def _own_block(dim: str, constants: Mapping[str, int]) -> int | None:
-    found = [constants[name] for name in _names(dim) if constants.get(name, 0) > 1]
-    return found[0] if found else None
-
-
-def _names(dim: str) -> Sequence[str]:
-    forms = ("BLOCK_{}", "BLOCK_SIZE_{}", "BLOCK{}", "{}_BLOCK", "BLOCK_{}_SIZE", "TILE_{}", "TILE_SIZE_{}", "{}")
-    return [form.format(dim) for form in forms]
 
 
 def unique(cases: Sequence[Case]) -> Iterator[Case]:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import cases
+from t2t_harness.cases import bindings, cases
 
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import OpRequest
@@ -20,7 +20,7 @@ def salt(request: OpRequest) -> str:
 def own_cases(request: OpRequest) -> list[cases.Case]:
     """Returns the cases that the declaration alone decides."""
     declaration = request["op"]
-    return cases.declared_cases(declaration) + cases.fixed_edges(declaration, cases.limit_of(request["lane"]))
+    return cases.declared_cases(declaration) + cases.fixed_edges(declaration, bindings.limit_of(request["lane"]))
 
 
 def prepared_cases(request: OpRequest, folder: str | Path | None) -> list[cases.Case]:

@@ -11,6 +11,7 @@ from t2t_harness.cases import (
     arguments_known,
     arguments_random,
     arguments_values,
+    bindings,
     cases,
     probing,
     windows,
@@ -61,7 +62,7 @@ def kwargs(request: VariantRequest) -> Iterator[Case]:
             binding = probing.rows(declaration, (3, 19, 3))
         elif cases.PADDING in others:
             # Few places, so that some indices are that one.
-            few = {dim: probing.NARROW + 1 for dim in cases.pointed_into(declaration)}
+            few = {dim: probing.NARROW + 1 for dim in bindings.pointed_into(declaration)}
             binding = probing.bound(declaration, {**binding, **few}, probing.NARROW)
         elif changed.get("ceil_mode") is True and "ceil_mode" in others:
             binding = left_over(declaration, binding, changed)
@@ -118,7 +119,7 @@ def kwargs(request: VariantRequest) -> Iterator[Case]:
 
 def divided(declaration: Declaration, binding: Mapping[str, int], changed: Mapping[str, object]) -> dict[str, int]:
     """Returns `binding` for a whole number that has another value: dims whose lengths torch takes in multiples of the declared one have multiples of the other."""
-    lengths, known = dict(binding), cases.taken(declaration)
+    lengths, known = dict(binding), bindings.taken(declaration)
     for name, declared in declaration["kwargs"].items():
         other = changed.get(name)
         if type(declared) is not int or type(other) is not int or declared < 2 or other < 1 or other == declared:
@@ -167,7 +168,7 @@ def even_windows(declaration: Declaration, binding: Mapping[str, int]) -> dict[s
     inputs, free = tensors(declaration), probing.free(declaration)
     weights = [given["shape"][2:] for given in inputs[1:] if len(given["shape"]) == len(inputs[0]["shape"]) > 2]
     lengths = {str(dim): binding[str(dim)] // 2 * 2 + 2 for dim in chain.from_iterable(weights[:1]) if dim in free}
-    return cases.stepped(declaration, {**binding, **lengths})
+    return bindings.stepped(declaration, {**binding, **lengths})
 
 
 def span(declaration: Declaration, binding: Mapping[str, int], changed: Mapping[str, object]) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import cases, literals, probe_meetings, probing
+from t2t_harness.cases import bindings, cases, literals, probe_meetings, probing
 from t2t_harness.cases.cases import Case
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ def beyond(request: VariantRequest, known: Sequence[Case], read: Sequence[litera
     if not dims or declaration.get("random") or "blocks" in cases.edges_off(declaration):
         return None
     rows = probing.NARROW if lane == "cuda" else 1
-    limit = cases.reach_limit(lane)
+    limit = bindings.reach_limit(lane)
     led = [case.binding.get(dims[-1], 0) for case in known]
     lengths = sorted({*led, *(value + 1 for value in literals.of_files(read)), probing.LONG[0]}, reverse=True)
-    bindings = (probing.bound(declaration, {dims[-1]: length}, rows) for length in lengths)
-    return next((one for one in bindings if probing.fits(declaration, one, limit)), None)
+    tried = (probing.bound(declaration, {dims[-1]: length}, rows) for length in lengths)
+    return next((one for one in tried if probing.fits(declaration, one, limit)), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import cases, elementwise, probing
+from t2t_harness.cases import bindings, cases, elementwise, probing
 from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import tensors
 
@@ -34,7 +34,7 @@ def turned(declaration: Declaration) -> Iterator[Case]:
     if not others or not dims or "shapes" in cases.edges_off(declaration):
         return
     binding = probing.bound(declaration, dict(zip(reversed(dims), (14, 13), strict=False)), 1)
-    if cases.is_possible(declaration, binding):
+    if bindings.is_possible(declaration, binding):
         for dtype in (others[0], first):
             yield probing.probe(declaration, TURNED, binding, dtype=dtype, has_own_budget=True)
 

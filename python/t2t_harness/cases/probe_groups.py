@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import arguments_known, cases, elementwise, probe_arguments, probing
+from t2t_harness.cases import arguments_known, bindings, elementwise, probe_arguments, probing
 from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import bind_shape, tensors
 
@@ -32,7 +32,7 @@ def groups(request: VariantRequest) -> Iterator[Case]:
         yield from of_convolution(request)
         return
     numbers = {one["name"]: one["scalar"] for one in declaration["inputs"] if "scalar" in one}
-    for name in cases.GROUPS:
+    for name in bindings.GROUPS:
         declared = declaration["kwargs"].get(name, numbers.get(name))
         if type(declared) is int and is_passed(request, name):
             yield from of_channels(declaration, name, declared)
@@ -70,7 +70,7 @@ def of_convolution(request: VariantRequest) -> Iterator[Case]:
     if (batch := inputs[0]["shape"][0]) in probing.free(declaration):
         # It has nothing to do with groups, and each image costs.
         binding[str(batch)] = 1
-    if not cases.is_possible(declaration, binding):
+    if not bindings.is_possible(declaration, binding):
         return
     image, weight = (bind_shape(given["shape"], binding) for given in inputs[:2])
     channels, made = image[1], weight[1] * told if is_transposed else weight[0]
@@ -87,7 +87,7 @@ def multiple(declaration: Declaration, dim: int | str, groups: int, times: int) 
     """Returns the length of `dim`, so many `times` the least that `groups` divides, where it is one and may have other lengths."""
     if dim not in probing.free(declaration):
         return {}
-    return {str(dim): times * math.lcm(groups, cases.steps(declaration).get(str(dim), 1))}
+    return {str(dim): times * math.lcm(groups, bindings.steps(declaration).get(str(dim), 1))}
 
 
 def of_channels(declaration: Declaration, name: str, declared: int) -> Iterator[Case]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import cases, elementwise, probing
+from t2t_harness.cases import bindings, cases, elementwise, probing
 from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import tensors
 
@@ -74,7 +74,7 @@ def bounds(declaration: Declaration, compared: Iterable[int], limit: int) -> Ite
     if not held or declaration.get("random") or "limits" in cases.edges_off(declaration):
         return
     yield probing.probe(declaration, cases.BOUNDS, probing.tiny(declaration), values=cases.BOUNDS, has_own_budget=True)
-    for dim in sorted(cases.pointed_into(declaration)):
+    for dim in sorted(bindings.pointed_into(declaration)):
         lengths = [probing.LONG[0], *(value + 1 for value in compared if value >= probing.LONG[0])]
         for length in lengths if dim in free else ():
             binding = probing.bound(declaration, {dim: length}, probing.NARROW)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import cases, literals, probing, reach
+from t2t_harness.cases import bindings, cases, literals, probing, reach
 from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import tensors
 
@@ -107,7 +107,7 @@ def shapes(declaration: Declaration, lane: str, limit: int) -> Iterator[Case]:
     chance = probing.by_chance(declaration)
     dims = probing.loose(declaration)
     for dim in chance:
-        length = cases.own_lengths(declaration)[dim] or 1
+        length = bindings.own_lengths(declaration)[dim] or 1
         for other in (length + 1, 2 * length):
             yield from probing.shape(declaration, "shape", {dim: other}, probing.NARROW, limit, (dim,))
     if not dims:

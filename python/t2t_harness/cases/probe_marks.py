@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import arguments_known, cases, elementwise, probing
+from t2t_harness.cases import arguments_known, bindings, cases, elementwise, probing
 from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import tensors
 
@@ -37,7 +37,7 @@ def marks(request: VariantRequest) -> Iterator[Case]:
         kinds = ("true",) if is_attention(declaration) else ("false", "true")
         for kind in kinds:
             yield probing.probe(declaration, f"all-{kind}[{name}]", probing.tiny(declaration), values=kind, of=name)
-        yield from padded(declaration, name, cases.reach_limit(request["lane"]))
+        yield from padded(declaration, name, bindings.reach_limit(request["lane"]))
 
 
 def padded(declaration: Declaration, name: str, limit: int) -> Iterator[Case]:

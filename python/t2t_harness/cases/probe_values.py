@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import cases, elementwise, probe_marks, probing
+from t2t_harness.cases import bindings, cases, elementwise, probe_marks, probing
 from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import tensors
 
@@ -127,7 +127,9 @@ def values(declaration: Declaration, lane: str) -> Iterator[Case]:
             few = probing.probe(declaration, f"limits[{given['name']}]", small, values="limits", of=given["name"])
             yield few
             dims = probing.loose(declaration)
-            for case in probing.long(declaration, dims[-1], probing.LONG, cases.reach_limit(lane), 1) if dims else ():
+            for case in (
+                probing.long(declaration, dims[-1], probing.LONG, bindings.reach_limit(lane), 1) if dims else ()
+            ):
                 named = f"limits[{given['name']},{dims[-1]}={case.binding[dims[-1]]}]/{dtype}"
                 yield replace(few, name=f"edge/{named}", binding=case.binding, has_own_budget=True)
 
@@ -150,7 +152,7 @@ def limits_at_once(declaration: Declaration, small: Mapping[str, int], lane: str
     binding, has_own_budget = small, False
     if not elementwise.is_elementwise(declaration) and along in loose:
         longer = probing.bound(declaration, {str(along): LONG_LIMITS}, probing.NARROW)
-        if probing.fits(declaration, longer, cases.reach_limit(lane)):
+        if probing.fits(declaration, longer, bindings.reach_limit(lane)):
             binding, has_own_budget = longer, True
     found = probing.probe(declaration, "limits[all]", binding, values="limits", of=cases.ALL)
     yield replace(found, has_own_budget=has_own_budget)
@@ -192,7 +194,7 @@ def pairs(declaration: Declaration, small: Mapping[str, int]) -> Case | None:
 
 def empty(declaration: Declaration) -> Iterator[Case]:
     """Yields cases without elements along another dim than that of the edge `empty`: what is summed up, or the last one. Not where dims are those of elements alone, hold channels or what indices point to."""
-    free, held = probing.free(declaration), {*cases.steps(declaration), *cases.taken(declaration)}
+    free, held = probing.free(declaration), {*bindings.steps(declaration), *bindings.taken(declaration)}
     # What a reference makes of nothing is a convention of its own.
     is_of_torch = not declaration.get("reference") and not declaration.get("random")
     if len(free) < 2 or not is_of_torch or elementwise.is_elementwise(declaration):
@@ -202,10 +204,10 @@ def empty(declaration: Declaration) -> Iterator[Case]:
     is_left_out = is_convolution or probe_marks.is_attention(declaration)
     if is_left_out or any(is_index(declaration, given) for given in tensors(declaration)):
         return
-    others = [dim for dim in free if dim != cases.emptied(declaration, free) and dim not in held]
+    others = [dim for dim in free if dim != bindings.emptied(declaration, free) and dim not in held]
     for dim in reversed(others[-EMPTY:]):
         binding = {**probing.tiny(declaration), dim: 0}
-        if cases.is_possible(declaration, binding):
+        if bindings.is_possible(declaration, binding):
             yield replace(probing.probe(declaration, f"{cases.EMPTY}[{dim}]", binding), has_own_budget=True)
 
 

@@ -16,6 +16,7 @@ from t2t_harness.cases import (
     arguments_away,
     arguments_beyond,
     arguments_known,
+    bindings,
     capped,
     cases,
     literals,
@@ -111,7 +112,7 @@ ARGUMENTS = 4
 def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
     """Returns the probes of a check whose other cases are `known`, in the order in which they run."""
     declaration, lane = request["op"], request["lane"]
-    limit = cases.reach_limit(lane)
+    limit = bindings.reach_limit(lane)
     own, read = list(probe_lengths.shapes(declaration, lane, limit)), literals.read(request)
     first = [case for place, case in enumerate(own) if case.has_own_budget or place == 0]
     others = list(probe_arguments.kwargs(request))
@@ -367,4 +368,4 @@ def of_dtype(request: VariantRequest, dtype: str, small: Mapping[str, int]) -> I
         yield replace(case, name=case.name.rpartition("/")[0] + f"/{dtype}", dtype=dtype)
     loose = probing.free(declaration)
     if loose:
-        yield probing.probe(declaration, "empty", {**small, cases.emptied(declaration, loose): 0}, dtype=dtype)
+        yield probing.probe(declaration, "empty", {**small, bindings.emptied(declaration, loose): 0}, dtype=dtype)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness.cases import cases, elementwise
+from t2t_harness.cases import bindings, cases, elementwise
 from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import tensors
 
@@ -47,16 +47,16 @@ def is_forward(case: Case) -> bool:
 
 def free(declaration: Declaration) -> list[str]:
     """Returns the dims whose lengths may be other ones, in the order in which the inputs name them. One that has the same length in all sizes is among them, where `dims` does not fix it."""
-    own = cases.own_lengths(declaration)
+    own = bindings.own_lengths(declaration)
     stated = declaration.get("fixed")
     loose = [dim for dim, length in own.items() if length is None or (stated is not None and dim not in stated)]
-    named = [dim for dim in cases.dims(declaration) if dim in loose]
+    named = [dim for dim in bindings.dims(declaration) if dim in loose]
     return [*named, *(dim for dim in loose if dim not in named)]
 
 
 def by_chance(declaration: Declaration) -> list[str]:
     """Returns the dims that have the same length in all sizes, though `dims` does not fix them."""
-    own = cases.own_lengths(declaration)
+    own = bindings.own_lengths(declaration)
     return [dim for dim in free(declaration) if own[dim] is not None]
 
 
@@ -70,15 +70,15 @@ def bound(declaration: Declaration, lengths: Mapping[str, int], others: int) -> 
     """Returns the lengths of all dims, of which those that are free and not in `lengths` have `others`, and none has 1 where that edge is off."""
     if "one" in cases.edges_off(declaration):
         others = max(others, NARROW)
-    own, chance = cases.own_lengths(declaration), by_chance(declaration)
+    own, chance = bindings.own_lengths(declaration), by_chance(declaration)
     rest = {dim: (others if length is None else length) for dim, length in own.items()}
     found = {**rest, **{dim: length for dim, length in lengths.items() if dim in own or dim in chance}}
-    return cases.stepped(declaration, found)
+    return bindings.stepped(declaration, found)
 
 
 def fits(declaration: Declaration, binding: Mapping[str, int], limit: int) -> bool:
     """Tells whether there are lengths, and no input has more than `limit` elements."""
-    return cases.is_possible(declaration, binding) and cases.largest(declaration, binding) <= limit
+    return bindings.is_possible(declaration, binding) and bindings.largest(declaration, binding) <= limit
 
 
 def sizes(declaration: Declaration) -> Iterator[Mapping[str, int]]:
@@ -149,7 +149,7 @@ MEETING = 67
 
 def of_pairs(declaration: Declaration, small: Mapping[str, int]) -> dict[str, int]:
     """Returns the lengths `small`, or where they are those of a vector, others with as many elements as there are pairs of special numbers."""
-    return dict(small) if cases.largest(declaration, small) >= MEETING else rows(declaration, (MEETING,))
+    return dict(small) if bindings.largest(declaration, small) >= MEETING else rows(declaration, (MEETING,))
 
 
 def allowed(given: TensorInput) -> tuple[float, float]:
@@ -190,10 +190,10 @@ def rows(declaration: Declaration, lengths_of: Sequence[int] = (19, 5, 2)) -> di
 
 def tiny(declaration: Declaration) -> dict[str, int]:
     """Returns the lengths of `rows`, or those of other edges, with two of what these have one of, where they have fewer elements."""
-    few, edge = rows(declaration), cases.small_lengths(declaration)
+    few, edge = rows(declaration), bindings.small_lengths(declaration)
     edge |= {dim: NARROW for dim in free(declaration) if edge.get(dim) == 1}
-    edge = cases.stepped(declaration, edge)
-    is_smaller = cases.is_possible(declaration, edge) and cases.largest(declaration, edge) < cases.largest(
+    edge = bindings.stepped(declaration, edge)
+    is_smaller = bindings.is_possible(declaration, edge) and bindings.largest(declaration, edge) < bindings.largest(
         declaration, few
     )
     return edge if is_smaller else few

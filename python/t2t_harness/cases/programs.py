@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import cases, probing
+from t2t_harness.cases import bindings, cases, probing
 
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Declaration
@@ -105,14 +105,14 @@ def lengths(
     declaration: Declaration, case: cases.Case, kernel: str, target: int, launched: Launched
 ) -> dict[str, int] | None:
     """Returns short lengths, none beyond those of `case`, at which the kernel has at least `target` programs; None where inputs are too large."""
-    own = cases.own_lengths(declaration)
+    own = bindings.own_lengths(declaration)
     small = {
         dim: min(length, probing.NARROW) if own.get(dim) is None else length for dim, length in case.binding.items()
     }
 
     def has(binding: Mapping[str, int]) -> int:
         try:
-            return most(launched(cases.at(case, cases.stepped(declaration, binding)))).get(kernel, 0)
+            return most(launched(cases.at(case, bindings.stepped(declaration, binding)))).get(kernel, 0)
         except Exception:
             return 0
 
@@ -125,7 +125,7 @@ def lengths(
             while high - low > 1:
                 middle = (low + high) // 2
                 low, high = (low, middle) if has({**small, dim: middle}) >= target else (middle, high)
-            found = cases.stepped(declaration, {**small, dim: high})
+            found = bindings.stepped(declaration, {**small, dim: high})
             return found if probing.fits(declaration, found, ELEMENTS) else None
         if reached > held:
             small, held = whole, reached

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import capped, cases, probing, programs
+from t2t_harness.cases import bindings, capped, cases, probing, programs
 from t2t_harness.faults import failure
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def has_more(declaration: Declaration) -> bool:
 def cases_of(declaration: Declaration, told: Sequence[Reached], limit: int) -> list[cases.Case]:
     """Returns the cases that a candidate told of. What is no case with lengths for the op's dims, and inputs of at most `limit` elements, is passed over."""
     found: list[cases.Case] = []
-    dtype, dims = declaration["dtypes"][0], cases.own_lengths(declaration)
+    dtype, dims = declaration["dtypes"][0], bindings.own_lengths(declaration)
     for one in told[: MOST_CASES + capped.MOST + programs.MOST]:
         binding = one.get("binding") if isinstance(one, dict) else None
         if not isinstance(binding, Mapping) or set(binding) != set(dims):
@@ -118,7 +118,7 @@ def cases_of(declaration: Declaration, told: Sequence[Reached], limit: int) -> l
         named = ",".join(f"{dim}={length}" for dim, length in lengths.items())
         if is_wide and probing.fits(declaration, lengths, capped.ELEMENTS):
             found += probing.budgeted([probing.probe(declaration, f"{word}[{named}]", lengths, values="ends")])
-        elif cases.is_possible(declaration, lengths) and cases.largest(declaration, lengths) <= limit:
+        elif bindings.is_possible(declaration, lengths) and bindings.largest(declaration, lengths) <= limit:
             found.append(cases.Case(f"reach/{one['size']}[{named}]/{dtype}", "edge", dtype, lengths))
     return found
 
@@ -146,7 +146,7 @@ def explore_path(
             return False
 
     small = shrunk(declaration, case.binding, is_same)
-    count = cases.largest(declaration, small)
+    count = bindings.largest(declaration, small)
     if count > limit:
         return f"its smallest case has an input of {count} elements, and at most {limit} are interpreted"
     for binding in [small, *beyond(declaration, small, path, case.binding, is_same, limit)]:
@@ -161,7 +161,7 @@ def shrunk(
 ) -> dict[str, int]:
     """Returns `binding` with each dim as short as it can be while `is_same`, but two long where it may be; the longest are tried last, since others may
     bound them."""
-    small, own = dict(binding), cases.own_lengths(declaration)
+    small, own = dict(binding), bindings.own_lengths(declaration)
     for dim in sorted(own, key=lambda dim: small.get(dim, 0)):
         if dim not in small:
             continue
@@ -201,7 +201,7 @@ def beyond(
     for dim in sorted(small, key=lambda dim: -small[dim]):
         length = min(2 * block + block // 2 + 1, full[dim])
         larger = {**small, dim: length}
-        if max(small[dim], block) < length and cases.largest(declaration, larger) <= limit and is_same(larger):
+        if max(small[dim], block) < length and bindings.largest(declaration, larger) <= limit and is_same(larger):
             return [larger]
     return []
 

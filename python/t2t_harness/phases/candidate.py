@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from t2t_harness.cases import (
+    bindings,
+    block_edges,
     budget,
     calling,
     capped,
@@ -144,8 +146,8 @@ def run_cases(bench: called.Bench, state: Progress) -> None:
         position += 1
         if not edges_added and bench.constants is not None:
             edges_added = True
-            limit = cases.limit_of(bench.lane)
-            edges = cases.length_edges(bench.request["op"], bench.constants, limit, bench.least)
+            limit = bindings.limit_of(bench.lane)
+            edges = block_edges.length_edges(bench.request["op"], bench.constants, limit, bench.least)
             listed = list(cases.unique([*listed, *cases.salted(edges, drawn)]))
             # A length that no block of theirs divides, in the fewest blocks. A device would have to compile each configuration for it.
             odd = edges if bench.lane == "interpreter" else []
@@ -154,7 +156,7 @@ def run_cases(bench: called.Bench, state: Progress) -> None:
             reach_added = True
             state["reach"] = reached(bench)
             state["reach"]["missed"] += probe_lengths.too_long(bench.request)
-            limit = cases.reach_limit(bench.lane)
+            limit = bindings.reach_limit(bench.lane)
             more = reach.cases_of(bench.request["op"], state["reach"]["cases"], limit)
             listed = list(cases.unique([*listed, *cases.salted(more, drawn)]))
         if position == len(listed) and reach_added and not probes_added:
@@ -214,7 +216,7 @@ def reached(bench: called.Bench) -> Reach:
     def explored() -> reach.Reach:
         found = reach.Reach()
         if reach.has_more(declaration):
-            limit = cases.reach_limit(bench.lane)
+            limit = bindings.reach_limit(bench.lane)
             found = reach.explored(
                 declaration, bench.paths, lambda case: [launch.path for launch in launches(case)], limit
             )

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import budget, calling, cases, inputs, probes
+from t2t_harness.cases import bindings, block_edges, budget, calling, cases, inputs, probes
 from t2t_harness.faults import failure
 from t2t_harness.sources import finder, loading
 from t2t_harness.triton import ahead, facade, launchers, launching, normalize, refusals, resources, warm
@@ -183,8 +183,8 @@ def survey_target(
         for case in declared(request["op"]):
             found = target.run(entry, case, is_every=bool(request.get("is_every", True)))
             constants = constants or found
-        limit = cases.limit_of("cuda")
-        edges = [*cases.fixed_edges(request["op"], limit), *cases.length_edges(request["op"], constants, limit)]
+        limit = bindings.limit_of("cuda")
+        edges = [*cases.fixed_edges(request["op"], limit), *block_edges.length_edges(request["op"], constants, limit)]
         for case in cases.unique([*edges, *ahead_of_check(request, edges), *hooks]):
             target.run(entry, case, is_every=False)
 

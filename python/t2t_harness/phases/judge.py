@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import arguments_special, cases, inputs, naming, probes, reach, seeds
+from t2t_harness.cases import arguments_special, bindings, block_edges, cases, inputs, naming, probes, reach, seeds
 from t2t_harness.cases.prepared import prepared_cases, salt
 from t2t_harness.faults import failure, memory
 from t2t_harness.judging import (
@@ -112,11 +112,11 @@ def listed_cases(trial: Trial) -> list[cases.Case]:
     """Returns the prepared cases, and the edges around the constants that the candidate's first launch had."""
     listed = prepared_cases(trial.request, trial.request["prepared"])
     constants = {str(name): int(value) for name, value in trial.told.state["constants"].items()}
-    limit = cases.limit_of(trial.request["lane"])
+    limit = bindings.limit_of(trial.request["lane"])
     least = trial.told.state["configurations"].get("least", {})
-    edges = cases.length_edges(trial.declaration, constants, limit, least)
+    edges = block_edges.length_edges(trial.declaration, constants, limit, least)
     reaching = reach.cases_of(
-        trial.declaration, trial.told.state["reach"]["cases"], cases.reach_limit(trial.request["lane"])
+        trial.declaration, trial.told.state["reach"]["cases"], bindings.reach_limit(trial.request["lane"])
     )
     known = list(cases.unique([*listed, *edges, *reaching]))
     return cases.salted([*known, *probes.cases_of(trial.request, known)], salt(trial.request))

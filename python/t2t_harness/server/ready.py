@@ -171,7 +171,7 @@ def is_awaited() -> bool:
 
 def rehearsed() -> Generator[str]:
     """Runs the cases of a check as a candidate does, then judges what one returned, part by part; yields what it does next."""
-    from t2t_harness.cases import budget, cases, inputs, pace, probes
+    from t2t_harness.cases import block_edges, budget, cases, inputs, pace, probes
     from t2t_harness.judging import files, findings, kept, oracle, progress
     from t2t_harness.judging.trial import Trial, blank_row
     from t2t_harness.phases import called, judge
@@ -214,7 +214,7 @@ def rehearsed() -> Generator[str]:
             called.run_once(bench, case, label, 0, facts, keep)
         yield "the cases"
         state = progress.blank()
-        listed = [case, *cases.fixed_edges(DECLARATION), *cases.length_edges(DECLARATION, bench.constants or {})]
+        listed = [case, *cases.fixed_edges(DECLARATION), *block_edges.length_edges(DECLARATION, bench.constants or {})]
         listed += probes.cases_of(bench.request, listed)
         bench.budget.open()
         for position, one in enumerate(listed):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from t2t_harness.cases import cases, inputs
+from t2t_harness.cases import block_edges, cases, inputs
 from t2t_harness.cases.inputs import laid_out, make_inputs
 from t2t_harness.judging import findings, lint, oracle, progress, tolerance
 from t2t_harness.judging.trial import Trial
@@ -103,7 +103,7 @@ def declaration() -> dict[str, Any]:
 def test_block_edges_show_each_dim_all_four_lengths() -> None:
     edges = [
         case
-        for case in cases.length_edges(declaration(), {"BLOCK_M": 16, "BLOCK_SIZE_K": 32})
+        for case in block_edges.length_edges(declaration(), {"BLOCK_M": 16, "BLOCK_SIZE_K": 32})
         if case.dtype == "float32"
     ]
     assert {case.binding["M"] for case in edges} == {15, 16, 17, 41}

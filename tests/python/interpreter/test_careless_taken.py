@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from checks import check, declared, tensor
 
-from t2t_harness.cases import cases, probing
+from t2t_harness.cases import bindings, probing
 from t2t_harness.op import lengths
 from t2t_harness.phases import analyze
 
@@ -87,7 +87,7 @@ def test_cases_have_lengths_that_are_taken() -> None:
     assert lengths.fitted(taken, {"C": 0, "P": 100}) == {"C": 0, "P": 8}
     op = declared("torch.add", [tensor("x", ["C", "H"])], {"C": 9, "H": 5}, lengths=taken)
     assert probing.bound(op, {}, 1) == {"C": 3, "H": 1}
-    assert cases.taken({**op, "check_sizes": {"small": {"C": 2, "H": 5}}}).keys() == {"K"}
+    assert bindings.taken({**op, "check_sizes": {"small": {"C": 2, "H": 5}}}).keys() == {"K"}
 
 
 @pytest.mark.parametrize(

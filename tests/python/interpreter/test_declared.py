@@ -14,7 +14,7 @@ sys.path[:0] = [str(ROOT / "python"), str(Path(__file__).resolve().parent)]
 
 from test_check import GOOD, check, declaration
 
-from t2t_harness.cases import cases
+from t2t_harness.cases import block_edges, cases
 from t2t_harness.judging import oracle, origin, watch
 
 DENSE = """def triton_double(input, other):
@@ -43,7 +43,7 @@ def test_edges_that_are_on_reject_what_cannot_take_them(tmp_path: Path) -> None:
 def test_each_edge_can_be_off(off: str) -> None:
     def listed(**changes: Any) -> set[str]:
         op = declaration(**changes)
-        return {one.name for one in [*cases.fixed_edges(op), *cases.length_edges(op, {"BLOCK": 16})]}
+        return {one.name for one in [*cases.fixed_edges(op), *block_edges.length_edges(op, {"BLOCK": 16})]}
 
     gone = listed() - listed(edges={off: None})
     expected = "edge/" if off == "blocks" else f"edge/{off}/"

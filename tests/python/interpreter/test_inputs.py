@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "python"))
 
-from t2t_harness.cases import cases, inputs
+from t2t_harness.cases import bindings, cases, inputs
 from t2t_harness.op import declaration as reading
 from t2t_harness.op import expression
 
@@ -174,7 +174,7 @@ def test_lengths_are_expressions_of_dims() -> None:
     made = inputs.make_inputs(op, cases.declared_cases(op)[0])
     assert (made["a"].shape, made["b"].shape) == ((32, 4), (13, 5))
     assert 100 < made["b"].max() < 128
-    assert cases.dims(op) == ["N", "M"]
+    assert bindings.dims(op) == ["N", "M"]
     # Where a length would be below zero there is no case.
     edges = {case.name: case.binding for case in cases.fixed_edges(op)}
     assert "edge/empty/float32" in edges and "edge/one/float32" not in edges

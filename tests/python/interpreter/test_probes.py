@@ -12,6 +12,7 @@ from checks import check, declared, tensor, verdict
 
 from t2t_harness.cases import (
     arguments_values,
+    bindings,
     budget,
     cases,
     inputs,
@@ -285,7 +286,7 @@ def test_probes_respect_fixed_dims_and_expressions() -> None:
     op["sizes"] = {"small": {"B": 2, "N": 8, "D": 16}, "large": {"B": 4, "N": 64, "D": 16}}
     found = probes.cases_of({"op": op, "lane": "interpreter", "root": "/", "variant": {}}, [])
     assert found and all(case.binding["D"] == 16 for case in found)
-    assert all(cases.largest(op, case.binding) <= cases.reach_limit("interpreter") for case in found)
+    assert all(bindings.largest(op, case.binding) <= bindings.reach_limit("interpreter") for case in found)
 
 
 def test_a_dim_that_is_equal_by_chance_is_tried_at_another_length() -> None:
@@ -545,4 +546,4 @@ def test_where_a_nan_spreads_torch_s_cpu_has_a_say() -> None:
 def test_nothing_is_empty_that_labels_point_into() -> None:
     labels = tensor("target", ["M"], dtype="int64", init={"kind": "randint", "low": 0, "high": "C"})
     op = declared("torch.nn.functional.cross_entropy", [tensor("input", ["M", "C"]), labels], {"M": 8, "C": 5})
-    assert cases.emptied(op, ["C", "M"]) == "M"
+    assert bindings.emptied(op, ["C", "M"]) == "M"

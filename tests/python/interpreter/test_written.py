@@ -7,7 +7,7 @@ from typing import Any
 
 from checks import both_tests, check, declared, tensor
 
-from t2t_harness.cases import cases
+from t2t_harness.cases import bindings
 
 FOLDER = Path(__file__).parent / "written"
 
@@ -84,7 +84,7 @@ test_the_kernel_passes, test_the_mistake_is_seen = both_tests({name: kernel(name
 
 
 def test_channels_in_groups_keep_lengths_that_torch_takes(tmp_path: Path) -> None:
-    assert cases.steps(CONV) == {"C": 2, "O": 2}
+    assert bindings.steps(CONV) == {"C": 2, "O": 2}
     documents = check(tmp_path, *kernel("conv1d"))
     dropped = [case for case in documents["evidence"]["cases"] if "torch refuses" in str(case["reason"])]
     assert len(dropped) < len(documents["evidence"]["cases"]) / 4, [case["name"] for case in dropped]

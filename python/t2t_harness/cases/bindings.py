@@ -1,0 +1,184 @@
+"""Bindings: the lengths that dims have in a case. Which dims are free, what torch and the shapes of inputs want of lengths, and short ones.
+
+It makes no cases and no values, and imports no torch.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from t2t_harness.op import expression, lengths
+from t2t_harness.op.declaration import bind_shape, tensors
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import Declaration, Taken
+
+INTERPRETER_ELEMENTS = 8192
+"""Most elements of one input of an edge case where a kernel is interpreted: a million-element addition takes a second
+there."""
+
+
+DEVICE_ELEMENTS = 1 << 22
+"""Most elements of one input of an edge case on a device."""
+
+
+def dims(declaration: Declaration) -> list[str]:
+    """Returns the names of the dims in the inputs' shapes, in order of appearance."""
+    named = (dim for given in tensors(declaration) for length in given["shape"] for dim in expression.names(length))
+    return list(dict.fromkeys(named))
+
+
+def reach_limit(lane: str) -> int:
+    """Returns the most elements of an input of a case that reaches what a measured size launches."""
+    return 4 * limit_of(lane)
+
+
+def limit_of(lane: str) -> int:
+    """Returns the most elements of an input of an edge case on `lane`."""
+    return DEVICE_ELEMENTS if lane == "cuda" else INTERPRETER_ELEMENTS
+
+
+def own_lengths(declaration: Declaration) -> dict[str, int | None]:
+    """Returns each dim with the length that the check's sizes give it where the op fixes it, None where it is free."""
+    fixed = fixed_lengths(declaration)
+    return {dim: fixed.get(dim) for dim in smallest(declaration)}
+
+
+DIVISOR = re.compile(r"([A-Za-z_]\w*)\s*//\s*(\d+)")
+"""A dim in an expression that is divided by a number."""
+
+
+GROUPS = ("groups", "num_groups")
+"""Arguments that divide channels: the second dim of the first input, and the first one of further inputs."""
+
+
+def steps(declaration: Declaration) -> dict[str, int]:
+    """Returns the dims whose lengths are multiples of a number, with it: those that a shape divides, as `C // 2`, and channels in groups. Only where all declared lengths are such multiples."""
+    found: dict[str, int] = {}
+    shaped = tensors(declaration)
+    for given in shaped:
+        for length in given["shape"]:
+            for dim, divisor in DIVISOR.findall(length) if isinstance(length, str) else ():
+                found[dim] = math.lcm(found.get(dim, 1), max(int(divisor), 1))
+    for name in GROUPS:
+        groups = (declaration.get("kwargs") or {}).get(name)
+        if isinstance(groups, int) and groups > 1:
+            channels = [given["shape"][:2][-1:] for given in shaped[:1]] + [given["shape"][:1] for given in shaped[1:]]
+            for dim in chain.from_iterable(channels):
+                if isinstance(dim, str) and dim in own_lengths(declaration):
+                    found[dim] = math.lcm(found.get(dim, 1), groups)
+    sizes = [*declaration["check_sizes"].values(), *declaration["sizes"].values()]
+    return {dim: step for dim, step in found.items() if all(size.get(dim, 0) % step == 0 for size in sizes)}
+
+
+def stepped(declaration: Declaration, binding: Mapping[str, int]) -> dict[str, int]:
+    """Returns `binding` with each length rounded up to a multiple of what `steps` says, and to one that torch takes."""
+    found = dict(binding)
+    for dim, step in steps(declaration).items():
+        if dim in found:
+            found[dim] = -(-found[dim] // step) * step
+    return lengths.fitted(taken(declaration), found)
+
+
+def taken(declaration: Declaration) -> dict[str, Taken]:
+    """Returns the lengths that torch takes, of the dims of which it refuses some; nothing of a dim that has another one in the op's own sizes."""
+    sizes = [*declaration["check_sizes"].values(), *declaration["sizes"].values()]
+    known = declaration.get("lengths") or {}
+    return {dim: one for dim, one in known.items() if all(lengths.is_taken(one, size.get(dim, 0)) for size in sizes)}
+
+
+def largest(declaration: Declaration, binding: Mapping[str, int]) -> int:
+    """Returns the number of elements of the largest input; of an op without inputs, the product of all dims."""
+    shaped = [math.prod(bind_shape(given["shape"], binding)) for given in tensors(declaration)]
+    return max(shaped, default=math.prod(binding.values()))
+
+
+def smallest(declaration: Declaration) -> dict[str, int]:
+    """Returns the first non-empty check size, or nothing for an op without dims."""
+    sizes = [*declaration["check_sizes"].values(), *declaration["sizes"].values()]
+    return dict(next((size for size in sizes if size), {}))
+
+
+def fixed_lengths(declaration: Declaration) -> dict[str, int]:
+    """Returns the dims that have one length in all of two or more sizes: a kernel may rely on it."""
+    sizes = [size for size in [*declaration["sizes"].values(), *declaration["check_sizes"].values()] if size]
+    distinct = [size for position, size in enumerate(sizes) if size not in sizes[:position]]
+    if len(distinct) < 2:
+        return {}
+    return {dim: length for dim, length in distinct[0].items() if all(size.get(dim) == length for size in distinct)}
+
+
+def free_lengths(declaration: Declaration) -> dict[str, int]:
+    """Returns the dims that differ from size to size, with their lengths in the first check size."""
+    fixed = fixed_lengths(declaration)
+    return {dim: length for dim, length in smallest(declaration).items() if dim not in fixed}
+
+
+def is_possible(declaration: Declaration, binding: Mapping[str, int]) -> bool:
+    """Tells whether every length of every input is valid for these lengths of dims."""
+    try:
+        return largest(declaration, binding) >= 0
+    except expression.Impossible:
+        return False
+
+
+def small_lengths(declaration: Declaration, limit: int = INTERPRETER_ELEMENTS) -> dict[str, int]:
+    """Returns the lengths of edges that no block decides."""
+    return _odd(declaration, _within(declaration, smallest(declaration), limit // 16))
+
+
+def _within(declaration: Declaration, binding: Mapping[str, int], limit: int) -> dict[str, int]:
+    """Returns `binding` with its longest free dims halved until no input has more than `limit` elements."""
+    bound, free = dict(binding), free_lengths(declaration)
+    while free and largest(declaration, bound) > limit:
+        longest = max(free, key=lambda dim: bound[dim])
+        halved = {**bound, longest: bound[longest] // 2}
+        if bound[longest] <= 4 or not is_possible(declaration, halved):
+            break
+        bound = halved
+    return bound
+
+
+def _odd(declaration: Declaration, binding: Mapping[str, int]) -> dict[str, int]:
+    """Returns `binding` with free dims that are odd, and no two of them equal where they are long enough: what takes one for another, or for a multiple of a block, shows."""
+    bound = dict(binding)
+    for position, dim in enumerate(one for one in dims(declaration) if one in free_lengths(declaration)):
+        length = bound[dim]
+        odd = {**bound, dim: length - 2 * position - (1 - length % 2)}
+        if odd[dim] >= 4 and is_possible(declaration, odd):
+            bound = odd
+    return bound
+
+
+def emptied(declaration: Declaration, free: Sequence[str]) -> str:
+    """Returns the dim of `free` that is empty in the case without elements: the first one that holds no channels, which torch treats in its own ways if there are none, and that no integer of an input points into: on a device torch ends the process where there is nothing to point to."""
+    channels = channels_of(declaration)
+    held = {*steps(declaration), *taken(declaration), *pointed_into(declaration), *channels}
+    others = [dim for dim in free if dim not in channels]
+    return next((dim for dim in free if dim not in held), (others or list(free))[0])
+
+
+def channels_of(declaration: Declaration) -> set[str]:
+    """Returns the dims of the weight of a convolution and of its input's channels: of no channels torch makes nothing of the shape that it makes of others."""
+    shapes = [given["shape"] for given in tensors(declaration)[:2]]
+    if CONVOLVING not in str(declaration.get("torch") or "") or len(shapes) < 2:
+        return set()
+    return {dim for dim in (*shapes[0][1:2], *shapes[1]) if isinstance(dim, str)}
+
+
+CONVOLVING = ".conv"
+"""What is in the names of convolutions."""
+
+
+def pointed_into(declaration: Declaration) -> set[str]:
+    """Returns the dims that bound the integers of an input."""
+    found: set[str] = set()
+    for given in tensors(declaration):
+        init = given["init"]["of"] if given["init"]["kind"] == "sorted" else given["init"]
+        bounds = (init["low"], init["high"]) if init["kind"] == "randint" else ()
+        found |= {word for bound in bounds if isinstance(bound, str) for word in re.findall(r"[A-Za-z_]\w*", bound)}
+    return found
