@@ -245,12 +245,13 @@ def has_lengths(case: Case) -> bool:
 
 
 def smaller(declaration: Declaration, case: Case) -> Iterator[Case]:
-    """Yields `case` with its longest free dim halved, again and again, as long as one is longer than 2; nothing for a case of the user's own, or one with shapes of its own."""
+    """Yields `case` with its longest free dim halved, again and again, as long as one is longer than 2; an odd length stays odd, so that it divides nothing it did not divide before. Nothing for a case of the user's own, or one with shapes of its own."""
     free = bindings.free_lengths(declaration) if has_lengths(case) else {}
     bound = dict(case.binding)
     while free:
         longest = max(free, key=lambda dim: bound[dim])
-        bound = {**bound, longest: bound[longest] // 2}
+        half = bound[longest] // 2
+        bound = {**bound, longest: half | 1 if bound[longest] % 2 and half > 2 else half}
         found = bindings.stepped(declaration, bound)
         if bound[longest] < 2 or not bindings.is_possible(declaration, found):
             return

@@ -208,7 +208,7 @@ def _values(given: TensorInput, case: cases.Case, shape: Sequence[int], device: 
         return drawn
     if case.values == "large":
         times = LARGE.get(cases.dtype_of(given, case), BEYOND_HALF)
-        return (drawn.double() * times).clamp(-6 * times, 6 * times).to(drawn.dtype)
+        return unusual.large(drawn, times)
     if case.values == "equal-rows" and drawn.dim() > 0 and drawn.numel() > 0:
         # Multiples of 1/8 add up without rounding, so that a row's mean is exact in whatever order it is summed.
         return (drawn[..., :1].double() * 8).round().div(8).to(drawn.dtype).expand(drawn.shape)

@@ -15,6 +15,15 @@ def rows_of(values: torch.Tensor) -> torch.Tensor:
     return values.view(-1, values.shape[-1] if values.dim() > 0 else 1)
 
 
+def large(values: torch.Tensor, times: float) -> torch.Tensor:
+    """Returns `values` so many `times` larger, in their type. Where some are below zero, the second row of three has no others: all of it is far below what stands for nothing."""
+    changed = (values.double() * times).clamp(-6 * times, 6 * times)
+    if values.numel() > 0 and bool((values < 0).any()):
+        rows = rows_of(changed)
+        rows[1::3] = -rows[1::3].abs()
+    return changed.to(values.dtype)
+
+
 def offset(values: torch.Tensor) -> torch.Tensor:
     """Returns `values` with 10² added to each other row and 10⁴ to the rest: means far above the variance. Types of 16 bits have 10² alone."""
     changed = values.double()
@@ -109,7 +118,7 @@ def cancelling(values: torch.Tensor) -> torch.Tensor:
 
 
 def late(values: torch.Tensor) -> torch.Tensor:
-    """Returns `values` with NaN in the last quarter of their last row, in the one before it infinity at its end, and minus infinity in three quarters of the first row of three: where a row is read in blocks, in a later one, or throughout the first one."""
+    """Returns `values` with NaN in the last quarter of their last row, in the one before it infinity at its end, and minus infinity in the first row of three but for its last two elements: where a row is read in blocks, in a later one, or throughout the first one, and few are left to choose from."""
     changed = values.clone()
     rows = rows_of(changed)
     width = rows.shape[1]
@@ -117,7 +126,7 @@ def late(values: torch.Tensor) -> torch.Tensor:
     if rows.shape[0] > 1:
         rows[-2, width - 1] = float("inf")
     if rows.shape[0] > 2:
-        rows[0, : 3 * width // 4] = float("-inf")
+        rows[0, : max(width - 2, 3 * width // 4)] = float("-inf")
     return changed
 
 
