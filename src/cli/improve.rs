@@ -278,12 +278,16 @@ impl<'a> Climb<'a> {
         Ok(Tried { end: End::NotBetter, measured, ..tried })
     }
 
-    /// Returns whether a kernel is the one to beat, but for comments, or was the candidate of an earlier round.
+    /// Returns whether a kernel is the one to beat, but for comments, or lost to it, or to one before it, in an earlier round.
     fn is_known(&self, kernel: &[u8]) -> bool {
         let meaning = |bytes: &[u8]| t2t_python::read(bytes).meaning;
-        let digest = Some(Digest::of(kernel).to_string());
-        meaning(kernel) == meaning(&self.incumbent.source)
-            || self.kept.rounds().iter().any(|round| round.kernel == digest)
+        let (digest, beaten) = (Some(Digest::of(kernel).to_string()), Digest::of(&self.incumbent.source).to_string());
+        let class = self.subject.session.inventory.device.class.to_string();
+        let own = |(place, round): &(usize, &Round)| {
+            *place >= self.before || (round.before == beaten && round.device == class && round.end != End::Better)
+        };
+        let mut rounds = self.kept.rounds().iter().enumerate().filter(own);
+        meaning(kernel) == meaning(&self.incumbent.source) || rounds.any(|(_, round)| round.kernel == digest)
     }
 
     /// Has a better kernel take the place of the variant's. Returns whether it did.

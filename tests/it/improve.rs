@@ -3,10 +3,13 @@
 //! A kernel says in it what it takes, for the stand-in for Python.
 
 use std::fs;
+use std::process::Stdio;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 
-use crate::project::{Project, Ran};
+use crate::project::{Project, Ran, until};
 
 const OPS: &str = "\
 version: 1
@@ -164,12 +167,46 @@ fn a_persons_file_is_left_as_it_is_and_the_better_kernel_is_kept() {
     assert_eq!(project.read(FILE), before);
     assert!(project.read("cache/improve/softmax/v1_baseline.py").contains("TAKES 1"));
     assert_eq!((&rounds(&project)[0]["end"], &rounds(&project)[0]["placed"]), (&"better".into(), &false.into()));
+    let built = on_device(&project, "build").exits(0);
+    assert!(
+        !built.actions.contains("check") && !built.actions.contains("bench"),
+        "what is there stands: {}",
+        built.actions
+    );
     // Who copies it takes what a round made: it may be replaced from then on.
     project.write(FILE, project.read("cache/improve/softmax/v1_baseline.py"));
     author(&project, "kernel 'TAKES 0.5' > \"$T2T_FILE\"\n");
     improve(&project, "--rounds 1").exits(0);
     assert!(project.read(FILE).contains("TAKES 0.5"));
     assert!(!project.exists("cache/replaced"));
+}
+
+#[test]
+fn the_same_better_kernel_takes_its_place_once_that_is_allowed() {
+    let project = project("round=1; kernel 'TAKES 1' > \"$T2T_FILE\"\n");
+    improve(&project, "--rounds 2").exits(0);
+    improve(&project, "--rounds 2 --overwrite").exits(0);
+    assert_eq!(ends(&project), ["better", "same", "better", "same"]);
+    assert!(project.read(FILE).contains("TAKES 1"));
+    author(&project, "round=1; kernel 'TAKES 3' > \"$T2T_FILE\"\n");
+    improve(&project, "--rounds 1").exits(0);
+    improve(&project, "--rounds 1").exits(0);
+    assert_eq!(ends(&project)[4..], ["slower", "same"], "it lost to this very kernel");
+}
+
+#[test]
+fn an_interrupt_ends_the_author_and_keeps_what_is_over() {
+    let project = project(
+        "[ $round = 1 ] && kernel 'TAKES 3' > \"$T2T_FILE\" || { sleep 600 & echo $! > \"$here/child\"; wait; }\n",
+    );
+    let mut command = project.command("improve softmax/v1_baseline --generator agent --device cuda");
+    command.env("T2T_DRIVER", project.path("../driver")).env("T2T_LOCK_DIR", project.path("../locks"));
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until(|| fs::read_to_string(project.path("authors/child")).ok()?.trim().parse::<i32>().ok());
+    kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), Signal::SIGINT).unwrap();
+    project.wait(child).exits(130);
+    assert_eq!(ends(&project), ["slower"]);
+    assert!(!project.exists("cache/improve/softmax/trial"));
 }
 
 #[test]

@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     from t2t_harness.triton.tuner import Config, Tuner
 
 SPENT_S = 2.5
-"""How many seconds of the device a screening takes before its next look is the last. A pair that is under way ends."""
+"""How many seconds after the first call the device's time is spent: the next look is then the last. A pair that is under way ends."""
+
+LEAST_S = 0.5
+"""How many seconds pairs have at least, however long it took to load the kernels and to tune what is autotuned."""
 
 SUBJECTS = ("incumbent", "candidate")
 
@@ -45,6 +48,8 @@ class Screening:
     """Subject → the configurations that its autotuned kernels run with."""
     begun_s: float = 0.0
     """When the first call began, by the clock."""
+    until_s: float = 0.0
+    """When the device's time is spent."""
 
     @property
     def lane(self) -> str:
@@ -55,6 +60,11 @@ class Screening:
     def device_s(self) -> float:
         """Returns the seconds since the first call began."""
         return self.clock.counter() - self.begun_s
+
+    @property
+    def is_spent(self) -> bool:
+        """Tells whether the device's time is spent."""
+        return self.clock.counter() > self.until_s
 
 
 @dataclass
@@ -136,6 +146,7 @@ def screened(found: Screening) -> tuple[dict[str, list[float]], screening.End]:
     found.begun_s = found.clock.counter()
     sizes = [prepared(found, case) for case in timed.values()]
     found.clock.warm([call for size in sizes for call in size.calls.values()])
+    found.until_s = max(found.begun_s + SPENT_S, found.clock.counter() + LEAST_S)
     finals: dict[str, list[float]] = {who: [] for who in SUBJECTS}
     for pair in range(screening.LOOKS[-1]):
         for size in sizes:
@@ -143,7 +154,7 @@ def screened(found: Screening) -> tuple[dict[str, list[float]], screening.End]:
         for who in SUBJECTS:
             last = [statistics.mean(size.runs[who].samples[-1]) for size in sizes]
             finals[who].append(math.fsum(last))
-        end = screening.end(finals["incumbent"], finals["candidate"], is_spent=found.device_s > SPENT_S)
+        end = screening.end(finals["incumbent"], finals["candidate"], is_spent=found.is_spent)
         if end is not None:
             return finals, end
     raise AssertionError("the last look is no end")
@@ -168,7 +179,8 @@ def prepared_call(found: Screening, who: str, case: cases.Case, given: Mapping[s
         return [config]
 
     with launching.recording(found.lane, choose) as recorder, stage.pretending(found.lane):
-        wrapper(*args, **kwargs)
+        with spans.work(timing.device_of(found.lane)):
+            wrapper(*args, **kwargs)
         found.clock.synchronize()
     return timing.bound(wrapper, args, kwargs)
 
