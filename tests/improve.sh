@@ -3,13 +3,18 @@
 # The author's kernels of torch.add are in turn slower, as fast, wrong, and faster than the one that is there. Ends with 1 where a round ends otherwise than it has to, or where
 # screening a candidate that loses took more than three seconds of the device.
 #
-#   T2T_BIN   the t2t binary; its Python is found as ever ($T2T_PYTHON, $VIRTUAL_ENV)
-#   T2T_ROOT  a copy of the repository
+#   T2T_BIN          the t2t binary
+#   T2T_ROOT         a copy of the repository
+#   T2T_PYTHON       a Python with torch and triton, where python3 has none
+#   T2T_TEST_MODULE  the folder with t2t_worker.abi3.so, where the Python lacks it
 #
 # usage: tests/improve.sh [FOLDER]     FOLDER gets the rounds, their picture, the log and what the author was asked
 set -euo pipefail
 : "${T2T_BIN:?}" "${T2T_ROOT:?}"
+export T2T_PYTHON="${T2T_PYTHON:-$(command -v python3)}"
+[ -z "${T2T_TEST_MODULE:-}" ] || export PYTHONPATH="$T2T_TEST_MODULE"
 to="${1:-}"
+[ -z "$to" ] || { mkdir -p "$to"; to="$(realpath "$to")"; }
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/kernels/add" "$work/authors"
@@ -45,7 +50,6 @@ cd "$work"
 "$T2T_BIN" improve add/v1 --generator agent --rounds 4 --overwrite
 "$T2T_BIN" build
 if [ -n "$to" ]; then
-    mkdir -p "$to"
     cp -r assets/rounds logs authors "$to"
 fi
 python3 - <<'CHECK'

@@ -219,8 +219,10 @@ impl<'a> Climb<'a> {
             self.incumbent = better;
         }
         round.seconds = start.elapsed().as_secs_f64();
-        streams::say(&line(&round));
-        self.kept.add(round)
+        let told = line(&round) + "\n";
+        self.kept.add(round)?;
+        streams::print(&told);
+        Ok(())
     }
 
     fn ask(&self, number: u32, left: Option<Duration>) -> Result<Performed, CliError> {
@@ -307,10 +309,9 @@ impl<'a> Climb<'a> {
         }
     }
 
-    /// Prints a line for each round of this command, and what is to be done next.
+    /// Says what the rounds of this command came to, and what is to be done next.
     fn tell(&self) {
         let rounds = &self.kept.rounds()[self.before..];
-        streams::print(&rounds.iter().map(|round| line(round) + "\n").collect::<String>());
         let better = rounds.iter().filter(|round| round.end == End::Better).count();
         let op = &self.subject.op.name;
         streams::say(&format!("{better} of {} rounds gave a better kernel", rounds.len()));
