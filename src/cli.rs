@@ -29,6 +29,7 @@ mod edit;
 mod edits;
 mod error;
 mod explain;
+mod improve;
 mod init;
 mod inspect;
 mod limit_hint;
@@ -56,8 +57,8 @@ mod watch;
 
 use self::arguments::{
     AddArguments, AdoptArguments, AffectedArguments, AttemptsArguments, BenchArguments, BuildArguments,
-    CompareArguments, GenerateArguments, GraphFormat, ReportFormat, ReproArguments, Service, Stage, Targets,
-    WatchArguments,
+    CompareArguments, GenerateArguments, GraphFormat, ImproveArguments, ReportFormat, ReproArguments, Service, Stage,
+    Targets, WatchArguments,
 };
 use self::error::CliError;
 
@@ -125,6 +126,8 @@ enum Command {
     Generate(GenerateArguments),
     /// List the attempts at generated kernels; with --show or --diff print the kernel of one
     Attempts(AttemptsArguments),
+    /// Ask an author for a faster kernel, round by round, with the figures; the best keeps its place
+    Improve(ImproveArguments),
     /// Say what is up to date and what is not
     Status {
         #[command(flatten)]
@@ -257,6 +260,7 @@ fn run(cli: Cli) -> Result<u8, CliError> {
         Command::Adopt(arguments) => adopt::adopt(common, &arguments),
         Command::Generate(arguments) => build::build(common, &arguments.build()),
         Command::Attempts(arguments) => attempts::attempts(common, &arguments),
+        Command::Improve(arguments) => improve::improve(common, &arguments),
         Command::Status { targets, format } => status::status(common, &targets, format),
         Command::Explain { targets } => explain::explain(common, &targets),
         Command::Repro(arguments) => repro::repro(common, &arguments),

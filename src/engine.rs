@@ -55,16 +55,16 @@ mod in_flight;
 mod lost;
 
 pub(crate) use self::ask::drain_remote;
-pub(crate) use self::asking::ATTEMPT;
+pub(crate) use self::asking::{ATTEMPT, Asking};
 pub(crate) use self::attempts::made;
+pub(crate) use self::author::{Asked, LONGEST_NEIGHBOUR, NEIGHBOURS, question, text};
+pub(crate) use self::budget::Spent;
 pub(crate) use self::control::{Begins, Command, Control, Ended};
 pub(crate) use self::in_flight::{InFlight, Touched, Waker};
 pub(crate) use self::report::{EngineError, Report};
 pub(crate) use self::settings::{AfterRejection, Children, Settings};
 
 use self::ask::RemoteLookups;
-use self::asking::Asking;
-use self::budget::Spent;
 use self::in_flight::Message;
 use self::inputs::PreparedInputs;
 use self::lost::lost_text;

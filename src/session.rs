@@ -46,6 +46,7 @@ mod interpreter;
 mod lane;
 mod options;
 mod part;
+mod rounds;
 
 pub use self::generated::Overwrite;
 pub(crate) use self::generated::{
@@ -53,6 +54,7 @@ pub(crate) use self::generated::{
 };
 pub use self::options::{Chosen, DeviceChoice, Options, Probing};
 pub(crate) use self::part::{Part, Rest};
+pub(crate) use self::rounds::{picture_path, rounds_path};
 
 use self::files::{asset_digest, catalogue, files, made_file, templates};
 use self::generated::{Generated, choose, generated};
@@ -208,10 +210,14 @@ impl Session {
             asked(options, &harness, [&cache, root], interrupt, !devices.is_empty())?;
         let mut spec = spec(root, toolchain.as_deref(), part.as_ref())?;
         let passed_over = options.generator.as_ref().map(|chosen| choose(chosen, &mut spec)).transpose()?;
+        if options.takes_kernels_as_they_are {
+            spec.ops.iter_mut().flat_map(|op| &mut op.variants).for_each(|variant| variant.generator = None);
+        }
         let modules = toolchain.as_ref().map(|toolchain| toolchain.modules.clone()).unwrap_or_default();
         let sources = sources.beside(Installed::new(modules)).importing_from(&spec.sources);
         let templates_named: BTreeSet<&str> = spec.ops.iter().map(|op| op.template.as_str()).collect();
         fingerprints.extend(templates_named.into_iter().map(|path| Fingerprint::of_file(root, path)));
+        fingerprints.extend(rounds::fingerprints(root));
         let interpreter = witnesses_of(options, toolchain.as_deref());
         if options.require_signed && spec.trust.is_empty() {
             return Err(untrusting());
@@ -258,6 +264,7 @@ impl Session {
             generated: writes.files,
             generator: writes.digest,
             prompt: asset_digest(root, assets::PROMPT),
+            rounds: rounds::digests(&spec, root),
         };
         let actions: Vec<Action> = expand(&spec, &inventory);
         let graph = Graph::seal(actions)?;

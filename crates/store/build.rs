@@ -17,7 +17,7 @@ fn main() {
     let assets = root.join("assets");
     let mut carried = names(&assets);
     carried.retain(|name| [".json", ".md", ".html"].iter().any(|ending| name.ends_with(ending)));
-    carried.push("prompts/kernel.md".to_owned());
+    carried.extend(["prompts/kernel.md", "prompts/improve.md"].map(str::to_owned));
     fs::write(out.join("assets.rs"), listing(&assets, carried)).expect("the build folder is writable");
 }
 

@@ -97,6 +97,25 @@ pub(super) struct AttemptsArguments {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct ImproveArguments {
+    /// As in softmax/v2_tiling; of softmax alone the variant that is selected
+    #[arg(value_name = "OP[/VARIANT]")]
+    pub(super) target: String,
+    /// How often the author is asked at most
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) rounds: u32,
+    /// Which author to ask: a name of `generators` (default: the one of the variant)
+    #[arg(long, value_name = "NAME")]
+    pub(super) generator: Option<String>,
+    /// How many minutes the rounds may take: none begins afterwards, and no author is waited for longer
+    #[arg(long, value_name = "M", value_parser = minutes)]
+    pub(super) minutes: Option<Duration>,
+    /// Replace a kernel file that a person wrote; what is replaced is kept in cache/replaced
+    #[arg(long)]
+    pub(super) overwrite: bool,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct AdoptArguments {
     /// The kernel's wrapper: FILE.py or an installed module, with ::NAME where there are several
     #[arg(value_name = "FILE_OR_MODULE[::NAME]")]
@@ -294,6 +313,12 @@ fn seconds(text: &str) -> Result<Duration, String> {
     let number: f64 = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
     let is_right = number.is_finite() && (0.01..=3600.0).contains(&number);
     if is_right { Ok(Duration::from_secs_f64(number)) } else { Err("it is 0.01 to 3600".to_owned()) }
+}
+
+fn minutes(text: &str) -> Result<Duration, String> {
+    let number: f64 = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
+    let is_right = number.is_finite() && (0.01..=100_000.0).contains(&number);
+    if is_right { Ok(Duration::from_secs_f64(number * 60.0)) } else { Err("it is 0.01 to 100000".to_owned()) }
 }
 
 fn phase(text: &str) -> Result<Phase, String> {

@@ -94,6 +94,7 @@ pub(crate) fn options(common: &Common, root: &Path, probing: Probing) -> Options
         configurations: Configurations::First,
         overwrite: Overwrite::No,
         generator: None,
+        takes_kernels_as_they_are: false,
         pool: None,
         toolchain: None,
     }

@@ -2,8 +2,9 @@
 //!
 //! It does not know how an author is asked, nor what becomes of a kernel.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use serde_json::Value;
 use t2t_host::author::{Chat, Question};
 use t2t_model::action::{Phase, Target};
 use t2t_model::digest::Digest;
@@ -22,8 +23,8 @@ use super::{EngineError, Run, Stop};
 use crate::session::Session;
 
 /// How many other kernels of the op an author is shown, and how long one may be.
-const NEIGHBOURS: usize = 3;
-const LONGEST_NEIGHBOUR: usize = 32 << 10;
+pub(crate) const NEIGHBOURS: usize = 3;
+pub(crate) const LONGEST_NEIGHBOUR: usize = 32 << 10;
 
 /// Returns the author that is asked for the kernel of `target`, with its name. None where the embedded generator makes it.
 pub(crate) fn author<'a>(session: &'a Session, target: &Target) -> Option<(&'a str, &'a Author)> {
@@ -85,20 +86,8 @@ impl Run<'_, '_> {
             Ok(asked) => asked,
             Err(fault) => return Ok(Err(fault)),
         };
-        let (command, chat) = match &author.way {
-            Way::Command(command) => (command.clone(), None),
-            Way::Server(server) => (Vec::new(), Some(chat(server))),
-        };
-        let question = Question {
-            command,
-            chat,
-            variables: author.variables.clone(),
-            root: self.session.root.clone(),
-            file: file.clone(),
-            prompt: asked,
-            request: format!("{:#}\n", prompt::request(&prompt)),
-            timeout: author.timeout,
-        };
+        let (root, request) = (self.session.root.clone(), prompt::request(&prompt));
+        let question = question(author, Asked { root, file, prompt: asked, request });
         let attempt = Attempt {
             attempt: target.attempt,
             generator: name.to_owned(),
@@ -161,11 +150,42 @@ impl Run<'_, '_> {
     }
 }
 
+/// What an author is asked, as text and as JSON, where, and what its file is to be called.
+pub(crate) struct Asked {
+    /// The workspace.
+    pub(crate) root: PathBuf,
+    /// The name of the kernel's file.
+    pub(crate) file: String,
+    /// The prompt.
+    pub(crate) prompt: String,
+    /// The same as JSON.
+    pub(crate) request: Value,
+}
+
+/// Returns the question to `author`.
+pub(crate) fn question(author: &Author, asked: Asked) -> Question {
+    let (command, chat) = match &author.way {
+        Way::Command(command) => (command.clone(), None),
+        Way::Server(server) => (Vec::new(), Some(chat(server))),
+    };
+    Question {
+        command,
+        chat,
+        variables: author.variables.clone(),
+        root: asked.root,
+        file: asked.file,
+        prompt: asked.prompt,
+        request: format!("{:#}\n", asked.request),
+        timeout: author.timeout,
+    }
+}
+
 fn chat(server: &Server) -> Chat {
     let Server { base_url, model, max_tokens, temperature } = server.clone();
     Chat { base_url, model, max_tokens, temperature }
 }
 
-fn text(path: &Path) -> Option<String> {
+/// Returns the text of a file, None where there is none.
+pub(crate) fn text(path: &Path) -> Option<String> {
     fs::read(path).ok().and_then(|bytes| String::from_utf8(bytes).ok())
 }

@@ -17,7 +17,7 @@ use crate::engine::perform::Performed;
 
 /// What authors have taken of a build.
 #[derive(Debug, Default)]
-pub(super) struct Spent {
+pub(crate) struct Spent {
     attempts: u64,
     tokens: u64,
     /// When the first attempt began.
@@ -26,13 +26,18 @@ pub(super) struct Spent {
 
 impl Spent {
     /// Notes that an attempt begins.
-    fn begin(&mut self, now: Instant) {
+    pub(crate) fn begin(&mut self, now: Instant) {
         self.attempts += 1;
         self.since.get_or_insert(now);
     }
 
+    /// Notes how many tokens an author says that it took.
+    pub(crate) fn add_tokens(&mut self, tokens: u64) {
+        self.tokens = self.tokens.saturating_add(tokens);
+    }
+
     /// Returns which limit is reached, in words.
-    fn reached(&self, budget: &Budget, now: Instant) -> Option<String> {
+    pub(crate) fn reached(&self, budget: &Budget, now: Instant) -> Option<String> {
         let since = self.since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
         let limits = [
             ("max_attempts", budget.attempts, self.attempts),
@@ -76,7 +81,7 @@ impl Run<'_, '_> {
         let attempt = performed.documents.get(ATTEMPT);
         let attempt: Option<Attempt> = attempt.and_then(|bytes| serde_json::from_slice(bytes).ok());
         let tokens = attempt.and_then(|attempt| attempt.usage?.tokens);
-        self.spent.tokens = self.spent.tokens.saturating_add(tokens.unwrap_or(0));
+        self.spent.add_tokens(tokens.unwrap_or(0));
     }
 }
 

@@ -20,13 +20,14 @@ use t2t_report::rank::{self, Found, VariantResult};
 use t2t_report::render::attempts::Attempt;
 use t2t_report::render::build_page::{BuildPage, OpSummary};
 use t2t_report::render::op_page::{OpPage, VariantPage};
+use t2t_report::render::rounds::Rounds;
 use t2t_report::render::{self, Template};
 use t2t_spec::Op;
-use t2t_store::assets;
+use t2t_store::{assets, fs};
 
 use super::{EngineError, Run, Stop, evidence};
 use crate::engine::perform::Performed;
-use crate::session::Session;
+use crate::session::{self, Session};
 
 /// The artifact of a log and of the summary.
 pub(crate) const PAGE: &str = "page";
@@ -94,8 +95,11 @@ impl Run<'_, '_> {
         let results = self.results(target)?;
         let parts: Vec<Parts> =
             op.variants.iter().map(|variant| self.parts(target, &variant.name)).collect::<Result<_, _>>()?;
+        let rounds = self.rounds(&op.name)?;
+        let rounds = |variant: &str| rounds.variants.get(variant).map(Vec::as_slice).unwrap_or_default();
         let variants = op.variants.iter().zip(&results).zip(&parts).map(|((variant, result), parts)| VariantPage {
             result,
+            rounds: rounds(&variant.name),
             file: &variant.file,
             docstring: parts
                 .docstring
@@ -124,6 +128,18 @@ impl Run<'_, '_> {
         let text = self.template(&op.template)?;
         let page = render::log(Template { path: &op.template, text: &text }, &page).map_err(EngineError::from)?;
         Ok(passed(&[(PAGE, page)]))
+    }
+
+    /// Returns the rounds of improvement of an op. A page is kept under the digest of their file, so one that has changed since makes none.
+    fn rounds(&self, op: &str) -> Result<Rounds, Stop> {
+        let Some(known) = self.session.inventory.rounds.get(op) else { return Ok(Rounds::default()) };
+        let path = session::rounds_path(op);
+        let bytes = fs::read(&self.session.root.join(&path)).unwrap_or_default();
+        if *known != Digest::of(&bytes) {
+            return Err(Stop::Outdated(path));
+        }
+        // One that is damaged tells of no rounds.
+        Ok(serde_json::from_slice(&bytes).unwrap_or_default())
     }
 
     fn parts(&self, target: &Target, variant: &str) -> Result<Parts, Stop> {

@@ -23,6 +23,7 @@ use t2t_protocol::{
 };
 use t2t_store::fs;
 
+use super::asking::Asking;
 use super::dispatcher::SharedDispatcher;
 use super::inputs::Inputs;
 use super::job::Job;
@@ -144,6 +145,22 @@ pub(crate) fn sweep(job: &Job, pool: &Pool) -> Performed {
     concluded(&step, &alone(pool, &SharedDispatcher::default(), &Cancel::default()))
 }
 
+/// Times a candidate beside the kernel that it is to replace. The job is that of a bench of the variant, its request changed to what a screening is told.
+#[must_use]
+pub(crate) fn screen(job: &Job, pool: &Pool) -> Performed {
+    if let Some(lost) = no_scratch(job) {
+        return lost;
+    }
+    let step = Step { job, name: "main", function: &functions::SCREEN, more: More::Nothing {}, read: Vec::new() };
+    concluded(&step, &alone(pool, &SharedDispatcher::default(), &Cancel::default()))
+}
+
+/// Asks an author outside of a build, and returns what its answer comes to. Where `stops` says so, that is nothing.
+#[must_use]
+pub(crate) fn ask(asking: &Asking, stops: &dyn Fn() -> bool) -> Performed {
+    author::performed(asking, stops)
+}
+
 /// Writes a case of a check as files that run without t2t. The job is that of the check, its request changed to what `repro.write` is told.
 #[must_use]
 pub(crate) fn repro(job: &Job, pool: &Pool) -> Performed {
@@ -203,7 +220,7 @@ fn attempt(job: &Job, calls: &Calls) -> Performed {
         return lost;
     }
     if let Some(asking) = &job.asking {
-        return author::performed(asking, calls.cancel);
+        return author::performed(asking, &|| calls.cancel.is_set());
     }
     match job.target.phase {
         Phase::Check => check(job, calls),

@@ -43,6 +43,8 @@ pub struct Options {
     pub overwrite: Overwrite,
     /// The generator that is asked in the place of the declared one, where one is named.
     pub generator: Option<Chosen>,
+    /// Whether every kernel file counts as a person's: no generator makes any.
+    pub takes_kernels_as_they_are: bool,
     /// The servers of an earlier session with the same interpreter, harness and devices, to be used further.
     pub pool: Option<Arc<Pool>>,
     /// What an earlier session was told of its interpreter, which is asked again only where that has changed.

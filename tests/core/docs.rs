@@ -49,6 +49,7 @@ fn the_table_of_facts_names_every_fact_and_no_other() {
         inventory.files.remove(made);
         inventory.generated.insert(made.clone());
         inventory.generator = Some(inventory.catalogue);
+        inventory.rounds.insert(spec.ops[0].name.clone(), inventory.catalogue);
         for action in expand(&spec, &inventory) {
             found.entry(action.target().phase.to_string()).or_default().extend(fact_names(&action));
         }

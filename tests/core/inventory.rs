@@ -29,6 +29,7 @@ pub fn inventory(spec: &Spec, class: DeviceClass, broken: &str) -> Inventory {
         generated: BTreeSet::new(),
         generator: None,
         prompt: Digest::of(b"prompt"),
+        rounds: BTreeMap::new(),
         files: variants.map(|variant| (variant.file.clone(), file(&variant.file))).collect(),
         templates: BTreeMap::new(),
         summary_template: digest,

@@ -46,6 +46,7 @@ mod cli {
     mod attempts;
     mod authors;
     mod chat;
+    mod improve;
     mod secrets;
     mod targets;
     mod messages;
@@ -98,6 +99,7 @@ mod real {
     mod mcp;
     mod skill;
     mod sweep;
+    mod improved;
 }
 
 mod python_suites;

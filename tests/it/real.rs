@@ -146,6 +146,7 @@ fn nothing_is_compiled_again(workspace: &Workspace) {
         require_signed: false,
         overwrite: Overwrite::No,
         generator: None,
+        takes_kernels_as_they_are: false,
         probing: Probing::Allowed,
         pool: None,
         toolchain: None,

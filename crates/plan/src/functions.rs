@@ -151,13 +151,16 @@ pub const SAMPLE: Function = Function { name: "sample:judge_sample", ..JUDGES };
 pub const SWEEP: Function =
     Function { name: "sweep:sweep", is_timed: true, imports: Imports::CompilerOnDevice, ..PLAIN };
 
+/// Times a candidate beside the kernel that it is to replace.
+pub const SCREEN: Function = Function { name: "screen:screen", is_timed: true, ..PLAIN };
+
 /// Writes a case as files that run without t2t.
 pub const REPRO: Function = Function { name: "repro:write", is_trusted: true, ..PLAIN };
 
 /// All of them.
-pub const FUNCTIONS: [&Function; 13] = [
+pub const FUNCTIONS: [&Function; 14] = [
     &CALIBRATE, &ANALYZE, &COMPILE, &PREPARE, &CANDIDATE, &JUDGE, &FOLLOW, &TUNE, &BASELINE, &BENCH, &SAMPLE, &SWEEP,
-    &REPRO,
+    &SCREEN, &REPRO,
 ];
 
 #[cfg(test)]

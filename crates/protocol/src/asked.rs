@@ -165,6 +165,21 @@ pub struct OfSweep {
     pub variants: Vec<Variant>,
 }
 
+/// What a screening is told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct OfScreen {
+    /// How a size is measured by a bench: a run of a screening is a part of one.
+    pub protocol: Protocol,
+    /// The kernel that is to be replaced.
+    pub incumbent: Variant,
+    /// The kernel that may take its place.
+    pub candidate: Variant,
+    /// The document `tune` of the incumbent, or null.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::Tune>"))]
+    pub tune: Value,
+}
+
 /// What the writer of a case is told.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -213,6 +228,8 @@ pub enum Part {
     Baseline(OfBaseline),
     /// A sweep, which is no action's.
     Sweep(OfSweep),
+    /// A screening, which is no action's.
+    Screen(Box<OfScreen>),
     /// A case that is written, which is no action's.
     Repro(OfRepro),
 }

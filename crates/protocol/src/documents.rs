@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{AdoptedEntry, AnalysisFailure, Failure, Signatures, ToldModules, Unclear};
 use crate::{
-    Analysis, Baseline, Bench, Calibration, Evidence, Launches, Progress, Resources, Sweep, Taken, TritonCache, Tune,
-    Verdict,
+    Analysis, Baseline, Bench, Calibration, Evidence, Launches, Progress, Resources, Screen, Sweep, Taken, TritonCache,
+    Tune, Verdict,
 };
 
 /// What was written of a case.
@@ -108,6 +108,10 @@ pub struct Documents {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Resources"))]
     pub resources: Option<Resources>,
+    /// The document `screen`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Screen"))]
+    pub screen: Option<Screen>,
     /// The document `signatures`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Signatures"))]

@@ -18,6 +18,9 @@ pub const SUMMARY_TEMPLATE: &str = "assets/summary_template.md";
 /// The template of what authors of kernels are asked.
 pub const PROMPT: &str = "assets/prompts/kernel.md";
 
+/// The template of what they are asked beside that, where a kernel is to be improved.
+pub const IMPROVE: &str = "assets/prompts/improve.md";
+
 /// Returns the bytes of the asset at `path`: the file in the workspace at `root`, or the carried one of the same name. None where there is neither.
 #[must_use]
 pub fn read(root: &Path, path: &str) -> Option<Vec<u8>> {

@@ -387,6 +387,20 @@ pub fn files_below(folder: &Path, ending: &str) -> Vec<PathBuf> {
     files.filter(|path| path.extension().is_some_and(|found| found == ending)).collect()
 }
 
+/// Copies the file at `from`, or all files below that folder, to `to`. Links in the folder are left out; nothing is copied where there is nothing.
+pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    if stat(from).is_some() {
+        return write(to, &read(from)?);
+    }
+    let files =
+        WalkDir::new(from).sort_by_file_name().into_iter().flatten().filter(|entry| entry.file_type().is_file());
+    for file in files {
+        let below = file.path().strip_prefix(from).map_err(io::Error::other)?;
+        write(&to.join(below), &read(file.path())?)?;
+    }
+    Ok(())
+}
+
 /// Returns how many files lie below `path`, itself if it is one, and how many bytes they have. What cannot be read is left out.
 #[must_use]
 pub fn weight(path: &Path) -> (usize, u64) {

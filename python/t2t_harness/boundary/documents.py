@@ -852,6 +852,8 @@ class Documents(TypedDict):
     """The document `repro`."""
     resources: NotRequired[Resources]
     """The document `resources`."""
+    screen: NotRequired[Screen]
+    """The document `screen`."""
     signatures: NotRequired[Signatures]
     """The document `signatures`."""
     sweep: NotRequired[Sweep]
@@ -1700,6 +1702,76 @@ class ScalarInput(TypedDict):
     """The argument's name in torch."""
     scalar: Json
     """The value."""
+
+
+@final
+class Screen(TypedDict):
+    """The document `screen`: a candidate beside the kernel that it is to replace. Ratios are the candidate's Final over the incumbent's."""
+
+    candidate_ms: list[float]
+    """The candidate's."""
+    clock: str
+    """`cuda-events` or `host`."""
+    device_s: float
+    """Seconds from the first call to the end, which the device was held for."""
+    error: float
+    """How often an interval of a screening may miss."""
+    high: float | None
+    """The upper bound, likewise."""
+    incumbent_ms: list[float]
+    """The incumbent's Final of each pair in ms, a sum over the sizes."""
+    low: float | None
+    """The lower bound of its interval; null where one pair was made."""
+    may_win: bool
+    """Whether the candidate is worth a bench."""
+    model: str
+    """The device class."""
+    pairs: int
+    """How many pairs of runs were made."""
+    ratio: float
+    """The geometric mean of the ratios of the pairs."""
+    telemetry: Snapshot | None
+    """What the device was doing."""
+    why: ScreenReason
+    """Why it ended."""
+
+
+ScreenReason: TypeAlias = Literal["faster", "slower", "no-gain", "pairs", "time"]
+"""Why a screening ended."""
+
+
+@final
+class ScreenRequest(TypedDict):
+    """What `screen.screen` is told."""
+
+    candidate: Variant
+    """The kernel that may take its place."""
+    deadline_s: float
+    """How long the action may take, in seconds."""
+    devices: list[DeviceRow]
+    """The rows of the device table that are compiled for; on the interpreter a wrapper is told the properties of the first."""
+    incumbent: Variant
+    """The kernel that is to be replaced."""
+    is_told_of_quiet: bool
+    """Whether the file `quiet` will say when nothing disturbs a measurement."""
+    lane: Lane
+    """Where kernel code runs."""
+    model: str
+    """The device class: `interpreter`, or the model's id."""
+    op: Declaration
+    """The op."""
+    protocol: Protocol
+    """How a size is measured by a bench: a run of a screening is a part of one."""
+    root: str
+    """The workspace, absolute."""
+    scratch: str
+    """Absolute: the child's working directory, `TMPDIR`, and the only folder it may write."""
+    timed_until: int | None
+    """Until when this build timed the device last, in nanoseconds of the monotonic clock; null where it did not."""
+    tune: Tune | None
+    """The document `tune` of the incumbent, or null."""
+    warm: list[str]
+    """Absolute paths of archives of compiled kernels and their launchers, which are unpacked into `TRITON_CACHE_DIR`, on a device each when Triton looks for it; empty but there and in a compile."""
 
 
 @final

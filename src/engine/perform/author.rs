@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
 use t2t_host::author::{Answer, Answered, ask};
-use t2t_host::pool::Cancel;
 use t2t_model::action::Phase;
 use t2t_model::manifest::canonical_json;
 use t2t_model::record::{KERNEL, Outcome};
@@ -20,10 +19,10 @@ use crate::engine::asking::{ATTEMPT, Asking, cause};
 /// The class of an answer that is no kernel.
 const NO_KERNEL: &str = "no-kernel";
 
-/// Asks the author, and returns what the answer comes to. Where it is cancelled, that is nothing.
-pub(super) fn performed(asking: &Asking, cancel: &Cancel) -> Performed {
+/// Asks the author, and returns what the answer comes to. Where `stops` says so, that is nothing.
+pub(super) fn performed(asking: &Asking, stops: &dyn Fn() -> bool) -> Performed {
     let name = &asking.attempt.generator;
-    let Answered { answer, printed, usage } = ask(&asking.question, &|| cancel.is_set());
+    let Answered { answer, printed, usage } = ask(&asking.question, stops);
     let usage: Option<Usage> = usage.and_then(|usage| serde_json::from_str(&usage).ok());
     let attempt = Attempt { usage, ..asking.attempt.clone() };
     match answer {

@@ -11,7 +11,9 @@ A kernel file says what is to become of it by `MARK = "REJECT mismatch; READS da
     RAISE          it raises at the line                         NOT-JUDGED   the judge cannot judge it here
     COMPILE-ERROR  its compile is rejected at the line           CRASH        its process dies by SIGSEGV
     LOST, LOST-ONCE  its process is killed from outside          DIES         the server itself dies
-    TAKES MS       its bench finds five runs around MS milliseconds
+    TAKES MS       its bench finds five runs around MS milliseconds, and screenings, too
+    SEEMS MS       screenings find MS milliseconds, whatever its bench finds
+    BREAKS         it raises when it is screened
     NEEDS S        S seconds of CPU time                         SLEEP S      it takes S seconds
     HANG           it starts a process and never ends            READS PATH   it looks for a workspace file
     WAITS          it waits; HANG and WAITS end where there is a file `calm` beside the log
@@ -64,6 +66,8 @@ if TYPE_CHECKING:
         Reply,
         Run,
         SampleRequest,
+        ScreenReason,
+        ScreenRequest,
         ToldDoing,
         Variant,
     )
@@ -235,7 +239,7 @@ class Call:
         self.opened: list[str] = []
         self.own_variant: Variant | None = self.request.get("variant")
         self.own_op: Declaration | None = self.request.get("op")
-        self.marks = self.read_marks() if self.own_variant else {}
+        self.marks = self.read_marks(self.own_variant) if self.own_variant else {}
 
     @property
     def common(self) -> Common:
@@ -313,17 +317,17 @@ class Call:
         place = op + ("" if self.own_variant is None else f"/{self.own_variant['name']}")
         return f"{place}:{PHASES[self.function]}"
 
-    def read_marks(self) -> dict[str, str]:
-        """Return what the kernel file says is to become of it."""
-        for line in self.text().splitlines():
+    def read_marks(self, variant: Variant) -> dict[str, str]:
+        """Return what the kernel file of a variant says is to become of it."""
+        for line in self.text(variant).splitlines():
             if line.startswith('MARK = "'):
                 words = [mark.strip().partition(" ") for mark in line[8:-1].split(";")]
                 return {name: value for name, _, value in words}
         return {}
 
-    def text(self) -> str:
-        """Return the kernel file."""
-        path: Path = Path(self.common["root"]) / self.variant["file"]
+    def text(self, variant: Variant) -> str:
+        """Return the kernel file of a variant."""
+        path: Path = Path(self.common["root"]) / variant["file"]
         return path.read_text()
 
     def runs_kernel(self) -> Any:
@@ -381,7 +385,7 @@ class Call:
 
     def rejection(self, kind: str, message: str) -> Failure:
         """Return the failure at the line of the mark."""
-        lines = self.text().splitlines()
+        lines = self.text(self.variant).splitlines()
         number = next(at for at, line in enumerate(lines, 1) if line.startswith("MARK"))
         found = placeless(kind, message)
         found["case"] = None if kind == "compile-error" else "small/float32/0"
@@ -720,6 +724,36 @@ def judge_sample(call: Call) -> Reply:
     return passed({"bench": document})
 
 
+def screen(call: Call) -> Reply:
+    """Hold a candidate against the kernel that it is to replace, by what their files say that they take."""
+    request = cast("ScreenRequest", call.request)
+    marks = [call.read_marks(request["incumbent"]), call.read_marks(request["candidate"])]
+    if "BREAKS" in marks[1]:
+        return rejected("exception", {"failure": placeless("exception", "RuntimeError: it breaks")}, cites=False)
+    before, own = (float(one.get("SEEMS", one.get("TAKES", 1))) for one in marks)
+    ratio = own / before
+    why: ScreenReason = "faster" if ratio < 0.99 else "no-gain" if ratio < 1.01 else "slower"
+    return passed(
+        {
+            "screen": {
+                "clock": "host",
+                "model": call.common["model"],
+                "pairs": 3,
+                "why": why,
+                "may_win": why == "faster",
+                "ratio": ratio,
+                "low": ratio * 0.99,
+                "high": ratio * 1.01,
+                "error": 0.05,
+                "incumbent_ms": [before] * 3,
+                "candidate_ms": [own] * 3,
+                "device_s": 0.25,
+                "telemetry": None,
+            }
+        }
+    )
+
+
 def baseline(call: Call) -> Reply:
     """Measure torch."""
     if call.device() and TOGETHER.exists():
@@ -779,6 +813,7 @@ ANSWERS = {
     "bench:bench": bench,
     "sample:judge_sample": judge_sample,
     "baseline:baseline": baseline,
+    "screen:screen": screen,
 }
 
 PHASES = {
@@ -793,6 +828,7 @@ PHASES = {
     "bench:bench": "bench",
     "sample:judge_sample": "bench",
     "baseline:baseline": "baseline",
+    "screen:screen": "screen",
 }
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ use crate::render::defects::{self, Defect};
 use crate::render::missed::missed;
 use crate::render::problem::Problem;
 use crate::render::resources::{self, KernelRow};
+use crate::render::rounds::{self, Round};
 use crate::render::sizes::{self, SizeRow};
 
 /// All that the log of an op is made from.
@@ -69,6 +70,8 @@ pub struct VariantPage<'a> {
     pub attempts: &'a [Attempt],
     /// Why no further attempt was made, where the generator had none.
     pub no_attempt: Option<&'a str>,
+    /// The rounds of `t2t improve`.
+    pub rounds: &'a [Round],
 }
 
 impl<'a> OpPage<'a> {
@@ -152,6 +155,7 @@ struct VariantSection<'a> {
     attempts: usize,
     history: Vec<Row<'a>>,
     no_attempt: Option<&'a str>,
+    rounds: Vec<rounds::Row<'a>>,
     kernels: Vec<KernelRow>,
     targets: BTreeSet<String>,
     not_compiled: Option<String>,
@@ -239,6 +243,7 @@ impl<'a> VariantPage<'a> {
             attempts: attempts(&self.result.verdict).max(self.attempts.len()),
             history: rows(self.attempts),
             no_attempt: self.no_attempt,
+            rounds: rounds::rows(self.rounds),
             kernels: resources.map(resources::rows).unwrap_or_default(),
             targets: resources.map(resources::targets).unwrap_or_default(),
             not_compiled: self.resources.reason(),

@@ -13,8 +13,15 @@ const SIZE: (u32, u32) = (960, 560);
 
 /// Why a picture could not be drawn.
 #[derive(Debug, thiserror::Error)]
-#[error("the sweep cannot be drawn: {0}")]
+#[error("the picture cannot be drawn: {0}")]
 pub struct Undrawn(String);
+
+impl Undrawn {
+    /// Returns the fault that drawing failed with.
+    pub(crate) fn of(message: &str) -> Self {
+        Self(message.to_owned())
+    }
+}
 
 /// Returns the rates as aligned text, one line a size, one column a subject.
 #[must_use]

@@ -124,6 +124,7 @@ impl Softmax {
             failures: BTreeMap::new(),
             attempts: &[],
             no_attempt: None,
+            rounds: &[],
         };
         match result.name.as_str() {
             "v2_tiling" => {
@@ -224,6 +225,7 @@ fn a_log_of_nothing_says_that_nothing_is_known() {
         failures: BTreeMap::new(),
         attempts: &[],
         no_attempt: None,
+        rounds: &[],
     };
     let page = OpPage {
         op: "softmax",

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::fs;
 
 /// The folders, beside the workspace's store, in which files of t2t appear by rename: as seen from the workspace.
-const BESIDE: [&str; 2] = ["logs", "assets/results"];
+const BESIDE: [&str; 3] = ["logs", "assets/results", "assets/rounds"];
 
 /// The folder below the store for what lasts as long as a process.
 pub const SCRATCH: &str = "scratch";

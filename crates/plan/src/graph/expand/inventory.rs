@@ -40,6 +40,8 @@ pub struct Inventory {
     pub generator: Option<Digest>,
     /// The digest of the template of what authors are asked.
     pub prompt: Digest,
+    /// Op → the digest of the file that keeps its rounds of improvement, where there is one.
+    pub rounds: BTreeMap<String, Digest>,
 }
 
 /// How much of an autotuned kernel is compiled ahead.

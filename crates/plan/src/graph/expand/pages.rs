@@ -40,6 +40,9 @@ impl Expansion<'_> {
             ("declaration.precision".to_owned(), Fact::json(&json!(self.op.precision))),
             ("render".to_owned(), Fact::Text(t2t_report::render::VERSION.to_string())),
         ]);
+        facts.extend(
+            self.inventory.rounds.get(&self.op.name).map(|rounds| ("rounds".to_owned(), Fact::Digest(*rounds))),
+        );
         for variant in &self.op.variants {
             if !self.is_generated(variant) {
                 let docstring = self.inventory.files.get(&variant.file).and_then(|file| file.docstring.clone());
