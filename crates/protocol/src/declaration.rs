@@ -79,6 +79,8 @@ pub struct Taken {
     pub only: Vec<u64>,
     /// The dim whose length they divide, or null.
     pub divides: Option<String>,
+    /// The dim that must be as long at least, or null.
+    pub within: Option<String>,
 }
 
 /// The precision in which float32 products are meant.

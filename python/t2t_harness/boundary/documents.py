@@ -1955,6 +1955,8 @@ class Taken(TypedDict):
     """All that were found where they are not evenly apart; empty where they are."""
     step: int
     """Further ones are this much apart, from the least on."""
+    within: str | None
+    """The dim that must be as long at least, or null."""
 
 
 @final

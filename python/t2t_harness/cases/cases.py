@@ -239,9 +239,13 @@ def at(case: Case, binding: Mapping[str, int]) -> Case:
     return replace(case, binding=dict(binding))
 
 
+PLACED = ("stride", "padding", "dilation", "kernel_size", "output_padding", "scale_factor")
+"""Arguments of which another value needs room: the lengths of their cases are as short as they can be."""
+
+
 def has_lengths(case: Case) -> bool:
-    """Tells whether the lengths of dims alone give all inputs of a case their shapes."""
-    return case.file is None and case.shapes is None
+    """Tells whether the lengths of dims alone give all inputs of a case their shapes, and may be shorter."""
+    return case.file is None and case.shapes is None and not any(name in PLACED for name in case.kwargs or {})
 
 
 def smaller(declaration: Declaration, case: Case) -> Iterator[Case]:

@@ -206,7 +206,7 @@ def _values(given: TensorInput, case: cases.Case, shape: Sequence[int], device: 
         return changed.sort(dim=-1).values if given["init"]["kind"] == "sorted" and changed.dim() > 0 else changed
     if not cases.random_floats(given, case.dtype):
         return drawn
-    if case.values == "large":
+    if case.values == "large" and given["init"]["kind"] != "uniform":
         times = LARGE.get(cases.dtype_of(given, case), BEYOND_HALF)
         return unusual.large(drawn, times)
     if case.values == "equal-rows" and drawn.dim() > 0 and drawn.numel() > 0:

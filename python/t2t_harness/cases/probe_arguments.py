@@ -43,6 +43,7 @@ def kwargs(request: VariantRequest) -> Iterator[Case]:
     dims = probing.loose(declaration)
     later: list[Case] = []
     firsts: set[str] = set()
+    uneven: set[str] = set()
     words = 0
     for label, changed in arguments_away.of_request(request, max(ranks, default=0)):
         name = label.partition("=")[0]
@@ -86,9 +87,13 @@ def kwargs(request: VariantRequest) -> Iterator[Case]:
         # One argument away is what kernels are wrong for most often, and costs little where nothing is long.
         is_first = len(others) == 1 and not firsts & others and len(firsts) < FIRSTS
         firsts |= others if is_first else set()
+        # So is one that differs from dim to dim, where a number stands for all.
+        is_uneven = len(others) == 1 and others <= uneven_ones(declaration, changed) and len(uneven) < FIRSTS
+        is_uneven = is_uneven and not uneven & others
+        uneven |= others if is_uneven else set()
         is_word = any(isinstance(changed.get(one), str) for one in others) and words < WORDS
         words += int(is_word)
-        more["has_own_budget"] = is_first or is_word
+        more["has_own_budget"] = is_first or is_word or is_uneven
         binding = divided(declaration, binding, changed)
         yield probing.probe(declaration, f"kwarg[{label}]", binding, kwargs=changed, **more)
         if name in EVEN and isinstance(changed.get(name), str):
@@ -115,6 +120,12 @@ def kwargs(request: VariantRequest) -> Iterator[Case]:
             yield probing.probe(declaration, f"kwarg[{name}=0,{dims[0]}={longer[dims[0]]}]", longer, kwargs=alone)
     yield from later
     yield from far(request)
+
+
+def uneven_ones(declaration: Declaration, changed: Mapping[str, object]) -> set[str]:
+    """Returns the arguments that are lists in a call with the arguments `changed`, of those that ops.yaml has no list for."""
+    own = declaration["kwargs"]
+    return {name for name, value in changed.items() if isinstance(value, list) and not isinstance(own.get(name), list)}
 
 
 def divided(declaration: Declaration, binding: Mapping[str, int], changed: Mapping[str, object]) -> dict[str, int]:
@@ -160,6 +171,8 @@ def places(declaration: Declaration, binding: Mapping[str, int], changed: Mappin
     # No two of them are alike.
     lengths = {dim: room + 2 * place for place, dim in enumerate(dims)}
     rest = {dim: min(length, 3) if dim in loose else length for dim, length in binding.items()}
+    # Each image costs as much as the first.
+    rest |= {str(dim): 1 for dim in inputs[0]["shape"][:1] if dim in loose}
     return probing.bound(declaration, {**rest, **lengths}, probing.NARROW)
 
 

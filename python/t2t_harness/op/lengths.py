@@ -75,7 +75,7 @@ def of_dim(base: Mapping[str, int], dim: str, asked: Asked) -> Taken | None:
     """Returns the lengths of `dim` that are taken where all others are as in `base`, None where none is refused."""
     first = [length for length in range(1, FIRST + 1) if asked({**base, dim: length})]
     if len(first) == FIRST:
-        return None
+        return up_to(base, dim, asked)
     if (even := evenly(base, dim, asked)) is not None:
         return even
     most = max(MOST, *(base[dim] + more for more in (0, 1, 2)))
@@ -83,6 +83,15 @@ def of_dim(base: Mapping[str, int], dim: str, asked: Asked) -> Taken | None:
     further = sorted({*range(FIRST + 1, min(most, MOST) + 1), *own})
     lengths = [*first, *(length for length in further if length > FIRST and asked({**base, dim: length}))]
     return described(lengths, [*range(1, FIRST + 1), *further])
+
+
+def up_to(base: Mapping[str, int], dim: str, asked: Asked) -> Taken | None:
+    """Returns the dim that must be as long as `dim` at least, where torch refuses a long one for the sake of another; None where it does not."""
+    long = 2 * max(base.values()) + 1
+    if asked({**base, dim: long}):
+        return None
+    others = [other for other in base if other != dim and asked({**base, dim: long, other: 2 * long})]
+    return {"least": 1, "step": 1, "only": [], "divides": None, "within": others[0]} if len(others) == 1 else None
 
 
 def evenly(base: Mapping[str, int], dim: str, asked: Asked) -> Taken | None:
@@ -96,7 +105,7 @@ def evenly(base: Mapping[str, int], dim: str, asked: Asked) -> Taken | None:
     between = {least + 2 * step + 1, least + 2 * step + step // 2, least + 3 * step - 1} if step > 1 else set()
     is_even = all(asked({**base, dim: least + times * step}) for times in (2, 3, 4))
     is_even = is_even and not any(asked({**base, dim: length}) for length in between)
-    return {"least": least, "step": step, "only": [], "divides": None} if is_even else None
+    return {"least": least, "step": step, "only": [], "divides": None, "within": None} if is_even else None
 
 
 def described(lengths: Sequence[int], asked: Sequence[int]) -> Taken | None:
@@ -107,8 +116,8 @@ def described(lengths: Sequence[int], asked: Sequence[int]) -> Taken | None:
     even = [length for length in asked if length >= least and (length - least) % step == 0]
     if even == list(lengths):
         # They are further apart than the small ones that are asked for first.
-        return {"least": least, "step": step, "only": [], "divides": None}
-    return {"least": least, "step": 1, "only": list(lengths), "divides": None}
+        return {"least": least, "step": step, "only": [], "divides": None, "within": None}
+    return {"least": least, "step": 1, "only": list(lengths), "divides": None, "within": None}
 
 
 def divides(base: Mapping[str, int], dim: str, of: str, one: Taken, asked: Asked) -> bool:
@@ -124,12 +133,18 @@ def divides(base: Mapping[str, int], dim: str, of: str, one: Taken, asked: Asked
 def fitted(lengths: Mapping[str, Taken], binding: Mapping[str, int]) -> dict[str, int]:
     """Returns `binding` with each length that is not taken made longer, to the next one that is; where there is none, shorter. A dim without elements stays so.
 
-    What a dim divides is at least twice as long, where it is not 1 itself: several have one in common then.
+    What a dim divides is at least twice as long, where it is not 1 itself: several have one in common then. What a dim must be within is longer by one: there is more than one place for it.
     """
     found = dict(binding)
     for dim, one in lengths.items():
         if found.get(dim, 0) > 0 and one["divides"] is None:
             found[dim] = next_of(one, found[dim])
+    for dim, one in lengths.items():
+        around = one["within"]
+        if around is not None and found.get(dim, 0) > found.get(around, 0) > 0:
+            found[around] = found[dim] + 1
+            if around in lengths:
+                found[around] = next_of(lengths[around], found[around])
     for dim, one in lengths.items():
         of = one["divides"]
         if of is not None and found.get(dim, 0) > 1 and found.get(of, 0) > 0:

@@ -53,7 +53,7 @@ def of_heads(folder: Path, **more: Any) -> dict[str, Any]:
 
 def test_most_cases_of_whole_heads_are_judged(tmp_path: Path) -> None:
     op = of_heads(tmp_path)
-    assert op["lengths"] == {"C": {"least": 4, "step": 4, "only": [], "divides": None}}
+    assert op["lengths"] == {"C": {"least": 4, "step": 4, "only": [], "divides": None, "within": None}}
     evidence = check(tmp_path, op, NORM)["evidence"]
     assert evidence["failure"] is None
     dropped = [row["name"] for row in evidence["cases"] if row["verdict"] == "dropped"]
@@ -76,9 +76,9 @@ def test_a_fault_at_other_whole_heads_is_seen(tmp_path: Path, written: str, inst
 
 def test_cases_have_lengths_that_are_taken() -> None:
     taken = {
-        "C": {"least": 3, "step": 1, "only": [], "divides": None},
-        "K": {"least": 1, "step": 1, "only": [1, 2, 4], "divides": "H"},
-        "P": {"least": 1, "step": 1, "only": [1, 2, 4, 8], "divides": None},
+        "C": {"least": 3, "step": 1, "only": [], "divides": None, "within": None},
+        "K": {"least": 1, "step": 1, "only": [1, 2, 4], "divides": "H", "within": None},
+        "P": {"least": 1, "step": 1, "only": [1, 2, 4, 8], "divides": None, "within": None},
     }
     binding = {"C": 1, "H": 3, "K": 2, "P": 5}
     assert lengths.fitted(taken, binding) == {"C": 3, "H": 4, "K": 2, "P": 8}
@@ -94,9 +94,9 @@ def test_cases_have_lengths_that_are_taken() -> None:
     ("accepts", "found"),
     [
         (lambda at: True, {}),
-        (lambda at: at["N"] >= 5, {"N": {"least": 5, "step": 1, "only": [], "divides": None}}),
-        (lambda at: at["N"] % 6 == 0, {"N": {"least": 6, "step": 6, "only": [], "divides": None}}),
-        (lambda at: at["N"] % 2 == 1, {"N": {"least": 1, "step": 2, "only": [], "divides": None}}),
+        (lambda at: at["N"] >= 5, {"N": {"least": 5, "step": 1, "only": [], "divides": None, "within": None}}),
+        (lambda at: at["N"] % 6 == 0, {"N": {"least": 6, "step": 6, "only": [], "divides": None, "within": None}}),
+        (lambda at: at["N"] % 2 == 1, {"N": {"least": 1, "step": 2, "only": [], "divides": None, "within": None}}),
         (lambda at: False, {}),
     ],
 )
@@ -108,9 +108,16 @@ def test_lengths_that_are_evenly_apart(accepts: Any, found: dict[str, Any]) -> N
 def test_divisors_of_another_dim_and_powers_of_two_are_told_apart() -> None:
     of_heads = lengths.taken([{"H": 8, "K": 2, "N": 3}], lambda at: at["H"] % at["K"] == 0)
     assert of_heads.keys() == {"K"}
-    assert of_heads["K"] == {"least": 1, "step": 1, "only": [1, 2, 4, 8], "divides": "H"}
+    assert of_heads["K"] == {"least": 1, "step": 1, "only": [1, 2, 4, 8], "divides": "H", "within": None}
     powers = lengths.taken([{"N": 64}], lambda at: at["N"] & (at["N"] - 1) == 0)
     assert powers["N"]["only"] == [1, 2, 4, 8, 16, 32, 64, 128, 256]
+
+
+def test_a_window_is_within_its_image() -> None:
+    found = lengths.taken([{"H": 9, "K": 3, "C": 2}], lambda at: at["K"] <= at["H"])
+    assert found["K"] == {"least": 1, "step": 1, "only": [], "divides": None, "within": "H"}
+    assert found["H"] == {"least": 3, "step": 1, "only": [], "divides": None, "within": None}
+    assert lengths.fitted(found, {"H": 2, "K": 19, "C": 2}) == {"H": 20, "K": 19, "C": 2}
 
 
 def test_torch_is_asked_so_often_and_no_more() -> None:
