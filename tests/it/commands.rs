@@ -118,11 +118,11 @@ fn a_dry_run_says_what_would_run_and_why_and_runs_nothing() {
     let ran = project.t2t("build --dry-run").exits(0).runs("");
     let expected = "\
 softmax:analyze `kwargs` in ops.yaml changed: {\"dim\":-1} → {\"dim\":0}
-softmax/v1_baseline:compile `kwargs` in ops.yaml changed: {\"dim\":-1} → {\"dim\":0}
-softmax/v1_baseline:check `kwargs` in ops.yaml changed: {\"dim\":-1} → {\"dim\":0}
+softmax/v1_baseline:compile `kwargs` in ops.yaml changed: {\"dim\":-1} → {\"dim\":0}; `softmax:analyze` would run first
+softmax/v1_baseline:check `kwargs` in ops.yaml changed: {\"dim\":-1} → {\"dim\":0}; `softmax:analyze` would run first
 softmax/v1_baseline:bench `kwargs` in ops.yaml changed: {\"dim\":-1} → {\"dim\":0}; `softmax/v1_baseline:check` would run first
-softmax/v2_tiling:compile `kwargs` in ops.yaml changed: {\"dim\":-1} → {\"dim\":0}; code of `kernels/softmax/v2_tiling.py` changed: [DIGEST] → [DIGEST]
-softmax/v2_tiling:check `kwargs` in ops.yaml changed: {\"dim\":-1} → {\"dim\":0}; code of `kernels/softmax/v2_tiling.py` changed: [DIGEST] → [DIGEST]
+softmax/v2_tiling:compile `kwargs` in ops.yaml changed: {\"dim\":-1} → {\"dim\":0}; code of `kernels/softmax/v2_tiling.py` changed: [DIGEST] → [DIGEST]; `softmax:analyze` would run first
+softmax/v2_tiling:check `kwargs` in ops.yaml changed: {\"dim\":-1} → {\"dim\":0}; code of `kernels/softmax/v2_tiling.py` changed: [DIGEST] → [DIGEST]; `softmax:analyze` would run first
 softmax/v2_tiling:bench `kwargs` in ops.yaml changed: {\"dim\":-1} → {\"dim\":0}; code of `kernels/softmax/v2_tiling.py` changed: [DIGEST] → [DIGEST]; `softmax/v2_tiling:check` would run first
 softmax:select `softmax/v1_baseline:bench`, `softmax/v1_baseline:check`, `softmax/v2_tiling:bench` and 1 more would run first
 softmax:log `kwargs` in ops.yaml changed: {\"dim\":-1} → {\"dim\":0}; `softmax/v1_baseline:bench`, `softmax/v1_baseline:check`, `softmax/v1_baseline:compile` and 5 more would run first
@@ -414,6 +414,7 @@ digraph t2t {
   \"gelu/v2_tiling:compile\";
   \"gelu/v2_tiling:check\";
   \"gelu/v2_tiling:bench\";
+  \"gelu:analyze\" -> \"gelu/v2_tiling:compile\" [style=dashed];
   \"gelu:analyze\" -> \"gelu/v2_tiling:check\";
   \"gelu/v2_tiling:compile\" -> \"gelu/v2_tiling:bench\";
   \"gelu/v2_tiling:check\" -> \"gelu/v2_tiling:bench\";

@@ -262,9 +262,9 @@ impl Dispatcher {
         Some((index, phase, self.slots.take_device(device, phase)))
     }
 
-    /// Counts what compiles, or is queued to.
+    /// Counts what compiles, or is to.
     fn open_compiles(&self) -> usize {
-        self.build.queued_compiles() + self.slots.compiles()
+        self.build.open_compiles(self.slots.compiles())
     }
 
     fn call(&mut self, call: Call, caller: &Caller<'_>, function: &Function, queues: Queues) -> Vec<Command> {

@@ -44,6 +44,8 @@ pub(super) struct Build {
     left: Vec<Duration>,
     /// Analyses that have not settled.
     unanalyzed: BTreeSet<Index>,
+    /// Compiles that have not settled, where there are devices: they wait for analyses before they are queued.
+    uncompiled: BTreeSet<Index>,
     /// Checks, measurements of kernels and calibrations on devices that have neither begun nor settled.
     coming: BTreeSet<Index>,
     /// Baselines for which children may yet get ready.
@@ -107,6 +109,8 @@ impl Build {
             build.coming = wanted_of(&[Phase::Check, Phase::Bench, Phase::Calibrate]);
             // Later attempts are not expected: most are never made.
             build.coming.retain(|index| graph.action(*index).target().attempt == 1);
+            build.uncompiled = wanted_of(&[Phase::Compile]);
+            build.uncompiled.retain(|index| graph.action(*index).target().attempt == 1);
         }
         if devices > 0 && beginning.prewarms {
             build.unprepared = wanted_of(&[Phase::Baseline]);
@@ -158,6 +162,7 @@ impl Build {
         self.forget(index);
         self.unprepared.remove(&index);
         self.unanalyzed.remove(&index);
+        self.uncompiled.remove(&index);
         if let Some(cost) = self.costs.remove(&index) {
             self.change_left(index, cost, Duration::ZERO);
         }
@@ -200,9 +205,9 @@ impl Build {
         self.queue.first_on_cpu()
     }
 
-    /// Counts what is queued to compile.
-    pub(super) fn queued_compiles(&self) -> usize {
-        self.queue.compiles()
+    /// Counts what is to compile or does, where `in_flight` compiles are.
+    pub(super) fn open_compiles(&self, in_flight: usize) -> usize {
+        (self.queue.compiles() + in_flight).max(self.uncompiled.len())
     }
 
     /// Returns what one of the free devices takes, with that device.
