@@ -44,7 +44,7 @@ pub(super) struct Build {
     left: Vec<Duration>,
     /// Analyses that have not settled.
     unanalyzed: BTreeSet<Index>,
-    /// Compiles that have not settled, where there are devices: they wait for analyses before they are queued.
+    /// Compiles that have neither begun nor settled, where there are devices: they wait for analyses before they are queued.
     uncompiled: BTreeSet<Index>,
     /// Checks, measurements of kernels and calibrations on devices that have neither begun nor settled.
     coming: BTreeSet<Index>,
@@ -162,7 +162,6 @@ impl Build {
         self.forget(index);
         self.unprepared.remove(&index);
         self.unanalyzed.remove(&index);
-        self.uncompiled.remove(&index);
         if let Some(cost) = self.costs.remove(&index) {
             self.change_left(index, cost, Duration::ZERO);
         }
@@ -171,6 +170,7 @@ impl Build {
     /// Notes that an action has begun.
     pub(super) fn forget(&mut self, index: Index) {
         self.coming.remove(&index);
+        self.uncompiled.remove(&index);
     }
 
     /// Notes that an action has a slot.
@@ -207,7 +207,7 @@ impl Build {
 
     /// Counts what is to compile or does, where `in_flight` compiles are.
     pub(super) fn open_compiles(&self, in_flight: usize) -> usize {
-        (self.queue.compiles() + in_flight).max(self.uncompiled.len())
+        self.queue.compiles().max(self.uncompiled.len()) + in_flight
     }
 
     /// Returns what one of the free devices takes, with that device.
