@@ -180,7 +180,7 @@ fn why_all_fail(failure: &Failure) -> String {
 }
 
 /// What follows `edge/` in a case's name, up to `-`, and what turns it off, where that is another word.
-const KINDS: [(&str, &str); 29] = [
+const KINDS: [(&str, &str); 28] = [
     ("shape", "shapes"),
     ("literal", "literals"),
     ("multiple", "literals"),
@@ -209,7 +209,6 @@ const KINDS: [(&str, &str); 29] = [
     ("sampled", "shapes"),
     ("turned", "shapes"),
     ("counted", "shapes"),
-    ("window", "shapes"),
 ];
 
 /// Returns what `check.edges` calls the edge of a case.

@@ -84,7 +84,7 @@ impl Stage {
         let after = stage.build();
         assert_eq!((before.code, after.code), (1, 1), "{}", stage.project.read("../next.told"));
         assert_ne!(before.artifacts, after.artifacts);
-        assert_eq!(before.artifacts.len(), 30, "{:?}", before.artifacts.keys());
+        assert_eq!(before.artifacts.len(), 32, "{:?}", before.artifacts.keys());
         stage.clean = [before, after];
         stage
     }

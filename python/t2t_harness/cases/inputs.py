@@ -225,7 +225,7 @@ def _drawn(given: TensorInput, case: cases.Case, shape: Sequence[int], device: s
 
 
 def _with_special(values: torch.Tensor) -> torch.Tensor:
-    """Returns `values` with NaN at the beginning of its second row, inf at the end of its third, -inf in the middle of its fourth, NaN at the end and in the middle of the next two, and both infinities in the one after;
+    """Returns `values` with NaN at the beginning of its second row, inf at the end of its third, -inf in its fourth but for its first two elements, NaN at the end and in the middle of the next two, and both infinities in the one after;
     the first row stays as it is.
 
     With fewer rows the last of these are left out, and a single row gets the NaN.
@@ -238,7 +238,7 @@ def _with_special(values: torch.Tensor) -> torch.Tensor:
     places = [
         (1, 0, "nan"),
         (2, width - 1, "inf"),
-        (3, width // 2, "-inf"),
+        *((3, place, "-inf") for place in range(min(2, width // 2), width)),
         (4, width - 1, "nan"),
         (5, width // 2, "nan"),
     ]

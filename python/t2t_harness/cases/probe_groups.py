@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import arguments_known, bindings, cases, elementwise, probe_arguments, probing
+from t2t_harness.cases import arguments_known, bindings, elementwise, probe_arguments, probing
 from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import bind_shape, tensors
 
@@ -30,7 +30,6 @@ def groups(request: VariantRequest) -> Iterator[Case]:
         return
     if elementwise.name_of(declaration) in CONVOLUTIONS:
         yield from of_convolution(request)
-        yield from of_window(declaration)
         return
     numbers = {one["name"]: one["scalar"] for one in declaration["inputs"] if "scalar" in one}
     for name in bindings.GROUPS:
@@ -82,32 +81,6 @@ def of_convolution(request: VariantRequest) -> Iterator[Case]:
     shapes = {inputs[1]["name"]: [*shape, *weight[2:]]}
     label = f"kwarg[{GROUPS}={other}]"
     yield probing.probe(declaration, label, binding, kwargs=changed, shapes=shapes, has_own_budget=True)
-
-
-def of_window(declaration: Declaration) -> Iterator[Case]:
-    """Yields the convolution with a window of which no two sides are alike, where ops.yaml has one of numbers."""
-    inputs = tensors(declaration)
-    window = [one for one in inputs[1]["shape"][2:] if isinstance(one, int)] if len(inputs) > 1 else []
-    if len(window) < 2 or len(window) != len(inputs[1]["shape"]) - 2 or "shapes" in cases.edges_off(declaration):
-        return
-    sides = [max(one - 1, 1) + 3 * place for place, one in enumerate(window)]
-    gap = probe_arguments.most(declaration["kwargs"].get("dilation") or 1)
-    room = (max(sides) - 1) * gap + 1 + probe_arguments.SPARE
-    free = probing.free(declaration)
-    spatial = [str(dim) for dim in inputs[0]["shape"][2:] if dim in free]
-    own = {dim: room + place for place, dim in enumerate(spatial)}
-    if (batch := inputs[0]["shape"][0]) in free:
-        own[str(batch)] = 1
-    binding = probing.bound(declaration, own, probing.NARROW)
-    if bindings.is_possible(declaration, binding):
-        shape = bind_shape(inputs[1]["shape"], binding)
-        shapes = {inputs[1]["name"]: [*shape[:2], *sides]}
-        named = ",".join(map(str, sides))
-        yield probing.probe(declaration, f"{WINDOW}[{named}]", binding, shapes=shapes, has_own_budget=True)
-
-
-WINDOW = "window"
-"""What a case with another window is called."""
 
 
 def multiple(declaration: Declaration, dim: int | str, groups: int, times: int) -> dict[str, int]:

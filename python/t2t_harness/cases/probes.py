@@ -82,7 +82,6 @@ KINDS = {
     "sampled": "shapes",
     "turned": "shapes",
     "counted": "shapes",
-    "window": "shapes",
 }
 """What follows `edge/` in a case's name → what turns it off in ops.yaml."""
 

@@ -118,7 +118,7 @@ def cancelling(values: torch.Tensor) -> torch.Tensor:
 
 
 def late(values: torch.Tensor) -> torch.Tensor:
-    """Returns `values` with NaN in the last quarter of their last row, in the one before it infinity at its end, and minus infinity in the first row of three but for its last two elements: where a row is read in blocks, in a later one, or throughout the first one, and few are left to choose from."""
+    """Returns `values` with NaN in the last quarter of their last row, in the one before it infinity at its end, and minus infinity in three quarters of the first row of three: where a row is read in blocks, in a later one, or throughout the first one."""
     changed = values.clone()
     rows = rows_of(changed)
     width = rows.shape[1]
@@ -126,7 +126,7 @@ def late(values: torch.Tensor) -> torch.Tensor:
     if rows.shape[0] > 1:
         rows[-2, width - 1] = float("inf")
     if rows.shape[0] > 2:
-        rows[0, : max(width - 2, 3 * width // 4)] = float("-inf")
+        rows[0, : 3 * width // 4] = float("-inf")
     return changed
 
 
