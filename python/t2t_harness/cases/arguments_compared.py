@@ -20,12 +20,18 @@ MOST = 4
 SOME = 1.5
 """A number for an argument that is none. A reference that wants something else refuses it."""
 
+FEW = (1, 4)
+"""Values of an argument that is compared with what is not written down, such as a length: those of few cases are below them all."""
+
+LENGTHS = ...
+"""What stands for that among the constants."""
+
 ORDERED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 """Comparisons that decide on either side of a number."""
 
 
 def compared(declaration: Declaration, name: str, value: object) -> list[object]:
-    """Returns the values that the reference of the op compares its argument `name` with, words for a word and numbers for a number, but for `value`; of an order the next whole numbers, too. For none they are words and numbers, or `SOME` where it is compared with neither. Nothing for a function of torch's, or where the file cannot be read."""
+    """Returns the values that the reference of the op compares its argument `name` with, words for a word and numbers for a number, but for `value`; of an order the next whole numbers, too, and where it is one with what is no constant, such as a length, `FEW`. For none they are words and numbers, or `SOME` where it is compared with neither. Nothing for a function of torch's, or where the file cannot be read."""
     reference = declaration.get("reference")
     if not reference or isinstance(value, bool) or not isinstance(value, str | int | float | None):
         return []
@@ -38,7 +44,9 @@ def compared(declaration: Declaration, name: str, value: object) -> list[object]
     except OSError:
         return []
     for one in _constants(source, name):
-        if isinstance(one, kinds) and not isinstance(one, bool) and one != value and one not in found:
+        if one is LENGTHS and type(value) is int:
+            found += [few for few in FEW if few != value and few not in found]
+        elif isinstance(one, kinds) and not isinstance(one, bool) and one != value and one not in found:
             found.append(one)
     return found[:MOST] if found or value is not None else [SOME]
 
@@ -76,6 +84,8 @@ def _of_comparison(node: ast.Compare, name: str) -> Iterator[object]:
     if not any(_is_named(side, name) for side in sides):
         return
     is_ordered = any(isinstance(one, ORDERED) for one in node.ops)
+    if is_ordered and any(not _is_named(side, name) and not _literal(side) for side in sides):
+        yield LENGTHS
     for side in sides:
         parts = side.elts if isinstance(side, ast.Tuple | ast.List | ast.Set) else [side]
         for value in (one for part in parts for one in _literal(part)):

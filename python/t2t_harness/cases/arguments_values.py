@@ -127,10 +127,13 @@ def away(name: str, value: Any, rank: int) -> list[Any]:
         return [value / 4 if value else 1.0, *zero]
     if isinstance(value, float):
         first = 1e-2 if 0 < abs(value) < 1e-3 else 2.5 * value if value else 0.75
+        if 0.4 < abs(value) < 1:
+            # A part of a whole stays one: what is left of it may be a root's.
+            first = round(value / 2.5, 6)
         # What counts something may be a fraction as well.
         is_whole = value.is_integer() and first.is_integer() and abs(value) < MODERATE
         # A part may be more than all: a slope of that is the larger one on the other side.
-        above = [ABOVE] if 0 < abs(value) < 1 and abs(first) < 1 else []
+        above = [ABOVE] if 0 < abs(value) <= 0.4 and abs(first) < 1 else []
         return [first, *([value + 0.5] if is_whole else []), *zero, *above]
     if not isinstance(value, int):
         return []

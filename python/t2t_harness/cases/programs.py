@@ -130,3 +130,37 @@ def lengths(
         if reached > held:
             small, held = whole, reached
     return None
+
+
+def axes(kernel: str, grid: Sequence[int] | None) -> list[tuple[str, int]]:
+    """Returns how many programs a launch has along each axis of its grid, by the kernel's name and the number of the axis."""
+    return [(f"{kernel} along {axis}", count) for axis, count in enumerate(grid or ())]
+
+
+def along(
+    declaration: Declaration, sizes: Mapping[str, Mapping[str, int]], known: Mapping[str, int], launched: Launched
+) -> list[dict[str, int]]:
+    """Returns short lengths at which a grid has several programs along an axis that has several at one of the measured `sizes`, and one in every case: `known` are the most along each. `launched` tells of axes.
+
+    A sum that is split among programs, for one, is split in long rows alone.
+    """
+    found: list[dict[str, int]] = []
+    served = dict(known)
+    dtype = declaration["dtypes"][0]
+    for size, binding in sorted(sizes.items(), key=lambda one: -math.prod(one[1].values())):
+        case = cases.Case(f"{WORD}/{size}/{dtype}", "edge", dtype, dict(binding))
+        try:
+            counted = most(launched(case))
+        except Exception:
+            # What cannot be told of a measured size is told elsewhere.
+            continue
+        for axis, count in counted.items():
+            if count < 2 or served.get(axis) != 1 or len(found) >= MOST:
+                continue
+            made = lengths(declaration, case, axis, 2, launched)
+            if made is not None:
+                found.append(made)
+                served |= {
+                    name: max(more, served.get(name, 0)) for name, more in most(launched(cases.at(case, made))).items()
+                }
+    return found

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from t2t_harness.cases import budget, calling, cases, inputs, pace, reach, seeds
+from t2t_harness.cases import programs as grids
 from t2t_harness.cases.runs import REVERSED, UPDATED
 from t2t_harness.counting import counting, streams
 from t2t_harness.faults import bounds, failure, order
@@ -61,6 +62,8 @@ class Bench:
     """What the cases that ran launched."""
     programs: dict[str, int] = field(default_factory=dict)
     """The most programs that each kernel had in a case that ran."""
+    axes: dict[str, int] = field(default_factory=dict)
+    """The same along each axis of its grid, by `programs.axes`."""
     pace: pace.Pace = field(default_factory=lambda: pace.Pace(None))
     budget: budget.Budget = field(default_factory=lambda: budget.Budget(is_limited=False))
     waiting: set[str] = field(default_factory=set)
@@ -366,6 +369,8 @@ def note_launches(bench: Bench, recorder: launching.Recorder, chooser: Chooser) 
     bench.paths |= {launch.path for launch in recorder.launches}
     for launch in recorder.launches:
         bench.programs[launch.kernel] = max(bench.programs.get(launch.kernel, 0), math.prod(launch.grid or ()))
+        for name, count in grids.axes(launch.kernel, launch.grid):
+            bench.axes[name] = max(bench.axes.get(name, 0), count)
     bench.has_streams |= recorder.elsewhere > 0
     bench.hits, bench.misses = bench.hits + recorder.hits, bench.misses + recorder.misses
     bench.dropped += [one for one in recorder.dropped if one not in bench.dropped]

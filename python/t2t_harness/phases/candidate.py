@@ -210,6 +210,9 @@ def reached(bench: called.Bench) -> Reach:
     def counted(case: cases.Case) -> list[tuple[str, int]]:
         return [(launch.kernel, math.prod(launch.grid or ())) for launch in launches(case)]
 
+    def counted_along(case: cases.Case) -> list[tuple[str, int]]:
+        return [one for launch in launches(case) for one in programs.axes(launch.kernel, launch.grid)]
+
     def programs_of(case: cases.Case) -> dict[reach.Path, int]:
         return {launch.path: math.prod(launch.grid or ()) for launch in launches(case)}
 
@@ -223,7 +226,8 @@ def reached(bench: called.Bench) -> Reach:
             if "blocks" not in cases.edges_off(declaration):
                 integers = literals.of_files(literals.read(bench.request))
                 wide = programs.explored(declaration, reach.measured(declaration), bench.programs, integers, counted)
-                found.cases += [{"size": programs.WORD, "binding": lengths} for lengths in wide.lengths]
+                split = programs.along(declaration, reach.measured(declaration), bench.axes, counted_along)
+                found.cases += [{"size": programs.WORD, "binding": one} for one in (*wide.lengths, *split)]
                 found.missed += [reach.missed(size, (kernel, "{}"), reason) for size, kernel, reason in wide.missed]
         if may_be_capped:
             found.cases += [

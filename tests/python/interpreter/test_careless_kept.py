@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from checks import both_tests, declared, require_passed, tensor, verdict
 
+from t2t_harness.cases import programs
 from t2t_harness.judging import pooled
 
 TURNS = '''"""Turns each pair of numbers by its place."""
@@ -232,3 +233,60 @@ test_an_honest_draw_passes, test_a_careless_draw_is_rejected = both_tests(
 def test_rows_less_powers_of_two_are_distances() -> None:
     found = dict(pooled.lags([3, 641]))
     assert {625, 609, 577, 513, 385, 129} <= set(found.values())
+
+
+SPLIT = """
+@triton.jit
+def kernel(x_ptr, w_ptr, b_ptr, out_ptr, M, N, K, each, BLOCK: tl.constexpr):
+    row, col, split = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    total = tl.zeros([BLOCK], tl.float32)
+    for first in range(split * each, tl.minimum(split * each + each, K), BLOCK):
+        at = first + tl.arange(0, BLOCK)
+        is_in = at < tl.minimum(split * each + each, K)
+        total += tl.load(x_ptr + row * K + at, mask=is_in, other=0.0) * tl.load(w_ptr + col * K + at, mask=is_in, other=0.0)
+    bias = tl.where(split == 0, tl.load(b_ptr + col), 0.0)
+    tl.store(out_ptr + (split * M + row) * N + col, tl.sum(total, 0) + bias)
+
+
+@triton.jit
+def sums(part_ptr, out_ptr, count, splits):
+    at = tl.program_id(0)
+    total = 0.0
+    for split in range(0, splits):
+        total += tl.load(part_ptr + split * count + at)
+    tl.store(out_ptr + at, total)
+
+
+def wrapper(input, weight, bias):
+    x, w, b = input.contiguous(), weight.contiguous(), bias.contiguous()
+    (M, K), N = x.shape, w.shape[0]
+    out = torch.empty(M, N, dtype=x.dtype, device=x.device)
+    if out.numel():
+        splits = max(K // 1024, 1)
+        part = torch.empty(splits, M, N, dtype=x.dtype, device=x.device)
+        kernel[(M, N, splits)](x, w, b, part, M, N, K, triton.cdiv(K, splits), BLOCK=64)
+        sums[(M * N,)](part, out, M * N, splits)
+    return out
+"""
+
+LINEAR = declared(
+    "torch.nn.functional.linear",
+    [tensor("input", ["M", "K"]), tensor("weight", ["N", "K"]), tensor("bias", ["N"])],
+    {"M": 8, "K": 24, "N": 12},
+    measured={"large": {"M": 512, "K": 4096, "N": 512}},
+)
+
+test_an_honest_split_passes, test_a_careless_split_is_rejected = both_tests(
+    {"linear": (LINEAR, SPLIT)},
+    {"each part adds the bias": ("linear", "tl.where(split == 0, tl.load(b_ptr + col), 0.0)", "tl.load(b_ptr + col)")},
+)
+
+
+def test_lengths_are_found_at_which_a_grid_has_a_second_program_along_an_axis() -> None:
+    def launched(case: Any) -> list[tuple[str, int]]:
+        return programs.axes("sum", [case.binding["M"], max(case.binding["K"] // 1024, 1)])
+
+    op = declared("torch.mv", [tensor("input", ["M", "K"]), tensor("vec", ["K"])], {"M": 8, "K": 24})
+    sizes = {"large": {"M": 512, "K": 4096}}
+    assert programs.along(op, sizes, {"sum along 0": 8, "sum along 1": 1}, launched) == [{"M": 2, "K": 2048}]
+    assert programs.along(op, sizes, {"sum along 0": 8, "sum along 1": 3}, launched) == []

@@ -114,3 +114,11 @@ def test_comparisons_tables_and_matches_are_read(tmp_path: Path) -> None:
     assert arguments_compared.compared(given, "mode", None) == ["a", "b"]
     assert arguments_compared.compared(given, "cap", None) == [arguments_compared.SOME]
     assert arguments_compared.compared(given | {"reference": None}, "size", 3) == []
+
+
+def test_what_is_compared_with_a_length_is_also_less_than_that(tmp_path: Path) -> None:
+    source = "def reference(x, longest=2048):\n    return x * (x.shape[0] / longest if x.shape[0] > longest else 1)\n"
+    (tmp_path / "reference.py").write_text(source, encoding="utf-8")
+    reference = {"file": "reference.py", "name": "reference", "init": {}, "root": str(tmp_path)}
+    given = declared("", [], {}, torch=None, reference=reference)
+    assert arguments_compared.compared(given, "longest", 2048) == [*arguments_compared.FEW]
