@@ -316,7 +316,7 @@ impl Session {
     #[must_use]
     pub(crate) fn ops(&self) -> Vec<(&str, Option<&OpSummary>)> {
         let Some(part) = &self.part else { return self.spec.ops.iter().map(|op| (op.name.as_str(), None)).collect() };
-        let told = part.rest.iter().flat_map(|rest| &rest.ops).map(Option::as_ref);
+        let told = part.rest.iter().flat_map(|rest| &*rest.ops).map(Option::as_deref);
         part.lines.iter().map(|(op, _)| op.as_str()).zip(told.chain(iter::repeat(None))).collect()
     }
 

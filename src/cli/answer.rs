@@ -3,7 +3,7 @@
 //! It does not know when an answer is told again.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ use t2t_report::render::build_page::OpSummary;
 use t2t_store::fingerprint::{Fingerprint, Known, Observed};
 use t2t_store::store::journal::Journal;
 use t2t_store::store::key_index::KeyIndex;
-use t2t_store::store::noop_cache::{LastRecords, NoopCache, NoopResult, Ops, Piece};
+use t2t_store::store::noop_cache::{ActionName, LastRecords, NoopCache, NoopResult, Ops, Piece};
 
 use crate::engine::{Report, local};
 use crate::session::Session;
@@ -85,7 +85,7 @@ pub(crate) struct Standing {
     /// How long they held a device, in milliseconds.
     pub(crate) device_ms: u64,
     /// What pages of many ops tell of it.
-    pub(crate) summary: Option<OpSummary>,
+    pub(crate) summary: Option<Box<OpSummary>>,
 }
 
 impl Standing {
@@ -180,7 +180,7 @@ pub(crate) fn keep(place: &NoopCache, session: &Session, report: &Report, mut to
     told.events.push(Event::Finished { tally, wall, exit_code: told.exit_code });
     for summary in summaries {
         let op = summary.op().to_owned();
-        standings.entry(op).or_default().summary = Some(summary);
+        standings.entry(op).or_default().summary = Some(Box::new(summary));
     }
     let journal = Journal::open(&session.cache);
     let (Ok(told), Ok(lines), Ok(extent)) = (serde_json::to_string(&told), journal.places(), journal.extent(None))
@@ -192,7 +192,7 @@ pub(crate) fn keep(place: &NoopCache, session: &Session, report: &Report, mut to
     for line in lines {
         let op = line.target().split(['/', ':']).next().unwrap_or_default();
         let op = if Target::of_build(line.target()).is_some() { "" } else { op };
-        records.entry(op.to_owned()).or_default().insert(line.identity, line.place);
+        records.entry(op.to_owned()).or_default().insert(ActionName::of(&line.identity), line.place);
     }
     let mut read = files_of_ops(session, report, &files);
     let ops = session.spec.ops.iter().map(|op| (op.name.as_str(), op.place.line));
@@ -241,19 +241,26 @@ fn fingerprints(session: &Session, report: &Report) -> Option<(Vec<Fingerprint<'
 
 /// Returns, op by op, the places among `files` of those that its actions depend on, and of its log.
 pub(crate) fn files_of_ops(session: &Session, report: &Report, files: &[Fingerprint<'_>]) -> HashMap<String, Vec<u32>> {
-    let places: HashMap<&str, u32> = files.iter().map(|file| &*file.path).zip(0..).collect();
-    let mut found: HashMap<String, BTreeSet<u32>> = HashMap::new();
+    let mut read: HashMap<&str, BTreeSet<Cow<'_, str>>> = HashMap::new();
     for index in session.graph.indices() {
         let action = session.graph.action(index);
         let record = report.settled[index.number()].as_ref().and_then(Settled::record);
-        let read = action
+        let paths = action
             .sources
             .keys()
             .chain(&action.generated)
             .chain(record.into_iter().flat_map(|record| record.discovered.keys()));
         let page = (action.target().phase == Phase::Log).then(|| local::log_path(&action.target().op));
-        let read = read.map(RepoPath::as_str).chain(page.as_deref()).filter_map(|path| places.get(path));
-        found.entry(action.target().op.clone()).or_default().extend(read);
+        let paths = paths.map(|path| Cow::Borrowed(path.as_str())).chain(page.map(Cow::Owned));
+        read.entry(&action.target().op).or_default().extend(paths);
     }
-    found.into_iter().map(|(op, places)| (op, places.into_iter().collect())).collect()
+    // An edit asks for few of many files.
+    let asked: HashSet<&str> = read.values().flatten().map(AsRef::as_ref).collect();
+    let places: HashMap<&str, u32> =
+        files.iter().map(|file| &*file.path).zip(0..).filter(|(path, _)| asked.contains(path)).collect();
+    let places_of = |paths: &BTreeSet<Cow<'_, str>>| {
+        let found: BTreeSet<u32> = paths.iter().filter_map(|path| places.get(path.as_ref()).copied()).collect();
+        found.into_iter().collect()
+    };
+    read.iter().map(|(op, paths)| ((*op).to_owned(), places_of(paths))).collect()
 }

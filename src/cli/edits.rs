@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use t2t_model::action::Phase;
@@ -15,7 +16,7 @@ use t2t_store::fingerprint::{Fingerprint, Known, Observed, Rechecked};
 use t2t_store::fs;
 use t2t_store::store::journal::{Journal, LinePlace};
 use t2t_store::store::key_index::KeyIndex;
-use t2t_store::store::noop_cache::{NoopCache, NoopResult, Ops, Piece};
+use t2t_store::store::noop_cache::{ActionName, LastRecords, NoopCache, NoopResult, Ops, Piece};
 
 use super::answer::{self, Standing, Told};
 use crate::engine::{Report, local};
@@ -33,8 +34,10 @@ pub(crate) struct Edits<'a> {
     changed: Vec<usize>,
     /// The ops that are edited, by their places among the pieces.
     edited: BTreeSet<usize>,
-    /// How the others stand.
+    /// How the others stand, without what is told of them.
     standings: BTreeMap<usize, Standing>,
+    /// What pages of many ops tell of each op, in order, but of the edited ones.
+    summaries: Arc<Vec<Option<Box<OpSummary>>>>,
     /// What the journal got since.
     added: Vec<(Record, LinePlace)>,
 }
@@ -79,12 +82,21 @@ impl<'a> Edits<'a> {
         if edited.len() > MANY || edited.contains(&0) {
             return None;
         }
-        let others_stand = ops.pieces.iter().enumerate().filter(|(place, _)| *place > 0 && !edited.contains(place));
-        let standings = others_stand.map(|(place, piece)| Some((place, Standing::decode(&piece.standing)?)));
-        let standings: Option<BTreeMap<usize, Standing>> = standings.collect();
+        let mut standings: BTreeMap<usize, Standing> = BTreeMap::new();
+        let mut summaries = Vec::with_capacity(ops.pieces.len());
+        for (place, piece) in ops.pieces.iter().enumerate().skip(1) {
+            if edited.contains(&place) {
+                summaries.push(None);
+                continue;
+            }
+            let mut standing = Standing::decode(&piece.standing)?;
+            summaries.push(standing.summary.take());
+            standings.insert(place, standing);
+        }
         answer::touch(&mut kept.files, &looked.touched);
         answer::touch(&mut kept.others, others);
-        Some(Self { kept, ops, told, changed: looked.changed, edited, standings: standings?, added })
+        let (changed, summaries) = (looked.changed, Arc::new(summaries));
+        Some(Self { kept, ops, told, changed, edited, standings, summaries, added })
     }
 
     /// Returns what was told before anything was decided.
@@ -95,12 +107,12 @@ impl<'a> Edits<'a> {
     /// Returns the part of the workspace that has the edited ops, with what the summary takes of the others where one was told of.
     pub(crate) fn part(&self) -> Part {
         let pieces = || self.ops.pieces.iter().enumerate();
-        let mut records: BTreeMap<String, LinePlace> = BTreeMap::new();
+        let mut records: LastRecords = LastRecords::new();
         for place in self.edited.iter().chain([&0]) {
             records.extend(self.ops.pieces[*place].records());
         }
         for (record, place) in &self.added {
-            records.insert(identity(record), *place);
+            records.insert(name(record), *place);
         }
         let mut records: Vec<LinePlace> = records.into_values().collect();
         records.sort_by_key(|place| place.offset);
@@ -120,15 +132,14 @@ impl<'a> Edits<'a> {
 
     fn rest(&self) -> Option<Rest> {
         let manifest = self.told.summary?;
-        let standing = |place| match self.standings.get(&place) {
-            // The page tells of each op: where one is not known there is no rest.
-            Some(standing) => standing.summary.clone().map(Some),
-            None => Some(None),
-        };
-        let ops: Option<Vec<Option<OpSummary>>> = (1..self.ops.pieces.len()).map(standing).collect();
+        // The page tells of each op: where one is not known there is no rest.
+        let is_known = |(place, summary): (usize, &Option<_>)| summary.is_some() || self.edited.contains(&place);
+        if !(1..).zip(&*self.summaries).all(is_known) {
+            return None;
+        }
         let wall = Duration::from_millis(self.standings.values().map(|standing| standing.wall_ms).sum());
         let device = Duration::from_millis(self.standings.values().map(|standing| standing.device_ms).sum());
-        Some(Rest { ops: ops?, wall, device, manifest })
+        Some(Rest { ops: Arc::clone(&self.summaries), wall, device, manifest })
     }
 
     /// Returns whether a summary was told of.
@@ -162,7 +173,7 @@ impl<'a> Edits<'a> {
     /// Returns what a table of all ops tells of each that it has, in order: of the edited ones what is known `now`.
     pub(crate) fn rows<'b>(&'b self, now: &'b [OpSummary]) -> Vec<&'b OpSummary> {
         let row = |place: usize| match self.standings.get(&place) {
-            Some(standing) => standing.summary.as_ref(),
+            Some(_) => self.summaries[place - 1].as_deref(),
             None => now.iter().find(|summary| *summary.op() == *self.ops.pieces[place].op),
         };
         (1..self.ops.pieces.len()).filter_map(row).collect()
@@ -188,7 +199,7 @@ impl<'a> Edits<'a> {
         self.take_files(files);
         self.take_others(others);
         for summary in summaries {
-            standings.entry(summary.op().to_owned()).or_default().summary = Some(summary.clone());
+            standings.entry(summary.op().to_owned()).or_default().summary = Some(Box::new(summary.clone()));
         }
         let keys = self.keys_with(&added);
         let mut read = answer::files_of_ops(session, report, &self.kept.files);
@@ -196,7 +207,7 @@ impl<'a> Edits<'a> {
             let piece = &mut self.ops.pieces[*number];
             let mut records = piece.records();
             let own = added.iter().filter(|(record, _)| record.identity.target.op == *piece.op);
-            records.extend(own.map(|(record, place)| (identity(record), *place)));
+            records.extend(own.map(|(record, place)| (name(record), *place)));
             let files = read.remove(&*piece.op).unwrap_or_default();
             let standing = standings.remove(&*piece.op).unwrap_or_default().encode();
             *piece = Piece::new(piece.op.clone(), piece.line, files, &records, standing);
@@ -209,8 +220,16 @@ impl<'a> Edits<'a> {
 
     /// Takes what the build saw of files that changed, and of those that nobody had looked at. What it saw of others is what others saw, or the next look tells.
     fn take_files(&mut self, seen: Vec<Fingerprint<'static>>) {
-        let places: HashMap<&str, usize> =
-            self.kept.files.iter().enumerate().map(|(place, file)| (&*file.path, place)).collect();
+        // Few were seen of many.
+        let asked: HashSet<&str> = seen.iter().map(|file| &*file.path).collect();
+        let places: HashMap<String, usize> = self
+            .kept
+            .files
+            .iter()
+            .enumerate()
+            .filter(|(_, file)| asked.contains(&*file.path))
+            .map(|(place, file)| (file.path.to_string(), place))
+            .collect();
         let changed: HashSet<usize> = self.changed.iter().copied().collect();
         let (mut now, mut new) = (Vec::new(), Vec::new());
         for file in seen {
@@ -237,7 +256,6 @@ fn is_log(path: &str) -> bool {
     path.strip_prefix(local::LOGS).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Returns the identity of a record's action, as the journal has it.
-fn identity(record: &Record) -> String {
-    serde_json::to_string(&record.identity).unwrap_or_default()
+fn name(record: &Record) -> ActionName {
+    ActionName::of(&serde_json::to_string(&record.identity).unwrap_or_default())
 }

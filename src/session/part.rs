@@ -3,6 +3,7 @@
 //! It does not know why the rest need not be looked at.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use t2t_model::digest::Digest;
@@ -29,7 +30,7 @@ pub(crate) struct Part {
 #[derive(Debug, Clone)]
 pub(crate) struct Rest {
     /// Of every op of the workspace, in order, what is told of it; None for those of the part.
-    pub(crate) ops: Vec<Option<OpSummary>>,
+    pub(crate) ops: Arc<Vec<Option<Box<OpSummary>>>>,
     /// How long the actions ran that the part does not have, in all.
     pub(crate) wall: Duration,
     /// How long those held a device.

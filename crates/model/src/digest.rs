@@ -79,14 +79,19 @@ impl FromStr for Digest {
     }
 }
 
+/// As hexadecimal digits where people can read it, as 32 bytes elsewhere.
 impl Serialize for Digest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        if serializer.is_human_readable() { serializer.collect_str(self) } else { serializer.serialize_bytes(&self.0) }
     }
 }
 
 impl<'de> Deserialize<'de> for Digest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if !deserializer.is_human_readable() {
+            let bytes = <&[u8]>::deserialize(deserializer)?;
+            return bytes.try_into().map(Self).map_err(serde::de::Error::custom);
+        }
         let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
         text.parse().map_err(serde::de::Error::custom)
     }

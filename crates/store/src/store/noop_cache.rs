@@ -15,8 +15,9 @@ use crate::fs;
 use crate::store::journal::{Extent, LinePlace};
 
 /// What a file begins with; another number is no answer. 1: first. 2: the check covers what was asked. 3: records of
-/// ops apart. 4: how each op stands, and records by key.
-const HEADER: &[u8] = b"t2t answer 4\n";
+/// ops apart. 4: how each op stands, and records by key. 5: digests as bytes,
+/// actions by name.
+const HEADER: &[u8] = b"t2t answer 5\n";
 
 /// How many bytes each digest takes that follows the header: of what was asked, and of that with the digest of the rest.
 const CHECK: usize = 32;
@@ -75,8 +76,21 @@ pub struct Piece<'a> {
     pub standing: Cow<'a, [u8]>,
 }
 
-/// Where the last record of each action stands in the journal, by the action's identity as it is written there.
-pub type LastRecords = BTreeMap<String, LinePlace>;
+/// An action, by the first bytes of the digest of its identity: an answer has one for each, and who finds nothing changed reads them all. Of two actions that it does not
+/// tell apart one has no record here, and is looked up by its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ActionName([u8; 8]);
+
+impl ActionName {
+    /// Returns the name of the action with this identity, as it is written in the journal.
+    #[must_use]
+    pub fn of(identity: &str) -> Self {
+        Self(*Digest::of(identity.as_bytes()).as_bytes().first_chunk().expect("a digest is longer"))
+    }
+}
+
+/// Where the last record of each action stands in the journal.
+pub type LastRecords = BTreeMap<ActionName, LinePlace>;
 
 impl<'a> Piece<'a> {
     /// Returns the piece of `op`, whose key is on this line of ops.yaml.
@@ -212,7 +226,7 @@ mod tests {
 
     fn answer() -> NoopResult<'static> {
         let fingerprint = |path| Fingerprint { path: Cow::Borrowed(path), was: Observed::Time(Some(7)) };
-        let records = BTreeMap::from([("add:log".to_owned(), LinePlace { offset: 14, length: 300 })]);
+        let records = BTreeMap::from([(ActionName::of("add:log"), LinePlace { offset: 14, length: 300 })]);
         let piece = Piece::new(Cow::Borrowed("add"), 3, vec![0], &records, b"well".to_vec());
         let ops = Ops { pieces: vec![piece], keys: Cow::Borrowed(b"") };
         NoopResult {
@@ -239,7 +253,7 @@ mod tests {
         let answer = answer();
         let ops = Ops::decode(&answer.ops).unwrap();
         assert_eq!((&*ops.pieces[0].op, ops.pieces[0].line, &ops.pieces[0].files[..]), ("add", 3, &[0][..]));
-        assert_eq!(ops.pieces[0].records()["add:log"], LinePlace { offset: 14, length: 300 });
+        assert_eq!(ops.pieces[0].records()[&ActionName::of("add:log")], LinePlace { offset: 14, length: 300 });
         assert_eq!(&*ops.pieces[0].standing, b"well");
     }
 
