@@ -148,7 +148,7 @@ def test_nan_in_the_second_of_two_inputs_comes_before_other_values(lane: str) ->
 
 def test_an_argument_that_is_fixed_in_the_kernel_is_rejected_unless_that_is_declared(tmp_path: Path) -> None:
     wrong = added(value="x + 0.5 * y")
-    assert rejected(tmp_path / "wrong", adds(), wrong) == ("mismatch", "edge/kwarg[alpha=1.25]/float32")
+    assert rejected(tmp_path / "wrong", adds(), wrong) == ("mismatch", "edge/kwarg[alpha=0.2]/float32")
     assert verdict(tmp_path / "off", adds(edges={"kwargs": "it is always a half"}), wrong)[0] is None
 
 
