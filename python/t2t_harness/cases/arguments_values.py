@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from t2t_harness.cases import cases
 from t2t_harness.cases.arguments_known import DIMS, UNSET
 
 WORDS = {
@@ -62,7 +63,7 @@ SHARES = ("q",)
 RELATIVE = ("rtol",)
 """Numbers that say how large a part of a value another one may be off by."""
 
-PAIRS = ("stride", "padding", "dilation", "kernel_size", "output_padding", "scale_factor")
+PAIRS = cases.PLACED
 """Arguments that have one value per spatial dim, if they are written as one number."""
 
 WHOLE = (

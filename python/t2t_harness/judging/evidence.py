@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from t2t_harness.cases import arguments_untried, cases, reach
+from t2t_harness.cases import arguments_untried, bindings, cases, reach
 from t2t_harness.cases.prepared import salt
 from t2t_harness.faults import failure
 from t2t_harness.judging import verdicts
@@ -155,6 +155,10 @@ def declared_notes(trial: Trial) -> list[str]:
     if allow:
         used = ", ".join(sorted(trial.computed)) or "none of it"
         said.append(f"torch may compute {', '.join(allow)} for it; it computed {used}")
+    fixed = bindings.fixed_lengths(trial.declaration)
+    if fixed and trial.first is None:
+        listed = ", ".join(f"{dim} = {length}" for dim, length in fixed.items())
+        said.append(f"dims tried at one length alone, which all sizes have: {listed}")
     untried = arguments_untried.told(arguments_untried.untried(trial.request, trial.rows, trial.left_out))
     if untried is not None and trial.first is None:
         said.append(untried)

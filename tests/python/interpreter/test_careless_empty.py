@@ -120,3 +120,49 @@ def test_a_mean_of_nothing_is_not_asked_for(tmp_path: Path) -> None:
 def test_other_dims_are_not_without_elements_where_that_says_nothing(name: str, inputs: list[dict[str, Any]]) -> None:
     declaration: Any = declared(name, inputs, {"M": 8, "N": 24, "K": 16})
     assert list(probe_values.empty(declaration)) == []
+
+
+SCATTERED = declared(
+    "torch.scatter_add",
+    [
+        tensor("input", ["M", "N"]),
+        tensor("index", ["M", "K"], dtype="int64", init={"kind": "randint", "low": 0, "high": "N"}),
+        tensor("src", ["M", "K"]),
+    ],
+    {"M": 8, "N": 12, "K": 10},
+    kwargs={"dim": 1},
+    seeds=1,
+    sizes={"small": {"M": 8, "N": 12, "K": 10}, "large": {"M": 8, "N": 48, "K": 40}},
+)
+
+SCATTER_ADD = """
+@triton.jit
+def kernel(out_ptr, index_ptr, src_ptr, total, K, N, stride, DIM: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < total
+    row, col = at // K, at % K
+    to = tl.load(index_ptr + at, mask=inside, other=0)
+    value = tl.load(src_ptr + row * stride + col, mask=inside, other=0.0)
+    place = row * N + to if DIM == 1 else to * N + col
+    tl.atomic_add(out_ptr + place, value, mask=inside)
+
+
+def wrapper(input, dim, index, src):
+    out = torch.empty(input.shape, dtype=input.dtype, device=input.device)
+    out.copy_(input)
+    total = index.numel()
+    if total == 0:
+        return out
+    index, src = index.contiguous(), src.contiguous()
+    kernel[(triton.cdiv(total, 256),)](out, index, src, total, index.shape[1], input.shape[1], src.stride(0), dim % 2, BLOCK=256)
+    return out
+"""
+
+
+def test_what_is_added_nowhere_needs_no_launch(tmp_path: Path) -> None:
+    judged = check(tmp_path / "right", SCATTERED, SCATTER_ADD)
+    assert judged["verdict"]["verdict"] == "passed", judged["evidence"]["failure"]
+    assert "dims tried at one length alone, which all sizes have: M = 8" in judged["evidence"]["notes"]
+    kept = SCATTER_ADD.replace("out.copy_(input)\n    total", "out.fill_(0.0)\n    total")
+    documents = check(tmp_path / "wrong", SCATTERED, kept)
+    assert documents["evidence"]["failure"]["class"] == "mismatch"

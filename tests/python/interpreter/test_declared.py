@@ -157,6 +157,9 @@ def test_what_nothing_comes_to_is_told_from_what_an_input_decides() -> None:
     assert origin.needs_no_launch({"a": empty, "b": full}, reference_of(zeros, empty))
     assert not origin.needs_no_launch({"a": full}, reference_of(nan))
     assert not origin.needs_no_launch({"a": empty, "b": full}, reference_of(ramp))
+    assert origin.needs_no_launch({"a": empty, "b": ramp}, reference_of(ramp))
+    assert not origin.needs_no_launch({"a": empty, "b": ramp}, reference_of(ramp + 1))
+    assert not origin.needs_no_launch({"a": empty, "b": ramp.double()}, reference_of(ramp))
 
 
 def test_an_op_that_consists_of_what_is_declared_keeps_it_for_itself() -> None:
