@@ -54,6 +54,13 @@ def free(declaration: Declaration) -> list[str]:
     return [*named, *(dim for dim in loose if dim not in named)]
 
 
+def held(declaration: Declaration) -> dict[str, int]:
+    """Returns the dims that have one length in all cases, with it."""
+    loose = free(declaration)
+    own = bindings.own_lengths(declaration)
+    return {dim: length for dim, length in own.items() if length is not None and dim not in loose}
+
+
 def by_chance(declaration: Declaration) -> list[str]:
     """Returns the dims that have the same length in all sizes, though `dims` does not fix them."""
     own = bindings.own_lengths(declaration)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from t2t_harness.cases import arguments_untried, bindings, cases, reach
+from t2t_harness.cases import arguments_untried, cases, probing, reach
 from t2t_harness.cases.prepared import salt
 from t2t_harness.faults import failure
 from t2t_harness.judging import verdicts
@@ -155,7 +155,7 @@ def declared_notes(trial: Trial) -> list[str]:
     if allow:
         used = ", ".join(sorted(trial.computed)) or "none of it"
         said.append(f"torch may compute {', '.join(allow)} for it; it computed {used}")
-    fixed = bindings.fixed_lengths(trial.declaration)
+    fixed = probing.held(trial.declaration)
     if fixed and trial.first is None:
         listed = ", ".join(f"{dim} = {length}" for dim, length in fixed.items())
         said.append(f"dims tried at one length alone, which all sizes have: {listed}")

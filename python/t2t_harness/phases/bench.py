@@ -19,7 +19,7 @@ from t2t_harness.faults import failure, memory
 from t2t_harness.judging import watch
 from t2t_harness.measuring import clock as clocks
 from t2t_harness.measuring import host, spans, statistics, stopping, telemetry, timing
-from t2t_harness.phases import called, sample
+from t2t_harness.phases import called, returned, sample
 from t2t_harness.phases import tune as tuning
 from t2t_harness.sources import loading
 from t2t_harness.triton import launching, stage
@@ -271,14 +271,14 @@ def watched_call(found: Measurement, call: clocks.Call) -> tuple[Run, launching.
         with spans.work(timing.device_of(found.lane)), queues.kept_to_one(found.lane), watched as seen:
             recorder.memory = seen.memory
             with counting.counting(found.lane) as counted:
-                returned = call()
+                got = call()
             recorder.memory = None
         found.clock.synchronize()
     found.symbols |= counted.symbols
-    results = list(returned) if isinstance(returned, (tuple, list)) else [returned]
-    described = {str(place): called.describe(value, recorder, seen) for place, value in enumerate(results)}
+    results = list(got) if isinstance(got, (tuple, list)) else [got]
+    described = {str(place): returned.describe(value, recorder, seen) for place, value in enumerate(results)}
     return {
-        "several": isinstance(returned, (tuple, list)),
+        "several": isinstance(got, (tuple, list)),
         "outputs": described,
         "computed": seen.computed,
         "unaccounted": counted.unaccounted,

@@ -19,13 +19,14 @@ from t2t_harness.faults import bounds, failure, order
 from t2t_harness.judging import caller, guards, kept, oracle, watch
 from t2t_harness.measuring import spans
 from t2t_harness.op import operation
+from t2t_harness.phases import returned
 from t2t_harness.triton import launchers, launching, refusals, stage
 
 if TYPE_CHECKING:
     import torch
 
     from t2t_harness.boundary.documents import CandidateRequest, Declaration, DroppedConfig, SourcePlace
-    from t2t_harness.judging.told import Conflict, Facts, Output
+    from t2t_harness.judging.told import Conflict, Facts
     from t2t_harness.sources.entry import Entry
     from t2t_harness.triton.tuner import Config, Tuner
 
@@ -163,7 +164,7 @@ def run_once(
                     caller.left_alone(kept_forms(declaration, given), draws=draws) as changed,
                     counting.counting(bench.lane) as counted,
                 ):
-                    returned = wrapper(*args, **kwargs)
+                    got = wrapper(*args, **kwargs)
                     bench.finish()
                     facts["is_taken"] = True
             except OutOfResources:
@@ -172,11 +173,11 @@ def run_once(
                 raise
             finally:
                 note_launches(bench, recorder, chooser)
-            results = list(returned) if isinstance(returned, (tuple, list)) else [returned]
+            results = list(got) if isinstance(got, (tuple, list)) else [got]
         recorder.memory = None
         unaccounted = [*counted.unaccounted]
         made = {str(position): value for position, value in enumerate(results)}
-        described = {name: describe(value, recorder, seen) for name, value in made.items()}
+        described = {name: returned.describe(value, recorder, seen) for name, value in made.items()}
         if case.is_changed:
             made = dict(zip(made, oracle.kept_outputs(results), strict=True))
             with guarding():
@@ -210,7 +211,7 @@ def run_once(
     if label == "a":
         made |= {f"after.{name}": value for name, value in given.items()}
     facts["runs"][label] = {
-        "several": isinstance(returned, (tuple, list)),
+        "several": isinstance(got, (tuple, list)),
         "outputs": described,
         "computed": seen.computed,
         "declared": seen.declared,
@@ -308,19 +309,6 @@ def outside(guarded: guards.Guards | None, within: bounds.Bounds | None) -> list
     return [] if within is None else within.writes
 
 
-def overlap(held: list[torch.Tensor], later: list[torch.Tensor]) -> bool:
-    """Tells whether a later result lies in memory of one that is still held."""
-    spans_of = [memory_of(value) for value in held if value.untyped_storage().nbytes() > 0]
-    later_spans = [memory_of(value) for value in later if value.untyped_storage().nbytes() > 0]
-    return any(one.start < other.stop and other.start < one.stop for one in spans_of for other in later_spans)
-
-
-def memory_of(value: torch.Tensor) -> range:
-    """Returns the addresses of the storage of `value`."""
-    storage = value.untyped_storage()
-    return range(storage.data_ptr(), storage.data_ptr() + max(1, storage.nbytes()))
-
-
 def _but_accumulation(computed: dict[str, int]) -> dict[str, int]:
     """Returns `computed` without the addition by which autograd joins gradients of one input."""
     return {name: count for name, count in computed.items() if name not in ("add", "add_")}
@@ -380,26 +368,3 @@ def note_launches(bench: Bench, recorder: launching.Recorder, chooser: Chooser) 
             bench.least = chooser.least
         for launch in recorder.launches:
             bench.constants = {**launch.constants, **bench.constants}
-
-
-def describe(value: object, recorder: launching.Recorder, seen: watch.Watch) -> Output:
-    """Returns what is known of one returned value: its type, shape, dtype, device, and whether a launch was given its
-    memory, or that of which an operation of the op's `allow` made it."""
-    import torch
-
-    name = f"{type(value).__module__}.{type(value).__qualname__}"
-    if not isinstance(value, torch.Tensor):
-        return {"type": name.removeprefix("builtins."), "plain": False}
-    launched = seen.derived({address for launch in recorder.launches for address in launch.storages})
-    own = memory_of(value)
-    return {
-        "type": name,
-        "plain": type(value) is torch.Tensor,
-        "shape": list(value.shape),
-        "strides": list(value.stride()),
-        "dtype": str(value.dtype).removeprefix("torch."),
-        "device": value.device.type,
-        "launched": any(address in own for address in launched),
-        "by_hand": recorder.elsewhere == 0 and seen.memory.is_by_hand(value),
-        "changed": recorder.elsewhere > 0 or seen.memory.is_changed(value),
-    }

@@ -18,6 +18,7 @@ from t2t_harness.cases.prepared import prepared_cases, salt
 from t2t_harness.judging import comparing, corners, findings, oracle, tolerance
 from t2t_harness.op import declaration as declared
 from t2t_harness.op import operation
+from t2t_harness.phases import repro_script
 from t2t_harness.sources import loading
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ def script(request: ReproRequest, case: cases.Case, given: Mapping[str, object],
     told = naming.given(case, given, kwargs)
     names = {name: naming.result(name, right.several, named_outputs(declaration, right)) for name in right.plain}
     reference = declaration.get("reference")
-    return TEMPLATE.format(
+    return repro_script.TEMPLATE.format(
         target=f"{declaration['name']}/{variant['name']}",
         case=case.name,
         told=told.replace("\\", "/").replace('"', "'"),
@@ -189,8 +190,10 @@ def script(request: ReproRequest, case: cases.Case, given: Mapping[str, object],
         after_values=", ".join(
             f'"{name}": {name.removeprefix("after.")}' for name in right.plain if name.startswith("after.")
         ),
-        changed=CHANGED if case.is_changed else "",
-        gradients=GRADIENTS.format(leaves=", ".join(f'"{name}": {name}' for name in leaves)) if backward else "",
+        changed=repro_script.CHANGED if case.is_changed else "",
+        gradients=repro_script.GRADIENTS.format(leaves=", ".join(f'"{name}": {name}' for name in leaves))
+        if backward
+        else "",
     )
 
 
@@ -239,178 +242,3 @@ def parameters(path: Path, entry: str) -> set[str] | None:
         return None
     arguments = found[-1].args
     return {argument.arg for argument in [*arguments.args, *arguments.kwonlyargs]}
-
-
-CHANGED = """
-    # What is done to an output afterwards must not reach its gradients.
-    changed = {name: value for name, value in results.items() if getattr(value, "requires_grad", False)}
-    results.update((name, value.detach().clone()) for name, value in changed.items())
-    for value in changed.values():
-        value.add_(1)
-"""
-
-GRADIENTS = """
-    leaves = {{{leaves}}}
-    upstream = {{position: stored.get(f"upstream.{{position}}") for position in range(len(outputs))}}
-    ends = [outputs[position] for position in upstream if upstream[position] is not None]
-    flowing = [value.to(DEVICE) for value in upstream.values() if value is not None]
-    found = torch.autograd.grad(ends, list(leaves.values()), flowing, allow_unused=True)
-    for (name, leaf), gradient in zip(leaves.items(), found):
-        results[f"grad.{{name}}"] = torch.zeros_like(leaf) if gradient is None else gradient
-"""
-
-TEMPLATE = '''"""{target} on the case {case}, outside of t2t.
-
-{told}
-
-Written by `t2t repro`. Run it with the Python that has torch and triton, or under its debugger:
-python -m pdb -c continue repro.py. What t2t adds to Triton's interpreter, and all of its limits, are not there.
-"""
-
-import contextlib
-import importlib
-import os
-import sys
-from pathlib import Path
-{interpret}
-sys.path.insert(0, {root})
-
-import torch
-from safetensors.torch import load_file
-
-DEVICE = {device}
-NAMES = {results}
-# How each result is compared: the word, what indices are of, along which dim, atol and rtol.
-COMPARED = {compared}
-stored = load_file(Path(__file__).parent / {tensors})
-
-
-def laid_out(values, strides):
-    """Return `values` with `strides` on the device; memory between the elements holds NaN, or zero for integers."""
-    reach = 1 + sum((length - 1) * stride for length, stride in zip(values.shape, strides)) if values.numel() else 0
-    gap = float("nan") if values.dtype.is_floating_point else 0
-    memory = torch.full((reach,), gap, dtype=values.dtype, device=DEVICE)
-    target = memory.as_strided(values.shape, strides)
-    # Along a dim of stride 0 all elements are one.
-    once = tuple(slice(None) if stride else slice(0, 1) for stride in target.stride())
-    target[once].copy_(values[once])
-    return target
-
-
-def load():
-    """Return the wrapper."""
-    found = importlib.import_module({module})
-    for part in {entry}.split("."):
-        found = getattr(found, part)
-    if isinstance(found, type):
-        # A class is constructed as t2t does it, so that it has the same weights.
-        torch.manual_seed({seed})
-        found = found(**{init})
-        if isinstance(found, torch.nn.Module):
-            found = found.to(device=DEVICE, dtype={dtype})
-        found = found if callable(found) else found.forward
-    return found
-
-
-def picked(source, index, dim):
-    """Return the values of `source` at `index` along `dim`, and where `index` is outside of it."""
-    index, shape = index.long(), index.shape
-    if dim is None:
-        source, dim = source.reshape(-1), 0
-        index = index.reshape(-1)
-    elif not isinstance(dim, int):
-        source, dim = source.flatten(source.dim() - len(dim)), -1
-        index = index.reshape(*source.shape[:-1], -1)
-    elif index.dim() < source.dim():
-        index = index.unsqueeze(dim)
-    outside = (index < 0) | (index >= (source.shape[dim] if source.dim() else 1))
-    return source.gather(dim, index.masked_fill(outside, 0)).reshape(shape), outside.reshape(shape)
-
-
-def named_twice(index, dim):
-    """Return where an index stands that stands earlier along `dim`, too."""
-    if index.dim() == 0 or index.numel() == 0:
-        return torch.zeros_like(index, dtype=torch.bool)
-    ordered, places = index.sort(dim=dim, stable=True)
-    is_same = ordered.diff(dim=dim, prepend=ordered.narrow(dim, 0, 1) - 1) == 0
-    return torch.zeros_like(is_same).scatter(dim, places, is_same)
-
-
-def in_order(value, how):
-    """Return `value` with its elements or rows in order, where any order of them is right."""
-    if how == "set":
-        return value.sort().values
-    if how == "rows":
-        rows = value.flatten(1)
-        for column in reversed(range(rows.shape[1])):
-            rows = rows[rows[:, column].argsort(stable=True)]
-        return rows.reshape(value.shape)
-    return value
-
-
-def is_right(name, got, expected, results, inputs, stored):
-    """Return which elements are right, as a check sees them."""
-    how, of, dim, atol, rtol = COMPARED[name]
-    if how == "indices":
-        ours, theirs = (inputs[of],) * 2 if of in inputs else (results[of], stored[f"expected.{{of}}"])
-        mine, outside = picked(ours.detach().cpu(), got, dim)
-        right, _ = picked(theirs.detach().cpu(), expected, dim)
-        atol, rtol = COMPARED[of][3:] if of in COMPARED else (0.0, 0.0)
-        is_same = torch.isclose(mine, right, rtol=rtol, atol=atol, equal_nan=True) & ~outside
-        if isinstance(dim, int) and got.dim() == ours.dim():
-            is_same &= ~named_twice(got, dim) | named_twice(expected, dim).any(dim=dim, keepdim=True)
-        return is_same
-    if how == "finite":
-        wide = stored.get(f"oracle.{{name}}", expected)
-        return got.isfinite() | ~(expected.isfinite() & wide.isfinite())
-    if how == "exact" or not expected.dtype.is_floating_point:
-        return (got == expected) | ((got != got) & (expected != expected))
-    right = torch.isclose(got.double(), expected.double(), rtol=rtol, atol=atol, equal_nan=True)
-    if f"oracle.{{name}}" in stored and how == "close":
-        right |= (got.double() - stored[f"oracle.{{name}}"]).abs() <= stored[f"bound.{{name}}"]
-    return right
-
-
-def difference(name, results, inputs, stored):
-    """Return what is wrong with a result, or None."""
-    if COMPARED[name][0] == "ignore":
-        return None
-    got, expected = results.get(name), stored[f"expected.{{name}}"]
-    if not isinstance(got, torch.Tensor):
-        return f"is {{type(got).__name__}}, and no tensor"
-    got = torch.view_as_real(got) if got.dtype.is_complex else got
-    got = got.detach().cpu()
-    if (got.shape, got.dtype) != (expected.shape, expected.dtype):
-        return f"is {{got.dtype}}{{list(got.shape)}}, torch's is {{expected.dtype}}{{list(expected.shape)}}"
-    got, expected = in_order(got, COMPARED[name][0]), in_order(expected, COMPARED[name][0])
-    right = is_right(name, got, expected, results, inputs, stored)
-    if bool(right.all()):
-        return None
-    first = tuple((~right).nonzero()[0].tolist())
-    wrong = int((~right).sum())
-    place = f"first {{list(first)}}: got {{got[first].item():.9g}}, torch has {{expected[first].item():.9g}}"
-    return f"differs from torch's in {{wrong}} of {{right.numel()}} elements, {{place}}"
-
-
-def main():
-    """Run the case and say what differs."""
-    entry = load()
-{arguments}
-    with {recorded}:
-        result = {call}
-    outputs = list(result) if isinstance(result, (tuple, list)) else [result]
-    results = {{str(position): value for position, value in enumerate(outputs)}}
-    results.update({{{after_values}}})
-{changed}{gradients}
-    inputs = {{{sources}}}
-    found = {{name: difference(name, results, inputs, stored) for name in NAMES}}
-    wrong = [f"{{NAMES[name]}} {{what}}" for name, what in found.items() if what is not None]
-    for line in wrong or ["as near to torch's as a check asks"]:
-        print(line)
-    assert not wrong, "the case differs"
-
-
-if __name__ == "__main__":
-    main()
-'''
-"""The file. Its docstring tells of the case; `stored` has the inputs and what torch made of them."""

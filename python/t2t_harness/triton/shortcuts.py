@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from t2t_harness.triton import effort
+from t2t_harness.triton.ways import Way
 
 KEPT = 4096
 """So many ways of an operation are known at once."""
@@ -53,31 +53,6 @@ HALVES = frozenset((("fp16", "fp32"), ("fp32", "fp16")))
 
 SMALL = 1 << 31
 """Integers below this, of either sign, are numbers of 32 bits to Triton."""
-
-
-@dataclass(slots=True)
-class Way:
-    """How an operation on operands of known types and lengths is done."""
-
-    held: tuple[Any, ...]
-    """What its key was made of: while these are held, nothing else has their ids."""
-    takes: tuple[Any, Any]
-    """numpy's dtypes of the operands, as they come."""
-    turns: tuple[Any, Any]
-    """numpy's dtypes that the operands are converted to; None where one stays as it is."""
-    makes: tuple[int, ...]
-    """How many elements each value has that Triton would make, the result last."""
-    element: Any
-    """Triton's dtype of the result's elements."""
-    kind: Any
-    """Triton's type of the result."""
-    shape: Any
-    numel: Any
-    width: int = 0
-    """The bytes that a pointer is moved by for each element; 0 where no pointer is moved."""
-    least: int = 0
-    most: int = 0
-    """The integers that may be operands."""
 
 
 class Shortcuts:

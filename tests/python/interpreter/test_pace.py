@@ -14,7 +14,7 @@ sys.path[:0] = [str(ROOT / "python"), str(Path(__file__).resolve().parent)]
 from test_check import GOOD, check, declaration
 
 from t2t_harness.cases import cases, pace
-from t2t_harness.phases import candidate
+from t2t_harness.phases import one_case
 
 
 def test_what_would_not_be_over_before_the_deadline_is_refused_with_what_to_set() -> None:
@@ -65,9 +65,9 @@ def test_further_dtypes_are_judged_on_smaller_cases_where_the_first_takes_most_o
     clock.note(64 * 64, 20.0)
     bench: Any = SimpleNamespace(request={"op": op}, lane="interpreter", pace=clock)
     first, other = (cases.Case(f"small/{one}/0", "declared", one, {"M": 64, "N": 64}) for one in op["dtypes"])
-    assert candidate.in_time(bench, first) == (first, None), "a pass needs it as it is"
-    smaller, late = candidate.in_time(bench, other)
+    assert one_case.in_time(bench, first) == (first, None), "a pass needs it as it is"
+    smaller, late = one_case.in_time(bench, other)
     assert late is None and (smaller.name, smaller.binding) == (other.name, {"M": 32, "N": 64})
     clock.note(2, 4000.0)
-    left, late = candidate.in_time(bench, other)
+    left, late = one_case.in_time(bench, other)
     assert left is other and late is not None and "set `check: {timeout: …}`" in late
