@@ -180,7 +180,7 @@ fn why_all_fail(failure: &Failure) -> String {
 }
 
 /// What follows `edge/` in a case's name, up to `-`, and what turns it off, where that is another word.
-const KINDS: [(&str, &str); 28] = [
+const KINDS: [(&str, &str); 31] = [
     ("shape", "shapes"),
     ("literal", "literals"),
     ("multiple", "literals"),
@@ -208,6 +208,9 @@ const KINDS: [(&str, &str); 28] = [
     ("bounds", "limits"),
     ("sampled", "shapes"),
     ("turned", "shapes"),
+    ("flow", "strided"),
+    ("expanded", "strided"),
+    ("zero", "zeros"),
     ("counted", "shapes"),
 ];
 

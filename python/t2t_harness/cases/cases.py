@@ -69,6 +69,9 @@ EMPTY = "empty"
 NOBODY = ("",)
 """In the place of the inputs that ask for a gradient: none does, and gradients are turned off."""
 
+ONE = "one"
+"""In the place of a layout: one element in all places, as what flows into what a sum is of."""
+
 ALL = "*"
 """In the place of an input's name: all of them."""
 
@@ -122,6 +125,8 @@ class Case:
     """Whether its backward pass runs a second time over the same graph, and that one's gradients are compared."""
     is_changed: bool = False
     """Whether its outputs are changed in place before the backward pass."""
+    flows: str | None = None
+    """How the gradients that flow into the outputs lie: in a layout, or `ONE` element for all places; None for the common layout of the inputs."""
     has_own_budget: bool = False
     """Whether it is a probe that does not take from what the others may do."""
     salt: str = ""
@@ -323,8 +328,7 @@ def edges_off(declaration: Declaration) -> Mapping[str, str | None]:
 def may_be_expanded(declaration: Declaration) -> bool:
     """Tells whether elements of an input may lie in the same place: nothing is written there, and inputs need not be dense."""
     off = edges_off(declaration)
-    is_open = not declaration["mutates"] and not declaration.get("random")
-    return is_open and "strided" not in off and "transposed" not in off
+    return not declaration["mutates"] and "strided" not in off and "transposed" not in off
 
 
 def comparable(declaration: Declaration, dtype: str) -> list[str]:

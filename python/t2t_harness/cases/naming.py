@@ -22,6 +22,8 @@ SPECIAL = {
     "special": "NaN and infinities in an input",
     "nan-rows": "rows of NaN",
     "below": "negative values alone",
+    "zero": "zeros alone",
+    "eighths": "eighths",
     "runs": "each value three times in a row",
     "low": "minus infinity in the first half of an input",
     "late-true": "a mask that is true at the end of each row alone",

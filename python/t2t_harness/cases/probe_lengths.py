@@ -60,6 +60,9 @@ def apart(declaration: Declaration, limit: int) -> Iterator[Case]:
 SAMPLED = "sampled"
 """What a case is called in which drawn numbers of rows that are longer than blocks are tested together."""
 
+EXPANDED = (67, 16)
+"""Lengths of rows there that are one row in memory, and how many there are."""
+
 BLOCK = 1024
 """Longer blocks are not looked for there."""
 
@@ -68,7 +71,14 @@ def sampled(declaration: Declaration, integers: Sequence[int], limit: int) -> It
     """Yields, for an op that draws random numbers, a case of rows two and a half times as long as the largest of the `integers` of the kernel's files, up to `BLOCK`: one number may be drawn for two places, where it is drawn by a place in a block."""
     dims = probing.loose(declaration)
     held = [one for one in integers if 16 <= one <= BLOCK]
-    if not declaration.get("random") or len(dims) < 2 or not held or "shapes" in cases.edges_off(declaration):
+    if not declaration.get("random") or len(dims) < 2 or "shapes" in cases.edges_off(declaration):
+        return
+    if cases.may_be_expanded(declaration) and any(len(given["shape"]) >= 2 for given in tensors(declaration)):
+        # Rows that are one row in memory have numbers of their own.
+        binding = probing.bound(declaration, dict(zip(reversed(dims), EXPANDED, strict=False)), 1)
+        if probing.fits(declaration, binding, limit):
+            yield probing.probe(declaration, f"{SAMPLED}[expanded]", binding, layout="expanded", has_own_budget=True)
+    if not held:
         return
     length = 5 * max(held) // 2 + 1
     for case in probing.shape(declaration, SAMPLED, {dims[-1]: length}, 3, limit, (dims[-1],)):

@@ -26,6 +26,9 @@ SPECIAL = "special"
 LARGE = "large"
 """The values of which many functions overflow."""
 
+EIGHTHS = "eighths"
+"""Values of which some are in the middle of two whole numbers: to which one those are rounded depends on what is added before."""
+
 NOT_FINITE = (SPECIAL, cases.PAIRS)
 """Values of which some are not finite."""
 
@@ -72,7 +75,8 @@ def meetings(declaration: Declaration, others: Sequence[Case]) -> Iterator[Case]
     met += beside[:FURTHER]
     turns = chain.from_iterable(zip_longest(*met))
     for case in islice((case for case in turns if case is not None), MOST):
-        yield probing.forward(declaration, case)
+        # Few meet large values, and what comes before them has used the budget up.
+        yield probing.forward(declaration, replace(case, has_own_budget=case.values == LARGE))
 
 
 def kinds_of(declaration: Declaration) -> list[str]:
@@ -85,6 +89,7 @@ def kinds_of(declaration: Declaration) -> list[str]:
             found.append(cases.PAIRS)
     if "zeros" not in off:
         known = cases.comparable(declaration, declaration["dtypes"][0])
+        found.append(EIGHTHS)
         found.append(cases.TIES if len(known) > 1 and probing.of_values(declaration)[:1] == known[:1] else "zeros")
     if LARGE not in off:
         found.append(LARGE)
@@ -95,6 +100,8 @@ def fits(kind: str, name: str, value: object) -> bool:
     """Tells whether an argument at `value` meets values of that kind: those that are not finite tell of decisions alone, and large ones of zero, whose product with what is infinite is no number, and of negative numbers, with which the largest is the smallest."""
     if kind == LARGE:
         return not isinstance(value, bool | str) and isinstance(value, int | float) and value <= 0
+    if kind == EIGHTHS:
+        return type(value) is int and value % 2 == 1
     return kind not in NOT_FINITE or (is_decision(value) and name not in SUMMED)
 
 

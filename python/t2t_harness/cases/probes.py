@@ -20,6 +20,7 @@ from t2t_harness.cases import (
     capped,
     cases,
     literals,
+    probe_alone,
     probe_arguments,
     probe_corners,
     probe_decisions,
@@ -81,6 +82,9 @@ KINDS = {
     "bounds": "limits",
     "sampled": "shapes",
     "turned": "shapes",
+    "flow": "strided",
+    "expanded": "strided",
+    "zero": "zeros",
     "counted": "shapes",
 }
 """What follows `edge/` in a case's name → what turns it off in ops.yaml."""
@@ -175,6 +179,7 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
         *probe_indices.bounds(declaration, sorted(literals.thresholds(read)), limit),
         *probe_groups.groups(request),
         *probe_lengths.apart(declaration, limit),
+        *probe_alone.alone(declaration, limit),
         *counted_dims(declaration, limit),
         *probe_lengths.sampled(declaration, literals.of_files(read), limit),
         *probe_lengths.of_arguments(declaration),

@@ -85,6 +85,18 @@ def zeros(values: torch.Tensor) -> torch.Tensor:
     return changed
 
 
+def nothing(values: torch.Tensor) -> torch.Tensor:
+    """Returns zeros."""
+    import torch
+
+    return torch.zeros_like(values)
+
+
+def eighths(values: torch.Tensor) -> torch.Tensor:
+    """Returns `values` rounded to eighths, of which some lie in the middle of two whole numbers, also once they are divided by a tenth or a twentieth."""
+    return values.double().mul(8).round().div(8).to(values.dtype)
+
+
 def ends(values: torch.Tensor) -> torch.Tensor:
     """Returns `values` with the largest of each row at its end, and the smallest before it: what leaves out the end of a row has another maximum, minimum and order."""
     changed = values.clone()
@@ -366,6 +378,8 @@ KINDS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "below": below,
     "runs": runs,
     "zeros": zeros,
+    "zero": nothing,
+    "eighths": eighths,
     "ends": ends,
     "late": late,
     "masked": masked,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, cast
 
 from t2t_harness.cases import cases, elementwise, probing, seeds
 from t2t_harness.cases import inputs as making
+from t2t_harness.cases.cases import ONE
 from t2t_harness.op import declaration as declared
 from t2t_harness.op import operation
 
@@ -338,6 +339,10 @@ def _or_zeros(gradient: torch.Tensor | None, leaf: torch.Tensor) -> torch.Tensor
     return torch.zeros_like(leaf) if gradient is None else gradient.detach()
 
 
+FLOWING = 0.75
+"""What flows into each place of an output where one element stands for all."""
+
+
 def upstream_gradients(outputs: Sequence[object], case: Case) -> dict[int, torch.Tensor]:
     """Returns the gradient that flows into each differentiable output that the case uses, by position: normal values from the case's name.
 
@@ -354,16 +359,19 @@ def upstream_gradients(outputs: Sequence[object], case: Case) -> dict[int, torch
             generator = making.generator_of(*names, device=device)
             values = torch.randn(output.shape, generator=generator, dtype=torch.float32, device=device)
             values = values.to(making.dtype_of(case.dtype)).to(output.dtype)
+            if case.flows == ONE:
+                drawn[position] = values.new_full((), FLOWING).expand(values.shape)
+                continue
             strides = declared.strides(values.shape, upstream_layout(case, values.dim()))
             drawn[position] = making.laid_out(values, strides, device)
     return drawn
 
 
 def upstream_layout(case: Case, rank: int) -> str:
-    """Returns the layout of an upstream gradient of so many dims: the common layout of the case's inputs, if they have one."""
-    if case.layout is None or case.of is not None or rank < declared.LEAST_DIMS[case.layout]:
-        return "contiguous"
-    return case.layout
+    """Returns the layout of an upstream gradient of so many dims: its own in the case, else the common layout of the case's inputs, if they have one."""
+    common = case.layout if case.of is None else None
+    layout = case.flows or common
+    return "contiguous" if layout is None or rank < declared.LEAST_DIMS[layout] else layout
 
 
 def wide(value: torch.Tensor) -> torch.Tensor:

@@ -78,12 +78,13 @@ def written(request: ReproRequest, case: cases.Case) -> dict[str, str]:
     given = inputs.inputs_of(declaration, case, device, request["prepared"])
     right = oracle.reference(declaration, case, given)
     tensors = {name: tensor for name, value in given.items() for name, tensor in flat(name, value)}
-    tensors |= {f"upstream.{position}": value for position, value in upstream(declaration, case, given).items()}
+    flowing = upstream(declaration, case, given)
+    tensors |= {f"upstream.{position}": value for position, value in flowing.items()}
     tensors |= {f"expected.{name}": value for name, value in right.plain.items()}
     tensors |= around(declaration, case, given, right, device)
     dense = {name: stored(value) for name, value in tensors.items()}
     save_file(dense, str(scratch / TENSORS))
-    (scratch / SCRIPT).write_text(script(request, case, given, right), encoding="utf-8")
+    (scratch / SCRIPT).write_text(script(request, case, given, right, flowing), encoding="utf-8")
     return {SCRIPT: SCRIPT, TENSORS: TENSORS}
 
 
@@ -155,8 +156,14 @@ def upstream(declaration: Declaration, case: cases.Case, given: Mapping[str, tor
     return oracle.upstream_gradients(list(made) if isinstance(made, (tuple, list)) else [made], case)
 
 
-def script(request: ReproRequest, case: cases.Case, given: Mapping[str, object], right: oracle.Reference) -> str:
-    """Returns the text of the Python file."""
+def script(
+    request: ReproRequest,
+    case: cases.Case,
+    given: Mapping[str, object],
+    right: oracle.Reference,
+    flowing: Mapping[int, torch.Tensor],
+) -> str:
+    """Returns the text of the Python file; `flowing` are the gradients that flow into the outputs, by position."""
     declaration, variant = request["op"], request["variant"]
     kwargs = inputs.kwargs_of(declaration, case)
     arguments = [f"{name} = {rebuilt(name, value)}" for name, value in given.items()]
@@ -191,7 +198,10 @@ def script(request: ReproRequest, case: cases.Case, given: Mapping[str, object],
             f'"{name}": {name.removeprefix("after.")}' for name in right.plain if name.startswith("after.")
         ),
         changed=repro_script.CHANGED if case.is_changed else "",
-        gradients=repro_script.GRADIENTS.format(leaves=", ".join(f'"{name}": {name}' for name in leaves))
+        gradients=repro_script.GRADIENTS.format(
+            leaves=", ".join(f'"{name}": {name}' for name in leaves),
+            flows={place: tuple(value.stride()) for place, value in flowing.items()},
+        )
         if backward
         else "",
     )

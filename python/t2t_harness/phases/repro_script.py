@@ -14,7 +14,8 @@ GRADIENTS = """
     leaves = {{{leaves}}}
     upstream = {{position: stored.get(f"upstream.{{position}}") for position in range(len(outputs))}}
     ends = [outputs[position] for position in upstream if upstream[position] is not None]
-    flowing = [value.to(DEVICE) for value in upstream.values() if value is not None]
+    strides = {flows}
+    flowing = [laid_out(value, strides[place]) for place, value in upstream.items() if value is not None]
     found = torch.autograd.grad(ends, list(leaves.values()), flowing, allow_unused=True)
     for (name, leaf), gradient in zip(leaves.items(), found):
         results[f"grad.{{name}}"] = torch.zeros_like(leaf) if gradient is None else gradient

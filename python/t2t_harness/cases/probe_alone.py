@@ -1,0 +1,71 @@
+"""Probes in which one thing alone differs that is else as all the rest is: how gradients lie that flow in, an input that is zero throughout, rows that are one row, dims that are all of one length. They take no other's place. Nothing here makes values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from t2t_harness.cases import cases, probing
+from t2t_harness.cases.cases import Case
+from t2t_harness.op.declaration import tensors
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import Declaration
+
+FLOW = "flow"
+"""What a case is called in which the gradients that flow into the outputs lie otherwise than the inputs do."""
+
+EXPANDED = "expanded"
+"""What a case is called, and the layout, of inputs that are one row, or one image, repeated."""
+
+ZERO = "zero"
+"""What a case is called, and the values, of an input that is zero throughout."""
+
+INPUTS = 4
+"""So many inputs are zero throughout, each in a case of its own."""
+
+SQUARE = {2: 12, 3: 6, 4: 4}
+"""The length that all of so many dims have at once."""
+
+
+def alone(declaration: Declaration, limit: int) -> Iterator[Case]:
+    """Yields all of them; no input has more than `limit` elements."""
+    yield from flows(declaration)
+    yield from expanded(declaration)
+    yield from zero(declaration)
+    yield from square(declaration, limit)
+
+
+def flows(declaration: Declaration) -> Iterator[Case]:
+    """Yields, for an op that is checked backward, a case in which one element flows into all places of an output, as into what a sum is of, and one in which what flows in is transposed. Inputs are dense, and say nothing of it."""
+    if not declaration["backward"]:
+        return
+    is_wide = any(len(given["shape"]) >= 2 for given in tensors(declaration))
+    for layout in (cases.ONE, "transposed") if is_wide else (cases.ONE,):
+        found = probing.probe(declaration, f"{FLOW}[{layout}]", probing.rows(declaration), flows=layout)
+        yield replace(found, has_own_budget=True)
+
+
+def expanded(declaration: Declaration) -> Iterator[Case]:
+    """Yields a case in which floating inputs are one row, or one image, repeated by a stride of zero. What random ops draw is tested at other lengths."""
+    is_wide = any(len(given["shape"]) >= 2 for given in tensors(declaration))
+    if is_wide and cases.may_be_expanded(declaration) and not declaration.get("random"):
+        yield probing.probe(declaration, EXPANDED, probing.tiny(declaration), layout=EXPANDED, has_own_budget=True)
+
+
+def zero(declaration: Declaration) -> Iterator[Case]:
+    """Yields cases in which one of several floating inputs is zero throughout: norms, sums and scales of nothing else divide."""
+    floating = probing.of_values(declaration)
+    for name in floating[:INPUTS] if len(floating) > 1 else ():
+        found = probing.probe(declaration, f"{ZERO}[{name}]", probing.tiny(declaration), values=ZERO, of=name)
+        yield replace(probing.forward(declaration, found), has_own_budget=True)
+
+
+def square(declaration: Declaration, limit: int) -> Iterator[Case]:
+    """Yields a case in which all dims have one length: what is told by its length alone may be another thing of that length."""
+    dims = probing.loose(declaration)
+    if len(dims) > 1:
+        length = SQUARE.get(len(dims), min(SQUARE.values()))
+        lengths = dict.fromkeys(dims, length)
+        yield from probing.budgeted(probing.shape(declaration, "shape", lengths, length, limit, dims))
