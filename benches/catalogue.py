@@ -1,8 +1,9 @@
 """Sets generated kernels beside eager torch, torch.compile, FlagGems and Liger-Kernel on one CUDA device, in one run.
 
 It makes a workspace by `t2t add`, builds it, and takes the chosen variant of each op: its figures beside torch's are those of the build, and so are those of torch.compile.
-A process for each library then calls it in turns with eager torch, on inputs of the size and the dtype that the build measured, the cache flushed before each call. What is
-compared across processes is the ratio to eager torch, which each has of its own. A library whose result is not torch's is not compared.
+A process for each library, and one for the chosen variants, then calls it in turns with eager torch, on inputs of the size and the dtype that the build measured. The cache is
+flushed before each call, for so long that the host is ahead: those are times of the device alone, also where a slow host shows in the build's figures. What is compared across
+processes is the ratio to eager torch, which each has of its own. A library whose result is not torch's is not compared.
 
     python benches/catalogue.py FOLDER [--op NAME]... [--auto] [--dtype NAME] [--peers DIR] [--out FILE.json]
     python benches/catalogue.py FOLDER --op ... --prepare      makes the workspace and builds it, on any machine
@@ -17,6 +18,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
+import importlib.util
 import json
 import math
 import os
@@ -27,7 +30,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +65,9 @@ LIBRARIES = ("flag_gems", "liger")
 SIDES = (COMPILE, *LIBRARIES)
 """What chosen variants are set beside, other than eager torch."""
 
+CHOSEN = "chosen"
+"""The chosen variant, called as libraries are."""
+
 Call = Callable[[], Any]
 
 Around = Callable[[], contextlib.AbstractContextManager[Any]]
@@ -92,10 +98,10 @@ def main() -> None:
     ops = [str(one["op"]["name"]) for one in json.loads(t2t(folder, "graph", "--format", "ops", *arguments.op))]
     found = {op: built(folder, op) for op in ops}
     keep(arguments.out, found)
-    for side in LIBRARIES if arguments.peers else ():
-        for op, told in asked(folder, side, ops, arguments.peers).items():
+    for side in (CHOSEN, *(LIBRARIES if arguments.peers else ())):
+        for op, told in asked(folder, side, ops, arguments.peers or ""):
             found[op]["sides"][side] = told
-        keep(arguments.out, found)
+            keep(arguments.out, found)
     for size in SIZES:
         print("\n".join([*heading(size), *(line(one, size) for one in found.values()), ""]))
     words, is_reached = summary(list(found.values()))
@@ -113,7 +119,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--peers", help="the folder with flag_gems and liger_kernel")
     parser.add_argument("--prepare", action="store_true", help="makes and builds the workspace alone")
     parser.add_argument("--out", help="where the figures are written as JSON")
-    parser.add_argument("--side", choices=LIBRARIES, help=argparse.SUPPRESS)
+    parser.add_argument("--side", choices=(CHOSEN, *LIBRARIES), help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
@@ -206,24 +212,27 @@ def within(figure: Any) -> tuple[float, float]:
     return figure["mean"] - half, figure["mean"] + half
 
 
-def asked(folder: Path, side: str, ops: list[str], peers: str) -> dict[str, dict[str, Any]]:
-    """Returns what a process of its own measures of one side, by op: `sizes`, or `why` there are none. Where the process dies over an op, another one goes on behind it."""
+def asked(folder: Path, side: str, ops: list[str], peers: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields what a process of its own measures of one side, by op: `sizes`, or `why` there are none. Where the process dies over an op, another one goes on behind it."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), peers)))}
-    found: dict[str, dict[str, Any]] = {}
-    while rest := [op for op in ops if op not in found]:
+    rest = list(ops)
+    while rest:
         named = [word for op in rest for word in ("--op", op)]
-        told, why = heard([sys.executable, str(Path(__file__)), str(folder), "--side", side, *named], environment)
-        found |= {str(one.pop("op")): one for one in told}
-        left = [op for op in rest if op not in found]
-        if left and (why == SLOW or not told):
+        ended: list[str] = []
+        is_first = True
+        for one in heard(
+            [sys.executable, str(Path(__file__)), str(folder), "--side", side, *named], environment, ended
+        ):
+            is_first = False
+            rest.remove(one["op"])
+            yield str(one.pop("op")), one
+        if rest and (is_first or ended[0] == SLOW):
             # It died over the first one that it told nothing of.
-            found[left[0]] = {"why": why}
-    return found
+            yield rest.pop(0), {"why": ended[0]}
 
 
-def heard(command: list[str], environment: dict[str, str]) -> tuple[list[dict[str, Any]], str]:
-    """Returns what a process told of ops, and the last that it said of its end. A process that tells nothing for long is ended."""
-    told: list[dict[str, Any]] = []
+def heard(command: list[str], environment: dict[str, str], ended: list[str]) -> Iterator[dict[str, Any]]:
+    """Yields what a process tells of ops, and puts the last that it said of its end into `ended`. A process that tells nothing for long is ended."""
     late: list[bool] = []
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors,
@@ -243,13 +252,13 @@ def heard(command: list[str], environment: dict[str, str]) -> tuple[list[dict[st
             if one is None:
                 break
             if one.startswith(TOLD):
-                told.append(json.loads(one[len(TOLD) :]))
+                yield json.loads(one[len(TOLD) :])
         process.wait()
         errors.seek(0)
         said = errors.read().strip()
     # What a library says of itself goes where the build's lines go.
     print(said[-4000:], file=sys.stderr)
-    return told, SLOW if late else (said.splitlines() or ["it ended without a word"])[-1][:200]
+    ended.append(SLOW if late else (said.splitlines() or ["it ended without a word"])[-1][:200])
 
 
 SLOW = f"it took longer than {PATIENCE:.0f} s"
@@ -269,7 +278,7 @@ def tell(folder: Path, side: str, ops: list[str]) -> None:
         op, why = declared["op"], None
         try:
             with torch.no_grad():
-                told = measured(op, side)
+                told = measured(op, side, wrapper(folder, op["name"]) if side == CHOSEN else None)
         except Exception as error:
             why = f"{type(error).__name__}: {error}".splitlines()[0][:200]
             told = {"why": why}
@@ -278,7 +287,16 @@ def tell(folder: Path, side: str, ops: list[str]) -> None:
             torch.cuda.synchronize()
 
 
-def measured(declared: Any, side: str) -> dict[str, Any]:
+def wrapper(folder: Path, op: str) -> Any:
+    """Returns the wrapper of the op's chosen variant."""
+    variant = document(folder, f"{op}:select", "selection")["chosen"]
+    spec: Any = importlib.util.spec_from_file_location(f"chosen_{op}", folder / "kernels" / op / f"{variant}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return getattr(module, f"triton_{op}")
+
+
+def measured(declared: Any, side: str, chosen: Any) -> dict[str, Any]:
     """Returns, by size, the ratio of eager torch's median time to that of one side, called in turns, its 95 % interval, and both in milliseconds; `why` where there is none."""
     from t2t_harness.cases import cases
     from t2t_harness.measuring import timing
@@ -289,14 +307,14 @@ def measured(declared: Any, side: str) -> dict[str, Any]:
         case = next((one for one in cases.bench_cases(declared) if one.name.startswith(size)), None)
         if case is None:
             continue
-        of_size = measured_at(declared, case, side)
+        of_size = measured_at(declared, case, side, chosen)
         if "why" in of_size:
             return {"why": of_size["why"]}
         told[size] = of_size
     return {"sizes": told}
 
 
-def measured_at(declared: Any, case: Any, side: str) -> dict[str, Any]:
+def measured_at(declared: Any, case: Any, side: str, chosen: Any) -> dict[str, Any]:
     """Returns the figures of one size."""
     from t2t_harness.cases import inputs
     from t2t_harness.op import operation
@@ -307,7 +325,14 @@ def measured_at(declared: Any, case: Any, side: str) -> dict[str, Any]:
     def eager() -> Any:
         return operation.call(function, declared, given, kwargs)
 
-    around, other = of_gems(eager) if side == "flag_gems" else of_liger(declared, {**given, **kwargs})
+    around: Around = contextlib.nullcontext
+    other: Call | None = None
+    if side == CHOSEN:
+        other = functools.partial(operation.call, chosen, declared, given, kwargs)
+    elif side == "flag_gems":
+        around, other = of_gems(eager)
+    else:
+        around, other = of_liger(declared, {**given, **kwargs})
     if other is None:
         return {"why": LACKS}
     right = first_of(eager())
@@ -400,8 +425,8 @@ def in_turns(*sides: tuple[Around, Call]) -> list[list[float]]:
 def heading(size: str) -> list[str]:
     """Returns the head of the table of a size."""
     return [
-        f"| {size} | chosen | eager torch / chosen | torch.compile / chosen | FlagGems / chosen | Liger / chosen |",
-        "| --- | --- | --- | --- | --- | --- |",
+        f"| {size} | chosen | eager torch / chosen | of the device alone | torch.compile / chosen | FlagGems / chosen | Liger / chosen |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
     ]
 
 
@@ -409,8 +434,9 @@ def line(one: dict[str, Any], size: str) -> str:
     """Returns a row of the table: the ratio to eager torch, and against each other side the ratio of the two ratios, with intervals."""
     of_size = one["sizes"].get(size)
     if of_size is None:
-        return f"| {one['op']} | | {one.get('why', '')} | | | |"
-    cells = (of_size, *(relative(one, side, size) for side in SIDES))
+        return f"| {one['op']} | | {one.get('why', '')} | | | | |"
+    alone = one["sides"].get(CHOSEN, {}).get("sizes", {}).get(size)
+    cells = (of_size, alone, *(relative(one, side, size) for side in SIDES))
     shown = " | ".join(cell(each) for each in cells)
     return f"| {one['op']} | {one['variant']} | {shown} |"
 
@@ -424,8 +450,9 @@ def cell(figures: dict[str, Any] | None) -> str:
 
 
 def relative(one: dict[str, Any], side: str, size: str) -> dict[str, Any] | None:
-    """Returns how much faster the chosen variant is than one side, both against eager torch, as far as their intervals allow; None where that has no such op."""
-    of_chosen, of_side = one["sizes"].get(size), one["sides"].get(side, {}).get("sizes", {}).get(size)
+    """Returns how much faster the chosen variant is than one side, both against eager torch and measured alike, as far as their intervals allow; None where that has no such op."""
+    of_side = one["sides"].get(side, {}).get("sizes", {}).get(size)
+    of_chosen = (one if side == COMPILE else one["sides"].get(CHOSEN, {})).get("sizes", {}).get(size)
     if of_chosen is None or of_side is None:
         return None
     (low, high), (least, most) = of_chosen["interval"], of_side["interval"]
