@@ -23,7 +23,6 @@ use t2t_plan::schedule::{Schedule, Settled, Step};
 use t2t_store::fs;
 use t2t_store::store::cas::Cas;
 use t2t_store::store::journal::Journal;
-use t2t_store::store::leftovers;
 
 use crate::engine::perform::Performed;
 use crate::session::Session;
@@ -33,6 +32,7 @@ mod attempts;
 mod asking;
 mod author;
 mod budget;
+mod build;
 mod prewarm;
 mod ask;
 pub mod dispatcher;
@@ -59,6 +59,7 @@ pub(crate) use self::asking::{ATTEMPT, Asking};
 pub(crate) use self::attempts::made;
 pub(crate) use self::author::{Asked, LONGEST_NEIGHBOUR, NEIGHBOURS, question, text};
 pub(crate) use self::budget::Spent;
+pub(crate) use self::build::{build, build_on, in_flight};
 pub(crate) use self::control::{Begins, Command, Control, Ended};
 pub(crate) use self::in_flight::{InFlight, Touched, Waker};
 pub(crate) use self::report::{EngineError, Report};
@@ -67,85 +68,9 @@ pub(crate) use self::settings::{AfterRejection, Children, Settings};
 use self::ask::RemoteLookups;
 use self::in_flight::Message;
 use self::inputs::PreparedInputs;
-use self::lost::lost_text;
-
-/// How often a build starts over because of one result, which it has made anew each time.
-const RESTARTS: usize = 4;
 
 /// How often the loop looks whether the user asked to stop.
 const LOOK: Duration = Duration::from_millis(100);
-
-/// Builds the wanted part of the session's graph. `emit` is told what happens, on this thread.
-pub(crate) fn build(
-    session: &Session,
-    wanted: &Wanted,
-    settings: &Settings,
-    interrupt: &Interrupt,
-    emit: &mut dyn FnMut(Event),
-) -> Result<Report, EngineError> {
-    build_on(session, wanted, settings, interrupt, &mut in_flight(session, settings), &mut Control::None, emit)
-}
-
-/// Returns the lanes of builds of `session`, with nothing in them.
-#[must_use]
-pub(crate) fn in_flight(session: &Session, settings: &Settings) -> InFlight {
-    let devices = session.devices.iter().map(|device| device.uuid.clone()).collect();
-    InFlight::new(settings.jobs, devices, settings.shares.clone())
-}
-
-/// Builds the wanted part of the session's graph on top of what is in flight from earlier builds of the workspace, as `control` directs it.
-pub(crate) fn build_on(
-    session: &Session,
-    wanted: &Wanted,
-    settings: &Settings,
-    interrupt: &Interrupt,
-    in_flight: &mut InFlight,
-    control: &mut Control<'_>,
-    emit: &mut dyn FnMut(Event),
-) -> Result<Report, EngineError> {
-    if in_flight.is_idle() {
-        leftovers::sweep_scratch(&session.cache);
-    }
-    let mut journal = Journal::open(&session.cache);
-    let loaded = session.history()?;
-    if loaded.damaged > 0 {
-        emit(Event::Warning { text: format!("{} damaged lines of cache/journal are ignored", loaded.damaged) });
-    }
-    if loaded.is_worn {
-        // One that cannot be written anew is as good: it costs time, nothing else.
-        let _ = journal.shed();
-    }
-    let cas = session.cas();
-    let mut history = loaded.history;
-    let mut wanted = wanted.clone();
-    let mut losses: HashMap<Digest, usize> = HashMap::new();
-    let mut spent = Spent::default();
-    loop {
-        let kept = Kept { history: &mut history, journal: &mut journal, cas: &cas, spent: &mut spent };
-        let mut run = Run::new(session, kept, settings, interrupt, wanted.clone(), in_flight, control, emit);
-        match run.until_all_settled() {
-            Ok(report) => return Ok(Report { damaged: loaded.damaged, ..report }),
-            Err(Stop::Error(error)) => return Err(error),
-            Err(Stop::Outdated(path)) => return Err(EngineError::Changed(path)),
-            Err(Stop::Lost { blob, source }) => {
-                let (ran, others) = (run.ran(), run.not_whole());
-                emit(Event::Warning {
-                    text: lost_text(&blob, others.iter().filter(|other| **other != source).count()),
-                });
-                for lost in others.into_iter().chain([source]) {
-                    history.forget(lost);
-                }
-                let count = losses.entry(source).or_default();
-                *count += 1;
-                if *count > RESTARTS {
-                    return Err(EngineError::Vanishing(source));
-                }
-                // What was forced and has run is not forced again.
-                wanted.forced.iter_mut().zip(ran).for_each(|(forced, ran)| *forced &= !ran);
-            }
-        }
-    }
-}
 
 /// Why a run of the loop ended early.
 enum Stop {

@@ -44,6 +44,7 @@ mod generated;
 mod known;
 mod interpreter;
 mod lane;
+mod looked;
 mod options;
 mod part;
 mod rounds;
@@ -61,6 +62,7 @@ use self::generated::{Generated, choose, generated};
 use self::interpreter::{Asked, asked, witnesses_of};
 use self::known::{add_published, has_unknown_kernels, known};
 use self::lane::{device_of, devices, elsewhere, models, targets};
+use self::looked::declared;
 
 /// The file that makes a folder a workspace.
 pub(crate) const OPS: &str = "ops.yaml";
@@ -391,45 +393,4 @@ fn spec(root: &Path, toolchain: Option<&Toolchain>, part: Option<&Part>) -> Resu
     let bytes = bytes.ok_or_else(|| machine("cannot read a part of `ops.yaml`", &"its ops are no blocks"))?;
     let names = toolchain.and_then(Toolchain::names);
     Spec::parse(OPS, &bytes, names).map_err(NoSession::Spec)
-}
-
-/// Returns the fingerprints of what is read whatever ops.yaml says, before it is read.
-fn declared(root: &Path) -> Vec<Fingerprint<'static>> {
-    [OPS, assets::DEVICES, assets::CATALOGUE, assets::SUMMARY_TEMPLATE]
-        .map(|path| Fingerprint::of_file(root, path))
-        .to_vec()
-}
-
-impl Session {
-    /// Returns whether what the file or folder at `path` holds can be of any account for what was decided: it was looked at, or it lies where kernels, templates and
-    /// tables do.
-    #[must_use]
-    pub(crate) fn is_relevant(&self, path: &RepoPath) -> bool {
-        let text = path.as_str();
-        let is_home = |home: &str| text.strip_prefix(home).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-        text == OPS
-            || HOMES.iter().any(|home| is_home(home))
-            || self.fingerprints.iter().flatten().any(|fingerprint| fingerprint.path == text)
-            || self.sources.has_looked_at(path)
-    }
-
-    /// Returns the paths of the files and folders that were looked at, absent ones too.
-    pub(crate) fn looked_at(&self) -> impl Iterator<Item = String> {
-        let declared = self.fingerprints.iter().flatten().map(|fingerprint| fingerprint.path.to_string());
-        declared.chain(self.sources.paths())
-    }
-
-    /// Returns the Python files in the folders of the declared ops that no variant, no `cases.py` and no import of theirs names: most often a variant that
-    /// somebody forgot to list.
-    #[must_use]
-    pub(crate) fn unlisted(&self) -> Vec<RepoPath> {
-        let known: BTreeSet<&RepoPath> = self.inventory.files.values().flat_map(|file| file.closure.keys()).collect();
-        let is_generated = |path: &RepoPath| self.inventory.generated.contains(path.as_str());
-        let folders = self.spec.ops.iter().map(|op| self.root.join("kernels").join(&op.name));
-        let files = folders.flat_map(|folder| fs::files_below(&folder, "py"));
-        let paths = files.filter_map(|file| RepoPath::below(&self.root, &file).ok());
-        paths
-            .filter(|path| !known.contains(path) && !is_generated(path) && !path.as_str().ends_with("/__init__.py"))
-            .collect()
-    }
 }

@@ -180,7 +180,7 @@ fn why_all_fail(failure: &Failure) -> String {
 }
 
 /// What follows `edge/` in a case's name, up to `-`, and what turns it off, where that is another word.
-const KINDS: [(&str, &str); 31] = [
+const KINDS: [(&str, &str); 32] = [
     ("shape", "shapes"),
     ("literal", "literals"),
     ("multiple", "literals"),
@@ -211,6 +211,7 @@ const KINDS: [(&str, &str); 31] = [
     ("flow", "strided"),
     ("expanded", "strided"),
     ("zero", "zeros"),
+    ("only", "special"),
     ("counted", "shapes"),
 ];
 

@@ -26,6 +26,11 @@ use super::plan::plans;
 use super::{Common, ReportFormat, context, streams};
 use crate::session::Session;
 
+mod words;
+
+pub(super) use self::words::bytes;
+use self::words::{SECOND, age, ago, count, size};
+
 /// What is to be done about the store.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CacheCommand {
@@ -232,9 +237,6 @@ fn stats(common: &Common, format: ReportFormat) -> Result<u8, CliError> {
     Ok(0)
 }
 
-/// A second in nanoseconds.
-const SECOND: i64 = 1_000_000_000;
-
 struct Figures {
     records: Share,
     needed: Share,
@@ -340,69 +342,4 @@ fn import(file: &Path) -> Result<u8, CliError> {
     let (new, blobs) = (count(taken.new, "new record"), count(taken.blobs, "blob"));
     streams::print(&format!("{new}, {} known before, {blobs}\n", taken.known));
     Ok(0)
-}
-
-// Words.
-
-fn count(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
-}
-
-/// Returns a length in bytes for people.
-pub(super) fn bytes(number: u64) -> String {
-    let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-    let fitting = units.into_iter().find(|(unit, _)| number >= *unit);
-    fitting.map_or(format!("{number} B"), |(unit, name)| {
-        let tenths = u128::from(number) * 10 / u128::from(unit);
-        format!("{}.{} {name}", tenths / 10, tenths % 10)
-    })
-}
-
-fn ago(seconds: i64) -> String {
-    let units = [(86_400, "d"), (3600, "h"), (60, "min")];
-    let fitting = units.into_iter().find(|(unit, _)| seconds >= *unit);
-    fitting.map_or(format!("{} s", seconds.max(0)), |(unit, name)| format!("{} {name}", seconds / unit))
-}
-
-/// Parts `2GiB` into the number and its unit.
-fn parted(text: &str) -> (&str, &str) {
-    let text = text.trim();
-    let end = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
-    (&text[..end], text[end..].trim())
-}
-
-fn size(text: &str) -> Result<u64, String> {
-    let (number, unit) = parted(text);
-    let unit = match unit.to_ascii_lowercase().as_str() {
-        "" | "b" => Some(1),
-        "k" | "kib" => Some(1 << 10),
-        "m" | "mib" => Some(1 << 20),
-        "g" | "gib" => Some(1 << 30),
-        "t" | "tib" => Some(1 << 40),
-        "kb" => Some(1000),
-        "mb" => Some(1_000_000),
-        "gb" => Some(1_000_000_000),
-        "tb" => Some(1_000_000_000_000),
-        _ => None,
-    };
-    let size = number.parse::<u64>().ok().zip(unit).and_then(|(number, unit)| number.checked_mul(unit));
-    size.ok_or_else(|| "it is a whole number with a unit, as in 500MB, 2GiB".to_owned())
-}
-
-fn age(text: &str) -> Result<i64, String> {
-    let (number, unit) = parted(text);
-    let seconds = match unit {
-        "s" => Some(1),
-        "min" | "m" => Some(60),
-        "h" => Some(3600),
-        "d" => Some(86_400),
-        "w" => Some(7 * 86_400),
-        _ => None,
-    };
-    let age = number
-        .parse::<i64>()
-        .ok()
-        .zip(seconds)
-        .and_then(|(number, unit)| number.checked_mul(unit)?.checked_mul(SECOND));
-    age.ok_or_else(|| "it is a whole number with a unit (s, min, h, d, w), as in 12h, 30d".to_owned())
 }

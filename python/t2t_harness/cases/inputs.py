@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness.cases import cases, drawing, probe_indices, probing, seeds, unusual
+from t2t_harness.cases import cases, drawing, probe_indices, probing, seeds, unusual, unusual_integers
 from t2t_harness.op import declaration as declared
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def make_inputs(declaration: Declaration, case: cases.Case, device: str = "cpu")
         dense[special].fill_(given_by[cases.IGNORE if cases.IGNORE in given_by else cases.PADDING])
     if case.values == cases.NEGATIVE:
         for name, places in probe_indices.counted(declaration, shapes).items():
-            dense[name] = unusual.negative(dense[name], places)
+            dense[name] = unusual_integers.negative(dense[name], places)
     if case.values == cases.PLANTED and special in dense:
         given = next(given for given in present if given["name"] == special)
         dense[special] = unusual.planted(dense[special], probing.numbers(declaration, given))
@@ -60,7 +60,7 @@ def make_inputs(declaration: Declaration, case: cases.Case, device: str = "cpu")
         for given in present:
             if given["name"] in probe_indices.bounded(declaration):
                 low, high = drawing.bounds(declared.bind_init(given["init"], case.binding))
-                dense[given["name"]] = unusual.bounds(dense[given["name"]], low, high)
+                dense[given["name"]] = unusual_integers.bounds(dense[given["name"]], low, high)
     if case.values in (cases.PAIRS, cases.CORNERS):
         met = [given for given in present if given["name"] in probing.alike(declaration)]
         numbers = unusual.PAIRED if case.values == cases.PAIRS else unusual.CORNERS

@@ -22,6 +22,12 @@ EXPANDED = "expanded"
 ZERO = "zero"
 """What a case is called, and the values, of an input that is zero throughout."""
 
+ONLY = "only"
+"""What a case is called in which one value alone is not finite."""
+
+NUMBERS = {"one-nan": "nan", "one-inf": "inf", "one-negative-inf": "-inf"}
+"""Kind of values → what it is called."""
+
 INPUTS = 4
 """So many inputs are zero throughout, each in a case of its own."""
 
@@ -34,6 +40,7 @@ def alone(declaration: Declaration, limit: int) -> Iterator[Case]:
     yield from flows(declaration)
     yield from expanded(declaration)
     yield from zero(declaration)
+    yield from number(declaration)
     yield from square(declaration, limit)
 
 
@@ -59,6 +66,16 @@ def zero(declaration: Declaration) -> Iterator[Case]:
     floating = probing.of_values(declaration)
     for name in floating[:INPUTS] if len(floating) > 1 else ():
         found = probing.probe(declaration, f"{ZERO}[{name}]", probing.tiny(declaration), values=ZERO, of=name)
+        yield replace(probing.forward(declaration, found), has_own_budget=True)
+
+
+def number(declaration: Declaration) -> Iterator[Case]:
+    """Yields cases in which one value of the first floating input is NaN, inf or -inf, and no other: what asks for any of them may ask for one of them."""
+    floating = probing.of_values(declaration)
+    for values, word in NUMBERS.items() if floating and not probing.hides(declaration) else ():
+        found = probing.probe(
+            declaration, f"{ONLY}[{floating[0]}={word}]", probing.tiny(declaration), values=values, of=floating[0]
+        )
         yield replace(probing.forward(declaration, found), has_own_budget=True)
 
 

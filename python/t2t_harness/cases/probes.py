@@ -85,12 +85,13 @@ KINDS = {
     "flow": "strided",
     "expanded": "strided",
     "zero": "zeros",
+    "only": "special",
     "counted": "shapes",
 }
 """What follows `edge/` in a case's name → what turns it off in ops.yaml."""
 
 
-NOT_FINITE = ("special", "special-late", "infinite-rows", "nan-rows", "low", "masked", cases.PAIRS)
+NOT_FINITE = ("special", "only", "special-late", "infinite-rows", "nan-rows", "low", "masked", cases.PAIRS)
 """Edges with values that are not finite: where one is off, all are."""
 
 

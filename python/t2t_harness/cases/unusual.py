@@ -6,13 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from t2t_harness.cases import unusual_integers
+from t2t_harness.cases.rows import rows_of
+
 if TYPE_CHECKING:
     import torch
-
-
-def rows_of(values: torch.Tensor) -> torch.Tensor:
-    """Returns `values`, which are dense, as rows that share their memory."""
-    return values.view(-1, values.shape[-1] if values.dim() > 0 else 1)
 
 
 def large(values: torch.Tensor, times: float) -> torch.Tensor:
@@ -68,6 +66,10 @@ def runs(values: torch.Tensor) -> torch.Tensor:
     return rows[:, first].reshape(values.shape)
 
 
+SHORT = 32
+"""Rows up to this length have products that a float holds."""
+
+
 def zeros(values: torch.Tensor) -> torch.Tensor:
     """Returns `values` rounded to halves, so that many are equal, those of the third row of three to 64ths, so that what is rounded to a whole number lies in the middle of two, with every fourth one zero and the one after it minus zero, and the second row in three zero throughout. The third row of six has exactly one zero, the fourth one has two: a product has other gradients there."""
     changed = values.double().mul(2).round().div(2).to(values.dtype)
@@ -81,8 +83,23 @@ def zeros(values: torch.Tensor) -> torch.Tensor:
         # No row of one element is left without its value.
         few = rows[first::6] if width > 2 else rows[:0]
         few[few == 0] = 0.5
+        if width <= SHORT:
+            # A product of small numbers is nothing beside a tolerance.
+            few[few.abs() < 1] += few[few.abs() < 1].sign()
         few[:, list(places)] = 0.0
     return changed
+
+
+def one_of(number: float) -> Callable[[torch.Tensor], torch.Tensor]:
+    """Returns the function that puts `number` in the place of one value, behind the middle of the last row."""
+
+    def put(values: torch.Tensor) -> torch.Tensor:
+        changed = values.clone()
+        rows = rows_of(changed)
+        rows[-1, 2 * rows.shape[1] // 3] = number
+        return changed
+
+    return put
 
 
 def nothing(values: torch.Tensor) -> torch.Tensor:
@@ -173,60 +190,6 @@ def small(values: torch.Tensor) -> torch.Tensor:
     if torch.finfo(values.dtype).tiny < torch.finfo(torch.float16).tiny:
         rows_of(changed)[1::2] *= 2.0**-21
     return changed
-
-
-def limits(values: torch.Tensor) -> torch.Tensor:
-    """Returns integers; two in three are the largest of their type and one less. Of the rest each second one is minus one, or one whose lower half is zero. The smallest is left out: no processor divides by it."""
-    import torch
-
-    if values.dtype.is_floating_point or values.dtype is torch.bool:
-        return values
-    changed = values.clone()
-    flat = changed.view(-1)
-    flat[0::3] = torch.iinfo(values.dtype).max
-    flat[1::3] = torch.iinfo(values.dtype).max - 1
-    flat[2::12] = -1 if values.dtype.is_signed else 1
-    flat[5::12] = 1 << (4 * values.dtype.itemsize)
-    return changed
-
-
-def false(values: torch.Tensor) -> torch.Tensor:
-    """Returns booleans of which none is true."""
-    import torch
-
-    return torch.zeros_like(values)
-
-
-def true(values: torch.Tensor) -> torch.Tensor:
-    """Returns booleans that are all true."""
-    import torch
-
-    return torch.ones_like(values)
-
-
-def late_true(values: torch.Tensor) -> torch.Tensor:
-    """Returns booleans that are true in the last quarter of each row alone, as a mask of what was padded on the left."""
-    import torch
-
-    changed = torch.ones_like(values)
-    rows = rows_of(changed)
-    rows[:, : 3 * rows.shape[1] // 4] = False
-    return changed
-
-
-def neighbours(values: torch.Tensor) -> torch.Tensor:
-    """Returns integers that are odd or even as `values` are, and so large that a floating type of half their bits, and every other one a float32 or float64, does not tell one from the next."""
-    import torch
-
-    powers = {torch.int16: (12, 14), torch.int32: (24, 30), torch.int64: (24, 53)}.get(values.dtype)
-    if powers is None:
-        return values
-    changed = values.clone()
-    flat = changed.view(-1)
-    signs = 1 - (flat & 2)
-    for place, power in enumerate(powers):
-        flat[place::2] = (flat[place::2] & 1) + (1 << power)
-    return changed.mul_(signs.view_as(changed))
 
 
 PAIRED = (0.0, 1.0, float("inf"), float("nan"), -0.0, -1.0, float("-inf"))
@@ -324,40 +287,6 @@ def planted(values: torch.Tensor, numbers: Sequence[float]) -> torch.Tensor:
     return changed
 
 
-def bounds(values: torch.Tensor, low: int, high: int) -> torch.Tensor:
-    """Returns integers of the shape of `values`: the first half of each row `low`, the others `high`. What lies between two of them is nothing, or all."""
-    changed = values.clone()
-    rows = rows_of(changed)
-    middle = (rows.shape[1] + 1) // 2
-    rows[:, :middle] = low
-    rows[:, middle:] = high
-    return changed
-
-
-def negative(values: torch.Tensor, places: int) -> torch.Tensor:
-    """Returns indices that mean what `values` do, of which each second one counts from the end of so many `places`."""
-    changed = values.clone()
-    counted = changed.view(-1)[0::2]
-    counted -= places * (counted >= 0)
-    return changed
-
-
-def counts(values: torch.Tensor) -> torch.Tensor:
-    """Returns counts of which the second one is 259 and the last but one 67, of one alone 259."""
-    changed = values.clone()
-    flat = changed.view(-1)
-    flat[flat.numel() - min(flat.numel(), 2)] = 67
-    flat[min(flat.numel() - 1, 1)] = 259
-    return changed
-
-
-def long_count(values: torch.Tensor) -> torch.Tensor:
-    """Returns counts of which the one in the middle is 1031."""
-    changed = values.clone()
-    changed.view(-1)[values.numel() // 2] = 1031
-    return changed
-
-
 def ties(values: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     """Returns `values`; each second one is replaced by the value of `other` at its place, where `other` repeats if it is shorter. Nothing is replaced where `other` has no elements."""
     import torch
@@ -379,6 +308,9 @@ KINDS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "runs": runs,
     "zeros": zeros,
     "zero": nothing,
+    "one-nan": one_of(math.nan),
+    "one-inf": one_of(math.inf),
+    "one-negative-inf": one_of(-math.inf),
     "eighths": eighths,
     "ends": ends,
     "late": late,
@@ -387,16 +319,16 @@ KINDS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "denormal": denormal,
     "cancelling": cancelling,
     "extreme": extreme,
-    "limits": limits,
-    "neighbours": neighbours,
+    "limits": unusual_integers.limits,
+    "neighbours": unusual_integers.neighbours,
     "positive": positive,
     "small": small,
     "tails": tails,
     "powers": powers,
-    "counts": counts,
-    "long-count": long_count,
-    "false": false,
-    "true": true,
-    "late-true": late_true,
+    "counts": unusual_integers.counts,
+    "long-count": unusual_integers.long_count,
+    "false": unusual_integers.false,
+    "true": unusual_integers.true,
+    "late-true": unusual_integers.late_true,
 }
 """Kind of values → the function that makes them from dense ones, of which there is at least one."""

@@ -62,27 +62,29 @@ class Pool:
                 self._add_halves(values)
             if before is not None:
                 self._add_seeds(values, before.flat())
+                if one.draws is not None and before.shape == values.shape:
+                    self._add_halves_between(values.flat(), before.flat(), "of the next seed")
+                    self._add_halves_between(before.flat(), values.flat(), "of the seed before")
             before = values
 
     def _add_halves(self, values: Centred) -> None:
         """Adds how often a uniform number is in the upper half where the one beside it is in one of `EIGHTHS` parts: two that are made of one need not agree in size, and depend on each other all the same."""
         own = values.flat()
-        upper = (own > 0).double() - 0.5
-        part = ((own + 0.5) * EIGHTHS).long().clamp(0, EIGHTHS - 1)
-        chance_of_part = 1 / EIGHTHS
         for distance in sorted({1, *(step for _, step in shifts(values.shape))}):
-            for way, halves, parts in (
-                ("on", upper[:-distance], part[distance:]),
-                ("back", upper[distance:], part[:-distance]),
-            ):
-                for place in range(EIGHTHS if halves.numel() else 0):
-                    inside = (parts == place).double() - chance_of_part
-                    # A half is as far from its mean as the other one, so that the variance is the same whatever came before; `back` is read from the end.
-                    variance = halves.numel() * 0.25 * chance_of_part * (1 - chance_of_part)
-                    sums = self.apart.setdefault(
-                        f"the upper half and part {place} of {EIGHTHS} {distance} {way}", chance.Sums()
-                    )
-                    sums.add(halves * inside, variance, 0.5)
+            self._add_halves_between(own[:-distance], own[distance:], f"{distance} on")
+            self._add_halves_between(own[distance:], own[:-distance], f"{distance} back")
+
+    def _add_halves_between(self, one: torch.Tensor, other: torch.Tensor, where: str) -> None:
+        """Adds how often `one` is in the upper half where the `other` is in one of `EIGHTHS` parts."""
+        halves = (one > 0).double() - 0.5
+        parts = ((other + 0.5) * EIGHTHS).long().clamp(0, EIGHTHS - 1)
+        chance_of_part = 1 / EIGHTHS
+        for place in range(EIGHTHS if halves.numel() else 0):
+            inside = (parts == place).double() - chance_of_part
+            # A half is as far from its mean as the other one, so that the variance is the same whatever came before; `back` is read from the end.
+            variance = halves.numel() * 0.25 * chance_of_part * (1 - chance_of_part)
+            sums = self.apart.setdefault(f"the upper half and part {place} of {EIGHTHS} {where}", chance.Sums())
+            sums.add(halves * inside, variance, 0.5)
 
     def _add_seeds(self, values: Centred, before: torch.Tensor) -> None:
         """Adds what a result and that of the seed before it have in common, place by place and shifted."""

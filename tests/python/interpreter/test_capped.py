@@ -13,7 +13,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[3] / "python"), str(Path(__
 
 from checks import declared, tensor
 
-from t2t_harness.cases import capped, cases, elementwise, literals, probe_lengths, probing, unusual
+from t2t_harness.cases import capped, cases, elementwise, literals, probe_lengths, probing, unusual, unusual_integers
 from t2t_harness.judging import findings, tolerance
 
 DIMS = {"M": 8, "N": 24}
@@ -111,7 +111,7 @@ def test_extreme_values_are_finite_and_their_squares_are_not(dtype: torch.dtype)
 
 def test_neighbouring_integers_differ_and_their_floats_do_not() -> None:
     drawn = (torch.arange(40) // 2).view(2, 20)
-    made = unusual.neighbours(drawn)
+    made = unusual_integers.neighbours(drawn)
     assert made.unique().numel() == 8
     assert made.float().unique().numel() == 4
     assert bool((made < 0).any()) and bool((made > 0).any())

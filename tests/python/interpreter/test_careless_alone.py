@@ -1,4 +1,4 @@
-"""Kernels that are wrong where one thing alone differs: how the gradient lies that comes in, rows that are one row in memory, an input that is zero throughout, dims of one length, odd numbers beside values in the middle. Each is rejected on the interpreter; the honest kernel passes."""
+"""Kernels that are wrong where one thing alone differs: how the gradient lies that comes in, rows that are one row in memory, an input that is zero throughout, dims of one length, odd numbers beside values in the middle, one value that is not finite, the next seed. Each is rejected on the interpreter; the honest kernel passes."""
 
 from __future__ import annotations
 
@@ -145,6 +145,91 @@ def wrapper(input, seed, p=0.5, training=True):
     return out
 """
 
+FOUND = """
+@triton.jit
+def kernel(x_ptr, out_ptr, total, BLOCK: tl.constexpr):
+    found = tl.zeros((BLOCK,), tl.int32)
+    for start in range(0, total, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + at, mask=at < total, other=0.0)
+        found |= ((x != x) | (tl.abs(x) == float("inf"))).to(tl.int32)
+    tl.store(out_ptr, tl.max(found, axis=0).to(tl.float32))
+
+
+def wrapper(input):
+    input = input.contiguous()
+    out = torch.empty((1,), dtype=torch.float32, device=input.device)
+    kernel[(1,)](input, out, input.numel(), BLOCK=128)
+    return out
+"""
+
+NORMAL = """
+@triton.jit
+def kernel(out_ptr, total, seed, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    drawn = tl.randn(seed, at)
+    tl.store(out_ptr + at, drawn, mask=at < total)
+
+
+def wrapper(input, seed):
+    out = torch.empty(input.shape, dtype=input.dtype, device=input.device)
+    if out.numel():
+        kernel[(triton.cdiv(out.numel(), 256),)](out, out.numel(), seed, BLOCK=256)
+    return out
+"""
+
+NEXT_SEED = "tl.sqrt(-2.0 * tl.log(tl.maximum(tl.rand(seed, at), 1e-7))) * tl.cos(6.2831853 * tl.rand(seed + 1, at))"
+
+PRODUCT = """
+@triton.jit
+def combine(a, b):
+    return a * b
+
+
+@triton.jit
+def forward(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    row, cols = tl.program_id(0), tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * N + cols, mask=cols < N, other=1.0)
+    tl.store(out_ptr + row, tl.reduce(x, 0, combine))
+
+
+@triton.jit
+def backward(x_ptr, dy_ptr, dx_ptr, N, BLOCK: tl.constexpr):
+    row, cols = tl.program_id(0), tl.arange(0, BLOCK)
+    dy = tl.load(dy_ptr + row)
+    x = tl.load(x_ptr + row * N + cols, mask=cols < N, other=1.0)
+    zeros = tl.sum((x == 0.0).to(tl.int32), axis=0)
+    safe = tl.where(x == 0.0, 1.0, x)
+    rest = tl.reduce(safe, 0, combine)
+    alone = tl.where(zeros == 1, dy * rest, 0.0)
+    dx = tl.where(x == 0.0, alone, tl.where(zeros > 0, 0.0, dy * rest / safe))
+    tl.store(dx_ptr + row * N + cols, dx, mask=cols < N)
+
+
+class Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        x = x.contiguous()
+        ctx.save_for_backward(x)
+        out = torch.empty(x.shape[:1], dtype=x.dtype, device=x.device)
+        if out.numel():
+            forward[(x.shape[0],)](x, out, x.shape[1], BLOCK=triton.next_power_of_2(max(x.shape[1], 1)))
+        return out
+
+    @staticmethod
+    def backward(ctx, dy):
+        (x,) = ctx.saved_tensors
+        dx, dy = torch.empty(x.shape, dtype=x.dtype, device=x.device), dy.contiguous()
+        if dx.numel():
+            backward[(x.shape[0],)](x, dy, dx, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+        return dx
+
+
+def wrapper(input, dim):
+    assert dim in (-1, 1)
+    return Product.apply(input)
+"""
+
 SIZES = {"M": 8, "N": 24}
 ROWS: list[int | str] = ["M", "N"]
 
@@ -153,6 +238,10 @@ REFERENCE = """import torch
 
 def rounded(input, scale, zero_point):
     return ((input / scale).round() + zero_point).clamp(0, 255).to(torch.uint8)
+
+
+def found(input):
+    return (~input.isfinite()).any().float().reshape(1)
 
 
 def scaled(param, grad):
@@ -189,6 +278,20 @@ def scaled(root: Path) -> dict[str, Any]:
     return referenced(root, "scaled", [tensor("param", ROWS), tensor("grad", ROWS)])
 
 
+def found(root: Path) -> dict[str, Any]:
+    return referenced(root, "found", [tensor("input", ROWS)])
+
+
+def normal(root: Path) -> dict[str, Any]:
+    told = {"random": {"kind": "normal", "seed": "seed"}}
+    return declared("torch.randn_like", [tensor("input", ROWS)], {"M": 64, "N": 64}, **told)
+
+
+def product(root: Path) -> dict[str, Any]:
+    inputs = [tensor("input", ROWS, requires_grad=True)]
+    return declared("torch.prod", inputs, SIZES, seeds=1, kwargs={"dim": -1}, backward=True)
+
+
 CARELESS: list[tuple[Callable[[Path], dict[str, Any]], str, str, str, str]] = [
     (gated, GATED, "dy = dy.contiguous()", "dy = dy if ctx.dense else dy.contiguous()", "edge/flow[one]"),
     (linear, LINEAR, "other.shape[0] != N", "other.shape[0] == M", "edge/shape[M=12,N=12]"),
@@ -200,6 +303,9 @@ CARELESS: list[tuple[Callable[[Path], dict[str, Any]], str, str, str, str]] = [
         "libdevice.rint(x / scale + zero_point)",
         "edge/kwarg[zero_point=129,input=eighths]",
     ),
+    (found, FOUND, 'tl.abs(x) == float("inf")', 'x == float("inf")', "edge/only[input=-inf]"),
+    (normal, NORMAL, "tl.randn(seed, at)", NEXT_SEED, "what is drawn is not independent"),
+    (product, PRODUCT, "tl.where(zeros == 1, dy * rest, 0.0)", "0.0", "edge/zeros[input]"),
     (scaled, SCALED, "tl.where(norm == 0.0, 1.0, norm)", "norm", "edge/zero[param]"),
 ]
 

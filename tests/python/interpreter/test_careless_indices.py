@@ -8,7 +8,7 @@ import pytest
 import torch
 from checks import both_tests, declared, tensor
 
-from t2t_harness.cases import cases, probe_indices, unusual
+from t2t_harness.cases import cases, probe_indices, unusual_integers
 from t2t_harness.cases import inputs as inputs_of
 
 TAKE = """
@@ -269,11 +269,11 @@ def test_counts_are_large_where_the_result_may_have_any_length(more: dict[str, i
     op = declared("torch.repeat_interleave", [INPUT, ones], {"M": 6, "N": 20}, kwargs={"dim": 0, **more})
     made = [inputs_of.make_inputs(op, case)["repeats"].tolist() for case in probe_indices.counts(op)]
     assert made == expected
-    assert unusual.counts(torch.ones(1, dtype=torch.int64)).tolist() == [259]
+    assert unusual_integers.counts(torch.ones(1, dtype=torch.int64)).tolist() == [259]
 
 
 def test_indices_from_the_end_mean_the_same_places() -> None:
     drawn = torch.tensor([[4, 0, 3], [1, -2, 2]])
-    made = unusual.negative(drawn, 5)
+    made = unusual_integers.negative(drawn, 5)
     assert made.tolist() == [[-1, 0, -2], [1, -2, 2]]
     assert torch.equal(made % 5, drawn % 5)
