@@ -1,7 +1,6 @@
 //! `t2t cache`: what the store holds, whether it is whole, keeping it small, carrying it elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::env;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -19,7 +18,6 @@ use t2t_store::store::cas::Cas;
 use t2t_store::store::collect::{self, Collected, Holdings, Limits, Share};
 use t2t_store::store::journal::Journal;
 use t2t_store::store::leftovers;
-use t2t_store::store::lock::Lock;
 
 use super::error::CliError;
 use super::plan::plans;
@@ -104,20 +102,12 @@ pub(crate) fn cache(common: &Common, command: &CacheCommand) -> Result<u8, CliEr
     }
 }
 
-fn lock(root: &Path) -> Result<Lock, CliError> {
-    let command = env::args().collect::<Vec<_>>().join(" ");
-    let lock = Lock::take(&root.join("cache"), &command, |holder| {
-        streams::say(&format!("waiting: the workspace's lock, cache/lock, held by {holder}"));
-    });
-    Ok(lock.context("cannot lock the store `cache/`")?)
-}
-
 // verify
 
 fn mend() -> Result<u8, CliError> {
     let root = context::workspace()?;
     let cache = root.join("cache");
-    let _lock = lock(&root)?;
+    let _lock = context::lock(&root)?;
     let found = audit(&cache).context("cannot read `cache/`")?;
     repair(&cache, &found).context("cannot repair `cache/`")?;
     tell(&found, &root, true);
@@ -174,7 +164,7 @@ fn needed(session: &Session, records: &[&Record]) -> Result<BTreeSet<Digest>, Cl
 fn gc(common: &Common, arguments: &GcArguments) -> Result<u8, CliError> {
     let root = context::workspace()?;
     let cache = root.join("cache");
-    let _lock = lock(&root)?;
+    let _lock = context::lock(&root)?;
     let holdings = Holdings::of(&cache).context("cannot read `cache/`")?;
     if holdings.lines.is_foreign {
         let message = "cache/journal is of another version, or its first line is damaged";
@@ -329,7 +319,7 @@ fn import(file: &Path) -> Result<u8, CliError> {
     let mut opened = opened.with_context(|| format!("cannot read `{}`", file.display()))?.ok_or_else(|| {
         CliError::misuse(format!("no file `{}`", file.display()), "`t2t cache export FILE` writes one")
     })?;
-    let _lock = lock(&root)?;
+    let _lock = context::lock(&root)?;
     let stage = cache.join("scratch").join(context::process().to_string());
     let taken = archive::unpack(&mut opened, &cache, &stage).map_err(|refused| match refused {
         Refused::Store(_) => CliError::machine(refused.to_string()),

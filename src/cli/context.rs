@@ -12,6 +12,7 @@ use t2t_plan::graph::expand::Configurations;
 use t2t_plan::graph::files::{self, Files};
 use t2t_plan::graph::pick::{self, Selection};
 use t2t_store::results::Published;
+use t2t_store::store::lock::Lock;
 
 use super::error::CliError;
 use super::streams::say;
@@ -75,6 +76,13 @@ fn opened(options: &Options, interrupt: &Interrupt) -> Result<Session, CliError>
         warn_of(published, &session);
     }
     Ok(session)
+}
+
+/// Takes the lock of the store of the workspace at `root`, and says who holds it while it waits.
+pub(crate) fn lock(root: &Path) -> Result<Lock, CliError> {
+    let command = env::args().collect::<Vec<_>>().join(" ");
+    let waiting = |holder: &str| say(&format!("waiting: the workspace's lock, cache/lock, held by {holder}"));
+    Ok(Lock::take(&root.join("cache"), &command, waiting).context("cannot lock the store `cache/`")?)
 }
 
 /// Returns what a session of the workspace at `root` is opened with.

@@ -2,10 +2,8 @@
 //!
 //! A candidate is judged as any kernel is, in a copy of the workspace. It does not know how.
 
-use std::env;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use serde_json::Value;
 use t2t_host::cores;
 use t2t_host::interrupt::Interrupt;
@@ -18,7 +16,6 @@ use t2t_report::rank::Found;
 use t2t_report::render::attempts::{Attempt, Cause};
 use t2t_report::render::rounds::{End, Measured, Round, Screened, share};
 use t2t_store::fs;
-use t2t_store::store::lock::Lock;
 
 mod subject;
 mod trial;
@@ -42,9 +39,7 @@ pub(crate) fn improve(common: &Common, arguments: &ImproveArguments) -> Result<u
     let root = context::workspace()?;
     let interrupt = Interrupt::default();
     let running = stop_on_signal(&interrupt)?;
-    let command = env::args().collect::<Vec<_>>().join(" ");
-    let waiting = |holder: &str| streams::say(&format!("waiting: the workspace's lock, cache/lock, held by {holder}"));
-    let _lock = Lock::take(&root.join("cache"), &command, waiting).context("cannot lock the store `cache/`")?;
+    let _lock = context::lock(&root)?;
     let session = context::open(common, Probing::Allowed, &interrupt)?;
     running.hold(&session.pool);
     is_measurable(common, &session)?;

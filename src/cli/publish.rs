@@ -16,7 +16,6 @@ use t2t_store::assets;
 use t2t_store::git;
 use t2t_store::results::{self, Facts, Signed};
 use t2t_store::store::cas::Cas;
-use t2t_store::store::lock::Lock;
 
 use super::error::CliError;
 use super::plan::{Plan, plans};
@@ -36,11 +35,7 @@ pub(crate) fn publish(common: &Common) -> Result<u8, CliError> {
         return Err(CliError::misuse(message, "run `t2t publish --sign` where they were measured"));
     }
     let key = key.filter(|_| common.as_device.is_none());
-    let command = env::args().collect::<Vec<_>>().join(" ");
-    let _lock = Lock::take(&root.join("cache"), &command, |holder| {
-        streams::say(&format!("waiting: the workspace's lock, held by {holder}"));
-    })
-    .context("cannot lock the store `cache/`")?;
+    let _lock = context::lock(&root)?;
     let session = context::open(common, context::as_built(common)?, &Interrupt::default())?;
     let wanted = pick(&session.graph, &Selection::default(), Force::Stale)?;
     let plans = plans(&session, &wanted)?;

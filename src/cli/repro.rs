@@ -1,7 +1,6 @@
 //! `t2t repro`: one case of a check as a Python file that runs without t2t, and a run of it.
 
 use std::collections::BTreeMap;
-use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -17,7 +16,6 @@ use t2t_protocol::{Binding, Evidence, OfRepro, Part, Reached, Repro, Taken, read
 use t2t_spec::names::nearest;
 use t2t_store::fs;
 use t2t_store::secrets;
-use t2t_store::store::lock::Lock;
 
 use super::error::CliError;
 use super::plan::{plans, standing};
@@ -70,9 +68,7 @@ fn written(common: &Common, arguments: &ReproArguments) -> Result<Written, CliEr
     let root = context::workspace()?;
     let interrupt = Interrupt::default();
     let running = stop_on_signal(&interrupt)?;
-    let command = env::args().collect::<Vec<_>>().join(" ");
-    let waiting = |holder: &str| streams::say(&format!("waiting: the workspace's lock, cache/lock, held by {holder}"));
-    let _lock = Lock::take(&root.join("cache"), &command, waiting).context("cannot lock the store `cache/`")?;
+    let _lock = context::lock(&root)?;
     let session = context::open(common, Probing::Allowed, &interrupt)?;
     running.hold(&session.pool);
     if session.is_elsewhere {

@@ -18,7 +18,6 @@ use t2t_report::render::sweep::{csv, svg, text};
 use t2t_spec::doubling::doubled;
 use t2t_spec::{Op, Variant};
 use t2t_store::fs;
-use t2t_store::store::lock::Lock;
 
 use super::error::CliError;
 use super::plan::{Plan, plans, standing};
@@ -40,9 +39,7 @@ pub(crate) fn sweep(common: &Common, arguments: &BenchArguments) -> Result<u8, C
     let root = context::workspace()?;
     let interrupt = Interrupt::default();
     let running = stop_on_signal(&interrupt)?;
-    let command = env::args().collect::<Vec<_>>().join(" ");
-    let waiting = |holder: &str| streams::say(&format!("waiting: the workspace's lock, cache/lock, held by {holder}"));
-    let _lock = Lock::take(&root.join("cache"), &command, waiting).context("cannot lock the store `cache/`")?;
+    let _lock = context::lock(&root)?;
     let session = context::open(common, Probing::Allowed, &interrupt)?;
     running.hold(&session.pool);
     if session.is_elsewhere {

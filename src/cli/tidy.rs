@@ -4,10 +4,8 @@
 use std::io::{self, BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use t2t_store::fs;
 use t2t_store::store::leftovers;
-use t2t_store::store::lock::Lock;
 
 use super::error::CliError;
 use super::{cache, context, streams};
@@ -34,10 +32,7 @@ pub(crate) enum Ask {
 pub(crate) fn clean(what: What, ask: Ask) -> Result<u8, CliError> {
     let root = context::workspace()?;
     let cache = root.join("cache");
-    let _lock = Lock::take(&cache, "t2t clean", |holder| {
-        streams::say(&format!("waiting: the workspace's lock, held by {holder}"));
-    })
-    .context("cannot lock the store `cache/`")?;
+    let _lock = context::lock(&root)?;
     let folders = match what {
         What::Logs => vec![root.join("logs")],
         What::LogsAndStore => vec![root.join("logs"), cache],
