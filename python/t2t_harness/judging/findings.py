@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING
 from t2t_harness.cases import arguments_away, arguments_special, cases, elementwise, probe_corners, probes, seeds
 from t2t_harness.cases.runs import REVERSED, UPDATED, whose
 from t2t_harness.faults import failure
-from t2t_harness.judging import comparing, corners, form, kept, oracle, origin, random_trial, references, tolerance
+from t2t_harness.judging import (
+    comparing,
+    corners,
+    form,
+    kept,
+    oracle,
+    origin,
+    otherwise,
+    random_trial,
+    references,
+    tolerance,
+)
 from t2t_harness.judging.trial import Finding, Trial, blank_row, figures, fill, first_of, result_name, run_to_run
 from t2t_harness.measuring import spans
 
@@ -322,11 +333,12 @@ def right_elsewhere(trial: Trial, case: cases.Case, name: str, judged: comparing
     """
     given = {key: value.cpu() for key, value in judged.given.items()}
     made = {key: value.cpu() for key, value in judged.made.items()}
-    ways = (oracle.by_formula,) if trial.device == "cpu" else (contextlib.nullcontext, oracle.by_formula)
+    ways = (otherwise.by_formula,) if trial.device == "cpu" else (contextlib.nullcontext, otherwise.by_formula)
     for way in ways:
         try:
             with way():
-                right = oracle.reference(trial.declaration, oracle.by_differences(trial.declaration, case), given)
+                right = oracle.reference(trial.declaration, otherwise.by_differences(trial.declaration, case), given)
+            right = otherwise.by_sums(trial.declaration, case, given, right)
             found = compared(trial, case, name, comparing.Judged(given, right.plain, made), right)
         except (oracle.Refused, RuntimeError, KeyError, ValueError):
             continue

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 import traceback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -119,23 +119,6 @@ def is_own(error: BaseException) -> bool:
     frames = traceback.extract_tb(error.__traceback__)
     own = Path(__file__).parents[1]
     return isinstance(error, DEFECTS) and bool(frames) and own in Path(frames[-1].filename).parents
-
-
-@contextlib.contextmanager
-def by_formula() -> Iterator[None]:
-    """Has torch compute attention as its formula says, in matrix products: its faster ways differ in how far a NaN spreads, by length."""
-    from torch.nn.attention import SDPBackend, sdpa_kernel
-
-    with sdpa_kernel(SDPBackend.MATH):
-        yield
-
-
-def by_differences(declaration: Declaration, case: Case) -> Case:
-    """Returns the case in which torch computes distances of many points as it does those of few, by differences; any other op's as it is. By products it has NaN where a distance is infinite."""
-    if elementwise.name_of(declaration) != "cdist":
-        return case
-    kwargs = declaration["kwargs"] if case.kwargs is None else case.kwargs
-    return replace(case, kwargs={**kwargs, "compute_mode": "donot_use_mm_for_euclid_dist"})
 
 
 TF32_EPS = 2.0**-10
