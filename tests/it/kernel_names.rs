@@ -66,8 +66,11 @@ fn the_kernels_are_what_their_names_say() {
 #[test]
 fn attention_never_makes_a_matrix_of_queries_and_keys() {
     let names: Vec<String> = VARIANTS.iter().map(|variant| format!("{variant}_watched")).collect();
+    // Compiled at edges they are with the others of the repository.
+    let off: Vec<String> = EDGES.iter().map(|edge| format!("{edge}: {{off: not asked here}}")).collect();
     let workspace = Workspace::new(&format!(
         "version: 1
+defaults: {{check: {{edges: {{{}}}}}}}
 ops:
   mha:
     torch: torch.nn.functional.scaled_dot_product_attention
@@ -76,6 +79,7 @@ ops:
     bench: {{sizes: {{small: {{S: 1024}}}}}}
     variants: [{}, quadratic]
 ",
+        off.join(", "),
         names.join(", ")
     ));
     copy_kernels(&workspace, "mha");
@@ -94,6 +98,9 @@ ops:
     }
     assert_eq!(coverage("quadratic"), "partial", "the watch sees a matrix that is made");
 }
+
+/// The edges at which an op is compiled beside its declared sizes.
+const EDGES: [&str; 8] = ["empty", "one", "transposed", "strided", "large", "special", "broadcast", "blocks"];
 
 /// A wrapper that raises where torch makes a tensor much larger than the queries. A kernel can only store to what torch made.
 const WATCHED: &str = "\

@@ -144,35 +144,45 @@ impl Harness {
     pub fn meanings(&self, known: &Path) -> BTreeMap<Phase, Digest> {
         let file = known.join(format!("harness-{}.json", self.digest()));
         kept::read(&file, VERSION).unwrap_or_else(|| {
-            let meanings: BTreeMap<Phase, Digest> =
-                Phase::ALL.into_iter().filter_map(|phase| self.meaning(phase)).collect();
+            let meanings = self.parsed();
             let _ = kept::write(&file, VERSION, &meanings);
             meanings
         })
     }
 
-    fn meaning(&self, phase: Phase) -> Option<(Phase, Digest)> {
-        let mut found: BTreeMap<RepoPath, PythonFile> = BTreeMap::new();
-        for module in modules(phase) {
-            let path = RepoPath::new(&format!("{PACKAGE}/{PHASES}/{module}.py")).expect("module names are plain");
-            found.extend(closure(&path, &mut Carried(self)));
-        }
-        let mut bytes = Vec::new();
-        for (path, python) in &found {
-            bytes.extend_from_slice(path.as_str().as_bytes());
-            bytes.extend_from_slice(python.meaning.as_bytes());
-        }
-        (!found.is_empty()).then(|| (phase, Digest::of(&bytes)))
+    /// Returns what [`Self::meanings`] does, from the files themselves. Each is parsed once, however many phases import it.
+    fn parsed(&self) -> BTreeMap<Phase, Digest> {
+        let mut files = Carried { harness: self, read: BTreeMap::new() };
+        Phase::ALL.into_iter().filter_map(|phase| meaning(phase, &mut files)).collect()
     }
 }
 
-/// The harness's files, for the code that follows imports.
-struct Carried<'a>(&'a Harness);
+/// Returns the semantic digest of the files that a phase imports, None where it calls nothing of the harness.
+fn meaning(phase: Phase, files: &mut Carried<'_>) -> Option<(Phase, Digest)> {
+    let mut found: BTreeMap<RepoPath, PythonFile> = BTreeMap::new();
+    for module in modules(phase) {
+        let path = RepoPath::new(&format!("{PACKAGE}/{PHASES}/{module}.py")).expect("module names are plain");
+        found.extend(closure(&path, files));
+    }
+    let mut bytes = Vec::new();
+    for (path, python) in &found {
+        bytes.extend_from_slice(path.as_str().as_bytes());
+        bytes.extend_from_slice(python.meaning.as_bytes());
+    }
+    (!found.is_empty()).then(|| (phase, Digest::of(&bytes)))
+}
+
+/// The harness's files, for the code that follows imports, and what those say that it read.
+struct Carried<'a> {
+    harness: &'a Harness,
+    read: BTreeMap<&'a str, PythonFile>,
+}
 
 impl Tree for Carried<'_> {
     fn read(&mut self, path: &RepoPath) -> Option<PythonFile> {
         let name = path.as_str().strip_prefix(PACKAGE)?.strip_prefix('/')?;
-        self.0.files.get(name).map(|bytes| t2t_python::read_as_run(bytes))
+        let (name, bytes) = self.harness.files.get_key_value(name)?;
+        Some(self.read.entry(name).or_insert_with(|| t2t_python::read_as_run(bytes)).clone())
     }
 
     fn homes(&mut self, name: &str) -> Vec<String> {
@@ -202,12 +212,9 @@ mod tests {
             other.files.get_mut("op/flops.py").unwrap().to_mut().extend_from_slice(suffix.as_bytes());
             other
         };
-        let meanings = |harness: &Harness| {
-            Phase::ALL.into_iter().filter_map(|phase| harness.meaning(phase)).collect::<BTreeMap<_, _>>()
-        };
-        assert_eq!(meanings(&harness), meanings(&edited("\n# a comment\n")));
-        let changed = meanings(&edited("\nEXTRA = 1\n"));
-        let before = meanings(&harness);
+        let before = harness.parsed();
+        assert_eq!(before, edited("\n# a comment\n").parsed());
+        let changed = edited("\nEXTRA = 1\n").parsed();
         let stale: Vec<Phase> = before.keys().copied().filter(|phase| before[phase] != changed[phase]).collect();
         assert_eq!(stale, [Phase::Analyze]);
     }
@@ -217,7 +224,7 @@ mod tests {
         let harness = Harness::open(None).unwrap();
         let mut other = harness.clone();
         other.files.get_mut("boundary/documents.py").unwrap().to_mut().extend_from_slice(b"\nEXTRA = 1\n");
-        assert!(Phase::ALL.into_iter().all(|phase| harness.meaning(phase) == other.meaning(phase)));
+        assert_eq!(harness.parsed(), other.parsed());
         for (name, bytes) in &harness.files {
             let text = String::from_utf8_lossy(bytes);
             let sets = text.lines().any(|line| line.trim_start().starts_with("TYPE_CHECKING"));
