@@ -89,8 +89,8 @@ def kinds_of(declaration: Declaration) -> list[str]:
             found.append(cases.PAIRS)
     if "zeros" not in off:
         known = cases.comparable(declaration, declaration["dtypes"][0])
-        found.append(EIGHTHS)
         found.append(cases.TIES if len(known) > 1 and probing.of_values(declaration)[:1] == known[:1] else "zeros")
+        found.append(EIGHTHS)
     if LARGE not in off:
         found.append(LARGE)
     return found
@@ -101,7 +101,7 @@ def fits(kind: str, name: str, value: object) -> bool:
     if kind == LARGE:
         return not isinstance(value, bool | str) and isinstance(value, int | float) and value <= 0
     if kind == EIGHTHS:
-        return type(value) is int and value % 2 == 1
+        return type(value) is int and value > 0 and value % 2 == 1
     return kind not in NOT_FINITE or (is_decision(value) and name not in SUMMED)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from t2t_harness.judging import tolerance
@@ -20,6 +21,20 @@ RULE = "finite"
 def is_gradient(name: str) -> bool:
     """Tells whether the result `name` is the gradient of an input."""
     return name.startswith("grad.")
+
+
+def but_at_nan(judged: comparing.Judged, name: str) -> comparing.Judged:
+    """Returns `judged` where the gradient `name` counts as right wherever it is NaN and its input is: torch has zero behind a bound there, and NaN elsewhere."""
+    given = judged.given.get(name.removeprefix("grad."))
+    if not is_gradient(name) or name not in judged.made or given is None or not given.is_floating_point():
+        return judged
+    made, right = judged.made[name], judged.right[name]
+    if made.shape != given.shape or right.shape != given.shape:
+        return judged
+    where = given.isnan() & made.isnan()
+    if not where.any():
+        return judged
+    return replace(judged, made={**judged.made, name: right.to(made.dtype).where(where, made)})
 
 
 def not_numbers(trial: Trial, row: CaseRow, judged: comparing.Judged, right: oracle.Reference) -> Finding | None:

@@ -256,8 +256,11 @@ def values(
         is_after = name.startswith("after.")
         if comparing.is_ignored(trial.declaration, name) or (label != "a" and is_after):
             continue
-        if label not in ("a", UPDATED) and is_first_again(tensors, label, name) and not is_of_output(trial, name):
+        # Indices into another result may be the same where that is not.
+        is_index = comparing.output(trial.declaration, name)["compare"] == "indices"
+        if label not in ("a", UPDATED) and not is_index and is_first_again(tensors, label, name):
             continue
+        judged = corners.but_at_nan(judged, name) if case.kind == "edge" else judged
         found = compared(trial, case, name, judged, right)
         is_loose = (
             case.kind == "edge" and case.values not in DECIDING and not elementwise.leaves_a_rest(trial.declaration)
@@ -345,12 +348,6 @@ def right_elsewhere(trial: Trial, case: cases.Case, name: str, judged: comparing
         if found.passed:
             return found
     return None
-
-
-def is_of_output(trial: Trial, name: str) -> bool:
-    """Tells whether a result is indices into another one, whose bits may differ where its own do not."""
-    how = comparing.output(trial.declaration, name)
-    return bool(how["compare"] == "indices")
 
 
 def is_first_again(tensors: Mapping[str, torch.Tensor], label: str, name: str) -> bool:

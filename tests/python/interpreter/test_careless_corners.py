@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from checks import both_tests, check, declared, tensor
+from checks import both_tests, check, declared, require_passed, tensor, verdict
 from test_careless_forward import ELEMENTS, HONEST, POSITIVE, ROWS, SMOOTH_OP
 
 from t2t_harness.cases import cases, inputs, probe_corners, probing
@@ -207,3 +207,52 @@ def test_a_gradient_is_a_number_where_torch_s_is_one_in_both_types(
 ) -> None:
     made = (torch.tensor([0.0, out]), torch.tensor([0.0, plain]), torch.tensor([0.0, wide], dtype=torch.float64))
     assert corners.finite(*made).passed == passes
+
+
+CLAMPED = """
+@triton.jit
+def forward(x_ptr, out_ptr, total, limit, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < total, other=0.0)
+    tl.store(out_ptr + at, tl.where(x > limit, limit, x), mask=at < total)
+
+
+@triton.jit
+def backward(x_ptr, dy_ptr, dx_ptr, total, limit, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < total, other=0.0)
+    dy = tl.load(dy_ptr + at, mask=at < total, other=0.0)
+    tl.store(dx_ptr + at, tl.where(x > limit, 0.0, tl.where(x == x, dy, x)), mask=at < total)
+
+
+class Clamped(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, limit):
+        x = x.contiguous()
+        ctx.save_for_backward(x)
+        ctx.limit, out = limit, torch.empty_like(x)
+        if out.numel():
+            forward[(triton.cdiv(out.numel(), 128),)](x, out, out.numel(), limit, BLOCK=128)
+        return out
+
+    @staticmethod
+    def backward(ctx, dy):
+        (x,) = ctx.saved_tensors
+        dx, dy = torch.empty_like(x), dy.contiguous()
+        if dx.numel():
+            backward[(triton.cdiv(dx.numel(), 128),)](x, dy, dx, dx.numel(), ctx.limit, BLOCK=128)
+        return dx, None
+
+
+def wrapper(input, max):
+    return Clamped.apply(input, float(max))
+"""
+
+
+def test_a_gradient_of_nan_is_a_convention_where_the_input_is_nan(tmp_path: Path) -> None:
+    rows = tensor("input", ["M", "N"], requires_grad=True)
+    op = declared("torch.clamp", [rows], {"M": 8, "N": 24}, seeds=1, kwargs={"max": 0.5}, backward=True)
+    require_passed(tmp_path / "right", op, CLAMPED)
+    # NaN where the input is infinite is no convention.
+    wrong = CLAMPED.replace("tl.where(x == x, dy, x)", "dy + 0.0 * x")
+    assert verdict(tmp_path / "wrong", op, wrong)[0] == "nan"
