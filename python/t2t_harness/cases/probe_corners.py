@@ -46,8 +46,7 @@ def at_once(declaration: Declaration) -> Iterator[Case]:
 def of_arguments(declaration: Declaration, others: Sequence[Case]) -> Iterator[Case]:
     """Yields the first case of an argument that is zero, and the first of one that is another positive number, with zeros or ties in the first floating input."""
     floating = probing.of_values(declaration)
-    apart = (probe_meetings.SPECIAL, probe_meetings.EIGHTHS)
-    kinds = [kind for kind in probe_meetings.kinds_of(declaration) if kind not in apart]
+    kinds = [kind for kind in probe_meetings.kinds_of(declaration) if kind != probe_meetings.SPECIAL]
     asked = [(*one, case) for case in others if (one := number(declaration, case)) is not None]
     for is_zero in (True, False):
         for name, value, case in [one for one in asked if one[1] >= 0 and (one[1] == 0) == is_zero][:1]:

@@ -29,6 +29,9 @@ LARGE = "large"
 EIGHTHS = "eighths"
 """Values of which some are in the middle of two whole numbers: to which one those are rounded depends on what is added before."""
 
+ODD = 2
+"""So many arguments meet those."""
+
 NOT_FINITE = (SPECIAL, cases.PAIRS)
 """Values of which some are not finite."""
 
@@ -76,7 +79,25 @@ def meetings(declaration: Declaration, others: Sequence[Case]) -> Iterator[Case]
     turns = chain.from_iterable(zip_longest(*met))
     for case in islice((case for case in turns if case is not None), MOST):
         # Few meet large values, and what comes before them has used the budget up.
-        yield probing.forward(declaration, replace(case, has_own_budget=case.values == LARGE))
+        own = case.has_own_budget or case.values == LARGE
+        yield probing.forward(declaration, replace(case, has_own_budget=own))
+
+
+def halves(declaration: Declaration, others: Sequence[Case]) -> Iterator[Case]:
+    """Yields, of the cases `others` in which one argument is another odd number, the first ones with eighths in the first floating input. They take no other's place."""
+    floating = probing.of_values(declaration)
+    if not floating or "zeros" in cases.edges_off(declaration) or seeds.is_random(declaration):
+        return
+    names: set[str] = set()
+    for case in others:
+        changed = list(difference(declaration, case).items())
+        if len(changed) != 1 or case.values != "declared" or len(names) == ODD:
+            continue
+        ((name, value),) = changed
+        if name not in (*names, *ELSEWHERE) and type(value) is int and value > 0 and value % 2 == 1:
+            names.add(name)
+            found = replace(meeting(case, floating[0], EIGHTHS), has_own_budget=True)
+            yield probing.forward(declaration, found)
 
 
 def kinds_of(declaration: Declaration) -> list[str]:
@@ -90,7 +111,6 @@ def kinds_of(declaration: Declaration) -> list[str]:
     if "zeros" not in off:
         known = cases.comparable(declaration, declaration["dtypes"][0])
         found.append(cases.TIES if len(known) > 1 and probing.of_values(declaration)[:1] == known[:1] else "zeros")
-        found.append(EIGHTHS)
     if LARGE not in off:
         found.append(LARGE)
     return found
@@ -100,8 +120,6 @@ def fits(kind: str, name: str, value: object) -> bool:
     """Tells whether an argument at `value` meets values of that kind: those that are not finite tell of decisions alone, and large ones of zero, whose product with what is infinite is no number, and of negative numbers, with which the largest is the smallest."""
     if kind == LARGE:
         return not isinstance(value, bool | str) and isinstance(value, int | float) and value <= 0
-    if kind == EIGHTHS:
-        return type(value) is int and value > 0 and value % 2 == 1
     return kind not in NOT_FINITE or (is_decision(value) and name not in SUMMED)
 
 

@@ -181,6 +181,7 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
         *probe_groups.groups(request),
         *probe_lengths.apart(declaration, limit),
         *probe_alone.alone(declaration, limit),
+        *probe_meetings.halves(declaration, others),
         *counted_dims(declaration, limit),
         *probe_lengths.sampled(declaration, literals.of_files(read), limit),
         *probe_lengths.of_arguments(declaration),
