@@ -220,6 +220,14 @@ fn a_server_with_a_second_thread_refuses_to_fork() {
 }
 
 #[test]
+fn a_server_forks_once_its_second_thread_has_ended() {
+    let bench = Bench::new(&format!(
+        "{MODULE}\nimport threading, time\nthreading.Thread(target=time.sleep, args=(0.2,)).start()"
+    ));
+    assert!(matches!(bench.run("quick").end, End::Reply(_)));
+}
+
+#[test]
 fn the_module_path_holds_what_was_named_and_not_the_working_directory() {
     let bench = Bench::new(MODULE);
     let mut config = bench.config();

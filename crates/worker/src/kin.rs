@@ -2,13 +2,18 @@
 //!
 //! It does not know actions: it answers about process ids. All of these are children that are not reaped yet, so no other process can have got their ids.
 
-use std::{fs, mem, time::Duration};
+use std::{
+    fs, mem, thread,
+    time::{Duration, Instant},
+};
 
 use libc::{c_int, pid_t};
 use nix::time::{ClockId, clock_gettime};
 
 /// The kernel's flag of an exiting thread (`PF_EXITING` in include/linux/sched.h).
 const EXITING: u64 = 4;
+/// How long a thread that ends may stay listed.
+const THREAD_LEAVES: Duration = Duration::from_secs(1);
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug)]
@@ -182,9 +187,15 @@ pub(crate) fn own_cpu() -> Duration {
     clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
-/// Counts the threads of this process.
-pub(crate) fn own_threads() -> usize {
-    fs::read_dir("/proc/self/task").map_or(0, Iterator::count)
+/// Counts the threads of this process, once it is the only one or after a second. The kernel lists a thread for a moment after it has been joined, which is
+/// longer on a loaded machine.
+pub(crate) fn threads_that_stay() -> usize {
+    let count = || fs::read_dir("/proc/self/task").map_or(0, Iterator::count);
+    let until = Instant::now() + THREAD_LEAVES;
+    while count() > 1 && Instant::now() < until {
+        thread::sleep(Duration::from_millis(1));
+    }
+    count()
 }
 
 /// The mark of an action's descendants: the value of `oom_score_adj`, which every fork and exec inherits. It also makes the OOM killer choose children before

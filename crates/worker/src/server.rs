@@ -371,7 +371,7 @@ impl Server {
 
     fn child(&self, order: Order<'_>) -> Result<(pid_t, Mark, Secret, Pipes), String> {
         // A fork copies the calling thread alone. A lock that another thread holds would stay locked in the child for ever.
-        let threads = kin::own_threads();
+        let threads = kin::threads_that_stay();
         if threads != 1 {
             return Err(format!("the server has {threads} threads, and only one of them would live in the child"));
         }
