@@ -24,6 +24,11 @@ def is_undefined(declaration: Declaration, case: Case, inputs: Mapping[str, torc
     found = False
 
     class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
+        @classmethod
+        def _should_skip_dynamo(cls) -> bool:
+            # Else the first call imports torch's compiler, which takes a second (torch 2.11).
+            return False
+
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             nonlocal found
             to = (kwargs or {}).get("dtype")

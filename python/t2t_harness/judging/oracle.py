@@ -311,7 +311,11 @@ def found_gradients(
     given = list(upstream.values())
     if not ends:
         return dict.fromkeys(leaves)
-    found = torch.autograd.grad(ends, list(leaves.values()), given, allow_unused=True, retain_graph=keeps)
+    # What `torch.autograd.grad` does once it has compared shapes, for which it imports sympy in half a second (torch 2.11, `_make_grads`).
+    engine = torch.autograd.Variable._execution_engine
+    found = engine.run_backward(
+        tuple(ends), tuple(given), keeps, False, tuple(leaves.values()), allow_unreachable=True, accumulate_grad=False
+    )
     return dict(zip(leaves, found, strict=True))
 
 
