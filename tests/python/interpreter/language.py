@@ -230,6 +230,41 @@ def reductions_of_two_operands() -> None:
 
 
 @triton.jit
+def philox_kernel(out_ptr, seed, ROUNDS: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    for word in tl.static_range(4):
+        tl.store(out_ptr + word * (BLOCK + 1) + i, tl.randint4x(seed, i, ROUNDS)[word])
+        tl.store(out_ptr + word * (BLOCK + 1) + BLOCK, tl.randint4x(seed, tl.program_id(0), ROUNDS)[word])
+
+
+def philox(seed: int, counter: int, rounds: int) -> list[int]:
+    """The words that Random123 makes of a counter of one word, as integers without bounds."""
+    words, low, high = [counter, 0, 0, 0], seed & 0xFFFFFFFF, seed >> 32
+    for _ in range(rounds):
+        first, third = words[0] * 0xD2511F53, words[2] * 0xCD9E8D57
+        words = [
+            (third >> 32) ^ words[1] ^ low,
+            third & 0xFFFFFFFF,
+            (first >> 32) ^ words[3] ^ high,
+            first & 0xFFFFFFFF,
+        ]
+        low, high = (low + 0x9E3779B9) & 0xFFFFFFFF, (high + 0xBB67AE85) & 0xFFFFFFFF
+    return words
+
+
+@case
+def words_of_philox() -> None:
+    # The first known answer of Random123 1.14 for philox4x32 (tests/kat_vectors).
+    assert philox(0, 0, 10) == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
+    for seed in (0, 7, (5 << 32) + 11):
+        for rounds in (10, 7):
+            out = torch.empty(4 * (SIZE + 1), dtype=torch.uint32)
+            philox_kernel[(1,)](out, seed, ROUNDS=rounds, BLOCK=SIZE)
+            right = [philox(seed, counter, rounds) for counter in (*range(SIZE), 0)]
+            assert out.reshape(4, SIZE + 1).T.tolist() == right
+
+
+@triton.jit
 def composed(a, b, c, d):
     return c * a, c * b + d
 
