@@ -590,6 +590,7 @@ fn without_its_store_a_build_runs_everything() {
 #[test]
 fn a_store_in_another_folder_answers_there() {
     let (first, second) = (Project::built(), Project::new());
+    second.remove("cache");
     let copied = Command::new("cp").arg("-r").args([first.path("cache"), second.path("cache")]).status().unwrap();
     assert!(copied.success());
     second.build().exits(0).runs("");

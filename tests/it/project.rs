@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use t2t_store::harness::Harness;
 use tempfile::TempDir;
 
 use crate::environment;
@@ -82,6 +83,7 @@ impl Project {
         project.write("ops.yaml", ops);
         project.write("assets/log_template.md", LOG);
         install(&project.path("../python"));
+        know_harness(&project.path("cache/toolchain"));
         project
     }
 
@@ -337,6 +339,22 @@ const LOG: &str = "\
 /// Returns the place of a kernel file.
 pub fn file(op: &str, variant: &str) -> String {
     format!("kernels/{op}/{variant}.py")
+}
+
+/// Leaves in a folder what a build keeps there of the harness that t2t carries, whose 200 files take a debug binary half a second to parse.
+fn know_harness(folder: &Path) {
+    static KEPT: OnceLock<TempDir> = OnceLock::new();
+    let kept = KEPT.get_or_init(|| {
+        let kept = tempfile::tempdir().unwrap();
+        let meanings = Harness::open(None).unwrap().meanings(kept.path());
+        assert!(!meanings.is_empty());
+        kept
+    });
+    fs::create_dir_all(folder).unwrap();
+    for entry in fs::read_dir(kept.path()).unwrap() {
+        let file = entry.unwrap();
+        fs::copy(file.path(), folder.join(file.file_name())).unwrap();
+    }
 }
 
 /// Makes an environment with the interpreter for tests, as `bin/python` in `folder`.
