@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypedDict, cast
 
-from t2t_harness.cases import cases, seeds
+from t2t_harness.cases import cases, elementwise, seeds
 from t2t_harness.counting import counting
 from t2t_harness.faults import failure, memory
 from t2t_harness.judging import comparing, form, kept, oracle, origin, progress, random_trial
@@ -379,4 +379,9 @@ def compared(
     is_exact = declaration["precision"] == "ieee" or case.dtype != "float32"
     wide = None if right.oracle is None else right.oracle[name]
     judged = comparing.Judged(given, right.plain, stored)
-    return comparing.compare(declaration, case.dtype, name, judged, wide, whole=is_exact).message
+    found = comparing.compare(declaration, case.dtype, name, judged, wide, whole=is_exact)
+    if found.class_ == "mismatch" and found.bad and not elementwise.leaves_a_rest(declaration):
+        # Of millions of sums over thousands of terms a few lose more bits than torch's in their row: what the last bits of the inputs are worth is allowed.
+        loose = (oracle.slack(declaration, case, given, right, plain.device.type) or {}).get(name)
+        found = comparing.compare(declaration, case.dtype, name, judged, wide, whole=is_exact, slack=loose)
+    return found.message

@@ -479,6 +479,32 @@ def test_the_inputs_of_any_call_can_be_made_again(layout: str) -> None:
     assert distinct > 0.9 * len(seen), "nearly every call has inputs of its own"
 
 
+def test_a_long_sum_of_a_timed_call_may_lose_what_the_last_bits_of_its_inputs_are_worth(request_of: Any) -> None:
+    import torch
+
+    from t2t_harness.cases import cases, inputs
+    from t2t_harness.judging import oracle
+
+    size = {"M": 4, "N": 4096}
+    op = request_of(KERNEL)["op"]
+    op |= {"torch": "torch.cumsum", "inputs": [given("input")], "kwargs": {"dim": -1}, "sizes": {"large": size}}
+    case = cases.Case("large/float32", "declared", "float32", size)
+    made = inputs.make_inputs(op, case, "cpu")
+    wide = made["input"].double().cumsum(-1)
+    # As a device has it: torch's own result there is exact but for a bit or two.
+    right = oracle.Reference({"0": wide.float()}, {"0": wide}, several=False)
+    at = wide.abs()[:, 2048:].argmin(-1) + 2048
+
+    def off_by(error: float) -> str | None:
+        found = wide.float()
+        found[torch.arange(4), at] += error
+        return sample.compared(op, case, "0", {"0": found}, made, right)
+
+    # A sum of 2048 terms near zero, which tolerances of 1e-5 do not allow to be off by as much as honest scans in float32 are now and then.
+    assert off_by(3e-5) is None
+    assert off_by(1e-3) is not None
+
+
 def test_what_is_kept_of_timed_calls_is_chosen_after_they_returned() -> None:
     class Inputs:
         def __init__(self) -> None:
