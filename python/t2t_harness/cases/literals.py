@@ -6,6 +6,7 @@ Files are read as bytes and parsed, never imported: whoever judges a kernel come
 from __future__ import annotations
 
 import ast
+import functools
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -34,6 +35,22 @@ OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
 
 _latest: tuple[object, list[Nodes]] = (None, [])
 """The request whose files were read last, and what is in them: they are asked for several times in a check."""
+
+
+def once(function: Callable[[Nodes], Iterator[int]]) -> Callable[[Nodes], tuple[int, ...]]:
+    """Returns what gives all that `function` yields of a file's nodes, and finds it out once: each kind of probe asks for it."""
+    known: dict[int, tuple[Nodes, tuple[int, ...]]] = {}
+
+    @functools.wraps(function)
+    def remembered(nodes: Nodes) -> tuple[int, ...]:
+        found = known.get(id(nodes))
+        if found is None or found[0] is not nodes:
+            if len(known) >= FILES:
+                known.clear()
+            found = known[id(nodes)] = nodes, tuple(function(nodes))
+        return found[1]
+
+    return remembered
 
 
 def of_files(read: Sequence[Nodes]) -> list[int]:
@@ -107,6 +124,7 @@ def files(homes: list[Path], name: str) -> Iterator[Path]:
                 return
 
 
+@once
 def integers(nodes: Nodes) -> Iterator[int]:
     """Yields the integers in a file, and those that expressions of integers come to, if they may be lengths."""
     for node in nodes:
@@ -115,6 +133,7 @@ def integers(nodes: Nodes) -> Iterator[int]:
             yield value
 
 
+@once
 def compared(nodes: Nodes) -> Iterator[int]:
     """Yields the integers that something is compared with, by an operator or by a function such as `min`, where they are written or by the name of a constant."""
     named = constants(nodes)

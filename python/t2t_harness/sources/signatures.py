@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,25 +135,26 @@ def plain(value: object) -> object:
 
 def of_schema(torch_name: str, is_meant: Callable[[str], bool]) -> list[Parameter]:
     """Returns the parameters of a builtin. Python's `input` is aten's `self`; names of dims are no kernel's."""
-    best: list[Parameter] = []
+    best: tuple[Parameter, ...] = ()
     for found in overloads(torch_name):
         if not best or fit(found, is_meant) > fit(best, is_meant):
             best = found
-    return best
+    return list(best)
 
 
-def overloads(torch_name: str) -> list[list[Parameter]]:
+@functools.lru_cache(8)
+def overloads(torch_name: str) -> tuple[tuple[Parameter, ...], ...]:
     """Returns the parameters of each overload of a builtin, but for those that write where they are told to, or take names of dims; none of what aten does not have."""
     import torch
 
     schemas = torch._C._jit_get_schemas_for_operator(f"aten::{aten_name(torch_name)}")
     # What a namespace does not prefix is found by its own name.
     schemas = schemas or torch._C._jit_get_schemas_for_operator(f"aten::{torch_name.rpartition('.')[2]}")
-    return [
-        [of_argument(one) for one in schema.arguments]
+    return tuple(
+        tuple(of_argument(one) for one in schema.arguments)
         for schema in schemas
         if not any(one.is_out or is_named(one) for one in schema.arguments)
-    ]
+    )
 
 
 PREFIXES = {"torch.linalg": "linalg_", "torch.fft": "fft_", "torch.special": "special_"}
@@ -175,7 +176,7 @@ def is_named(argument: Any) -> bool:
     return "Dimname" in str(argument.type) or (argument.name in ("dim", "dims") and "str" in str(argument.type))
 
 
-def fit(parameters: list[Parameter], is_meant: Callable[[str], bool]) -> tuple[int, int, int]:
+def fit(parameters: Sequence[Parameter], is_meant: Callable[[str], bool]) -> tuple[int, int, int]:
     """Returns how well parameters suit what is meant: how many of them are, how many of those are tensors, and how few there are."""
     meant = [one for one in parameters if is_meant(one.name)]
     return len(meant), sum(one.is_tensor for one in meant), -len(parameters)
