@@ -15,6 +15,7 @@
 mod environment;
 mod soak;
 mod project;
+mod authored;
 mod lite;
 mod watching;
 mod remote_servers;

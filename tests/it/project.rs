@@ -389,6 +389,15 @@ pub fn copy_program(from: &Path, to: &Path) {
     assert!(Command::new("cp").args([from, to]).status().unwrap().success());
 }
 
+/// Copies a folder with all that is in it.
+pub fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let to = to.join(entry.file_name());
+        if entry.path().is_dir() { copy_folder(&entry.path(), &to) } else { _ = fs::copy(entry.path(), to).unwrap() }
+    }
+}
+
 /// Asks until there is an answer.
 pub fn until<T>(mut ask: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + SOON;

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -12,7 +11,7 @@ use t2t_model::digest::Digest;
 use t2t_model::manifest::{Fact, Manifest, canonical_json};
 use t2t_store::store::remote::entry::Entry;
 
-use crate::project::{Project, Ran};
+use crate::project::{Project, Ran, copy_folder};
 use crate::remote_servers::{Files, Server};
 
 const FOLDER: &str = "assets/results/interpreter";
@@ -222,12 +221,12 @@ fn files_of_two_signed_publications_do_not_mix() {
 #[test]
 fn a_whole_earlier_publication_counts_for_the_kernels_that_it_was_made_of_alone() {
     let project = signed();
-    copy(&project.path(FOLDER), &project.path("../old"));
+    copy_folder(&project.path(FOLDER), &project.path("../old"));
     project.edit(KERNEL, "+ 1", "+ 2");
     project.build().exits(0);
     project.t2t("publish --sign ../ada").exits(0);
     project.t2t("clean --cache").exits(0);
-    copy(&project.path("../old"), &project.path(FOLDER));
+    copy_folder(&project.path("../old"), &project.path(FOLDER));
     let ran = project.t2t(SIGNED).exits(1).runs("").says("11 results signed by ada@example.org");
     assert_eq!(missing(&ran), 3, "{}", ran.stdout);
 }
@@ -236,17 +235,9 @@ fn a_whole_earlier_publication_counts_for_the_kernels_that_it_was_made_of_alone(
 fn a_signature_of_another_device_is_none() {
     let project = signed();
     let to = project.path("assets/results/nvidia-h200");
-    copy(&project.path(FOLDER), &to);
+    copy_folder(&project.path(FOLDER), &to);
     let gate = "build --require-cached --require-signed --as-device nvidia-h200";
     project.t2t(gate).exits(1).says("nvidia-h200/statement.json: it is of another device, `interpreter`");
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
-        let to = to.join(entry.file_name());
-        if entry.path().is_dir() { copy(&entry.path(), &to) } else { fs::copy(entry.path(), to).map(|_| ()).unwrap() }
-    }
 }
 
 #[test]
