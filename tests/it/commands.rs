@@ -11,10 +11,6 @@ mod others;
 const SOFTMAX: &str =
     "softmax:analyze,select,log softmax/v1_baseline:compile,check,bench softmax/v2_tiling:compile,check,bench";
 const GELU: &str = "gelu:analyze,select,log gelu/v1_baseline:compile,check,bench gelu/v2_tiling:compile,check,bench";
-const NOTES: &str = "\
-note: python 3.12.1 at [FOLDER]/python/bin/python ($T2T_PYTHON), torch 2.11.0, triton 3.6.0
-note: no CUDA device is used: kernels run in Triton's interpreter on the CPU, at the sizes of the cpu profile
-";
 
 fn with_relu() -> Project {
     let project = Project::new();
