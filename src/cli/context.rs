@@ -15,6 +15,7 @@ use t2t_store::results::Published;
 use t2t_store::store::lock::Lock;
 
 use super::error::CliError;
+use super::running::stop_on_signal;
 use super::streams::say;
 use super::{Common, Targets};
 use crate::session::{self, Chosen, Options, Overwrite, Probing, Session};
@@ -68,6 +69,21 @@ pub(crate) fn python(common: &Common, workspace: PathBuf) -> Option<Interpreter>
 /// Opens the workspace around the current folder.
 pub(crate) fn open(common: &Common, probing: Probing, interrupt: &Interrupt) -> Result<Session, CliError> {
     opened(&options(common, &workspace()?, probing), interrupt)
+}
+
+/// Opens the workspace around the current folder under its lock, for a command that calls children itself. A signal stops them. Fails, as `elsewhere` says, where the device is
+/// not here. Whoever lets go of the session and then of the lock leaves nothing that runs when others go on.
+pub(crate) fn open_locked(common: &Common, elsewhere: &str) -> Result<(Lock, Interrupt, Session), CliError> {
+    let root = workspace()?;
+    let interrupt = Interrupt::default();
+    let running = stop_on_signal(&interrupt)?;
+    let lock = lock(&root)?;
+    let session = open(common, Probing::Allowed, &interrupt)?;
+    running.hold(&session.pool);
+    if session.is_elsewhere {
+        return Err(CliError::misuse(elsewhere, "leave out `--as-device`"));
+    }
+    Ok((lock, interrupt, session))
 }
 
 fn opened(options: &Options, interrupt: &Interrupt) -> Result<Session, CliError> {

@@ -28,20 +28,14 @@ use self::subject::Subject;
 use self::trial::{Beside, Built, JUDGED, MEASURED, Refused, Trial};
 use super::arguments::ImproveArguments;
 use super::error::CliError;
-use super::running::stop_on_signal;
 use super::{Common, context, streams};
 use crate::engine::perform::{self, Performed};
 use crate::engine::{ATTEMPT, Spent};
-use crate::session::{DeviceChoice, Probing, Session};
+use crate::session::{DeviceChoice, Session};
 
 /// Runs the command.
 pub(crate) fn improve(common: &Common, arguments: &ImproveArguments) -> Result<u8, CliError> {
-    let root = context::workspace()?;
-    let interrupt = Interrupt::default();
-    let running = stop_on_signal(&interrupt)?;
-    let _lock = context::lock(&root)?;
-    let session = context::open(common, Probing::Allowed, &interrupt)?;
-    running.hold(&session.pool);
+    let (_lock, interrupt, session) = context::open_locked(common, "candidates are timed on a device that is here")?;
     is_measurable(common, &session)?;
     let subject = Subject::of(&session, &arguments.target, arguments.generator.as_deref())?;
     cores::keep_off_devices(&cores::shares(session.devices.len()));
@@ -59,9 +53,6 @@ pub(crate) fn improve(common: &Common, arguments: &ImproveArguments) -> Result<u
 
 /// Fails where no kernel can be timed that says anything, unless the interpreter was asked for by name.
 fn is_measurable(common: &Common, session: &Session) -> Result<(), CliError> {
-    if session.is_elsewhere {
-        return Err(CliError::misuse("candidates are timed on a device that is here", "leave out `--as-device`"));
-    }
     let is_interpreter = session.inventory.device.class == DeviceClass::Interpreter;
     if is_interpreter && common.device != DeviceChoice::Cpu {
         let message = "this machine has no CUDA device, and times of Triton's interpreter say nothing about a GPU";

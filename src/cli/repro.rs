@@ -7,7 +7,6 @@ use std::process::Command;
 use anyhow::Context;
 use serde::de::DeserializeOwned;
 use t2t_host::cores;
-use t2t_host::interrupt::Interrupt;
 use t2t_model::action::{DeviceClass, Phase, Target};
 use t2t_model::record::Outcome;
 use t2t_plan::graph::Index;
@@ -19,13 +18,12 @@ use t2t_store::secrets;
 
 use super::error::CliError;
 use super::plan::{plans, standing};
-use super::running::stop_on_signal;
 use super::{Common, ReproArguments, context, streams};
 use crate::engine::evidence;
 use crate::engine::job::Job;
 use crate::engine::perform::{self, Performed};
 use crate::engine::request::{Given, Requests};
-use crate::session::{Probing, Session};
+use crate::session::Session;
 
 /// Where the files are written in a workspace.
 const FOLDER: &str = "logs/repro";
@@ -65,15 +63,7 @@ struct Written {
 
 /// Writes the files of the case. Nothing of t2t is left running, and its lock is free.
 fn written(common: &Common, arguments: &ReproArguments) -> Result<Written, CliError> {
-    let root = context::workspace()?;
-    let interrupt = Interrupt::default();
-    let running = stop_on_signal(&interrupt)?;
-    let _lock = context::lock(&root)?;
-    let session = context::open(common, Probing::Allowed, &interrupt)?;
-    running.hold(&session.pool);
-    if session.is_elsewhere {
-        return Err(CliError::misuse("a case runs on the device that is here", "leave out `--as-device`"));
-    }
+    let (_lock, interrupt, session) = context::open_locked(common, "a case runs on the device that is here")?;
     let target = target(&session, &arguments.target)?;
     let (case, checked) = known(&session, &target, arguments.case.as_deref())?;
     let job = job(&session, &target, case.as_deref(), checked);

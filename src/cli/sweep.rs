@@ -21,12 +21,11 @@ use t2t_store::fs;
 
 use super::error::CliError;
 use super::plan::{Plan, plans, standing};
-use super::running::stop_on_signal;
 use super::{BenchArguments, Common, context, streams};
 use crate::engine::job::Job;
 use crate::engine::perform::{self, Performed};
 use crate::engine::request::{Given, Requests, told};
-use crate::session::{Probing, Session};
+use crate::session::Session;
 
 /// Where sweeps are written in a workspace.
 const FOLDER: &str = "logs/sweep";
@@ -36,15 +35,7 @@ const ARCHIVE: &str = "triton.tar.gz";
 
 /// Runs the command.
 pub(crate) fn sweep(common: &Common, arguments: &BenchArguments) -> Result<u8, CliError> {
-    let root = context::workspace()?;
-    let interrupt = Interrupt::default();
-    let running = stop_on_signal(&interrupt)?;
-    let _lock = context::lock(&root)?;
-    let session = context::open(common, Probing::Allowed, &interrupt)?;
-    running.hold(&session.pool);
-    if session.is_elsewhere {
-        return Err(CliError::misuse("a sweep needs its device here", "leave out `--as-device`"));
-    }
+    let (_lock, interrupt, session) = context::open_locked(common, "a sweep needs its device here")?;
     let selection = Selection {
         targets: vec![arguments.op.clone()],
         variants: arguments.variant.clone(),

@@ -1,5 +1,5 @@
 //! The tests of what needs no Python, network or device: the pure crates, the rules of the layers, the docs. One binary, done in seconds.
-//! A file that is not declared here is not run, which `layers` checks.
+//! A file has its parts in a folder of its name. One that is not declared, here or by the file whose part it is, is not run, which `layers` checks.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

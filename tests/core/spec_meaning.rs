@@ -2,12 +2,14 @@
 #![expect(clippy::float_cmp, reason = "tolerances are copied and never computed")]
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use t2t_model::action::Phase;
 use t2t_model::problem::render;
-use t2t_spec::{Declaration, Op, Profile, Settings, Spec, TorchNames};
+use t2t_spec::{Op, Profile, Settings, Spec, TorchNames};
+
+mod layered;
+mod facts;
 
 const PHASES: [Phase; 6] = [Phase::Analyze, Phase::Compile, Phase::Check, Phase::Tune, Phase::Bench, Phase::Baseline];
 
@@ -52,102 +54,6 @@ fn op_of_index(dtype: &str) -> Op {
 
 fn declared(op: &Op) -> [Value; 2] {
     [Profile::Cpu, Profile::Cuda].map(|profile| json!(op.declaration(profile)))
-}
-
-#[test]
-fn an_op_that_says_nothing_has_the_documented_defaults() {
-    let op = add("");
-    let settings = cuda(&op);
-    let variants: Vec<&str> = op.variants.iter().map(|variant| variant.file.as_str()).collect();
-    assert_eq!(
-        variants,
-        [
-            "kernels/x/v1_baseline.py",
-            "kernels/x/v2_tiling.py",
-            "kernels/x/v3_coalesced.py",
-            "kernels/x/v4_optimized.py"
-        ]
-    );
-    assert_eq!(settings.dtypes, ["float32"]);
-    assert_eq!((settings.seeds, settings.max_retries), (2, 3));
-    assert_eq!(settings.tolerances["float32"], [1e-5, 1e-5]);
-    assert_eq!(settings.tolerances["bfloat16"], [1.6e-2, 1e-2]);
-    assert_eq!((settings.protocol.runs, settings.protocol.warmup_ms, settings.protocol.rep_ms), (10, 25, 100));
-    assert_eq!(settings.baselines, ["torch", "torch.compile"]);
-    assert_eq!(settings.sizes["large"], binding(&[("M", 4096), ("N", 4096)]));
-    assert_eq!(settings.check_sizes.keys().collect::<Vec<_>>(), ["medium", "small"]);
-    assert_eq!(op.timeout(Phase::Check, Profile::Cuda), Some(Duration::from_mins(2)));
-    assert_eq!(op.timeout(Phase::Bench, Profile::Cuda), Some(Duration::from_mins(10)));
-    assert_eq!(op.timeout(Phase::Log, Profile::Cuda), None);
-    assert_eq!(op.template, "assets/log_template.md");
-}
-
-#[test]
-fn the_cpu_profile_is_small_for_every_op() {
-    let op = op(
-        "",
-        "torch: torch.matmul\ninputs: {input: [M, K], other: [K, N]}\nbench: {sizes: {small: [1, 2, 3]}, runs: 50}",
-    );
-    let settings = op.settings(Profile::Cpu);
-    assert_eq!(settings.sizes["small"], binding(&[("K", 16), ("M", 16), ("N", 16)]));
-    assert_eq!((settings.protocol.runs, settings.protocol.warmup_ms, settings.protocol.rep_ms), (3, 0, 20));
-    assert_eq!(settings.baselines, ["torch"]);
-    assert_eq!(settings.check_sizes.keys().collect::<Vec<_>>(), ["small"]);
-    assert_eq!(cuda(&op).protocol.runs, 50);
-}
-
-#[test]
-fn mappings_merge_by_key_and_size_sets_replace() {
-    let top = "defaults: {check: {seeds: 5, atol: 0.1, tolerances: {float16: [1, 1]}}, bench: {sizes: {small: 8, large: 9}, runs: 7}}";
-    let lines = "torch: torch.add\ninputs: {input: [N]}\ncheck: {rtol: 0.2, tolerances: {float64: [2, 2]}}\nbench: {sizes: {medium: 3}}";
-    let op = op(top, lines);
-    let settings = cuda(&op);
-    assert_eq!((settings.seeds, settings.protocol.runs), (5, 7));
-    assert_eq!(settings.tolerances["float32"], [0.1, 0.2]);
-    assert_eq!((settings.tolerances["float16"], settings.tolerances["float64"]), ([1.0, 1.0], [2.0, 2.0]));
-    assert_eq!(settings.sizes.keys().collect::<Vec<_>>(), ["medium"]);
-    assert_eq!(settings.check_sizes.keys().collect::<Vec<_>>(), ["medium"]);
-}
-
-#[test]
-fn lists_replace() {
-    let op = op(
-        "defaults: {dtypes: [float16, float64], variants: [a, b]}",
-        "torch: torch.add\ninputs: {input: [M, N]}\ndtypes: [bfloat16]\nvariants: [c]",
-    );
-    assert_eq!(cuda(&op).dtypes, ["bfloat16"]);
-    assert_eq!(op.variants.len(), 1);
-}
-
-#[test]
-fn the_upper_of_two_ways_to_give_float32_tolerances_counts() {
-    let lines = "torch: torch.add\ninputs: {input: [M, N]}\ncheck: ";
-    let by_scalar = op("defaults: {check: {tolerances: {float32: [1, 1]}}}", &format!("{lines}{{atol: 2}}"));
-    assert_eq!(cuda(&by_scalar).tolerances["float32"], [2.0, 1.0]);
-    let by_dtype = op("defaults: {check: {atol: 1, rtol: 1}}", &format!("{lines}{{tolerances: {{float32: [2, 2]}}}}"));
-    assert_eq!(cuda(&by_dtype).tolerances["float32"], [2.0, 2.0]);
-}
-
-#[test]
-fn profiles_lie_above_ops_and_an_ops_own_above_the_files() {
-    let top = "profiles: {cpu: {dims: {B: 2, H: 3}, check: {seeds: 9}, bench: {runs: 8}}}";
-    let lines = "torch: torch.add\ninputs: {input: [B, H, N]}\ndims: {B: 4}\ncheck: {seeds: 4}\nbench: {sizes: {small: [16, 512]}}\n\
-        profiles: {cpu: {dims: {H: 1}, dtypes: [float64], bench: {rep_ms: 1}}}";
-    let op = op(top, lines);
-    let cpu = op.settings(Profile::Cpu);
-    assert_eq!(cpu.sizes["small"], binding(&[("B", 2), ("H", 1), ("N", 16)]));
-    assert_eq!((cpu.seeds, cpu.protocol.runs, cpu.protocol.rep_ms), (9, 8, 1));
-    assert_eq!(cpu.dtypes, ["float64"]);
-    assert_eq!(cuda(&op).sizes["small"], binding(&[("B", 4), ("H", 16), ("N", 512)]));
-    assert_eq!(cuda(&op).seeds, 4);
-}
-
-#[test]
-fn a_profiles_dims_hold_only_for_ops_that_have_them() {
-    let text = "version: 1\nprofiles: {cpu: {dims: {B: 2}}}\nops:\n  x: {torch: add, inputs: {input: [M, N]}}\n  y: {torch: add, inputs: {input: [B, N]}}";
-    let spec = parse(text);
-    assert_eq!(spec.ops[0].settings(Profile::Cpu).sizes["small"], binding(&[("M", 16), ("N", 16)]));
-    assert_eq!(spec.ops[1].settings(Profile::Cpu).sizes["small"], binding(&[("B", 2), ("N", 16)]));
 }
 
 #[test]
@@ -327,103 +233,6 @@ random: {kind: dropout, p: 0.5, seed: seed}");
     assert_eq!(declaration["random"], json!({"kind": "dropout", "p": 0.5, "seed": "seed"}));
 }
 
-fn changed(before: &Declaration, after: &Declaration) -> Vec<Phase> {
-    PHASES.into_iter().filter(|phase| before.facts(*phase) != after.facts(*phase)).collect()
-}
-
-/// Changes each setting alone; the phases whose facts change are the ones that the table names.
-#[test]
-fn a_changed_setting_changes_the_facts_of_the_phases_that_the_table_names() {
-    let lines = "torch: torch.add\ninputs: {input: [M, N], other: [M, N]}\n";
-    let before = op("", lines).declaration(Profile::Cuda);
-    let edits = [
-        ("op", "kwargs", "kwargs: {alpha: 2}"),
-        ("op", "dims", "dims: {N: 2}\nbench: {sizes: {small: [256], medium: [1024], large: [4096]}}"),
-        ("op", "dtypes", "dtypes: [float16]"),
-        ("op", "cases", "cases: kernels/x/cases.py"),
-        ("op", "precision", "precision: tf32"),
-        ("op", "mutates", "mutates: [input]"),
-        ("op", "outputs", "outputs: {out: exact}"),
-        ("op", "random", "random: {kind: normal}"),
-        ("op", "backward", "backward: true"),
-        ("op", "broadcast", "broadcast: true"),
-        ("op", "deterministic", "deterministic: false"),
-        ("op", "log", "log: {template: assets/other.md}"),
-        ("op", "entry", "entry: other"),
-        ("check", "atol", "check: {atol: 1}"),
-        ("check", "rtol", "check: {rtol: 1}"),
-        ("check", "tolerances", "check: {tolerances: {float16: [1, 1]}}"),
-        ("check", "seeds", "check: {seeds: 3}"),
-        ("check", "sizes", "check: {sizes: {odd: [7, 7]}}"),
-        ("check", "max_retries", "check: {max_retries: 1}"),
-        ("check", "timeout", "check: {timeout: 1h}"),
-        ("bench", "sizes", "bench: {sizes: {small: 8}}"),
-        ("bench", "runs", "bench: {runs: 2}"),
-        ("bench", "warmup_ms", "bench: {warmup_ms: 2}"),
-        ("bench", "rep_ms", "bench: {rep_ms: 2}"),
-        ("bench", "stop", "bench: {stop: auto}"),
-        ("bench", "baselines", "bench: {baselines: [torch]}"),
-        ("bench", "timeout", "bench: {timeout: 1h}"),
-    ];
-    for (section, key, edit) in edits {
-        let after = op("", &format!("{lines}{edit}")).declaration(Profile::Cuda);
-        let field =
-            t2t_spec::fields::FIELDS.iter().find(|field| field.section.name() == section && field.key == key).unwrap();
-        // An entry is a fact of the variants, a template one of the log.
-        let of_the_op = !matches!(key, "entry" | "log");
-        let expected: Vec<Phase> =
-            PHASES.into_iter().filter(|phase| of_the_op && field.phases.contains(phase)).collect();
-        assert_eq!(changed(&before, &after), expected, "{section}.{key}");
-    }
-    for lines in [
-        "torch: torch.sub\ninputs: {input: [M, N], other: [M, N]}",
-        "torch: torch.add\ninputs: {input: [M, N], other: {shape: [M, N], init: ones}}",
-    ] {
-        let after = op("", lines).declaration(Profile::Cuda);
-        let expected: &[Phase] = if lines.contains("sub") {
-            &[Phase::Analyze, Phase::Check, Phase::Bench, Phase::Baseline]
-        } else {
-            &PHASES
-        };
-        assert_eq!(changed(&before, &after), expected, "{lines}");
-    }
-}
-
-#[test]
-fn a_variants_facts_are_those_that_the_table_names() {
-    let facts = |variant: &str, phase| add(&format!("variants: [{variant}]")).variants[0].facts(phase);
-    for (key, variant) in [
-        ("entry", "{name: v, entry: other}"),
-        ("lanes", "{name: v, lanes: [cuda]}"),
-        ("deterministic", "{name: v, deterministic: false}"),
-        ("file", "{name: v, file: w.py}"),
-    ] {
-        let field = t2t_spec::fields::FIELDS
-            .iter()
-            .find(|field| field.section.name() == "variant" && field.key == key)
-            .unwrap();
-        let changed: Vec<Phase> =
-            PHASES.into_iter().filter(|phase| facts("v", *phase) != facts(variant, *phase)).collect();
-        assert_eq!(changed, field.phases, "{key}");
-    }
-}
-
-#[test]
-fn the_order_of_ops_and_keys_is_in_no_declaration() {
-    let one = parse(
-        "version: 1\nops:\n  a: {torch: add, inputs: {input: [M, N]}, kwargs: {x: 1, y: {p: 1, q: 2}}}\n  b: {torch: sub, inputs: {input: [M, N]}}",
-    );
-    let other = parse(
-        "ops:\n  b: {inputs: {input: [M, N]}, torch: sub}\n  a: {kwargs: {y: {q: 2, p: 1}, x: 1}, torch: add, inputs: {input: [M, N]}}\nversion: 1",
-    );
-    assert_eq!(one.ops[0].name, "a");
-    assert_eq!(other.ops[0].name, "b");
-    for name in ["a", "b"] {
-        let text = |spec: &Spec| serde_json::to_string(&spec.op(name).unwrap().declaration(Profile::Cuda)).unwrap();
-        assert_eq!(text(&one), text(&other));
-    }
-}
-
 #[test]
 fn targets_are_models_and_architectures() {
     assert_eq!(
@@ -467,18 +276,6 @@ fn a_variant_lies_anywhere_and_is_called_as_it_says() {
         let facts = op.variants[1].facts(phase);
         assert!(["module", "entry", "call"].iter().all(|name| facts.contains_key(*name)), "{phase}");
     }
-}
-
-#[test]
-fn edges_are_off_layer_over_layer() {
-    let top = "defaults: {check: {edges: {empty: off, strided: {off: dense rows}}}}";
-    let lines = "torch: torch.add\ninputs: {input: [M, N]}\ncheck: {edges: {empty: on, large: {off: it overflows}}}";
-    let op = op(top, lines);
-    let off = |reason: &str| Some(reason.to_owned());
-    let expected = [("large".to_owned(), off("it overflows")), ("strided".to_owned(), off("dense rows"))];
-    assert_eq!(cuda(&op).edges, expected.into());
-    let facts = |phase| op.declaration(Profile::Cuda).facts(phase).contains_key("edges");
-    assert_eq!(PHASES.map(facts), [false, true, true, false, false, false]);
 }
 
 #[test]

@@ -3,25 +3,9 @@
 //! The generator has templates of the workspace's own, which say in each form what is to become of it.
 
 use std::fs;
-use std::path::Path;
 
-use crate::project::{Project, Ran};
-
-const OPS: &str = "\
-version: 1
-defaults:
-  variants: [v1_baseline]
-  bench: {sizes: {small: [16, 16]}}
-ops:
-  softmax:
-    torch: torch.nn.functional.softmax
-    inputs: {input: [M, N]}
-    kwargs: {dim: -1}
-    generator: template
-  gelu:
-    torch: torch.nn.functional.gelu
-    inputs: {input: [M, N]}
-";
+use crate::authored::{FILE, GELU, checks, ops};
+use crate::project::{Project, Ran, copy_folder};
 
 const FAMILY: &str = r#"{
   "title": "a row for tests", "template": "scripted.py.jinja",
@@ -29,8 +13,6 @@ const FAMILY: &str = r#"{
   "ops": {"softmax": {"torch": "torch.nn.functional.softmax", "title": "Softmax", "math": "out = x."}}
 }
 "#;
-
-const FILE: &str = "kernels/softmax/v1_baseline.py";
 
 /// What a build of everything runs where the first attempt is accepted.
 const ALL: &str = "gelu:analyze,select,log gelu/v1_baseline:compile,check,bench softmax:analyze,select,log softmax/v1_baseline:generate,compile,check,bench summary";
@@ -43,7 +25,7 @@ const NEVER: &str = "REJECT mismatch";
 
 /// Makes a workspace with a kernel of a person and one that is made; `mark` says what is to become of it in each form.
 fn project(mark: &str) -> Project {
-    let project = Project::with(OPS);
+    let project = Project::with(&ops("", &format!("    generator: template\n{GELU}")));
     project.kernel("gelu", "v1_baseline", "");
     project.write("assets/generators/softmax.json", FAMILY);
     template(&project, mark);
@@ -58,22 +40,9 @@ fn template(project: &Project, mark: &str) {
     project.write("assets/generators/scripted.py.jinja", text);
 }
 
-/// Returns how often the check of the made kernel ran in a child.
-fn checks(project: &Project) -> usize {
-    project.log().iter().filter(|line| *line == "softmax/v1_baseline:check candidate:run").count()
-}
-
 fn form(project: &Project) -> String {
     let text = project.read(FILE);
     text.lines().find_map(|line| line.strip_prefix("FORM = ")).unwrap().trim_matches('"').to_owned()
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
-        let target = to.join(entry.file_name());
-        if entry.path().is_dir() { copy(&entry.path(), &target) } else { _ = fs::copy(entry.path(), target).unwrap() }
-    }
 }
 
 // Attempts.
@@ -348,7 +317,7 @@ fn a_checkout_with_the_cache_makes_nothing_anew_with_the_file_and_without_it() {
     project.build().exits(0);
     for has_file in [true, false] {
         let clone = self::project(THIRD);
-        copy(&project.path("cache"), &clone.path("cache"));
+        copy_folder(&project.path("cache"), &clone.path("cache"));
         if has_file {
             clone.write(FILE, project.read(FILE));
         }

@@ -3,76 +3,25 @@
 //! What becomes of a kernel is said in it, for the stand-in for Python.
 
 use std::fs;
-use std::path::Path;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::project::{Project, until};
-
-const OPS: &str = "\
-version: 1
-generators:
-  agent: {command: [./authors/agent], timeout: 240s, env: [AGENT_KEY]}
-defaults:
-  variants: [v1_baseline]
-  bench: {sizes: {small: [16, 16]}}
-ops:
-  softmax:
-    torch: torch.nn.functional.softmax
-    inputs: {input: [M, N]}
-    kwargs: {dim: -1}
-    generator: agent
-  gelu:
-    torch: torch.nn.functional.gelu
-    inputs: {input: [M, N]}
-";
-
-const FILE: &str = "kernels/softmax/v1_baseline.py";
-
-/// What every script begins with: it notes that it was asked, and has `$attempt` and the function `kernel MARK`.
-const HEAD: &str = r#"#!/bin/sh
-here=$(dirname "$0")
-attempt=$(sed -n 's/^  "attempt": \([0-9]*\),$/\1/p' request.json)
-echo "$attempt $T2T_FILE" >> "$here/asked"
-cp prompt.md "$here/prompt$attempt.md"
-kernel() {
-    printf '"""Softmax, by an agent."""\nMARK = "%s"\nATTEMPT = %s\n\ndef triton_softmax(input):\n    return input + 1\n' "$1" "$attempt"
-}
-"#;
+use crate::authored::{FILE, GELU, author, checks, is_nowhere, ops};
+use crate::project::{Project, copy_folder, until};
 
 fn project(script: &str) -> Project {
-    let project = Project::with(OPS);
+    let generators = "generators:\n  agent: {command: [./authors/agent], timeout: 240s, env: [AGENT_KEY]}\n";
+    let project = Project::with(&ops(generators, &format!("    generator: agent\n{GELU}")));
     project.kernel("gelu", "v1_baseline", "");
     author(&project, script);
     project
-}
-
-fn author(project: &Project, script: &str) {
-    crate::project::program(&made(project, "authors/agent"), &format!("{HEAD}{script}"));
-}
-
-fn made(project: &Project, path: &str) -> std::path::PathBuf {
-    fs::create_dir_all(project.path("authors")).unwrap();
-    project.path(path)
 }
 
 /// Returns the attempts that the author was asked for, in order.
 fn asked(project: &Project) -> Vec<String> {
     let text = fs::read_to_string(project.path("authors/asked")).unwrap_or_default();
     text.lines().map(|line| line.split(' ').next().unwrap().to_owned()).collect()
-}
-
-fn checks(project: &Project) -> usize {
-    project.log().iter().filter(|line| *line == "softmax/v1_baseline:check candidate:run").count()
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
-        let target = to.join(entry.file_name());
-        if entry.path().is_dir() { copy(&entry.path(), &target) } else { _ = fs::copy(entry.path(), target).unwrap() }
-    }
 }
 
 /// Waits until a process is gone.
@@ -88,15 +37,6 @@ const THIRD: &str = r#"case $attempt in
 *) echo '{"tokens": 1234, "cost_usd": 0.5}' > usage.json; echo '```python'; kernel ''; echo '```' ;;
 esac
 "#;
-
-/// Fails where a text is in a file of the store or of the logs.
-#[track_caller]
-pub fn is_nowhere(project: &Project, text: &str) {
-    for file in project.files("cache").into_iter().chain(project.files("logs")) {
-        let bytes = fs::read(&file).unwrap_or_default();
-        assert!(!bytes.windows(text.len()).any(|part| part == text.as_bytes()), "{}", file.display());
-    }
-}
 
 #[test]
 fn what_fails_twice_is_asked_again_with_the_failure_and_nothing_is_asked_twice() {
@@ -122,7 +62,7 @@ fn what_fails_twice_is_asked_again_with_the_failure_and_nothing_is_asked_twice()
     project.forget_answers();
     project.build().exits(0).runs("");
     let clone = self::project("exit 1\n");
-    copy(&project.path("cache"), &clone.path("cache"));
+    copy_folder(&project.path("cache"), &clone.path("cache"));
     clone.remove("assets/log_template.md");
     clone.build().exits(0).runs("");
     assert_eq!((clone.read(FILE), asked(&clone).len()), (project.read(FILE), 0));

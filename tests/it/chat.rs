@@ -9,23 +9,8 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use super::authors::is_nowhere;
+use crate::authored::{is_nowhere, ops};
 use crate::project::{Project, Ran};
-
-const OPS: &str = "\
-version: 1
-generators:
-  server: {openai: {base_url: \"URL\", model: small, key_env: SERVER_KEY, max_tokens: 4000, temperature: 0.5}, timeout: 240s}
-defaults:
-  variants: [v1_baseline]
-  bench: {sizes: {small: [16, 16]}}
-ops:
-  softmax:
-    torch: torch.nn.functional.softmax
-    inputs: {input: [M, N]}
-    kwargs: {dim: -1}
-    generator: server
-";
 
 const KEY: &str = "sk-0123456789abcdef";
 
@@ -99,7 +84,10 @@ fn streamed(text: &str, end: &str) -> String {
 const END: &str = "data: {\"choices\": [], \"usage\": {\"total_tokens\": 77}}\n\ndata: [DONE]\n\n";
 
 fn project(server: &Server) -> Project {
-    Project::with(&OPS.replace("URL", &server.url))
+    let asks = "model: small, key_env: SERVER_KEY, max_tokens: 4000, temperature: 0.5";
+    let generators =
+        format!("generators:\n  server: {{openai: {{base_url: \"{}\", {asks}}}, timeout: 240s}}\n", server.url);
+    Project::with(&ops(&generators, "    generator: server\n"))
 }
 
 fn build(project: &Project) -> Ran {

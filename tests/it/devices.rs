@@ -2,11 +2,10 @@
 //! whom, and what is told of it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
-use std::slice;
 use std::thread::available_parallelism;
+use std::{fs, slice};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -14,7 +13,9 @@ use serde_json::{Value, json};
 use t2t_host::device::{DeviceLock, Holder};
 
 use crate::project::{OPS, Project, RELU};
-use crate::watching::Watching;
+
+mod readied;
+mod told;
 
 /// Makes a machine with this many devices, and a workspace of three ops.
 fn machine(devices: usize) -> Project {
@@ -107,22 +108,6 @@ fn a_variant_that_changes_is_measured_where_the_figures_of_its_op_stand() {
     assert_eq!(homes(&children(&project)), BTreeMap::from([(op.clone(), device.clone())]));
 }
 
-#[test]
-fn a_device_waits_for_no_child_that_gets_ready_while_there_is_something_to_check() {
-    let project = machine(1);
-    project.write("../python/bin/unready", "");
-    // On a lane of fewer slots none gets ready for a baseline.
-    build(&project, "-j 4");
-    let children = children(&project);
-    let of_device = children.iter().filter(|child| !text(child, "device").is_empty());
-    let phases: Vec<&str> = of_device.filter_map(|child| Some(text(child, "target").split_once(':')?.1)).collect();
-    let first = |phase: &str| phases.iter().position(|one| *one == phase).unwrap();
-    assert!(first("check") < first("baseline"), "{phases:?}");
-    let place = |target: &str| children.iter().position(|child| text(child, "target").ends_with(target)).unwrap();
-    assert!(place(":check") < place("calibrate"), "a calibration waits as well");
-    assert_eq!(phases.iter().filter(|phase| **phase == "baseline").count(), 3);
-}
-
 /// Returns how children were to get ready for baselines so far: device, op, and the folder.
 fn ahead(project: &Project) -> Vec<(String, String, String)> {
     let log = project.read("../python/bin/reserves.log");
@@ -137,35 +122,6 @@ fn ahead(project: &Project) -> Vec<(String, String, String)> {
         (device, op, text(&reserve, "scratch").to_owned())
     })
     .collect()
-}
-
-#[test]
-fn children_get_ready_for_baselines_of_which_nothing_is_known_as_many_as_cores_allow() {
-    let project = machine(1);
-    build(&project, "-j 4");
-    let (devices, ops): (BTreeSet<String>, Vec<String>) =
-        ahead(&project).into_iter().map(|(device, op, _)| (device, op)).unzip();
-    assert_eq!((devices, ops.len()), (BTreeSet::from([uuid(0)]), 2), "{ops:?}");
-    assert_eq!(ahead(&project).iter().map(|(.., folder)| folder).collect::<BTreeSet<_>>().len(), 2);
-    fs::remove_file(project.path("../python/bin/reserves.log")).unwrap();
-    project.edit("kernels/softmax/v2_tiling.py", "input + 1", "input + 2");
-    build(&project, "-j 4");
-    assert_eq!(ahead(&project), [], "the figures of torch stand");
-}
-
-#[test]
-fn a_device_measures_an_op_first_for_which_a_child_got_ready_there() {
-    let project = machine(2);
-    build(&project, "-j 16");
-    let expected: BTreeMap<String, String> = ahead(&project).into_iter().map(|(device, op, _)| (op, device)).collect();
-    assert_eq!(expected.len(), 3);
-    for device in [uuid(0), uuid(1)] {
-        let children = children(&project);
-        let mut measured = children.iter().filter(|child| text(child, "target").ends_with(":baseline"));
-        let first = measured.find(|child| text(child, "device") == device).unwrap();
-        let op = text(first, "target").split(':').next().unwrap();
-        assert_eq!(expected[op], device, "{expected:?}");
-    }
 }
 
 #[test]
@@ -293,62 +249,6 @@ fn a_kernel_has_one_queue_of_a_device_unless_it_asks_for_all() {
     assert_eq!(keys, BTreeMap::from(expected));
 }
 
-/// Returns how many children were to get ready for kernels so far.
-fn made_ready(project: &Project) -> usize {
-    let log = project.read("../python/bin/reserves.log");
-    let all = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    all.filter(|reserve| text(reserve, "key") == uuid(0)).count()
-}
-
-#[test]
-fn as_many_children_get_ready_as_there_are_checks_and_measurements() {
-    let project = machine(1);
-    build(&project, "");
-    let children = children(&project);
-    let of = ["candidate:run", "bench:bench", "calibrate:calibrate"];
-    let called = children.iter().filter(|child| of.contains(&text(child, "function"))).count();
-    let made = made_ready(&project);
-    // The calibration and the first check may have begun before anything got ready.
-    assert!((called - 2..=called).contains(&made), "{made} for {called}");
-}
-
-#[test]
-fn all_that_are_to_come_are_asked_for_by_the_first_check() {
-    let project = machine(1);
-    build(&project, "");
-    let before = children(&project).len();
-    fs::write(project.path("../python/bin/reserves.log"), "").unwrap();
-    for op in ["softmax", "relu"] {
-        for variant in ["v1_baseline", "v2_tiling"] {
-            project.edit(&format!("kernels/{op}/{variant}.py"), "input + 1", "input + 2");
-        }
-    }
-    build(&project, "");
-    let again = &children(&project)[before..];
-    let of = |function: &str| again.iter().filter(|child| text(child, "function") == function).collect::<Vec<_>>();
-    let (checks, benches) = (of("candidate:run"), of("bench:bench"));
-    assert_eq!((checks.len(), benches.len()), (4, 4));
-    assert_eq!(checks[1]["ready"], 7, "all but its own");
-}
-
-#[test]
-fn a_watch_leaves_children_ready_for_the_next_save_and_a_build_leaves_none() {
-    let project = machine(1);
-    build(&project, "");
-    fs::remove_file(project.path("../python/bin/reserves.log")).unwrap();
-    project.edit("kernels/softmax/v2_tiling.py", "input + 1", "input + 2");
-    build(&project, "");
-    assert_eq!(made_ready(&project), 1, "its own bench alone");
-    fs::remove_file(project.path("../python/bin/reserves.log")).unwrap();
-    let mut watching = Watching::of(&project, &mut on(&project, &project, "watch"));
-    watching.settles();
-    project.edit("kernels/softmax/v2_tiling.py", "input + 2", "input + 3");
-    watching.says("bench softmax/v2_tiling … passed");
-    watching.settles();
-    assert_eq!(watching.stop(Signal::SIGINT).0, 130);
-    assert!(made_ready(&project) >= 3, "{}", made_ready(&project));
-}
-
 #[test]
 fn a_child_is_told_until_when_its_device_was_timed() {
     let project = machine(1);
@@ -361,96 +261,6 @@ fn a_child_is_told_until_when_its_device_was_timed() {
         }
     }
     assert!(timed.is_some());
-}
-
-#[test]
-fn what_the_machine_failed_on_a_device_is_tried_again_without_the_children_that_wait_there() {
-    let project = machine(1);
-    project.kernel("softmax", "v2_tiling", "LOST-ONCE");
-    build(&project, "");
-    assert_eq!(project.read("../python/bin/dismissed.log"), format!("{}\n", uuid(0)));
-}
-
-#[test]
-fn a_build_says_how_busy_each_device_was_and_how_long_it_was_timing() {
-    let project = machine(1);
-    let ran = project.run(&mut on(&project, &project, "build")).exits(0);
-    let line =
-        ran.stderr.lines().find(|line| line.starts_with("cuda:0: busy ")).unwrap_or_else(|| panic!("{}", ran.stderr));
-    assert!(line.contains(" %") && line.ends_with("overhead"), "{line}");
-    project.run(&mut on(&project, &project, "build")).exits(0).never_says("busy");
-}
-
-fn events(project: &Project, name: &str) -> Vec<Value> {
-    let trace: Value = serde_json::from_str(&project.read(name)).unwrap();
-    trace["traceEvents"].as_array().unwrap().clone()
-}
-
-#[test]
-fn where_measuring_ends_by_what_is_seen_log_and_status_say_when_and_it_is_in_the_key() {
-    let project = machine(1);
-    project.write("assets/log_template.md", include_str!("../../assets/log_template.md"));
-    build(&project, "--op softmax");
-    let fixed = project.read("logs/softmax_log.md");
-    assert!(fixed.contains("10 runs a size") && !fixed.contains("tenths"), "{fixed}");
-    project.edit("ops.yaml", "bench: {", "bench: {stop: auto, ");
-    let explained = project.run(&mut on(&project, &project, "explain softmax/v1_baseline:bench")).exits(0).stdout;
-    assert!(explained.contains("stop"), "{explained}");
-    build(&project, "--op softmax");
-    let log = project.read("logs/softmax_log.md");
-    assert!(log.contains("- v1_baseline: Small 6 of 100, precise\n- v2_tiling: Small 6 of 100, precise\n"), "{log}");
-    let status = project.run(&mut on(&project, &project, "status softmax")).exits(0).stdout;
-    assert!(status.contains("measured  softmax/v2_tiling:bench: small 6 of 100 runs: precise\n"), "{status}");
-}
-
-#[test]
-fn a_trace_has_every_action_with_its_children_and_what_devices_did() {
-    let project = machine(1);
-    build(&project, "--trace trace.json");
-    let events = events(&project, "trace.json");
-    let of = |kind: &'static str| events.iter().filter(move |event| event["cat"] == kind);
-    let row = |event: &Value| {
-        let named = events.iter().find(|other| other["ph"] == "M" && other["tid"] == event["tid"]);
-        named.unwrap()["args"]["name"].as_str().unwrap().to_owned()
-    };
-    let ends = |event: &Value| {
-        let begin = event["ts"].as_f64().unwrap();
-        (begin, begin + event["dur"].as_f64().unwrap())
-    };
-    let bench = of("action").find(|event| event["args"]["target"] == "gelu/v2_tiling:bench").unwrap();
-    assert_eq!((row(bench).as_str(), &bench["args"]["outcome"]), ("cuda:0", &Value::from("passed")));
-    let whole = ends(bench);
-    let within = |event: &&Value| event["args"]["target"] == "gelu/v2_tiling:bench";
-    let called: Vec<&Value> = of("child").filter(within).collect();
-    assert_eq!(
-        called.iter().map(|child| child["name"].as_str().unwrap()).collect::<Vec<_>>(),
-        ["bench:bench", "sample:judge_sample"]
-    );
-    let timed: Vec<&Value> = of("device").filter(within).collect();
-    assert_eq!(
-        timed.iter().map(|span| (row(span), span["name"].as_str().unwrap())).next(),
-        Some(("cuda:0 work".to_owned(), "timing"))
-    );
-    for inner in called.into_iter().chain(timed) {
-        let (begin, end) = ends(inner);
-        assert!(begin >= whole.0 && end <= whole.1 + 1.0, "{inner} outside of {bench}");
-    }
-    assert!(of("action").all(|event| event["args"]["ran"] == true));
-    build(&project, "--trace trace.json");
-    let events = self::events(&project, "trace.json");
-    assert!(events.iter().filter(|event| event["ph"] == "i").count() > 30);
-    assert!(events.iter().all(|event| event["cat"] != "action"));
-}
-
-#[test]
-fn a_trace_that_cannot_be_written_stops_the_build_before_anything_runs() {
-    let project = machine(1);
-    let ran = project.run(&mut on(&project, &project, "build --trace kernels")).exits(2).runs("");
-    assert_eq!(
-        ran.stderr,
-        "error: cannot write the trace to `[ROOT]/kernels`: it is no file\nhint: name a file in a folder that can be written\n"
-    );
-    assert_eq!(ran.starts, 0);
 }
 
 fn spawn(command: &mut Command) -> Child {
@@ -468,20 +278,6 @@ fn line_of(child: &mut Child, start: &str) -> String {
 
 fn signal(child: &Child, signal: Signal) {
     kill(Pid::from_raw(child.id().cast_signed()), signal).unwrap();
-}
-
-#[test]
-fn an_interrupted_build_leaves_a_trace_of_what_ran() {
-    let project = machine(1);
-    project.kernel("gelu", "v2_tiling", "HANG");
-    let child = spawn(&mut on(&project, &project, "build --trace trace.json"));
-    project.until_logged("pid ");
-    signal(&child, Signal::SIGINT);
-    project.wait(child).exits(130);
-    let events = events(&project, "trace.json");
-    let stopped =
-        events.iter().find(|event| event["args"]["target"] == "gelu/v2_tiling:check" && event["ph"] == "X").unwrap();
-    assert_eq!(stopped["args"]["outcome"], "interrupted");
 }
 
 #[test]

@@ -9,41 +9,15 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
+use crate::authored::{FILE, author, ops};
 use crate::project::{Project, Ran, until};
 
-const OPS: &str = "\
-version: 1
-generators:
-  agent: {command: [./authors/agent], timeout: 240s}
-defaults:
-  variants: [v1_baseline]
-  bench: {sizes: {small: [16, 16]}}
-ops:
-  softmax:
-    torch: torch.nn.functional.softmax
-    inputs: {input: [M, N]}
-    kwargs: {dim: -1}
-";
-
-const FILE: &str = "kernels/softmax/v1_baseline.py";
-
-/// What every script begins with: it notes what it was asked, and has `$round` and the function `kernel MARK`.
-const HEAD: &str = r#"#!/bin/sh
-here=$(dirname "$0")
-round=$(sed -n 's/^  "attempt": \([0-9]*\),$/\1/p' request.json)
-cp prompt.md "$here/prompt$round.md"
-cp request.json "$here/request$round.json"
-kernel() {
-    printf '"""Softmax, by an agent."""\nMARK = "%s"\nROUND = %s\n\ndef triton_softmax(input):\n    return input + 1\n' "$1" "$round"
-}
-"#;
-
 /// Slower, wrong, faster, the same again, no kernel, faster only when screened, broken when screened, faster still.
-const MANY: &str = r#"case $round in
+const MANY: &str = r#"case $attempt in
 1) kernel 'TAKES 3' > "$T2T_FILE" ;;
 2) kernel 'REJECT mismatch' > "$T2T_FILE" ;;
 3) echo '{"tokens": 1234}' > usage.json; kernel 'TAKES 1' > "$T2T_FILE" ;;
-4) round=3; kernel 'TAKES 1' > "$T2T_FILE" ;;
+4) attempt=3; kernel 'TAKES 1' > "$T2T_FILE" ;;
 5) echo 'I would rather not.' ;;
 6) kernel 'TAKES 1.5; SEEMS 0.5' > "$T2T_FILE" ;;
 7) kernel 'BREAKS' > "$T2T_FILE" ;;
@@ -53,7 +27,7 @@ esac
 
 /// Makes a machine with a device and a workspace with a kernel that takes 2 ms.
 fn project(script: &str) -> Project {
-    let project = Project::with(OPS);
+    let project = Project::with(&ops("generators:\n  agent: {command: [./authors/agent], timeout: 240s}\n", ""));
     project.kernel("softmax", "v1_baseline", "TAKES 2");
     project.write("../driver/version", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05\n");
     let text = "Model: \t\t NVIDIA H200\nGPU UUID: \t GPU-00000000-aaaa-bbbb-cccc-dddddddddddd\n";
@@ -62,11 +36,6 @@ fn project(script: &str) -> Project {
     project.remove("assets/log_template.md");
     author(&project, script);
     project
-}
-
-fn author(project: &Project, script: &str) {
-    fs::create_dir_all(project.path("authors")).unwrap();
-    crate::project::program(&project.path("authors/agent"), &format!("{HEAD}{script}"));
 }
 
 /// Runs a command on the device.
@@ -101,7 +70,7 @@ fn the_best_keeps_its_place_and_what_loses_is_never_benched() {
         ran.stdout
     );
     assert!(ran.stdout.contains("round 3  agent  better  3 pairs: 50 %"), "{}", ran.stdout);
-    assert!(project.read(FILE).contains("ROUND = 8"));
+    assert!(project.read(FILE).contains("ATTEMPT = 8"));
     // The incumbent, and what may win: rounds 3, 6 and 8.
     let log = project.log();
     let count = |call: &str| log.iter().filter(|line| line.ends_with(call)).count();
@@ -183,12 +152,12 @@ fn a_persons_file_is_left_as_it_is_and_the_better_kernel_is_kept() {
 
 #[test]
 fn the_same_better_kernel_takes_its_place_once_that_is_allowed() {
-    let project = project("round=1; kernel 'TAKES 1' > \"$T2T_FILE\"\n");
+    let project = project("attempt=1; kernel 'TAKES 1' > \"$T2T_FILE\"\n");
     improve(&project, "--rounds 2").exits(0);
     improve(&project, "--rounds 2 --overwrite").exits(0);
     assert_eq!(ends(&project), ["better", "same", "better", "same"]);
     assert!(project.read(FILE).contains("TAKES 1"));
-    author(&project, "round=1; kernel 'TAKES 3' > \"$T2T_FILE\"\n");
+    author(&project, "attempt=1; kernel 'TAKES 3' > \"$T2T_FILE\"\n");
     improve(&project, "--rounds 1").exits(0);
     improve(&project, "--rounds 1").exits(0);
     assert_eq!(ends(&project)[4..], ["slower", "same"], "it lost to this very kernel");
@@ -197,7 +166,7 @@ fn the_same_better_kernel_takes_its_place_once_that_is_allowed() {
 #[test]
 fn an_interrupt_ends_the_author_and_keeps_what_is_over() {
     let project = project(
-        "[ $round = 1 ] && kernel 'TAKES 3' > \"$T2T_FILE\" || { sleep 600 & echo $! > \"$here/child\"; wait; }\n",
+        "[ $attempt = 1 ] && kernel 'TAKES 3' > \"$T2T_FILE\" || { sleep 600 & echo $! > \"$here/child\"; wait; }\n",
     );
     let mut command = project.command("improve softmax/v1_baseline --generator agent --device cuda");
     command.env("T2T_DRIVER", project.path("../driver")).env("T2T_LOCK_DIR", project.path("../locks"));
@@ -249,7 +218,7 @@ fn an_author_that_hangs_is_a_round_and_budgets_end_it() {
 #[test]
 fn an_author_that_fails_ends_it_and_rounds_so_far_are_kept() {
     let project =
-        project("[ $round = 1 ] || { echo 'not logged in' >&2; exit 7; }; kernel 'TAKES 3' > \"$T2T_FILE\"\n");
+        project("[ $attempt = 1 ] || { echo 'not logged in' >&2; exit 7; }; kernel 'TAKES 3' > \"$T2T_FILE\"\n");
     improve(&project, "--rounds 3").exits(3).says("`agent` failed").says("not logged in");
     assert_eq!(ends(&project), ["slower"]);
 }

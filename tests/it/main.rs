@@ -1,5 +1,6 @@
 //! All integration tests that run t2t or a Python; `tests/core` has the others. One binary, which links all crates once and is carried to machines with a device; its parts
-//! are modules: `cargo test --test it cli::`. A file that is not declared here is not run, which `layers` of `tests/core` checks.
+//! are modules: `cargo test --test it cli::`. A file has its parts in a folder of its name. One that is not declared, here or by the file whose part it is, is not
+//! run, which `layers` of `tests/core` checks.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -15,6 +16,7 @@
 mod environment;
 mod soak;
 mod project;
+mod authored;
 mod lite;
 mod watching;
 mod remote_servers;

@@ -3,7 +3,7 @@
 //!
 //! It knows t2t from outside alone: files, arguments, both streams, the exit code.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::symlink;
@@ -18,6 +18,11 @@ use t2t_store::harness::Harness;
 use tempfile::TempDir;
 
 use crate::environment;
+
+mod ran;
+
+pub use self::ran::{LOST, Ran, expect_none_lost};
+use self::ran::{grouped, is_local, redacted_line, reported};
 
 /// Two ops of two variants each: on the interpreter 9 actions an op, and the summary.
 pub const OPS: &str = "\
@@ -38,10 +43,6 @@ ops:
 /// A third op, to put behind them.
 pub const RELU: &str = "  relu:\n    torch: torch.nn.functional.relu\n    inputs: {input: [M, N]}\n";
 
-/// The phases in the order in which an op meets them.
-const PHASES: [&str; 10] =
-    ["analyze", "baseline", "generate", "compile", "check", "tune", "bench", "select", "log", "summary"];
-
 /// Longer than anything takes that works, on a machine that has much else to do.
 pub const SOON: Duration = Duration::from_mins(5);
 
@@ -50,19 +51,6 @@ pub struct Project {
     folder: TempDir,
     /// Whether a watch looks at it.
     pub is_watched: AtomicBool,
-}
-
-/// What came of one command.
-#[derive(Debug)]
-pub struct Ran {
-    pub code: i32,
-    pub stdout: String,
-    pub stderr: String,
-    /// What ran, as `softmax:select,log softmax/v2_tiling:compile,check summary`: of actions with children what the interpreter says,
-    /// of the others what the build reports.
-    pub actions: String,
-    /// How often an interpreter was started.
-    pub starts: usize,
 }
 
 impl Project {
@@ -265,68 +253,6 @@ impl Project {
     }
 }
 
-impl Ran {
-    /// Fails unless the command ended with this code.
-    #[track_caller]
-    pub fn exits(self, code: i32) -> Self {
-        assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
-        self
-    }
-
-    /// Fails unless exactly this ran.
-    #[track_caller]
-    pub fn runs(self, actions: &str) -> Self {
-        assert_eq!(self.actions, actions, "stderr:\n{}", self.stderr);
-        self
-    }
-
-    /// Fails unless exactly this ran. The summary is left out: it adds up wall times, which a new run may change or not.
-    #[track_caller]
-    pub fn runs_beside_the_summary(self, actions: &str) -> Self {
-        let without: Vec<&str> = self.actions.split_whitespace().filter(|action| *action != "summary").collect();
-        assert_eq!(without.join(" "), actions, "stderr:\n{}", self.stderr);
-        self
-    }
-
-    /// Fails unless the graph that was printed as JSON has exactly these actions of the phases that were named, and what they need.
-    #[track_caller]
-    pub fn names(self, actions: &str) -> Self {
-        let graph: serde_json::Value = serde_json::from_str(&self.stdout).unwrap_or_else(|_| panic!("{}", self.stderr));
-        let targets = graph["actions"].as_array().unwrap().iter().map(|action| action["target"].as_str().unwrap());
-        let named: BTreeSet<&str> = targets.filter(|target| !target.ends_with(":analyze")).collect();
-        assert_eq!(named.into_iter().collect::<Vec<_>>().join(" "), actions);
-        self
-    }
-
-    /// Fails unless both streams together have this text.
-    #[track_caller]
-    pub fn says(self, text: &str) -> Self {
-        let all = format!("{}{}", self.stdout, self.stderr);
-        assert!(all.contains(text), "no `{text}` in\n{all}");
-        self
-    }
-
-    /// Fails where one of the streams has this text.
-    #[track_caller]
-    pub fn never_says(self, text: &str) -> Self {
-        let all = format!("{}{}", self.stdout, self.stderr);
-        assert!(!all.contains(text), "`{text}` in\n{all}");
-        self
-    }
-}
-
-/// Fails where an action was lost to the machine and what came of the build does not say so: then it was tried again, or built twice, and nobody sees why it took so
-/// long. A test that expects a loss expects the exit code of one.
-#[track_caller]
-pub fn expect_none_lost(code: Option<i32>, told: &str) {
-    let is_told = code.is_none_or(|code| [3, 130].contains(&code));
-    let lost = told.lines().find(|line| line.contains(LOST));
-    assert!(is_told || lost.is_none(), "`{}`, and exit code {code:?}:\n{told}", lost.unwrap_or_default());
-}
-
-/// What a build says of an action that was lost to the machine.
-pub const LOST: &str = " … lost: ";
-
 /// A small template that shows what every phase makes.
 const LOG: &str = "\
 # {{ op }}
@@ -389,6 +315,15 @@ pub fn copy_program(from: &Path, to: &Path) {
     assert!(Command::new("cp").args([from, to]).status().unwrap().success());
 }
 
+/// Copies a folder with all that is in it.
+pub fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let to = to.join(entry.file_name());
+        if entry.path().is_dir() { copy_folder(&entry.path(), &to) } else { _ = fs::copy(entry.path(), to).unwrap() }
+    }
+}
+
 /// Asks until there is an answer.
 pub fn until<T>(mut ask: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + SOON;
@@ -410,62 +345,4 @@ fn search_path() -> &'static str {
         let python = PathBuf::from(String::from_utf8(asked.stdout).unwrap().trim());
         format!("{}:/usr/bin:/bin", python.parent().unwrap().display())
     })
-}
-
-/// Returns the target of a line as `check softmax/v2_tiling … passed 12 ms`.
-fn reported(line: &str) -> Option<String> {
-    let (named, end) = line.split_once(" … ")?;
-    if !end.starts_with("passed") && !end.starts_with("rejected") {
-        return None;
-    }
-    Some(match named.split_once(' ') {
-        Some((phase, place)) => format!("{place}:{phase}"),
-        None => named.to_owned(),
-    })
-}
-
-fn is_local(target: &str) -> bool {
-    let phases = [":generate", ":select", ":log"];
-    target == "summary" || phases.iter().any(|phase| target.ends_with(phase))
-}
-
-/// Writes targets as one text: places in order, and of each its phases in theirs.
-fn grouped(targets: BTreeSet<String>) -> String {
-    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for target in targets {
-        match target.split_once(':') {
-            Some((place, phase)) => places.entry(place.to_owned()).or_default().push(phase.to_owned()),
-            None => _ = places.entry(target).or_default(),
-        }
-    }
-    let order = |phase: &String| PHASES.iter().position(|known| known == phase);
-    let words = places.into_iter().map(|(place, mut phases)| {
-        phases.sort_by_key(order);
-        if phases.is_empty() { place } else { format!("{place}:{}", phases.join(",")) }
-    });
-    words.collect::<Vec<_>>().join(" ")
-}
-
-fn redacted_line(line: &str) -> String {
-    let words: Vec<&str> = line.split(' ').collect();
-    let mut out: Vec<String> = Vec::new();
-    for word in &words {
-        let unit = matches!(word.trim_end_matches([',', ';']), "ms" | "s" | "µs" | "min");
-        if unit && out.last().is_some_and(|last| last.parse::<f64>().is_ok()) {
-            out.pop();
-            // A minute and a few seconds are one time.
-            if out.last().is_none_or(|last| last != "[TIME]") {
-                out.push("[TIME]".to_owned());
-            }
-            continue;
-        }
-        out.push(without_digest(word));
-    }
-    out.join(" ")
-}
-
-fn without_digest(word: &str) -> String {
-    let bare = word.trim_matches(|letter: char| !letter.is_ascii_alphanumeric());
-    let is_digest = bare.len() >= 12 && bare.chars().all(|letter| letter.is_ascii_hexdigit());
-    if is_digest { word.replace(bare, "[DIGEST]") } else { word.to_owned() }
 }

@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::Duration;
 
-use t2t_model::digest::Digest;
-use t2t_store::store::remote::entry::{Entry, Secret};
 use tempfile::TempDir;
 
 use crate::project::{Project, Ran};
 use crate::remote_servers::{Files, Real, Reply, Server};
+
+mod bad_servers;
+mod believed;
 
 /// What a first build runs.
 const EVERYTHING: &str = "gelu:analyze,select,log gelu/v1_baseline:compile,check,bench gelu/v2_tiling:compile,check,bench \
@@ -20,9 +20,6 @@ const EVERYTHING: &str = "gelu:analyze,select,log gelu/v1_baseline:compile,check
 
 /// A limit that nothing reaches that works.
 const PATIENT: &str = "240s";
-
-/// A limit for servers that never answer.
-const SHORT: &str = "300ms";
 
 /// A workspace whose logs are too long to lie in an entry.
 fn project() -> Project {
@@ -52,16 +49,6 @@ fn filled() -> Files {
             server.files()
         })
         .clone()
-}
-
-/// What it leaves there of one op.
-fn half() -> Files {
-    let mut files = filled();
-    files.retain(|name, bytes| {
-        let key = name.strip_prefix("/ac/").map(|key| key.parse().unwrap());
-        key.is_none_or(|key| Entry::decode(key, bytes, None).unwrap().records[0].identity.target.op == "softmax")
-    });
-    files
 }
 
 /// A workspace fills the cache, another one in another folder restores everything from it and ends with the same logs.
@@ -224,266 +211,4 @@ fn results_of_a_device_that_is_not_here_may_come_from_a_remote_and_stay() {
     project.t2t(gate).exits(1).runs("");
     project.run(&mut command(&project, &server.url(), PATIENT, gate)).exits(0).runs("").says("restored 19");
     project.t2t(gate).exits(0).runs("").says("fresh 19");
-}
-
-// Servers that do not do as they should.
-
-/// Builds where the server holds everything but fails so: everything runs, with a warning, and the result is what it is without.
-fn runs_everything_with_a_warning(server: &Server, limit: &str, warning: &str) {
-    let project = project();
-    let ran = project.run(&mut command(&project, &server.url(), limit, "build"));
-    ran.exits(0).runs(EVERYTHING).says("warning: remote cache http://127.0.0.1:").says(warning);
-    project.build().exits(0).runs("").says("fresh 19");
-    project.t2t("cache verify").exits(0);
-}
-
-#[test]
-fn a_port_that_refuses_costs_a_warning() {
-    for url in ["http://127.0.0.1:1", "redis://127.0.0.1:1"] {
-        let project = project();
-        let ran = build(&project, url).exits(0).runs(EVERYTHING);
-        ran.says("refused").says("is left alone for a while").says("hits 0, misses 19, uploads 0, not uploaded 19");
-    }
-}
-
-#[test]
-fn a_server_that_never_answers_costs_a_warning() {
-    let server = Server::start(filled(), |_| Reply::Silence);
-    runs_everything_with_a_warning(&server, SHORT, "cannot be read");
-}
-
-#[test]
-fn a_redis_server_that_never_answers_costs_a_warning() {
-    let server = Server::start(Files::new(), |_| Reply::Silence);
-    let url = format!("redis://127.0.0.1:{}", server.port);
-    let project = project();
-    project.run(&mut command(&project, &url, SHORT, "build")).exits(0).runs(EVERYTHING).says("warning: remote cache");
-}
-
-#[test]
-fn a_server_that_fails_costs_a_warning() {
-    let server = Server::start(filled(), |_| Reply::Status(500));
-    runs_everything_with_a_warning(&server, PATIENT, "cannot be read");
-}
-
-#[test]
-fn a_server_that_may_not_be_read_costs_a_warning() {
-    let server = Server::start(filled(), |_| Reply::Status(403));
-    runs_everything_with_a_warning(&server, PATIENT, "cannot be read: it refuses");
-}
-
-#[test]
-fn a_server_that_ends_its_answers_early_costs_a_warning() {
-    let server = Server::start(filled(), |method| if method == "GET" { Reply::Half } else { Reply::Serve });
-    // What is missing is asked for again and again, until the time is over.
-    runs_everything_with_a_warning(&server, SHORT, "cannot be read");
-}
-
-#[test]
-fn a_server_that_sends_other_bytes_is_not_believed() {
-    let flipped = |bytes: &[u8]| {
-        let mut bytes = bytes.to_vec();
-        let last = bytes.len() - 1;
-        bytes[last] ^= 1;
-        bytes
-    };
-    let server = Server::start(filled(), move |_| Reply::Changed(flipped));
-    runs_everything_with_a_warning(&server, PATIENT, "it counts as missing");
-}
-
-#[test]
-fn a_server_that_sends_what_is_no_entry_is_not_believed() {
-    let server = Server::start(filled(), |_| Reply::Changed(|_| b"<html>Welcome!</html>".to_vec()));
-    runs_everything_with_a_warning(&server, PATIENT, "is not an entry of this version of t2t");
-}
-
-#[test]
-fn an_entry_under_the_key_of_another_is_not_believed() {
-    let files = filled();
-    let (names, mut entries): (Vec<_>, Vec<_>) = files.into_iter().filter(|(name, _)| name.starts_with("/ac/")).unzip();
-    entries.rotate_left(1);
-    let server = Server::good(names.into_iter().zip(entries).collect());
-    runs_everything_with_a_warning(&server, PATIENT, "its bytes do not match its digest");
-}
-
-#[test]
-fn a_blob_that_is_gone_or_another_makes_the_action_run() {
-    let logs = "gelu:log softmax:log";
-    let mut gone = filled();
-    gone.retain(|name, _| name.starts_with("/ac/"));
-    let ran = build(&project(), &Server::good(gone).url()).exits(0).runs_beside_the_summary(logs);
-    ran.says("which an entry names, is not there; it counts as missing");
-    let mut other = filled();
-    let blobs = other.iter_mut().filter(|(name, _)| name.starts_with("/cas/"));
-    blobs.for_each(|(_, bytes)| bytes[0] ^= 1);
-    let server = Server::good(other);
-    let ran = build(&project(), &server.url()).exits(0).runs_beside_the_summary(logs);
-    ran.says("match its digest; it counts as missing");
-    // Those who ran left whole ones.
-    build(&project(), &server.url()).exits(0).runs("").never_says("warning:");
-}
-
-#[test]
-fn a_server_that_sends_without_end_is_cut_off() {
-    let server = Server::start(filled(), |_| Reply::Changed(|_| vec![b'x'; 5 << 20]));
-    runs_everything_with_a_warning(&server, PATIENT, "it sends more than");
-}
-
-#[test]
-fn a_server_that_vanishes_in_the_middle_costs_a_warning() {
-    let seen = AtomicUsize::new(0);
-    let server =
-        Server::start(
-            filled(),
-            move |_| {
-                if seen.fetch_add(1, Ordering::SeqCst) < 5 { Reply::Serve } else { Reply::Close }
-            },
-        );
-    let project = project();
-    let ran = build(&project, &server.url()).exits(0).says("warning: remote cache").says("hits 5");
-    assert_ne!(ran.actions, "");
-    project.build().exits(0).runs("").says("fresh 19");
-}
-
-#[test]
-fn a_slow_server_is_waited_for() {
-    let server = Server::start(filled(), |_| {
-        std::thread::sleep(Duration::from_millis(30));
-        Reply::Serve
-    });
-    build(&project(), &server.url()).exits(0).runs("").never_says("warning:");
-}
-
-// Who may write, and who is believed.
-
-#[test]
-fn a_read_only_remote_is_not_written_to() {
-    let some = half();
-    let server = Server::good(some.clone());
-    let project = project();
-    let ran = project.run(command(&project, &server.url(), PATIENT, "build").env("T2T_REMOTE_MODE", "read-only"));
-    ran.exits(0).says("uploads 0\n").never_says("warning:");
-    assert_eq!(server.files(), some);
-    assert!(server.asked().iter().all(|asked| asked.starts_with("GET ")), "{:?}", server.asked());
-}
-
-#[test]
-fn a_folder_that_is_only_read_is_not_made() {
-    let folder = TempDir::new().unwrap();
-    let url = format!("file://{}/cache", folder.path().display());
-    let project = project();
-    let arguments = format!("build --remote {url} --remote-mode read-only");
-    project.t2t(&arguments).exits(0).runs(EVERYTHING).says("no such folder");
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
-}
-
-#[test]
-fn a_server_that_refuses_writes_is_still_read() {
-    for status in [401, 403] {
-        let puts = Arc::new(AtomicUsize::new(0));
-        let counted = Arc::clone(&puts);
-        let server = Server::start(half(), move |method| {
-            if method != "PUT" {
-                return Reply::Serve;
-            }
-            counted.fetch_add(1, Ordering::SeqCst);
-            Reply::Status(status)
-        });
-        let ran = build(&project(), &server.url()).exits(0).says("takes nothing from here").says("it is only read");
-        ran.never_says("hits 0,");
-        assert!(puts.load(Ordering::SeqCst) > 0);
-    }
-}
-
-#[test]
-fn tagged_entries_are_taken_by_those_who_have_the_secret_and_those_who_have_none() {
-    let server = Server::good(Files::new());
-    let with = |secret: &str| {
-        let project = project();
-        let ran = project.run(command(&project, &server.url(), PATIENT, "build").env("T2T_REMOTE_SECRET", secret));
-        ran.exits(0)
-    };
-    with("ours").runs(EVERYTHING);
-    with("ours").runs("").never_says("warning:");
-    with("").runs("").never_says("warning:");
-    with("theirs").runs(EVERYTHING).says("has no tag, or one of another secret");
-}
-
-#[test]
-fn with_a_secret_what_was_not_tagged_is_not_taken() {
-    let project = project();
-    let server = Server::good(filled());
-    let ran = project.run(command(&project, &server.url(), PATIENT, "build").env("T2T_REMOTE_SECRET", "ours"));
-    ran.exits(0).runs(EVERYTHING).says("has no tag, or one of another secret");
-}
-
-#[test]
-fn a_forged_entry_is_not_taken_where_there_is_a_secret() {
-    let server = Server::good(Files::new());
-    let build = |project: &Project| {
-        project.run(command(project, &server.url(), PATIENT, "build").env("T2T_REMOTE_SECRET", "ours"))
-    };
-    build(&project()).exits(0);
-    // Whoever can write to the server, and not tag, says that every kernel is wrong.
-    let mut forged = server.files();
-    for (name, bytes) in forged.iter_mut().filter(|(name, _)| name.starts_with("/ac/")) {
-        let key: Digest = name["/ac/".len()..].parse().unwrap();
-        let mut entry = Entry::decode(key, bytes, Some(&Secret::of(b"ours"))).unwrap();
-        let rejected = t2t_model::record::Outcome::Rejected { class: "mismatch".to_owned() };
-        entry.records.iter_mut().for_each(|record| record.outcome = rejected.clone());
-        *bytes = entry.encode(key, Some(&Secret::of(b"guessed")));
-    }
-    let server = Server::good(forged);
-    let project = project();
-    let ran = project.run(command(&project, &server.url(), PATIENT, "build").env("T2T_REMOTE_SECRET", "ours"));
-    ran.exits(0).runs(EVERYTHING).says("has no tag, or one of another secret");
-}
-
-// What is declared, and who overrides it.
-
-#[test]
-fn a_flag_counts_before_the_environment_and_that_before_ops_yaml() {
-    let (declared, named, flagged) = (Server::good(filled()), Server::good(filled()), Server::good(filled()));
-    let fresh = || {
-        let project = project();
-        project.edit("ops.yaml", "version: 1\n", &format!("version: 1\ncache: {{remote: \"{}\"}}\n", declared.url()));
-        project
-    };
-    let asked = || [&declared, &named, &flagged].map(|server| usize::from(!server.asked().is_empty()));
-    let project = fresh();
-    project.t2t("build").exits(0).runs("");
-    assert_eq!(asked(), [1, 0, 0]);
-    let project = fresh();
-    build(&project, &named.url()).exits(0).runs("");
-    assert_eq!(asked(), [1, 1, 0]);
-    let project = fresh();
-    let arguments = format!("build --remote {}", flagged.url());
-    project.run(&mut command(&project, &named.url(), PATIENT, &arguments)).exits(0).runs("");
-    assert_eq!(asked(), [1, 1, 1]);
-    let before = declared.asked().len() + named.asked().len() + flagged.asked().len();
-    fresh().t2t("build --no-remote").exits(0).runs(EVERYTHING).never_says("remote ");
-    build(&fresh(), "off").exits(0).runs(EVERYTHING).never_says("remote ");
-    fresh().t2t("doctor --remote-mode off").exits(0).says("remote cache: none");
-    assert_eq!(declared.asked().len() + named.asked().len() + flagged.asked().len(), before);
-}
-
-#[test]
-fn a_url_with_a_password_is_refused_and_not_shown() {
-    let project = Project::new();
-    let ran =
-        build(&project, "https://user:hush@host/cache").exits(2).says("$T2T_REMOTE is not the URL of a remote cache");
-    ran.never_says("hush");
-    project.edit("ops.yaml", "version: 1\n", "version: 1\ncache: {remote: \"http//host\"}\n");
-    project.build().exits(2).says("ops.yaml:2:").says("write `s3://BUCKET/FOLDER`");
-}
-
-#[test]
-fn doctor_says_whether_the_remote_answers() {
-    let project = Project::new();
-    let server = Server::good(Files::new());
-    let ran = project.run(command(&project, &server.url(), PATIENT, "doctor").env("T2T_REMOTE_SECRET", "hush"));
-    ran.exits(0).says("(read-write; entries are tagged; results are not signed): answers in").never_says("hush");
-    let ran = project.run(&mut command(&project, "redis://127.0.0.1:1", PATIENT, "doctor"));
-    ran.exits(0).says("remote cache: redis://127.0.0.1:1").says("does not answer: ").says("refused");
-    project.t2t("doctor").exits(0).says("remote cache: none");
 }

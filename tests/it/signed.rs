@@ -2,18 +2,19 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
 use ssh_key::private::{Ed25519Keypair, KeypairData};
-use ssh_key::{Cipher, Kdf, LineEnding, PrivateKey};
+use ssh_key::{LineEnding, PrivateKey};
 use t2t_model::digest::Digest;
 use t2t_model::manifest::{Fact, Manifest, canonical_json};
-use t2t_store::store::remote::entry::Entry;
 
-use crate::project::{Project, Ran};
-use crate::remote_servers::{Files, Server};
+use crate::project::{Project, Ran, copy_folder};
+use crate::remote_servers::Server;
+
+mod keys;
+mod entries;
 
 const FOLDER: &str = "assets/results/interpreter";
 const GATE: &str = "build --require-cached --as-device interpreter";
@@ -21,8 +22,6 @@ const SIGNED: &str = "build --require-cached --require-signed --as-device interp
 const KERNEL: &str = "kernels/softmax/v2_tiling.py";
 const ADA: u8 = 1;
 const BOB: u8 = 2;
-
-// Keys.
 
 /// Returns a key of nobody else, of the name that its file and its holder have here.
 fn key(seed: u8) -> PrivateKey {
@@ -37,12 +36,6 @@ fn private(seed: u8) -> String {
 
 fn public(seed: u8) -> String {
     key(seed).public_key().to_openssh().unwrap()
-}
-
-fn locked(seed: u8, passphrase: &str) -> String {
-    let kdf = Kdf::Bcrypt { salt: vec![7; 16], rounds: 1 };
-    let locked = key(seed).encrypt_with(Cipher::Aes256Ctr, kdf, 7, passphrase).unwrap();
-    locked.to_openssh(LineEnding::LF).unwrap().to_string()
 }
 
 /// Has ops.yaml trust Ada, and puts both keys beside the workspace.
@@ -222,12 +215,12 @@ fn files_of_two_signed_publications_do_not_mix() {
 #[test]
 fn a_whole_earlier_publication_counts_for_the_kernels_that_it_was_made_of_alone() {
     let project = signed();
-    copy(&project.path(FOLDER), &project.path("../old"));
+    copy_folder(&project.path(FOLDER), &project.path("../old"));
     project.edit(KERNEL, "+ 1", "+ 2");
     project.build().exits(0);
     project.t2t("publish --sign ../ada").exits(0);
     project.t2t("clean --cache").exits(0);
-    copy(&project.path("../old"), &project.path(FOLDER));
+    copy_folder(&project.path("../old"), &project.path(FOLDER));
     let ran = project.t2t(SIGNED).exits(1).runs("").says("11 results signed by ada@example.org");
     assert_eq!(missing(&ran), 3, "{}", ran.stdout);
 }
@@ -236,17 +229,9 @@ fn a_whole_earlier_publication_counts_for_the_kernels_that_it_was_made_of_alone(
 fn a_signature_of_another_device_is_none() {
     let project = signed();
     let to = project.path("assets/results/nvidia-h200");
-    copy(&project.path(FOLDER), &to);
+    copy_folder(&project.path(FOLDER), &to);
     let gate = "build --require-cached --require-signed --as-device nvidia-h200";
     project.t2t(gate).exits(1).says("nvidia-h200/statement.json: it is of another device, `interpreter`");
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
-        let to = to.join(entry.file_name());
-        if entry.path().is_dir() { copy(&entry.path(), &to) } else { fs::copy(entry.path(), to).map(|_| ()).unwrap() }
-    }
 }
 
 #[test]
@@ -352,119 +337,6 @@ fn openssh_reads_what_t2t_signs_and_t2t_what_openssh_signs() {
     project.t2t(SIGNED).exits(1).says("statement.json.sig: it was made for `git`, not for this");
 }
 
-// Keys that cannot be used.
-
-#[test]
-fn a_key_that_cannot_sign_is_bad_use_with_what_to_do() {
-    let project = Project::built();
-    trusting(&project);
-    project.write("../locked", locked(ADA, "open sesame"));
-    project.write("../ada.pub", public(ADA));
-    project.write("../text", "no key");
-    let ecdsa = project.path("../ecdsa");
-    let made = Command::new("ssh-keygen").args(["-q", "-t", "ecdsa", "-N", "", "-f"]).arg(&ecdsa).status().unwrap();
-    assert!(made.success());
-    for (name, said) in [
-        ("none", "error: --sign: cannot read `../none`: "),
-        ("ada.pub", "error: --sign: `../ada.pub` is a public key\nhint: name the file beside it without `.pub`\n"),
-        (
-            "text",
-            "error: --sign: `../text` is not an OpenSSH private key\nhint: name the private half of an ed25519 key",
-        ),
-        ("ecdsa", "error: --sign: `../ecdsa` is not an ed25519 key\n"),
-        ("locked", "error: --sign: `../locked` is encrypted\nhint: set $T2T_SIGN_PASSPHRASE; or publish unsigned"),
-    ] {
-        project.t2t(&format!("publish --sign ../{name}")).exits(2).says(said);
-    }
-    let with = |key: &str, passphrase: &str| {
-        let mut command = project.command("publish");
-        project.run(command.env("T2T_SIGN_KEY", key).env("T2T_SIGN_PASSPHRASE", passphrase))
-    };
-    with("../locked", "wrong").exits(2).says("$T2T_SIGN_KEY: `../locked` does not open with this passphrase");
-    let ran =
-        with(&private(ADA)[..90], "").exits(2).says("error: the key in $T2T_SIGN_KEY is not an OpenSSH private key");
-    ran.never_says("b3BlbnNzaC1rZXktdjE");
-    assert!(!project.exists("assets/results"));
-    with("../locked", "open sesame").exits(0).says("signed by ada@example.org");
-    with(&private(ADA), "").exits(0).says("signed by ada@example.org");
-    with("", "").exits(0).says("signed as before");
-    project.t2t("publish --as-device interpreter --sign ../ada").exits(2).says("cannot be signed here");
-    project.t2t("build --sign ../ada").exits(2).says("nothing is left in one here");
-}
-
-#[test]
-fn signatures_are_required_only_where_somebody_is_trusted_and_nothing_runs() {
-    let project = Project::built();
-    project.t2t("publish").exits(0);
-    let ran = project
-        .t2t(SIGNED)
-        .exits(2)
-        .says("error: `--require-signed` needs trusted keys, and ops.yaml names none\nhint: ");
-    ran.says("trust: [ssh-ed25519 AAAA");
-    project.t2t("build --require-signed").exits(2).says("--require-cached");
-}
-
-// The remote cache.
-
 fn build(project: &Project, server: &Server, arguments: &str) -> Ran {
     project.run(project.command(arguments).env("T2T_REMOTE", server.url()))
-}
-
-const REMOTE_GATE: &str = "build --require-cached --require-signed";
-
-/// A workspace with an empty store that trusts Ada.
-fn fresh() -> Project {
-    let project = Project::new();
-    trusting(&project);
-    project
-}
-
-#[test]
-fn results_that_were_signed_are_taken_from_the_remote_cache_and_others_are_not() {
-    let server = Server::good(Files::new());
-    build(&fresh(), &server, "build").exits(0).says("uploads 19\n");
-    let ran = build(&fresh(), &server, REMOTE_GATE).exits(1).runs("");
-    let ran = ran.says("is not signed; it counts as missing\n");
-    assert_eq!(missing(&ran), 14);
-    build(&fresh(), &server, "build --require-cached").exits(0).runs("");
-    let server = Server::good(Files::new());
-    build(&fresh(), &server, "build --sign ../ada").exits(0).says("uploads 19\n");
-    let ran = build(&fresh(), &server, REMOTE_GATE).exits(0).runs("").never_says("warning:");
-    ran.says("measured elsewhere: 14 results signed by ada@example.org (SHA256:");
-    let server = Server::good(Files::new());
-    build(&fresh(), &server, "build --sign ../bob").exits(0);
-    let ran = build(&fresh(), &server, REMOTE_GATE).exits(1).runs("");
-    let ran = ran.says("has a signature that is by the key SHA256:").says("which `trust` in ops.yaml does not name");
-    assert_eq!(missing(&ran), 14);
-}
-
-#[test]
-fn an_entry_that_is_forged_under_a_signature_is_not_taken() {
-    let server = Server::good(Files::new());
-    build(&fresh(), &server, "build --sign ../ada").exits(0);
-    let honest = server.files();
-    let mut forged = honest.clone();
-    for (name, bytes) in forged.iter_mut().filter(|(name, _)| name.starts_with("/ac/")) {
-        let key: Digest = name["/ac/".len()..].parse().unwrap();
-        let mut entry = Entry::decode(key, bytes, None).unwrap();
-        let signature = entry.signatures.values().next().unwrap().clone();
-        entry.records[0].wall_ms += 1;
-        entry.signatures = [(entry.records[0].digest(), signature)].into();
-        *bytes = entry.encode(key, None);
-    }
-    let forged = Server::good(forged);
-    build(&fresh(), &forged, "build --require-cached").exits(0).runs("");
-    let ran = build(&fresh(), &forged, REMOTE_GATE).exits(1).runs("");
-    let ran = ran.says("has a signature that does not fit: ada@example.org (SHA256:");
-    assert_eq!(missing(&ran), 14);
-    build(&fresh(), &Server::good(honest), REMOTE_GATE).exits(0);
-}
-
-#[test]
-fn doctor_says_with_which_key_results_are_signed() {
-    let server = Server::good(Files::new());
-    let project = fresh();
-    build(&project, &server, "doctor --sign ../ada").exits(0).says("results are signed by ada@example.org (SHA256:");
-    build(&project, &server, "doctor --sign ../bob").exits(0).says(", which `trust` does not name): answers in");
-    build(&project, &server, "doctor").exits(0).says("results are not signed");
 }

@@ -2,16 +2,15 @@
 //!
 //! A server reads all that was written to it before it imports anything, so what is written together with the hello has a sure order.
 
-use std::{
-    fs,
-    io::{Read, Write},
-    os::{fd::OwnedFd, unix::net::UnixStream},
-    process::{Child, Command, Stdio},
-    thread,
-    time::{Duration, Instant},
-};
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
 
-use nix::{sys::signal::Signal, unistd::Pid};
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
 use serde_json::{Value, json};
 use t2t_host::worker::WorkerConfig;
 use t2t_protocol::{
@@ -20,6 +19,8 @@ use t2t_protocol::{
 };
 
 use crate::worker_setup::{Bench, SOON, Server, python, reply, text};
+
+mod reserves;
 
 /// Names of later modules are put into `order` as they are imported; a child has a copy of the list.
 const MODULE: &str = r#"
@@ -274,20 +275,6 @@ fn what_cannot_be_imported_keeps_nobody_waiting() {
 }
 
 #[test]
-fn a_reserve_waits_like_a_request_and_takes_the_one_that_waits_after_it() {
-    let bench = bench();
-    let reserve = WarmChild { needs: Some("two".to_owned()), ..reserve("device", "get_ready") };
-    let asked =
-        |id| Request { reserve: Some("device".to_owned()), ..request(&bench, id, "told_when_ready", Some("two")) };
-    let run = |id| ToWorker::Run(Box::new(asked(id)));
-    let messages = [ToWorker::Prepare(reserve), ToWorker::Rest, run(1), run(2)];
-    let mut server = Raw::start(&bench, &["one", "two"], &messages);
-    server.hello();
-    let (_, ended) = server.ends(2);
-    assert_eq!([reply(&ended[0]), reply(&ended[1])], [&json!([["one", "two"]]), &json!([])]);
-}
-
-#[test]
 fn a_request_that_waits_can_be_cancelled() {
     let bench = bench();
     let messages =
@@ -336,44 +323,6 @@ fn what_waits_for_something_else_has_nothing_imported() {
     assert_eq!((ended[0].id, reply(&ended[0])), (2, &json!([])));
     fs::write(&go, "").unwrap();
     server.ends(1);
-}
-
-#[test]
-fn a_server_tells_of_each_child_that_it_is_ready_or_never_will_be() {
-    let bench = bench();
-    let mut server = Raw::start(&bench, &[], &[]);
-    server.hello();
-    for (key, function) in [("a", "get_ready"), ("b", "nothing_of_that_name"), ("a", "get_ready")] {
-        server.send(&ToWorker::Prepare(reserve(key, function)));
-        assert_eq!(server.next(), FromWorker::Prepared { key: key.to_owned() }, "{function}");
-    }
-}
-
-#[test]
-fn a_child_that_would_disturb_what_is_timed_gets_ready_after_it() {
-    let bench = bench();
-    let [same, other, go] = ["same", "other", "go"].map(|name| text(&bench.path(name)));
-    let saying = |device: &str, ready: &str| {
-        let environment = [(DEVICE, device), ("READY", ready)].map(|(name, value)| (name.to_owned(), value.to_owned()));
-        ToWorker::Prepare(WarmChild { environment: environment.into(), ..reserve(device, "get_ready_and_say_so") })
-    };
-    let ToWorker::Prepare(WarmChild { environment, .. }) = saying("0", &same) else { unreachable!() };
-    let timed = Request {
-        undisturbed: true,
-        environment,
-        arguments: json!({ "file": go }),
-        ..request(&bench, 1, "waits", None)
-    };
-    let mut server = Raw::start(&bench, &[], &[ToWorker::Run(Box::new(timed))]);
-    server.hello();
-    assert!(matches!(server.next(), FromWorker::Started { id: 1, .. }));
-    until(|| bench.path("scratch/quiet").exists());
-    server.send(&saying("0", &same));
-    server.send(&saying("1", &other));
-    until(|| bench.path("other").exists());
-    assert!(!bench.path("same").exists());
-    fs::write(&go, "").unwrap();
-    until(|| bench.path("same").exists());
 }
 
 /// Parts without end: whatever ends the server is seen between two of them.

@@ -6,7 +6,7 @@
 //! Code map, in order of dependency: `frame` (bytes on the wire) · `hello` (who is there) · `request` (what t2t asks) ·
 //! `end` (how a child ended, and whose fault that is) · `message` (the two enums that travel). Then what a request's arguments and a reply hold, which the
 //! worker passes on unread: `read` (text as a type, and what does not fit) · `init` (how values are drawn) · `declaration` (ops and variants) · `failure` (why something was rejected) · `reply` (what a function returns) · `asked` (what
-//! each function is told) · `analyzed`, `compiled`, `checked`, `measured`, `screened` (documents) · `told` (what is no action's) · `documents` (which there are) · `schema` (all of these as a schema, and as Python).
+//! each function is told) · `analyzed`, `compiled`, `checked`, `figures` (times), `telemetry` (of a device), `measured`, `calibrated`, `swept`, `screened` (documents) · `told` (what is no action's) · `documents` (which there are) · `schema` (all of these as a schema, and as Python).
 
 mod frame;
 mod hello;
@@ -22,7 +22,11 @@ mod asked;
 mod analyzed;
 mod compiled;
 mod checked;
+mod figures;
+mod telemetry;
 mod measured;
+mod calibrated;
+mod swept;
 mod screened;
 mod told;
 mod documents;
@@ -31,12 +35,14 @@ pub mod schema;
 
 pub use analyzed::*;
 pub use asked::*;
+pub use calibrated::*;
 pub use checked::*;
 pub use compiled::*;
 pub use declaration::*;
 pub use documents::*;
 pub use end::{End, Fault, FaultClass, Output, Usage};
 pub use failure::*;
+pub use figures::*;
 pub use frame::{FrameError, FrameReader, MAX_FRAME, encode};
 pub use hello::{BYTECODE, ClientHello, Landlock, Missing, PRELOAD, ServerHello, ServerKind};
 pub use init::*;
@@ -45,6 +51,8 @@ pub use message::{Finished, FromWorker, ToWorker, Unfit, UnfitReason};
 pub use reply::*;
 pub use request::{DEVICE, GO, Limits, QUIET, Request, Sandbox, WarmChild};
 pub use screened::*;
+pub use swept::*;
+pub use telemetry::*;
 pub use told::*;
 
 /// The version of the protocol. Both sides refuse another one.

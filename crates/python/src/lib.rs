@@ -4,14 +4,23 @@
 
 use std::borrow::Cow;
 
-use ruff_python_ast::{Expr, ModModule, Stmt, Suite};
+use ruff_python_ast::ModModule;
 use ruff_python_parser::parse_module;
 use serde::{Deserialize, Serialize};
 use t2t_model::digest::Digest;
 
 pub mod bounds;
+mod encoding;
+mod fault;
+mod statements;
 mod canonical;
 pub mod closure;
+
+use self::encoding::{Encoding, encoding};
+pub use self::fault::{FaultKind, SourceFault};
+use self::fault::{fault, not_utf8, too_long};
+pub(crate) use self::statements::Import;
+use self::statements::{Told, collect_imports, collect_names, docstring_of, drop_docstrings};
 
 /// Stands before the [`canonical`] form of every tree that is hashed; a new number makes all results of kernel code a miss.
 const HEADER: &str = "t2t python 2\n";
@@ -31,53 +40,6 @@ pub struct PythonFile {
     pub names: Vec<String>,
     /// Why there is no tree.
     pub fault: Option<SourceFault>,
-}
-
-/// An import, as written.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) struct Import {
-    /// How many dots stand before the module.
-    pub(crate) level: u32,
-    /// The module, empty in `from . import x`.
-    pub(crate) module: String,
-    /// The name taken from it, which may be a module itself.
-    pub(crate) name: Option<String>,
-}
-
-/// How long a line is cited, in bytes: beyond, a place has to do.
-const EXCERPT: usize = 2000;
-
-/// Why a file has no tree.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum FaultKind {
-    /// It is no Python: no interpreter takes it.
-    Invalid,
-    /// It is longer or deeper than t2t reads. An interpreter may take it, and what it imports is not known.
-    Beyond,
-}
-
-/// A file that is no Python, or too much of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SourceFault {
-    /// Which of the two.
-    pub kind: FaultKind,
-    /// What is wrong.
-    pub message: String,
-    /// The line, from 1.
-    pub line: u32,
-    /// The column in characters, from 1.
-    pub column: u32,
-    /// The line's text; empty where it is very long.
-    pub excerpt: String,
-}
-
-/// Which imports of a file are told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Told {
-    /// All, whether they run or not.
-    All,
-    /// Those that may run: not those for type checkers alone.
-    Run,
 }
 
 /// Reads `bytes` as Python. Never fails: a file that does not parse, or is beyond [`bounds`], has a fault, and its bytes for its meaning.
@@ -128,40 +90,6 @@ fn read_told(bytes: &[u8], told: Told) -> PythonFile {
     read
 }
 
-/// How a file says that its bytes are to be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Encoding {
-    Utf8,
-    Latin1,
-    Other,
-}
-
-/// Returns what a comment in the first two lines says, as `# -*- coding: latin-1 -*-` does; Python looks no further.
-fn encoding(bytes: &[u8]) -> Encoding {
-    let mut lines = bytes.split(|byte| *byte == b'\n').map(|line| String::from_utf8_lossy(line).into_owned());
-    let first = lines.next().unwrap_or_default();
-    let is_blank = first.trim_start_matches('\u{feff}').split('#').next().unwrap_or_default().trim().is_empty();
-    let second = lines.next().filter(|_| is_blank);
-    let Some(name) = [Some(first), second].into_iter().flatten().find_map(|line| named(&line)) else {
-        return Encoding::Utf8;
-    };
-    match name.to_ascii_lowercase().replace('_', "-").as_str() {
-        "utf-8" | "utf8" | "utf-8-sig" | "u8" => Encoding::Utf8,
-        "latin-1" | "latin1" | "iso-8859-1" | "iso8859-1" | "iso-latin-1" | "l1" => Encoding::Latin1,
-        _ => Encoding::Other,
-    }
-}
-
-/// Returns the encoding that a line of nothing but a comment names.
-fn named(line: &str) -> Option<String> {
-    let comment = line.trim_start_matches('\u{feff}').trim_start().strip_prefix('#')?;
-    let (_, rest) = comment.split_once("coding")?;
-    let name = rest.strip_prefix([':', '='])?.trim_start_matches([' ', '\t']);
-    let name: String =
-        name.chars().take_while(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(*letter)).collect();
-    (!name.is_empty()).then_some(name)
-}
-
 fn of_tree(mut module: ModModule, told: Told) -> PythonFile {
     let docstring = docstring_of(&module.body);
     let (mut callables, mut names) = (Vec::new(), Vec::new());
@@ -175,161 +103,6 @@ fn of_tree(mut module: ModModule, told: Told) -> PythonFile {
 fn unread(bytes: &[u8], fault: SourceFault) -> PythonFile {
     let (imports, callables, names) = (Vec::new(), Vec::new(), Vec::new());
     PythonFile { meaning: Digest::of(bytes), imports, docstring: None, callables, names, fault: Some(fault) }
-}
-
-fn too_long(length: usize) -> SourceFault {
-    let message = format!("the file has {length} bytes, more than the {} that are read", bounds::LONGEST);
-    SourceFault { kind: FaultKind::Beyond, message, line: 1, column: 1, excerpt: String::new() }
-}
-
-fn not_utf8(bytes: &[u8], at: usize) -> SourceFault {
-    let text = String::from_utf8_lossy(bytes);
-    let before = String::from_utf8_lossy(&bytes[..at]).len();
-    fault(&text, before, &format!("not UTF-8: byte 0x{:02x} at offset {at}", bytes[at]))
-}
-
-fn fault(text: &str, at: usize, message: &str) -> SourceFault {
-    let at = text.floor_char_boundary(at.min(text.len()));
-    let before = &text[..at];
-    let start = before.rfind('\n').map_or(0, |end| end + 1);
-    let excerpt = text[start..].lines().next().unwrap_or_default();
-    let number = |count: usize| u32::try_from(count + 1).unwrap_or(u32::MAX);
-    SourceFault {
-        kind: FaultKind::Invalid,
-        message: lower_first(message),
-        line: number(before.matches('\n').count()),
-        column: number(text[start..at].chars().count()),
-        excerpt: if excerpt.len() > EXCERPT { String::new() } else { excerpt.to_owned() },
-    }
-}
-
-fn lower_first(message: &str) -> String {
-    let mut letters = message.chars();
-    letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
-}
-
-fn docstring_of(body: &[Stmt]) -> Option<String> {
-    let Stmt::Expr(first) = body.first()? else { return None };
-    let Expr::StringLiteral(text) = &*first.value else { return None };
-    Some(text.value.to_str().to_owned())
-}
-
-/// Names bound at module level, also under `if` and `try`.
-fn collect_names(body: &[Stmt], callables: &mut Vec<String>, names: &mut Vec<String>) {
-    for statement in body {
-        match statement {
-            Stmt::FunctionDef(function) => callables.push(function.name.to_string()),
-            Stmt::ClassDef(class) => callables.push(class.name.to_string()),
-            Stmt::Assign(assign) => names.extend(assign.targets.iter().filter_map(assigned)),
-            Stmt::AnnAssign(assign) => names.extend(assigned(&assign.target)),
-            Stmt::ImportFrom(import) => {
-                names.extend(import.names.iter().map(|alias| alias.asname.as_ref().unwrap_or(&alias.name).to_string()));
-            }
-            other => bodies(other).into_iter().for_each(|inner| collect_names(inner, callables, names)),
-        }
-    }
-}
-
-fn assigned(target: &Expr) -> Option<String> {
-    target.as_name_expr().map(|name| name.id.to_string())
-}
-
-/// Imports at every depth: one in a function is read when the function runs.
-fn collect_imports(body: &[Stmt], told: Told, into: &mut Vec<Import>) {
-    for statement in body {
-        match statement {
-            Stmt::Import(import) => into.extend(import.names.iter().map(|alias| Import {
-                level: 0,
-                module: alias.name.to_string(),
-                name: None,
-            })),
-            Stmt::ImportFrom(import) => into.extend(import.names.iter().map(|alias| Import {
-                level: import.level,
-                module: import.module.as_ref().map(ToString::to_string).unwrap_or_default(),
-                name: Some(alias.name.to_string()),
-            })),
-            _ => {}
-        }
-        // The first body of an `if` is that of its test; the others run where it fails.
-        let skipped = usize::from(told == Told::Run && is_for_types(statement));
-        for inner in bodies(statement).into_iter().skip(skipped) {
-            collect_imports(inner, told, into);
-        }
-    }
-}
-
-/// Returns whether a statement is `if TYPE_CHECKING:` or `if typing.TYPE_CHECKING:`.
-fn is_for_types(statement: &Stmt) -> bool {
-    let Stmt::If(choice) = statement else { return false };
-    match &*choice.test {
-        Expr::Name(name) => name.id == "TYPE_CHECKING",
-        Expr::Attribute(of) => {
-            of.attr.as_str() == "TYPE_CHECKING" && of.value.as_name_expr().is_some_and(|module| module.id == "typing")
-        }
-        _ => false,
-    }
-}
-
-fn bodies(statement: &Stmt) -> Vec<&[Stmt]> {
-    match statement {
-        Stmt::FunctionDef(function) => vec![&function.body],
-        Stmt::ClassDef(class) => vec![&class.body],
-        Stmt::For(each) => vec![&each.body, &each.orelse],
-        Stmt::While(each) => vec![&each.body, &each.orelse],
-        Stmt::With(with) => vec![&with.body],
-        Stmt::If(choice) => {
-            let clauses = choice.elif_else_clauses.iter().map(|clause| &*clause.body);
-            std::iter::once(&*choice.body).chain(clauses).collect()
-        }
-        Stmt::Try(attempt) => {
-            let handlers = attempt.handlers.iter().map(|handler| {
-                let ruff_python_ast::ExceptHandler::ExceptHandler(handler) = handler;
-                &*handler.body
-            });
-            [&*attempt.body, &*attempt.orelse, &*attempt.finalbody].into_iter().chain(handlers).collect()
-        }
-        Stmt::Match(choice) => choice.cases.iter().map(|case| &*case.body).collect(),
-        _ => Vec::new(),
-    }
-}
-
-fn drop_docstrings(body: &mut Suite) {
-    if docstring_of(body).is_some() {
-        body.remove(0);
-    }
-    drop_inner_docstrings(body);
-}
-
-/// A string at the head of an `if` or a loop is no docstring, but a function inside may have one.
-fn drop_inner_docstrings(body: &mut [Stmt]) {
-    for statement in body {
-        match statement {
-            Stmt::FunctionDef(function) => drop_docstrings(&mut function.body),
-            Stmt::ClassDef(class) => drop_docstrings(&mut class.body),
-            Stmt::For(each) => drop_in([&mut each.body, &mut each.orelse]),
-            Stmt::While(each) => drop_in([&mut each.body, &mut each.orelse]),
-            Stmt::With(with) => drop_inner_docstrings(&mut with.body),
-            Stmt::If(choice) => {
-                drop_inner_docstrings(&mut choice.body);
-                choice.elif_else_clauses.iter_mut().for_each(|clause| drop_inner_docstrings(&mut clause.body));
-            }
-            Stmt::Try(attempt) => {
-                drop_in([&mut attempt.body, &mut attempt.orelse, &mut attempt.finalbody]);
-                for handler in &mut attempt.handlers {
-                    let ruff_python_ast::ExceptHandler::ExceptHandler(handler) = handler;
-                    drop_inner_docstrings(&mut handler.body);
-                }
-            }
-            Stmt::Match(choice) => choice.cases.iter_mut().for_each(|case| drop_inner_docstrings(&mut case.body)),
-            _ => {}
-        }
-    }
-}
-
-fn drop_in<const N: usize>(bodies: [&mut Suite; N]) {
-    for body in bodies {
-        drop_inner_docstrings(body);
-    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! It knows no op and no place: only where the table of fields has a dtype.
 
 use super::fields::{DTYPES, Kind, Section};
-use super::parse::{Node, Value};
+use super::node::{Node, Value};
 
 /// What else a dtype is called, by torch, Triton or people.
 const ALIASES: &[(&str, &str)] = &[

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::fault::Fault;
 use super::inputs::texts;
 use super::names::{duration, quoted, suggestion};
-use super::parse::{Entry, Node, Value};
+use super::node::{Entry, Node, Value};
 
 /// The embedded generator's name.
 pub const TEMPLATE: &str = "template";

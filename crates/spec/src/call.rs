@@ -7,7 +7,7 @@ use ruff_python_parser::parse_expression;
 use t2t_python::bounds;
 
 use super::names::{Form, suggestion};
-use super::parse::Node;
+use super::node::Node;
 use super::reader::Reader;
 
 /// How to write one.

@@ -11,7 +11,7 @@ use super::fault::Fault;
 use super::json::json;
 use super::layers::Layers;
 use super::names::{nearest, suggestion};
-use super::parse::{Node, Value};
+use super::node::{Node, Value};
 use super::reader::{Reader, same_but_for_case};
 use super::remote::{Mode, Remote, RemoteUrl};
 use super::torch::{TorchName, TorchNames};

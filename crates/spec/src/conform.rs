@@ -9,7 +9,7 @@ use t2t_model::problem::Position;
 use super::fault::Fault;
 use super::fields::{Absent, Field, Kind, Section};
 use super::names::{Form, nearest, quoted, suggestion};
-use super::parse::{Entry, Node, Value};
+use super::node::{Entry, Node, Value};
 
 /// Notes everything in which the file's root differs from the table.
 pub(super) fn conform(root: &Node, faults: &mut Vec<Fault>) {

@@ -4,7 +4,7 @@
 
 use super::expression::Expression;
 use super::names;
-use super::parse::{Entry, Node, Value};
+use super::node::{Entry, Node, Value};
 use super::reader::Reader;
 use super::{Init, Quantity};
 

@@ -6,7 +6,7 @@ use super::expression::Expression;
 use super::inits::{is_float, rank_needed};
 use super::json::json;
 use super::layers::Layers;
-use super::parse::{Entry, Node, Value};
+use super::node::{Entry, Node, Value};
 use super::reader::Reader;
 use super::{Binding, Dim, Input, Layout, Settings, Tensor};
 

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::parse::{Node, Value};
+use super::node::{Node, Value};
 
 /// Returns the value as JSON, mappings ordered by key whatever features `serde_json` was built with.
 pub(super) fn json(node: &Node) -> serde_json::Value {

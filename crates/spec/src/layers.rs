@@ -8,7 +8,8 @@ use std::sync::LazyLock;
 use t2t_model::problem::Position;
 
 use super::fields::{Absent, Kind, Merge, Section};
-use super::parse::{Entry, Node, Value, parse};
+use super::node::{Entry, Node, Value};
+use super::parse::parse;
 
 /// The built-in values of everything an op can say, from the table of fields.
 static BUILT_IN: LazyLock<Node> = LazyLock::new(|| defaults(Section::Op));

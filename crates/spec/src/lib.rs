@@ -12,6 +12,7 @@ mod sections;
 mod kinds;
 pub mod fields;
 pub mod schema;
+mod node;
 mod parse;
 mod json;
 mod aliases;

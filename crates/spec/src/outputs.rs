@@ -5,7 +5,7 @@
 use t2t_protocol::{Axes, Comparison};
 
 use super::names::suggestion;
-use super::parse::{Entry, Node, Value};
+use super::node::{Entry, Node, Value};
 use super::reader::Reader;
 use super::settings::tolerance;
 use super::{ComparedOutput, Input};

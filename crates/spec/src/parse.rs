@@ -1,4 +1,4 @@
-//! Reads YAML into a tree in which every key and every value knows its place.
+//! Reads YAML into the tree of [`node`](super::node), in which every key and every value knows its place.
 //!
 //! It knows YAML 1.2 and nothing of ops.yaml: names, types and defaults are the business of the modules beside it.
 //!
@@ -11,114 +11,13 @@ use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, StrI
 use t2t_model::problem::Position;
 
 use super::fault::Fault;
+use super::node::{Entry, Node, Value};
 
 /// How deep lists and mappings may nest, aliases expanded. The schema itself needs 6 levels; the rest is for kwargs.
 const DEPTH_LIMIT: usize = 64;
 
 /// How many values aliases may add to a file. The tree is walked as if they had been written out.
 const ALIAS_LIMIT: usize = 10_000;
-
-/// A value and where it begins.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Node {
-    pub(crate) place: Position,
-    pub(crate) value: Value,
-}
-
-/// A value as YAML 1.2's core schema resolves it: `no` is text, `1e-5` is a number.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Value {
-    Nothing,
-    Flag(bool),
-    Whole(i64),
-    Number(f64),
-    Text(String),
-    List(Vec<Node>),
-    Map(Vec<Entry>),
-}
-
-/// One key of a mapping with its value. A key written twice is two entries.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Entry {
-    pub(crate) key: String,
-    pub(crate) place: Position,
-    pub(crate) node: Node,
-}
-
-impl Node {
-    /// Returns the value under `key`, if this is a mapping that has it.
-    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
-        self.entries().iter().find(|entry| entry.key == key).map(|entry| &entry.node)
-    }
-
-    /// Returns the value at the end of a path of keys.
-    pub(crate) fn at(&self, path: &[&str]) -> Option<&Node> {
-        path.iter().try_fold(self, |node, key| node.get(key))
-    }
-
-    /// Returns the entries in the order of the file; none if this is no mapping.
-    pub(crate) fn entries(&self) -> &[Entry] {
-        match &self.value {
-            Value::Map(entries) => entries,
-            _ => &[],
-        }
-    }
-
-    /// Returns the items; none if this is no list.
-    pub(crate) fn items(&self) -> &[Node] {
-        match &self.value {
-            Value::List(items) => items,
-            _ => &[],
-        }
-    }
-
-    pub(crate) fn text(&self) -> Option<&str> {
-        match &self.value {
-            Value::Text(text) => Some(text),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn flag(&self) -> Option<bool> {
-        match self.value {
-            Value::Flag(flag) => Some(flag),
-            _ => None,
-        }
-    }
-
-    /// Returns an integer that is not negative.
-    pub(crate) fn whole(&self) -> Option<u64> {
-        match self.value {
-            Value::Whole(whole) => u64::try_from(whole).ok(),
-            _ => None,
-        }
-    }
-
-    #[expect(clippy::cast_precision_loss, reason = "an integer where a number is wanted means the nearest float")]
-    pub(crate) fn number(&self) -> Option<f64> {
-        match self.value {
-            Value::Whole(whole) => Some(whole as f64),
-            Value::Number(number) => Some(number),
-            _ => None,
-        }
-    }
-
-    fn children(&self) -> Box<dyn Iterator<Item = &Node> + '_> {
-        match &self.value {
-            Value::List(items) => Box::new(items.iter()),
-            Value::Map(entries) => Box::new(entries.iter().map(|entry| &entry.node)),
-            _ => Box::new(std::iter::empty()),
-        }
-    }
-
-    fn count(&self) -> usize {
-        1 + self.children().map(Node::count).sum::<usize>()
-    }
-
-    fn height(&self) -> usize {
-        1 + self.children().map(Node::height).max().unwrap_or(0)
-    }
-}
 
 /// Reads the one document in `text`. An empty file is `Value::Nothing`.
 ///

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::names::suggestion;
-use super::parse::{Entry, Node, Value};
+use super::node::{Entry, Node, Value};
 use super::reader::Reader;
 use super::{Input, Quantity};
 

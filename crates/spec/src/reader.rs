@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use t2t_model::problem::Position;
 
 use super::fault::Fault;
-use super::parse::{Entry, Node};
+use super::node::{Entry, Node};
 
 /// Reads one op. Its methods are in `inputs`, `variants`, `settings` and `check`, each for its part.
 pub(super) struct Reader<'tree, 'faults> {

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::fault::Fault;
 use super::json::json;
 use super::names::{Form, nearest};
-use super::parse::{Node, Value};
+use super::node::{Node, Value};
 use super::reader::Reader;
 use super::torch::{TorchName, TorchNames, resolve};
 

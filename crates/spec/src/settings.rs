@@ -11,7 +11,7 @@ use super::inits::quantities;
 use super::inputs::texts;
 use super::layers::{Layer, Layers, Owner};
 use super::names::{self, suggestion};
-use super::parse::{Entry, Node};
+use super::node::{Entry, Node};
 use super::reader::Reader;
 use super::sizes::{Dims, Misfit};
 use super::{Binding, Dim, Input, Profile, Protocol, Quantity, Settings, StopRule};

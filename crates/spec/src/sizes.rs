@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use super::Binding;
 use super::layers::Owner;
 use super::names::quoted;
-use super::parse::{Node, Value};
+use super::node::{Node, Value};
 
 /// The dims of an op on one lane.
 pub(super) struct Dims {

@@ -12,7 +12,7 @@ use super::fault::Fault;
 use super::inputs::texts;
 use super::layers::Layers;
 use super::names::Form;
-use super::parse::Node;
+use super::node::Node;
 use super::reader::{Reader, same_but_for_case};
 
 /// The keys that say where a variant's code is.

@@ -3,31 +3,27 @@
 //! When a file must be read again is the business of `fingerprint`. It does not know which files matter.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
 use t2t_model::action::Source;
 use t2t_model::digest::Digest;
 use t2t_model::path::RepoPath;
 use t2t_model::record::Seen;
-use t2t_python::closure::{Tree, closure};
-use t2t_python::{FaultKind, PythonFile};
+use t2t_python::PythonFile;
 
-use crate::fingerprint::{Fingerprint, Known, Observed};
+use crate::fingerprint::Known;
 use crate::fs;
 use crate::installed::{self, Found, Installed};
-use crate::kept;
 
+mod kept;
+mod looks;
+mod imports;
 mod made;
 
-/// The format of the file below; another number is read as an empty one. 1: first. 2: behind a digest. 3: what files were before. 4: the kind of a fault; files have bounds. 5: meanings of `t2t python 2`.
-const VERSION: u32 = 5;
-
-/// How many earlier contents are remembered per parsed file: enough for two earlier revisions in which every file differs.
-const BEFORE: usize = 2;
+use self::kept::Kept;
 
 /// Top-level packages that always mean folders of the workspace.
 pub const PACKAGES: [&str; 1] = ["kernels"];
@@ -43,32 +39,6 @@ const WORTH_THREADS: usize = 64;
 
 /// The results of parsing, by the digest of the bytes.
 type Parsed = (Digest, PythonFile);
-
-#[derive(Debug, Serialize, Deserialize, Default)]
-struct Kept {
-    files: BTreeMap<RepoPath, Known>,
-    parsed: HashMap<Digest, PythonFile>,
-    /// The digests in `parsed` that no file has any more, the latest first. So a revision that comes back is not parsed again.
-    before: Vec<Digest>,
-}
-
-impl Kept {
-    /// Sorts what was parsed into what files are and what they were, and forgets the oldest.
-    fn age(&mut self) {
-        let live: HashSet<Digest> = self.files.values().map(|known| known.bytes).collect();
-        let earlier: HashSet<Digest> = self.before.iter().copied().collect();
-        let mut gone: Vec<Digest> =
-            self.parsed.keys().filter(|digest| !live.contains(digest) && !earlier.contains(digest)).copied().collect();
-        // The map has no order, so those that went now are sorted: the same files must keep the same file.
-        gone.sort();
-        gone.extend(self.before.iter().filter(|digest| !live.contains(digest)));
-        let most = BEFORE * self.parsed.len().saturating_sub(gone.len());
-        for digest in gone.drain(most.min(gone.len())..) {
-            self.parsed.remove(&digest);
-        }
-        self.before = gone;
-    }
-}
 
 /// The workspace's files.
 #[derive(Debug)]
@@ -98,7 +68,7 @@ impl Sources {
     #[must_use]
     pub fn open(root: &Path, cache: &Path) -> Self {
         let file = cache.join("sources.json");
-        let kept = kept::read(&file, VERSION).unwrap_or_default();
+        let kept = Kept::read(&file);
         Self { file, state: RefCell::new(State { kept, ..State::default() }), ..Self::unknown(root, cache) }
     }
 
@@ -133,8 +103,7 @@ impl Sources {
         if !state.changed {
             return Ok(());
         }
-        state.kept.age();
-        kept::write(&self.file, VERSION, &state.kept)?;
+        state.kept.write(&self.file)?;
         state.changed = false;
         Ok(())
     }
@@ -143,50 +112,6 @@ impl Sources {
     pub fn look_again(&self) {
         self.installed.look_again();
         self.state.borrow_mut().looked.clear();
-    }
-
-    /// Returns all files of the workspace that were looked at, absent ones too, in their state at the first look: the build's results come from that state.
-    #[must_use]
-    pub fn looked_at(&self) -> BTreeMap<RepoPath, Option<Known>> {
-        let state = self.state.borrow();
-        let own = state.first.iter().filter(|(path, _)| installed::module(path).is_none());
-        own.map(|(path, known)| (path.clone(), *known)).collect()
-    }
-
-    /// Returns fingerprints of everything else that was looked at: folders that may become packages, installed modules, and the folders in which they were
-    /// searched. None if a name is not UTF-8.
-    #[must_use]
-    pub fn fingerprints(&self) -> Option<Vec<Fingerprint<'static>>> {
-        let state = self.state.borrow();
-        let absent = state.packages.iter().filter(|(_, is_there)| !**is_there);
-        let mut fingerprints: Vec<Fingerprint<'static>> =
-            absent.map(|(path, _)| Fingerprint { path: path.clone().into(), was: Observed::Time(None) }).collect();
-        for (path, known) in &state.first {
-            if let Some(Found::File(file)) = installed::module(path).map(|module| self.installed.find(module)) {
-                fingerprints.push(Fingerprint { path: file.to_str()?.to_owned().into(), was: Observed::File(*known) });
-            }
-        }
-        for folder in self.installed.searched() {
-            let was = Observed::Time(fs::folder_time(&folder));
-            fingerprints.push(Fingerprint { path: folder.to_str()?.to_owned().into(), was });
-        }
-        Some(fingerprints)
-    }
-
-    /// Returns whether the file at `path`, or one below it, was looked at.
-    #[must_use]
-    pub fn has_looked_at(&self, path: &RepoPath) -> bool {
-        let state = self.state.borrow();
-        let below = format!("{path}/");
-        let is_looked = state.first.contains_key(path) || state.packages.contains_key(path.as_str());
-        is_looked || state.first.keys().any(|looked| looked.as_str().starts_with(&below))
-    }
-
-    /// Returns the paths of all files and folders that were looked at, absent ones too.
-    #[must_use]
-    pub fn paths(&self) -> Vec<String> {
-        let state = self.state.borrow();
-        state.first.keys().map(ToString::to_string).chain(state.packages.keys().cloned()).collect()
     }
 
     /// Looks at a file anew, and returns what is known of it now.
@@ -232,33 +157,6 @@ impl Sources {
         state.kept.parsed.insert(Digest::of(&bytes), python.clone());
         state.changed = true;
         Some(python)
-    }
-
-    /// Returns the first workspace file that was looked for and may not be read, and why. A result without it would depend on rights, which no key holds.
-    #[must_use]
-    pub fn denied(&self) -> Option<(RepoPath, io::Error)> {
-        let state = self.state.borrow();
-        let mut absent: Vec<&RepoPath> =
-            state.looked.iter().filter(|(_, digest)| digest.is_none()).map(|(path, _)| path).collect();
-        absent.retain(|path| installed::module(path).is_none());
-        absent.sort();
-        absent.into_iter().find_map(|path| Some((path.clone(), fs::denied(&path.under(&self.root))?)))
-    }
-
-    /// Returns the closure of the kernel file at `path`: empty where there is no file.
-    pub fn closure(&self, path: &RepoPath) -> BTreeMap<RepoPath, Source> {
-        let found = closure(path, &mut Imported(self));
-        let source =
-            |path: &RepoPath, python: &PythonFile| Some(Source { meaning: python.meaning, bytes: self.bytes(path)? });
-        found.iter().filter_map(|(path, python)| Some((path.clone(), source(path, python)?))).collect()
-    }
-
-    /// Returns the first file of the closure of `path` that is too long or too deep to be parsed, and its fault. Its imports are unknown, so the closure is
-    /// incomplete.
-    pub fn beyond(&self, path: &RepoPath) -> Option<(RepoPath, PythonFile)> {
-        let is_beyond =
-            |python: &PythonFile| python.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Beyond);
-        closure(path, &mut Imported(self)).into_iter().find(|(_, python)| is_beyond(python))
     }
 
     /// Returns what the file at `path` is now, in the terms of `like`.
@@ -323,33 +221,6 @@ impl Sources {
         let known = place.and_then(|place| Known::now(&place, state.kept.files.get(path).copied()));
         state.take(path, known)
     }
-
-    /// Returns whether the folder at `path` is there, which could be a package.
-    fn has_package(&self, path: &str) -> bool {
-        let is_there = || fs::folder_time(&self.root.join(path)).is_some();
-        *self.state.borrow_mut().packages.entry(path.to_owned()).or_insert_with(is_there)
-    }
-}
-
-/// The workspace's files, for the code that follows imports.
-struct Imported<'a>(&'a Sources);
-
-impl Tree for Imported<'_> {
-    fn read(&mut self, path: &RepoPath) -> Option<PythonFile> {
-        self.0.python(path)
-    }
-
-    fn homes(&mut self, name: &str) -> Vec<String> {
-        if PACKAGES.contains(&name) {
-            return vec![String::new()];
-        }
-        let has = |home: &&String| {
-            let module = format!("{home}{name}");
-            let file = RepoPath::new(&format!("{module}.py")).ok();
-            file.is_some_and(|file| self.0.bytes(&file).is_some()) || self.0.has_package(&module)
-        };
-        self.0.homes.iter().filter(has).cloned().collect()
-    }
 }
 
 fn is_python(path: &RepoPath) -> bool {
@@ -374,6 +245,9 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
+    use super::kept::BEFORE;
     use super::*;
 
     #[test]

@@ -4,46 +4,34 @@
 //! `_exit`.
 
 use std::{
-    fs,
-    os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd},
+    os::fd::OwnedFd,
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use nix::{
-    fcntl::{FcntlArg, fcntl},
-    sched::{CpuSet, sched_setaffinity},
-    sys::{
-        prctl::set_pdeathsig,
-        resource::{Resource, getrlimit, setrlimit},
-        signal::{SigSet, SigmaskHow, Signal, sigprocmask},
-    },
-    unistd::{Pid, chdir, dup2_stderr, dup2_stdin, dup2_stdout, getpid, getppid, setsid},
-};
+use nix::unistd::{Pid, chdir};
 use pyo3::{exceptions::PySystemExit, prelude::*, types::PyModule};
 use serde_json::Value;
 use t2t_protocol::{Request, WarmChild};
 
 use crate::{
-    apart::{self, Namespaces},
+    apart::Namespaces,
     channel::{self, Answer, Secret},
-    convert, environment, kin,
+    convert, environment,
     kin::Mark,
-    orders::{self, ORDERS, Orders},
+    orders::{self, Orders},
     pipes::Ends,
     powers,
     sandbox::{self, Interpreter},
 };
 
-/// Where the reply pipe lies in the child.
-const CHANNEL: RawFd = 3;
-const OPEN_FILES: u64 = 4096;
-const FILE_BYTES: u64 = 64 << 30;
-/// Limit on processes and threads of a user who is not root. The server counts processes for every user.
-const TASKS: u64 = 8192;
-/// How much more a process may map writable than it may hold: thread stacks and allocators reserve more than they use.
-const RESERVED: u64 = 4 << 30;
+mod detached;
+mod limits;
+
+use self::detached::detach;
+use self::limits::{give_way, move_to_cores, set_limits};
+
 /// The length at which an exception's text is cut: the traceback of a deep recursion is long.
 const TEXT: usize = 64 << 10;
 
@@ -229,21 +217,6 @@ fn error_text(py: Python<'_>, error: &PyErr) -> String {
     format().unwrap_or_else(|_| error.to_string())
 }
 
-/// Separates the process from the server. The channel is opened early, so that later failures are reported.
-fn detach(origin: Origin, ends: Ends, orders: Option<OwnedFd>, secret: Secret) -> Result<(), String> {
-    let Origin { server, mark, namespaces } = origin;
-    own_session(server)?;
-    mark.put_on();
-    take_descriptors(ends, orders, secret)?;
-    own_signals()?;
-    if namespaces == Namespaces::Own {
-        apart::enter()?;
-    }
-    // Capabilities belong to a thread, and a device's driver starts threads while the child gets ready, so they are dropped now. Those of its own namespace are
-    // kept until its walls need them.
-    if apart::is_apart() { Ok(()) } else { drop_powers() }
-}
-
 fn drop_powers() -> Result<(), String> {
     powers::drop_all().map_err(|error| format!("capabilities: {error}"))
 }
@@ -301,111 +274,6 @@ fn move_in(request: &Request) -> Result<(), String> {
     move_to_cores(request.limits.cores.as_deref());
     give_way(request);
     chdir(Path::new(&request.scratch)).map_err(|error| format!("scratch folder `{}`: {error}", request.scratch))
-}
-
-/// Leaves the server's group, and asks to die with the server. The parent is compared because it may have died before it was asked.
-fn own_session(server: Pid) -> Result<(), String> {
-    setsid().map_err(|error| format!("setsid: {error}"))?;
-    set_pdeathsig(Signal::SIGKILL).map_err(|error| format!("pdeathsig: {error}"))?;
-    if getppid() != server {
-        kin::kill(getpid().as_raw());
-    }
-    Ok(())
-}
-
-/// Keeps four descriptors: an empty input, the two outputs, the channel. The control socket must not reach kernel code.
-fn take_descriptors(ends: Ends, orders: Option<OwnedFd>, secret: Secret) -> Result<(), String> {
-    let Ends { stdout, stderr, reply } = ends;
-    let null = fs::File::open("/dev/null").map_err(|error| format!("/dev/null: {error}"))?;
-    let moved = dup2_stdin(null.as_fd()).and_then(|()| dup2_stdout(&stdout)).and_then(|()| dup2_stderr(&stderr));
-    moved.map_err(|error| format!("dup2: {error}"))?;
-    // Both are moved beyond the numbers that they get below: otherwise the `dup3` of one could close the other.
-    let (reply, orders) = (beyond(reply)?, orders.map(beyond).transpose()?);
-    let raw = reply.as_raw_fd();
-    // They are closed by number below; closing them again on drop would be a double close.
-    for descriptor in [null.into(), stdout, stderr, reply] {
-        std::mem::forget::<OwnedFd>(descriptor);
-    }
-    let last = if orders.is_some() { ORDERS } else { CHANNEL };
-    // SAFETY: the numbers name descriptors that nothing in this process uses from here on.
-    let channel = unsafe {
-        let ordered = orders.is_none_or(|orders| libc::dup3(orders.into_raw_fd(), ORDERS, libc::O_CLOEXEC) == ORDERS);
-        let moved = ordered && libc::dup3(raw, CHANNEL, libc::O_CLOEXEC) == CHANNEL;
-        let first = libc::c_uint::try_from(last + 1).unwrap_or(libc::c_uint::MAX);
-        let closed = libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) == 0;
-        if !moved || !closed {
-            return Err(format!("descriptors: {}", std::io::Error::last_os_error()));
-        }
-        OwnedFd::from_raw_fd(CHANNEL)
-    };
-    channel::open(channel, secret);
-    Ok(())
-}
-
-/// Moves a descriptor to a number that is none of those that a child keeps.
-fn beyond(descriptor: OwnedFd) -> Result<OwnedFd, String> {
-    let moved = fcntl(&descriptor, FcntlArg::F_DUPFD_CLOEXEC(ORDERS + 1)).map_err(|error| format!("dup: {error}"))?;
-    drop(descriptor);
-    // SAFETY: the number was given out just now.
-    Ok(unsafe { OwnedFd::from_raw_fd(moved) })
-}
-
-/// Restores the signals that the server changed. Python's handler of SIGINT was inherited from it, too.
-fn own_signals() -> Result<(), String> {
-    // SAFETY: SIG_DFL is no function that could be called.
-    unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) };
-    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None).map_err(|error| format!("sigprocmask: {error}"))
-}
-
-fn set_limits(request: &Request) -> Result<(), String> {
-    lower(Resource::RLIMIT_CORE, 0)?;
-    lower(Resource::RLIMIT_NOFILE, OPEN_FILES)?;
-    lower(Resource::RLIMIT_FSIZE, FILE_BYTES)?;
-    // In a namespace of its own the child's tasks are counted alone; elsewhere all of the user's are.
-    if apart::is_apart() {
-        lower(Resource::RLIMIT_NPROC, TASKS)?;
-    }
-    // The limit counts the whole process, so a child that stays would spend one request's limit on all of them: it gets none.
-    if let Some(milliseconds) = request.limits.cpu_ms.filter(|_| !request.stays) {
-        // Time spent on getting ready does not count. This is a spare: the server samples more often, and all threads and descendants together. The system
-        // counts whole ticks here, which on a busy machine exceed the time that a process had; at less than twice the limit it could fire before the server
-        // does. SIGXCPU, which names the reason, comes before SIGKILL, which does not.
-        let seconds = kin::own_cpu().as_secs() + 2 * milliseconds.div_ceil(1000) + 1;
-        limit(Resource::RLIMIT_CPU, seconds, seconds + 2)?;
-    }
-    if let Some(bytes) = request.limits.memory_bytes {
-        lower(Resource::RLIMIT_DATA, kin::own_data().saturating_add(bytes).saturating_add(RESERVED))?;
-    }
-    Ok(())
-}
-
-/// Moves the child, with all threads that it will start, to its cores. A refusal costs only time, so it is no error.
-fn move_to_cores(cores: Option<&[usize]>) {
-    if let Some(cores) = cores {
-        let mut set = CpuSet::new();
-        // A number beyond the set's size cannot be a core that the server may use.
-        for core in cores {
-            let _ = set.set(*core);
-        }
-        sched_setaffinity(Pid::from_raw(0), &set).ok();
-    }
-}
-
-fn give_way(request: &Request) {
-    if let Some(nice) = request.limits.nice {
-        // SAFETY: setpriority takes three numbers; 0 is this process.
-        unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
-    }
-}
-
-fn lower(resource: Resource, value: u64) -> Result<(), String> {
-    limit(resource, value, value)
-}
-
-fn limit(resource: Resource, soft: u64, hard: u64) -> Result<(), String> {
-    let failed = |error| format!("{resource:?}: {error}");
-    let (_, most) = getrlimit(resource).map_err(failed)?;
-    setrlimit(resource, soft.min(most), hard.min(most)).map_err(failed)
 }
 
 /// Flushes the buffers of Python and of C. Kernel code may have replaced the streams, so failures are ignored.

@@ -16,21 +16,16 @@ use t2t_protocol::{End, Finished, Limits, Request, Usage, WarmChild};
 use crate::{
     capture::Capture,
     channel::{Answer, Heard, Secret},
-    files,
-    kin::{self, Mark, Reaped, Status},
+    kin::{self, Mark},
     pipes::{Pipes, TURN},
     quiet::Quiet,
     ready::{Ready, device_of},
 };
 
-/// How often memory and CPU time are sampled.
-const SAMPLE: Duration = Duration::from_millis(20);
+mod limits;
+mod end;
 
-/// How often a scratch folder is sampled: that takes a call for each file.
-const SAMPLE_FILES: Duration = Duration::from_millis(500);
-
-/// How many processes an action may have: far more than parallel compilers, and few enough that the machine can still start others.
-const PROCESSES: usize = 1024;
+use self::end::{end, end_of_answer};
 
 /// How long a child that has replied may take to exit before the server checks whether it is only exiting. Most are gone by then.
 const LEAVES: Duration = Duration::from_millis(4);
@@ -203,53 +198,6 @@ impl RunningChild {
         }
     }
 
-    fn overrun(&mut self, now: Instant) -> Option<End> {
-        if now.duration_since(self.before.time) >= Duration::from_millis(self.limits.wall_ms) {
-            return Some(End::Timeout);
-        }
-        if let Some(reason) = &self.heard.spoiled {
-            return Some(End::BadReply(reason.clone()));
-        }
-        if self.limits.output_bytes.is_some_and(|limit| self.stdout.total() + self.stderr.total() > limit) {
-            return Some(End::OutputLimit);
-        }
-        if now.duration_since(self.sampled) < SAMPLE {
-            return None;
-        }
-        self.sampled = now;
-        self.sample()
-    }
-
-    fn sample(&mut self) -> Option<End> {
-        let family = kin::family_of(self.pid);
-        if family.len() > PROCESSES {
-            return Some(End::Memory(format!("held {} processes", family.len())));
-        }
-        let grown = family.iter().map(|pid| kin::memory_of(*pid).saturating_sub(self.before.memory)).sum();
-        self.grown = self.grown.max(grown);
-        if self.limits.memory_bytes.is_some_and(|limit| grown > limit) {
-            return Some(End::Memory(format!("held {} MiB", grown >> 20)));
-        }
-        if let Some(held) = self.overfull() {
-            return Some(End::Memory(format!("held {} MiB of files in scratch", held >> 20)));
-        }
-        let limit = Duration::from_millis(self.limits.cpu_ms?);
-        let used: Duration = family.iter().map(|pid| kin::cpu_of(*pid)).sum();
-        (used.saturating_sub(self.before.cpu) >= limit).then_some(End::CpuLimit)
-    }
-
-    /// Returns the size of the scratch folder, if that is more than it may be.
-    fn overfull(&mut self) -> Option<u64> {
-        let limit = self.limits.scratch_bytes?;
-        if self.sampled.duration_since(self.sampled_files) < SAMPLE_FILES {
-            return None;
-        }
-        let held = files::held(&self.scratch, limit);
-        // A folder of many files is sampled less often, so that the server has time for its other children.
-        self.sampled_files = self.sampled + 10 * self.sampled.elapsed();
-        (held > limit).then_some(held)
-    }
-
     /// Notes and kills what outlived the child: its group, and the orphans that are its own with all their descendants.
     pub(crate) fn sweep(&mut self, orphans: &[pid_t]) {
         for process in orphans.iter().flat_map(|orphan| kin::family_of(*orphan)) {
@@ -365,51 +313,6 @@ impl RunningChild {
             left_behind: u32::try_from(self.left_behind.len()).unwrap_or(u32::MAX),
             stayed: false,
         }
-    }
-}
-
-/// Says how a child ended. A child that answered and exited in time counts as answered, even if it was being killed. Otherwise the reason of a kill comes
-/// before the signal.
-fn end(
-    reaped: Option<Reaped>,
-    stopped: Option<End>,
-    heard: &mut Heard,
-    oom_kills_before: u64,
-    cpu_ms: Option<u64>,
-) -> End {
-    let Some(Reaped { status, .. }) = reaped else {
-        return End::Refused("the child cannot be waited for".to_owned());
-    };
-    let answer = heard.answer.take();
-    if matches!(answer, Some(Answer::Reply(_))) && matches!(status, Status::Exited(0)) && heard.spoiled.is_none() {
-        return end_of_answer(answer);
-    }
-    if let Some(end) = stopped {
-        return end;
-    }
-    match status {
-        Status::Signaled(libc::SIGKILL) if kin::oom_kills() > oom_kills_before => {
-            End::Memory("killed by the kernel, out of memory".to_owned())
-        }
-        Status::Signaled(libc::SIGXCPU) if cpu_ms.is_some() => End::CpuLimit,
-        Status::Signaled(signal) if heard.began => End::Signal(signal),
-        Status::Signaled(signal) => End::Refused(format!("signal {signal} before the work began")),
-        Status::Exited(_) if heard.spoiled.is_some() => End::BadReply(heard.spoiled.take().unwrap_or_default()),
-        Status::Exited(_) if answer.is_some() => end_of_answer(answer),
-        Status::Exited(code) if !heard.began => End::Refused(format!("exit code {code} before the work began")),
-        Status::Exited(0) => End::NoReply,
-        Status::Exited(code) => End::Exit(code),
-    }
-}
-
-fn end_of_answer(answer: Option<Answer>) -> End {
-    match answer {
-        Some(Answer::Reply(value)) => End::Reply(value),
-        Some(Answer::Raised { kind, message, traceback }) => End::Raised { kind, message, traceback },
-        Some(Answer::Exit(code)) => End::Exit(code),
-        Some(Answer::Bad(reason)) => End::BadReply(reason),
-        Some(Answer::Refused(reason)) => End::Refused(reason),
-        None => End::NoReply,
     }
 }
 

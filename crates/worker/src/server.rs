@@ -34,17 +34,15 @@ use crate::{
     warm_pool::WarmPool,
 };
 
+mod waiting;
+mod endings;
+
 /// How often running children are sampled. Also how long nothing must happen before an import starts that nobody waits for.
 const TICK: Duration = Duration::from_millis(20);
 /// How often the leftovers of a child are swept. Also how long to wait for another message before an import starts that somebody waits for.
 const SWEEP: Duration = Duration::from_millis(2);
-/// How long killed processes may take to disappear. Only one that hangs in the kernel takes longer.
-const PATIENCE: Duration = Duration::from_secs(5);
 /// How long an action waits for a child that gets ready and would disturb it. Starting a device takes a second at most.
 const GETS_READY: Duration = Duration::from_secs(30);
-/// How many children start one device at once. The driver serves them in turns. With many, the first is ready only when nearly all are, and other calls of the
-/// driver wait among them. One at a time would be slower, too: each child has much to do beside the driver's part.
-const START_AT_ONCE: usize = 6;
 
 /// Whether the loop goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,40 +164,6 @@ impl Server {
                 _ => {}
             }
         }
-    }
-
-    fn is_to_import(&self) -> bool {
-        let is_awaited = !self.has_heard && self.waiting.iter().any(|message| self.needs_more(message));
-        !self.later.is_over() && (is_awaited || (self.is_quiet && !self.later.is_over_unasked()))
-    }
-
-    /// Says whether a message waits for a later import, and for nothing else before that.
-    fn needs_more(&self, message: &ToWorker) -> bool {
-        match message {
-            ToWorker::Run(request) => !self.later.has(request.needs.as_deref()),
-            ToWorker::Prepare(warm_child) => {
-                !self.later.has(warm_child.needs.as_deref()) && !self.would_disturb(warm_child)
-            }
-            _ => false,
-        }
-    }
-
-    /// Says whether a message waits for something that may happen at any moment, and not for the end of an action.
-    fn is_awaited(&self) -> bool {
-        let is_held =
-            |message: &ToWorker| matches!(message, ToWorker::Prepare(warm_child) if self.would_disturb(warm_child));
-        !self.waiting.iter().all(is_held)
-    }
-
-    /// Says whether a running action would be disturbed while this child gets ready.
-    fn would_disturb(&self, warm_child: &WarmChild) -> bool {
-        self.running.iter().any(|child| child.is_disturbed_by(warm_child))
-    }
-
-    /// Says whether as many children as may already start this child's device.
-    fn is_crowded(&mut self, warm_child: &WarmChild) -> bool {
-        let device = device_of(&warm_child.environment).filter(|_| warm_child.scratch.is_none());
-        device.is_some_and(|device| self.warm_pool.starting(&device, Instant::now(), GETS_READY) >= START_AT_ONCE)
     }
 
     /// Waits for a message, a signal, output of a child, or the timeout.
@@ -391,93 +355,12 @@ impl Server {
         (0..marks.len()).find(|slot| !marks.contains(&Mark::of_slot(*slot))).unwrap_or(marks.len())
     }
 
-    fn look_after_actions(&mut self) {
-        let now = Instant::now();
-        self.warm_pool.bury();
-        self.leaving.bury(now, PATIENCE);
-        for child in &mut self.running {
-            child.read();
-            child.check(now);
-        }
-        let mut index = 0;
-        while index < self.running.len() {
-            if self.running[index].stays() {
-                let (finished, ready) = self.running.remove(index).give_back(now);
-                self.warm_pool.put_back(ready);
-                self.report_end(finished);
-            } else if self.leaves(index, now) {
-                let child = self.running.remove(index);
-                self.leaving.push(child.pid, child.mark, now);
-                self.report_end(child.part(now));
-            } else if self.has_gone(index, now) {
-                let finished = self.running.remove(index).finish(now);
-                self.report_end(finished);
-            } else {
-                index += 1;
-            }
-        }
-    }
-
-    /// Says whether an action's child has replied and is exiting, and has left nothing else.
-    fn leaves(&mut self, index: usize, now: Instant) -> bool {
-        if !self.running[index].leaves(now) {
-            return false;
-        }
-        let mark = Some(self.running[index].mark);
-        !self.orphans().into_iter().any(|orphan| Mark::of(orphan) == mark)
-    }
-
-    /// Says whether nothing of an action is left, or only what cannot be killed.
-    fn has_gone(&mut self, index: usize, now: Instant) -> bool {
-        let Some(ended) = self.running[index].ended() else { return false };
-        let survivors: Vec<pid_t> = self.orphans().into_iter().filter(|pid| self.belongs(*pid, index)).collect();
-        self.running[index].sweep(&survivors);
-        survivors.is_empty() || now.duration_since(ended) > PATIENCE
-    }
-
-    /// Lists the orphans that the server inherited when their parents died.
-    fn orphans(&self) -> Vec<pid_t> {
-        let mut children = kin::children_of(self.pid.as_raw());
-        let is_known = |pid: pid_t| self.leaving.has(pid) || self.running.iter().any(|child| child.pid == pid);
-        children.retain(|pid| !self.warm_pool.has(*pid) && !is_known(*pid));
-        children
-    }
-
-    /// Says whether an orphan ends with this action: it has the action's mark, or that of no running action.
-    fn belongs(&self, orphan: pid_t, index: usize) -> bool {
-        let mark = Mark::of(orphan);
-        let mut others = self.running.iter().enumerate().filter(|(other, _)| *other != index);
-        !others.any(|(_, child)| Some(child.mark) == mark && child.ended().is_none())
-    }
-
-    fn reap_orphans(&self) {
-        for orphan in self.orphans() {
-            kin::reap(orphan);
-        }
-    }
-
     fn report_end(&mut self, finished: Finished) {
         let id = finished.id;
         if let Err(error) = self.control.send(&FromWorker::Finished(Box::new(finished))) {
             let short = Finished::bare(id, End::BadReply(error.to_string()));
             let short = FromWorker::Finished(Box::new(short));
             self.control.send(&short).expect("an end without its output fits a frame");
-        }
-    }
-
-    /// Kills all children and their leftovers, and waits until they are gone.
-    fn end_everything(&mut self) {
-        let started = Instant::now();
-        loop {
-            let children = kin::children_of(self.pid.as_raw());
-            if children.is_empty() || started.elapsed() > PATIENCE {
-                return;
-            }
-            for child in children {
-                kin::kill_group(child);
-                kin::reap(child);
-            }
-            std::thread::sleep(SWEEP);
         }
     }
 }

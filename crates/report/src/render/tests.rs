@@ -20,14 +20,15 @@ const LOG_TEMPLATE: &str = include_str!("../../../../assets/log_template.md");
 /// The log template with Korean headings.
 const LOG_TEMPLATE_KO: &str = include_str!("../../../../assets/log_template_ko.md");
 
-/// The summary template of a workspace that has none of its own.
-const SUMMARY_TEMPLATE: &str = include_str!("../../../../assets/summary_template.md");
-
 macro_rules! sample {
     ($name:literal) => {
         serde_json::from_str(include_str!(concat!("../../../../tests/it/samples/", $name, ".json"))).unwrap()
     };
 }
+
+// Below the macro, which they use.
+mod summaries;
+mod templates;
 
 fn result(name: &str, verdict: Verdict, bench: Found<Bench>) -> VariantResult {
     VariantResult { name: name.to_owned(), verdict: Found::Document(verdict), bench }
@@ -304,137 +305,6 @@ fn sizes_of_other_names_stand_by_their_names_after_the_standard_ones() {
     assert!(log.contains("| v4 | 0.04020 | 1.500 | 0.04020 | 0.01773 | 1.49x |\n"), "{log}");
 }
 
-#[test]
-fn the_summary_counts_what_was_judged_and_compares_what_can_be() {
-    let (softmax, unjudged) = (Softmax::on_a_device(), Found::Document(select(&[], None, Lane::Device)));
-    let ops = [("add", &unjudged), ("gelu", &Found::Lost), ("softmax", &softmax.selection)];
-    let ops = ops.map(|(op, found)| OpSummary::of(op, found));
-    let page = BuildPage {
-        ops: ops.iter().collect(),
-        files: vec!["logs/softmax_log.md".to_owned()],
-        calibration: &softmax.calibration,
-        wall: Duration::from_secs(200),
-        device: Duration::from_millis(1_500),
-    };
-    assert_eq!(
-        summary(shipped("assets/summary_template.md", SUMMARY_TEMPLATE), &page).unwrap(),
-        "# Summary\n\n\
-         | Operation | Best kernel | Final (ms) | Torch (ms) | Speedup vs Torch | Geomean | Correct | Note |\n\
-         | --- | --- | --- | --- | --- | --- | --- | --- |\n\
-         | [add](add_log.md) | none | – | – | – | – | 0/0 | no variant was judged |\n\
-         | [gelu](gelu_log.md) | none | – | – | – | – | 0/0 | the machine failed |\n\
-         | [softmax](softmax_log.md) | v4_optimized | 0.01773 | 0.02650 | 1.49x | 1.37x | 2/3 |  |\n\n\
-         | | |\n\
-         | --- | --- |\n\
-         | Mean speedup | 1.49x |\n\
-         | Geometric-mean speedup | 1.49x |\n\
-         | Success rate, operations at least as fast as torch | 100 % (1 of 1) |\n\
-         | Success rate, kernels correct | 66.7 % (2 of 3) |\n\
-         | Not judged, counted in no rate | 1 |\n\
-         | Skipped | 0 |\n\
-         | Files made | 1 |\n\
-         | Time of all actions | 3 min 20 s |\n\
-         | Time on a device | 1.5 s |\n\
-         | The device's copy of 1 GiB, read and written | 4247 GB/s |\n\
-         | The device's matrix product, bfloat16 | 701 TFLOP/s |\n\
-         | The device's matrix product, float16 | 670 TFLOP/s |\n\
-         | The device's matrix product, float32 | 51.3 TFLOP/s |\n\
-         | The device's matrix product, float64 | – TFLOP/s |\n\
-         | The device's matrix product, tf32 | 360 TFLOP/s |\n\n\
-         ## Files made\n\n\
-         - `logs/softmax_log.md`\n"
-    );
-}
-
-#[test]
-fn a_summary_of_the_interpreter_compares_nothing() {
-    let softmax = Softmax::on_the_interpreter();
-    let op = OpSummary::of("softmax", &softmax.selection);
-    let page = BuildPage {
-        ops: vec![&op],
-        files: vec![],
-        calibration: &Found::Lost,
-        wall: Duration::ZERO,
-        device: Duration::ZERO,
-    };
-    let summary = summary(shipped("assets/summary_template.md", SUMMARY_TEMPLATE), &page).unwrap();
-    assert!(summary.contains("How long it took says nothing about a GPU and compares nothing.\n"), "{summary}");
-    assert!(summary.contains("| [softmax](softmax_log.md) | v1_baseline | 1/1 | 236 ms |"), "{summary}");
-    assert!(!summary.contains("peedup") && !summary.contains("orch"), "{summary}");
-    assert!(summary.contains("| Success rate, kernels correct | 100 % (1 of 1) |"), "{summary}");
-}
-
-#[test]
-fn the_closing_table_fits_sixty_columns() {
-    let device = Softmax::on_a_device();
-    let told = closing_table(&[&OpSummary::of("softmax", &device.selection)], Some(60));
-    assert!(told.lines().all(|line| unicode_width::UnicodeWidthStr::width(line) <= 60), "{told}");
-    assert!(told.contains("v4_optimized     0.01773    1.49x    1.37x      2/3\n"), "{told}");
-    let narrow = closing_table(&[&OpSummary::of("softmax", &device.selection)], Some(52));
-    assert!(narrow.contains("v4_optimized     0.01773    1.49x    1.37x\n  Correct 2/3\n"), "{narrow}");
-}
-
-#[test]
-fn the_closing_table_is_the_summary_for_a_terminal() {
-    let (device, interpreter) = (Softmax::on_a_device(), Softmax::on_the_interpreter());
-    assert_eq!(
-        closing_table(&[&OpSummary::of("softmax", &device.selection)], None),
-        "Op       Best kernel   Final (ms)  Speedup  Geomean  Correct  Note\n\
-         ───────  ────────────  ──────────  ───────  ───────  ───────  ────\n\
-         softmax  v4_optimized     0.01773    1.49x    1.37x      2/3\n"
-    );
-    assert_eq!(
-        closing_table(&[&OpSummary::of("softmax", &interpreter.selection)], Some(80)),
-        "Op       First right kernel  Interpreter took  Correct  Note\n\
-         ───────  ──────────────────  ────────────────  ───────  ────\n\
-         softmax  v1_baseline                   236 ms      1/1\n"
-    );
-}
-
-#[test]
-fn the_closing_table_says_what_torch_computed() {
-    let selection = json!({"chosen": "v1", "variants": [{"name": "v1", "allowed": ["sum", "mul"]}]});
-    let found = Found::Document(leniently(&selection).unwrap());
-    let table = closing_table(&[&OpSummary::of("loss", &found)], None);
-    assert!(table.contains("torch computes sum, mul for it"), "{table}");
-}
-
-fn error_of(text: &str) -> RenderError {
-    let softmax = Softmax::on_the_interpreter();
-    log(Template { path: "assets/mine.md", text }, &softmax.page()).unwrap_err()
-}
-
-#[test]
-fn a_template_that_names_what_there_is_not_is_told_where() {
-    let error = error_of("# {{ op }}\n\n{{ operatoin }}\n");
-    assert_eq!(error.to_string(), "assets/mine.md:3: `operatoin` is not defined");
-    assert_eq!(error.excerpt, "{{ operatoin }}");
-    assert_eq!(error.hint.as_deref(), Some("docs/reference/log-templates.md lists what a template may name"));
-    assert_eq!(error_of("{% if no %}{% endif %}").to_string(), "assets/mine.md:1: `no` is not defined");
-    assert_eq!(error_of("\n{{ nothing.of.it }}").line, 2);
-}
-
-#[test]
-fn a_template_that_does_not_parse_is_told_where() {
-    let error = error_of("ok\n{% for x in variants %}\n{{ x }\n{% endfor %}\n");
-    assert_eq!((error.path.as_str(), error.line, error.excerpt.as_str()), ("assets/mine.md", 3, "{{ x }"));
-    let error = error_of("{{ op | shout }}");
-    assert_eq!(error.to_string(), "assets/mine.md:1: filter shout is unknown");
-    let error = error_of("a\n{{ kwargs | ms }}");
-    assert_eq!(error.to_string(), "assets/mine.md:2: `{'dim': -1}` is no number");
-}
-
-#[test]
-fn nothing_is_escaped_and_no_text_breaks_out_of_its_block() {
-    let softmax = Softmax::on_a_device();
-    let page = OpPage { op: "a < b & c | d", ..softmax.page() };
-    let rendered = |text| log(Template { path: "t", text }, &page).unwrap();
-    assert_eq!(rendered("{{ op }} {{ op | cell }}"), "a < b & c | d a < b & c \\| d\n");
-    assert_eq!(rendered("{{ 'x ``` \u{1b}[2J y' | fence }}"), "````text\nx ``` \\u{1b}[2J y\n````\n");
-    assert_eq!(rendered("{{ 'one\n\n  # two' | quote }}"), "> one\n>\n>   # two\n");
-    assert_eq!(rendered("a  \n\n\n\n{{ 'x\n\n\ny' | fence }}\n\n"), "a\n\n```text\nx\n\n\ny\n```\n");
-}
-
 fn sample_failure() -> Option<Failure> {
     let evidence: Evidence = sample!("evidence_rejected");
     evidence.failure
@@ -464,53 +334,4 @@ fn a_problem_reads_like_every_message() {
     assert!(told.ends_with("\nalone: t2t repro softmax/v2_tiling 'edge/at-block[N=128]/float32'"), "{told}");
     let bare = Problem::of("check", &Failure::new("timeout", "no end after 120 s"));
     assert_eq!(bare.text("mha/v1:check"), "error: mha/v1:check: no end after 120 s (timeout)");
-}
-
-/// Adds all names of a context, of its mappings and of the first of each list, but not those of documents shown as they are.
-fn names(context: &Value, found: &mut Vec<String>) {
-    const DATA: [&str; 11] = [
-        "analysis", "kwargs", "dims", "outputs", "blocks", "binding", "config", "dropped", "choices", "device",
-        "protocol",
-    ];
-    for (name, value) in context.as_object().into_iter().flatten() {
-        found.push(name.clone());
-        if !DATA.contains(&name.as_str()) {
-            value.as_array().into_iter().flatten().chain([value]).for_each(|value| names(value, found));
-        }
-    }
-}
-
-#[test]
-fn every_name_and_filter_is_documented() {
-    let documented = include_str!("../../../../docs/reference/log-templates.md");
-    let softmax = Softmax::on_a_device();
-    let op = OpSummary::of("softmax", &softmax.selection);
-    let page = BuildPage {
-        ops: vec![&op],
-        files: vec![],
-        calibration: &Found::Lost,
-        wall: Duration::ZERO,
-        device: Duration::ZERO,
-    };
-    let mut found = Vec::new();
-    names(&json!(softmax.page().context()), &mut found);
-    names(&json!(page.context()), &mut found);
-    found.retain(|name| !["small", "medium", "large"].contains(&name.as_str()));
-    let missing: Vec<&String> = found.iter().filter(|name| !documented.contains(&format!("`{name}`"))).collect();
-    assert_eq!(missing, Vec::<&String>::new());
-    assert!(found.len() > 150, "{found:?}");
-    for filter in include_str!("filters.rs").split("add_filter(\"").skip(1).filter_map(|text| text.split('"').next()) {
-        assert!(documented.contains(&format!("| `{filter}` |")), "{filter}");
-    }
-}
-
-#[test]
-fn foreign_text_gives_a_terminal_no_command_and_a_page_no_tag() {
-    let hostile = "\u{1b}[31mred\u{0}\u{202e} <script>alert(1)</script> `<tag>` | a < b\r\u{9b}2J";
-    let template = "{{ text }}\n{{ text | prose }}\n{{ text | cell }}\n{{ text | fence }}\n{{ text | quote }}\n";
-    let told = render(shipped("odd", template), &serde_json::json!({"text": hostile})).unwrap();
-    assert!(told.chars().all(|letter| letter == '\n' || !letter.is_control() && letter != '\u{202e}'), "{told:?}");
-    let lines: Vec<&str> = told.lines().collect();
-    assert_eq!(lines[1], r"\u{1b}[31mred\u{0}\u{202e} \<script>alert(1)\</script> `<tag>` | a < b\r\u{9b}2J");
-    assert_eq!(lines[2], r"\u{1b}[31mred\u{0}\u{202e} \<script>alert(1)\</script> `<tag>` \| a < b\r\u{9b}2J");
 }

@@ -11,7 +11,8 @@ use t2t_model::path::RepoPath;
 use t2t_python::PythonFile;
 use t2t_python::closure::{Tree, closure};
 
-use super::{Imported, Sources};
+use super::Sources;
+use super::imports::Imported;
 use crate::fs;
 
 impl Sources {

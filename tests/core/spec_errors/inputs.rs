@@ -1,0 +1,176 @@
+//! Inputs, their dtypes and how they are drawn.
+//!
+//! It does not know which values are drawn.
+
+use super::refused;
+
+#[test]
+fn inputs_must_be_drawable() {
+    let text = "\
+version: 1
+ops:
+  gather:
+    torch: gather
+    inputs:
+      input: {shape: [M], layout: transposed}
+      index: {shape: [M], dtype: int64, requires_grad: true}
+      other: {shape: [M], init: {normal: [0, 1], constant: 3}}
+      third: {shape: [M], dtype: int32, init: {randint: [5, 5]}}
+    kwargs: {index: 1, low: -.inf}
+    mutates: [inptu]
+    bench: {sizes: {small: 1}}
+";
+    let expected = "\
+error: ops.yaml:6:35: op `gather`: layout `transposed` does not suit the shape of input `input`
+  |
+6 |       input: {shape: [M], layout: transposed}
+  |                                   ^
+hint: `transposed` needs 2 dims or more, `strided` 1 or more, `channels_last` 4
+
+error: ops.yaml:7:34: op `gather`: input `index` is int64 and needs an init for integers
+  |
+7 |       index: {shape: [M], dtype: int64, requires_grad: true}
+  |                                  ^
+hint: add `init: {randint: [0, 10]}`, or `constant`, or `ones`
+
+error: ops.yaml:7:56: op `gather`: input `index` is int64 and has no gradient
+  |
+7 |       index: {shape: [M], dtype: int64, requires_grad: true}
+  |                                                        ^
+hint: remove `requires_grad`
+
+error: ops.yaml:8:33: op `gather`: the init of input `other` has 2 keys
+  |
+8 |       other: {shape: [M], init: {normal: [0, 1], constant: 3}}
+  |                                 ^
+hint: name one distribution, as in `init: {uniform: [0.0, 1.0]}`
+
+error: ops.yaml:9:57: op `gather`: the randint of input `third` draws from an empty range
+  |
+9 |       third: {shape: [M], dtype: int32, init: {randint: [5, 5]}}
+  |                                                         ^
+hint: write `[low, high]`; high itself is never drawn
+
+error: ops.yaml:10:14: op `gather`: `index` is an input and a kwarg
+   |
+10 |     kwargs: {index: 1, low: -.inf}
+   |              ^
+hint: a parameter is one or the other: tensors are inputs
+
+error: ops.yaml:10:29: `ops.gather.kwargs.low` is not finite
+   |
+10 |     kwargs: {index: 1, low: -.inf}
+   |                             ^
+hint: give such an argument in the op's `cases`
+
+error: ops.yaml:11:15: op `gather`: no input is called `inptu`
+   |
+11 |     mutates: [inptu]
+   |               ^
+hint: did you mean `input`?
+";
+    refused(text, expected);
+}
+
+#[test]
+fn integer_dtypes_need_inits() {
+    let text = "\
+version: 1
+ops:
+  add:
+    torch: add
+    inputs: {input: [M, N], other: {shape: [M, N], init: {randint: [0, 9]}}}
+    dtypes: [float32, int32]
+";
+    let expected = "\
+error: ops.yaml:5:14: op `add`: input `input` is drawn as a float, but `dtypes` has `int32`
+  |
+5 |     inputs: {input: [M, N], other: {shape: [M, N], init: {randint: [0, 9]}}}
+  |              ^
+hint: give it an `init` for integers, as in `init: {randint: [0, 10]}`, or a `dtype`
+";
+    refused(text, expected);
+}
+
+#[test]
+fn an_input_is_one_thing_and_its_lengths_are_lengths() {
+    let text = "\
+version: 1
+ops:
+  add:
+    torch: add
+    inputs:
+      a: {shape: [M], scalar: 1}
+      b: {init: ones}
+      c: {scalar: 1, dtype: int64}
+      d: {list: [[M], [N]], optional: true}
+      e: [M, 2N]
+      f: [M, N / 2]
+      g: {shape: [M], layout: [contiguous, transposed]}
+      h: {shape: [M], init: {low_rank: 2}}
+      i: {shape: [M, M], init: {mask: 2}}
+      j: {shape: [M, M], init: {file: weights.bin}}
+";
+    let expected = "\
+error: ops.yaml:6:7: op `add`: input `a` has 2 of `shape`, `list` and `scalar`
+  |
+6 |       a: {shape: [M], scalar: 1}
+  |       ^
+hint: give it one of them, as in `shape: [M, N]`
+
+error: ops.yaml:7:7: op `add`: input `b` has 0 of `shape`, `list` and `scalar`
+  |
+7 |       b: {init: ones}
+  |       ^
+hint: give it one of them, as in `shape: [M, N]`
+
+error: ops.yaml:8:22: op `add`: the scalar `c` has `dtype`
+  |
+8 |       c: {scalar: 1, dtype: int64}
+  |                      ^
+hint: remove the key: only tensors have it
+
+error: ops.yaml:9:39: op `add`: the list `d` cannot be optional
+  |
+9 |       d: {list: [[M], [N]], optional: true}
+  |                                       ^
+hint: declare an op of its own for the call without it
+
+error: ops.yaml:10:14: `ops.add.inputs.e[1]`: `2N` is no expression of dims
+   |
+10 |       e: [M, 2N]
+   |              ^
+hint: write a dim, or dims with `+`, `-`, `*`, `//` and brackets: `N`, `2*N`, `(M+1)//G`
+
+error: ops.yaml:11:14: `ops.add.inputs.f[1]`: `N / 2` is no expression of dims
+   |
+11 |       f: [M, N / 2]
+   |              ^
+hint: write a dim, or dims with `+`, `-`, `*`, `//` and brackets: `N`, `2*N`, `(M+1)//G`
+
+error: ops.yaml:12:31: op `add`: layout `transposed` does not suit the shape of input `g`
+   |
+12 |       g: {shape: [M], layout: [contiguous, transposed]}
+   |                               ^
+hint: `transposed` needs 2 dims or more, `strided` 1 or more, `channels_last` 4
+
+error: ops.yaml:13:29: op `add`: the init of input `h` needs 2 dims or more, and it has 1
+   |
+13 |       h: {shape: [M], init: {low_rank: 2}}
+   |                             ^
+hint: give it another `init`, or another shape
+
+error: ops.yaml:14:39: op `add`: the mask of input `i` is no share: `2`
+   |
+14 |       i: {shape: [M, M], init: {mask: 2}}
+   |                                       ^
+hint: write a number from 0 to 1
+
+error: ops.yaml:15:39: `ops.add.inputs.j.init.file`: `weights.bin` is no tensor of a file
+   |
+15 |       j: {shape: [M, M], init: {file: weights.bin}}
+   |                                       ^
+hint: write the file and the tensor's name in it: `values/x.safetensors::weight`
+";
+    refused(text, expected);
+}
