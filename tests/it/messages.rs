@@ -155,6 +155,7 @@ fn the_help_of_a_command_begins_with_its_own_options() {
 #[test]
 fn a_folder_that_cannot_be_written_and_was_never_built_can_be_looked_at() {
     let project = Project::new();
+    project.remove("cache");
     let set = |mode| fs::set_permissions(project.path(""), fs::Permissions::from_mode(mode)).unwrap();
     set(0o555);
     let looks = ["status", "explain softmax:analyze", "build --dry-run softmax:analyze"];

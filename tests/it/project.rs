@@ -57,6 +57,7 @@ impl Project {
     /// Makes a workspace with [`OPS`] and its kernels.
     pub fn new() -> Self {
         let project = Self::with(OPS);
+        know_harness(&project.path("cache/toolchain"));
         for op in ["softmax", "gelu"] {
             for variant in ["v1_baseline", "v2_tiling"] {
                 project.kernel(op, variant, "");
@@ -71,7 +72,6 @@ impl Project {
         project.write("ops.yaml", ops);
         project.write("assets/log_template.md", LOG);
         install(&project.path("../python"));
-        know_harness(&project.path("cache/toolchain"));
         project
     }
 
