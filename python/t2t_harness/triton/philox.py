@@ -48,7 +48,7 @@ class Shortcut:
     def __init__(self, interpreter: Any) -> None:
         language = interpreter.tl
         self.function: Any = language.random.philox_impl.fn
-        self.value, self.constant, self.handle = language.core.tensor, language.core.constexpr, interpreter.TensorHandle
+        self.value, self.handle = language.core.tensor, interpreter.TensorHandle
         self.word = language.uint32
 
     def takes(self, function: Any, args: Sequence[Any]) -> bool:
@@ -58,9 +58,9 @@ class Shortcut:
         *words, count = args
         if not all(type(one) is self.value and one.dtype is self.word for one in words):
             return False
-        shape = words[0].handle.data.shape
-        is_alike = all(one.handle.data.shape == shape for one in words[1:4])
-        fits = all(one.handle.data.shape in (shape, (1,)) for one in words[4:])
+        kind = words[0].type
+        is_alike = all(one.type == kind for one in words[1:4])
+        fits = all(one.type in (kind, self.word) for one in words[4:])
         return is_alike and fits and isinstance(getattr(count, "value", count), int)
 
     def call(self, args: Sequence[Any]) -> tuple[Any, ...]:
