@@ -61,6 +61,12 @@ def is_elementwise(declaration: Declaration) -> bool:
     return name_of(declaration) in UNTAGGED or any(_overloads(name_of(declaration)))
 
 
+def shows_anywhere(declaration: Declaration) -> bool:
+    """Tells whether what one number makes is the same wherever it is, and whatever is beside it: the op works element by element, and no gradients are compared. Where a few are NaN
+    or infinite among others, rows of them then show nothing more."""
+    return is_elementwise(declaration) and not declaration["backward"]
+
+
 def is_exact(declaration: Declaration) -> bool:
     """Tells whether small results of the op are to be exact relative to their size."""
     return name_of(declaration) in EXACT | ROUNDED

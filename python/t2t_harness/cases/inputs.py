@@ -10,7 +10,6 @@ import functools
 import hashlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
@@ -104,7 +103,7 @@ def unfilled(declaration: Declaration, case: cases.Case) -> dict[str, torch.Tens
         if given["name"] in case.absent:
             continue
         shape = cases.shapes(declaration, case)[given["name"]]
-        strides = strides_of(declaration, given, replace(case, values="declared"), shape)
+        strides = strides_of(declaration, given, case, shape)
         made[given["name"]] = torch.empty_strided(shape, strides, dtype=dtype_of(cases.dtype_of(given, case)))
     return made
 

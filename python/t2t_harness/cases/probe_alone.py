@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import cases, probe_marks, probing
+from t2t_harness.cases import cases, elementwise, probe_marks, probe_values, probing
 from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import tensors
 
@@ -62,16 +62,18 @@ def expanded(declaration: Declaration) -> Iterator[Case]:
 
 
 def zero(declaration: Declaration) -> Iterator[Case]:
-    """Yields cases in which one of several floating inputs is zero throughout: norms, sums and scales of nothing else divide."""
+    """Yields cases in which one of several floating inputs is zero throughout: norms, sums and scales of nothing else divide. Not where zero meets all other numbers element by element."""
     floating = probing.of_values(declaration)
+    if elementwise.shows_anywhere(declaration) and probe_values.pairs(declaration, probing.rows(declaration)):
+        return
     for name in floating[:INPUTS] if len(floating) > 1 else ():
         found = probing.probe(declaration, f"{ZERO}[{name}]", probing.tiny(declaration), values=ZERO, of=name)
         yield replace(probing.forward(declaration, found), has_own_budget=True)
 
 
 def number(declaration: Declaration) -> Iterator[Case]:
-    """Yields cases in which one value of the first floating input is NaN, inf or -inf, and no other: what asks for any of them may ask for one of them."""
-    floating = probing.of_values(declaration)
+    """Yields cases in which one value of the first floating input is NaN, inf or -inf, and no other: what asks for any of them may ask for one of them. Not of ops that work element by element, which have them among others."""
+    floating = [] if elementwise.shows_anywhere(declaration) else probing.of_values(declaration)
     # A query that is infinite leaves no key any weight: torch has zeros there, and most kernels NaN.
     is_open = not probing.hides(declaration) and not probe_marks.is_attention(declaration)
     for values, word in NUMBERS.items() if floating and is_open else ():

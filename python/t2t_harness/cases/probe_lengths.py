@@ -236,13 +236,13 @@ def at_multiples(declaration: Declaration, found: Sequence[int], limit: int) -> 
                 break
 
 
-def drawn(declaration: Declaration, salt: str, limit: int) -> Iterator[Case]:
-    """Yields shapes that are drawn in the build: odd lengths, so that a device has the kernels for them."""
+def drawn(declaration: Declaration, salt: str, limit: int, lane: str) -> Iterator[Case]:
+    """Yields shapes that are drawn in the build: odd lengths, and on a device last dims that need a block of 32, so that it has the kernels for them."""
     dims = probing.loose(declaration)
     for turn in range(DRAWN if dims else 0):
         bits = hashlib.sha256(f"{salt}\0{declaration['name']}\0{turn}".encode()).digest()
         # A program a row is what an interpreted row costs: few, so that the budget has room for them.
-        ranges = ((17, 60), (9, 20), (5, 16), (5, 16))
+        ranges = ((17, 32 if lane == "cuda" else 60), (9, 20), (5, 16), (5, 16))
         lengths = {
             dim: (low + bits[place] % (high - low)) | 1
             for place, (dim, (low, high)) in enumerate(zip(reversed(dims), ranges, strict=False))

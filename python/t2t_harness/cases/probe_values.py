@@ -54,7 +54,8 @@ def late(declaration: Declaration, lane: str, limit: int) -> Iterator[Case]:
     """Yields a case of long rows with NaN and infinity in them, which kernels that read a row in blocks lose between those."""
     dims = probing.loose(declaration)
     names = probing.of_values(declaration)
-    if names and dims and not probing.hides(declaration) and not elementwise.multiplies(declaration):
+    is_open = not probing.hides(declaration) and not elementwise.multiplies(declaration)
+    if names and dims and is_open and not elementwise.shows_anywhere(declaration):
         for case in probing.long(declaration, dims[-1], probing.LONG, limit, LATE_ROWS):
             named = f"{dims[-1]}={case.binding[dims[-1]]}"
             found = probing.probe(declaration, f"special-late[{named}]", case.binding, values="late", of=names[0])
@@ -81,8 +82,10 @@ def values(declaration: Declaration, lane: str) -> Iterator[Case]:
     function = elementwise.name_of(declaration)
     is_transposed = "conv_transpose" in function or (bool(declaration["backward"]) and "conv" in function)
     is_open = not probing.hides(declaration) and not is_transposed
+    is_anywhere, met = elementwise.shows_anywhere(declaration), pairs(declaration, small)
+    # Then each number meets all others in one case.
+    is_met = is_anywhere and met is not None
     if len(floating) > 1 and is_open:
-        met = pairs(declaration, small)
         if met is None or declaration["backward"]:
             yield probing.probe(declaration, "special[all]", small, values="special", of=cases.ALL)
         if met is not None:
@@ -99,21 +102,26 @@ def values(declaration: Declaration, lane: str) -> Iterator[Case]:
             yield probing.forward(declaration, found)
     for name in floating[:1]:
         yield probing.probe(declaration, f"below[{name}]", small, values="below", of=name, has_own_budget=True)
-    for name in floating[:1] if is_open else ():
+    for name in floating[:1] if is_open and not is_anywhere else ():
         rows = probing.probe(declaration, f"nan-rows[{name}]", small, values="nan-rows", of=name)
         yield probing.forward(declaration, replace(rows, has_own_budget=True))
     yield from of_functions(declaration, small, floating)
-    for name in floating[1:] if is_open else ():
+    for name in floating[1:] if is_open and not is_met else ():
         yield probing.probe(declaration, f"special[{name}]", small, values="special", of=name)
-    for name in floating[1:2]:
+    for name in floating[1:2] if not is_met else ():
         yield probing.probe(declaration, f"zeros[{name}]", small, values="zeros", of=name)
     ranks = {given["name"]: len(given["shape"]) for given in tensors(declaration)}
     for position, name in enumerate(floating):
         kinds = ("infinite-rows", "zeros", "cancelling", "denormal")
         # A vector is no rows, and torch may fold a weight of infinities into another factor.
         is_open = ranks[name] > 1 and not probing.hides(declaration)
+        left_out = {
+            *(("denormal",) if lane == "cuda" else ()),
+            *(("infinite-rows",) if is_anywhere else ()),
+            *(("zeros",) if is_met and position > 0 else ()),
+        }
         for kind in kinds if position == 0 else (*kinds[: int(is_open)], "zeros"):
-            if kind != "denormal" or lane != "cuda":
+            if kind not in left_out:
                 yield probing.probe(declaration, f"{kind}[{name}]", small, values=kind, of=name)
     limited: list[str] = []
     for given in tensors(declaration):

@@ -166,7 +166,7 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
     room = MOST[lane] if lane in MOST else MOST["cuda"]
     salted = [
         case
-        for case in probe_lengths.drawn(declaration, str(request.get("salt") or ""), limit)
+        for case in probe_lengths.drawn(declaration, str(request.get("salt") or ""), limit, lane)
         if not is_off(declaration, case)
     ]
     # They cost nothing, and take no other's place.

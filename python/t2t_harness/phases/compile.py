@@ -1,7 +1,7 @@
 """Compiles everything that a GPU will launch, on a machine without one: the real wrapper runs on tensors without values.
 
 First come the sizes that are checked, tuned and measured, with every configuration of an autotuned kernel; then the edge cases that the check will
-add, with the first configuration. The archive holds what a GPU then asks Triton for. A launch that cannot be traced here leaves the coverage partial,
+add, with the first configuration, those of extreme lengths last. The archive holds what a GPU then asks Triton for. A launch that cannot be traced here leaves the coverage partial,
 and the check decides. What Triton itself refuses is a rejection.
 """
 
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from t2t_harness.cases import bindings, block_edges, budget, calling, cases, inputs, probes
 from t2t_harness.faults import failure
 from t2t_harness.sources import finder, loading
-from t2t_harness.triton import ahead, facade, launchers, launching, normalize, refusals, resources, warm
+from t2t_harness.triton import ahead, facade, largest, launchers, launching, normalize, refusals, resources, warm
 
 if TYPE_CHECKING:
     import torch
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 ARCHIVE = "triton.tar.gz"
 
 FAR = 8
-"""A probe with a dim so many times as long as any that is measured is not compiled before its check."""
+"""A probe with a dim so many times as long as any that is measured is compiled before its check only with blocks that other cases have."""
 
 
 @dataclass
@@ -177,7 +177,7 @@ def survey_target(
     forget_modules(request["root"], others)
     facade.patch_torch_cuda(device)
     facade.fake_driver(device, index)
-    with facade.fake_cuda():
+    with facade.fake_cuda(), largest.noted() as known:
         entry = target.load()
         constants: dict[str, int] = {}
         for case in declared(request["op"]):
@@ -185,18 +185,19 @@ def survey_target(
             constants = constants or found
         limit = bindings.limit_of("cuda")
         edges = [*cases.fixed_edges(request["op"], limit), *block_edges.length_edges(request["op"], constants, limit)]
-        for case in cases.unique([*edges, *ahead_of_check(request, edges), *hooks]):
+        probed = ahead_of_check(request, edges)
+        far = [one for one in probed if probes.is_beyond(request["op"], one, FAR)]
+        for case in cases.unique([*edges, *(one for one in probed if one not in far), *hooks]):
+            target.run(entry, case, is_every=False)
+        known.is_known = True
+        for case in far:
             target.run(entry, case, is_every=False)
 
 
 def ahead_of_check(request: CompileRequest, known: list[cases.Case]) -> list[cases.Case]:
-    """Returns the probes that are compiled before a check, whose other cases are `known`.
-
-    Drawn shapes have the same kernels as others, but for few. Lengths far beyond all that are measured make blocks that take minutes to compile, and are left to the check.
-    """
+    """Returns the probes that are compiled before a check, whose other cases are `known`: all but drawn shapes, which have the same kernels as others, but for few."""
     on_device: CompileRequest = {**request, "lane": "cuda"}
-    probed = probes.cases_of(on_device, known)
-    return [one for one in probed if not budget.is_drawn(one) and not probes.is_beyond(request["op"], one, FAR)]
+    return [one for one in probes.cases_of(on_device, known) if not budget.is_drawn(one)]
 
 
 def forget_modules(root: str, others: Set[str]) -> None:
@@ -285,6 +286,9 @@ class Target:
         survey.folders |= {folder_name(one) for one in recorder.hashes}
         launched: list[LaunchFacts] = []
         for launch in recorder.launches:
+            if launch.compiled is None:
+                # It was held back.
+                continue
             survey.forge.want(launch.compiled)
             facts = launch_facts(launch, self.id, case)
             if facts not in launched:

@@ -63,10 +63,9 @@ def run_in_budget(bench: called.Bench, case: cases.Case, position: int, state: P
         facts["binding"] = case.binding
     results = kept.Writer(bench.folder / f"{position}.safetensors")
     try:
-        # The first configuration twice, on fresh memory with other contents; then one run per further configuration. An
-        # interpreted edge case runs once: it computes in one order, and is slow.
+        # The first configuration twice, on fresh memory with other contents; then one run per further configuration.
         held: list[torch.Tensor] = []
-        labels = "a" if bench.lane == "interpreter" and case.kind == "edge" else "ab"
+        labels = "a" if runs_once(bench, case) else "ab"
         with contextlib.nullcontext() if allowed_effort is None else effort.METER.at_most(allowed_effort):
             for label in labels:
                 with ending(bench, label, allowed_effort, before):
@@ -131,6 +130,12 @@ def ending(bench: called.Bench, label: str, allowed_effort: float | None, before
             yield
     except effort.Spent:
         raise order.Endless("the call does not end where programs run in another order, last ones first") from None
+
+
+def runs_once(bench: called.Bench, case: cases.Case) -> bool:
+    """Tells whether a case has no second run of its first configuration: an interpreted edge, which computes in one order and is slow, and any probe. What differs from run to run
+    does so in declared cases, too; on a device probes would take as much of its time again."""
+    return case.is_probe or (bench.lane == "interpreter" and case.kind == "edge")
 
 
 def is_updated(bench: called.Bench, case: cases.Case) -> bool:

@@ -258,6 +258,39 @@ def test_every_configuration_is_compiled_at_declared_sizes_and_the_first_at_edge
     assert [one["grid"] for one in large] == [[128], [128], [64]]
 
 
+ROWS = (
+    HEAD
+    + """
+
+@triton.jit
+def row_kernel(x_ptr, o_ptr, N, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(o_ptr + offsets, tl.load(x_ptr + offsets, mask=offsets < N) + 1.0, mask=offsets < N)
+
+
+def triton_op(input):
+    x = input.contiguous()
+    out = torch.empty_like(x)
+    block = min(triton.next_power_of_2(max(x.shape[-1], 1)), 4096)
+    if x.shape[-1] > 30000:
+        block = BEYOND
+    if out.numel():
+        row_kernel[(triton.cdiv(out.numel(), block),)](x, out, out.numel(), BLOCK=block)
+    return out
+"""
+)
+
+
+@pytest.mark.parametrize(("beyond", "is_compiled"), [(64, True), (32768, False)])
+def test_lengths_far_beyond_are_compiled_with_the_blocks_of_others_alone(
+    workspace: Workspace, beyond: int, is_compiled: bool
+) -> None:
+    document = launches(workspace.compile(ROWS.replace("BEYOND", str(beyond)), patience=9)[0])
+    far = {one["constants"]["BLOCK"] for one in document["launches"] if "N=30001" in one["case"]}
+    assert document["coverage"] == "full"
+    assert far == ({beyond} if is_compiled else set())
+
+
 def test_resources_name_stages_that_the_archive_holds(workspace: Workspace) -> None:
     reply, scratch = workspace.compile(SCALE)
     with tarfile.open(scratch / "triton.tar.gz") as tar:

@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "python"))
 
-from t2t_harness.cases import bindings, cases, inputs
+from t2t_harness.cases import bindings, cases, inputs, probes
 from t2t_harness.op import declaration as reading
 from t2t_harness.op import expression
 
@@ -246,3 +246,16 @@ def test_values_may_come_from_a_file(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no tensor `bias`"):
         op["inputs"][0]["init"] = {**init, "name": "bias"}
         inputs.make_inputs(op, cases.declared_cases(op)[0])
+
+
+def test_inputs_without_values_lie_as_those_with_values_do() -> None:
+    op = declared("torch.add", [tensor("input", ["M", "N"]), tensor("other", ["M", "N"])], {"M": 16, "N": 16})
+    edges = cases.fixed_edges(op, bindings.limit_of("cuda"))
+    probed = probes.cases_of({"op": op, "lane": "cuda", "root": "", "variant": {"module": "torch"}}, edges)
+    listed = [*cases.declared_cases(op), *edges, *probed]
+    strides = [
+        [[value.stride() for value in make(op, case).values()] for case in listed]
+        for make in (inputs.unfilled, inputs.make_inputs)
+    ]
+    assert strides[0] == strides[1]
+    assert any(0 in one for made in strides[0] for one in made)

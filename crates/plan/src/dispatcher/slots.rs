@@ -85,7 +85,7 @@ impl Slots {
     /// Takes a free slot of the CPU lane or of authors, if there is one and `lane` is theirs.
     ///
     /// A measurement on the host waits until nothing else uses the CPU lane, and nothing else starts there while it runs. Where there are devices, children give way, and more so
-    /// where two compiles or more that began before go on.
+    /// where two compiles or more that began before go on. Where there is none, compiles alone give way.
     pub(super) fn take(&mut self, lane: Lane, phase: Phase) -> Option<Slot> {
         let what = match lane {
             Lane::Cpu if self.has_room() => What::Cpu,
@@ -95,8 +95,13 @@ impl Slots {
             }
             Lane::Cpu | Lane::WholeCpu | Lane::Device | Lane::Author => return None,
         };
-        // What is measured on a device does not wait for what is made ready for it.
-        let nice = (self.devices > 0).then_some(if self.compiles() < FIRST { NICE } else { NICER });
+        let nice = match (self.devices, phase) {
+            // After a save people wait for the check's verdict, which does not need the compile that begins with it.
+            (0, Phase::Compile) => Some(NICE),
+            (0, _) => None,
+            // What is measured on a device does not wait for what is made ready for it.
+            _ => Some(if self.compiles() < FIRST { NICE } else { NICER }),
+        };
         Some(Slot { ticket: self.give(what, phase), place: Place::Cpu, nice })
     }
 
@@ -177,6 +182,12 @@ mod tests {
         };
         assert_eq!([0, 1, 2, 13].map(|before| nice(1, before)), [Some(10), Some(10), Some(15), Some(15)]);
         assert_eq!([0, 2].map(|before| nice(0, before)), [None, None]);
+    }
+
+    #[test]
+    fn where_there_is_no_device_compiles_give_way_to_checks() {
+        let nice = |phase| Slots::new(2, 0).take(Lane::Cpu, phase).unwrap().nice;
+        assert_eq!([Phase::Compile, Phase::Check].map(nice), [Some(NICE), None]);
     }
 
     #[test]
