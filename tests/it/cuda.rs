@@ -117,6 +117,15 @@ fn an_edit_compiles_what_it_changes_and_a_comment_nothing() {
     workspace.edit(HEADER, "MAX_THREADS = 512", "MAX_THREADS = 256");
     assert!(!is_stale(), "an undone edit brings the earlier result back");
 
+    // Another clone, with the same nvcc, compiles nothing.
+    assert_eq!(workspace.run(&["cache", "export", "kept.tar"]).code, Some(0));
+    let other = copied("examples/cuda");
+    other.write("kept.tar", std::fs::read(workspace.path("kept.tar")).unwrap());
+    assert_eq!(other.run(&["cache", "import", "kept.tar"]).code, Some(0));
+    let told = compiled(&other).told;
+    assert!(told.contains("ran 0"), "{told}");
+    assert_eq!(other.record(COMPILE).unwrap().key, first.key);
+
     let of_file = workspace.run(&["build", "--device", "cpu", "--dry-run", HEADER]);
     assert!(of_file.out.contains("softmax/cuda_plain") && !of_file.out.contains("triton_rows"), "{}", of_file.out);
 }

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 ARCHIVE = "triton.tar.gz"
 """The archive of compiled kernels, of whatever language."""
 
-KERNELS = 200
-"""A message names the ends of so many characters of the compiler's own."""
+SAID = 200
+"""How many characters of what a tool said are passed on."""
 
 
 class Refused(Exception):
@@ -65,7 +65,7 @@ def compile_cuda(request: CompileCudaRequest) -> Reply:
     except Refused as refused:
         return rejected(refused.record)
     version = nvcc.identity(compiler)
-    file = str(request["variant"].get("cuda"))
+    file = source_of(request)
     index: images.Index = {
         "file": file,
         "compiler": f"nvcc {version}",
@@ -88,6 +88,11 @@ def compile_cuda(request: CompileCudaRequest) -> Reply:
         },
     }
     return {"outcome": "passed", "class": None, "cites": False, "documents": documents, "files": {ARCHIVE: ARCHIVE}}
+
+
+def source_of(request: CompileCudaRequest) -> str:
+    """Returns the variant's `.cu`, relative to the workspace."""
+    return str(request["variant"].get("cuda"))
 
 
 def rejected(record: Failure) -> Reply:
@@ -132,7 +137,7 @@ def all_compiled(request: CompileCudaRequest, compiler: Path) -> list[Compiled]:
     if not any(one.usages for one in made if one.target.startswith("sm")) and any(
         "cubin" in one.stages for one in made
     ):
-        file = str(request["variant"].get("cuda"))
+        file = source_of(request)
         hint = 'a kernel is a function that is `extern "C" __global__`; one that is a template is made where it is used'
         raise Refused("source", f"{file}: the file has no kernel", request["root"], hint=hint)
     return made
@@ -140,7 +145,7 @@ def all_compiled(request: CompileCudaRequest, compiler: Path) -> list[Compiled]:
 
 def compiled_for(request: CompileCudaRequest, compiler: Path, target: str, tree: Path) -> Compiled:
     """Returns what nvcc makes of the variant's file, below the folder `tree`, for one architecture. Raises Refused where it makes nothing."""
-    file = str(request["variant"].get("cuda"))
+    file = source_of(request)
     folder = Path(request["scratch"]) / target
     folder.mkdir()
     command = nvcc.command(compiler, file, target, folder)
@@ -193,7 +198,7 @@ def disassembled(compiler: Path, cubin: Path) -> bytes | None:
         return None
     ran = subprocess.run([str(tool), "-c", str(cubin)], capture_output=True, check=False)
     if ran.returncode != 0:
-        print(f"nvdisasm cannot read the cubin: there is no sass ({ran.stderr.decode(errors='replace')[:KERNELS]})")
+        print(f"nvdisasm cannot read the cubin: there is no sass ({ran.stderr.decode(errors='replace')[:SAID]})")
         return None
     return ran.stdout
 
