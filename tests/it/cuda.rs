@@ -87,6 +87,10 @@ fn without_a_device_both_languages_are_compiled_and_cuda_is_not_judged() {
     assert!(ir("sass").out.contains("MUFU.EX2"), "{}", ir("sass").told);
     assert!(ir("ttir").told.contains("it has cubin, ptx, sass"), "{}", ir("ttir").told);
 
+    workspace.run(&["repro", "softmax/cuda_plain", "small/float32/0"]);
+    let beside = "logs/repro/softmax-cuda_plain-small_float32_0/t2t_cuda.py";
+    assert!(workspace.read(beside).contains("def load("), "what the script imports lies beside it");
+
     let doctor = workspace.run(&["doctor"]).out;
     assert!(doctor.lines().any(|line| line.starts_with("nvcc: /") && line.contains("bin/nvcc (")), "{doctor}");
 }

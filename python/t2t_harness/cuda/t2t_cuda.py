@@ -69,10 +69,11 @@ def load(file: str, source: str | None = None) -> Module:
 
 
 class Module:
-    """A CUDA C++ file. Its kernels are its attributes."""
+    """A CUDA C++ file. Its kernels are its attributes, but for names that the module has itself, which `kernel` takes, too."""
 
     def __init__(self, source: Path) -> None:
         self.source = source
+        self._kernels: dict[str, Kernel] = {}
         self._images: dict[tuple[int, int], bytes] = {}
         self._handles: dict[int, ctypes.c_void_p] = {}
 
@@ -80,9 +81,13 @@ class Module:
         """Returns the kernel of this name. Whether the file has it is found out at its first launch."""
         if name.startswith("__"):
             raise AttributeError(name)
-        kernel = Kernel(self, name)
-        self.__dict__[name] = kernel
-        return kernel
+        return self.kernel(name)
+
+    def kernel(self, name: str) -> Kernel:
+        """Returns the kernel of this name, as an attribute does."""
+        if name not in self._kernels:
+            self._kernels[name] = Kernel(self, name)
+        return self._kernels[name]
 
     def handle(self) -> tuple[int, ctypes.c_void_p]:
         """Returns the current context, made where there is none, and the module's handle in it. Raises CudaError, and what compiling raises."""

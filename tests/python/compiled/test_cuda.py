@@ -172,6 +172,7 @@ def test_what_a_kernel_does_not_take_is_named(driver: Driver) -> None:
         module.scale[1, 1](None, 0, 0.0, 0.0, 0.5)
     with pytest.raises(t2t_cuda.CudaError, match='other.cu has no kernel `none`; is it `extern "C"`'):
         module.none[1, 1]()
+    assert module.kernel("scale") is module.scale and module.kernel("source").name == "source"
     with pytest.raises(TypeError, match="is launched as in"):
         module.scale[1]
     with pytest.raises(TypeError, match="one to three sides"):
@@ -210,6 +211,20 @@ def test_an_nvcc_of_the_environment_comes_before_that_of_the_machine(
     assert found == tmp_path / "home/bin/nvcc"
     (tmp_path / "home/version.json").write_text('{"cuda_cccl": {"version": "13.0.85"}, "nsight": {"version": "1"}}')
     assert found is not None and nvcc.identity(found) == "13.0.88 (cuda_cccl 13.0.85)"
+
+
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples/cuda/kernels/softmax/cuda_plain.cu"
+
+
+@pytest.mark.skipif(t2t_cuda.find_nvcc() is None, reason="there is no nvcc here: `uv sync --extra cuda` installs it")
+def test_a_file_is_compiled_where_nobody_has_done_so(tmp_path: Path) -> None:
+    assert t2t_cuda.compiled(EXAMPLE, (9, 0)).startswith(b"\x7fELF")
+    wrong = tmp_path / "v.cu"
+    wrong.write_text("int x = y;")
+    with pytest.raises(
+        RuntimeError, match=r'cannot compile .*v\.cu:\n.*v\.cu\(1\): error: identifier "y" is undefined'
+    ):
+        t2t_cuda.compiled(wrong, (9, 0))
 
 
 def archive_of(folder: Path, file: str, target: str) -> Path:

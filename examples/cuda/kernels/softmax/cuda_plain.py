@@ -31,6 +31,6 @@ def triton_softmax(input: torch.Tensor, dim: int = -1, dtype: torch.dtype | None
     x = input.contiguous()
     out = torch.empty_like(x, dtype=out_dtype)
     if out.numel() > 0:
-        kernel = getattr(kernels, f"softmax_{NAMES[input.dtype]}_{NAMES[out_dtype]}")
+        kernel = kernels.kernel(f"softmax_{NAMES[input.dtype]}_{NAMES[out_dtype]}")
         kernel[out.numel() // n, THREADS](x, out, n, inner)
     return out
