@@ -18,7 +18,7 @@ use t2t_host::interrupt::Interrupt;
 use t2t_host::pool::Pool;
 use t2t_host::toolchain::Toolchain;
 use t2t_host::worker::WorkerError;
-use t2t_model::action::{Action, DeviceClass};
+use t2t_model::action::DeviceClass;
 use t2t_model::digest::Digest;
 use t2t_model::path::RepoPath;
 use t2t_model::problem::Problem;
@@ -39,6 +39,7 @@ use t2t_store::sources::Sources;
 use t2t_store::store::cas::Cas;
 use t2t_store::store::journal::{Journal, Loaded};
 
+mod architectures;
 mod files;
 mod generated;
 mod known;
@@ -57,6 +58,7 @@ pub use self::options::{Chosen, DeviceChoice, Options, Probing};
 pub(crate) use self::part::{Part, Rest};
 pub(crate) use self::rounds::{picture_path, rounds_path};
 
+use self::architectures::architectures;
 use self::files::{asset_digest, catalogue, files, made_file, templates};
 use self::generated::{Generated, choose, generated};
 use self::interpreter::{Asked, asked, witnesses_of};
@@ -248,15 +250,19 @@ impl Session {
             fingerprints.append(&mut writes.fingerprints);
             loaded = Some(known);
         }
+        let targets = targets(&spec, &device, &models, &devices)?;
+        let meanings = harness.meanings(&cache.join("toolchain"));
         let inventory = Inventory {
             files: files(&spec, &sources, root, &writes.files)?,
             templates: templates(&spec, root)?,
             summary_template: asset_digest(root, assets::SUMMARY_TEMPLATE),
             catalogue: catalogue_digest,
-            harness: harness.meanings(&cache.join("toolchain")),
+            harness: meanings.phases,
+            harness_of_cuda: meanings.of_cuda,
+            architectures: architectures(&spec, options.architectures.as_deref(), &targets)?,
             toolchain: toolchain.as_ref().map(|toolchain| toolchain.versions.clone()).unwrap_or_default(),
             sources: spec.sources.clone(),
-            targets: targets(&spec, &device, &models, &devices)?,
+            targets,
             configurations: if spec.targets.is_empty() && device.class == DeviceClass::Interpreter {
                 options.configurations
             } else {
@@ -268,14 +274,12 @@ impl Session {
             prompt: asset_digest(root, assets::PROMPT),
             rounds: rounds::digests(&spec, root),
         };
-        let actions: Vec<Action> = expand(&spec, &inventory);
-        let graph = Graph::seal(actions)?;
+        let graph = Graph::seal(expand(&spec, &inventory))?;
         placing.done()?;
-        let root = root.to_owned();
         let is_elsewhere = published.is_some();
         let published = published.into_iter().collect();
         Ok(Self {
-            root,
+            root: root.to_owned(),
             cache,
             spec,
             inventory,

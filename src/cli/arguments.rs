@@ -290,6 +290,8 @@ pub(super) enum Stage {
     Llir,
     Ptx,
     Cubin,
+    /// Machine code as text, of CUDA C++
+    Sass,
 }
 
 impl Stage {
@@ -300,6 +302,7 @@ impl Stage {
             Self::Llir => "llir",
             Self::Ptx => "ptx",
             Self::Cubin => "cubin",
+            Self::Sass => "sass",
         }
     }
 }

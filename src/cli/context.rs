@@ -109,7 +109,8 @@ pub(crate) fn options(common: &Common, root: &Path, probing: Probing) -> Options
         as_device: common.as_device.clone(),
         cache: None,
         visible: env::var("CUDA_VISIBLE_DEVICES").ok(),
-        search: env::var_os("PYTHONPATH"),
+        search: search(),
+        architectures: env::var("TORCH_CUDA_ARCH_LIST").ok(),
         harness: env::var_os("T2T_HARNESS").map(PathBuf::from),
         driver: env::var_os("T2T_DRIVER").map(PathBuf::from),
         bytecode: bytecode(),
@@ -122,6 +123,18 @@ pub(crate) fn options(common: &Common, root: &Path, probing: Probing) -> Options
         pool: None,
         toolchain: None,
     }
+}
+
+/// Returns the variables by which modules and nvcc are found, with their names, as far as they are set.
+fn search() -> Option<OsString> {
+    let mut told = OsString::new();
+    for name in ["PYTHONPATH", "CUDA_HOME", "CUDA_PATH"] {
+        let Some(value) = env::var_os(name) else { continue };
+        told.push(format!("{name}="));
+        told.push(value);
+        told.push("\n");
+    }
+    (!told.is_empty()).then_some(told)
 }
 
 /// Opens the workspace around the current folder, for a command that only looks.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use t2t_host::device;
 use t2t_host::interrupt::Interrupt;
+use t2t_host::toolchain::Toolchain;
 use t2t_protocol::{Landlock, ServerKind};
 
 use super::error::CliError;
@@ -18,9 +19,11 @@ pub(crate) fn doctor(common: &Common) -> Result<u8, CliError> {
     if let Some(python) = context::python(common, session.root.clone()) {
         lines.push(format!("python: {} ({})", python.path.display(), python.found));
     }
-    for (name, version) in session.toolchain.iter().flat_map(|toolchain| &toolchain.versions) {
+    let versions = session.toolchain.iter().flat_map(|toolchain| &toolchain.versions);
+    for (name, version) in versions.filter(|(name, _)| *name != "nvcc") {
         lines.push(format!("{name}: {version}"));
     }
+    lines.extend(nvcc(session.toolchain.as_deref()));
     match session.pool.hello(ServerKind::Compiled) {
         Ok(hello) => {
             lines.push(format!("worker: {}", hello.worker));
@@ -50,6 +53,24 @@ pub(crate) fn doctor(common: &Common) -> Result<u8, CliError> {
     lines.extend(remote::described(common, &session.spec)?);
     streams::print(&(lines.join("\n") + "\n"));
     Ok(0)
+}
+
+/// Returns which nvcc compiles variants in CUDA C++, and what to do where there is none, or one of another CUDA than torch's.
+fn nvcc(toolchain: Option<&Toolchain>) -> Vec<String> {
+    let Some(toolchain) = toolchain else { return Vec::new() };
+    let version = |name: &str| toolchain.versions.get(name);
+    let (Some(nvcc), Some(own)) = (&toolchain.nvcc, version("nvcc")) else {
+        let lack = "nvcc: none; variants in CUDA C++ are not compiled";
+        return vec![lack.to_owned(), "hint: `uv sync --extra cuda` installs it, or set CUDA_HOME".to_owned()];
+    };
+    let mut lines = vec![format!("nvcc: {} ({own})", nvcc.display())];
+    let major = |version: &str| version.split('.').next().map(str::to_owned);
+    if let Some(cuda) = version("cuda").filter(|cuda| major(cuda) != major(own)) {
+        lines.push(format!(
+            "hint: torch is built for CUDA {cuda}: a driver that is old enough for it may not load what this nvcc compiles"
+        ));
+    }
+    lines
 }
 
 /// Returns what holds kernel code in on this machine. Landlock's ABI 4 brought TCP, 6 signals and abstract sockets. A child that cannot put up the rest of the walls is not started.

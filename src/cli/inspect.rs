@@ -134,6 +134,8 @@ pub(crate) fn ir(
     };
     let resources: Resources = read::document(&resources).unwrap_or_default();
     let mut shown: Vec<&str> = Vec::new();
+    // The kernels of a `.cu` are in one file.
+    let mut members: Vec<&str> = Vec::new();
     for row in &resources.kernels {
         let name = row.kernel.as_str();
         let again = shown.contains(&name) && kernels == Kernels::First;
@@ -142,9 +144,14 @@ pub(crate) fn ir(
         }
         shown.push(name);
         let Some(member) = row.stages.get(stage) else {
-            streams::say(&format!("{name} has no {stage}: Gluon kernels begin with ttgir"));
+            let stages = row.stages.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+            streams::say(&format!("{name} has no {stage} for {}; it has {stages}", row.target));
             continue;
         };
+        if members.contains(&member.as_str()) {
+            continue;
+        }
+        members.push(member);
         let bytes = member_of(&archive, member).context("cannot read the compiled kernels")?;
         print_stage(row, stage, &bytes);
     }

@@ -45,7 +45,7 @@ pub(crate) fn key(common: &Common, arguments: &BuildArguments, root: &Path) -> O
     let binary = env::current_exe().ok()?;
     let facts = (
         (env::args_os().skip(1).collect::<Vec<_>>(), &binary, fs::stat(&binary)?),
-        (options.python?, options.search, devices, streams::width()),
+        (options.python?, options.search, options.architectures, devices, streams::width()),
     );
     Some(Digest::of(format!("{facts:?}").as_bytes()))
 }

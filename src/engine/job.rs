@@ -53,3 +53,10 @@ pub struct Job {
     /// What an author is asked, where one is.
     pub(crate) asking: Option<Asking>,
 }
+
+impl Job {
+    /// Returns whether it is of a variant in CUDA C++.
+    pub(crate) fn is_cuda(&self) -> bool {
+        self.arguments.variant.as_ref().is_some_and(|variant| variant.cuda.is_some())
+    }
+}

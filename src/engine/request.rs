@@ -12,8 +12,8 @@ use t2t_host::cores::Shares;
 use t2t_model::action::{Action, DeviceClass, Lane, Phase};
 use t2t_plan::graph::expand::{Configurations, Inventory, profile};
 use t2t_protocol::{
-    Arguments, Common, Input, More, OfAnalyze, OfBaseline, OfBench, OfCheck, OfCompile, OfTiming, Part, ServerKind,
-    Taken,
+    Arguments, Common, Input, More, OfAnalyze, OfBaseline, OfBench, OfCheck, OfCompile, OfCompileCuda, OfTiming, Part,
+    ServerKind, Taken,
 };
 use t2t_spec::{Declaration, Op, Profile, Spec, Variant};
 
@@ -131,7 +131,10 @@ impl Requests<'_> {
                 ..self.declared(declaration)
             }),
             variant: variant.map(told),
-            part: self.part(phase, declaration.as_ref(), given),
+            part: match variant {
+                Some(Variant { cuda: Some(_), .. }) if phase == Phase::Compile => self.of_cuda(action, given),
+                _ => self.part(phase, declaration.as_ref(), given),
+            },
             more: More::Nothing {},
         }
     }
@@ -157,6 +160,15 @@ impl Requests<'_> {
             }
             _ => Part::Calibrate {},
         }
+    }
+
+    /// Returns what the compile of a variant in CUDA C++ is told beside what all children are.
+    fn of_cuda(&self, action: &Action, given: &Given) -> Part {
+        Part::CompileCuda(OfCompileCuda {
+            architectures: self.inventory.architectures.clone(),
+            files: action.sources.keys().map(ToString::to_string).collect(),
+            processes: given.processes as u64,
+        })
     }
 
     /// Returns the declaration as children read it: a reference knows in which folder its file lies, and files that hold values are named as children find them.

@@ -162,7 +162,7 @@ impl Run<'_, '_> {
         }
         let action = &running.action;
         let own = action.sources.iter().find(|(path, source)| {
-            let now = self.session.sources.at_this_moment(path);
+            let now = self.session.sources.at_this_moment(path, source);
             now.is_none_or(|now| now.meaning != source.meaning || (performed.cites && now.bytes != source.bytes))
         });
         let is_touched = |path: &RepoPath| match &running.touched {

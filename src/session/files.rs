@@ -70,11 +70,12 @@ pub(crate) fn files(
     let is_read = |variant: &&Variant| variant.module.is_none() && !generated.contains(&variant.file);
     let variants = || spec.ops.iter().flat_map(|op| &op.variants).filter(is_read);
     let kernels = variants().map(|variant| &variant.file);
-    let declared = kernels.chain(spec.ops.iter().flat_map(trusted));
-    let paths: Vec<RepoPath> = declared.filter_map(|file| RepoPath::new(file).ok()).collect();
+    let inside = |file: &String| RepoPath::new(file).ok();
+    let paths: Vec<RepoPath> = kernels.chain(spec.ops.iter().flat_map(trusted)).filter_map(inside).collect();
     sources.look_at(&paths);
+    let cuda: Vec<RepoPath> = variants().filter_map(|variant| variant.cuda.as_ref().and_then(inside)).collect();
     // A file that is there and cannot be read is no word on the kernel: nothing may be judged for want of it.
-    for path in paths.iter().filter(|path| sources.bytes(path).is_none()) {
+    for path in paths.iter().chain(&cuda).filter(|path| sources.bytes(path).is_none()) {
         let file = path.under(root);
         if fs::stat(&file).is_some()
             && let Err(error) = fs::read(&file)
@@ -83,11 +84,13 @@ pub(crate) fn files(
         }
     }
     let kernels = variants().map(|variant| (variant.file.clone(), kernel_file(sources, &variant.file, "the variant")));
+    let cuda =
+        variants().filter_map(|variant| variant.cuda.as_ref()).map(|file| (file.clone(), cuda_file(sources, file)));
     let trusted = spec.ops.iter().flat_map(trusted);
     let values = spec.ops.iter().flat_map(|op| op.values().map(move |file| values_file(sources, op, file)));
     let values = values.collect::<Result<Vec<_>, _>>()?;
     let trusted = trusted.map(|file| (file.clone(), kernel_file(sources, file, "`cases`")));
-    let found: BTreeMap<String, KernelFile> = kernels.chain(values).chain(trusted).collect();
+    let found: BTreeMap<String, KernelFile> = kernels.chain(cuda).chain(values).chain(trusted).collect();
     if let Some((path, error)) = sources.denied() {
         return Err(unreadable(&path, &error));
     }
@@ -138,20 +141,25 @@ fn knows_no_kernel(op: &Op, found: &BTreeMap<String, KernelFile>) -> Result<(), 
 }
 
 fn kernel_file(sources: &Sources, file: &str, named: &str) -> KernelFile {
-    let Ok(path) = RepoPath::new(file) else {
-        return KernelFile {
-            fault: Some(Problem::of_file(file, "the path leaves the workspace")),
-            ..KernelFile::default()
-        };
-    };
-    let Some(source) = sources.python(&path) else {
-        let hint = format!("write the file, or take {named} out of ops.yaml");
-        return KernelFile {
-            fault: Some(Problem::of_file(file, "no such file").with_hint(hint)),
-            ..KernelFile::default()
-        };
-    };
+    let Ok(path) = RepoPath::new(file) else { return outside(file) };
+    let Some(source) = sources.python(&path) else { return missing(file, named) };
     known_file(sources, &path, source, sources.closure(&path))
+}
+
+/// Returns a file in CUDA C++. What is wrong in it nvcc says.
+fn cuda_file(sources: &Sources, file: &str) -> KernelFile {
+    let Ok(path) = RepoPath::new(file) else { return outside(file) };
+    let closure = sources.cuda_closure(&path);
+    if closure.is_empty() { missing(file, "the variant") } else { KernelFile { closure, ..KernelFile::default() } }
+}
+
+fn outside(file: &str) -> KernelFile {
+    KernelFile { fault: Some(Problem::of_file(file, "the path leaves the workspace")), ..KernelFile::default() }
+}
+
+fn missing(file: &str, named: &str) -> KernelFile {
+    let hint = format!("write the file, or take {named} out of ops.yaml");
+    KernelFile { fault: Some(Problem::of_file(file, "no such file").with_hint(hint)), ..KernelFile::default() }
 }
 
 /// Returns a kernel file at `path` that holds `bytes`, whatever is there.

@@ -205,7 +205,9 @@ pub(super) fn choose(chosen: &Chosen, spec: &mut Spec) -> Result<Vec<String>, No
         .collect();
     let mut passed_over = Vec::new();
     for op in &mut spec.ops {
-        for variant in op.variants.iter_mut().filter(|variant| variant.module.is_none()) {
+        // What is installed, and what is in CUDA C++, is nobody's to write.
+        let written = op.variants.iter_mut().filter(|variant| variant.module.is_none() && variant.cuda.is_none());
+        for variant in written {
             let is_named =
                 |(of, own): &(&str, Option<&str>)| fits(of, &op.name) && own.is_none_or(|own| fits(own, &variant.name));
             if parts.iter().any(is_named) {

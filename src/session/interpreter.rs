@@ -30,6 +30,9 @@ const WARM: [&str; 3] = ["torch.utils._python_dispatch", "safetensors.torch", "t
 /// What has servers find the bytecode that is kept, before they import anything else.
 const USE_BYTECODE: &str = "t2t_harness.server.bytecode:use";
 
+/// The name under which the probe says where nvcc is, among versions.
+const NVCC: &str = "nvcc.at";
+
 /// How often the interpreter is probed again if the harness is removed meanwhile.
 const ASKED: usize = 8;
 
@@ -194,9 +197,12 @@ fn probe(options: &Options, python: &Path, cache: &Path, root: &Path, pool: &Poo
     }
     let Probed { toolchain, names, signatures, modules } =
         ask(python, cache, root, pool, "t2t_harness.phases.probe:probe", json!({}))?;
-    let versions = toolchain.into_iter().filter_map(|(name, version)| Some((name, version?))).collect();
+    let mut versions: BTreeMap<String, String> =
+        toolchain.into_iter().filter_map(|(name, version)| Some((name, version?))).collect();
+    // A path is of this machine alone, and no version.
+    let nvcc = versions.remove(NVCC).map(PathBuf::from);
     let modules = Modules { path: hello.path, suffixes: modules.suffixes, mapped: modules.mapped };
-    Ok(Toolchain::new(python, options.search.as_deref(), modules, versions, names, signatures))
+    Ok(Toolchain::new(python, options.search.as_deref(), modules, (versions, nvcc), names, signatures))
 }
 
 fn scratch_of(cache: &Path) -> PathBuf {

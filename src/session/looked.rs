@@ -1,7 +1,7 @@
 //! Which files and folders a session looked at, and which ones nobody names.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use t2t_model::path::RepoPath;
 use t2t_store::assets;
@@ -29,14 +29,16 @@ impl Session {
         declared.chain(self.sources.paths())
     }
 
-    /// Returns the Python files in the folders of the declared ops that no variant, no `cases.py` and no import of theirs names: most often a variant that
+    /// Returns the Python and CUDA C++ files in the folders of the declared ops that no variant, no `cases.py` and no import of theirs names: most often a variant that
     /// somebody forgot to list.
     #[must_use]
     pub(crate) fn unlisted(&self) -> Vec<RepoPath> {
         let known: BTreeSet<&RepoPath> = self.inventory.files.values().flat_map(|file| file.closure.keys()).collect();
         let is_generated = |path: &RepoPath| self.inventory.generated.contains(path.as_str());
         let folders = self.spec.ops.iter().map(|op| self.root.join("kernels").join(&op.name));
-        let files = folders.flat_map(|folder| fs::files_below(&folder, "py"));
+        let endings =
+            |folder: PathBuf| ["py", "cu"].into_iter().flat_map(move |ending| fs::files_below(&folder, ending));
+        let files = folders.flat_map(endings);
         let paths = files.filter_map(|file| RepoPath::below(&self.root, &file).ok());
         paths
             .filter(|path| !known.contains(path) && !is_generated(path) && !path.as_str().ends_with("/__init__.py"))

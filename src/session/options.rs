@@ -25,8 +25,10 @@ pub struct Options {
     pub cache: Option<PathBuf>,
     /// `$CUDA_VISIBLE_DEVICES`.
     pub visible: Option<String>,
-    /// `$PYTHONPATH`, which is part of an interpreter's environment.
+    /// The variables that say where an interpreter and nvcc are looked for, which are part of an interpreter's environment.
     pub search: Option<OsString>,
+    /// `$TORCH_CUDA_ARCH_LIST`.
+    pub architectures: Option<String>,
     /// `$T2T_HARNESS`.
     pub harness: Option<PathBuf>,
     /// `$T2T_DRIVER`: the folder in which NVIDIA's driver describes itself, where it is not the usual one.

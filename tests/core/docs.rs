@@ -89,6 +89,7 @@ fn the_architecture_names_every_module_of_the_crates() {
     let page = read("docs/architecture.md");
     for source in [
         "src",
+        "crates/cuda/src",
         "crates/generate/src",
         "crates/host/src",
         "crates/model/src",

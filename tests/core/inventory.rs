@@ -37,6 +37,8 @@ pub fn inventory(spec: &Spec, class: DeviceClass, broken: &str) -> Inventory {
         harness: ["calibrate", "analyze", "compile", "check", "tune", "bench", "baseline"]
             .map(|phase| (phase.parse().unwrap(), digest))
             .into(),
+        harness_of_cuda: digest,
+        architectures: vec!["sm_90a".to_owned()],
         toolchain: BTreeMap::new(),
         sources: Vec::new(),
         device: Device { architecture: "sm_90".to_owned(), class, driver },

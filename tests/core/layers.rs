@@ -45,6 +45,7 @@ fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
 /// The crates whose code is pure, and what of others each may use itself: nothing that touches files, processes, threads, networks, clocks or the environment.
 const PURE: &[(&str, &[&str])] = &[
     ("t2t-model", &["blake3", "serde", "serde_json", "ssh-key", "thiserror"]),
+    ("t2t-cuda", &[]),
     // `stacker` takes memory for a deep tree's stack.
     ("t2t-python", &["ruff_python_ast", "ruff_python_parser", "serde", "stacker"]),
     ("t2t-spec", &["granit-parser", "ruff_python_ast", "ruff_python_parser", "serde", "serde_json", "strsim"]),
@@ -87,13 +88,14 @@ const OUTSIDE: &[&str] = &[
 /// The crates of t2t, and which of them each may use.
 const CRATES: &[(&str, &[&str])] = &[
     ("t2t-model", &[]),
+    ("t2t-cuda", &["t2t-model"]),
     ("t2t-python", &["t2t-model"]),
     ("t2t-spec", &["t2t-model", "t2t-protocol", "t2t-python"]),
     ("t2t-generate", &[]),
     ("t2t-report", &["t2t-model", "t2t-protocol"]),
     ("t2t-protocol", &[]),
     ("t2t-plan", &["t2t-model", "t2t-protocol", "t2t-report", "t2t-spec"]),
-    ("t2t-store", &["t2t-model", "t2t-python", "t2t-spec"]),
+    ("t2t-store", &["t2t-cuda", "t2t-model", "t2t-python", "t2t-spec"]),
     ("t2t-host", &["t2t-model", "t2t-protocol", "t2t-spec", "t2t-store"]),
     (
         "t2t",

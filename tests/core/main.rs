@@ -25,6 +25,7 @@ mod generators;
 
 mod world;
 mod core_rules;
+mod cuda;
 mod core_fuzz;
 
 mod attempts;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use t2t_model::action::Phase;
 use t2t_model::problem::render;
-use t2t_spec::{Op, Profile, Settings, Spec, TorchNames};
+use t2t_spec::{Op, Profile, Settings, Spec, TorchNames, Variant};
 
 mod layered;
 mod facts;
@@ -276,6 +276,32 @@ fn a_variant_lies_anywhere_and_is_called_as_it_says() {
         let facts = op.variants[1].facts(phase);
         assert!(["module", "entry", "call"].iter().all(|name| facts.contains_key(*name)), "{phase}");
     }
+}
+
+#[test]
+fn a_variant_in_cuda_is_a_cu_and_the_python_beside_it() {
+    let lines = "generator: template\nvariants: [{name: a, lang: cuda}, {name: b, lang: cuda, file: sub/k.cu}, {name: c, lang: cuda, path: lib/k.cu}, {name: d, lang: cuda, path: lib/k.cu, operator: lib/own.py}, {name: e, lang: cuda, operator: own.py}, {name: f, lang: triton}]";
+    let op = add(lines);
+    let files = |variant: &Variant| (variant.file.clone(), variant.cuda.clone());
+    let cu = |file: &str, cuda: &str| (file.to_owned(), Some(cuda.to_owned()));
+    assert_eq!(
+        op.variants.iter().map(files).collect::<Vec<_>>(),
+        [
+            cu("kernels/x/a.py", "kernels/x/a.cu"),
+            cu("kernels/x/sub/k.py", "kernels/x/sub/k.cu"),
+            cu("lib/k.py", "lib/k.cu"),
+            cu("lib/own.py", "lib/k.cu"),
+            cu("kernels/x/own.py", "kernels/x/e.cu"),
+            ("kernels/x/f.py".to_owned(), None),
+        ]
+    );
+    let [first, .., last] = op.variants.as_slice() else { unreachable!() };
+    assert_eq!((&first.generator, last.generator.as_deref()), (&None, Some("template")), "generators write Triton");
+    assert_eq!(json!(first)["lanes"], json!(["cuda"]));
+    let names = |variant: &Variant, phase| variant.facts(phase).into_keys().collect::<Vec<_>>().join(" ");
+    assert_eq!(names(first, Phase::Compile), "cuda");
+    assert_eq!(names(first, Phase::Bench), "call cuda entry module");
+    assert_eq!(names(last, Phase::Bench), "call entry module", "what is in Triton has the facts that it had");
 }
 
 #[test]

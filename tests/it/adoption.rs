@@ -77,7 +77,7 @@ pub fn workspace() -> Workspace {
     copied("tests/adoption")
 }
 
-/// Returns a copy of a workspace of this repository: its ops.yaml and its Python files.
+/// Returns a copy of a workspace of this repository: its ops.yaml and the files of its kernels.
 pub fn copied(name: &str) -> Workspace {
     let folder = environment::root().join(name);
     let workspace = Workspace::new(&fs::read_to_string(folder.join("ops.yaml")).unwrap());
@@ -92,12 +92,19 @@ fn folder() -> PathBuf {
     environment::root().join("tests/adoption")
 }
 
-/// Returns the Python files below `folder`.
+/// The endings of the files that kernels are made from.
+const ENDINGS: [&str; 3] = ["py", "cu", "cuh"];
+
+/// Returns the Python files below `folder`, and those in CUDA C++.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let (folders, files): (Vec<PathBuf>, Vec<PathBuf>) = entries.partition(|path| path.is_dir());
     let below = folders.iter().filter(|path| !path.ends_with("__pycache__")).flat_map(|path| self::files(path));
-    files.into_iter().filter(|path| path.extension().is_some_and(|end| end == "py")).chain(below).collect()
+    files
+        .into_iter()
+        .filter(|path| path.extension().is_some_and(|end| ENDINGS.iter().any(|known| end == *known)))
+        .chain(below)
+        .collect()
 }
 
 /// Returns, by op, what its two kernels deserve: `passed`, a class, several of which one will do, or `not judged: ` and a part of the reason.

@@ -16,6 +16,7 @@ use t2t_store::store::cas::Cas;
 
 use crate::environment;
 use crate::real::adoption;
+use crate::real::cuda;
 use crate::real::hostile;
 use crate::workspace::{Ran, Workspace, finished};
 
@@ -128,6 +129,72 @@ ops:
         expect_no_miss(&workspace, &format!("add/{variant}:bench"), "bench");
     }
     expect_no_miss(&workspace, "add/autotuned:tune", "tune");
+}
+
+/// Where the operator of `examples/cuda` launches.
+const LAUNCH: &str = "kernel[out.numel() // n, THREADS](x, out, n, inner)";
+
+#[test]
+#[ignore = "needs a CUDA device: tests/gpu.sh runs it"]
+fn a_variant_in_cuda_is_judged_and_measured_beside_one_in_triton() {
+    if !cuda::has_nvcc() {
+        return;
+    }
+    let workspace = adoption::copied("examples/cuda");
+    let ran = built(build(&workspace, &["--device", "cuda"]));
+    assert_eq!(ran.code, Some(0), "{}", ran.told);
+    for variant in ["cuda_plain", "triton_rows"] {
+        let target = format!("softmax/{variant}:check");
+        assert_eq!(document(&workspace, &target, "verdict")["verdict"], "passed", "{}", ran.told);
+        let bench = document(&workspace, &format!("softmax/{variant}:bench"), "bench");
+        println!("{variant}: {bench}");
+    }
+    let evidence = document(&workspace, "softmax/cuda_plain:check", "evidence");
+    println!("{evidence}");
+}
+
+#[test]
+#[ignore = "needs a CUDA device: tests/gpu.sh runs it"]
+fn what_is_wrong_in_cuda_is_rejected_and_ends_its_own_process_alone() {
+    if !cuda::has_nvcc() {
+        return;
+    }
+    let (source, operator) = ("kernels/softmax/cuda_plain.cu", "kernels/softmax/cuda_plain.py");
+    let past = "kernel.launch((out.numel() // n, 1, 1), (THREADS, 1, 1), 0, torch.cuda.current_stream().cuda_stream, (x, out, n, inner))";
+    let edits: [(&str, &str, &str, &[&str]); 5] = [
+        (source, "output[place] = ", "output[place + (1LL << 40)] = ", &["exception", "crash"]),
+        (source, "total += expf(", "total += 0.5f * expf(", &["mismatch"]),
+        (operator, LAUNCH, past, &["torch-fallback", "no-kernel-launched"]),
+        (operator, LAUNCH, "out.copy_(torch.softmax(x.float(), dim))", &["torch-fallback"]),
+        (operator, "(x, out, n, inner)", "(x, out.data_ptr(), n, inner)", &["torch-fallback"]),
+    ];
+    for (file, from, to, classes) in edits {
+        let workspace = adoption::copied("examples/cuda");
+        workspace.edit(file, from, to);
+        let ran = built(build(&workspace, &["--device", "cuda", "--phase", "check"]));
+        let record = workspace.record_on(class(), "softmax/cuda_plain:check").unwrap();
+        let Outcome::Rejected { class: got } = record.outcome else { panic!("{to} passed: {}", ran.told) };
+        assert!(classes.contains(&got.as_str()), "{to} is {got}: {}", ran.told);
+        let other = document(&workspace, "softmax/triton_rows:check", "verdict");
+        assert_eq!(other["verdict"], "passed", "{}", ran.told);
+    }
+}
+
+#[test]
+#[ignore = "needs a CUDA device: tests/gpu.sh runs it"]
+fn an_image_for_no_device_that_is_there_is_rejected_and_ptx_runs_on_a_later_one() {
+    if !cuda::has_nvcc() {
+        return;
+    }
+    let workspace = adoption::copied("examples/cuda");
+    let with = |list: &str| {
+        let mut command = build(&workspace, &["--device", "cuda", "softmax/cuda_plain:check"]);
+        command.env("TORCH_CUDA_ARCH_LIST", list);
+        built(command)
+    };
+    let told = with("7.5");
+    assert!(told.told.contains("rejected (architecture)"), "{}", told.told);
+    assert_eq!(with("7.5+PTX").code, Some(0));
 }
 
 /// The kernels of `tests/gpu_kernels` and some of `tests/bad_kernels`, each with how its check may end and what its failure says, in the order

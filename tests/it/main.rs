@@ -88,6 +88,7 @@ mod real {
     mod bad_kernels;
     pub mod adoption;
     mod examples;
+    pub mod cuda;
     mod generated;
     pub mod hostile;
     mod mutants;

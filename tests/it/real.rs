@@ -140,6 +140,7 @@ fn nothing_is_compiled_again(workspace: &Workspace) {
         cache: None,
         visible: None,
         search: None,
+        architectures: None,
         harness: None,
         driver: None,
         bytecode: None,

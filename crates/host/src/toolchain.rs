@@ -19,8 +19,11 @@ use t2t_store::installed::Places as Modules;
 use t2t_store::kept;
 
 /// The format of what is kept; another number is read as nothing. 1: first. 2: behind a digest. 3: names of aten with `_`. 4: where modules
-/// are found, and what torch's functions take.
-const VERSION: u32 = 4;
+/// are found, and what torch's functions take. 5: nvcc.
+const VERSION: u32 = 5;
+
+/// Where nvcc may come to lie without a trace in the environment.
+const OF_MACHINE: &str = "/usr/local/cuda/bin/nvcc";
 
 /// An interpreter, and why it was taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,8 +97,10 @@ pub struct Toolchain {
     state: Digest,
     /// Where modules are found. The times of the folders of `sys.path` are part of the state.
     pub modules: Modules,
-    /// Versions by name: `python`, `torch`, `triton`, `numpy`, `ptxas`, and others.
+    /// Versions by name: `python`, `torch`, `triton`, `numpy`, `ptxas`, `nvcc`, and others.
     pub versions: BTreeMap<String, String>,
+    /// Where nvcc is.
+    pub nvcc: Option<PathBuf>,
     /// The functions that torch has.
     names: Vec<String>,
     /// What they take, where torch says so for certain.
@@ -118,20 +123,21 @@ impl PartialEq for Known {
 impl Eq for Known {}
 
 impl Toolchain {
-    /// Returns what a probe of `python` said, with the present state of its environment. `search` is `$PYTHONPATH`.
+    /// Returns what a probe of `python` said, with the present state of its environment. `search` is what else says where things are found.
     #[must_use]
     pub fn new(
         python: &Path,
         search: Option<&OsStr>,
         modules: Modules,
-        versions: BTreeMap<String, String>,
+        (versions, nvcc): (BTreeMap<String, String>, Option<PathBuf>),
         names: Vec<String>,
         signatures: Signatures,
     ) -> Self {
         Self {
-            state: state(python, search, &modules.path),
+            state: state(python, search, &modules.path, nvcc.as_deref()),
             modules,
             versions,
+            nvcc,
             names,
             signatures,
             known: Known::default(),
@@ -148,7 +154,7 @@ impl Toolchain {
     /// Returns whether the environment of `python` is as it was when this was told.
     #[must_use]
     pub fn stands(&self, python: &Path, search: Option<&OsStr>) -> bool {
-        self.state == state(python, search, &self.modules.path)
+        self.state == state(python, search, &self.modules.path, self.nvcc.as_deref())
     }
 
     /// Keeps what the probe said. A store that cannot be written costs the next build a probe, nothing else.
@@ -156,7 +162,7 @@ impl Toolchain {
         let _ = kept::write(&file(cache, python), VERSION, self);
     }
 
-    /// Returns fingerprints of what the versions depend on: the interpreter at `python`, its `pyvenv.cfg` and the folders of `sys.path`. None if they have
+    /// Returns fingerprints of what the versions depend on: the interpreter at `python`, its `pyvenv.cfg`, the folders of `sys.path`, nvcc. None if they have
     /// changed since the probe, or have a name that is not UTF-8.
     #[must_use]
     pub fn fingerprints(&self, python: &Path, search: Option<&OsStr>) -> Option<Vec<Fingerprint<'static>>> {
@@ -168,7 +174,8 @@ impl Toolchain {
                 was: Observed::Time(fs::folder_time(Path::new(folder))),
             })
         };
-        let files = [Some(python.to_owned()), settings(python)].into_iter().flatten().map(state);
+        let own = [Some(python.to_owned()), settings(python)].into_iter().flatten();
+        let files = own.chain(compilers(self.nvcc.as_deref())).map(state);
         let all: Option<Vec<_>> = files.chain(self.modules.path.iter().map(time)).collect();
         all.filter(|_| self.stands(python, search))
     }
@@ -186,8 +193,8 @@ fn file(cache: &Path, python: &Path) -> PathBuf {
     cache.join("toolchain").join(format!("{name}.json"))
 }
 
-/// Returns a digest of what changes when a package is installed: the interpreter's file, `pyvenv.cfg`, the folders of `sys.path`, `$PYTHONPATH`.
-fn state(python: &Path, search: Option<&OsStr>, path: &[String]) -> Digest {
+/// Returns a digest of what changes when a package is installed: the interpreter's file, `pyvenv.cfg`, the folders of `sys.path`, variables, nvcc.
+fn state(python: &Path, search: Option<&OsStr>, path: &[String], nvcc: Option<&Path>) -> Digest {
     let real = python.canonicalize().unwrap_or_else(|_| python.to_owned());
     let mut text = format!("{}\n{:?}\n", real.display(), fs::stat(&real));
     text += &format!("{:?}\n", settings(python).and_then(|file| fs::stat(&file)));
@@ -195,7 +202,15 @@ fn state(python: &Path, search: Option<&OsStr>, path: &[String]) -> Digest {
     for folder in path {
         text += &format!("{folder} {:?}\n", fs::folder_time(Path::new(folder)));
     }
+    for nvcc in compilers(nvcc) {
+        text += &format!("{} {:?}\n", nvcc.display(), fs::stat(&nvcc));
+    }
     Digest::of(text.as_bytes())
+}
+
+/// Returns the places of nvcc: the one that the probe found, and the one that it looks at last.
+fn compilers(found: Option<&Path>) -> impl Iterator<Item = PathBuf> {
+    found.into_iter().chain([Path::new(OF_MACHINE)]).map(Path::to_owned)
 }
 
 /// Returns the `pyvenv.cfg` of the environment of `python`.

@@ -14,7 +14,7 @@ pub struct Class {
 }
 
 /// All classes, in the order in which a check asks.
-pub const CLASSES: [Class; 23] = [
+pub const CLASSES: [Class; 25] = [
     class(
         "source",
         "the kernel file cannot be used: it is missing, is not Python, lacks its entry, or raises when it is imported",
@@ -22,8 +22,18 @@ pub const CLASSES: [Class; 23] = [
     ),
     class(
         "compile-error",
-        "Triton cannot compile a kernel for a target device",
+        "Triton, or nvcc, cannot compile a kernel for a target device",
         "mend the line that is named; `t2t build OP/VARIANT:compile` tries again, without a GPU",
+    ),
+    class(
+        "no-compiler",
+        "the variant is in CUDA C++, and this machine has no nvcc",
+        "`uv sync --extra cuda` installs one into the environment, or set CUDA_HOME; `t2t doctor` says which one is found",
+    ),
+    class(
+        "architecture",
+        "nvcc does not compile for an architecture, or nothing that it compiled runs on the device",
+        "take the architecture out of `TORCH_CUDA_ARCH_LIST` or `targets:`, add the device's own, or install another nvcc",
     ),
     class(
         "exception",

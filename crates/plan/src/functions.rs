@@ -110,6 +110,10 @@ pub const ANALYZE: Function =
 /// Compiles the kernels of a variant.
 pub const COMPILE: Function = Function { name: "compile:compile_variant", imports: Imports::FakeTensors, ..PLAIN };
 
+/// Compiles the CUDA C++ of a variant.
+pub const COMPILE_CUDA: Function =
+    Function { name: "compile_cuda:compile_cuda", imports: Imports::Nothing, warm_up: WarmUp::Useless, ..PLAIN };
+
 /// Makes the inputs of an op's own cases.
 pub const PREPARE: Function = Function {
     name: "prepare:prepare",
@@ -158,9 +162,22 @@ pub const SCREEN: Function = Function { name: "screen:screen", is_timed: true, .
 pub const REPRO: Function = Function { name: "repro:write", is_trusted: true, ..PLAIN };
 
 /// All of them.
-pub const FUNCTIONS: [&Function; 14] = [
-    &CALIBRATE, &ANALYZE, &COMPILE, &PREPARE, &CANDIDATE, &JUDGE, &FOLLOW, &TUNE, &BASELINE, &BENCH, &SAMPLE, &SWEEP,
-    &SCREEN, &REPRO,
+pub const FUNCTIONS: [&Function; 15] = [
+    &CALIBRATE,
+    &ANALYZE,
+    &COMPILE,
+    &COMPILE_CUDA,
+    &PREPARE,
+    &CANDIDATE,
+    &JUDGE,
+    &FOLLOW,
+    &TUNE,
+    &BASELINE,
+    &BENCH,
+    &SAMPLE,
+    &SWEEP,
+    &SCREEN,
+    &REPRO,
 ];
 
 #[cfg(test)]

@@ -116,6 +116,18 @@ pub struct OfCompile {
     pub processes: u64,
 }
 
+/// What the compile of a variant in CUDA C++ is told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct OfCompileCuda {
+    /// What is compiled for, as in `sm_90a`; `compute_90` is PTX, which drivers compile.
+    pub architectures: Vec<String>,
+    /// The `.cu` and what it includes, relative to the workspace.
+    pub files: Vec<String>,
+    /// How many processes may compile at once, at least 1. No document depends on it.
+    pub processes: u64,
+}
+
 /// What the children of a check are told.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -218,6 +230,8 @@ pub enum Part {
     Analyze(OfAnalyze),
     /// A compile.
     Compile(OfCompile),
+    /// A compile of CUDA C++.
+    CompileCuda(OfCompileCuda),
     /// A check.
     Check(OfCheck),
     /// A tune.

@@ -75,6 +75,10 @@ pub struct Launch {
 pub struct Resources {
     /// The kernels.
     pub kernels: Vec<CompiledKernel>,
+    /// What compiled them, where that is not Triton.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub compiler: Option<String>,
 }
 
 /// A compiled kernel, with the configuration and the constants of its first launch.

@@ -302,6 +302,10 @@ pub struct Variant {
     pub file: String,
     /// The installed module that defines the wrapper, where no file of the workspace does.
     pub module: Option<String>,
+    /// The file with the kernels in CUDA C++ that the wrapper launches, relative to the workspace; absent where they are in Triton.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub cuda: Option<String>,
     /// The wrapper that the file must define, as in `softmax` or `Softmax.apply`.
     pub entry: String,
     /// How it is called, as in `entry(input, dim)`; null where names decide.

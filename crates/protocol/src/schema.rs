@@ -9,9 +9,9 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     Analysis, AnalysisFailure, Baseline, Bench, Calibration, Common, Declaration, Evidence, Failure, Launches,
-    OfAnalyze, OfBaseline, OfBench, OfCheck, OfCompile, OfRepro, OfScreen, OfSweep, OfTiming, OfVariant, Progress,
-    Protocol, Reply, Resources, Screen, Sweep, ToCandidate, ToFollow, ToJudge, ToRepro, ToSample, TritonCache, Tune,
-    Variant, Verdict,
+    OfAnalyze, OfBaseline, OfBench, OfCheck, OfCompile, OfCompileCuda, OfRepro, OfScreen, OfSweep, OfTiming, OfVariant,
+    Progress, Protocol, Reply, Resources, Screen, Sweep, ToCandidate, ToFollow, ToJudge, ToRepro, ToSample,
+    TritonCache, Tune, Variant, Verdict,
 };
 
 mod python;
@@ -34,6 +34,7 @@ request!(OpRequest, "What every child of an op's action is told.": common: Commo
 request!(AnalyzeRequest, "What `analyze.analyze` is told.": common: Common, of_op: crate::OfOp, part: OfAnalyze);
 request!(VariantRequest, "What every child of a variant's action is told.": common: Common, of_op: crate::OfOp, variant: OfVariant);
 request!(CompileRequest, "What `compile.compile_variant` is told.": common: Common, of_op: crate::OfOp, variant: OfVariant, part: OfCompile);
+request!(CompileCudaRequest, "What `compile_cuda.compile_cuda` is told.": common: Common, of_op: crate::OfOp, variant: OfVariant, part: OfCompileCuda);
 request!(CheckRequest, "What every child of a check is told, and `prepare.prepare`.": common: Common, of_op: crate::OfOp, variant: OfVariant, part: OfCheck);
 request!(CandidateRequest, "What `candidate.run` is told.": common: Common, of_op: crate::OfOp, variant: OfVariant, part: OfCheck, more: ToCandidate);
 request!(JudgeRequest, "What `judge.judge` is told.": common: Common, of_op: crate::OfOp, variant: OfVariant, part: OfCheck, more: ToJudge);
@@ -67,6 +68,7 @@ pub fn schema() -> Value {
         AnalyzeRequest,
         VariantRequest,
         CompileRequest,
+        CompileCudaRequest,
         CheckRequest,
         CandidateRequest,
         JudgeRequest,

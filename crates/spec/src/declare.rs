@@ -171,9 +171,11 @@ impl Variant {
     #[must_use]
     pub fn facts(&self, phase: Phase) -> Facts {
         let read: &[&str] = match phase {
+            // nvcc reads no Python.
+            Phase::Compile if self.cuda.is_some() => &["cuda"],
             Phase::Compile => &["module", "entry", "call", "lanes"],
-            Phase::Check => &["module", "entry", "call", "lanes", "deterministic"],
-            Phase::Tune | Phase::Bench => &["module", "entry", "call"],
+            Phase::Check => &["module", "cuda", "entry", "call", "lanes", "deterministic"],
+            Phase::Tune | Phase::Bench => &["module", "cuda", "entry", "call"],
             Phase::Generate => &["name", "entry"],
             _ => &[],
         };

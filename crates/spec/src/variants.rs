@@ -15,6 +15,9 @@ use super::names::Form;
 use super::node::Node;
 use super::reader::{Reader, same_but_for_case};
 
+/// The language of kernels in CUDA C++, and the lane that they run on.
+const CUDA: &str = "cuda";
+
 /// The keys that say where a variant's code is.
 const HOMES: [&str; 3] = ["file", "path", "module"];
 
@@ -35,8 +38,9 @@ impl Reader<'_, '_> {
     }
 
     fn variant(&mut self, node: &Node, deterministic: bool) -> Option<Variant> {
-        self.refuse_what_comes_later(node);
         self.has_one_home(node);
+        let is_cuda = node.get("lang").and_then(Node::text) == Some(CUDA);
+        self.fits_its_language(node, is_cuda);
         self.is_written_in_the_workspace(node);
         let call = self.call(node).or_else(|| self.entry.node.get("call")?.text().map(str::to_owned));
         let name = name(node)?;
@@ -44,15 +48,22 @@ impl Reader<'_, '_> {
         let below = |file: String| format!("kernels/{}/{file}", self.entry.key);
         let module = text("module");
         let generator = text("generator").or_else(|| self.entry.node.get("generator")?.text().map(str::to_owned));
-        let generator = generator.filter(|name| name != NONE && module.is_none());
-        let file = module.clone().or_else(|| text("path")).or_else(|| text("file").map(below));
+        let generator = generator.filter(|name| name != NONE && module.is_none() && !is_cuda);
+        let named = module.clone().or_else(|| text("path")).or_else(|| text("file").map(below));
+        let ending = if is_cuda { "cu" } else { "py" };
+        let named = named.unwrap_or_else(|| below(format!("{name}.{ending}")));
+        let operator = || {
+            let own = text("operator").map(|file| if text("path").is_some() { file } else { below(file) });
+            own.unwrap_or_else(|| format!("{}.py", named.trim_end_matches(".cu")))
+        };
         Some(Variant {
             name: name.to_owned(),
-            file: file.unwrap_or_else(|| below(format!("{name}.py"))),
+            file: if is_cuda { operator() } else { named.clone() },
             module,
+            cuda: is_cuda.then_some(named),
             call,
             entry: text("entry").unwrap_or_else(|| self.entry_name()),
-            lanes: lanes(node),
+            lanes: if is_cuda { vec![CUDA.to_owned()] } else { lanes(node) },
             deterministic: node.get("deterministic").and_then(Node::flag).unwrap_or(deterministic),
             generator,
         })
@@ -97,11 +108,38 @@ impl Reader<'_, '_> {
         same_but_for_case(names(), "variant", self.faults);
     }
 
-    /// The schema has words for what this version cannot do yet; to pass over them would build something else than was declared.
-    fn refuse_what_comes_later(&mut self, node: &Node) {
-        if let Some(lang) = node.get("lang").filter(|lang| lang.text() == Some("cuda")) {
-            let fault = Fault::new(lang.place, "this version of t2t does not build CUDA C++ variants");
-            self.faults.push(fault.hint("remove the variant, or write it in Triton"));
+    /// What is declared of a variant must be of its language: kernels in CUDA C++ are two files, both a person's, and run on a device alone.
+    fn fits_its_language(&mut self, node: &Node, is_cuda: bool) {
+        let named = ["file", "path"].iter().find_map(|key| node.get(key));
+        let ends_in = |node: &Node, ending: &str| node.text().is_some_and(|text| text.ends_with(ending));
+        if !is_cuda {
+            if let Some(file) = named.filter(|file| ends_in(file, ".cu")) {
+                self.fault(file.place, "a `.cu` is no kernel file in Triton", "add `lang: cuda`");
+            }
+            if let Some(operator) = node.get("operator") {
+                self.fault(operator.place, "`operator` is of variants in CUDA C++", "add `lang: cuda`, or remove it");
+            }
+            return;
+        }
+        if let Some(file) = named.filter(|file| !ends_in(file, ".cu")) {
+            let hint =
+                "name the `.cu`; the Python file beside it launches its kernels, or the one that `operator` names";
+            self.fault(file.place, "the file of a variant in CUDA C++ does not end in `.cu`", hint);
+        }
+        if let Some(operator) = node.get("operator").filter(|operator| !ends_in(operator, ".py")) {
+            self.fault(operator.place, "`operator` does not end in `.py`", "name the Python file that has the wrapper");
+        }
+        if let Some(module) = node.get("module") {
+            let hint = "keep one: nvcc compiles a file of the workspace, `module` is installed";
+            self.fault(module.place, "a variant has `lang: cuda` and `module`", hint);
+        }
+        if let Some(generator) = node.get("generator").filter(|generator| generator.text() != Some(NONE)) {
+            let hint = "remove `generator`: generators write Triton";
+            self.fault(generator.place, "a variant has `lang: cuda` and `generator`", hint);
+        }
+        if let Some(lanes) = node.get("lanes").filter(|lanes| texts(lanes).iter().any(|lane| lane != CUDA)) {
+            let hint = "remove `lanes`: without a device such a variant is compiled and not judged";
+            self.fault(lanes.place, "CUDA C++ runs on a CUDA device alone", hint);
         }
     }
 

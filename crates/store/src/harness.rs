@@ -8,6 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use serde::{Deserialize, Serialize};
 use t2t_model::action::Phase;
 use t2t_model::digest::Digest;
 use t2t_model::path::RepoPath;
@@ -23,8 +24,8 @@ pub(crate) const PACKAGE: &str = "t2t_harness";
 /// The package in it whose functions are called: a file each.
 const PHASES: &str = "phases";
 
-/// The format of the file that keeps what parsing told. 1: no version. 2: behind a digest. 3: meanings of `t2t python 2`. 4: without what is imported for type checkers.
-const VERSION: u32 = 4;
+/// The format of the file that keeps what parsing told. 1: no version. 2: behind a digest. 3: meanings of `t2t python 2`. 4: without what is imported for type checkers. 5: with the compile of CUDA C++ apart.
+const VERSION: u32 = 5;
 
 /// How often the harness is put in its place again if it is removed meanwhile.
 const PLACED: usize = 8;
@@ -43,6 +44,18 @@ fn modules(phase: Phase) -> &'static [&'static str] {
         Phase::Baseline => &["baseline"],
         Phase::Generate | Phase::Select | Phase::Log | Phase::Summary => &[],
     }
+}
+
+/// The module whose function compiles CUDA C++ in the place of the one of [`Phase::Compile`].
+const OF_CUDA: &str = "compile_cuda";
+
+/// What the harness files mean to those that import them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Meanings {
+    /// The digest of those that each phase imports.
+    pub phases: BTreeMap<Phase, Digest>,
+    /// That of those that the compile of CUDA C++ imports.
+    pub of_cuda: Digest,
 }
 
 /// The harness files: those carried, or those of a folder that a developer names. A name has `/` between its parts, as in `cases/inputs.py`.
@@ -123,7 +136,12 @@ impl Harness {
     /// Returns the modules that phases call, for servers to import before they fork.
     #[must_use]
     pub fn entries() -> Vec<String> {
-        Phase::ALL.into_iter().flat_map(modules).map(|module| format!("{PACKAGE}.{PHASES}.{module}")).collect()
+        Phase::ALL
+            .into_iter()
+            .flat_map(modules)
+            .chain([&OF_CUDA])
+            .map(|module| format!("{PACKAGE}.{PHASES}.{module}"))
+            .collect()
     }
 
     /// Returns the digest of all files' bytes.
@@ -139,9 +157,9 @@ impl Harness {
         })
     }
 
-    /// Returns, by phase, the semantic digest of the files that the phase imports. `known` keeps the results of parsing, by the digest of all bytes.
+    /// Returns the semantic digests of the files that phases import. `known` keeps the results of parsing, by the digest of all bytes.
     #[must_use]
-    pub fn meanings(&self, known: &Path) -> BTreeMap<Phase, Digest> {
+    pub fn meanings(&self, known: &Path) -> Meanings {
         let file = known.join(format!("harness-{}.json", self.digest()));
         kept::read(&file, VERSION).unwrap_or_else(|| {
             let meanings = self.parsed();
@@ -151,16 +169,19 @@ impl Harness {
     }
 
     /// Returns what [`Self::meanings`] does, from the files themselves. Each is parsed once, however many phases import it.
-    fn parsed(&self) -> BTreeMap<Phase, Digest> {
+    fn parsed(&self) -> Meanings {
         let mut files = Carried { harness: self, read: BTreeMap::new() };
-        Phase::ALL.into_iter().filter_map(|phase| meaning(phase, &mut files)).collect()
+        let of = |phase| Some((phase, meaning(modules(phase), &mut files)?));
+        let phases = Phase::ALL.into_iter().filter_map(of).collect();
+        let of_cuda = meaning(&[OF_CUDA], &mut files).expect("it is a module");
+        Meanings { phases, of_cuda }
     }
 }
 
-/// Returns the semantic digest of the files that a phase imports, None where it calls nothing of the harness.
-fn meaning(phase: Phase, files: &mut Carried<'_>) -> Option<(Phase, Digest)> {
+/// Returns the semantic digest of the files that `modules` are and import, None where there is none.
+fn meaning(modules: &[&str], files: &mut Carried<'_>) -> Option<Digest> {
     let mut found: BTreeMap<RepoPath, PythonFile> = BTreeMap::new();
-    for module in modules(phase) {
+    for module in modules {
         let path = RepoPath::new(&format!("{PACKAGE}/{PHASES}/{module}.py")).expect("module names are plain");
         found.extend(closure(&path, files));
     }
@@ -169,7 +190,7 @@ fn meaning(phase: Phase, files: &mut Carried<'_>) -> Option<(Phase, Digest)> {
         bytes.extend_from_slice(path.as_str().as_bytes());
         bytes.extend_from_slice(python.meaning.as_bytes());
     }
-    (!found.is_empty()).then(|| (phase, Digest::of(&bytes)))
+    (!found.is_empty()).then(|| Digest::of(&bytes))
 }
 
 /// The harness's files, for the code that follows imports, and what those say that it read.
@@ -202,6 +223,7 @@ mod tests {
                 assert!(harness.files.contains_key(&format!("{PHASES}/{module}.py")), "{phase} calls {module}");
             }
         }
+        assert!(harness.files.contains_key(&format!("{PHASES}/{OF_CUDA}.py")));
     }
 
     #[test]
@@ -215,8 +237,10 @@ mod tests {
         let before = harness.parsed();
         assert_eq!(before, edited("\n# a comment\n").parsed());
         let changed = edited("\nEXTRA = 1\n").parsed();
-        let stale: Vec<Phase> = before.keys().copied().filter(|phase| before[phase] != changed[phase]).collect();
+        let (phases, others) = (&before.phases, &changed.phases);
+        let stale: Vec<Phase> = phases.keys().copied().filter(|phase| phases[phase] != others[phase]).collect();
         assert_eq!(stale, [Phase::Analyze]);
+        assert_eq!(before.of_cuda, changed.of_cuda);
     }
 
     #[test]

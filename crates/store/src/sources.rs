@@ -8,6 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
+use t2t_cuda::CudaFile;
 use t2t_model::action::Source;
 use t2t_model::digest::Digest;
 use t2t_model::path::RepoPath;
@@ -21,6 +22,7 @@ use crate::installed::{self, Found, Installed};
 mod kept;
 mod looks;
 mod imports;
+mod includes;
 mod made;
 
 use self::kept::Kept;
@@ -60,6 +62,8 @@ struct State {
     first: HashMap<RepoPath, Option<Known>>,
     /// Folders that could be packages, and whether they were there at the first look.
     packages: HashMap<String, bool>,
+    /// What CUDA C++ files say, by the digest of their bytes. They are few, and read again by the next build.
+    cuda: HashMap<Digest, CudaFile>,
     changed: bool,
 }
 
@@ -181,10 +185,14 @@ impl Sources {
         }
     }
 
-    /// Returns what the file at `path` is at this moment, whatever was looked at before; None where there is no file.
-    pub fn at_this_moment(&self, path: &RepoPath) -> Option<Source> {
+    /// Returns what the file at `path`, which was `before`, is at this moment, whatever was looked at since; None where there is no file. Of other bytes only Python
+    /// may have the same meaning.
+    pub fn at_this_moment(&self, path: &RepoPath, before: &Source) -> Option<Source> {
         let state = self.state.borrow();
         let known = Known::now(&path.under(&self.root), state.kept.files.get(path).copied())?;
+        if known.bytes == before.bytes {
+            return Some(before.clone());
+        }
         if !is_python(path) {
             return Some(Source { meaning: known.bytes, bytes: known.bytes });
         }

@@ -72,7 +72,7 @@ pub(crate) fn landlock() -> Landlock {
 pub(crate) struct Interpreter {
     /// The installation, and the virtual environment over it.
     pub prefixes: Vec<PathBuf>,
-    /// The rest of `sys.path`, the folders of `LD_LIBRARY_PATH`, and the folder of kept bytecode.
+    /// The rest of `sys.path`, the folders of `LD_LIBRARY_PATH`, CUDA's toolkit, and the folder of kept bytecode.
     pub paths: Vec<PathBuf>,
     /// The folder of the harness package; it is on `sys.path`.
     pub harness: Option<PathBuf>,
@@ -86,6 +86,8 @@ impl Interpreter {
         let prefixes = vec![prefix("prefix")?, prefix("base_prefix")?, prefix("exec_prefix")?];
         let mut paths: Vec<PathBuf> = sys.getattr("path")?.extract()?;
         paths.extend(env::split_paths(&env::var_os("LD_LIBRARY_PATH").unwrap_or_default()));
+        // nvcc and its headers, where they are not in the environment.
+        paths.extend(["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(env::var_os).map(PathBuf::from));
         paths.extend(env::var_os(BYTECODE).map(PathBuf::from));
         paths.retain(|path| path.is_absolute());
         Ok(Self { prefixes, paths, harness })

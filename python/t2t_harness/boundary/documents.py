@@ -621,6 +621,40 @@ Comparison: TypeAlias = Literal["close", "exact", "indices", "set", "rows", "ign
 
 
 @final
+class CompileCudaRequest(TypedDict):
+    """What `compile_cuda.compile_cuda` is told."""
+
+    architectures: list[str]
+    """What is compiled for, as in `sm_90a`; `compute_90` is PTX, which drivers compile."""
+    deadline_s: float
+    """How long the action may take, in seconds."""
+    devices: list[DeviceRow]
+    """The rows of the device table that are compiled for; on the interpreter a wrapper is told the properties of the first."""
+    files: list[str]
+    """The `.cu` and what it includes, relative to the workspace."""
+    is_told_of_quiet: bool
+    """Whether the file `quiet` will say when nothing disturbs a measurement."""
+    lane: Lane
+    """Where kernel code runs."""
+    model: str
+    """The device class: `interpreter`, or the model's id."""
+    op: Declaration
+    """The op."""
+    processes: int
+    """How many processes may compile at once, at least 1. No document depends on it."""
+    root: str
+    """The workspace, absolute."""
+    scratch: str
+    """Absolute: the child's working directory, `TMPDIR`, and the only folder it may write."""
+    timed_until: int | None
+    """Until when this build timed the device last, in nanoseconds of the monotonic clock; null where it did not."""
+    variant: Variant
+    """The variant."""
+    warm: list[str]
+    """Absolute paths of archives of compiled kernels and their launchers, which are unpacked into `TRITON_CACHE_DIR`, on a device each when Triton looks for it; empty but there and in a compile."""
+
+
+@final
 class CompileRequest(TypedDict):
     """What `compile.compile_variant` is told."""
 
@@ -1626,6 +1660,8 @@ class ReproRequest(TypedDict):
 class Resources(TypedDict):
     """What compiled kernels use."""
 
+    compiler: NotRequired[str]
+    """What compiled them, where that is not Triton."""
     kernels: list[CompiledKernel]
     """The kernels."""
 
@@ -2129,6 +2165,8 @@ class Variant(TypedDict):
 
     call: str | None
     """How it is called, as in `entry(input, dim)`; null where names decide."""
+    cuda: NotRequired[str]
+    """The file with the kernels in CUDA C++ that the wrapper launches, relative to the workspace; absent where they are in Triton."""
     deterministic: bool
     """Whether two runs must give the same bits."""
     entry: str

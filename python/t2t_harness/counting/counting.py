@@ -74,5 +74,10 @@ def launched(names: list[str], compiled: object) -> None:
     if _present is None or not names:
         return
     ready = compiled.result() if hasattr(compiled, "result") else compiled
-    own = getattr(getattr(ready, "metadata", None), "name", None)
-    _present.unaccounted += [name for name in names if name != own]
+    launched_as(names, getattr(getattr(ready, "metadata", None), "name", None))
+
+
+def launched_as(names: list[str], own: str | None) -> None:
+    """Notes that the launch of a kernel of the name `own` launched kernels with these `names`. Those with another name are unaccounted."""
+    if _present is not None:
+        _present.unaccounted += [name for name in names if name != own]

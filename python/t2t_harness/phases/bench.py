@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from t2t_harness.cases import calling, cases, seeds
 from t2t_harness.counting import counting, queues, streams
+from t2t_harness.cuda import watching
 from t2t_harness.faults import failure, memory
 from t2t_harness.judging import watch
 from t2t_harness.measuring import clock as clocks
@@ -75,7 +76,7 @@ def bench(request: BenchRequest) -> Reply:
     reply is `queues.AGAIN`.
     """
     timing.set_precision(request["op"])
-    with stage.lane(request) as modules:
+    with watching.lane(request) as modules:
         clock = clocks.clock_of(request)
         # What the harness needs of torch is looked up before kernel code is imported.
         own = called.own_operations(request["op"])
@@ -92,7 +93,7 @@ def bench(request: BenchRequest) -> Reply:
             raise
         except BaseException as error:
             memory.raise_if_others_hold_it(error)
-            class_, message = failure.class_of(error), failure.describe(error)
+            class_, message = watching.class_of(error), failure.describe(error)
             return rejected(failure.failure(class_, message, root=request["root"], error=error))
     if replaced := clock.replaced():
         message = f"the kernel's module replaced what times it: {', '.join(replaced)}"
@@ -267,7 +268,7 @@ def watched_call(found: Measurement, call: clocks.Call) -> tuple[Run, launching.
         draws=seeds.is_random(declaration),
         inputs=call.buffers.given.values() if isinstance(call, sample.Timed) else (),
     )
-    with launching.recording(found.lane, choose) as recorder, stage.pretending(found.lane):
+    with watching.recording(found.lane, choose) as recorder, stage.pretending(found.lane):
         with spans.work(timing.device_of(found.lane)), queues.kept_to_one(found.lane), watched as seen:
             recorder.memory = seen.memory
             with counting.counting(found.lane) as counted:

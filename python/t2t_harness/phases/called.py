@@ -15,6 +15,7 @@ from t2t_harness.cases import budget, calling, cases, inputs, pace, reach, seeds
 from t2t_harness.cases import programs as grids
 from t2t_harness.cases.runs import REVERSED, UPDATED
 from t2t_harness.counting import counting, streams
+from t2t_harness.cuda import watching
 from t2t_harness.faults import bounds, failure, order
 from t2t_harness.judging import caller, guards, kept, oracle, watch
 from t2t_harness.measuring import spans
@@ -143,7 +144,7 @@ def run_once(
     chooser = Chooser(index, tries)
     bounded = contextlib.nullcontext() if guarded else bounds.of_call(int(label == "b"), given)
     ordered = order.of_call(order_of(bench, case, label))
-    with bounded as within, ordered as programs, launching.recording(bench.lane, chooser.choose) as recorder:
+    with bounded as within, ordered as programs, watching.recording(bench.lane, chooser.choose) as recorder:
         chooser.recorder = recorder
         if label == UPDATED:
             # Watched as any call is: what torch hands out in it is memory that launches may write to.

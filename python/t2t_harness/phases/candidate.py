@@ -29,6 +29,7 @@ from t2t_harness.cases import (
 )
 from t2t_harness.cases.prepared import prepared_cases, salt
 from t2t_harness.counting import queues
+from t2t_harness.cuda import watching
 from t2t_harness.faults import failure, lacking
 from t2t_harness.judging import oracle, progress, watch
 from t2t_harness.measuring import spans
@@ -60,10 +61,10 @@ def run(request: CandidateRequest) -> Reply:
     state = progress.blank()
     state["configurations"]["tried"] = 1
     progress.tell_state(folder, state)
-    if request["lane"] not in request["variant"]["lanes"]:
-        state["load"] = {"not_judged": f"the variant is not for the {request['lane']} lane"}
+    if (why_not := watching.not_judged(request["lane"], request["variant"])) is not None:
+        state["load"] = {"not_judged": why_not}
         return _reply(folder, state)
-    with stage.lane(request) as modules:
+    with watching.lane(request) as modules:
         bench = load(request, folder, state, modules)
         if bench is not None:
             run_cases(bench, state)
@@ -89,7 +90,7 @@ def load(request: CandidateRequest, folder: Path, state: Progress, modules: laun
         if request["lane"] == "interpreter" and (reason := lacking.reason(error)):
             state["load"] = {"not_judged": reason}
             return None
-        class_ = "source" if is_source else failure.class_of(error)
+        class_ = "source" if is_source else watching.class_of(error)
         state["load"] = {"failure": _failure(class_, error, request["root"], None)}
         return None
     limit = None if is_device else request.get("deadline_s")
@@ -178,7 +179,7 @@ def reached(bench: called.Bench) -> Reach:
             poisons=False,
             inputs=given.values(),
         )
-        with launching.recording(bench.lane, lambda _, configs: configs[:1], runs=False) as recorder:
+        with watching.recording(bench.lane, lambda _, configs: configs[:1], runs=False) as recorder:
             wrapper, args, kwargs = calling.arranged(bench.entry, bench.request, case, given)
             with stage.pretending(bench.lane), watched as seen:
                 returned = wrapper(*args, **kwargs)

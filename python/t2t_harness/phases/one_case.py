@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from t2t_harness.cases import cases, probes, seeds
 from t2t_harness.cases.runs import REVERSED, TRIED, UPDATED, of_configuration
+from t2t_harness.cuda import watching
 from t2t_harness.faults import declining, failure, lacking, memory, order
 from t2t_harness.judging import kept, progress
 from t2t_harness.phases import called, returned
@@ -95,7 +96,7 @@ def run_in_budget(bench: called.Bench, case: cases.Case, position: int, state: P
     except BaseException as error:
         memory.raise_if_others_hold_it(error)
         record = failure.failure(
-            failure.class_of(error), failure.describe(error), root=bench.request["root"], case=case.name, error=error
+            watching.class_of(error), failure.describe(error), root=bench.request["root"], case=case.name, error=error
         )
         facts |= {
             "status": "exception",

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from t2t_harness.cuda import nvcc, t2t_cuda
 from t2t_harness.op import arguments
 
 if TYPE_CHECKING:
@@ -56,8 +57,11 @@ def modules() -> ToldModules:
 
 
 def toolchain() -> dict[str, str | None]:
-    """Return the versions of python, torch, triton, numpy, Triton's bundled ptxas, and the CUDA torch was built for."""
+    """Return the versions of python, torch, triton, numpy, Triton's bundled ptxas, nvcc, and the CUDA torch was built for; and where nvcc is."""
     import torch
+
+    compiler = t2t_cuda.find_nvcc()
+    version = None if compiler is None else nvcc.identity(compiler)
 
     return {
         "python": platform.python_version(),
@@ -66,6 +70,8 @@ def toolchain() -> dict[str, str | None]:
         "numpy": _version("numpy"),
         "ptxas": _ptxas_version(),
         "cuda": torch.version.cuda,
+        "nvcc": version,
+        "nvcc.at": None if compiler is None or version is None else str(compiler),
     }
 
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import ast
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from t2t_harness.cases import bindings, block_edges, cases, inputs, naming, probe_corners, probes, reach
 from t2t_harness.cases.prepared import prepared_cases, salt
+from t2t_harness.cuda import t2t_cuda
 from t2t_harness.judging import comparing, corners, findings, oracle, tolerance
 from t2t_harness.op import declaration as declared
 from t2t_harness.op import operation
@@ -85,7 +87,13 @@ def written(request: ReproRequest, case: cases.Case) -> dict[str, str]:
     dense = {name: stored(value) for name, value in tensors.items()}
     save_file(dense, str(scratch / TENSORS))
     (scratch / SCRIPT).write_text(script(request, case, given, right, flowing), encoding="utf-8")
-    return {SCRIPT: SCRIPT, TENSORS: TENSORS}
+    files = {SCRIPT: SCRIPT, TENSORS: TENSORS}
+    if request["variant"].get("cuda") is not None:
+        # What the script imports beside the wrapper, and no package has.
+        module = Path(t2t_cuda.__file__)
+        shutil.copyfile(module, scratch / module.name)
+        files[module.name] = module.name
+    return files
 
 
 def around(

@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from t2t_harness.cases import calling, cases
+from t2t_harness.cuda import watching
 from t2t_harness.faults import failure, memory
 from t2t_harness.measuring import clock as clocks
 from t2t_harness.measuring import quiet, screening, spans, statistics, telemetry, timing
 from t2t_harness.phases import tune as tuning
 from t2t_harness.phases.sweep import untuned
 from t2t_harness.sources import loading
-from t2t_harness.triton import launching, stage
+from t2t_harness.triton import stage
 
 if TYPE_CHECKING:
     import torch
@@ -83,7 +84,7 @@ def screen(request: ScreenRequest) -> Reply:
     Rejected with class `exception`, or `memory`, and a `failure` where a wrapper raises, or where a module replaced what times it.
     """
     timing.set_precision(request["op"])
-    with stage.lane(request):
+    with watching.lane(request):
         clock = clocks.clock_of(request)
         told = request["protocol"]
         # Parts of a run, which end when the test says so.
@@ -98,7 +99,7 @@ def screen(request: ScreenRequest) -> Reply:
             raise
         except BaseException as error:
             memory.raise_if_others_hold_it(error)
-            class_, message = failure.class_of(error), failure.describe(error)
+            class_, message = watching.class_of(error), failure.describe(error)
             return rejected(request, class_, message, error)
     if replaced := clock.replaced():
         message = f"a kernel's module replaced what times it: {', '.join(replaced)}"
@@ -178,7 +179,7 @@ def prepared_call(found: Screening, who: str, case: cases.Case, given: Mapping[s
         tuner.cache[recorder.key] = config
         return [config]
 
-    with launching.recording(found.lane, choose) as recorder, stage.pretending(found.lane):
+    with watching.recording(found.lane, choose) as recorder, stage.pretending(found.lane):
         with spans.work(timing.device_of(found.lane)):
             wrapper(*args, **kwargs)
         found.clock.synchronize()

@@ -12,13 +12,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from t2t_harness.cases import calling, cases, inputs
+from t2t_harness.cuda import watching
 from t2t_harness.faults import failure
 from t2t_harness.measuring import clock as clocks
 from t2t_harness.measuring import quiet, statistics, telemetry, timing
 from t2t_harness.phases import baseline
 from t2t_harness.phases import tune as tuning
 from t2t_harness.sources import loading
-from t2t_harness.triton import launching, stage
+from t2t_harness.triton import stage
 
 if TYPE_CHECKING:
     import torch
@@ -70,7 +71,7 @@ def sweep(request: SweepRequest) -> Reply:
     """
     clock = clocks.clock_of(request)
     timing.set_precision(request["op"])
-    with stage.lane(request):
+    with watching.lane(request):
         found = Sweep(request, clock)
         load(found)
         timed = timing.timed_cases(request)
@@ -173,7 +174,7 @@ def variant_call(found: Sweep, name: str, case: cases.Case, given: Mapping[str, 
         tuner.cache[recorder.key] = config
         return [config]
 
-    with launching.recording(found.lane, choose) as recorder, stage.pretending(found.lane):
+    with watching.recording(found.lane, choose) as recorder, stage.pretending(found.lane):
         wrapper(*args, **kwargs)
         found.clock.synchronize()
     return timing.bound(wrapper, args, kwargs)

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 from t2t_harness.cases import calling, cases, inputs
 from t2t_harness.counting import queues
+from t2t_harness.cuda import watching
 from t2t_harness.faults import failure
 from t2t_harness.measuring import clock as clocks
 from t2t_harness.measuring import quiet, spans, statistics
 from t2t_harness.sources import loading
-from t2t_harness.triton import launching, refusals, stage
+from t2t_harness.triton import launching, refusals
 
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Json, Reply, Timing, Tune, TuneRequest
@@ -38,13 +39,13 @@ def tune(request: TuneRequest) -> Reply:
     document: Tune = {"device": request.get("model"), "choices": [], "dropped": []}
     if request["lane"] == "cuda":
         try:
-            with stage.lane(request) as modules:
+            with watching.lane(request) as modules:
                 tune_all(request, clocks.clock_of(request), document)
             document["triton_cache"]["launchers"] = modules.facts()
         except SystemExit:
             raise
         except BaseException as error:
-            class_, message = failure.class_of(error), failure.describe(error)
+            class_, message = watching.class_of(error), failure.describe(error)
             record = failure.failure(class_, message, root=request["root"], error=error)
             return {
                 "outcome": "rejected",
@@ -71,7 +72,7 @@ def tune_all(request: TuneRequest, clock: clocks.Clock, document: Tune) -> None:
         def choose(tuner: Tuner, configs: list[Config]) -> list[Config]:
             return [choice(tuner, configs, recorder, clock, document)]
 
-        with launching.recording("cuda", choose) as recorder:
+        with watching.recording("cuda", choose) as recorder:
             wrapper(*args, **kwargs)
             clock.synchronize()
         hits, misses = hits + recorder.hits, misses + recorder.misses

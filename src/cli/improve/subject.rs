@@ -58,6 +58,10 @@ impl<'a> Subject<'a> {
             let message = format!("{place} is of an installed module, which is not written over");
             return Err(CliError::misuse(message, "declare a variant that has a file of the workspace"));
         }
+        if variant.cuda.is_some() {
+            let message = format!("{place} is in CUDA C++, and generators write Triton");
+            return Err(CliError::misuse(message, "name a variant in Triton"));
+        }
         let (generator, author) = author(session, variant, generator, &place)?;
         let unfit = |_| CliError::misuse(format!("`{}` is no place in the workspace", variant.file), "name another");
         let file = RepoPath::new(&variant.file).map_err(unfit)?;

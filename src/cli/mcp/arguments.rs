@@ -136,6 +136,8 @@ pub(super) enum Stage {
     /// NVIDIA's assembly.
     #[default]
     Ptx,
+    /// Machine code as text, of CUDA C++.
+    Sass,
 }
 
 impl Stage {
@@ -146,6 +148,7 @@ impl Stage {
             Self::Ttgir => "ttgir",
             Self::Llir => "llir",
             Self::Ptx => "ptx",
+            Self::Sass => "sass",
         }
     }
 }

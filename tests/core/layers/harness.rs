@@ -10,8 +10,20 @@ use super::{files, read, root};
 const HARNESS: &str = "python/t2t_harness";
 
 /// The packages of the harness: each uses only those above it, as docs/design/harness.md says.
-const PACKAGES: &[&str] =
-    &["boundary", "sources", "faults", "op", "counting", "triton", "cases", "measuring", "judging", "phases", "server"];
+const PACKAGES: &[&str] = &[
+    "boundary",
+    "sources",
+    "faults",
+    "op",
+    "counting",
+    "triton",
+    "cuda",
+    "cases",
+    "measuring",
+    "judging",
+    "phases",
+    "server",
+];
 
 /// Returns what the harness's files import of the harness, wherever in a file it stands, as the rest of the line after `t2t_harness`.
 fn imported(text: &str) -> Vec<&str> {

@@ -12,11 +12,12 @@ import pytest
 import torch
 
 from t2t_harness.counting import queues
+from t2t_harness.cuda import watching
 from t2t_harness.measuring import clock as clocks
 from t2t_harness.measuring import spans, timing
 from t2t_harness.phases import bench, called, candidate, tune
 from t2t_harness.sources import loading
-from t2t_harness.triton import launchers, launching, stage
+from t2t_harness.triton import launchers, launching
 
 REQUEST = {"lane": "cuda"}
 PASSED: dict[str, Any] = {"outcome": "passed"}
@@ -108,7 +109,7 @@ def test_there_is_a_limit_on_a_device_with_one_queue_alone(monkeypatch: pytest.M
 
 
 def test_a_candidate_that_wants_another_stream_is_called_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage, "lane", lambda _: contextlib.nullcontext())
+    monkeypatch.setattr(watching, "lane", lambda _: contextlib.nullcontext())
     monkeypatch.setattr(candidate, "load", lambda *_: torch.cuda.Stream() and None)
     request = {**REQUEST, "scratch": str(tmp_path), "variant": {"lanes": ["cuda"]}}
     assert candidate.run(request)["outcome"] == "again"
@@ -130,11 +131,11 @@ def test_a_bench_of_a_wrapper_that_wants_another_stream_is_called_again(
         bench.first_launch(found, found.entry)
         raise ValueError("measured")
 
-    monkeypatch.setattr(stage, "lane", lambda _: contextlib.nullcontext())
+    monkeypatch.setattr(watching, "lane", lambda _: contextlib.nullcontext())
     monkeypatch.setattr(clocks, "clock_of", lambda _: types.SimpleNamespace(synchronize=lambda: None))
     monkeypatch.setattr(timing, "set_precision", lambda _: None)
     monkeypatch.setattr(loading, "load_entry", want if place == "import" else lambda *_: want)
-    monkeypatch.setattr(launching, "recording", lambda *_: contextlib.nullcontext(launching.Recorder()))
+    monkeypatch.setattr(watching, "recording", lambda *_: contextlib.nullcontext(launching.Recorder()))
     monkeypatch.setattr(spans, "work", lambda _: contextlib.nullcontext())
     monkeypatch.setattr(called, "own_operations", lambda _: frozenset())
     monkeypatch.setattr(bench, "measure", measure)
@@ -145,7 +146,7 @@ def test_a_bench_of_a_wrapper_that_wants_another_stream_is_called_again(
 
 
 def test_a_tuning_of_a_wrapper_that_wants_another_stream_is_called_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage, "lane", lambda _: contextlib.nullcontext(launchers.Counted()))
+    monkeypatch.setattr(watching, "lane", lambda _: contextlib.nullcontext(launchers.Counted()))
     monkeypatch.setattr(clocks, "clock_of", lambda _: None)
     monkeypatch.setattr(tune, "tune_all", lambda *_: torch.cuda.Stream() and None)
     request = {**REQUEST, "root": "/nonexistent"}

@@ -1,4 +1,4 @@
-//! From the name of a file to the targets that are made from it: a variant from its kernel file and all that it imports, an op from its
+//! From the name of a file to the targets that are made from it: a variant from its kernel files and all that they import or include, an op from its
 //! `cases.py` and its reference.
 //!
 //! It does not know which files there are: it knows those that ops.yaml and imports name.
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use t2t_model::path::RepoPath;
-use t2t_spec::{Op, Spec};
+use t2t_spec::{Op, Spec, Variant};
 
 use crate::graph::expand::Inventory;
 use crate::graph::pattern::{fits, is_pattern};
@@ -47,8 +47,12 @@ impl Files<'_> {
         if is_one_file && shared.any(|file| self.is_made_from(file, path)) {
             return vec![op.name.clone()];
         }
-        let named = op.variants.iter().filter(|variant| self.is_made_from(&variant.file, path));
+        let named = op.variants.iter().filter(|variant| self.is_variant_made_from(variant, path));
         named.map(|variant| format!("{}/{}", op.name, variant.name)).collect()
+    }
+
+    fn is_variant_made_from(&self, variant: &Variant, path: &str) -> bool {
+        [Some(&variant.file), variant.cuda.as_ref()].into_iter().flatten().any(|file| self.is_made_from(file, path))
     }
 
     fn is_made_from(&self, file: &str, path: &str) -> bool {
@@ -67,7 +71,7 @@ fn names(path: &str, file: &str) -> bool {
 /// Returns whether a target could not be written so.
 #[must_use]
 pub fn looks_like_a_file(path: &str) -> bool {
-    path.matches('/').count() > 1 || is_python(path)
+    path.matches('/').count() > 1 || is_python(path) || Path::new(path).extension().is_some_and(|ending| ending == "cu")
 }
 
 fn is_python(path: &str) -> bool {

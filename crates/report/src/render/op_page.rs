@@ -158,6 +158,8 @@ struct VariantSection<'a> {
     rounds: Vec<rounds::Row<'a>>,
     kernels: Vec<KernelRow>,
     targets: BTreeSet<String>,
+    /// What compiled it, where that is not Triton.
+    compiler: Option<&'a str>,
     not_compiled: Option<String>,
     coverage: Option<Coverage>,
     coverage_reasons: &'a [String],
@@ -246,6 +248,7 @@ impl<'a> VariantPage<'a> {
             rounds: rounds::rows(self.rounds),
             kernels: resources.map(resources::rows).unwrap_or_default(),
             targets: resources.map(resources::targets).unwrap_or_default(),
+            compiler: resources.and_then(|resources| resources.compiler.as_deref()),
             not_compiled: self.resources.reason(),
             coverage: self.launches.map(|launches| launches.coverage),
             coverage_reasons: self.launches.map(|launches| launches.reasons.as_slice()).unwrap_or_default(),

@@ -15,8 +15,9 @@ pub(crate) struct KernelRow {
     kernel: String,
     /// Block sizes: the constants that name one, or all where none does.
     blocks: BTreeMap<String, Value>,
-    num_warps: u64,
-    num_stages: u64,
+    /// Of Triton's; those of others are up to each launch.
+    num_warps: Option<u64>,
+    num_stages: Option<u64>,
     registers: Option<String>,
     spills: Option<String>,
     shared: Option<String>,
@@ -61,8 +62,8 @@ fn row(group: &[&CompiledKernel]) -> KernelRow {
         target: first.target.clone(),
         kernel: first.kernel.clone(),
         blocks: blocks(first),
-        num_warps: first.num_warps,
-        num_stages: first.num_stages,
+        num_warps: Some(first.num_warps).filter(|warps| *warps > 0),
+        num_stages: Some(first.num_stages).filter(|_| first.num_warps > 0),
         registers: range(group, |kernel| kernel.registers),
         spills: range(group, |kernel| kernel.spills),
         shared: range(group, |kernel| Some(kernel.shared)),

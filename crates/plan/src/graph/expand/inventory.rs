@@ -14,7 +14,7 @@ use t2t_spec::Variant;
 /// The workspace and the machine, as far as results depend on them.
 #[derive(Debug, Clone)]
 pub struct Inventory {
-    /// Kernel files, `cases.py` files and references by path, those that are missing too; and files that hold values of inputs.
+    /// Kernel files, those in CUDA C++ too, `cases.py` files and references by path, those that are missing too; and files that hold values of inputs.
     pub files: BTreeMap<String, KernelFile>,
     /// Template path → digest.
     pub templates: BTreeMap<String, Digest>,
@@ -24,7 +24,9 @@ pub struct Inventory {
     pub catalogue: Digest,
     /// The meaning of the harness files that each phase imports.
     pub harness: BTreeMap<Phase, Digest>,
-    /// Versions: `torch`, `triton`, `ptxas`.
+    /// The meaning of those that the compile of CUDA C++ imports.
+    pub harness_of_cuda: Digest,
+    /// Versions: `torch`, `triton`, `ptxas`, `nvcc`.
     pub toolchain: BTreeMap<String, String>,
     /// The device lane.
     pub device: Device,
@@ -32,6 +34,8 @@ pub struct Inventory {
     pub sources: Vec<String>,
     /// What is compiled for: id → row of the device table.
     pub targets: BTreeMap<String, Value>,
+    /// The architectures that CUDA C++ is compiled for, as in `sm_90a`; those of PTX as in `compute_90`.
+    pub architectures: Vec<String>,
     /// How much of autotuned kernels is compiled for it.
     pub configurations: Configurations,
     /// The kernel files that a generator writes: those that are not there, and those that are as it wrote them. They are not among the files above.
@@ -64,7 +68,7 @@ pub struct Device {
     pub driver: Option<String>,
 }
 
-/// A kernel file, a `cases.py` or a reference in Python, with all that it imports.
+/// A kernel file, a `cases.py` or a reference in Python, with all that it imports; or a file in CUDA C++, with all that it includes.
 #[derive(Debug, Clone, Default)]
 pub struct KernelFile {
     /// The file and the workspace files it imports.
@@ -87,10 +91,11 @@ pub struct Binds {
 }
 
 impl Inventory {
-    /// Returns why the file of a variant cannot be used for it. Of an installed module that is found out by importing it.
+    /// Returns why a file of a variant cannot be used for it. Of an installed module that is found out by importing it.
     #[must_use]
     pub fn fault(&self, variant: &Variant) -> Option<Problem> {
-        self.files.get(&variant.file)?.fault_for(variant)
+        let wrapper = self.files.get(&variant.file).and_then(|file| file.fault_for(variant));
+        wrapper.or_else(|| self.files.get(variant.cuda.as_ref()?)?.fault.clone())
     }
 }
 

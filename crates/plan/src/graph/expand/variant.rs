@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
+use serde_json::json;
 use t2t_model::action::{Action, Dependency, Lane, Need, Phase, Target};
 use t2t_model::manifest::Fact;
 use t2t_model::path::RepoPath;
@@ -99,6 +100,9 @@ impl Expansion<'_> {
 
     /// Returns the action of a phase of an attempt at a variant.
     pub(super) fn of_variant(&self, variant: &Variant, phase: Phase, attempt: u32) -> Action {
+        if let (Some(cuda), Phase::Compile) = (&variant.cuda, phase) {
+            return self.compiled_by_nvcc(variant, cuda);
+        }
         let mut facts = self.declared[&phase].clone();
         facts.extend(variant.facts(phase).iter().map(|(name, value)| (format!("variant.{name}"), Fact::json(value))));
         let needed: &[&str] =
@@ -112,6 +116,11 @@ impl Expansion<'_> {
         }
         // Of what a generator writes nothing is known yet: the files of the inventory have it not.
         let mut sources = self.closure(&variant.file);
+        if let Some(cuda) = &variant.cuda {
+            sources.extend(self.closure(cuda));
+            // What compile makes is run where there is a device.
+            facts.extend(self.on_device().then(|| self.nvcc()).into_iter().flatten());
+        }
         if let (Some(cases), Phase::Compile | Phase::Check | Phase::Bench) = (&self.op.cases, phase) {
             sources.extend(self.closure(cases));
         }
@@ -140,6 +149,28 @@ impl Expansion<'_> {
             action.dependencies.push(self.needs(variant, Phase::Generate, attempt, Need::Pass, &[]));
         }
         action
+    }
+
+    /// Returns the action that compiles the file `cuda`. It reads nothing else of the op: not the wrapper, and not what ops.yaml declares.
+    fn compiled_by_nvcc(&self, variant: &Variant, cuda: &str) -> Action {
+        let phase = Phase::Compile;
+        let mut facts: BTreeMap<String, Fact> = self.nvcc().into();
+        facts.extend(variant.facts(phase).iter().map(|(name, value)| (format!("variant.{name}"), Fact::json(value))));
+        let sources = self.closure(cuda);
+        facts.extend(meanings(&sources));
+        let fault = self.inventory.fault(variant);
+        facts.extend(fault.map(|fault| ("fault".to_owned(), Fact::Text(fault.to_string()))));
+        let mut action = self.action(phase, Some(variant), Lane::Cpu, facts);
+        action.facts.insert("harness".to_owned(), Fact::Digest(self.inventory.harness_of_cuda));
+        action.sources = sources;
+        action
+    }
+
+    /// Returns the facts of what compiles CUDA C++, and for what.
+    fn nvcc(&self) -> [(String, Fact); 2] {
+        let version = self.inventory.toolchain.get("nvcc").cloned().unwrap_or_default();
+        let architectures = Fact::json(&json!(self.inventory.architectures));
+        [("toolchain.nvcc".to_owned(), Fact::Text(version)), ("architectures".to_owned(), architectures)]
     }
 
     /// Returns an edge to a phase of an attempt at a variant.
