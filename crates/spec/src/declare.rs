@@ -164,16 +164,16 @@ impl Variant {
     /// Returns what an author is told of the variant, and an attempt depends on.
     #[must_use]
     pub fn asked(&self) -> Facts {
-        select(&whole(self), &["name", "entry", "call", "deterministic"])
+        select(&whole(self), &["name", "entry", "call", "methods", "deterministic"])
     }
 
     /// Returns what a phase reads of the variant's declaration. Its file enters a key by its contents, and not here.
     #[must_use]
     pub fn facts(&self, phase: Phase) -> Facts {
         let read: &[&str] = match phase {
-            Phase::Compile => &["module", "entry", "call", "lanes"],
-            Phase::Check => &["module", "entry", "call", "lanes", "deterministic"],
-            Phase::Tune | Phase::Bench => &["module", "entry", "call"],
+            Phase::Compile => &["module", "entry", "call", "methods", "lanes"],
+            Phase::Check => &["module", "entry", "call", "methods", "lanes", "deterministic"],
+            Phase::Tune | Phase::Bench => &["module", "entry", "call", "methods"],
             Phase::Generate => &["name", "entry"],
             _ => &[],
         };

@@ -1307,6 +1307,16 @@ class MeasuredDevice(TypedDict):
 
 
 @final
+class Methods(TypedDict):
+    """The methods of an operator: each the name of one, or a call of it."""
+
+    backward: str
+    """That of the backward pass, as in `backward` or `backward(grad, output, dim)`."""
+    forward: str
+    """That of the forward pass, as in `forward` or `forward(input, dim)`."""
+
+
+@final
 class Missed(TypedDict):
     """What is launched at a measured size and in no judged case."""
 
@@ -2137,6 +2147,8 @@ class Variant(TypedDict):
     """Relative to the workspace, with `/`; of an installed module its name."""
     lanes: list[str]
     """Of `interpreter` and `cuda`, those on which it can be judged."""
+    methods: NotRequired[Methods]
+    """The methods of an entry that is an operator; absent where nothing is said of them."""
     module: str | None
     """The installed module that defines the wrapper, where no file of the workspace does."""
     name: str
