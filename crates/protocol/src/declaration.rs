@@ -341,6 +341,21 @@ pub struct Protocol {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "StopRule"))]
     pub stop: Option<StopRule>,
+    /// Which passes of a call are timed, where that is not the forward pass alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Passes"))]
+    pub passes: Option<Passes>,
+}
+
+/// Which passes of a call are timed beside, or in the place of, the forward pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Passes {
+    /// The backward pass alone.
+    Backward,
+    /// The forward pass, then the backward pass.
+    Both,
 }
 
 /// A rule by which measuring ends.

@@ -128,6 +128,8 @@ impl Declaration {
         let mut fields = whole(self);
         fields.insert("protocol".to_owned(), json!(self.protocol));
         fields.insert("baselines".to_owned(), json!(self.baselines));
+        // What is timed decides which kernels are tuned. Without a word it is no fact.
+        fields.extend(self.protocol.passes.map(|passes| ("passes".to_owned(), json!(passes))));
         fields
     }
 
@@ -212,7 +214,7 @@ fn read_by(phase: Phase) -> &'static [&'static str] {
             "precision", "mutates", "allow", "backward", "broadcast", "deterministic", "cases",
         ],
         // A class is constructed as the reference is.
-        Phase::Tune => &["reference", "inputs", "random", "kwargs", "dtypes", "sizes"],
+        Phase::Tune => &["reference", "inputs", "random", "kwargs", "dtypes", "sizes", "passes"],
         // Torch runs beside the variant, in the declared precision.
         Phase::Bench => &[
             "torch", "reference", "inputs", "random", "kwargs", "dtypes", "sizes", "precision", "protocol", "cases",

@@ -211,6 +211,7 @@ pub const FIELDS: &[Field] = &[
     field(Section::Bench, "warmup_ms", Kind::Whole(0), Absent::Value("25"), Merge::Replace, MEASURES, "warm-up of a run"),
     field(Section::Bench, "rep_ms", Kind::Whole(1), Absent::Value("100"), Merge::Replace, MEASURES, "measured time of a run"),
     field(Section::Bench, "stop", Kind::OneOf("rule", &["runs", "auto"]), Absent::Value(r#""runs""#), Merge::Replace, MEASURES, "when a size is measured enough on a device: after all `runs`, or as soon as the figures are known closely or it is decided which is faster (`auto`)"),
+    field(Section::Bench, "pass", Kind::OneOf("pass", &["forward", "backward", "both"]), Absent::Value(r#""forward""#), Merge::Replace, &[Tune, Bench, Baseline], "what is timed, of kernels and of torch: the forward pass, the backward pass, or both one after the other; the latter two need `backward: true`"),
     field(Section::Bench, "baselines", Kind::Set { of: &Kind::OneOf("baseline", &["torch", "torch.compile"]), least: 1 }, Absent::Value(r#"["torch", "torch.compile"]"#), Merge::Replace, &[Baseline], "what the kernels are compared with on a device; `torch` is always among them"),
     field(Section::Bench, "timeout", DURATION, Absent::Value(r#""600s""#), Merge::Replace, &[], "the longest a compile, tune, bench or baseline may take"),
     field(Section::Sizes, "small", SIZE, Absent::Words("not measured"), Merge::Alone, CALLS, "a number for every free dim, a list in the order of the free dims, or numbers by dim"),

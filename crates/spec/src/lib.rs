@@ -53,7 +53,7 @@ pub(crate) use self::random::Random;
 pub(crate) use self::reference::Reference;
 pub use self::torch::{Signature, Signatures, TorchName, TorchNames};
 pub(crate) use t2t_protocol::{Binding, ComparedOutput, Init, Layout, Precision, Quantity};
-pub use t2t_protocol::{Methods, Protocol, StopRule};
+pub use t2t_protocol::{Methods, Passes, Protocol, StopRule};
 
 /// The version of ops.yaml that this t2t reads.
 ///

@@ -1376,6 +1376,9 @@ class OpRequest(TypedDict):
     """Absolute paths of archives of compiled kernels and their launchers, which are unpacked into `TRITON_CACHE_DIR`, on a device each when Triton looks for it; empty but there and in a compile."""
 
 
+Passes: TypeAlias = Literal["backward", "both"]
+"""Which passes of a call are timed beside, or in the place of, the forward pass."""
+
 Precision: TypeAlias = Literal["ieee", "tf32"]
 """The precision in which float32 products are meant."""
 
@@ -1448,6 +1451,8 @@ class Progress(TypedDict):
 class Protocol(TypedDict):
     """How a size is measured."""
 
+    passes: NotRequired[Passes]
+    """Which passes of a call are timed, where that is not the forward pass alone."""
     rep_ms: int
     """How long a run samples, in milliseconds."""
     runs: int

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypedDict, cast
@@ -20,6 +20,7 @@ from t2t_harness.faults import failure, memory
 from t2t_harness.judging import comparing, form, kept, oracle, origin, progress, random_trial
 from t2t_harness.judging.trial import Finding, Trial
 from t2t_harness.measuring import spans, statistics, stopping, timing
+from t2t_harness.phases import passes
 
 if TYPE_CHECKING:
     import torch
@@ -144,7 +145,7 @@ class Timed:
         """Returns the result, with what lies in memory of an input, which the next call changes, copied."""
         import torch
 
-        homes = {value.untyped_storage().data_ptr() for value in self.buffers.given.values()}
+        homes = {value.untyped_storage().data_ptr() for value in self.buffers.memory()}
 
         def held(value: object) -> object:
             if isinstance(value, torch.Tensor) and value.untyped_storage().data_ptr() in homes:
@@ -158,20 +159,28 @@ class Timed:
         self.last, self.is_timed = None, False
 
 
-def keep(folder: Path, case: cases.Case, size: str, seen: Sequence[Run], found: list[Kept], beside: set[str]) -> None:
-    """Writes the results that were kept of a size, with the case and the inputs they belong to, below `folder`, in the place of what was kept of it before. `seen` tells of the
+def keep(
+    folder: Path,
+    case: cases.Case,
+    size: str,
+    seen: Sequence[Run],
+    found: list[Kept],
+    beside: set[str],
+    named: Callable[[object], dict[str, object]] = passes.by_position,
+) -> None:
+    """Writes the results that were kept of a size, by the names that `named` has for them, with the case and the inputs they belong to, below `folder`, in the place of what was kept of it before. `seen` tells of the
     untimed calls at that size, `beside` names kernels that calls like the timed ones launched and these did not. Of what is no tensor its type is kept."""
     import torch
 
     told: list[Sample] = []
     for number, one in enumerate(found):
-        outputs = list(one.result) if isinstance(one.result, (tuple, list)) else [one.result]
-        strange = [type(value).__qualname__ for value in outputs if not isinstance(value, torch.Tensor)]
+        outputs = named(one.result)
+        strange = [type(value).__qualname__ for value in outputs.values() if not isinstance(value, torch.Tensor)]
         if not strange:
             results = kept.Writer(folder / file_of(size, number))
-            for position, value in enumerate(outputs):
+            for name, value in outputs.items():
                 if isinstance(value, torch.Tensor):
-                    results.add(str(position), value)
+                    results.add(name, value)
             for name, value in one.after.items():
                 results.add(f"after.{name}", value)
             results.close()
@@ -310,6 +319,7 @@ def reply(document: Bench, record: Failure | None) -> Reply:
 def wrong(request: SampleRequest, case: cases.Case, facts: Sampled) -> Finding | None:
     """Returns what is wrong with a size: with the untimed call by a check's rules, or with one of the sampled results; or None. The inputs of each call are made again here."""
     declaration, device, size = request["op"], timing.device_of(request["lane"]), facts["size"]
+    which = passes.of(request)
     # Nothing asks for the end of a candidate: there is none.
     trial = Trial(cast("JudgeRequest", request), progress.Progress())
     if beside := facts["beside"]:
@@ -320,15 +330,17 @@ def wrong(request: SampleRequest, case: cases.Case, facts: Sampled) -> Finding |
         if one["strange"]:
             names = ", ".join(map(str, one["strange"]))
             return told(Finding("type", f"returns {names}, no tensor"), size)
+        state = timing.State(**one["state"])
+        flows = None if which == passes.FORWARD else passes.flowing(state)
         with timing.precision(declaration), spans.work(device):
-            given = timing.run_inputs(declaration, case, timing.State(**one["state"]), device)
-            right = oracle.reference(declaration, case, given, device)
+            given = timing.run_inputs(declaration, case, passes.inputs_state(which, state), device)
+            right = oracle.reference(declaration, case, given, device, flows)
         for seen in facts["untimed"] if number == 0 else ():
             found = form.form(seen, right, trial) or origin.origin(declaration, seen)
             if found is not None:
                 return told(found, size, "an untimed call")
         with spans.work(device):
-            message = wrong_sample(request, case, Path(request["sample"]) / file_of(size, number), given, right)
+            message = wrong_sample(request, case, Path(request["sample"]) / file_of(size, number), given, right, flows)
         if message is not None:
             return told(Finding("mismatch", f"returned something else than torch: {message}"), size)
     return None
@@ -340,21 +352,43 @@ def told(found: Finding, size: str, who: str = "a timed call") -> Finding:
 
 
 def wrong_sample(
-    request: SampleRequest, case: cases.Case, path: Path, given: dict[str, torch.Tensor], right: oracle.Reference
+    request: SampleRequest,
+    case: cases.Case,
+    path: Path,
+    given: dict[str, torch.Tensor],
+    right: oracle.Reference,
+    flows: oracle.Flows | None = None,
 ) -> str | None:
-    """Returns what is wrong with the outputs in the file `path`, or None."""
+    """Returns what is wrong with the results in the file `path`, or None: of the passes that were timed, for the gradients that `flows` draws."""
+    import torch
     from safetensors.torch import load_file
 
     declaration = request["op"]
     stored = load_file(str(path), device=timing.device_of(request["lane"]))
-    changed = {f"after.{name}" for name in given if {name, name.split(".")[0]} & set(declaration["mutates"])}
-    expected = [name for name in right.plain if not name.startswith("grad.") and (name in changed or name.isdecimal())]
+    expected = [name for name in right.plain if is_timed(passes.of(request), declaration, name, given)]
+    for name in right.unused & set(expected):
+        # It may have none, as torch has none.
+        stored.setdefault(name, torch.zeros_like(right.plain[name]))
     if sorted(stored) != sorted(expected):
-        return f"{len(stored)} outputs, {len(expected)} expected"
+        return f"{len(stored)} results, {len(expected)} expected"
     if seeds.is_random(declaration):
         return random_trial.wrong_once(request, case, stored["0"], given)
-    found = (compared(declaration, case, name, stored, given, right) for name in expected)
-    return next((message for message in found if message is not None), None)
+    for name in expected:
+        message = compared(declaration, case, name, stored, given, right, flows)
+        if message is not None:
+            gradient = name.removeprefix("grad.")
+            return message if gradient == name else f"gradient of `{gradient}`: {message}"
+    return None
+
+
+def is_timed(which: str, declaration: Declaration, name: str, given: Mapping[str, torch.Tensor]) -> bool:
+    """Tells whether the result `name` is one of the passes that are timed."""
+    if name.startswith("grad."):
+        return which != passes.FORWARD
+    if which == passes.BACKWARD:
+        return False
+    changed = {f"after.{one}" for one in given if {one, one.split(".")[0]} & set(declaration["mutates"])}
+    return name in changed or name.isdecimal()
 
 
 def compared(
@@ -364,8 +398,9 @@ def compared(
     stored: dict[str, torch.Tensor],
     given: Mapping[str, torch.Tensor],
     right: oracle.Reference,
+    flows: oracle.Flows | None = None,
 ) -> str | None:
-    """Returns what is wrong with output `name`, by the rules of a check, or None."""
+    """Returns what is wrong with the result `name`, by the rules of a check, or None."""
     import torch
 
     plain = right.plain[name]
@@ -382,6 +417,6 @@ def compared(
     found = comparing.compare(declaration, case.dtype, name, judged, wide, whole=is_exact)
     if found.class_ == "mismatch" and found.bad and not elementwise.leaves_a_rest(declaration):
         # Of millions of sums over thousands of terms a few lose more bits than torch's in their row: what the last bits of the inputs are worth is allowed.
-        loose = (oracle.slack(declaration, case, given, right, plain.device.type) or {}).get(name)
+        loose = (oracle.slack(declaration, case, given, right, plain.device.type, flows) or {}).get(name)
         found = comparing.compare(declaration, case.dtype, name, judged, wide, whole=is_exact, slack=loose)
     return found.message
