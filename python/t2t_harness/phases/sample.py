@@ -19,15 +19,14 @@ from t2t_harness.counting import counting
 from t2t_harness.faults import failure, memory
 from t2t_harness.judging import comparing, form, kept, oracle, origin, progress, random_trial
 from t2t_harness.judging.trial import Finding, Trial
-from t2t_harness.measuring import spans, statistics, stopping, timing
-from t2t_harness.phases import passes
+from t2t_harness.measuring import spans, timing
+from t2t_harness.phases import measured, passes
 
 if TYPE_CHECKING:
     import torch
 
     from t2t_harness.boundary.documents import (
         Bench,
-        BenchSize,
         Declaration,
         Documents,
         Failure,
@@ -39,11 +38,7 @@ if TYPE_CHECKING:
     from t2t_harness.judging.told import Run
     from t2t_harness.measuring.clock import Call
 
-SUBJECTS = ("variant", "torch")
-"""What is timed in turns at each size."""
-
 FACTS = "bench_samples.json"
-TIMES = "bench_times.json"
 
 NOT_JUDGED: Final = "not-judged"
 
@@ -52,9 +47,6 @@ FIRST_CALLS = 12
 
 KEPT = 2
 """Results of timed calls that are kept of each size."""
-
-MOST_TIMES = 256 << 20
-"""The most bytes of times that are read."""
 
 
 class Sample(TypedDict):
@@ -212,11 +204,7 @@ def kept_facts(folder: Path) -> list[Sampled]:
 
 def keep_times(folder: Path, times: Mapping[str, Mapping[str, timing.Raw]]) -> None:
     """Writes the raw times, size → subject → as `timing.Runs.facts` has them, below `folder`."""
-    (folder / TIMES).write_text(json.dumps(times), encoding="utf-8")
-
-
-class Unusable(Exception):
-    """What the bench left is not what a bench leaves."""
+    (folder / measured.TIMES).write_text(json.dumps(times), encoding="utf-8")
 
 
 @spans.told
@@ -232,11 +220,11 @@ def judge_sample(request: SampleRequest) -> Reply:
     document["judged"] = judged
     first = None
     try:
-        figures(request, folder, document)
+        measured.figures(request, folder, document)
         for facts in kept_facts(folder):
             size, case = str(facts["size"]), cases.from_facts(facts["case"])
             if not facts["samples"] or not facts["untimed"]:
-                raise Unusable(f"what was kept of size `{size}` holds no result")
+                raise measured.Unusable(f"what was kept of size `{size}` holds no result")
             found = wrong(request, case, facts)
             run = next((one["state"]["run"] for one in facts["samples"]), None)
             judged[size] = {"run": run, "verdict": "rejected" if found else "passed"}
@@ -244,63 +232,20 @@ def judge_sample(request: SampleRequest) -> Reply:
                 first = failure.failure(found.class_, found.message, root=request["root"], case=case.name)
         missing = [size for size, told in judged.items() if told["verdict"] == NOT_JUDGED]
         if missing and first is None:
-            raise Unusable(f"no timed call left a result at size `{missing[0]}`")
-    except (Unusable, KeyError, ValueError, TypeError, OSError, AttributeError, IndexError, RecursionError) as error:
+            raise measured.Unusable(f"no timed call left a result at size `{missing[0]}`")
+    except (
+        measured.Unusable,
+        KeyError,
+        ValueError,
+        TypeError,
+        OSError,
+        AttributeError,
+        IndexError,
+        RecursionError,
+    ) as error:
         words = f"what the timed process left cannot be judged: {failure.describe(error)}"
         first = failure.failure("no-reply", words, root=request["root"])
     return reply(document, first)
-
-
-def figures(request: SampleRequest, folder: Path, document: Bench) -> None:
-    """Fills in the fields of the document that are made of raw times: `sizes`, and on a device the Finals and whether anything varies. Raises Unusable, or what reading raises."""
-    sizes = {size: facts.copy() for size, facts in request["bench"]["sizes"].items()}
-    path = folder / TIMES
-    if path.stat().st_size > MOST_TIMES:
-        raise Unusable(f"{path.stat().st_size} bytes of times")
-    times = json.loads(path.read_text(encoding="utf-8"))
-    if request["lane"] != "cuda":
-        for size, facts in sizes.items():
-            facts["interpreter_ms"] = timing.figure_of(times[size]["variant"])["median"]
-        document["sizes"] = sizes
-        return
-    protocol = timing.protocol_of(request)
-    test = protocol.test(len(sizes))
-    for size in timing.in_order(request, protocol):
-        found = {who: timing.figure_of(times[size][who]) for who in SUBJECTS}
-        sizes[size]["variant"], sizes[size]["torch"] = found["variant"], found["torch"]
-        if test is not None:
-            sizes[size]["stopped"] = timing.told(ended(test, size, times[size]), found)
-    disturbed = list(request["bench"]["disturbed"])
-    why = [*disturbed, *varied(sizes)]
-    own, torch = (
-        [facts["variant"]["mean"] for facts in sizes.values()],
-        [facts["torch"]["mean"] for facts in sizes.values()],
-    )
-    finals = statistics.comparison(own, torch) if sizes else {}
-    document["sizes"], document["unstable"], document["why_unstable"] = sizes, bool(why), "; ".join(why) or None
-    if finals:
-        document["final_ms"], document["torch_final_ms"] = finals["final_ms"], finals["torch_final_ms"]
-        document["speedup"], document["geomean_speedup"] = finals["speedup"], finals["geomean_speedup"]
-
-
-def ended(test: stopping.Test, size: str, times: Mapping[str, timing.Raw]) -> stopping.Stop:
-    """Returns the end of a size by its raw times, whatever the process that took them says. Raises Unusable where it had to go on."""
-    means = {who: [statistics.mean(samples) for samples in times[who]["samples"]] for who in SUBJECTS}
-    stop = test.end(means) if len({len(runs) for runs in means.values()}) == 1 else None
-    if stop is None:
-        raise Unusable(f"size `{size}` was not measured to its end")
-    return stop
-
-
-def varied(sizes: Mapping[str, BenchSize]) -> list[str]:
-    """Returns in words which figures vary from run to run by more than is stable, a line a size."""
-    told = []
-    for size, facts in sizes.items():
-        variations = {"variant": facts["variant"]["cv"], "torch": facts["torch"]["cv"]}
-        if max(variations.values()) > statistics.STEADY:
-            shares = ", ".join(f"{who} {100 * cv:.0f} %" for who, cv in variations.items())
-            told.append(f"{size}: runs vary by {shares}")
-    return told
 
 
 def reply(document: Bench, record: Failure | None) -> Reply:

@@ -16,11 +16,14 @@ from checks import HEAD, declared, tensor
 from test_operators import SOFTMAX, softmax_op
 
 from children import ask
+from t2t_harness.cases import inputs
 from t2t_harness.counting import streams
 from t2t_harness.judging import oracle
-from t2t_harness.measuring import clock, spans, telemetry, timing
+from t2t_harness.measuring import clock, quiet, spans, telemetry, timing
 from t2t_harness.op import operation
-from t2t_harness.phases import baseline, bench, passes, sample
+from t2t_harness.phases import baseline, bench, passes, sample, tune
+from t2t_harness.sources import loading
+from t2t_harness.triton import launching
 
 AUTOGRAD = (
     SOFTMAX
@@ -289,7 +292,40 @@ def test_a_device_times_these_passes_of_the_variant_and_of_torch_in_turns(
     for number, one in enumerate(facts[0]["samples"]):
         state = timing.State(**one["state"])
         flows = None if which == "forward" else passes.flowing(state)
-        inputs = timing.run_inputs(op, cases_of(op), passes.inputs_state(which, state))
-        right = oracle.reference(op, cases_of(op), inputs, flows=flows)
+        values = timing.run_inputs(op, cases_of(op), passes.inputs_state(which, state))
+        right = oracle.reference(op, cases_of(op), values, flows=flows)
         path = tmp_path / "scratch" / sample.file_of("small", number)
-        assert sample.wrong_sample(timing_of, cases_of(op), path, inputs, right, flows) is None
+        assert sample.wrong_sample(timing_of, cases_of(op), path, values, right, flows) is None
+
+
+@pytest.mark.parametrize("which", ["forward", "backward", "both"])
+def test_a_tune_launches_the_kernels_of_the_passes_that_are_timed(
+    tmp_path: Path, which: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    told: list[str] = []
+
+    class Exp:
+        def forward(self, input: torch.Tensor) -> torch.Tensor:
+            told.append("forward")
+            return torch.exp(input)
+
+        def backward(self, grad: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
+            told.append("backward")
+            return grad * output
+
+    op = declared("torch.exp", [tensor("input", ["M", "N"])], {"M": 4, "N": 12}, backward=True)
+    made = inputs.make_inputs
+    for owner, name, value in [
+        (spans, "work", lambda device: nullcontext()),
+        (quiet, "awaited", lambda request: None),
+        (loading, "load_entry", lambda *_: Exp()),
+        (inputs, "make_inputs", lambda op, case, device: made(op, case)),
+        (launching, "recording", lambda *_: nullcontext(launching.Recorder())),
+    ]:
+        monkeypatch.setattr(owner, name, value)
+    document: Any = {"choices": [], "dropped": []}
+    tune.tune_all(request_of(tmp_path, which, "", op), clock.host_clock(), document)
+    once = ["forward"] if which == "forward" else ["forward", "backward"]
+    assert told == once * 2
