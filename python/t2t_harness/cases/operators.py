@@ -27,7 +27,7 @@ Arguments = Mapping[str, object]
 
 @dataclass(frozen=True)
 class Backward:
-    """The backward pass of an operator in one case."""
+    """The backward pass of an operator in one case. What can be found out once is, since calls are timed."""
 
     method: Entry
     call: ast.Call
@@ -43,17 +43,45 @@ class Backward:
         given = [*self.call.args, *(one.value for one in self.call.keywords)]
         return {node.id for one in given for node in ast.walk(one) if isinstance(node, ast.Name)}
 
-    def __call__(self, known: Arguments, gradients: Sequence[object], made: object) -> object:
-        """Returns what the method returns for the `gradients` that flow into what the forward pass made, `known` being what it takes of inputs and kwargs."""
-        several = list(made) if isinstance(made, tuple) else [made]
-        values: dict[str, object] = {}
-        for name, output, gradient in zip(self.outputs, several, gradients, strict=False):
-            values |= {name: output, f"{methods.GRADIENT}_{name}": gradient}
-        values |= known
-        values |= {
-            methods.OUTPUT: made,
-            methods.GRADIENT: tuple(gradients) if isinstance(made, tuple) else gradients[0],
+    @functools.cached_property
+    def takes_outputs(self) -> bool:
+        """Returns whether it takes what the forward pass returned."""
+        return bool(self.needed & {methods.OUTPUT, *self.outputs})
+
+    @functools.cached_property
+    def tensors(self) -> dict[str, list[torch.Tensor]]:
+        """Returns the tensors that it takes of the inputs, by the name of the input."""
+        import torch
+
+        listed = {name: self.known[name] for name in self.known if name in self.needed}
+        found: dict[str, list[Any]] = {
+            name: value if isinstance(value, list) else [value] for name, value in listed.items()
         }
+        return {name: value for name, value in found.items() if value and isinstance(value[0], torch.Tensor)}
+
+    @functools.cached_property
+    def constants(self) -> dict[str, object]:
+        """Returns what else it takes of inputs and kwargs."""
+        return {name: self.known[name] for name in self.known if name in self.needed and name not in self.tensors}
+
+    @functools.cached_property
+    def kept(self) -> tuple[torch.Tensor, ...]:
+        """Returns the tensors that it takes of the inputs, in order."""
+        return tuple(one for value in self.tensors.values() for one in value)
+
+    def __call__(self, saved: Sequence[object], gradients: Sequence[object], *, several: bool) -> object:
+        """Returns what the method returns for the `gradients` that flow in: `saved` are the tensors `kept`, and then the outputs if it takes them, of which there may be `several`."""
+        values, place = dict(self.constants), 0
+        for name, tensors in self.tensors.items():
+            end = place + len(tensors)
+            values[name] = list(saved[place:end]) if isinstance(self.known[name], list) else saved[place]
+            place = end
+        made = tuple(saved[place:])
+        for position, (name, gradient) in enumerate(zip(self.outputs, gradients, strict=False)):
+            values[f"{methods.GRADIENT}_{name}"] = gradient
+            values[name] = made[position] if self.takes_outputs else None
+        values[methods.OUTPUT] = made if several or not made else made[0]
+        values[methods.GRADIENT] = tuple(gradients) if several else gradients[0]
         args = [value_of(one, values) for one in self.call.args]
         return self.method(*args, **{str(one.arg): value_of(one.value, values) for one in self.call.keywords})
 
@@ -72,11 +100,23 @@ class Operator:
     leaves: Mapping[str, torch.Tensor]
     """The tensors among the inputs, the members of lists too."""
 
+    @functools.cached_property
+    def floating(self) -> dict[str, torch.Tensor]:
+        """Returns the leaves whose dtype has gradients."""
+        return {
+            name: leaf for name, leaf in self.leaves.items() if leaf.dtype.is_floating_point or leaf.dtype.is_complex
+        }
+
+    @functools.cached_property
+    def asks(self) -> bool:
+        """Returns whether an input asks for a gradient."""
+        return any(one.requires_grad for one in self.leaves.values())
+
     def __call__(self, *args: object, **kwargs: object) -> object:
         """Returns what the forward pass returns; autograd asks the other method for gradients, if it records and an input asks for one."""
         import torch
 
-        if not torch.is_grad_enabled() or not any(one.requires_grad for one in self.leaves.values()):
+        if not self.asks or not torch.is_grad_enabled():
             return self.forward(*args, **kwargs)
         return function().apply(self, args, kwargs, *self.leaves.values())
 
@@ -93,64 +133,23 @@ def function() -> Any:
         def forward(ctx: Any, operator: Operator, args: Any, kwargs: Any, *leaves: torch.Tensor) -> Any:
             """Returns what the method of the forward pass returns; keeps what the other one takes."""
             made = operator.forward(*args, **kwargs)
-            made = tuple(made) if isinstance(made, list) else made
-            ctx.operator = operator
-            needed = operator.backward.needed
-            ctx.kept = {name: value for name, value in operator.backward.known.items() if name in needed}
-            takes_outputs = bool(needed & {methods.OUTPUT, *operator.backward.outputs})
-            ctx.made = made if takes_outputs else tuple(None for _ in made) if isinstance(made, tuple) else None
-            ctx.kept, ctx.made = held(ctx, (ctx.kept, ctx.made))
-            return made
+            outputs: tuple[object, ...] = tuple(made) if isinstance(made, (tuple, list)) else (made,)
+            several = isinstance(made, (tuple, list))
+            ctx.told = operator, several
+            # What is no tensor is rejected by itself, and not kept.
+            taken = outputs if operator.backward.takes_outputs else ()
+            kept = (one if isinstance(one, torch.Tensor) else None for one in taken)
+            ctx.save_for_backward(*operator.backward.kept, *kept)
+            return outputs if several else made
 
         @staticmethod
         def backward(ctx: Any, *gradients: Any) -> Any:
             """Returns the gradients that the method of the backward pass returns, one for each tensor."""
-            operator: Operator = ctx.operator
-            known, made = freed(ctx, (ctx.kept, ctx.made))
-            found = operator.backward(known, gradients, made)
+            operator, several = ctx.told
+            found = operator.backward(ctx.saved_tensors, gradients, several=several)
             return (None, None, None, *in_places(operator, found))
 
     return Passes
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where autograd keeps a tensor."""
-
-    position: int
-
-
-def held(ctx: Any, value: Any) -> Any:
-    """Returns `value` with the place of each tensor in the tensor's place, and has autograd keep the tensors."""
-    import torch
-
-    tensors: list[torch.Tensor] = []
-
-    def placed(one: Any) -> Any:
-        if isinstance(one, torch.Tensor):
-            tensors.append(one)
-            return Place(len(tensors) - 1)
-        if isinstance(one, dict):
-            return {name: placed(part) for name, part in one.items()}
-        return type(one)(map(placed, one)) if type(one) in (tuple, list) else one
-
-    found = placed(value)
-    ctx.save_for_backward(*tensors)
-    return found
-
-
-def freed(ctx: Any, value: Any) -> Any:
-    """Returns `value` with the tensors that autograd kept in their places. Raises what autograd raises where one of them changed."""
-    tensors = ctx.saved_tensors
-
-    def found(one: Any) -> Any:
-        if isinstance(one, Place):
-            return tensors[one.position]
-        if isinstance(one, dict):
-            return {name: found(part) for name, part in one.items()}
-        return type(one)(map(found, one)) if type(one) in (tuple, list) else one
-
-    return found(value)
 
 
 def in_places(operator: Operator, returned: object) -> list[torch.Tensor | None]:
@@ -160,29 +159,34 @@ def in_places(operator: Operator, returned: object) -> list[torch.Tensor | None]
     """
     import torch
 
-    name = name_in(operator.backward.call)
     found = list(returned) if isinstance(returned, (tuple, list)) else [returned]
-    leaves = dict(operator.leaves)
-    floating = {name: leaf for name, leaf in leaves.items() if leaf.dtype.is_floating_point or leaf.dtype.is_complex}
+    leaves, floating = operator.leaves, operator.floating
     if len(found) not in (len(leaves), len(floating)):
+        name = name_in(operator.backward.call)
         told = f"{len(found)} gradients" if len(found) != 1 else "one gradient"
         raise Misfit("type", f"`{name}` returns {told}, and {len(floating)} inputs have one: {', '.join(floating)}")
-    of = dict(zip(leaves if len(found) == len(leaves) else floating, found, strict=True))
     checked: dict[str, torch.Tensor] = {}
-    for input_, gradient in of.items():
+    for input_, gradient in zip(leaves if len(found) == len(leaves) else floating, found, strict=True):
         if gradient is None:
             continue
         leaf = leaves[input_]
-        if not isinstance(gradient, torch.Tensor):
-            raise Misfit("type", f"`{name}` returns `{type(gradient).__qualname__}` for the gradient of `{input_}`")
-        if gradient.shape != leaf.shape:
-            words = f"shape {list(gradient.shape)} for the gradient of `{input_}`, which has {list(leaf.shape)}"
-            raise Misfit("shape", f"`{name}` returns {words}")
-        if gradient.dtype != leaf.dtype:
-            kinds = [str(one.dtype).removeprefix("torch.") for one in (gradient, leaf)]
-            raise Misfit("dtype", f"`{name}` returns {kinds[0]} for the gradient of `{input_}`, which is {kinds[1]}")
+        if not isinstance(gradient, torch.Tensor) or gradient.shape != leaf.shape or gradient.dtype != leaf.dtype:
+            raise misfit(name_in(operator.backward.call), input_, gradient, leaf)
         checked[input_] = gradient
     return [checked.get(one) for one in leaves]
+
+
+def misfit(name: str, input_: str, gradient: object, leaf: torch.Tensor) -> Misfit:
+    """Returns what is wrong with what the method `name` returned for the gradient of an input."""
+    import torch
+
+    of = f"for the gradient of `{input_}`"
+    if not isinstance(gradient, torch.Tensor):
+        return Misfit("type", f"`{name}` returns `{type(gradient).__qualname__}` {of}")
+    if gradient.shape != leaf.shape:
+        return Misfit("shape", f"`{name}` returns shape {list(gradient.shape)} {of}, which has {list(leaf.shape)}")
+    kinds = [str(one.dtype).removeprefix("torch.") for one in (gradient, leaf)]
+    return Misfit("dtype", f"`{name}` returns {kinds[0]} {of}, which is {kinds[1]}")
 
 
 def backward_of(found: object, told: Methods, declaration: Declaration, known: Arguments) -> Backward:

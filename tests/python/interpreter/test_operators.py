@@ -280,3 +280,26 @@ def test_gradients_are_given_for_each_tensor_or_for_each_that_has_one() -> None:
         operators.in_places(operator, x)
     with pytest.raises(Misfit, match="`int` for the gradient of `w`"):
         operators.in_places(operator, (x, 1))
+
+
+def test_a_backward_pass_takes_named_outputs_their_gradients_lists_and_constants() -> None:
+    import torch
+
+    told: list[object] = []
+
+    def back(*args: object, **kwargs: object) -> None:
+        told.extend([*args, kwargs])
+
+    x, one, other, gradient = (torch.full((2,), float(number)) for number in range(4))
+    known = {"x": x, "tensors": [one, other], "dim": 3, "left": None, "unused": torch.zeros(1)}
+    call = operators.parsed("back(grad_mean, rstd, tensors, [x, dim], left, keep=True)")
+    backward = operators.Backward(back, call, known, ("mean", "rstd"))
+    assert [one.data_ptr() for one in backward.kept] == [one.data_ptr() for one in (x, one, other)]
+    backward([x, one, other, "the mean", "the rstd"], [gradient, None], several=True)
+    assert told[:2] == [gradient, "the rstd"] and told[4:] == [None, {"keep": True}]
+    assert told[2] == [one, other] and told[3] == [x, 3]
+    # What takes no output has none kept for it.
+    alone = operators.Backward(back, operators.parsed("back(grad, x)"), known, ("mean", "rstd"))
+    told.clear()
+    alone([x], [gradient], several=False)
+    assert not alone.takes_outputs and told == [gradient, x, {}]
