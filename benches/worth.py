@@ -309,10 +309,10 @@ def measured(work: Work, subject: Subject, archives: Path, runs: int, copy: floa
 
 def figures_of(request: Any) -> dict[str, Any]:
     """Returns the document of a bench with the figures that are made of its raw times."""
-    from t2t_harness.phases import sample
+    from t2t_harness.phases import measured
 
     document: Any = dict(request["bench"])
-    sample.figures(request, Path(request["scratch"]), document)
+    measured.figures(request, Path(request["scratch"]), document)
     return dict(document)
 
 

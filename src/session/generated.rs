@@ -171,7 +171,7 @@ pub(crate) fn known_op<'a>(generator: &'a Generator, op: &Op) -> Option<&'a Know
 
 /// Whether a rendered wrapper, a function with torch's parameters, is what the variant declares.
 pub(crate) fn takes_the_wrapper(variant: &Variant) -> bool {
-    variant.call.is_none() && Form::Identifier.fits(&variant.entry)
+    variant.call.is_none() && variant.methods.is_none() && Form::Identifier.fits(&variant.entry)
 }
 
 fn unknown(op: &Op) -> String {

@@ -305,6 +305,19 @@ fn a_variant_in_cuda_is_a_cu_and_the_python_beside_it() {
 }
 
 #[test]
+fn an_operator_has_methods_and_no_other_variant_speaks_of_them() {
+    let lines = "methods: {backward: 'bwd(grad, output)'}\nvariants: [v1, {name: v2, call: 'entry(input, other)'}, {name: v3, methods: {}}]";
+    let op = add(lines);
+    let told = |place: usize| json!(op.variants[place])["methods"].clone();
+    assert_eq!(told(0), json!({"forward": "forward", "backward": "bwd(grad, output)"}));
+    assert_eq!((told(1), told(2)), (Value::Null, json!({"forward": "forward", "backward": "backward"})));
+    for phase in [Phase::Compile, Phase::Check, Phase::Tune, Phase::Bench] {
+        assert!(op.variants[0].facts(phase).contains_key("methods"), "{phase}");
+        assert!(!op.variants[1].facts(phase).contains_key("methods"), "{phase}: no key of another variant changes");
+    }
+}
+
+#[test]
 fn operations_are_allowed_for_checks() {
     let op = add("allow: [sum, mul_]");
     assert_eq!(op.allow, ["sum", "mul_"]);

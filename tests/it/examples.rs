@@ -50,3 +50,28 @@ fn an_adopted_kernel_builds_with_its_gradient_and_its_readme_names_a_rejection()
     let failure = &workspace.document(check, "evidence")["failure"]["message"];
     assert!(failure.as_str().unwrap().starts_with("gradient of `input`: "), "{failure}");
 }
+
+#[test]
+fn kernels_with_gradients_build_as_an_operator_and_as_an_autograd_function_and_their_readme_names_a_rejection() {
+    let (softmax, layernorm) = ("softmax/rows:check", "layernorm/partial_sums:check");
+    let workspace = built("gradients", &[softmax, "softmax/rows:bench", layernorm, "layernorm/partial_sums:bench"]);
+    for (op, variant, passes) in [("softmax", "rows", "both"), ("layernorm", "partial_sums", "backward")] {
+        let bench = workspace.document(&format!("{op}/{variant}:bench"), "bench");
+        assert_eq!(bench["protocol"]["passes"], passes, "{bench}");
+        for size in ["small", "medium", "large"] {
+            assert_eq!(bench["judged"][size]["verdict"], "passed", "{bench}");
+        }
+    }
+    assert!(workspace.read("logs/layernorm_log.md").contains("timed: the backward pass alone"));
+    let repro = workspace.command(&["repro", "softmax/rows"]).output().unwrap();
+    let said = String::from_utf8_lossy(&repro.stdout);
+    assert!(said.starts_with("as near to torch's as a check asks"), "{repro:?}");
+    let edit = ("y * (dy - tl.sum(dy * y, axis=0))", "y * dy");
+    edit_is_rejected(&workspace, "kernels/softmax/rows.py", edit, softmax);
+    let failure = &workspace.document(softmax, "evidence")["failure"]["message"];
+    assert!(failure.as_str().unwrap().starts_with("gradient of `input`: "), "{failure}");
+    // It runs alone, too.
+    let repro = workspace.command(&["repro", "softmax/rows"]).output().unwrap();
+    let said = String::from_utf8_lossy(&repro.stdout);
+    assert!(said.starts_with("gradient of `input` differs from torch's"), "{repro:?}");
+}

@@ -310,10 +310,25 @@ pub struct Variant {
     pub entry: String,
     /// How it is called, as in `entry(input, dim)`; null where names decide.
     pub call: Option<String>,
+    /// The methods of an entry that is an operator; absent where nothing is said of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Methods"))]
+    pub methods: Option<Methods>,
     /// Of `interpreter` and `cuda`, those on which it can be judged.
     pub lanes: Vec<String>,
     /// Whether two runs must give the same bits.
     pub deterministic: bool,
+}
+
+/// The methods of an operator: each the name of one, or a call of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Methods {
+    /// That of the forward pass, as in `forward` or `forward(input, dim)`.
+    pub forward: String,
+    /// That of the backward pass, as in `backward` or `backward(grad, output, dim)`.
+    pub backward: String,
 }
 
 /// How a size is measured.
@@ -330,6 +345,21 @@ pub struct Protocol {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "StopRule"))]
     pub stop: Option<StopRule>,
+    /// Which passes of a call are timed, where that is not the forward pass alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Passes"))]
+    pub passes: Option<Passes>,
+}
+
+/// Which passes of a call are timed beside, or in the place of, the forward pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Passes {
+    /// The backward pass alone.
+    Backward,
+    /// The forward pass, then the backward pass.
+    Both,
 }
 
 /// A rule by which measuring ends.

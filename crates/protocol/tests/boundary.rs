@@ -87,7 +87,10 @@ fn requests_that_are_put_together_are_those_of_the_schema() {
     assert_eq!(told["end"]["kind"], "no-reply");
     assert_eq!(json!(serde_json::from_value::<JudgeRequest>(told.clone()).unwrap()), told);
 
-    let bench = OfBench { protocol: Protocol { runs: 1, warmup_ms: 2, rep_ms: 3, stop: None }, tune: Value::Null };
+    let bench = OfBench {
+        protocol: Protocol { runs: 1, warmup_ms: 2, rep_ms: 3, stop: None, passes: None },
+        tune: Value::Null,
+    };
     let sample = More::Sample(ToSample { sample: "/w/b".to_owned(), bench: json!({"clock": "host"}) });
     let told = json!(arguments(Part::Bench(bench), sample));
     assert_eq!(told["tune"], Value::Null);

@@ -8,6 +8,7 @@ use std::fmt;
 use serde_json::{Value, json};
 use t2t_protocol::{Bench, Binding, Figure};
 
+use crate::figures;
 use crate::rank::bootstrap::{Interval, Pairing};
 use crate::rank::is_unstable_at;
 use crate::rank::ratio::{self, Runs};
@@ -197,6 +198,11 @@ impl Comparison {
         if a.clock != b.clock {
             let why = format!("the clocks are {:?} and {:?}", a.clock, b.clock);
             self.incomparable.push((what, why));
+            return;
+        }
+        if a.protocol.passes != b.protocol.passes {
+            let [ours, theirs] = [a, b].map(|bench| bench.protocol.passes.map_or("the forward pass", figures::passes));
+            self.incomparable.push((what, format!("what was timed is {ours} and {theirs}")));
             return;
         }
         let selected = (0..2).all(|side| sides[side].chosen.as_ref() == Some(variants[side]));

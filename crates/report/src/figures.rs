@@ -5,6 +5,16 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use t2t_protocol::Passes;
+
+/// Returns in words which passes of a call were timed, where that is not the forward pass alone.
+#[must_use]
+pub(crate) fn passes(passes: Passes) -> &'static str {
+    match passes {
+        Passes::Backward => "the backward pass alone",
+        Passes::Both => "the forward pass and the backward pass",
+    }
+}
 
 /// Returns milliseconds with four significant digits, as in `0.01235` and `123.5`, in plain notation where that is readable.
 #[must_use]

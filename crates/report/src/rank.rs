@@ -187,7 +187,7 @@ pub fn select(variants: &[VariantResult], baseline: Option<&Baseline>, lane: Lan
         version: VERSION,
         comparable,
         interpreter,
-        note: interpreter.then(|| "not comparable: interpreter".to_owned()),
+        note: note(variants, lane),
         device: device(variants, baseline),
         chosen: chosen.map(|entrant| entrant.name.clone()),
         why: choice.why,
@@ -201,6 +201,15 @@ pub fn select(variants: &[VariantResult], baseline: Option<&Baseline>, lane: Lan
         variants: variants.iter().zip(&entrants).map(|(variant, entrant)| entrant.document(variant)).collect(),
         counts: counts(&entrants),
     }
+}
+
+/// Returns what a reader must know of the figures: that they compare nothing, and what was timed where that is not the forward pass alone.
+fn note(variants: &[VariantResult], lane: Lane) -> Option<String> {
+    let incomparable = (lane == Lane::Interpreter).then(|| "not comparable: interpreter".to_owned());
+    let mut passes = variants.iter().filter_map(|variant| variant.bench.document()?.protocol.passes);
+    let timed = passes.next().map(|passes| format!("timed: {}", figures::passes(passes)));
+    let told: Vec<String> = incomparable.into_iter().chain(timed).collect();
+    (!told.is_empty()).then(|| told.join("; "))
 }
 
 struct Entrant {

@@ -128,6 +128,8 @@ impl Declaration {
         let mut fields = whole(self);
         fields.insert("protocol".to_owned(), json!(self.protocol));
         fields.insert("baselines".to_owned(), json!(self.baselines));
+        // What is timed decides which kernels are tuned. Without a word it is no fact.
+        fields.extend(self.protocol.passes.map(|passes| ("passes".to_owned(), json!(passes))));
         fields
     }
 
@@ -164,7 +166,7 @@ impl Variant {
     /// Returns what an author is told of the variant, and an attempt depends on.
     #[must_use]
     pub fn asked(&self) -> Facts {
-        select(&whole(self), &["name", "entry", "call", "deterministic"])
+        select(&whole(self), &["name", "entry", "call", "methods", "deterministic"])
     }
 
     /// Returns what a phase reads of the variant's declaration. Its file enters a key by its contents, and not here.
@@ -173,9 +175,9 @@ impl Variant {
         let read: &[&str] = match phase {
             // nvcc reads no Python.
             Phase::Compile if self.cuda.is_some() => &["cuda"],
-            Phase::Compile => &["module", "entry", "call", "lanes"],
-            Phase::Check => &["module", "cuda", "entry", "call", "lanes", "deterministic"],
-            Phase::Tune | Phase::Bench => &["module", "cuda", "entry", "call"],
+            Phase::Compile => &["module", "entry", "call", "methods", "lanes"],
+            Phase::Check => &["module", "cuda", "entry", "call", "methods", "lanes", "deterministic"],
+            Phase::Tune | Phase::Bench => &["module", "cuda", "entry", "call", "methods"],
             Phase::Generate => &["name", "entry"],
             _ => &[],
         };
@@ -214,7 +216,7 @@ fn read_by(phase: Phase) -> &'static [&'static str] {
             "precision", "mutates", "allow", "backward", "broadcast", "deterministic", "cases",
         ],
         // A class is constructed as the reference is.
-        Phase::Tune => &["reference", "inputs", "random", "kwargs", "dtypes", "sizes"],
+        Phase::Tune => &["reference", "inputs", "random", "kwargs", "dtypes", "sizes", "passes"],
         // Torch runs beside the variant, in the declared precision.
         Phase::Bench => &[
             "torch", "reference", "inputs", "random", "kwargs", "dtypes", "sizes", "precision", "protocol", "cases",

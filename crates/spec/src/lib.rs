@@ -53,7 +53,7 @@ pub(crate) use self::random::Random;
 pub(crate) use self::reference::Reference;
 pub use self::torch::{Signature, Signatures, TorchName, TorchNames};
 pub(crate) use t2t_protocol::{Binding, ComparedOutput, Init, Layout, Precision, Quantity};
-pub use t2t_protocol::{Protocol, StopRule};
+pub use t2t_protocol::{Methods, Passes, Protocol, StopRule};
 
 /// The version of ops.yaml that this t2t reads.
 ///
@@ -233,6 +233,9 @@ pub struct Variant {
     pub entry: String,
     /// How it is called, as in `entry(input, dim)`; None where names decide.
     pub call: Option<String>,
+    /// The methods of an entry that is an operator; None where nothing is said of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub methods: Option<Methods>,
     /// Of `interpreter` and `cuda`, those on which it can be judged.
     pub(crate) lanes: Vec<String>,
     /// Whether two runs must give the same bits.

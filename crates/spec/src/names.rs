@@ -35,6 +35,8 @@ pub enum Form {
     Reference,
     /// A Python call of `entry`.
     Call,
+    /// The name of a method, or a Python call of it.
+    Method,
     /// One line for people.
     Line,
     /// A file named relative to a folder of the workspace, with `/`.
@@ -68,6 +70,7 @@ impl Form {
             Form::Entry => "dotted Python name",
             Form::Reference => "`FILE.py::NAME`",
             Form::Call => "call of `entry`",
+            Form::Method => "method",
             Form::Line => "line of text",
             Form::Path => "path inside the workspace",
             Form::Duration => "duration",
@@ -98,6 +101,7 @@ impl Form {
                 "write a file of the workspace and a name in it: `kernels/geglu/reference.py::geglu`".to_owned()
             }
             Form::Call => "write it as in `entry(input, dim)`".to_owned(),
+            Form::Method => "write its name, or a call of it as in `backward(grad, output, dim)`".to_owned(),
             Form::Line => "write a few words on one line".to_owned(),
             Form::Path => "write it relative, with `/` and without `..`".to_owned(),
             Form::Duration => "write a whole number and a unit: `120s`, `2m`, `500ms` or `1h`".to_owned(),
@@ -123,6 +127,7 @@ impl Form {
             Form::Torch | Form::Entry => r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$",
             Form::Reference => r"^[^/\\:][^\\:]*\.py::[A-Za-z_][A-Za-z0-9_.]*$",
             Form::Call => r"^entry\(.*\)$",
+            Form::Method => r"^[A-Za-z_][A-Za-z0-9_]*(\(.*\))?$",
             Form::Line => r"\S",
             Form::Path => r"^[^/\\:][^\\:]*$",
             Form::Duration => "^[0-9]+(ms|s|m|h)$",
@@ -148,6 +153,10 @@ impl Form {
                 file.strip_suffix(".py").is_some() && is_path(file) && Form::Entry.fits(name)
             }),
             Form::Call => text.starts_with("entry(") && text.ends_with(')'),
+            Form::Method => match text.split_once('(') {
+                Some((name, rest)) => is_identifier(name) && rest.ends_with(')'),
+                None => is_identifier(text),
+            },
             Form::Line => !text.trim().is_empty() && !text.contains(char::is_control),
             Form::Path => is_path(text),
             Form::Duration => duration(text).is_some(),

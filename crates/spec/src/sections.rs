@@ -27,6 +27,8 @@ pub enum Section {
     Random,
     /// A variant written as a mapping.
     Variant,
+    /// `methods` of an op or a variant.
+    Methods,
     /// `check`.
     Check,
     /// An edge of `check` written as a mapping.
@@ -54,7 +56,7 @@ pub enum Section {
 }
 
 /// All sections, in the order in which they are explained.
-pub const SECTIONS: [Section; 23] = [
+pub const SECTIONS: [Section; 24] = [
     Section::File,
     Section::Defaults,
     Section::Op,
@@ -66,6 +68,7 @@ pub const SECTIONS: [Section; 23] = [
     Section::Output,
     Section::Random,
     Section::Variant,
+    Section::Methods,
     Section::Check,
     Section::Edge,
     Section::Bench,
@@ -96,6 +99,7 @@ impl Section {
             Section::Output => "output",
             Section::Random => "random",
             Section::Variant => "variant",
+            Section::Methods => "methods",
             Section::Check => "check",
             Section::Edge => "edge",
             Section::Bench => "bench",

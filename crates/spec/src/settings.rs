@@ -14,7 +14,7 @@ use super::names::{self, suggestion};
 use super::node::{Entry, Node};
 use super::reader::Reader;
 use super::sizes::{Dims, Misfit};
-use super::{Binding, Dim, Input, Profile, Protocol, Quantity, Settings, StopRule};
+use super::{Binding, Dim, Input, Passes, Profile, Protocol, Quantity, Settings, StopRule};
 
 /// The dims that an op uses.
 pub(super) struct Uses {
@@ -81,6 +81,7 @@ impl Reader<'_, '_> {
             None => default_check_sizes(&sizes, profile),
         };
         self.torch_is_measured(layers);
+        self.pass_is_judged(layers);
         let fixed = dims.fixed.keys().cloned().collect();
         let time = |path: [&str; 2]| names::duration(layers.get(&path)?.text()?);
         let dtypes = layers.get(&["dtypes"]).map(texts)?;
@@ -155,6 +156,20 @@ impl Reader<'_, '_> {
         );
     }
 
+    /// Only what a check judges is measured. Of random ops it judges no gradient but that of dropout, by the results of both passes.
+    fn pass_is_judged(&mut self, layers: &Layers) {
+        let Some((layer, node)) = layers.find(&["bench", "pass"]) else { return };
+        let Some(pass) = node.text().filter(|pass| *pass != "forward") else { return };
+        let place = if layer.owner == Owner::Op { node.place } else { self.entry.place };
+        if layers.get(&["backward"]).and_then(Node::flag) != Some(true) {
+            let message = format!("`pass: {pass}` would measure gradients that no check judges");
+            self.fault(place, &message, "add `backward: true` to the op, or `bench: {pass: forward}`");
+        } else if self.entry.node.get("random").is_some() {
+            let message = format!("`pass: {pass}` would measure gradients of random results, which are not told apart");
+            self.fault(place, &message, "a random op is measured with `pass: forward`");
+        }
+    }
+
     fn torch_is_measured(&mut self, layers: &Layers) {
         if let Some(node) = layers.get(&["bench", "baselines"])
             && !node.items().iter().any(|item| item.text() == Some("torch"))
@@ -180,7 +195,12 @@ fn protocol(layers: &Layers) -> Option<Protocol> {
     let whole = |key: &str| layers.get(&["bench", key])?.whole();
     let is_auto = layers.get(&["bench", "stop"])?.text()? == "auto";
     let stop = is_auto.then_some(StopRule::Auto);
-    Some(Protocol { runs: whole("runs")?, warmup_ms: whole("warmup_ms")?, rep_ms: whole("rep_ms")?, stop })
+    let passes = match layers.get(&["bench", "pass"])?.text()? {
+        "backward" => Some(Passes::Backward),
+        "both" => Some(Passes::Both),
+        _ => None,
+    };
+    Some(Protocol { runs: whole("runs")?, warmup_ms: whole("warmup_ms")?, rep_ms: whole("rep_ms")?, stop, passes })
 }
 
 fn tolerances(layers: &Layers, dtypes: &[String]) -> BTreeMap<String, [f64; 2]> {

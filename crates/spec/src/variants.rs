@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 
 use t2t_model::problem::Position;
 
-use super::Variant;
 use super::authors::{NONE, known_generator};
 use super::fault::Fault;
 use super::inputs::texts;
@@ -14,6 +13,7 @@ use super::layers::Layers;
 use super::names::Form;
 use super::node::Node;
 use super::reader::{Reader, same_but_for_case};
+use super::{Methods, Variant};
 
 /// The language of kernels in CUDA C++, and the lane that they run on.
 const CUDA: &str = "cuda";
@@ -28,21 +28,28 @@ impl Reader<'_, '_> {
         self.declared_twice(nodes);
         let deterministic = layers.get(&["deterministic"])?.flag()?;
         _ = self.call(&self.entry.node);
+        let methods = self.methods(&self.entry.node);
         let named = nodes.iter().chain([&self.entry.node]).map(|node| node.get("generator"));
         named.for_each(|named| known_generator(self.root, named, self.faults));
-        let variants: Vec<Option<Variant>> = nodes.iter().map(|node| self.variant(node, deterministic)).collect();
+        let variants: Vec<Option<Variant>> =
+            nodes.iter().map(|node| self.variant(node, methods.as_ref(), deterministic)).collect();
         if nodes.iter().any(|node| node.get("entry").is_none()) {
             self.entry_is_callable();
         }
         variants.into_iter().collect()
     }
 
-    fn variant(&mut self, node: &Node, deterministic: bool) -> Option<Variant> {
+    fn variant(&mut self, node: &Node, methods: Option<&Methods>, deterministic: bool) -> Option<Variant> {
         self.has_one_home(node);
         let is_cuda = node.get("lang").and_then(Node::text) == Some(CUDA);
         self.fits_its_language(node, is_cuda);
         self.is_written_in_the_workspace(node);
-        let call = self.call(node).or_else(|| self.entry.node.get("call")?.text().map(str::to_owned));
+        let own_methods = self.methods(node);
+        // A variant that says either says how it is called; the op's word for the other does not hold for it.
+        let says = node.get("call").is_some() || node.get("methods").is_some();
+        let of_op = if says { None } else { Some(&self.entry.node) };
+        let call = self.call(node).or_else(|| of_op?.get("call")?.text().map(str::to_owned));
+        let methods = own_methods.or_else(|| methods.filter(|_| !says).cloned());
         let name = name(node)?;
         let text = |key: &str| node.get(key).and_then(Node::text).map(str::to_owned);
         let below = |file: String| format!("kernels/{}/{file}", self.entry.key);
@@ -62,6 +69,7 @@ impl Reader<'_, '_> {
             module,
             cuda: is_cuda.then_some(named),
             call,
+            methods,
             entry: text("entry").unwrap_or_else(|| self.entry_name()),
             lanes: if is_cuda { vec![CUDA.to_owned()] } else { lanes(node) },
             deterministic: node.get("deterministic").and_then(Node::flag).unwrap_or(deterministic),

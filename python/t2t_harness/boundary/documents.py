@@ -1341,6 +1341,16 @@ class MeasuredDevice(TypedDict):
 
 
 @final
+class Methods(TypedDict):
+    """The methods of an operator: each the name of one, or a call of it."""
+
+    backward: str
+    """That of the backward pass, as in `backward` or `backward(grad, output, dim)`."""
+    forward: str
+    """That of the forward pass, as in `forward` or `forward(input, dim)`."""
+
+
+@final
 class Missed(TypedDict):
     """What is launched at a measured size and in no judged case."""
 
@@ -1399,6 +1409,9 @@ class OpRequest(TypedDict):
     warm: list[str]
     """Absolute paths of archives of compiled kernels and their launchers, which are unpacked into `TRITON_CACHE_DIR`, on a device each when Triton looks for it; empty but there and in a compile."""
 
+
+Passes: TypeAlias = Literal["backward", "both"]
+"""Which passes of a call are timed beside, or in the place of, the forward pass."""
 
 Precision: TypeAlias = Literal["ieee", "tf32"]
 """The precision in which float32 products are meant."""
@@ -1472,6 +1485,8 @@ class Progress(TypedDict):
 class Protocol(TypedDict):
     """How a size is measured."""
 
+    passes: NotRequired[Passes]
+    """Which passes of a call are timed, where that is not the forward pass alone."""
     rep_ms: int
     """How long a run samples, in milliseconds."""
     runs: int
@@ -2175,6 +2190,8 @@ class Variant(TypedDict):
     """Relative to the workspace, with `/`; of an installed module its name."""
     lanes: list[str]
     """Of `interpreter` and `cuda`, those on which it can be judged."""
+    methods: NotRequired[Methods]
+    """The methods of an entry that is an operator; absent where nothing is said of them."""
     module: str | None
     """The installed module that defines the wrapper, where no file of the workspace does."""
     name: str

@@ -1,21 +1,21 @@
-"""How a wrapper is called: a class is constructed first, and arguments go where the declared `call`, or the names of its parameters, put them.
+"""How a wrapper is called: a class is constructed first, an operator is called by its methods, and arguments go where the declared `call`, or the names of parameters, put them.
 
 torch is imported only inside functions.
 """
 
 from __future__ import annotations
 
-import ast
 import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
-from t2t_harness.cases import cases, inputs
+from t2t_harness.cases import cases, inputs, operators
 from t2t_harness.op import operation
+from t2t_harness.sources import methods
 from t2t_harness.triton import stage
 
 if TYPE_CHECKING:
-    from t2t_harness.boundary.documents import OpRequest, Variant, VariantRequest
+    from t2t_harness.boundary.documents import Declaration, Methods, OpRequest, Variant, VariantRequest
     from t2t_harness.sources.entry import Entry
 
 Arranged: TypeAlias = "tuple[Entry, tuple[object, ...], dict[str, object]]"
@@ -46,15 +46,42 @@ def arranged_for(
 ) -> Arranged:
     """Returns what `arranged` does, for the wrapper of `variant`."""
     declaration = request["op"]
-    wrapper = entry
+    found: object = entry
     if inspect.isclass(entry):
         device = "cuda" if request["lane"] == "cuda" else None
         with stage.pretending(request["lane"]):
-            wrapper = operation.constructed(entry, declaration, case.binding, case.dtype, device)
+            found = operation.instance(entry, declaration, case.binding, case.dtype, device)
+    told = methods.of(found, variant)
+    if told is not None:
+        return of_operator(found, told, declaration, case, given, label)
+    wrapper = operation.called(found)
     written = variant.get("call")
     if written is None:
         return (wrapper, *inputs.call_arguments(wrapper, declaration, case, given, label))
     return (wrapper, *placed(written, inputs.named_arguments(declaration, case, given, label)))
+
+
+def of_operator(
+    found: object, told: Methods, declaration: Declaration, case: cases.Case, given: Mapping[str, object], label: str
+) -> Arranged:
+    """Returns the forward pass of an operator and its arguments; where the op is checked backward, as what autograd differentiates by the method of the backward pass.
+
+    Raises TypeError where it lacks one of the methods, or where a parameter means nothing.
+    """
+    import torch
+
+    methods.require(found, told, "the entry")
+    forward: Entry = getattr(found, methods.name_of(told["forward"]))
+    known = inputs.named_arguments(declaration, case, given, label)
+    if methods.is_call(told["forward"]):
+        args, kwargs = placed(told["forward"], known)
+    else:
+        args, kwargs = inputs.call_arguments(forward, declaration, case, given, label)
+    if not declaration["backward"]:
+        return forward, args, kwargs
+    leaves = {name: value for name, value in given.items() if isinstance(value, torch.Tensor)}
+    backward = operators.backward_of(found, told, declaration, known)
+    return operators.Operator(forward, backward, leaves), args, kwargs
 
 
 def placed(written: str, known: Mapping[str, object]) -> tuple[tuple[object, ...], dict[str, object]]:
@@ -62,21 +89,6 @@ def placed(written: str, known: Mapping[str, object]) -> tuple[tuple[object, ...
 
     Raises LookupError for a name that is not known, which a case of the user's own may lack.
     """
-    tree = ast.parse(written, mode="eval").body
-    if not isinstance(tree, ast.Call):
-        raise ValueError(f"`{written}` is no call")
-    keywords = {str(one.arg): value_of(one.value, known) for one in tree.keywords}
-    return tuple(value_of(one, known) for one in tree.args), keywords
-
-
-def value_of(node: ast.expr, known: Mapping[str, object]) -> object:
-    """Returns the value of one argument."""
-    if isinstance(node, ast.Name):
-        if node.id not in known:
-            raise LookupError(f"`call` names `{node.id}`, which this case does not have")
-        return known[node.id]
-    if isinstance(node, ast.List):
-        return [value_of(one, known) for one in node.elts]
-    if isinstance(node, ast.Tuple):
-        return tuple(value_of(one, known) for one in node.elts)
-    return ast.literal_eval(node)
+    tree = operators.parsed(written)
+    keywords = {str(one.arg): operators.value_of(one.value, known) for one in tree.keywords}
+    return tuple(operators.value_of(one, known) for one in tree.args), keywords

@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from t2t_harness.faults import bounds, order, refusal
+from t2t_harness.faults.misfit import Misfit
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -116,12 +117,14 @@ def describe(error: BaseException) -> str:
 
 
 def class_of(error: BaseException) -> str:
-    """Returns the class of what kernel code raised: `memory` where the host or the device had none left, `out-of-bounds` where it wrote outside of its tensors, `nondeterministic` where it does not end in another order, else `exception`."""
+    """Returns the class of what kernel code raised: `memory` where the host or the device had none left, `out-of-bounds` where it wrote outside of its tensors, `nondeterministic` where it does not end in another order, that of a gradient which is none of its input, else `exception`."""
     first = chain(error)[-1]
     if isinstance(first, bounds.OutOfBounds):
         return "out-of-bounds"
     if isinstance(first, order.Endless):
         return "nondeterministic"
+    if isinstance(first, Misfit):
+        return first.class_
     ran_out = isinstance(first, MemoryError) or "DefaultCPUAllocator: can't allocate memory" in str(first)
     return "memory" if ran_out or is_device_memory(first) else "exception"
 

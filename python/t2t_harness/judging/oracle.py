@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -50,10 +50,18 @@ class Refused(Exception):
     """torch itself raises on this case; its exception is the cause."""
 
 
+Flows = Callable[[Sequence[object], "Case"], "dict[int, torch.Tensor]"]
+"""Returns the gradients that flow into outputs in a case, by position."""
+
+
 def reference(
-    declaration: Declaration, case: Case, inputs: Mapping[str, torch.Tensor], device: str = "cpu"
+    declaration: Declaration,
+    case: Case,
+    inputs: Mapping[str, torch.Tensor],
+    device: str = "cpu",
+    flows: Flows | None = None,
 ) -> Reference:
-    """Returns both results for `inputs`, which are left as they are; those of an op without inputs are on `device`. Raises
+    """Returns both results for `inputs`, which are left as they are; those of an op without inputs are on `device`. The gradients that flow in are those of `flows`, else those that the case draws. Raises
     Refused where torch raises in the tested dtype."""
     import torch
 
@@ -63,7 +71,7 @@ def reference(
         torch.manual_seed(seeds.seed_of(case, "torch"))
     try:
         function = operation.ready(declaration, case.binding, case.dtype, _device_of(inputs, device))
-        plain = _call(operation.fresh(function), declaration, case, copies(inputs), kwargs, device)
+        plain = _call(operation.fresh(function), declaration, case, copies(inputs), kwargs, device, flows)
     except Exception as error:
         if is_own(error):
             raise
@@ -73,7 +81,7 @@ def reference(
     exact, wide_kwargs = in_float64(declaration, case, kwargs)
     try:
         widened_inputs = {name: wide(value) for name, value in copies(inputs).items()}
-        oracle = _call(operation.widened(function), exact, case, widened_inputs, wide_kwargs, device).plain
+        oracle = _call(operation.widened(function), exact, case, widened_inputs, wide_kwargs, device, flows).plain
     except Exception:
         return plain
     if any(oracle[name].shape != value.shape for name, value in plain.plain.items()):
@@ -130,7 +138,12 @@ MOVED = 4
 
 
 def slack(
-    declaration: Declaration, case: Case, inputs: Mapping[str, torch.Tensor], right: Reference, device: str
+    declaration: Declaration,
+    case: Case,
+    inputs: Mapping[str, torch.Tensor],
+    right: Reference,
+    device: str,
+    flows: Flows | None = None,
 ) -> dict[str, torch.Tensor] | None:
     """Returns by how much each result in float64 changes, element by element, where every floating input is off by a half of its last bit, or of that of a float32 (of TF32 where products may be of that), up or down: the most of a few times.
 
@@ -144,7 +157,7 @@ def slack(
     growth = max(1.0, math.sqrt(max(case.binding.values(), default=1)) / 4)
     for turn in range(MOVED):
         try:
-            other = _moved(declaration, case, inputs, device, turn)
+            other = _moved(declaration, case, inputs, device, turn, flows)
         except Exception:
             return None
         for name, value in right.oracle.items():
@@ -155,7 +168,12 @@ def slack(
 
 
 def _moved(
-    declaration: Declaration, case: Case, inputs: Mapping[str, torch.Tensor], device: str, turn: int
+    declaration: Declaration,
+    case: Case,
+    inputs: Mapping[str, torch.Tensor],
+    device: str,
+    turn: int,
+    flows: Flows | None,
 ) -> dict[str, torch.Tensor]:
     """Returns the results in float64 of inputs that are off by a half of their last bits. Raises what torch raises."""
     import torch
@@ -173,7 +191,7 @@ def _moved(
             moved[name] = moved[name] * (1 + half * signs)
     exact, kwargs = in_float64(declaration, case, making.kwargs_of(declaration, case))
     function = operation.ready(declaration, case.binding, case.dtype, _device_of(inputs, device))
-    return _call(operation.widened(function), exact, case, moved, kwargs, device).plain
+    return _call(operation.widened(function), exact, case, moved, kwargs, device, flows).plain
 
 
 def _device_of(inputs: Mapping[str, torch.Tensor], device: str) -> str:
@@ -188,6 +206,7 @@ def _call(
     inputs: dict[str, torch.Tensor],
     kwargs: dict[str, object],
     device: str,
+    flows: Flows | None,
 ) -> Reference:
     """Returns what one call gives, as a reference without an oracle."""
     import torch
@@ -208,7 +227,7 @@ def _call(
     named |= {f"after.{name}": inputs[name].detach() for name in declaration["mutates"]}
     unused = frozenset[str]()
     if backward:
-        found = found_gradients(outputs, inputs, upstream_gradients(outputs, case))
+        found = found_gradients(outputs, inputs, (flows or upstream_gradients)(outputs, case))
         require_dense(found.values())
         named |= {f"grad.{name}": _or_zeros(gradient, inputs[name]) for name, gradient in found.items()}
         unused = frozenset(f"grad.{name}" for name, gradient in found.items() if gradient is None)

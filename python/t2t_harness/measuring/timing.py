@@ -143,6 +143,31 @@ def element(value: torch.Tensor, position: int) -> torch.Tensor:
     return value.as_strided((1,), (1,), offset)
 
 
+@dataclass
+class Changing:
+    """Single elements of a tensor that change in place, each in turn to one of several values."""
+
+    targets: list[torch.Tensor]
+    sources: list[torch.Tensor]
+    draws: random.Random = field(default_factory=lambda: random.Random(0))
+
+    def change(self) -> bool:
+        """Changes one element, and tells whether there is one."""
+        if not self.targets:
+            return False
+        draw = self.draws.getrandbits
+        self.targets[draw(BITS)].copy_(self.sources[draw(BITS)])
+        return True
+
+
+def changing(value: torch.Tensor, original: torch.Tensor, seed: int) -> Changing:
+    """Returns what changes elements of `value` to those of `original`, as `seed` decides."""
+    targets, sources, draws = drawn_places(seed, value.numel())
+    return Changing(
+        [element(value, position) for position in targets], [element(original, position) for position in sources], draws
+    )
+
+
 class Buffers:
     """The inputs of timed calls: the same tensors always, with other values in every run, and a few other ones before each call.
 
@@ -165,9 +190,7 @@ class Buffers:
         """The values that inputs which the op changes have before each call of the run."""
         changed = changed_input(declaration, case.dtype)
         self.changed = changed if changed is not None and given[changed].numel() > 0 else None
-        self.targets: list[torch.Tensor] = []
-        self.sources: list[torch.Tensor] = []
-        self.draws = random.Random(0)
+        self.changing = Changing([], [])
 
     def refill(self, run: int) -> None:
         """Writes the values of a new run in place, as `run_inputs` has them with `self.state()`."""
@@ -177,22 +200,21 @@ class Buffers:
             self.current = {name: self.given[name].clone() for name in self.mutated}
             self.run, self.seed, self.changes = run, random.SystemRandom().getrandbits(63), 0
             if self.changed is not None:
-                value, original = self.given[self.changed], self.originals[self.changed]
-                targets, sources, self.draws = drawn_places(self.seed, value.numel())
-                self.targets = [element(value, position) for position in targets]
-                self.sources = [element(original, position) for position in sources]
+                self.changing = changing(self.given[self.changed], self.originals[self.changed], self.seed)
 
     def state(self) -> State:
         """Returns what values they have now."""
         return State(self.run, self.seed, self.changes)
 
+    def memory(self) -> list[torch.Tensor]:
+        """Returns the tensors whose values the next call may find changed."""
+        return list(self.given.values())
+
     def freshen(self) -> None:
         """Changes one element in place, and undoes what a call changed: what is to be done before each timed call."""
         for name, value in self.current.items():
             self.given[name].copy_(value)
-        if self.targets:
-            draw = self.draws.getrandbits
-            self.targets[draw(BITS)].copy_(self.sources[draw(BITS)])
+        if self.changing.change():
             self.changes += 1
 
 

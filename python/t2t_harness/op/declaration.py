@@ -36,6 +36,11 @@ def arguments(declaration: Declaration, given: Mapping[str, Any]) -> dict[str, A
     return found
 
 
+def names(declaration: Declaration) -> list[str]:
+    """Return the names of what stands in the inputs' places in a call, in declared order: a list of tensors has one."""
+    return list(dict.fromkeys(str(one.get("list") or one["name"]) for one in declaration["inputs"]))
+
+
 def bind_shape(shape: Sequence[int | str], binding: Binding) -> list[int]:
     """Return `shape` with each dim and each expression of dims replaced by its length.
 

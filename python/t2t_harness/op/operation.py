@@ -72,6 +72,13 @@ def ready(declaration: Declaration, binding: Mapping[str, int], dtype: str, devi
 def constructed(
     class_: Function, declaration: Declaration, binding: Mapping[str, int], dtype: str, device: str | None
 ) -> Function:
+    """Returns what `called` makes of an `instance` of `class_`. Raises what the constructor raises."""
+    return called(instance(class_, declaration, binding, dtype, device))
+
+
+def instance(
+    class_: Function, declaration: Declaration, binding: Mapping[str, int], dtype: str, device: str | None
+) -> object:
     """Returns an instance of `class_` made with the declared `init`, its weights drawn from a fixed seed and rounded to `dtype`, on `device`.
 
     Weights ask for gradients only where the op is checked backward. Raises what the constructor raises.
@@ -86,10 +93,12 @@ def constructed(
     if isinstance(made, torch.nn.Module):
         place(made, dtype, device)
         made.requires_grad_(bool(declaration.get("backward")))
-    if callable(made):
-        return made  # type: ignore[no-any-return]
-    forward: Function = made.forward
-    return forward
+    return made
+
+
+def called(made: object) -> Function:
+    """Returns what is called of an instance, or of anything else: it itself, or its `forward` where it cannot be called."""
+    return made if callable(made) else made.forward  # type: ignore[attr-defined]
 
 
 def place(module: Any, dtype: str, device: str | None) -> None:

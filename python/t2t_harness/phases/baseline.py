@@ -14,6 +14,7 @@ from t2t_harness.cases import cases
 from t2t_harness.faults import failure
 from t2t_harness.measuring import clock as clocks
 from t2t_harness.measuring import host, spans, statistics, stopping, telemetry, timing
+from t2t_harness.phases import passes
 
 if TYPE_CHECKING:
     import torch
@@ -95,24 +96,31 @@ def measure_size(
 ) -> BaselineSize:
     """Returns the figures of one size, the baselines timed in turns. Adds the telemetry to `before` if there is none yet, why one has no figures to `reasons`, and
     to `compile_ms`."""
-    declaration, device = request["op"], timing.device_of(request["lane"])
-    buffers = timing.buffers_of(declaration, case, device)
-    calls: dict[str, clocks.Call] = {EAGER: timing.torch_call(declaration, case, buffers.given, device)}
+    declaration, device, which = request["op"], timing.device_of(request["lane"]), passes.of(request)
+    buffers = passes.buffers_of(which, declaration, case, device)
+    given = passes.arguments(buffers)
+    eager = timing.torch_call(declaration, case, given, device)
+    subjects = {EAGER: passes.subject(which, eager, buffers)}
     if COMPILED in request["baselines"]:
         try:
-            calls[COMPILED] = compiled_call(clock, declaration, case, buffers.given, compile_ms, AHEAD.get(size))
+            subjects[COMPILED] = compiled_subject(
+                clock, which, declaration, case, given, buffers, compile_ms, AHEAD.get(size)
+            )
         except Exception as error:
             reasons.setdefault(COMPILED, failure.describe(error)[:400])
-    runs = {name: timing.Runs(clock, protocol) for name in calls}
+    runs = {name: timing.Runs(clock, protocol) for name in subjects}
     if not before:
         before.append(telemetry.snapshot(request))
-    clock.warm(list(calls.values()))
+    for subject in subjects.values():
+        subject.prepare()
+    clock.warm([subject.call for subject in subjects.values()])
     for turn in timing.turns(protocol, test, runs):
-        for place, (name, call) in enumerate(calls.items()):
+        for place, (name, subject) in enumerate(subjects.items()):
             for run in turn:
                 if place == 0 or len(turn) > 1:
                     buffers.refill(run)
-                runs[name].add(call)
+                subject.prepare()
+                runs[name].add(subject.call)
     figures = {name: one.figure() for name, one in runs.items()}
     found: BaselineSize = {"binding": case.binding, "dtype": case.dtype}
     if test is not None and test.last is not None:
@@ -123,7 +131,7 @@ def measure_size(
         compiled = figures.get(COMPILED)
         if clock.is_device and compiled is not None:
             with spans.work(device):
-                compiled["host_us"] = host.time_us(clock, calls[COMPILED], compiled["median"])
+                compiled["host_us"] = host.time_us(clock, subjects[COMPILED].call, compiled["median"])
             compiled["hidden_us"] = clock.hidden_us()
         found["torch.compile"] = compiled
     return found
@@ -134,34 +142,65 @@ def figure_of(size: BaselineSize, name: str) -> Figure | None:
     return size.get("torch") if name == EAGER else size.get("torch.compile")
 
 
-def compiled_call(
+def compiled_subject(
     clock: clocks.Clock,
+    which: str,
     declaration: Declaration,
     case: cases.Case,
     given: Mapping[str, torch.Tensor],
+    buffers: timing.Buffers | None,
     compile_ms: list[float],
     ahead: Ahead | None = None,
-) -> clocks.Call:
-    """Returns a call of the op as `torch.compile` makes it for these very shapes, and adds what its first call took to `compile_ms`: the first one that was made
-    `ahead`, if there is one.
+) -> passes.Subject:
+    """Returns the passes of the op on `given` that are timed, as `torch.compile` makes them for these very shapes, and adds what the first calls took to `compile_ms`: those that were made
+    `ahead`, if there are some.
 
     Raises what torch raises. Compiling runs in this process alone: worker processes would outlive the action.
     """
+    device = "cuda" if clock.is_device else "cpu"
     if ahead is not None:
         compile_ms.append(ahead.compile_ms)
-        return timing.call_of(ahead.function, declaration, case, given, "cuda" if clock.is_device else "cpu")
-    import torch
+        forward = timing.call_of(ahead.function, declaration, case, given, device)
+        return passes.subject(which, forward, buffers)
     import torch._dynamo
-    import torch._inductor.config
 
-    torch._inductor.config.compile_threads = 1
+    prepare_compiler(which)
     torch._dynamo.reset()
     function = torch.compile(timing.function_of(declaration, case, given), dynamic=False)
     begun = clock.counter()
-    call = timing.call_of(function, declaration, case, given, "cuda" if clock.is_device else "cpu")
+    subject = first_calls(which, function, declaration, case, given, buffers, device)
     clock.synchronize()
     compile_ms.append((clock.counter() - begun) * 1e3)
-    return call
+    return subject
+
+
+def prepare_compiler(which: str) -> None:
+    """Has torch compile in this process alone, and what it compiles keep all that a second pass over the same graph needs, where a backward pass alone is timed."""
+    import torch._inductor.config
+
+    torch._inductor.config.compile_threads = 1
+    if which == passes.BACKWARD:
+        import torch._functorch.config
+
+        torch._functorch.config.donated_buffer = False
+
+
+def first_calls(
+    which: str,
+    function: Entry,
+    declaration: Declaration,
+    case: cases.Case,
+    given: Mapping[str, torch.Tensor],
+    buffers: timing.Buffers | None,
+    device: str,
+) -> passes.Subject:
+    """Returns the passes of `function`, the compiled op, on `given` that are timed, called once each, by which torch compiles them. Raises what torch raises."""
+    forward = timing.call_of(function, declaration, case, given, device)
+    subject = passes.subject(which, forward, buffers)
+    if subject.passes is not None:
+        subject.prepare()
+        subject.call()
+    return subject
 
 
 def compile_ahead(request: BaselineRequest, stops: Callable[[], bool]) -> None:
@@ -171,28 +210,29 @@ def compile_ahead(request: BaselineRequest, stops: Callable[[], bool]) -> None:
     """
     import torch
     import torch._dynamo
-    import torch._inductor.config
 
     sizes = timing.timed_cases(request)
     # What a reference in Python says may be another when the request comes.
     is_torch = request["op"].get("reference") is None
     if COMPILED not in request["baselines"] or len(sizes) > MOST_AHEAD or not is_torch:
         return
-    declaration, clock = request["op"], clocks.clock_of(request)
-    torch._inductor.config.compile_threads = 1
+    declaration, clock, which = request["op"], clocks.clock_of(request), passes.of(request)
+    prepare_compiler(which)
     torch._dynamo.reset()
     timing.set_precision(declaration)
     for size, case in sizes.items():
         if stops():
             break
-        given = timing.buffers_of(declaration, case, timing.device_of(request["lane"])).given
+        device = timing.device_of(request["lane"])
+        buffers = passes.buffers_of(which, declaration, case, device)
+        given = passes.arguments(buffers)
         function = torch.compile(timing.function_of(declaration, case, given), dynamic=False)
         begun = clock.counter()
         with contextlib.suppress(Exception):
-            timing.call_of(function, declaration, case, given, timing.device_of(request["lane"]))
+            first_calls(which, function, declaration, case, given, buffers, device)
             clock.synchronize()
             AHEAD[size] = Ahead(function, (clock.counter() - begun) * 1e3)
-        del given
+        del given, buffers
     torch.cuda.empty_cache()
 
 

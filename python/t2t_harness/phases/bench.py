@@ -20,7 +20,7 @@ from t2t_harness.faults import failure, memory
 from t2t_harness.judging import watch
 from t2t_harness.measuring import clock as clocks
 from t2t_harness.measuring import host, spans, statistics, stopping, telemetry, timing
-from t2t_harness.phases import called, returned, sample
+from t2t_harness.phases import called, passes, returned, sample
 from t2t_harness.phases import tune as tuning
 from t2t_harness.sources import loading
 from t2t_harness.triton import launching, stage
@@ -165,35 +165,44 @@ def is_varied(times: Mapping[str, timing.Raw]) -> bool:
 
 def interpret_size(found: Measurement, size: str, case: cases.Case) -> None:
     """Times one call at one size in Triton's interpreter, run by run. Torch is not timed beside it: nothing compares with these times. Raises what the wrapper raises."""
-    declaration = found.request["op"]
-    buffers = timing.buffers_of(declaration, case, "cpu")
-    wrapper, args, kwargs = calling.arranged(found.entry, found.request, case, buffers.given)
-    timed = sample.Timed(timing.bound(wrapper, args, kwargs), buffers)
-    config, first = first_launch(found, timed)
+    buffers, subject = prepared(found, case, "cpu")
+    timed = sample.Timed(subject.call, buffers)
+    config, first = first_launch(found, timed, subject)
     runs = timing.Runs(found.clock, found.protocol)
     for run in range(found.protocol.runs):
         buffers.refill(run)
         with stage.pretending(found.lane):
+            subject.prepare()
             runs.add(timed, timed.before)
         timed.settle()
-    seen = [first, last_call(found, timed)]
-    sample.keep(Path(found.request["scratch"]), case, size, seen, timed.kept, set())
+    seen = [first, last_call(found, timed, subject)]
+    sample.keep(Path(found.request["scratch"]), case, size, seen, timed.kept, set(), subject.named)
     found.times[size] = {"variant": runs.facts()}
     found.sizes[size] = {"binding": case.binding, "dtype": case.dtype, "config": config or None}
+
+
+def prepared(found: Measurement, case: cases.Case, device: str) -> tuple[timing.Buffers, passes.Subject]:
+    """Returns the inputs of a size, and the passes of the wrapper that are timed on them. Raises what the constructor of a class raises."""
+    which = passes.of(found.request)
+    buffers = passes.buffers_of(which, found.request["op"], case, device)
+    wrapper, args, kwargs = calling.arranged(found.entry, found.request, case, passes.arguments(buffers))
+    return buffers, passes.subject(which, timing.bound(wrapper, args, kwargs), buffers)
 
 
 def measure_size(found: Measurement, size: str, case: cases.Case) -> None:
     """Times the variant and torch in turns at one size, and puts both figures into `found.sizes`. Raises what the wrapper raises."""
     declaration, device = found.request["op"], timing.device_of(found.lane)
-    buffers = timing.buffers_of(declaration, case, device)
-    wrapper, args, kwargs = calling.arranged(found.entry, found.request, case, buffers.given)
-    call = timing.bound(wrapper, args, kwargs)
+    buffers, subject = prepared(found, case, device)
+    call = subject.call
     timed = sample.Timed(call, buffers, found.lane)
     found.symbols.clear()
-    config, first = first_launch(found, timed)
-    torch_call = sample.Timed(timing.torch_call(declaration, case, buffers.given, device), buffers)
+    config, first = first_launch(found, timed, subject)
+    forward = timing.torch_call(declaration, case, passes.arguments(buffers), device)
+    torch_subject = passes.subject(passes.of(found.request), forward, buffers)
+    torch_call = sample.Timed(torch_subject.call, buffers)
     if not found.before:
         found.before.append(snapshot(found.request))
+    torch_subject.prepare()
     found.clock.warm([call, torch_call.call])
     runs = {who: timing.Runs(found.clock, found.protocol) for who in ("variant", "torch")}
     for turn in timing.turns(found.protocol, found.test, runs):
@@ -201,15 +210,18 @@ def measure_size(found: Measurement, size: str, case: cases.Case) -> None:
         for run in turn:
             buffers.refill(run)
             with stage.pretending(found.lane):
+                subject.prepare()
                 runs["variant"].add(timed, timed.before)
             timed.settle()
         for run in turn:
             if len(turn) > 1:
                 buffers.refill(run)
+            torch_subject.prepare()
             runs["torch"].add(torch_call, torch_call.before)
             torch_call.forget()
-    seen = [first, last_call(found, timed)]
-    sample.keep(Path(found.request["scratch"]), case, size, seen, timed.kept, timed.symbols - found.symbols)
+    seen = [first, last_call(found, timed, subject)]
+    beside = timed.symbols - found.symbols
+    sample.keep(Path(found.request["scratch"]), case, size, seen, timed.kept, beside, subject.named)
     milliseconds = statistics.run_facts(runs["variant"].samples[-1])["median"]
     host_us = host_time(found, call, milliseconds)
     refuse_stray_work(found, size, call, milliseconds, host_us)
@@ -228,25 +240,25 @@ def refuse_stray_work(found: Measurement, size: str, call: clocks.Call, millisec
         )
 
 
-def first_launch(found: Measurement, call: clocks.Call) -> tuple[dict[str, Json], Run]:
+def first_launch(found: Measurement, call: sample.Timed, subject: passes.Subject) -> tuple[dict[str, Json], Run]:
     """Makes a call of the wrapper, untimed, under all rules of a check. Returns the configuration of each autotuned kernel, by its name, and what was seen, as a check's
     run has it. Triton loads the kernels and builds their launchers here.
     """
-    seen, recorder = watched_call(found, call)
+    seen, recorder = watched_call(found, call, subject)
     found.hits += recorder.hits
     found.misses += recorder.misses
     return {launch.kernel: launch.config for launch in recorder.launches if launch.config is not None}, seen
 
 
-def last_call(found: Measurement, call: sample.Timed) -> Run:
+def last_call(found: Measurement, call: sample.Timed, subject: passes.Subject) -> Run:
     """Makes one more call when all others are over, under the same rules, and returns what was seen: a wrapper that changed its ways after some calls is seen to do so."""
-    seen, _ = watched_call(found, call)
+    seen, _ = watched_call(found, call, subject)
     call.forget()
     return seen
 
 
-def watched_call(found: Measurement, call: clocks.Call) -> tuple[Run, launching.Recorder]:
-    """Makes a call under the rules of a check, and returns what was seen, as a check's run has it, and what was launched.
+def watched_call(found: Measurement, call: sample.Timed, subject: passes.Subject) -> tuple[Run, launching.Recorder]:
+    """Makes a call under the rules of a check, and returns what was seen, as a check's run has it, and what was launched. Where a backward pass is timed, both passes are watched, one after the other.
 
     The configuration of an autotuned kernel is put where Triton's autotuner keeps the winner of such a call, so that the timed calls find it there.
     """
@@ -260,31 +272,50 @@ def watched_call(found: Measurement, call: clocks.Call) -> tuple[Run, launching.
         tuner.cache[recorder.key] = chosen[0]
         return chosen
 
-    declaration = found.request["op"]
-    watched = watch.watching(
-        found.own,
-        0,
-        called.allowed(declaration),
-        draws=seeds.is_random(declaration),
-        inputs=call.buffers.given.values() if isinstance(call, sample.Timed) else (),
-    )
-    with watching.recording(found.lane, choose) as recorder, stage.pretending(found.lane):
-        with spans.work(timing.device_of(found.lane)), queues.kept_to_one(found.lane), watched as seen:
-            recorder.memory = seen.memory
-            with counting.counting(found.lane) as counted:
-                got = call()
-            recorder.memory = None
+    both = subject.passes
+    with watching.recording(found.lane, choose) as recorder:
+        got, seen, unaccounted = watched(found, call if both is None else both.forward, call.buffers, recorder)
         found.clock.synchronize()
-    found.symbols |= counted.symbols
+        if both is not None:
+            # What flows in is drawn by the harness, which nobody watches, where no tensor pretends to be on a device.
+            both.keep(got)
+            _, seen_back, more = watched(found, both.back, call.buffers, None)
+            found.clock.synchronize()
+            seen.computed |= called.but_accumulation(seen_back.computed)
+            unaccounted += more
     results = list(got) if isinstance(got, (tuple, list)) else [got]
     described = {str(place): returned.describe(value, recorder, seen) for place, value in enumerate(results)}
     return {
         "several": isinstance(got, (tuple, list)),
         "outputs": described,
         "computed": seen.computed,
-        "unaccounted": counted.unaccounted,
+        "unaccounted": unaccounted,
         "launches": len(recorder.launches),
     }, recorder
+
+
+def watched(
+    found: Measurement, call: clocks.Call, buffers: timing.Buffers, recorder: launching.Recorder | None
+) -> tuple[object, watch.Watch, list[str]]:
+    """Makes `call` and returns what it returned, what torch computed in it, and the kernels on a device that nobody accounts for. The `recorder` is told of its memory."""
+    declaration = found.request["op"]
+    observed = watch.watching(
+        found.own,
+        0,
+        called.allowed(declaration),
+        draws=seeds.is_random(declaration),
+        inputs=buffers.memory(),
+    )
+    working = spans.work(timing.device_of(found.lane))
+    with stage.pretending(found.lane), working, queues.kept_to_one(found.lane), observed as seen:
+        if recorder is not None:
+            recorder.memory = seen.memory
+        with counting.counting(found.lane) as counted:
+            got = call()
+        if recorder is not None:
+            recorder.memory = None
+    found.symbols |= counted.symbols
+    return got, seen, counted.unaccounted
 
 
 def host_time(found: Measurement, call: clocks.Call, milliseconds: float) -> float:

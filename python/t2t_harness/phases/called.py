@@ -207,7 +207,7 @@ def run_once(
             unaccounted += counted_back.unaccounted
             if UPSTREAM not in cases.edges_off(declaration):
                 changed += caller.written(before, upstream)
-            seen.computed |= _but_accumulation(seen_back.computed)
+            seen.computed |= but_accumulation(seen_back.computed)
             seen.declared |= seen_back.declared
     if label == "a":
         made |= {f"after.{name}": value for name, value in given.items()}
@@ -310,7 +310,7 @@ def outside(guarded: guards.Guards | None, within: bounds.Bounds | None) -> list
     return [] if within is None else within.writes
 
 
-def _but_accumulation(computed: dict[str, int]) -> dict[str, int]:
+def but_accumulation(computed: dict[str, int]) -> dict[str, int]:
     """Returns `computed` without the addition by which autograd joins gradients of one input."""
     return {name: count for name, count in computed.items() if name not in ("add", "add_")}
 

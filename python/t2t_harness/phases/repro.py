@@ -20,13 +20,13 @@ from t2t_harness.cuda import t2t_cuda
 from t2t_harness.judging import comparing, corners, findings, oracle, tolerance
 from t2t_harness.op import declaration as declared
 from t2t_harness.op import operation
-from t2t_harness.phases import repro_script
-from t2t_harness.sources import loading
+from t2t_harness.phases import repro_operator, repro_script
+from t2t_harness.sources import loading, methods
 
 if TYPE_CHECKING:
     import torch
 
-    from t2t_harness.boundary.documents import Declaration, Reply, Repro, ReproRequest
+    from t2t_harness.boundary.documents import Declaration, Methods, Reply, Repro, ReproRequest
 
 TENSORS = "case.safetensors"
 """The file of the inputs, `NAME` or `NAME.0`, of the upstream gradients, `upstream.0`, and of `expected.NAME`."""
@@ -183,6 +183,9 @@ def script(
     told = naming.given(case, given, kwargs)
     names = {name: naming.result(name, right.several, named_outputs(declaration, right)) for name in right.plain}
     reference = declaration.get("reference")
+    operator = repro_operator.of(request)
+    tensors = [name for name, value in given.items() if hasattr(value, "stride")]
+    others = [name for name in kwargs if name not in given]
     return repro_script.TEMPLATE.format(
         target=f"{declaration['name']}/{variant['name']}",
         case=case.name,
@@ -191,16 +194,22 @@ def script(
         root=json.dumps(str(request["root"])),
         module=json.dumps(variant.get("module") or loading.module_name(variant["file"])),
         entry=json.dumps(variant["entry"]),
+        made=made_of(operator),
         seed=operation.SEED,
         init=repr(declared.bind_kwargs({} if reference is None else reference["init"], case.binding)),
         dtype=f"torch.{case.dtype}" if case.dtype in cases.FLOATING else None,
         device=json.dumps("cuda" if request["lane"] == "cuda" else "cpu"),
         tensors=json.dumps(TENSORS),
         compared=compared(declaration, case, right),
-        sources=", ".join(f'"{name}": {name}' for name, value in given.items() if hasattr(value, "stride")),
+        sources=", ".join(f'"{name}": {name}' for name in tensors),
         results={name: words or "the output" for name, words in names.items()},
         arguments="\n".join(f"    {line}" for line in arguments),
-        call=call_of(request, list(given), [name for name in kwargs if name not in given]),
+        passes="" if operator is None or not backward else repro_operator.PASSES,
+        call=call_of(request, list(given), others)
+        if operator is None
+        else repro_operator.call_of(
+            request, *operator, others, tensors if backward and leaves else [], several=right.several
+        ),
         recorded="torch.no_grad()" if case.asks == cases.NOBODY else "contextlib.nullcontext()",
         after_values=", ".join(
             f'"{name}": {name.removeprefix("after.")}' for name in right.plain if name.startswith("after.")
@@ -213,6 +222,13 @@ def script(
         if backward
         else "",
     )
+
+
+def made_of(operator: tuple[Methods, object] | None) -> str:
+    """Returns the lines of the script that make of what was loaded what is called: of an operator, what has its methods."""
+    if operator is None:
+        return repro_script.CALLED
+    return repro_script.OPERATOR.format(method=json.dumps(methods.name_of(operator[0]["forward"])))
 
 
 def named_outputs(declaration: Declaration, right: oracle.Reference) -> dict[str, str]:

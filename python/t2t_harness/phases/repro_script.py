@@ -21,6 +21,14 @@ GRADIENTS = """
         results[f"grad.{{name}}"] = torch.zeros_like(leaf) if gradient is None else gradient
 """
 
+CALLED = """        found = found if callable(found) else found.forward
+"""
+
+OPERATOR = """    elif not hasattr(found, {method}):
+        # It makes an operator.
+        found = found()
+"""
+
 TEMPLATE = '''"""{target} on the case {case}, outside of t2t.
 
 {told}
@@ -70,8 +78,7 @@ def load():
         found = found(**{init})
         if isinstance(found, torch.nn.Module):
             found = found.to(device=DEVICE, dtype={dtype})
-        found = found if callable(found) else found.forward
-    return found
+{made}    return found{passes}
 
 
 def picked(source, index, dim):

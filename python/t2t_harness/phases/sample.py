@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypedDict, cast
@@ -19,14 +19,14 @@ from t2t_harness.counting import counting
 from t2t_harness.faults import failure, memory
 from t2t_harness.judging import comparing, form, kept, oracle, origin, progress, random_trial
 from t2t_harness.judging.trial import Finding, Trial
-from t2t_harness.measuring import spans, statistics, stopping, timing
+from t2t_harness.measuring import spans, timing
+from t2t_harness.phases import measured, passes
 
 if TYPE_CHECKING:
     import torch
 
     from t2t_harness.boundary.documents import (
         Bench,
-        BenchSize,
         Declaration,
         Documents,
         Failure,
@@ -38,11 +38,7 @@ if TYPE_CHECKING:
     from t2t_harness.judging.told import Run
     from t2t_harness.measuring.clock import Call
 
-SUBJECTS = ("variant", "torch")
-"""What is timed in turns at each size."""
-
 FACTS = "bench_samples.json"
-TIMES = "bench_times.json"
 
 NOT_JUDGED: Final = "not-judged"
 
@@ -51,9 +47,6 @@ FIRST_CALLS = 12
 
 KEPT = 2
 """Results of timed calls that are kept of each size."""
-
-MOST_TIMES = 256 << 20
-"""The most bytes of times that are read."""
 
 
 class Sample(TypedDict):
@@ -144,7 +137,7 @@ class Timed:
         """Returns the result, with what lies in memory of an input, which the next call changes, copied."""
         import torch
 
-        homes = {value.untyped_storage().data_ptr() for value in self.buffers.given.values()}
+        homes = {value.untyped_storage().data_ptr() for value in self.buffers.memory()}
 
         def held(value: object) -> object:
             if isinstance(value, torch.Tensor) and value.untyped_storage().data_ptr() in homes:
@@ -158,20 +151,28 @@ class Timed:
         self.last, self.is_timed = None, False
 
 
-def keep(folder: Path, case: cases.Case, size: str, seen: Sequence[Run], found: list[Kept], beside: set[str]) -> None:
-    """Writes the results that were kept of a size, with the case and the inputs they belong to, below `folder`, in the place of what was kept of it before. `seen` tells of the
+def keep(
+    folder: Path,
+    case: cases.Case,
+    size: str,
+    seen: Sequence[Run],
+    found: list[Kept],
+    beside: set[str],
+    named: Callable[[object], dict[str, object]] = passes.by_position,
+) -> None:
+    """Writes the results that were kept of a size, by the names that `named` has for them, with the case and the inputs they belong to, below `folder`, in the place of what was kept of it before. `seen` tells of the
     untimed calls at that size, `beside` names kernels that calls like the timed ones launched and these did not. Of what is no tensor its type is kept."""
     import torch
 
     told: list[Sample] = []
     for number, one in enumerate(found):
-        outputs = list(one.result) if isinstance(one.result, (tuple, list)) else [one.result]
-        strange = [type(value).__qualname__ for value in outputs if not isinstance(value, torch.Tensor)]
+        outputs = named(one.result)
+        strange = [type(value).__qualname__ for value in outputs.values() if not isinstance(value, torch.Tensor)]
         if not strange:
             results = kept.Writer(folder / file_of(size, number))
-            for position, value in enumerate(outputs):
+            for name, value in outputs.items():
                 if isinstance(value, torch.Tensor):
-                    results.add(str(position), value)
+                    results.add(name, value)
             for name, value in one.after.items():
                 results.add(f"after.{name}", value)
             results.close()
@@ -203,11 +204,7 @@ def kept_facts(folder: Path) -> list[Sampled]:
 
 def keep_times(folder: Path, times: Mapping[str, Mapping[str, timing.Raw]]) -> None:
     """Writes the raw times, size → subject → as `timing.Runs.facts` has them, below `folder`."""
-    (folder / TIMES).write_text(json.dumps(times), encoding="utf-8")
-
-
-class Unusable(Exception):
-    """What the bench left is not what a bench leaves."""
+    (folder / measured.TIMES).write_text(json.dumps(times), encoding="utf-8")
 
 
 @spans.told
@@ -223,11 +220,11 @@ def judge_sample(request: SampleRequest) -> Reply:
     document["judged"] = judged
     first = None
     try:
-        figures(request, folder, document)
+        measured.figures(request, folder, document)
         for facts in kept_facts(folder):
             size, case = str(facts["size"]), cases.from_facts(facts["case"])
             if not facts["samples"] or not facts["untimed"]:
-                raise Unusable(f"what was kept of size `{size}` holds no result")
+                raise measured.Unusable(f"what was kept of size `{size}` holds no result")
             found = wrong(request, case, facts)
             run = next((one["state"]["run"] for one in facts["samples"]), None)
             judged[size] = {"run": run, "verdict": "rejected" if found else "passed"}
@@ -235,63 +232,20 @@ def judge_sample(request: SampleRequest) -> Reply:
                 first = failure.failure(found.class_, found.message, root=request["root"], case=case.name)
         missing = [size for size, told in judged.items() if told["verdict"] == NOT_JUDGED]
         if missing and first is None:
-            raise Unusable(f"no timed call left a result at size `{missing[0]}`")
-    except (Unusable, KeyError, ValueError, TypeError, OSError, AttributeError, IndexError, RecursionError) as error:
+            raise measured.Unusable(f"no timed call left a result at size `{missing[0]}`")
+    except (
+        measured.Unusable,
+        KeyError,
+        ValueError,
+        TypeError,
+        OSError,
+        AttributeError,
+        IndexError,
+        RecursionError,
+    ) as error:
         words = f"what the timed process left cannot be judged: {failure.describe(error)}"
         first = failure.failure("no-reply", words, root=request["root"])
     return reply(document, first)
-
-
-def figures(request: SampleRequest, folder: Path, document: Bench) -> None:
-    """Fills in the fields of the document that are made of raw times: `sizes`, and on a device the Finals and whether anything varies. Raises Unusable, or what reading raises."""
-    sizes = {size: facts.copy() for size, facts in request["bench"]["sizes"].items()}
-    path = folder / TIMES
-    if path.stat().st_size > MOST_TIMES:
-        raise Unusable(f"{path.stat().st_size} bytes of times")
-    times = json.loads(path.read_text(encoding="utf-8"))
-    if request["lane"] != "cuda":
-        for size, facts in sizes.items():
-            facts["interpreter_ms"] = timing.figure_of(times[size]["variant"])["median"]
-        document["sizes"] = sizes
-        return
-    protocol = timing.protocol_of(request)
-    test = protocol.test(len(sizes))
-    for size in timing.in_order(request, protocol):
-        found = {who: timing.figure_of(times[size][who]) for who in SUBJECTS}
-        sizes[size]["variant"], sizes[size]["torch"] = found["variant"], found["torch"]
-        if test is not None:
-            sizes[size]["stopped"] = timing.told(ended(test, size, times[size]), found)
-    disturbed = list(request["bench"]["disturbed"])
-    why = [*disturbed, *varied(sizes)]
-    own, torch = (
-        [facts["variant"]["mean"] for facts in sizes.values()],
-        [facts["torch"]["mean"] for facts in sizes.values()],
-    )
-    finals = statistics.comparison(own, torch) if sizes else {}
-    document["sizes"], document["unstable"], document["why_unstable"] = sizes, bool(why), "; ".join(why) or None
-    if finals:
-        document["final_ms"], document["torch_final_ms"] = finals["final_ms"], finals["torch_final_ms"]
-        document["speedup"], document["geomean_speedup"] = finals["speedup"], finals["geomean_speedup"]
-
-
-def ended(test: stopping.Test, size: str, times: Mapping[str, timing.Raw]) -> stopping.Stop:
-    """Returns the end of a size by its raw times, whatever the process that took them says. Raises Unusable where it had to go on."""
-    means = {who: [statistics.mean(samples) for samples in times[who]["samples"]] for who in SUBJECTS}
-    stop = test.end(means) if len({len(runs) for runs in means.values()}) == 1 else None
-    if stop is None:
-        raise Unusable(f"size `{size}` was not measured to its end")
-    return stop
-
-
-def varied(sizes: Mapping[str, BenchSize]) -> list[str]:
-    """Returns in words which figures vary from run to run by more than is stable, a line a size."""
-    told = []
-    for size, facts in sizes.items():
-        variations = {"variant": facts["variant"]["cv"], "torch": facts["torch"]["cv"]}
-        if max(variations.values()) > statistics.STEADY:
-            shares = ", ".join(f"{who} {100 * cv:.0f} %" for who, cv in variations.items())
-            told.append(f"{size}: runs vary by {shares}")
-    return told
 
 
 def reply(document: Bench, record: Failure | None) -> Reply:
@@ -310,6 +264,7 @@ def reply(document: Bench, record: Failure | None) -> Reply:
 def wrong(request: SampleRequest, case: cases.Case, facts: Sampled) -> Finding | None:
     """Returns what is wrong with a size: with the untimed call by a check's rules, or with one of the sampled results; or None. The inputs of each call are made again here."""
     declaration, device, size = request["op"], timing.device_of(request["lane"]), facts["size"]
+    which = passes.of(request)
     # Nothing asks for the end of a candidate: there is none.
     trial = Trial(cast("JudgeRequest", request), progress.Progress())
     if beside := facts["beside"]:
@@ -320,15 +275,17 @@ def wrong(request: SampleRequest, case: cases.Case, facts: Sampled) -> Finding |
         if one["strange"]:
             names = ", ".join(map(str, one["strange"]))
             return told(Finding("type", f"returns {names}, no tensor"), size)
+        state = timing.State(**one["state"])
+        flows = None if which == passes.FORWARD else passes.flowing(state)
         with timing.precision(declaration), spans.work(device):
-            given = timing.run_inputs(declaration, case, timing.State(**one["state"]), device)
-            right = oracle.reference(declaration, case, given, device)
+            given = timing.run_inputs(declaration, case, passes.inputs_state(which, state), device)
+            right = oracle.reference(declaration, case, given, device, flows)
         for seen in facts["untimed"] if number == 0 else ():
             found = form.form(seen, right, trial) or origin.origin(declaration, seen)
             if found is not None:
                 return told(found, size, "an untimed call")
         with spans.work(device):
-            message = wrong_sample(request, case, Path(request["sample"]) / file_of(size, number), given, right)
+            message = wrong_sample(request, case, Path(request["sample"]) / file_of(size, number), given, right, flows)
         if message is not None:
             return told(Finding("mismatch", f"returned something else than torch: {message}"), size)
     return None
@@ -340,21 +297,43 @@ def told(found: Finding, size: str, who: str = "a timed call") -> Finding:
 
 
 def wrong_sample(
-    request: SampleRequest, case: cases.Case, path: Path, given: dict[str, torch.Tensor], right: oracle.Reference
+    request: SampleRequest,
+    case: cases.Case,
+    path: Path,
+    given: dict[str, torch.Tensor],
+    right: oracle.Reference,
+    flows: oracle.Flows | None = None,
 ) -> str | None:
-    """Returns what is wrong with the outputs in the file `path`, or None."""
+    """Returns what is wrong with the results in the file `path`, or None: of the passes that were timed, for the gradients that `flows` draws."""
+    import torch
     from safetensors.torch import load_file
 
     declaration = request["op"]
     stored = load_file(str(path), device=timing.device_of(request["lane"]))
-    changed = {f"after.{name}" for name in given if {name, name.split(".")[0]} & set(declaration["mutates"])}
-    expected = [name for name in right.plain if not name.startswith("grad.") and (name in changed or name.isdecimal())]
+    expected = [name for name in right.plain if is_timed(passes.of(request), declaration, name, given)]
+    for name in right.unused & set(expected):
+        # It may have none, as torch has none.
+        stored.setdefault(name, torch.zeros_like(right.plain[name]))
     if sorted(stored) != sorted(expected):
-        return f"{len(stored)} outputs, {len(expected)} expected"
+        return f"{len(stored)} results, {len(expected)} expected"
     if seeds.is_random(declaration):
         return random_trial.wrong_once(request, case, stored["0"], given)
-    found = (compared(declaration, case, name, stored, given, right) for name in expected)
-    return next((message for message in found if message is not None), None)
+    for name in expected:
+        message = compared(declaration, case, name, stored, given, right, flows)
+        if message is not None:
+            gradient = name.removeprefix("grad.")
+            return message if gradient == name else f"gradient of `{gradient}`: {message}"
+    return None
+
+
+def is_timed(which: str, declaration: Declaration, name: str, given: Mapping[str, torch.Tensor]) -> bool:
+    """Tells whether the result `name` is one of the passes that are timed."""
+    if name.startswith("grad."):
+        return which != passes.FORWARD
+    if which == passes.BACKWARD:
+        return False
+    changed = {f"after.{one}" for one in given if {one, one.split(".")[0]} & set(declaration["mutates"])}
+    return name in changed or name.isdecimal()
 
 
 def compared(
@@ -364,8 +343,9 @@ def compared(
     stored: dict[str, torch.Tensor],
     given: Mapping[str, torch.Tensor],
     right: oracle.Reference,
+    flows: oracle.Flows | None = None,
 ) -> str | None:
-    """Returns what is wrong with output `name`, by the rules of a check, or None."""
+    """Returns what is wrong with the result `name`, by the rules of a check, or None."""
     import torch
 
     plain = right.plain[name]
@@ -382,6 +362,6 @@ def compared(
     found = comparing.compare(declaration, case.dtype, name, judged, wide, whole=is_exact)
     if found.class_ == "mismatch" and found.bad and not elementwise.leaves_a_rest(declaration):
         # Of millions of sums over thousands of terms a few lose more bits than torch's in their row: what the last bits of the inputs are worth is allowed.
-        loose = (oracle.slack(declaration, case, given, right, plain.device.type) or {}).get(name)
+        loose = (oracle.slack(declaration, case, given, right, plain.device.type, flows) or {}).get(name)
         found = comparing.compare(declaration, case.dtype, name, judged, wide, whole=is_exact, slack=loose)
     return found.message

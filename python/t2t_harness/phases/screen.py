@@ -7,7 +7,6 @@ imported only inside functions.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -16,14 +15,13 @@ from t2t_harness.cuda import watching
 from t2t_harness.faults import failure, memory
 from t2t_harness.measuring import clock as clocks
 from t2t_harness.measuring import quiet, screening, spans, statistics, telemetry, timing
+from t2t_harness.phases import passes
 from t2t_harness.phases import tune as tuning
 from t2t_harness.phases.sweep import untuned
 from t2t_harness.sources import loading
 from t2t_harness.triton import stage
 
 if TYPE_CHECKING:
-    import torch
-
     from t2t_harness.boundary.documents import Reply, Screen, ScreenRequest, Tune, Variant
     from t2t_harness.sources.entry import Entry
     from t2t_harness.triton.tuner import Config, Tuner
@@ -73,7 +71,7 @@ class Size:
     """One size: its inputs, and the runs of each subject."""
 
     buffers: timing.Buffers
-    calls: dict[str, clocks.Call]
+    subjects: dict[str, passes.Subject]
     runs: dict[str, timing.Runs]
 
 
@@ -146,7 +144,7 @@ def screened(found: Screening) -> tuple[dict[str, list[float]], screening.End]:
     quiet.awaited(found.request)
     found.begun_s = found.clock.counter()
     sizes = [prepared(found, case) for case in timed.values()]
-    found.clock.warm([call for size in sizes for call in size.calls.values()])
+    found.clock.warm([subject.call for size in sizes for subject in size.subjects.values()])
     found.until_s = max(found.begun_s + SPENT_S, found.clock.counter() + LEAST_S)
     finals: dict[str, list[float]] = {who: [] for who in SUBJECTS}
     for pair in range(screening.LOOKS[-1]):
@@ -163,15 +161,17 @@ def screened(found: Screening) -> tuple[dict[str, list[float]], screening.End]:
 
 def prepared(found: Screening, case: cases.Case) -> Size:
     """Returns a size whose wrappers have been called once: what they launch is loaded, and what is autotuned is tuned. Raises what they raise."""
-    buffers = timing.buffers_of(found.request["op"], case, timing.device_of(found.lane))
-    calls = {who: prepared_call(found, who, case, buffers.given) for who in SUBJECTS}
-    return Size(buffers, calls, {who: timing.Runs(found.clock, found.protocol) for who in SUBJECTS})
+    which = passes.of(found.request)
+    buffers = passes.buffers_of(which, found.request["op"], case, timing.device_of(found.lane))
+    subjects = {who: prepared_subject(found, who, case, buffers) for who in SUBJECTS}
+    return Size(buffers, subjects, {who: timing.Runs(found.clock, found.protocol) for who in SUBJECTS})
 
 
-def prepared_call(found: Screening, who: str, case: cases.Case, given: Mapping[str, torch.Tensor]) -> clocks.Call:
-    """Returns a call of the wrapper of a subject, made once. Raises what the wrapper raises."""
-    variant = variant_of(found.request, who)
+def prepared_subject(found: Screening, who: str, case: cases.Case, buffers: timing.Buffers) -> passes.Subject:
+    """Returns the passes of a subject's wrapper that are timed, made once. Raises what the wrapper raises."""
+    variant, given = variant_of(found.request, who), passes.arguments(buffers)
     wrapper, args, kwargs = calling.arranged_for(found.entries[who], variant, found.request, case, dict(given))
+    subject = passes.subject(passes.of(found.request), timing.bound(wrapper, args, kwargs), buffers)
 
     def choose(tuner: Tuner, configs: list[Config]) -> list[Config]:
         is_device = found.lane == "cuda"
@@ -179,11 +179,11 @@ def prepared_call(found: Screening, who: str, case: cases.Case, given: Mapping[s
         tuner.cache[recorder.key] = config
         return [config]
 
-    with watching.recording(found.lane, choose) as recorder, stage.pretending(found.lane):
+    with watching.recording(found.lane, choose) as recorder:
         with spans.work(timing.device_of(found.lane)):
-            wrapper(*args, **kwargs)
+            passes.call_subject(subject, found.lane)
         found.clock.synchronize()
-    return timing.bound(wrapper, args, kwargs)
+    return subject
 
 
 def run_pair(found: Screening, size: Size, pair: int) -> None:
@@ -191,4 +191,5 @@ def run_pair(found: Screening, size: Size, pair: int) -> None:
     for who in SUBJECTS if pair % 2 == 0 else reversed(SUBJECTS):
         size.buffers.refill(pair)
         with stage.pretending(found.lane):
-            size.runs[who].add(size.calls[who], size.buffers.freshen)
+            size.subjects[who].prepare()
+            size.runs[who].add(size.subjects[who].call, size.buffers.freshen)

@@ -16,7 +16,7 @@ from t2t_harness.cuda import watching
 from t2t_harness.faults import failure
 from t2t_harness.measuring import clock as clocks
 from t2t_harness.measuring import quiet, statistics, telemetry, timing
-from t2t_harness.phases import baseline
+from t2t_harness.phases import baseline, passes
 from t2t_harness.phases import tune as tuning
 from t2t_harness.sources import loading
 from t2t_harness.triton import stage
@@ -82,19 +82,29 @@ def sweep(request: SweepRequest) -> Reply:
         documents: Documents = {"failure": record}
         return {"outcome": "rejected", "class": "exception", "cites": False, "documents": documents, "files": {}}
     is_product = any(one["flop"] for one in points)
-    is_device = clock.is_device
+    is_rated = clock.is_device and passes.of(request) == passes.FORWARD
     document: SweepDocument = {
         "op": request["op"]["name"],
         "clock": clock.name,
         "protocol": request["protocol"].copy(),
         "model": request["model"],
-        "unit": INTERPRETED if not is_device else "TFLOP/s" if is_product else "GB/s",
+        "unit": unit_of(request, is_device=clock.is_device, is_product=is_product),
         "subjects": [*request["baselines"], *(variant["name"] for variant in request["variants"])],
-        "points": [rated(one, "flop" if is_product else "bytes") if is_device else unrated(one) for one in points],
+        "points": [rated(one, "flop" if is_product else "bytes") if is_rated else unrated(one) for one in points],
         "reasons": found.reasons,
         "telemetry": telemetry.snapshot(request),
     }
     return {"outcome": "passed", "class": None, "cites": False, "documents": {"sweep": document}, "files": {}}
+
+
+def unit_of(request: SweepRequest, *, is_device: bool, is_product: bool) -> str:
+    """Returns the unit of the sweep's figures. The bytes and products that are counted are those of a forward pass, so that alone has a rate."""
+    if not is_device:
+        return INTERPRETED
+    which = passes.of(request)
+    if which != passes.FORWARD:
+        return "ms of the backward pass" if which == passes.BACKWARD else "ms of both passes"
+    return "TFLOP/s" if is_product else "GB/s"
 
 
 def load(found: Sweep) -> None:
@@ -110,61 +120,71 @@ def load(found: Sweep) -> None:
 def point(found: Sweep, case: cases.Case) -> SweepPoint:
     """Returns one size: its lengths, its work, and median, p20 and p80 of each subject in ms, null where it could not be called; without rates."""
     declaration, device = found.request["op"], timing.device_of(found.lane)
-    given = inputs.make_inputs(declaration, case, device)
-    calls, facts = torch_calls(found, case, given)
+    which, buffers = passes.of(found.request), None
+    if which == passes.FORWARD:
+        given = inputs.make_inputs(declaration, case, device)
+    else:
+        buffers = passes.buffers_of(which, declaration, case, device)
+        given = passes.arguments(buffers)
+    subjects, facts = torch_subjects(found, case, given, buffers)
     for name in found.entries:
-        attempt(found, case, name, calls, partial(variant_call, found, name, case, given))
+        attempt(found, case, name, subjects, partial(variant_subject, found, name, case, given, buffers))
     times: dict[str, SweepTime | None] = {name: None for name in (*found.request["baselines"], *found.entries)}
     protocol = timing.protocol_of(found.request)
     quiet.awaited(found.request)
-    found.clock.warm(list(calls.values()))
-    for name, call in calls.items():
+    found.clock.warm([subject.call for subject in subjects.values()])
+    for name, subject in subjects.items():
         with stage.pretending(found.lane):
-            samples = found.clock.sample(call, protocol.warmup_ms, protocol.rep_ms)
+            samples = found.clock.sample(subject.call, protocol.warmup_ms, protocol.rep_ms)
         run = statistics.run_facts(samples)
         times[name] = {"median": run["median"], "p20": run["p20"], "p80": run["p80"]}
     return {"binding": case.binding, "dtype": case.dtype, **facts, "ms": times, "rate": {}}
 
 
-def torch_calls(
-    found: Sweep, case: cases.Case, given: Mapping[str, torch.Tensor]
-) -> tuple[dict[str, clocks.Call], Work]:
-    """Returns the calls of the baselines, and what torch says of the work: bytes read and written at least, and operations of its products."""
+def torch_subjects(
+    found: Sweep, case: cases.Case, given: Mapping[str, torch.Tensor], buffers: timing.Buffers | None
+) -> tuple[dict[str, passes.Subject], Work]:
+    """Returns what is timed of the baselines, and what torch says of the work of a forward pass: bytes read and written at least, and operations of its products."""
     import torch
     from torch.utils.flop_counter import FlopCounterMode
 
-    declaration, wanted = found.request["op"], found.request["baselines"]
+    declaration, wanted, which = found.request["op"], found.request["baselines"], passes.of(found.request)
     eager = timing.torch_call(declaration, case, given, timing.device_of(found.lane))
     with FlopCounterMode(display=False) as counter:
         returned = eager()
     several = returned if isinstance(returned, (tuple, list)) else [returned]
     results = [one for one in several if isinstance(one, torch.Tensor)]
     size = sum(value.numel() * value.element_size() for value in (*given.values(), *results))
-    calls: dict[str, clocks.Call] = {baseline.EAGER: eager} if baseline.EAGER in wanted else {}
+    subjects: dict[str, passes.Subject] = {}
+    if baseline.EAGER in wanted:
+        subjects[baseline.EAGER] = passes.subject(which, eager, buffers)
+        subjects[baseline.EAGER].prepare()
     if baseline.COMPILED in wanted:
         attempt(
             found,
             case,
             baseline.COMPILED,
-            calls,
-            lambda: baseline.compiled_call(found.clock, declaration, case, given, []),
+            subjects,
+            lambda: baseline.compiled_subject(found.clock, which, declaration, case, given, buffers, []),
         )
-    return calls, {"bytes": size, "flop": int(counter.get_total_flops())}
+    return subjects, {"bytes": size, "flop": int(counter.get_total_flops())}
 
 
 def attempt(
-    found: Sweep, case: cases.Case, name: str, calls: dict[str, clocks.Call], make: Callable[[], clocks.Call]
+    found: Sweep, case: cases.Case, name: str, subjects: dict[str, passes.Subject], make: Callable[[], passes.Subject]
 ) -> None:
-    """Adds the call that `make` returns under `name`; where it raises, notes why there is none."""
+    """Adds what `make` returns under `name`; where it raises, notes why there is none."""
     try:
-        calls[name] = make()
+        subjects[name] = make()
     except Exception as error:
         lengths = ", ".join(f"{dim} {length}" for dim, length in case.binding.items())
         found.reasons[f"{name} at {lengths}"] = failure.describe(error)[:400]
 
 
-def variant_call(found: Sweep, name: str, case: cases.Case, given: Mapping[str, torch.Tensor]) -> clocks.Call:
-    """Returns a call of the wrapper, made once: what is autotuned was tuned for this size. Raises what the wrapper raises."""
+def variant_subject(
+    found: Sweep, name: str, case: cases.Case, given: Mapping[str, torch.Tensor], buffers: timing.Buffers | None
+) -> passes.Subject:
+    """Returns the passes of the wrapper that are timed, made once: what is autotuned was tuned for this size. Raises what the wrapper raises."""
     variant = next(one for one in found.request["variants"] if one["name"] == name)
     wrapper, args, kwargs = calling.arranged_for(found.entries[name], variant, found.request, case, dict(given))
 
@@ -174,10 +194,11 @@ def variant_call(found: Sweep, name: str, case: cases.Case, given: Mapping[str, 
         tuner.cache[recorder.key] = config
         return [config]
 
-    with watching.recording(found.lane, choose) as recorder, stage.pretending(found.lane):
-        wrapper(*args, **kwargs)
+    subject = passes.subject(passes.of(found.request), timing.bound(wrapper, args, kwargs), buffers)
+    with watching.recording(found.lane, choose) as recorder:
+        passes.call_subject(subject, found.lane)
         found.clock.synchronize()
-    return timing.bound(wrapper, args, kwargs)
+    return subject
 
 
 def rated(one: SweepPoint, work: Literal["bytes", "flop"]) -> SweepPoint:

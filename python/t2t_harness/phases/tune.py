@@ -14,8 +14,10 @@ from t2t_harness.cases import calling, cases, inputs
 from t2t_harness.counting import queues
 from t2t_harness.cuda import watching
 from t2t_harness.faults import failure
+from t2t_harness.judging import oracle
 from t2t_harness.measuring import clock as clocks
-from t2t_harness.measuring import quiet, spans, statistics
+from t2t_harness.measuring import quiet, spans, statistics, timing
+from t2t_harness.phases import passes
 from t2t_harness.sources import loading
 from t2t_harness.triton import launching, refusals
 
@@ -58,13 +60,15 @@ def tune(request: TuneRequest) -> Reply:
 
 
 def tune_all(request: TuneRequest, clock: clocks.Clock, document: Tune) -> None:
-    """Calls the wrapper once per size and dtype, and adds what is chosen to `document`. Raises what the wrapper raises."""
+    """Calls the wrapper once per size and dtype, with its backward pass where that is timed, and adds what is chosen to `document`. Raises what the wrapper raises."""
     entry = loading.load_entry(request["root"], request["variant"])
-    hits = 0
+    hits, which = 0, passes.of(request)
     misses: list[str] = []
     for case in cases.bench_cases(request["op"]):
         with spans.work("cuda"):
             given = inputs.make_inputs(request["op"], case, "cuda")
+        if which != passes.FORWARD:
+            given = oracle.with_gradients(given)
         wrapper, args, kwargs = calling.arranged(entry, request, case, given)
 
         quiet.awaited(request)
@@ -73,7 +77,7 @@ def tune_all(request: TuneRequest, clock: clocks.Clock, document: Tune) -> None:
             return [choice(tuner, configs, recorder, clock, document)]
 
         with watching.recording("cuda", choose) as recorder:
-            wrapper(*args, **kwargs)
+            passes.call_once(which, timing.bound(wrapper, args, kwargs), given, case)
             clock.synchronize()
         hits, misses = hits + recorder.hits, misses + recorder.misses
         document["dropped"] += [one for one in recorder.dropped if one not in document["dropped"]]

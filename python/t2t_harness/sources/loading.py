@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, cast
 
+from t2t_harness.sources import methods
 from t2t_harness.sources.finder import SourceLoader, install_finder
 
 if TYPE_CHECKING:
@@ -72,9 +73,9 @@ def load_file(root: str, file: str) -> ModuleType:
 
 
 def load_entry(root: str, variant: Variant) -> Entry:
-    """Returns the wrapper that `variant` declares, of a file of the workspace or of an installed module: a function, a class, or anything else that can be called.
+    """Returns the wrapper that `variant` declares, of a file of the workspace or of an installed module: a function, a class, anything else that can be called, or an operator.
 
-    Raises AttributeError where the module lacks it.
+    Raises AttributeError where the module lacks it, TypeError where it is none of these, and what a factory of operators raises.
     """
     install_finder(root)
     home = variant.get("module")
@@ -82,6 +83,4 @@ def load_entry(root: str, variant: Variant) -> Entry:
     entry: object = found
     for part in variant["entry"].split("."):
         entry = getattr(entry, part)
-    if not callable(entry):
-        raise TypeError(f"{variant['file']}: `{variant['entry']}` is not callable")
-    return cast("Entry", entry)
+    return cast("Entry", methods.entry_of(entry, variant))

@@ -87,6 +87,7 @@ pub(super) async fn contract(program: &Program, caller: &Caller, op: &str, varia
         "entry": own["entry"],
         "must": MUST,
         "call": own["call"],
+        "methods": own["methods"],
         "parameters": parameters,
         "lanes": own["lanes"],
         "replaces": if fields["torch"].is_null() { &fields["reference"] } else { &fields["torch"] },

@@ -231,3 +231,57 @@ ops:
     let told: Vec<&str> = found.lines().filter(|line| line.starts_with("error: ")).collect();
     assert_eq!(told, wanted, "{found}");
 }
+
+#[test]
+fn methods_are_names_or_calls_and_only_one_says_how_it_is_called() {
+    let text = "\
+version: 1
+defaults: {bench: {sizes: {small: 8}}}
+ops:
+  x:
+    torch: torch.sub
+    inputs: {input: [M], other: [M]}
+    kwargs: {alpha: 2}
+    outputs: {result: close}
+    variants:
+      - {name: good, methods: {forward: 'fwd(other, input)', backward: 'bwd(grad, output, grad_result, alpha=alpha)'}}
+      - {name: plain, methods: {}}
+      - {name: unknown, methods: {backward: 'backward(grad, outptu)'}}
+      - {name: early, methods: {forward: 'forward(input, grad)'}}
+      - {name: dotted, methods: {forward: 'kernels.forward'}}
+      - {name: both, call: 'entry(input)', methods: {}}
+      - {name: misspelt, methods: {backwards: bwd}}
+";
+    let expected = "\
+error: ops.yaml:12:45: op `x`: `backward` names `outptu`, which is neither an input nor a kwarg of the op
+   |
+12 |       - {name: unknown, methods: {backward: 'backward(grad, outptu)'}}
+   |                                             ^
+hint: did you mean `output`?
+
+error: ops.yaml:13:42: op `x`: `forward` names `grad`, which is neither an input nor a kwarg of the op
+   |
+13 |       - {name: early, methods: {forward: 'forward(input, grad)'}}
+   |                                          ^
+hint: known: `input`, `other`, `alpha`
+
+error: ops.yaml:14:43: `ops.x.variants[4].methods.forward`: `kernels.forward` is no method
+   |
+14 |       - {name: dotted, methods: {forward: 'kernels.forward'}}
+   |                                           ^
+hint: write its name, or a call of it as in `backward(grad, output, dim)`
+
+error: ops.yaml:15:28: op `x`: `call` and `methods` both say how it is called
+   |
+15 |       - {name: both, call: 'entry(input)', methods: {}}
+   |                            ^
+hint: keep one: `methods` says how each method is called, as in `{forward: \"forward(input, dim)\"}`
+
+error: ops.yaml:16:36: unknown key `backwards` in `ops.x.variants[6].methods`
+   |
+16 |       - {name: misspelt, methods: {backwards: bwd}}
+   |                                    ^
+hint: did you mean `backward`?
+";
+    refused(text, expected);
+}

@@ -363,3 +363,43 @@ hint: write a few words on one line
     let found = render(&problems);
     assert!(found == expected, "found:\n{found}\nexpected:\n{expected}");
 }
+
+#[test]
+fn only_gradients_that_a_check_judges_are_timed() {
+    let text = "\
+version: 1
+defaults: {bench: {pass: both}}
+ops:
+  add: {torch: add, inputs: {input: [M, N]}}
+  neg: {torch: sub, inputs: {input: [M, N]}, bench: {pass: backward}}
+  abs: {torch: add, inputs: {input: [M, N]}, bench: {pass: forward}}
+  drop: {torch: add, inputs: {input: [M, N]}, backward: true, random: {kind: dropout, p: 0.5}}
+  exp: {torch: add, inputs: {input: [M, N]}, backward: true, bench: {pass: back}}
+";
+    let expected = "\
+error: ops.yaml:4:3: op `add`: `pass: both` would measure gradients that no check judges
+  |
+4 |   add: {torch: add, inputs: {input: [M, N]}}
+  |   ^
+hint: add `backward: true` to the op, or `bench: {pass: forward}`
+
+error: ops.yaml:5:60: op `neg`: `pass: backward` would measure gradients that no check judges
+  |
+5 |   neg: {torch: sub, inputs: {input: [M, N]}, bench: {pass: backward}}
+  |                                                            ^
+hint: add `backward: true` to the op, or `bench: {pass: forward}`
+
+error: ops.yaml:7:3: op `drop`: `pass: both` would measure gradients of random results, which are not told apart
+  |
+7 |   drop: {torch: add, inputs: {input: [M, N]}, backward: true, random: {kind: dropout, p: 0.5}}
+  |   ^
+hint: a random op is measured with `pass: forward`
+
+error: ops.yaml:8:76: unknown pass `back`
+  |
+8 |   exp: {torch: add, inputs: {input: [M, N]}, backward: true, bench: {pass: back}}
+  |                                                                            ^
+hint: known: `forward`, `backward`, `both`
+";
+    refused(text, expected);
+}

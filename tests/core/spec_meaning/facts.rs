@@ -70,6 +70,23 @@ fn a_changed_setting_changes_the_facts_of_the_phases_that_the_table_names() {
 }
 
 #[test]
+fn what_is_timed_keys_whatever_times_and_tunes_and_a_forward_pass_is_no_fact() {
+    let of = |lines: &str| add(&format!("backward: true\n{lines}")).declaration(Profile::Cuda);
+    let before = of("");
+    for (pass, expected) in [("backward", "backward"), ("both", "both")] {
+        let after = of(&format!("bench: {{pass: {pass}}}"));
+        assert_eq!(changed(&before, &after), [Phase::Tune, Phase::Bench, Phase::Baseline], "{pass}");
+        assert_eq!(after.facts(Phase::Tune)["passes"], expected);
+        assert_eq!(after.facts(Phase::Bench)["protocol"]["passes"], expected);
+    }
+    assert_eq!(changed(&before, &of("bench: {pass: forward}")), []);
+    assert!(
+        !before.facts(Phase::Tune).contains_key("passes")
+            && before.facts(Phase::Bench)["protocol"].get("passes").is_none()
+    );
+}
+
+#[test]
 fn a_variants_facts_are_those_that_the_table_names() {
     let facts = |variant: &str, phase| add(&format!("variants: [{variant}]")).variants[0].facts(phase);
     for (key, variant) in [

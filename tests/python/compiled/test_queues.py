@@ -15,7 +15,7 @@ from t2t_harness.counting import queues
 from t2t_harness.cuda import watching
 from t2t_harness.measuring import clock as clocks
 from t2t_harness.measuring import spans, timing
-from t2t_harness.phases import bench, called, candidate, tune
+from t2t_harness.phases import bench, called, candidate, passes, sample, tune
 from t2t_harness.sources import loading
 from t2t_harness.triton import launchers, launching
 
@@ -128,7 +128,9 @@ def test_a_bench_of_a_wrapper_that_wants_another_stream_is_called_again(
         return want
 
     def measure(found: bench.Measurement) -> Any:
-        bench.first_launch(found, found.entry)
+        inputs: Any = types.SimpleNamespace(memory=list)
+        call = sample.Timed(found.entry, inputs)
+        bench.first_launch(found, call, passes.subject(passes.FORWARD, found.entry, None))
         raise ValueError("measured")
 
     monkeypatch.setattr(watching, "lane", lambda _: contextlib.nullcontext())

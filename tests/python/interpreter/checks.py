@@ -48,8 +48,8 @@ def declared(torch_name: str, inputs: list[dict[str, Any]], binding: dict[str, i
     }
 
 
-def check(tmp_path: Path, op: dict[str, Any], kernel: str, cases: str | None = None) -> dict[str, Any]:
-    """Returns the documents of the check of a kernel file that defines `wrapper`."""
+def check(tmp_path: Path, op: dict[str, Any], kernel: str, cases: str | None = None, **variant: Any) -> dict[str, Any]:
+    """Returns the documents of the check of a kernel file that defines `wrapper`, the variant being declared as `variant` says besides."""
     root, scratch = tmp_path / "workspace", tmp_path / "scratch"
     folder = root / "kernels" / "op"
     folder.mkdir(parents=True)
@@ -68,6 +68,7 @@ def check(tmp_path: Path, op: dict[str, Any], kernel: str, cases: str | None = N
         "entry": "wrapper",
         "lanes": ["interpreter"],
         "deterministic": True,
+        **variant,
     }
     ask("candidate.run", {**request, "inputs": prepared}, interpreter=True)
     told = {"prepared": prepared, "candidate": str(scratch), "end": {"kind": "reply"}}

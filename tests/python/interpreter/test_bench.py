@@ -518,6 +518,9 @@ def test_what_is_kept_of_timed_calls_is_chosen_after_they_returned() -> None:
         def state(self) -> timing.State:
             return timing.State(0, 0, self.calls)
 
+        def memory(self) -> list[Any]:
+            return []
+
     chosen = []
     for _ in range(300):
         inputs: Any = Inputs()

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "python")]
 
 from t2t_harness.measuring import clock, stopping, timing
-from t2t_harness.phases import baseline, bench, sample
+from t2t_harness.phases import baseline, bench, measured, sample
 
 AUTO = timing.Protocol(10, 25, 100, is_auto=True)
 DIMS = {"small": {"M": 16}, "large": {"M": 64}}
@@ -198,7 +198,7 @@ def test_a_bench_ends_each_size_by_what_it_saw_and_the_judging_child_agrees(
     sample.keep_times(tmp_path, found.times)
     document: Any = {"sizes": found.sizes, "disturbed": []}
     told: Any = json.loads(json.dumps({**request, "lane": "cuda", "bench": document}))
-    sample.figures(told, tmp_path, document)
+    measured.figures(told, tmp_path, document)
     assert {size: document["sizes"][size]["stopped"]["why"] for size in timed} == {
         "large": "decided",
         "small": "precise",
@@ -228,7 +228,7 @@ def judged(tmp_path: Path, runs: dict[str, int], protocol: dict[str, Any]) -> An
     sample.keep_times(tmp_path, times)
     bench: Any = {"sizes": {size: {"binding": DIMS[size], "dtype": "float32"} for size in DIMS}, "disturbed": []}
     request: Any = {"lane": "cuda", "op": op, "protocol": protocol, "bench": json.loads(json.dumps(bench))}
-    sample.figures(request, tmp_path, bench)
+    measured.figures(request, tmp_path, bench)
     return bench
 
 
@@ -238,7 +238,7 @@ def test_the_judging_child_makes_out_itself_when_and_why_it_ended(tmp_path: Path
     assert found["sizes"]["large"]["stopped"] == {"runs": 6, "most": 100, "why": "precise"}
     assert 0.0 < found["sizes"]["small"]["variant"]["within"] < 0.01
     for runs in ({"small": 6, "large": 5}, {"small": 10, "large": 0}):
-        with pytest.raises((sample.Unusable, ValueError)):
+        with pytest.raises((measured.Unusable, ValueError)):
             judged(tmp_path, runs, protocol)
 
 

@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn more_work_and_more_runs_are_guessed_to_cost_more_and_nothing_costs_for_ever() {
-        let protocol = Protocol { runs: 10, warmup_ms: 25, rep_ms: 100, stop: None };
+        let protocol = Protocol { runs: 10, warmup_ms: 25, rep_ms: 100, stop: None, passes: None };
         let small = [Work { flops: 1e8, bytes: 1e8 }];
         let large = [Work { flops: 3e11, bytes: 1e8 }];
         let of = |phase, sizes: &[Work]| guess(phase, &protocol, sizes);

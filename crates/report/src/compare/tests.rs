@@ -190,3 +190,15 @@ fn the_document_has_every_figure() {
     assert_eq!((&row["a_ms"], &row["b_ms"], &row["selected"]), (&json!(1.0), &json!(2.0), &json!(true)));
     assert_eq!((&document["regressions"], &document["threshold"]), (&json!(1), &json!(0.05)));
 }
+
+#[test]
+fn benches_of_other_passes_are_not_compared() {
+    let mut backward = bench(&[("small", 8, 1.0)]);
+    backward.protocol.passes = Some(t2t_protocol::Passes::Backward);
+    let forward = bench(&[("small", 8, 1.0)]);
+    let found = compare(&side(None, &[("v1", backward.clone())]), &side(None, &[("v1", forward)]), 0.05);
+    let why = "what was timed is the backward pass alone and the forward pass".to_owned();
+    assert_eq!((found.rows.len(), found.incomparable), (0, vec![("softmax/v1".to_owned(), why)]));
+    let same = compare(&side(None, &[("v1", backward.clone())]), &side(None, &[("v1", backward)]), 0.05);
+    assert_eq!(same.rows.len(), 1);
+}

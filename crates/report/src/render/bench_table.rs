@@ -73,7 +73,9 @@ fn rows(variant: &str, document: &protocol::Bench, measured: Measured) -> Vec<Ve
         }
         let why = document.why_unstable.as_ref().and_then(Option::as_ref);
         let unstable = why.map(|why| format!("unstable: {why}"));
-        cells.push(size.stopped.as_ref().map(ended).into_iter().chain(unstable).collect::<Vec<_>>().join("; "));
+        let timed = document.protocol.passes.map(|passes| figures::passes(passes).to_owned());
+        let notes = timed.into_iter().chain(size.stopped.as_ref().map(ended)).chain(unstable);
+        cells.push(notes.collect::<Vec<_>>().join("; "));
         cells
     };
     names.iter().map(row).collect()
@@ -151,6 +153,14 @@ softmax/v2 has no figures: its check was rejected (mismatch)
             "small": {"binding": {"M": 16}, "stopped": {"runs": 100, "most": 100, "why": "runs"}}, "odd": {}}});
         let Bench::Measured(document) = measured(&sizes) else { unreachable!() };
         assert_eq!(ends(&document), "small 100 of 100 runs: all; large 20 of 100 runs: decided");
+    }
+
+    #[test]
+    fn the_note_says_which_passes_were_timed_where_that_is_not_the_forward_pass_alone() {
+        let sizes = json!({"sizes": {"small": {"binding": {"M": 16}, "interpreter_ms": 12.5}},
+            "protocol": {"runs": 3, "warmup_ms": 0, "rep_ms": 20, "passes": "backward"}});
+        let told = text("softmax", &[("v1", measured(&sizes))], Measured::Interpreted, None);
+        assert!(told.ends_with("v1       small             12.50  the backward pass alone\n"), "{told}");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use t2t_protocol::{
     Protocol, StopReason, Stopped,
 };
 
+use crate::figures;
 use crate::rank::{
     AgainstFirst, Found, Gain, STEADY, Selection, Status, VariantResult, is_unstable, is_unstable_at, standing,
     why_unstable,
@@ -53,6 +54,8 @@ pub(crate) struct Benchmark<'a> {
     protocol: Option<&'a Protocol>,
     /// Whether the number of runs was not fixed.
     ends_early: bool,
+    /// What was timed, in words, where that is not the forward pass alone.
+    passes: Option<&'static str>,
     unstable: bool,
     baseline_unstable: Option<String>,
 }
@@ -189,6 +192,7 @@ pub(crate) fn of<'a>(found: Documents<'_, 'a>) -> Benchmark<'a> {
         no_ceilings: calibration.reason(),
         device,
         ends_early: protocol.is_some_and(|protocol| protocol.stop.is_some()),
+        passes: protocol.and_then(|protocol| protocol.passes).map(figures::passes),
         protocol,
         columns: names.into_iter().map(|name| Column { title: sizes::title(&name), name }).collect(),
     }
@@ -304,8 +308,13 @@ impl<'a> Documents<'_, 'a> {
         SizeTable { rows: baselines.chain(variants).collect(), ..size }
     }
 
-    /// Returns what the op moves and computes at a size, if the analysis counted what a device ran.
+    /// Returns what the op moves and computes at a size, if the analysis counted what a device ran: it counts a forward pass.
     fn work(self, name: &str, binding: &Binding, dtype: &str) -> Option<Work> {
+        let mut protocols = self.baseline.map(|baseline| &baseline.protocol).into_iter();
+        let is_forward = |protocol: &Protocol| protocol.passes.is_none();
+        if !protocols.all(is_forward) || !self.benches().all(|bench| is_forward(&bench.protocol)) {
+            return None;
+        }
         let analysis = self.analysis?;
         let AnalyzedSize { dims, bytes, flops, .. } = analysis.sizes.get(name)?;
         let mut clocks = self.baseline.map(|baseline| &baseline.clock).into_iter();

@@ -113,7 +113,7 @@ pub fn request(told: &Prompt<'_>) -> Value {
             "resources": before.resources,
         })
     });
-    json!({
+    let mut request = json!({
         "version": VERSION,
         "op": told.op,
         "variant": told.variant,
@@ -127,7 +127,11 @@ pub fn request(told: &Prompt<'_>) -> Value {
         "devices": told.devices,
         "neighbours": told.neighbours,
         "before": before,
-    })
+    });
+    if let Some(methods) = told.declared.get("methods") {
+        request["methods"] = methods.clone();
+    }
+    request
 }
 
 impl Prompt<'_> {

@@ -165,6 +165,25 @@ fn the_log_of_an_op_holds_all_that_is_known() {
 }
 
 #[test]
+fn figures_of_a_backward_pass_are_named_and_have_no_rates_of_the_forward_pass() {
+    let mut results = Softmax::on_a_device().results;
+    for result in &mut results {
+        if let Found::Document(bench) = &mut result.bench {
+            bench.protocol.passes = Some(t2t_protocol::Passes::Backward);
+        }
+    }
+    let mut baseline: Baseline = sample!("baseline");
+    baseline.protocol.passes = Some(t2t_protocol::Passes::Backward);
+    let softmax = Softmax::of(results, Found::Document(baseline), Lane::Device);
+    let log = log(shipped("assets/log_template.md", LOG_TEMPLATE), &softmax.page()).unwrap();
+    assert!(log.contains("- Note: timed: the backward pass alone\n"), "{log}");
+    assert!(log.contains("\nTimed is the backward pass alone, of torch as well."), "{log}");
+    assert!(!log.contains("The ceiling is"), "{log}");
+    let large = section(&log, "### Large", "\n### ");
+    assert!(large.contains("| – | – | – | – |"), "{large}");
+}
+
+#[test]
 fn the_korean_template_has_the_published_headings() {
     let softmax = Softmax::on_a_device();
     let log = log(shipped("assets/log_template_ko.md", LOG_TEMPLATE_KO), &softmax.page()).unwrap();
