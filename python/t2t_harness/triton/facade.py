@@ -160,16 +160,18 @@ def mode_of_cuda() -> type[Any]:
 
     is_cuda = vars(torch._C.TensorBase)["is_cuda"].__get__
     device_of, kind = torch.Tensor.device.__get__, torch.device
+    getter, cuda = type(is_cuda), torch.device("cuda", 0)
 
     class CpuAsCuda(TorchFunctionMode):
         """Answers for the device; everything else goes through."""
 
         def __torch_function__(self, func: Any, types_: Any, args: Any = (), kwargs: Any = None) -> Any:
-            if func == is_cuda:
-                return True
-            if func == device_of:
-                return torch.device("cuda", 0)
-            if func is torch.device:
+            if type(func) is getter:
+                # A property's, as most calls of a small wrapper are.
+                if func == is_cuda:
+                    return True
+                return cuda if func == device_of else func(*args, **(kwargs or {}))
+            if func is kind:
                 # Its place in an argument is where it becomes the CPU: as a value it is compared.
                 return func(*args, **(kwargs or {}))
             if getattr(func, "__name__", "") == "cuda":
