@@ -170,7 +170,10 @@ def mode_of_cuda() -> type[Any]:
                 # A property's, as most calls of a small wrapper are.
                 if func == is_cuda:
                     return True
-                return cuda if func == device_of else func(*args, **(kwargs or {}))
+                # Torch itself asks inside of an autograd function, whose `apply` no mode sees.
+                if func == device_of and asked_from() != "torch":
+                    return cuda
+                return func(*args, **(kwargs or {}))
             if func is kind:
                 # Its place in an argument is where it becomes the CPU: as a value it is compared.
                 return func(*args, **(kwargs or {}))
@@ -205,5 +208,9 @@ def fake_cuda() -> Iterator[object]:
 
 def asked_by_wrapper() -> bool:
     """Tells whether the caller's caller is neither torch nor the harness."""
-    name = str(sys._getframe(2).f_globals.get("__name__", ""))
-    return name.split(".")[0] not in ("torch", "t2t_harness")
+    return asked_from(3) not in ("torch", "t2t_harness")
+
+
+def asked_from(depth: int = 2) -> str:
+    """Returns the package of the code so many frames above, by default that of the caller's caller."""
+    return str(sys._getframe(depth).f_globals.get("__name__", "")).partition(".")[0]
