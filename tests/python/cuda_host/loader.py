@@ -47,7 +47,9 @@ class Module:
             for own in FOLDER.glob("*_ptx.cuh"):
                 shutil.copy(own, copy / "lib" / own.name)
             source = copy / self.source.relative_to(self.workspace)
-            source.write_text(source.read_text().replace("extern __shared__", "extern"))
+            text = source.read_text().replace("extern __shared__", "extern")
+            # As an address, which is passed like any other.
+            source.write_text(text.replace("const __grid_constant__ TensorMap ", "const TensorMap& "))
             library = self.made / f"{self.source.stem}.so"
             flags = [
                 "-std=c++17",

@@ -2,6 +2,7 @@
 // its own until it waits. It knows barriers, shuffles and shared memory; it is no model of a device's memory, and shows no race that turns do not show.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -25,7 +26,7 @@ struct dim3 {
 #define __grid_constant__
 #define __shared__ static
 #define __launch_bounds__(...)
-#define __align__(n) alignas(n)
+#define __align__(n) __attribute__((aligned(n)))
 
 inline dim3 threadIdx, blockIdx, blockDim, gridDim;
 
