@@ -38,6 +38,15 @@ class Module:
         """Returns the kernel of this name."""
         return Kernel(self, name)
 
+    def names(self) -> set[str]:
+        """Returns the names of all kernels, as the shared library has them."""
+        told = subprocess.run(
+            ["nm", "-D", "--defined-only", self.library()._name], capture_output=True, text=True, check=True
+        )
+        symbols = (line.split()[-2:] for line in told.stdout.splitlines())
+        own = {name for kind, name in symbols if kind == "T" and not name.startswith("_")}
+        return own - {"run_on_host"}
+
     def library(self) -> ctypes.CDLL:
         """Returns the shared library, compiled where it is not yet. Raises RuntimeError with what g++ says of a file that it refuses."""
         if self._library is None:

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <setjmp.h>
 #include <ucontext.h>
 #include <vector>
 
@@ -39,8 +40,9 @@ constexpr int WARP_THREADS = 32;
 constexpr size_t STACK = 256 << 10;
 constexpr long MOST_TURNS = 20'000'000;
 
+// A thread of every block in turn: it begins the next one where it has ended the last.
 struct Thread {
-  ucontext_t context;
+  jmp_buf at;
   std::unique_ptr<char[]> stack;
   dim3 place;
   bool is_done;
@@ -53,7 +55,7 @@ struct Barrier {
 };
 
 inline std::vector<Thread> threads;
-inline ucontext_t scheduler;
+inline jmp_buf scheduler;
 inline int current, count;
 inline long turns;
 inline Barrier block_barrier;
@@ -67,7 +69,10 @@ inline void yield() {
     std::fprintf(stderr, "a block waits for ever\n");
     std::abort();
   }
-  swapcontext(&threads[current].context, &scheduler);
+  // Of a context only registers change, so no call of the system is needed.
+  if (_setjmp(threads[current].at) == 0) {
+    _longjmp(scheduler, 1);
+  }
 }
 
 inline void wait(Barrier& barrier, int members) {
@@ -86,29 +91,43 @@ inline int warp() { return current / WARP_THREADS; }
 inline int warp_members() { return std::min(WARP_THREADS, count - warp() * WARP_THREADS); }
 
 inline void enter() {
-  body();
-  threads[current].is_done = true;
-  swapcontext(&threads[current].context, &scheduler);
+  for (;;) {
+    body();
+    threads[current].is_done = true;
+    yield();
+  }
+}
+
+// Runs a thread until it waits or is done.
+inline void resume(Thread& thread) {
+  if (_setjmp(scheduler) != 0) {
+    return;
+  }
+  if (thread.stack != nullptr) {
+    _longjmp(thread.at, 1);
+  }
+  thread.stack.reset(new char[STACK]);
+  ucontext_t context;
+  getcontext(&context);
+  context.uc_stack.ss_sp = thread.stack.get();
+  context.uc_stack.ss_size = STACK;
+  context.uc_link = nullptr;
+  makecontext(&context, enter, 0);
+  setcontext(&context);
 }
 
 inline void run_block() {
   turns = 0;
   for (int t = 0; t < count; t++) {
-    Thread& thread = threads[t];
-    thread.is_done = false;
-    thread.place = {t % blockDim.x, t / blockDim.x % blockDim.y, t / blockDim.x / blockDim.y};
-    getcontext(&thread.context);
-    thread.context.uc_stack = {thread.stack.get(), 0, STACK};
-    thread.context.uc_link = nullptr;
-    makecontext(&thread.context, enter, 0);
+    threads[t].is_done = false;
+    threads[t].place = {t % blockDim.x, t / blockDim.x % blockDim.y, t / blockDim.x / blockDim.y};
   }
   for (int left = count; left > 0;) {
     for (current = 0; current < count; current++) {
-      Thread& thread = threads[current];
-      if (!thread.is_done) {
-        threadIdx = thread.place;
-        swapcontext(&scheduler, &thread.context);
-        left -= thread.is_done;
+      if (!threads[current].is_done) {
+        threadIdx = threads[current].place;
+        resume(threads[current]);
+        left -= threads[current].is_done;
       }
     }
   }
@@ -140,7 +159,6 @@ extern "C" void run_on_host(void* kernel, const int64_t* words, const float* flo
   host::count = blockDim.x * blockDim.y * blockDim.z;
   while (int(host::threads.size()) < host::count) {
     host::threads.emplace_back();
-    host::threads.back().stack.reset(new char[host::STACK]);
   }
   using Function = void (*)(int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
       int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, float, float, float, float);
