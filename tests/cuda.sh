@@ -98,7 +98,7 @@ for op, variants in ops.items():
         check = document(f"{op}/{name}:check", "verdict") or {}
         resources = document(f"{op}/{name}:compile", "resources") or {}
         kept[f"{op}/{name}"] = {"bench": bench, "verdict": check.get("verdict"), "resources": resources}
-        times[name] = bench["sizes"]["large"]["variant"]["median"] if bench else None
+        times[name] = (bench["sizes"]["large"].get("variant") or {}).get("median") if bench else None
     large = baseline["sizes"]["large"] if baseline else {}
     kept[f"{op}:baseline"] = baseline
     triton = min((times[name] for name in variants if variants[name] == "triton" and times[name]), default=None)
