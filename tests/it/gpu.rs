@@ -171,7 +171,8 @@ fn what_is_wrong_in_cuda_is_rejected_and_ends_its_own_process_alone() {
     for (file, from, to, classes) in edits {
         let workspace = adoption::copied("examples/cuda");
         workspace.edit(file, from, to);
-        let ran = built(build(&workspace, &["--device", "cuda", "softmax/cuda_plain:check", "softmax/triton_rows:check"]));
+        let ran =
+            built(build(&workspace, &["--device", "cuda", "softmax/cuda_plain:check", "softmax/triton_rows:check"]));
         let record = workspace.record_on(class(), "softmax/cuda_plain:check").unwrap();
         let Outcome::Rejected { class: got } = record.outcome else { panic!("{to} passed: {}", ran.told) };
         assert!(classes.contains(&got.as_str()), "{to} is {got}: {}", ran.told);

@@ -123,7 +123,9 @@ def compare(name: str, module: Any, device: str) -> list[str]:
     for dtype, tolerance in TOLERANCES.items():
         torch.manual_seed(0)
         for case, result, right in OPERATORS[name](module, dtype, device):
-            allowed = tolerance * max(1.0, float(right.detach().nan_to_num(0.0, 0.0, 0.0).abs().max()) if right.numel() else 0.0)
+            allowed = tolerance * max(
+                1.0, float(right.detach().nan_to_num(0.0, 0.0, 0.0).abs().max()) if right.numel() else 0.0
+            )
             try:
                 torch.testing.assert_close(result, right.to(dtype), atol=allowed, rtol=tolerance, equal_nan=True)
             except AssertionError as error:
