@@ -29,7 +29,9 @@ if [ "$part" != build ]; then
     sanitizer="$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null || true)"
     if [ -n "$sanitizer" ]; then
         for tool in memcheck racecheck; do
-            direct 150 "$sanitizer" --tool "$tool" --error-exitcode 3 > "$to/sanitizer-$tool.log" 2>&1 || code=1
+            # Where the machine is emulated the tool may refuse the device, which says nothing of kernels.
+            direct 150 "$sanitizer" --tool "$tool" --error-exitcode 3 > "$to/sanitizer-$tool.log" 2>&1 ||
+                grep -q "Device not supported" "$to/sanitizer-$tool.log" || code=1
             echo "compute-sanitizer $tool: $(tail -n 1 "$to/sanitizer-$tool.log")"
         done
     fi
