@@ -4,8 +4,6 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::mpsc::channel;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -17,30 +15,22 @@ use t2t_model::record::Outcome;
 use t2t_model::spans::{ChildSpan, DeviceSpan, Doing, Span, Times};
 use t2t_plan::functions::{self, Function, PHASES, Queues};
 use t2t_plan::imports;
-use t2t_protocol::{
-    End, Fault, Finished, More, Reply, Request, ToCandidate, ToFollow, ToJudge, ToRepro, ToSample, ToldDoing, ToldSpan,
-    WarmChild,
-};
+use t2t_protocol::{Finished, More, Reply, Request, ToRepro, ToSample, ToldDoing, ToldSpan, WarmChild};
 use t2t_store::fs;
 
 use super::asking::Asking;
 use super::dispatcher::SharedDispatcher;
 use super::inputs::Inputs;
 use super::job::Job;
-use super::warm_pool;
 
 mod author;
+mod check;
 mod end;
 mod step;
 
-use self::end::{conclude, described, has_passed, not_judged, replied, reply_of, unjudged};
+use self::check::{has_own_cases, prepared};
+use self::end::{conclude, replied, reply_of, unjudged};
 use self::step::{Step, text};
-
-/// The file that tells a judge which follows a candidate that this one has ended.
-const OVER: &str = "over";
-
-/// How long it is waited for then: it stops after the case that it judges.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What came of it.
 #[derive(Debug, Clone, Default)]
@@ -223,7 +213,7 @@ fn attempt(job: &Job, calls: &Calls) -> Performed {
         return author::performed(asking, &|| calls.cancel.is_set());
     }
     match job.target.phase {
-        Phase::Check => check(job, calls),
+        Phase::Check => check::check(job, calls),
         Phase::Calibrate => single(job, calls, &functions::CALIBRATE),
         Phase::Analyze => single(job, calls, &functions::ANALYZE),
         Phase::Compile if job.is_cuda() => single(job, calls, &functions::COMPILE_CUDA),
@@ -242,118 +232,6 @@ fn single(job: &Job, calls: &Calls, function: &'static Function) -> Performed {
         Ok(finished) => conclude(step.function, &step.folder(), finished),
         Err(error) => Performed::lost(error.to_string()),
     }
-}
-
-/// Runs a check: the inputs of the op's own cases are prepared, where it has any, the candidate runs, its outputs are judged, by children that share nothing but folders.
-fn check(job: &Job, calls: &Calls) -> Performed {
-    let prepared = match has_own_cases(job).then(|| prepared(job, calls)).transpose() {
-        Ok(prepared) => prepared,
-        Err(ended) => return *ended,
-    };
-    let folder = prepared.as_ref().map(|inputs| inputs.folder.clone());
-    let candidate = Step {
-        job,
-        name: "candidate",
-        function: &functions::CANDIDATE,
-        more: More::Candidate(ToCandidate { inputs: folder.as_deref().map(text) }),
-        read: folder.clone().into_iter().collect(),
-    };
-    // Tells what a judge has judged of this candidate from what it has of another that ran in the same folder.
-    let attempt = cores::monotonic();
-    let ran = match follower(job, &candidate, attempt)
-        .map_or_else(|| candidate.run(calls), |judge| both(&candidate, &judge, calls))
-    {
-        Ok(finished) => finished,
-        Err(error) => return Performed::lost(error.to_string()),
-    };
-    if let Some(Fault::Machine(reason)) = ran.end.fault() {
-        return Performed::lost(reason);
-    }
-    let judge = Step {
-        job,
-        name: "judge",
-        function: &functions::JUDGE,
-        more: More::Judge(Box::new(ToJudge {
-            prepared: folder.as_deref().map(text),
-            candidate: text(&candidate.folder()),
-            attempt,
-            end: described(&ran),
-        })),
-        read: folder.into_iter().chain([candidate.folder()]).collect(),
-    };
-    let judged = match judge.run(calls) {
-        Ok(finished) => finished,
-        Err(error) => return Performed::lost(error.to_string()),
-    };
-    let mut performed = match judged.end {
-        End::Reply(_) => conclude(judge.function, &judge.folder(), judged),
-        // No kernel code is in that process: torch, or the reference, has died of a case, and there is nothing to judge by.
-        End::Signal(_) if matches!(judged.end.fault(), Some(Fault::Kernel(_))) => not_judged(judged),
-        _ => unjudged(judged),
-    };
-    performed.opened.extend(ran.opened);
-    if let Some(inputs) = prepared {
-        performed.opened.extend(inputs.opened.iter().cloned());
-        performed.inputs = job.inputs.is_none().then_some(inputs);
-    }
-    performed
-}
-
-/// Returns the judge that judges what the candidate has left of each case while it runs the next one, where it stays for the request to judge them all, and there is room for it.
-fn follower<'a>(job: &'a Job, candidate: &Step, attempt: u64) -> Option<Step<'a>> {
-    let is_to_follow =
-        job.has_room && job.device.is_none() && !has_own_cases(job) && warm_pool::caller(job).stays(&functions::FOLLOW);
-    is_to_follow.then(|| Step {
-        job,
-        name: "follower",
-        function: &functions::FOLLOW,
-        more: More::Follow(ToFollow { prepared: None, candidate: text(&candidate.folder()), attempt }),
-        read: vec![candidate.folder()],
-    })
-}
-
-/// Runs a candidate, and its judge beside it, and returns how the candidate ended. What becomes of the judge is of no consequence.
-fn both(candidate: &Step, judge: &Step, calls: &Calls) -> Result<Finished, NoCall> {
-    let (pool, dispatcher, cancel) = (calls.pool, calls.dispatcher, Cancel::default());
-    let (sender, ended) = channel();
-    thread::scope(|scope| {
-        let follows = cancel.clone();
-        scope.spawn(move || {
-            let own = Calls { pool, dispatcher, cancel: &follows, times: RefCell::default() };
-            // It judges nothing that is not judged again where it fails.
-            let _ = judge.run(&own);
-            let _ = sender.send(own.times.into_inner());
-        });
-        let ran = candidate.run(calls);
-        let has_ended = ran.is_ok()
-            && fs::make_folder(&judge.folder()).is_ok()
-            && fs::write(&judge.folder().join(OVER), &[]).is_ok();
-        match ended.recv_timeout(if has_ended { PATIENCE } else { Duration::ZERO }) {
-            Ok(times) => calls.times.borrow_mut().children.extend(times.children),
-            Err(_) => pool.cancel(&cancel),
-        }
-        ran
-    })
-}
-
-/// Returns the inputs of the op's own cases, which the check of another variant may have prepared. They are the same for all.
-fn prepared(job: &Job, calls: &Calls) -> Result<Inputs, Box<Performed>> {
-    if let Some(inputs) = &job.inputs {
-        return Ok(inputs.clone());
-    }
-    let prepare =
-        Step { job, name: "prepare", function: &functions::PREPARE, more: More::Nothing {}, read: Vec::new() };
-    let finished = prepare.run(calls).map_err(|error| Box::new(Performed::lost(error.to_string())))?;
-    if !has_passed(&finished) {
-        // The op's `cases.py` is at fault, or took too long.
-        return Err(conclude(prepare.function, &prepare.folder(), finished).into());
-    }
-    Ok(Inputs { folder: prepare.folder(), opened: finished.opened })
-}
-
-/// Returns whether the op has a `cases.py`. All other cases are made of their names alone, by whoever needs them.
-fn has_own_cases(job: &Job) -> bool {
-    job.arguments.op.as_ref().is_some_and(|op| op.cases.is_some())
 }
 
 /// Runs a bench: the variant is measured, and one output of a timed call is judged by a child that never saw the kernel.

@@ -237,19 +237,20 @@ def _with_special(values: torch.Tensor) -> torch.Tensor:
     changed = values.clone()
     rows = changed.view(-1, changed.shape[-1] if changed.dim() > 0 else 1)
     width = rows.shape[1]
-    places = [
+    places: list[tuple[int, int | slice, str]] = [
         (1, 0, "nan"),
         (2, width - 1, "inf"),
-        *((3, place, "-inf") for place in range(min(2, width // 2), width)),
+        (3, slice(min(2, width // 2), width), "-inf"),
         (4, width - 1, "nan"),
         (5, width // 2, "nan"),
+        (6, 0, "inf"),
+        (6, width - 1, "-inf"),
     ]
-    places += [(6, 0, "inf"), (6, width - 1, "-inf")]
     if rows.shape[0] == 1:
         places = [(0, width // 2, "nan")]
-    for row, column, value in places:
+    for row, columns, value in places:
         if row < rows.shape[0]:
-            rows[row, column] = float(value)
+            rows[row, columns] = float(value)
     return changed
 
 

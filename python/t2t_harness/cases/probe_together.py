@@ -128,11 +128,16 @@ def pairs(found: Sequence[Change]) -> list[tuple[Change, Change]]:
     listed: list[tuple[int, tuple[Change, Change]]] = []
     for pair in combinations(found, 2):
         first, second = sorted(pair, key=lambda one: one.kind)
-        if first.name == second.name or (first.kind, second.kind) not in ORDER:
+        if first.name == second.name or (first.kind, second.kind) not in ORDER or is_void(first, second):
             continue
         is_numeric = first.kind == second.kind == "kwarg" and not any(isinstance(one.value, str) for one in pair)
         listed.append((len(ORDER) if is_numeric else ORDER.index((first.kind, second.kind)), (first, second)))
     return [pair for _, pair in sorted(listed, key=lambda one: one[0])]
+
+
+def is_void(layout: Change, long: Change) -> bool:
+    """Tells whether a long row is one that lies transposed as it does otherwise: it has no second row."""
+    return layout.value == "transposed" and long.kind == "long" and sum(one > 1 for one in long.binding.values()) < 2
 
 
 def case_of(declaration: Declaration, chosen: Sequence[Change]) -> Case:

@@ -112,7 +112,7 @@ BEYOND_DRAWN = (cases.NEGATIVE, cases.COUNTS, cases.LONG_COUNT)
 
 
 ARGUMENTS = 4
-"""So many arguments are tried at a long dim, too."""
+"""So many arguments are tried at a long dim, too. Of an op that works element by element one: what another value makes of an element, short rows show."""
 
 
 def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
@@ -288,7 +288,8 @@ def when_long(request: VariantRequest, known: Sequence[Case], limit: int) -> Ite
         # A device has many more elements, of which a few are further off than their last bits are worth.
         yield probing.probe(declaration, f"offset[{names[0]},{at}]", binding, values="offset", of=names[0])
         yield probing.probe(declaration, f"large[{at}]", binding, values="large")
-    for label, changed in list(arguments_away.of_request(request, max(ranks, default=0)))[:ARGUMENTS]:
+    most = 1 if elementwise.shows_anywhere(declaration) else ARGUMENTS
+    for label, changed in list(arguments_away.of_request(request, max(ranks, default=0)))[:most]:
         own, place = binding, at
         if any(changed.get(name) == 0 and f"{name}=0" in label for name in arguments_known.DIMS):
             own, place = (

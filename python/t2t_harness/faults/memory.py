@@ -79,8 +79,9 @@ def let_go(function: Callable[[Asked], Reply]) -> Callable[[Asked], Reply]:
             if request["lane"] == "cuda":
                 import torch
 
-                gc.collect()
                 if torch.cuda.memory_reserved() > part_of_device(KEPT):
+                    # Only now: a look through all objects takes as long as many cases.
+                    gc.collect()
                     torch.cuda.empty_cache()
 
     return letting_go

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -59,18 +59,11 @@ class Progress:
     """Of each case that was over, by position."""
 
 
-def tell_state(folder: Path, state: State) -> None:
-    """Writes `state`, which replaces everything before."""
-    _tell(folder, {STATE: state})
-
-
-def tell_case(folder: Path, position: int, facts: Facts) -> None:
-    """Writes the facts of the case at `position`."""
-    _tell(folder, {POSITION: position, FACTS: facts})
-
-
-def _tell(folder: Path, line: Mapping[str, object]) -> None:
-    files.put(f"{folder}/{FILE}", json.dumps(line).encode() + b"\n", appends=True)
+def tell(folder: Path, state: State, over: Sequence[tuple[int, Facts]] = ()) -> None:
+    """Writes the facts of the cases that are `over`, by their positions, and `state`, which replaces that of before: at once, since a file is opened each time."""
+    lines: list[Mapping[str, object]] = [{POSITION: position, FACTS: facts} for position, facts in over]
+    written = "".join(f"{json.dumps(line)}\n" for line in (*lines, {STATE: state}))
+    files.put(f"{folder}/{FILE}", written.encode(), appends=True)
 
 
 class Reader:

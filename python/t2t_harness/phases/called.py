@@ -17,7 +17,7 @@ from t2t_harness.cases.runs import REVERSED, UPDATED
 from t2t_harness.counting import counting, streams
 from t2t_harness.cuda import watching
 from t2t_harness.faults import bounds, failure, order
-from t2t_harness.judging import caller, guards, kept, oracle, watch
+from t2t_harness.judging import caller, guards, kept, oracle, progress, watch
 from t2t_harness.measuring import spans
 from t2t_harness.op import operation
 from t2t_harness.phases import returned
@@ -26,7 +26,7 @@ from t2t_harness.triton import launchers, launching, refusals, stage
 if TYPE_CHECKING:
     import torch
 
-    from t2t_harness.boundary.documents import CandidateRequest, Declaration, DroppedConfig, SourcePlace
+    from t2t_harness.boundary.documents import CandidateRequest, Declaration, DroppedConfig, Progress, SourcePlace
     from t2t_harness.judging.told import Conflict, Facts
     from t2t_harness.sources.entry import Entry
     from t2t_harness.triton.tuner import Config, Tuner
@@ -80,6 +80,13 @@ class Bench:
     """Whether they end then, as far as is known."""
     has_streams: bool = False
     """Whether the wrapper launched on another stream than the one that it was called on."""
+    over: list[tuple[int, Facts]] = field(default_factory=list)
+    """Cases that are over and not told of yet, by their positions."""
+
+    def tell(self, state: Progress) -> None:
+        """Tells of `state`, and of the cases that are over."""
+        progress.tell(self.folder, state, self.over)
+        self.over.clear()
 
     @property
     def lane(self) -> str:

@@ -65,7 +65,7 @@ def run(request: CandidateRequest) -> Reply:
     folder.mkdir(parents=True, exist_ok=True)
     state = progress.blank()
     state["configurations"]["tried"] = 1
-    progress.tell_state(folder, state)
+    progress.tell(folder, state)
     if (why_not := watching.not_judged(request["lane"], request["variant"])) is not None:
         state["load"] = {"not_judged": why_not}
         return _reply(folder, state)
@@ -132,7 +132,10 @@ def run_cases(bench: called.Bench, state: Progress) -> None:
             # A long row, or a grid that has stopped growing.
             at = case.name.split("[")[1].split("]")[0]
             state["reach"]["missed"].append(reach.missed(at, None, "it takes more operations than are interpreted"))
-        progress.tell_case(bench.folder, position, facts | {"is_last": ends})
+        bench.over.append((position, facts | {"is_last": ends}))
+        if ends or position + 1 == len(listed):
+            # The next case tells of the one before it, where there is one yet.
+            bench.tell(state)
         if ends:
             return
         position += 1
@@ -156,7 +159,7 @@ def run_cases(bench: called.Bench, state: Progress) -> None:
             listed += cases.salted(probes.cases_of(bench.request, listed), drawn)
             bench.budget.open(len(bench.request["op"]["dtypes"]))
     state["running"], state["is_over"] = None, True
-    progress.tell_state(bench.folder, state)
+    bench.tell(state)
 
 
 def is_sound(bench: called.Bench) -> bool:
@@ -251,5 +254,5 @@ def _failure(class_: str, error: BaseException, root: str, case: str | None) -> 
 
 
 def _reply(folder: Path, state: Progress) -> Reply:
-    progress.tell_state(folder, state)
+    progress.tell(folder, state)
     return {"outcome": "passed", "class": None, "cites": False, "documents": {"ran": state}, "files": {}}

@@ -15,7 +15,7 @@ from t2t_harness.cases import cases, probes, seeds
 from t2t_harness.cases.runs import REVERSED, TRIED, UPDATED, of_configuration
 from t2t_harness.cuda import watching
 from t2t_harness.faults import declining, failure, lacking, memory, order
-from t2t_harness.judging import kept, progress
+from t2t_harness.judging import kept
 from t2t_harness.phases import called, returned
 from t2t_harness.triton import effort
 
@@ -58,7 +58,7 @@ def run_in_budget(bench: called.Bench, case: cases.Case, position: int, state: P
         return {"name": case.name, "status": "left-out"}
     began = time.process_time()
     state["running"] = case.name
-    progress.tell_state(bench.folder, state)
+    bench.tell(state)
     facts: Facts = {"name": case.name, "status": "ran", "reason": None, "runs": {}}
     if case is not asked:
         facts["binding"] = case.binding

@@ -56,11 +56,18 @@ impl Step<'_> {
 
     /// Calls the function, and once more in a child with all queues of its device where it asks for them.
     pub(crate) fn run(&self, calls: &Calls) -> Result<Finished, NoCall> {
-        let queues = self.function.queues;
-        let finished = self.call(calls, queues)?;
-        if queues == Queues::All || !asks_again(&finished) {
-            return Ok(finished);
-        }
+        let first = self.first(calls)?;
+        let may_ask = self.function.queues != Queues::All;
+        if may_ask && asks_again(&first) { self.again(calls, first) } else { Ok(first) }
+    }
+
+    /// Calls the function with the queues that it has at first.
+    pub(crate) fn first(&self, calls: &Calls) -> Result<Finished, NoCall> {
+        self.call(calls, self.function.queues)
+    }
+
+    /// Calls the function with all queues, where its first call has `finished` by asking for that. What it left is gone.
+    pub(crate) fn again(&self, calls: &Calls, finished: Finished) -> Result<Finished, NoCall> {
         if let Err(error) = fs::remove(&self.folder()) {
             return Ok(Finished::bare(0, End::Refused(format!("cannot empty `{}`: {error}", self.folder().display()))));
         }
@@ -162,7 +169,7 @@ impl Step<'_> {
 }
 
 /// Returns whether the function wants to be called again in a child with all queues of its device: the kernel uses more than one stream.
-fn asks_again(finished: &Finished) -> bool {
+pub(super) fn asks_again(finished: &Finished) -> bool {
     reply_of(finished).is_some_and(|reply| reply.outcome == ReplyOutcome::Again)
 }
 

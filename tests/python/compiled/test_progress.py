@@ -14,9 +14,8 @@ LOAD = {"failure": {"class": "source", "message": "no such function"}}
 
 def test_the_last_state_and_the_facts_of_every_case_are_read(tmp_path: Path) -> None:
     state = progress.blank()
-    progress.tell_state(tmp_path, {**state, "running": "small/float32/0"})
-    progress.tell_case(tmp_path, 0, {"status": "ran"})
-    progress.tell_state(tmp_path, {**state, "running": "edge"})
+    progress.tell(tmp_path, {**state, "running": "small/float32/0"})
+    progress.tell(tmp_path, {**state, "running": "edge"}, [(0, {"status": "ran"})])
     found = progress.read(tmp_path)
     assert (found.state["running"], found.facts) == ("edge", {0: {"status": "ran"}})
 
@@ -31,8 +30,7 @@ def test_who_told_nothing_has_a_state_that_says_nothing(tmp_path: Path) -> None:
     "rest", [b'{"state": {"running"', b"\xff\xfe\n", b"[1]\n", b'{"position": 1}\n', b'{"state": 3}\n']
 )
 def test_what_is_no_whole_line_does_not_count(tmp_path: Path, rest: bytes) -> None:
-    progress.tell_state(tmp_path, {"load": LOAD})
-    progress.tell_case(tmp_path, 0, {"status": "ran"})
+    progress.tell(tmp_path, {"load": LOAD}, [(0, {"status": "ran"})])
     with (tmp_path / progress.FILE).open("ab") as file:
         file.write(rest)
     found = progress.read(tmp_path)
@@ -41,7 +39,7 @@ def test_what_is_no_whole_line_does_not_count(tmp_path: Path, rest: bytes) -> No
 
 def test_nothing_is_left_open_between_two_lines(tmp_path: Path) -> None:
     before = os.listdir("/proc/self/fd")
-    progress.tell_case(tmp_path, 0, {})
+    progress.tell(tmp_path, progress.blank(), [(0, {})])
     assert os.listdir("/proc/self/fd") == before
 
 
@@ -64,7 +62,7 @@ def test_nothing_is_left_open_between_two_lines(tmp_path: Path) -> None:
     ],
 )
 def test_a_state_of_another_form_is_told_by_its_field(tmp_path: Path, state: dict[str, object]) -> None:
-    progress.tell_state(tmp_path, {**progress.blank(), **state})
+    progress.tell(tmp_path, {**progress.blank(), **state})
     with pytest.raises(progress.Malformed, match=next(iter(state))):
         progress.read(tmp_path)
 
