@@ -511,6 +511,20 @@ def test_a_shape_that_goes_beyond_a_literal_comes_early(tmp_path: Path) -> None:
     assert places("def wrapper(input, other): ...\nif 4096 > 1: ...\n") < places("def wrapper(input, other): ...\n")
 
 
+@pytest.mark.parametrize(("is_backward", "count"), [(False, 1), (True, 3)])
+def test_one_argument_of_an_elementwise_op_is_tried_in_a_long_row(
+    tmp_path: Path, is_backward: bool, count: int
+) -> None:
+    (tmp_path / "op.py").write_text("def wrapper(input, other, alpha=1): ...\n")
+    op = declared("torch.add", [tensor("input", ["M", "N"]), tensor("other", ["M", "N"])], {"M": 16, "N": 16})
+    op |= {"backward": is_backward}
+    variant = {"file": "op.py", "entry": "wrapper"}
+    request: Any = {"op": op, "lane": "interpreter", "root": str(tmp_path), "variant": variant}
+    known = [probing.probe(op, "above-block[N=129]", {"M": 2, "N": 129})]
+    found = [case for case in probes.when_long(request, known, 1 << 17) if case.kwargs is not None]
+    assert len(found) == count and all(case.binding["N"] == 129 for case in found)
+
+
 def test_a_wrapper_may_leave_other_arguments_to_torch(tmp_path: Path) -> None:
     first = "if dim % 2 == 0:\n        return input.sum(dim)"
     documents = check(tmp_path, sums(), rows(first=first))

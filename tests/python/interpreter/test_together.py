@@ -268,6 +268,12 @@ def test_pairs_are_covered_by_few_cases() -> None:
     assert len(list(probe_together.together(request(op), others, None))) <= probe_together.MOST["interpreter"]
 
 
+def test_one_row_does_not_lie_transposed() -> None:
+    op = declared("torch.add", [tensor("input", ["M", "N"])], {"M": 8, "N": 16})
+    found = [list(probe_together.together(request(op), [], {"M": rows, "N": 1031})) for rows in (1, 2)]
+    assert [[case.layout for case in one] for one in found] == [["strided"], ["strided", "transposed"]]
+
+
 @pytest.mark.parametrize("off", ["together", "kwargs", "strided"])
 def test_what_is_turned_off_takes_no_part(off: str) -> None:
     op = declared("torch.add", [tensor("input", ["M", "N"])], {"M": 8, "N": 16}, kwargs={"alpha": 1.0, "flag": False})
