@@ -262,7 +262,7 @@ class Call:
         """Return how the call ends."""
         if self.function == "judge:follow":
             # There is nothing that it could judge before the candidate ends.
-            return passed({})
+            return {"reply": passed({})}
         note(f"{self.target()} {self.function}")
         answer = ANSWERS[self.function]
         began = time.monotonic_ns()
