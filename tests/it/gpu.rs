@@ -141,7 +141,7 @@ fn a_variant_in_cuda_is_judged_and_measured_beside_one_in_triton() {
         return;
     }
     let workspace = adoption::copied("examples/cuda");
-    let ran = built(build(&workspace, &["--device", "cuda"]));
+    let ran = built(build(&workspace, &["--device", "cuda", "--op", "softmax"]));
     assert_eq!(ran.code, Some(0), "{}", ran.told);
     for variant in ["cuda_plain", "triton_rows"] {
         let target = format!("softmax/{variant}:check");
@@ -151,6 +151,23 @@ fn a_variant_in_cuda_is_judged_and_measured_beside_one_in_triton() {
     }
     let evidence = document(&workspace, "softmax/cuda_plain:check", "evidence");
     println!("{evidence}");
+}
+
+#[test]
+#[ignore = "needs a CUDA device: tests/gpu.sh runs it"]
+fn what_a_python_file_has_torch_build_is_judged_and_measured_and_what_torch_computes_in_it_is_seen() {
+    if !cuda::has_nvcc() {
+        return;
+    }
+    let workspace = adoption::copied("examples/cuda");
+    let ran = built(build(&workspace, &["--device", "cuda", "--op", "gelu"]));
+    assert_eq!(ran.code, Some(0), "{}", ran.told);
+    assert_eq!(document(&workspace, "gelu/inline:check", "verdict")["verdict"], "passed", "{}", ran.told);
+    println!("gelu/inline: {}", document(&workspace, "gelu/inline:bench", "bench"));
+    workspace.edit("kernels/gelu/inline.py", "  return output;\n}", "  return at::gelu(input);\n}");
+    let ran = built(build(&workspace, &["--device", "cuda", "gelu/inline:check"]));
+    let record = workspace.record_on(class(), "gelu/inline:check").unwrap();
+    assert_eq!(record.outcome, Outcome::Rejected { class: "torch-fallback".to_owned() }, "{}", ran.told);
 }
 
 #[test]
@@ -171,7 +188,7 @@ fn what_is_wrong_in_cuda_is_rejected_and_ends_its_own_process_alone() {
     for (file, from, to, classes) in edits {
         let workspace = adoption::copied("examples/cuda");
         workspace.edit(file, from, to);
-        let ran = built(build(&workspace, &["--device", "cuda", "--phase", "check"]));
+        let ran = built(build(&workspace, &["--device", "cuda", "--op", "softmax", "--phase", "check"]));
         let record = workspace.record_on(class(), "softmax/cuda_plain:check").unwrap();
         let Outcome::Rejected { class: got } = record.outcome else { panic!("{to} passed: {}", ran.told) };
         assert!(classes.contains(&got.as_str()), "{to} is {got}: {}", ran.told);

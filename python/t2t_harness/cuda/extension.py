@@ -54,8 +54,8 @@ class Parts:
     """Those of earlier builds, and of this one."""
     used: dict[str, bytes] = field(default_factory=dict)
     """Those of them that this build is made of."""
-    made: int = 0
-    """How many had to be compiled."""
+    made: list[str] = field(default_factory=list)
+    """Those that had to be compiled."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def host(extension: Extension, own: Tools, parts: Parts, folder: Path, file: str
     if f"{key}.o" not in parts.known:
         (folder / file).write_text(text)
         ran(command, ["-c", file, "-o", made.name], folder)
-        parts.made += 1
+        parts.made.append(f"{key}.o")
     return kept(parts, key, made)
 
 
@@ -160,7 +160,7 @@ def on_device(
         stages = stages_in(beside, own.architectures)
         facts = {name: {ending: content.hex() for ending, content in one.items()} for name, one in stages.items()}
         parts.known[f"{key}.json"] = json.dumps([told, facts]).encode()
-        parts.made += 1
+        parts.made.append(f"{key}.o")
     parts.used[f"{key}.json"] = parts.known[f"{key}.json"]
     told, facts = json.loads(parts.known[f"{key}.json"])
     stages = {name: {ending: bytes.fromhex(text) for ending, text in one.items()} for name, one in facts.items()}

@@ -210,7 +210,7 @@ def sides(item: list[Token], own: str, macros: set[str], found: Halves) -> tuple
         if words == ["namespace"]:
             raise Whole("it has a namespace without a name")
         return own, own
-    if item[-1].text == "}" and len(item) == 1:
+    if len(item) == 1 and own in ("}", ";"):
         return own, own
     require_known(item, macros)
     is_of_torch = any(OF_TORCH.fullmatch(word) for word in words)

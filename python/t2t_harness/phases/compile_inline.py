@@ -44,7 +44,7 @@ def compile_inline(request: CompileCudaRequest) -> Reply:
         return compile_cuda.rejected(refused.record)
     version = f"nvcc {nvcc.identity(compiler)}"
     told = [one for _, module in built for one in compiled(module, request["architectures"])]
-    print(f"{parts.made} parts compiled, {len(parts.used)} files kept")
+    print(f"{len(parts.made)} parts compiled, {len(parts.used)} files kept")
     index: images.Index = {
         "file": compile_cuda.source_of(request),
         "compiler": version,

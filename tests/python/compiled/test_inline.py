@@ -97,6 +97,14 @@ def test_a_condition_on_the_architecture_is_the_files_own() -> None:
     assert "__CUDA_ARCH__" in split.halves(text, "cuda.cu").device
 
 
+def test_a_type_is_whole_in_both_halves_however_it_begins() -> None:
+    text = "struct __align__(16) Four { float x[4]; };\nenum class Kind : int { one };\nconst int table[] = {1, 2};\n"
+    found = split.halves(text, "cuda.cu")
+    assert found.host == found.device and found.host.replace("\n", "").count("}") == 3
+    lines = [line for line in found.device.splitlines() if not line.startswith("#line")]
+    assert "".join(lines) == text.replace("\n", "")
+
+
 CALLS: list[dict[str, Any]] = [
     {"cpp_sources": "int f();", "cuda_sources": "int f() { return 1; }", "functions": "f"},
     {"cpp_sources": ["int f();", "int g();"], "cuda_sources": ["a", "b"], "functions": ["f", "g"]},
@@ -206,16 +214,16 @@ def test_parts_that_stay_the_same_are_not_compiled_again(tmp_path: Path) -> None
 
     first = extension.Parts({})
     module = built(KERNEL, first, "first")
-    assert first.made == 3 and module.is_whole is None
+    assert len(first.made) == 3 and module.is_whole is None
     assert sorted(module.stages) == ["sm_80", "sm_90a"] and module.stages["sm_80"]["cubin"].startswith(b"\x7fELF")
     again = extension.Parts(dict(first.used))
-    assert built(KERNEL, again, "again").told == module.told and again.made == 0
+    assert built(KERNEL, again, "again").told == module.told and len(again.made) == 0
     edited = extension.Parts(dict(first.used))
     assert built(KERNEL.replace("*y = N", "*y = N + 1"), edited, "edited").is_whole is None
-    assert edited.made == 1, "a kernel's body is in the device half alone"
+    assert len(edited.made) == 1, "a kernel's body is in the device half alone"
     whole = extension.Parts(dict(first.used))
     why = built("#if 1\n" + KERNEL + "#endif\n", whole, "whole").is_whole
-    assert whole.made == 1 and why == "it has `#if` outside of functions"
+    assert len(whole.made) == 1 and why == "it has `#if` outside of functions"
     with pytest.raises(extension.Failed, match="identifier"):
         built(KERNEL.replace("= N", "= M"), extension.Parts(dict(first.used)), "wrong")
 
