@@ -29,6 +29,7 @@ mod edit;
 mod edits;
 mod error;
 mod explain;
+mod held;
 mod improve;
 mod init;
 mod inspect;

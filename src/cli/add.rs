@@ -16,7 +16,7 @@ use t2t_spec::{Spec, entry};
 use t2t_store::fs;
 
 use super::error::CliError;
-use super::{AddArguments, Common, Targets, init, streams};
+use super::{AddArguments, Common, Targets, held, init, streams};
 use crate::session::{self, OPS};
 
 mod families;
@@ -38,6 +38,7 @@ pub(crate) fn add(common: &Common, arguments: &AddArguments) -> Result<u8, CliEr
     let named = Named::all(&generator.catalogue, &arguments.names)?;
     let chosen = |named: &Named| named.variants(&generator.catalogue, &arguments.variants);
     let chosen = named.iter().map(chosen).collect::<Result<Vec<_>, _>>()?;
+    let _held = (!arguments.dry_run).then(|| held::hold(&root)).transpose().context("cannot lock the workspace")?;
     let before = fs::read_if_there(&root.join(OPS)).context("cannot read `ops.yaml`")?;
     let writing = if arguments.write { Writing::Now } else { Writing::Builds };
     let ops = Ops::with(before.as_deref(), named.iter().zip(&chosen), writing)?;

@@ -15,7 +15,7 @@ use t2t_spec::{Spec, entry};
 use t2t_store::fs;
 
 use super::error::CliError;
-use super::{AdoptArguments, BuildArguments, Common, Targets, build, context, streams};
+use super::{AdoptArguments, BuildArguments, Common, Targets, build, context, held, streams};
 use crate::session::{self, OPS, Probing};
 
 /// Runs the command.
@@ -46,7 +46,7 @@ pub(crate) fn adopt(common: &Common, arguments: &AdoptArguments) -> Result<u8, C
         return Err(CliError::misuse(message, hint));
     }
     let found = &told.entry.ok_or_else(|| CliError::machine("the wrapper was read, and nothing was said of it"))?;
-    write(&root, before.as_deref(), &arguments.name, found, &wrapper)?;
+    write(&root, &arguments.name, found, &wrapper)?;
     introduce(arguments, found);
     let targets = Targets { targets: vec![format!("{}:check", arguments.name)], ..Targets::default() };
     let code = build::build(common, &BuildArguments { targets, ..BuildArguments::default() })?;
@@ -109,16 +109,14 @@ fn is_free(before: Option<&[u8]>, name: &str) -> Result<(), CliError> {
     }
 }
 
-fn write(
-    root: &Path,
-    before: Option<&[u8]>,
-    op: &str,
-    found: &AdoptedEntry,
-    wrapper: &Wrapper,
-) -> Result<(), CliError> {
+/// Adds the entry to ops.yaml as it is by now: the wrapper was read meanwhile, which takes seconds.
+fn write(root: &Path, op: &str, found: &AdoptedEntry, wrapper: &Wrapper) -> Result<(), CliError> {
     let text = wrapper.declared(op, found);
     let file: PathBuf = root.join(OPS);
-    let old = before.map_or("version: 1\n".to_owned(), |bytes| String::from_utf8_lossy(bytes).into_owned());
+    let _held = held::hold(root).context("cannot lock the workspace")?;
+    let before = fs::read_if_there(&file).context("cannot read `ops.yaml`")?;
+    is_free(before.as_deref(), op)?;
+    let old = before.map_or("version: 1\n".to_owned(), |bytes| String::from_utf8_lossy(&bytes).into_owned());
     let new =
         entry::inserted(&old, &text).ok_or_else(|| CliError::by_hand("its ops are no blocks of their own", &text))?;
     Spec::parse(OPS, new.as_bytes(), None).map_err(CliError::Spec)?;

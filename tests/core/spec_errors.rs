@@ -9,6 +9,7 @@ mod sizes;
 mod inputs;
 mod calls;
 mod settings;
+mod cuda;
 
 fn names() -> TorchNames {
     let names = [

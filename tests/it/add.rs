@@ -1,5 +1,7 @@
 //! `t2t add`: what it writes into ops.yaml and kernels/, what it leaves alone, and what it says.
 
+use std::thread;
+
 use crate::project::{Project, Ran};
 
 const VARIANTS: [&str; 4] = ["v1_baseline", "v2_tiling", "v3_coalesced", "v4_optimized"];
@@ -56,6 +58,22 @@ fn after(before: &str) -> String {
 }
 
 // What is written.
+
+#[test]
+fn those_that_add_at_once_all_have_their_way() {
+    let project = empty();
+    let names = ["softmax", "relu", "gelu", "rms_norm", "exp", "add", "sum", "sigmoid"];
+    thread::scope(|scope| {
+        for name in names {
+            let project = &project;
+            scope.spawn(move || project.t2t(&format!("add {name}")).exits(0));
+        }
+    });
+    let declared = project.read("ops.yaml");
+    for name in names {
+        assert!(declared.contains(&format!("\n  {name}:\n")), "no `{name}` in\n{declared}");
+    }
+}
 
 #[test]
 fn an_empty_folder_becomes_a_workspace() {

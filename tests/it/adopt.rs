@@ -1,6 +1,10 @@
 //! `t2t adopt`: an op is declared for a kernel that is already there, and what its check found is told.
 
-use std::fs;
+use std::fs::{self, File};
+use std::thread;
+use std::time::Duration;
+
+use nix::fcntl::{Flock, FlockArg};
 
 use crate::workspace::{Ran, Workspace};
 
@@ -62,6 +66,24 @@ fn a_kernel_is_declared_checked_and_told_of() {
     workspace.write("ops.yaml", workspace.read("ops.yaml") + off);
     let ran = workspace.build(&["softmax:check"]);
     assert_eq!((ran.code, workspace.outcome("softmax/fused:check").as_str()), (Some(0), "passed"), "{}", ran.told);
+}
+
+#[test]
+fn an_op_that_is_written_while_a_wrapper_is_read_stays() {
+    let workspace = workspace();
+    workspace.write("ops.yaml", "version: 1\nops:\n  relu: {torch: relu, inputs: {input: [M, N]}}\n");
+    let folder = Flock::lock(File::open(workspace.path("")).unwrap(), FlockArg::LockExclusive).unwrap();
+    thread::scope(|scope| {
+        let adopted = scope.spawn(|| adopt(&workspace, &["lib/fused.py", "--as", "softmax"]));
+        thread::sleep(Duration::from_millis(300));
+        workspace.write("ops.yaml", workspace.read("ops.yaml") + "  exp: {torch: exp, inputs: {input: [M, N]}}\n");
+        drop(folder);
+        adopted.join().unwrap();
+    });
+    let declared = workspace.read("ops.yaml");
+    for name in ["relu", "exp", "softmax"] {
+        assert!(declared.contains(&format!("\n  {name}:")), "no `{name}` in\n{declared}");
+    }
 }
 
 #[test]

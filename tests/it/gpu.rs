@@ -141,9 +141,9 @@ fn a_variant_in_cuda_is_judged_and_measured_beside_one_in_triton() {
         return;
     }
     let workspace = adoption::copied("examples/cuda");
-    let ran = built(build(&workspace, &["--device", "cuda", "--op", "softmax"]));
+    let ran = built(build(&workspace, &["--device", "cuda", "softmax"]));
     assert_eq!(ran.code, Some(0), "{}", ran.told);
-    for variant in ["cuda_plain", "triton_rows"] {
+    for variant in ["cuda_plain", "cuda_warps", "cuda_registers", "triton_rows"] {
         let target = format!("softmax/{variant}:check");
         assert_eq!(document(&workspace, &target, "verdict")["verdict"], "passed", "{}", ran.told);
         let bench = document(&workspace, &format!("softmax/{variant}:bench"), "bench");
@@ -188,7 +188,8 @@ fn what_is_wrong_in_cuda_is_rejected_and_ends_its_own_process_alone() {
     for (file, from, to, classes) in edits {
         let workspace = adoption::copied("examples/cuda");
         workspace.edit(file, from, to);
-        let ran = built(build(&workspace, &["--device", "cuda", "--op", "softmax", "--phase", "check"]));
+        let ran =
+            built(build(&workspace, &["--device", "cuda", "softmax/cuda_plain:check", "softmax/triton_rows:check"]));
         let record = workspace.record_on(class(), "softmax/cuda_plain:check").unwrap();
         let Outcome::Rejected { class: got } = record.outcome else { panic!("{to} passed: {}", ran.told) };
         assert!(classes.contains(&got.as_str()), "{to} is {got}: {}", ran.told);

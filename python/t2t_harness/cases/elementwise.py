@@ -63,8 +63,8 @@ def is_elementwise(declaration: Declaration) -> bool:
 
 def shows_anywhere(declaration: Declaration) -> bool:
     """Tells whether what one number makes is the same wherever it is, and whatever is beside it: the op works element by element, and no gradients are compared. Where a few are NaN
-    or infinite among others, rows of them then show nothing more."""
-    return is_elementwise(declaration) and not declaration["backward"]
+    or infinite among others, rows of them then show nothing more. `max` and `min` have a form for rows, too."""
+    return is_elementwise(declaration) and not declaration["backward"] and name_of(declaration) not in LARGEST
 
 
 def is_exact(declaration: Declaration) -> bool:

@@ -100,7 +100,7 @@ def values(declaration: Declaration, lane: str) -> Iterator[Case]:
             )
             # Where a function has a corner, kernels and torch may take another gradient each.
             yield probing.forward(declaration, found)
-    for name in floating[:1]:
+    for name in floating[:1] if not is_anywhere else ():
         yield probing.probe(declaration, f"below[{name}]", small, values="below", of=name, has_own_budget=True)
     for name in floating[:1] if is_open and not is_anywhere else ():
         rows = probing.probe(declaration, f"nan-rows[{name}]", small, values="nan-rows", of=name)
@@ -117,7 +117,7 @@ def values(declaration: Declaration, lane: str) -> Iterator[Case]:
         is_open = ranks[name] > 1 and not probing.hides(declaration)
         left_out = {
             *(("denormal",) if lane == "cuda" else ()),
-            *(("infinite-rows",) if is_anywhere else ()),
+            *(("infinite-rows", "cancelling") if is_anywhere else ()),
             *(("zeros",) if is_met and position > 0 else ()),
         }
         for kind in kinds if position == 0 else (*kinds[: int(is_open)], "zeros"):

@@ -19,6 +19,7 @@ from t2t_harness.cases import (
     bindings,
     capped,
     cases,
+    elementwise,
     literals,
     probe_alone,
     probe_arguments,
@@ -277,7 +278,7 @@ def when_long(request: VariantRequest, known: Sequence[Case], limit: int) -> Ite
     if not probing.fits(declaration, binding, limit):
         return
     ranks = [len(given["shape"]) for given in tensors(declaration)]
-    names = probing.of_values(declaration)
+    names = [] if elementwise.shows_anywhere(declaration) else probing.of_values(declaration)
     if any(rank >= 2 for rank in ranks):
         yield probing.probe(declaration, f"padded[{at}]", binding, layout="padded")
     for name in names[:1]:

@@ -7,6 +7,7 @@ process.
 
 from __future__ import annotations
 
+import gc
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,6 +45,10 @@ TUNED_CASES = 2
 """Declared cases that run with every configuration of an autotuned kernel."""
 
 
+GARBAGE = 10_000
+"""So many objects more than go are made before Python looks for garbage, on the interpreter: cases are small, and a look costs as much as a launch."""
+
+
 EVERY = ("edge/above-", "edge/multiple-")
 """What the edges' names begin with that run with every configuration where that takes no compiler."""
 
@@ -64,6 +69,8 @@ def run(request: CandidateRequest) -> Reply:
     if (why_not := watching.not_judged(request["lane"], request["variant"])) is not None:
         state["load"] = {"not_judged": why_not}
         return _reply(folder, state)
+    if request["lane"] == "interpreter":
+        gc.set_threshold(GARBAGE)
     with watching.lane(request) as modules:
         bench = load(request, folder, state, modules)
         if bench is not None:

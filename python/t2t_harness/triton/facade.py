@@ -160,16 +160,21 @@ def mode_of_cuda() -> type[Any]:
 
     is_cuda = vars(torch._C.TensorBase)["is_cuda"].__get__
     device_of, kind = torch.Tensor.device.__get__, torch.device
+    getter, cuda = type(is_cuda), torch.device("cuda", 0)
 
     class CpuAsCuda(TorchFunctionMode):
         """Answers for the device; everything else goes through."""
 
         def __torch_function__(self, func: Any, types_: Any, args: Any = (), kwargs: Any = None) -> Any:
-            if func == is_cuda:
-                return True
-            if func == device_of:
-                return torch.device("cuda", 0)
-            if func is torch.device:
+            if type(func) is getter:
+                # A property's, as most calls of a small wrapper are.
+                if func == is_cuda:
+                    return True
+                # Torch itself asks inside of an autograd function, whose `apply` no mode sees.
+                if func == device_of and asked_from() != "torch":
+                    return cuda
+                return func(*args, **(kwargs or {}))
+            if func is kind:
                 # Its place in an argument is where it becomes the CPU: as a value it is compared.
                 return func(*args, **(kwargs or {}))
             if getattr(func, "__name__", "") == "cuda":
@@ -203,5 +208,9 @@ def fake_cuda() -> Iterator[object]:
 
 def asked_by_wrapper() -> bool:
     """Tells whether the caller's caller is neither torch nor the harness."""
-    name = str(sys._getframe(2).f_globals.get("__name__", ""))
-    return name.split(".")[0] not in ("torch", "t2t_harness")
+    return asked_from(3) not in ("torch", "t2t_harness")
+
+
+def asked_from(depth: int = 2) -> str:
+    """Returns the package of the code so many frames above, by default that of the caller's caller."""
+    return str(sys._getframe(depth).f_globals.get("__name__", "")).partition(".")[0]

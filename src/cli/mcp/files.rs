@@ -5,11 +5,12 @@
 use std::fs::File;
 use std::path::{Component, Path, PathBuf};
 
-use nix::fcntl::{Flock, FlockArg};
+use nix::fcntl::Flock;
 use serde_json::Value;
 use t2t_store::fs;
 
 use super::child::Fault;
+use crate::cli::held;
 
 /// The folder of kernels.
 const KERNELS: &str = "kernels";
@@ -66,6 +67,5 @@ pub(super) fn failed(file: &str, done: &str, error: &dyn std::fmt::Display) -> F
 
 /// Takes the lock on the workspace's folder, for the moment in which one of its files is read and written again.
 pub(super) fn hold(root: &Path) -> Result<Flock<File>, Fault> {
-    let folder = File::open(root).map_err(|error| failed(&root.display().to_string(), "open", &error))?;
-    Flock::lock(folder, FlockArg::LockExclusive).map_err(|(_, error)| failed("the workspace", "lock", &error))
+    held::hold(root).map_err(|error| failed("the workspace", "lock", &error))
 }

@@ -258,6 +258,56 @@ def test_every_configuration_is_compiled_at_declared_sizes_and_the_first_at_edge
     assert [one["grid"] for one in large] == [[128], [128], [64]]
 
 
+DIFFERENTIATED = (
+    HEAD
+    + """
+
+@triton.jit
+def relu_kernel(x_ptr, o_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(o_ptr + offsets, tl.maximum(tl.load(x_ptr + offsets, mask=offsets < n), 0.0), mask=offsets < n)
+
+
+@triton.jit
+def relu_back_kernel(g_ptr, o_ptr, d_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    out = tl.load(o_ptr + offsets, mask=offsets < n)
+    tl.store(d_ptr + offsets, tl.where(out > 0, tl.load(g_ptr + offsets, mask=offsets < n), 0.0), mask=offsets < n)
+
+
+class Relu(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        assert x.device.type == "cuda"
+        x = x.contiguous()
+        out = torch.empty_like(x)
+        if out.numel():
+            relu_kernel[(triton.cdiv(out.numel(), 64),)](x, out, out.numel(), BLOCK=64)
+        ctx.save_for_backward(out)
+        return out
+
+    @staticmethod
+    def backward(ctx, grad):
+        (out,) = ctx.saved_tensors
+        grad = grad.contiguous()
+        back = torch.empty_like(grad)
+        if back.numel():
+            relu_back_kernel[(triton.cdiv(back.numel(), 64),)](grad, out, back, back.numel(), BLOCK=64)
+        return back
+
+
+def triton_op(input):
+    return Relu.apply(input)
+"""
+)
+
+
+def test_a_backward_pass_of_an_autograd_function_is_compiled(workspace: Workspace) -> None:
+    document = launches(workspace.compile(DIFFERENTIATED, op={**declaration(), "backward": True})[0])
+    assert (document["coverage"], document["reasons"]) == ("full", [])
+    assert {one["kernel"] for one in document["launches"]} == {"relu_kernel", "relu_back_kernel"}
+
+
 ROWS = (
     HEAD
     + """

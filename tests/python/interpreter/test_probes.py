@@ -146,6 +146,24 @@ def test_nan_in_the_second_of_two_inputs_comes_before_other_values(lane: str) ->
     assert found.index("edge/pairs[all]/float32") < found.index("edge/offset[input]/float32")
 
 
+@pytest.mark.parametrize(
+    ("torch_name", "more", "are_tried"),
+    [("add", {}, False), ("add", {"backward": True}, True), ("max", {"kwargs": {"dim": 1}}, True)],
+)
+def test_rows_of_what_is_not_finite_are_tried_unless_each_element_shows_it(
+    torch_name: str, more: dict[str, Any], are_tried: bool
+) -> None:
+    given = [tensor("input", ["M", "N"]), tensor("other", ["M", "N"])][: 2 if torch_name == "add" else 1]
+    op = declared(torch_name, given, {"M": 16, "N": 64}, **more)
+    names = {
+        case.name.split("/")[1].split("[")[0]
+        for case in probes.cases_of({"op": op, "lane": "interpreter", "root": "", "variant": {"module": "torch"}}, [])
+    }
+    of_rows = {"nan-rows", "infinite-rows", "only", "special-late", "below", "cancelling"}
+    assert names & of_rows == (of_rows if are_tried else set())
+    assert {"offset", "zeros", "denormal"} <= names
+
+
 def test_an_argument_that_is_fixed_in_the_kernel_is_rejected_unless_that_is_declared(tmp_path: Path) -> None:
     wrong = added(value="x + 0.5 * y")
     assert rejected(tmp_path / "wrong", adds(), wrong) == ("mismatch", "edge/kwarg[alpha=0.2]/float32")

@@ -28,6 +28,26 @@ __device__ void softmax_row(const In* __restrict__ input, Out* __restrict__ outp
   }
 }
 
+// Two passes over the row: for the sum of grad * output, and for the result.
+template <typename T>
+__device__ void softmax_backward_row(
+    const T* __restrict__ grad, const T* __restrict__ softmax, T* __restrict__ result, long long n, long long inner) {
+  const long long row = blockIdx.x;
+  const long long start = row / inner * n * inner + row % inner;
+
+  float dot = 0.0f;
+  for (long long i = threadIdx.x; i < n; i += blockDim.x) {
+    const long long place = start + i * inner;
+    dot += float(grad[place]) * float(softmax[place]);
+  }
+  dot = reduce(dot, Sum{});
+
+  for (long long i = threadIdx.x; i < n; i += blockDim.x) {
+    const long long place = start + i * inner;
+    result[place] = T(float(softmax[place]) * (float(grad[place]) - dot));
+  }
+}
+
 // One kernel for each pair of dtypes, with a name that Python can spell.
 #define SOFTMAX(in, In, out, Out)                                                                         \
   extern "C" __global__ void __launch_bounds__(MAX_THREADS)                                               \
@@ -44,3 +64,13 @@ SOFTMAX(float16, __half, bfloat16, __nv_bfloat16)
 SOFTMAX(bfloat16, __nv_bfloat16, float32, float)
 SOFTMAX(bfloat16, __nv_bfloat16, float16, __half)
 SOFTMAX(bfloat16, __nv_bfloat16, bfloat16, __nv_bfloat16)
+
+#define SOFTMAX_BACKWARD(name, T)                                                                         \
+  extern "C" __global__ void __launch_bounds__(MAX_THREADS) softmax_backward_##name(                      \
+      const T* grad, const T* softmax, T* result, long long n, long long inner) {                         \
+    softmax_backward_row(grad, softmax, result, n, inner);                                                \
+  }
+
+SOFTMAX_BACKWARD(float32, float)
+SOFTMAX_BACKWARD(float16, __half)
+SOFTMAX_BACKWARD(bfloat16, __nv_bfloat16)
